@@ -18,8 +18,8 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// LoadBase reads what a component was, from the generated files of a git revision (git:REV) or of another folder: features.yaml,
-// its manifests, and its CRDs. Go types are not needed for that.
+// LoadBase reads an earlier state of a component from the generated files of a git revision (git:REV) or of another folder:
+// features.yaml, its manifests, and its CRDs. It does not need the Go types.
 func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*State, error) {
 	name := filepath.Base(f.at0())
 	src, err := input.ParseSource(against)
@@ -111,8 +111,8 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 	return state, nil
 }
 
-// NewBase is what a component was, by its objects and CRDs, such as those of a cluster. The CRDs lose what [Project.Outputs] has written
-// into their descriptions.
+// NewBase is an earlier state of a component, from its objects and CRDs, such as those of a cluster. It removes from the CRDs the texts
+// that [Project.Outputs] has written into their descriptions.
 func NewBase(name string, component *v1alpha1.Component, features []v1alpha1.Feature, crds []*apiextensionsv1.CustomResourceDefinition, day time.Time) (*State, error) {
 	state := &State{Name: name, Release: component.Spec.Release, CRDs: crds}
 	var resources []feature.Resource

@@ -24,7 +24,7 @@ var jsonPathTail = regexp.MustCompile(`\[[^\]]*\]`)
 // quotedName is a field of a JSONPath in brackets.
 var quotedName = regexp.MustCompile(`\['([^'\]]+)'\]`)
 
-// plain is the text of a scalar as parts write it.
+// plain is the text of a scalar in the form that parts use.
 func plain(raw string) string {
 	var s string
 	if json.Unmarshal([]byte(raw), &s) == nil {
@@ -41,7 +41,7 @@ func quoteJSON(s string) string {
 	return string(data)
 }
 
-// rewriter takes a field out of a rule: what asks whether it is there is false.
+// rewriter takes a field out of a rule: an expression that tests for the field becomes false.
 type rewriter struct {
 	field   feature.Path // from self
 	make    celast.ExprFactory
@@ -49,8 +49,8 @@ type rewriter struct {
 	changed bool
 }
 
-// withoutField returns a rule as it reads where a field, which path leads to from self, is never there; "true" if it says nothing
-// then. The problem says why that cannot be.
+// withoutField returns the rule for objects without the field at path, which starts at self; "true" if the rule then has no effect. The
+// problem says why the rule needs the field.
 func withoutField(rule string, path feature.Path) (out, problem string) {
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.ClearMacros())
 	if err != nil {
@@ -58,7 +58,7 @@ func withoutField(rule string, path feature.Path) (out, problem string) {
 	}
 	parsed, issues := env.Parse(rule)
 	if issues.Err() != nil {
-		return rule, "" // the API server's own validation tells
+		return rule, "" // the API server's own validation reports it
 	}
 	r := &rewriter{field: path, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}, "oldSelf": {}}}
 	e := r.rewrite(parsed.NativeRep().Expr())
@@ -126,14 +126,15 @@ func (r *rewriter) below(p feature.Path) bool {
 	return true
 }
 
-// macros bind a variable to what they go through.
+// macros bind a variable to the items or keys that they visit.
 var macros = []string{"all", "exists", "exists_one", "existsOne", "filter", "map", "transformList", "transformMap", "transformMapEntry"}
 
 func isMacro(c celast.CallExpr) bool {
 	return c.IsMemberFunction() && slices.Contains(macros, c.FunctionName()) && len(c.Args()) >= 2 && c.Args()[0].Kind() == celast.IdentKind
 }
 
-// bind runs f with the variables of a macro bound. Of two variables the second is the item, of a map's one variable the key.
+// bind runs f with the variables of a macro bound. If a macro has two variables, the second is the item. The single variable of a macro
+// over a map is the key.
 func (r *rewriter) bind(c celast.CallExpr, f func()) {
 	over, ok := r.path(c.Target())
 	item := append(slices.Clip(over), feature.Step{Kind: feature.Each})
@@ -188,7 +189,7 @@ func (r *rewriter) rewrite(e celast.Expr) celast.Expr {
 	return r.make.NewCall(e.ID(), name, args...)
 }
 
-// fold works out what constants decide.
+// fold evaluates the parts that constants decide.
 func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.Expr {
 	value := make([]bool, len(args))
 	known := make([]bool, len(args))

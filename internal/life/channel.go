@@ -16,18 +16,18 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// ChannelAnnotation on a CRD names the channel that it is of.
+// ChannelAnnotation on a CRD names its channel.
 const ChannelAnnotation = "sluice.dev/channel"
 
-// Channel says which features a CRD has the parts of.
+// Channel says for which features a CRD has the parts.
 type Channel struct {
-	// Level opens what is as stable, or more; empty stands for alpha, which opens all that has begun.
+	// Level opens the features that are at least that stable. Empty stands for alpha, which opens all features that have begun.
 	Level v1alpha1.Level `json:"channel,omitempty"`
 	// Gates open and close single features, whatever their stage.
 	Gates map[string]bool `json:"gates,omitempty"`
 }
 
-// whole reports whether the channel was not asked for: nothing is left out then.
+// whole reports whether no channel is named: then nothing is left out.
 func (c *Channel) whole() bool { return c.Level == "" && len(c.Gates) == 0 }
 
 // String names the channel.
@@ -71,7 +71,8 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 		}
 		open[g] = c.Gates[g]
 	}
-	// open says of each gate what holds for it alone; is adds what implies it and what it requires. Definitions have no circles.
+	// open has the state of each gate by itself. is adds the features that imply it and those that it requires. Definitions have no
+	// cycles.
 	var is func(gate string) bool
 	closes := func(gate string) bool { return !is(gate) }
 	is = func(gate string) bool {
@@ -95,9 +96,9 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 	return closed, nil
 }
 
-// Cut returns a CRD without the parts of features, with what names them: required, branches of anyOf and oneOf, validation rules,
-// printer columns, selectable fields. The result is valid, and every object of it is one of the whole CRD; an error
-// says what stands in the way. Notes tell what could not be proven.
+// Cut returns a CRD without the parts of features and without references to them in required, branches of anyOf and oneOf, validation
+// rules, printer columns and selectable fields. The result is valid, and the whole CRD accepts every object of it. An error says why
+// that is not possible. Notes say what could not be proven.
 func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefinition, closed []*feature.Feature, name string) (out *apiextensionsv1.CustomResourceDefinition, notes []string, err error) {
 	out = crd.DeepCopy()
 	var wrong Problems
@@ -134,7 +135,7 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 	if err := valid(ctx, out, crd.Name+": the channel "+name); err != nil {
 		return nil, nil, err
 	}
-	// Versions that the channel leaves out are not there to be compared with.
+	// Versions that the channel leaves out cannot be compared.
 	wider := whole.DeepCopy()
 	wider.Spec.Versions = slices.DeleteFunc(wider.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !slices.ContainsFunc(out.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
@@ -152,7 +153,7 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 			notes = append(notes, fmt.Sprintf("%s: that the whole CRD accepts all objects of the channel %s could not be proven: %s: %s", crd.Name, name, x.Path, x.Message))
 		}
 	}
-	if len(wrong)+len(notes) > 0 { // that the whole CRD is wrong says more
+	if len(wrong)+len(notes) > 0 { // an error of the whole CRD is more useful
 		if err := valid(ctx, whole, crd.Name); err != nil {
 			return nil, nil, err
 		}
@@ -163,7 +164,7 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 	return out, notes, nil
 }
 
-// valid has the API server's code validate a CRD.
+// valid validates a CRD with the API server's code.
 func valid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, what string) error {
 	errs, err := upstream.ValidateCRD(ctx, crd, nil)
 	if err != nil {
@@ -175,7 +176,7 @@ func valid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, w
 	return nil
 }
 
-// cutVersion takes a version out.
+// cutVersion removes a version.
 func cutVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) (problem string) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 	switch {
@@ -191,7 +192,7 @@ func cutVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) (pro
 	return ""
 }
 
-// cutTarget takes a part out of a version.
+// cutTarget removes a part from a version.
 func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Target) (problems []string) {
 	root := v.Schema.OpenAPIV3Schema
 	last := t.Path[len(t.Path)-1]
@@ -247,12 +248,12 @@ func at(s *apiextensionsv1.JSONSchemaProps, path feature.Path, f func(*apiextens
 	}
 }
 
-// forbid has a schema refuse what matches another.
+// forbid makes a schema refuse the values that match another one.
 func forbid(s *apiextensionsv1.JSONSchemaProps, what apiextensionsv1.JSONSchemaProps) {
 	s.AllOf = append(s.AllOf, apiextensionsv1.JSONSchemaProps{Not: &what})
 }
 
-// bound has a schema refuse what is beyond bounds.
+// bound makes a schema refuse values beyond bounds.
 func bound(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
 	least := func(had *int64, n *int64) *int64 {
 		if n == nil || had != nil && *had <= *n {
@@ -284,7 +285,7 @@ func bound(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
 	}
 }
 
-// cutValues takes values out of an enum, or forbids them where there is none.
+// cutValues removes values from an enum, or forbids them if there is no enum.
 func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
 	is := func(j apiextensionsv1.JSON) bool { return slices.Contains(values, plain(string(j.Raw))) }
 	if s.Enum != nil {
@@ -294,7 +295,7 @@ func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
 	forbid(s, apiextensionsv1.JSONSchemaProps{Enum: enum(s, values)})
 }
 
-// enum writes values as those of the type of a schema.
+// enum writes values in the type of a schema.
 func enum(s *apiextensionsv1.JSONSchemaProps, values []string) (out []apiextensionsv1.JSON) {
 	for _, v := range values {
 		text := v
@@ -325,7 +326,7 @@ func matching(list []feature.Condition) (out apiextensionsv1.JSONSchemaProps) {
 	return out
 }
 
-// cutField takes a field out of the object that has it, and out of what names it around it.
+// cutField removes a field from its object, and from everything around it that names the field.
 func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problems []string) {
 	name := path[len(path)-1].Name
 	at(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
@@ -382,8 +383,8 @@ func where(p feature.Path) string {
 	return p.String()
 }
 
-// prune takes a field out of the conditions of a schema; it reports whether they cannot hold without it. Conditions below a condition
-// are looked at as a whole, branches that cannot hold are taken out.
+// prune removes a field from the conditions of a schema, and reports whether they cannot hold without it. It treats a condition below a
+// condition as a whole, and removes branches that cannot hold.
 func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool) (dead bool) {
 	step := path[0]
 	if condition && step.Kind == feature.Field {
@@ -420,7 +421,7 @@ func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool
 	return dead
 }
 
-// cutNames takes out printer columns and selectable fields that name a field, and tells of other names.
+// cutNames removes printer columns and selectable fields that name a field, and reports other places that name it.
 func cutNames(v *apiextensionsv1.CustomResourceDefinitionVersion, path feature.Path) (problems []string) {
 	names := func(jsonPath string) bool {
 		text := quotedName.ReplaceAllString(jsonPath, ".$1")

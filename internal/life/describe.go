@@ -16,8 +16,8 @@ import (
 // said is the sentence that [describe] puts at the end of descriptions: one line of its own.
 var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
 
-// describe tells in the descriptions of a CRD which parts a feature gates, how far it has come, and what it is by default, so
-// that kubectl explain tells. Of features that are left out nothing is told.
+// describe writes into the descriptions of a CRD which parts a feature gates, its stage and its default, so that kubectl explain shows
+// them. It writes nothing about features that are left out.
 func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
@@ -50,7 +50,7 @@ func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Mode
 	}
 }
 
-// undescribe takes out what [describe] has said.
+// undescribe removes the sentences of [describe].
 func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Schema != nil {
@@ -63,7 +63,7 @@ func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 	delete(crd.Annotations, ChannelAnnotation)
 }
 
-// sentence says how far a feature has come that gates a part.
+// sentence describes the stage of the feature that gates a part.
 func sentence(f *feature.Feature, t *feature.Target) string {
 	what := ""
 	switch {
@@ -99,7 +99,7 @@ func stageText(f *feature.Feature) string {
 	return fmt.Sprintf("%s since %s, %s", stage, since, value)
 }
 
-// stageOf returns the stage in small letters, since when, and the default. What has not begun is planned.
+// stageOf returns the stage in small letters, since when, and the default. A stage that has not begun is planned.
 func stageOf(f *feature.Feature) (stage, since, value string) {
 	if f.Entry < 0 {
 		return "planned", begins(&f.Spec.Stages[0]), onOff(false, false)

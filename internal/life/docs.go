@@ -23,16 +23,16 @@ var (
 	notesTemplate string
 )
 
-// Docs is what the documentation of a component says. Templates get it.
+// Docs is the content of the documentation of a component. Templates get it.
 type Docs struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Component  string `json:"component"`
 	Release    string `json:"release,omitempty"`
-	// Header says what generates the file.
+	// Header names the command that generates the file.
 	Header   string       `json:"-"`
 	Features []FeatureDoc `json:"features"`
-	// CRDs are those of which features gate parts, and resources that no CRD is known of.
+	// CRDs are the CRDs with gated parts, and gated resources without a known CRD.
 	CRDs []CRDDoc `json:"crds"`
 	// Notes are nil unless two releases are compared.
 	Notes *Notes `json:"notes,omitempty"`
@@ -47,7 +47,7 @@ type FeatureDoc struct {
 	Since string `json:"since"`
 	// Default is on, off, always on or always off.
 	Default string `json:"default"`
-	// Change says, in Markdown, what to set to have the other value.
+	// Change says, in Markdown, which setting gives the other value.
 	Change        string     `json:"change"`
 	Requires      []string   `json:"requires,omitempty"`
 	ImpliedBy     []string   `json:"impliedBy,omitempty"`
@@ -61,7 +61,7 @@ type PartDoc struct {
 	// CRD is the resource with its group, Versions are those that have the part, empty for all.
 	CRD      string   `json:"crd"`
 	Versions []string `json:"versions,omitempty"`
-	// Text says in Markdown what of the CRD is gated.
+	// Text describes the gated part of the CRD, in Markdown.
 	Text string `json:"text"`
 }
 
@@ -86,7 +86,7 @@ type GateDoc struct {
 	PartDoc `json:",inline"`
 }
 
-// Notes are what changed after one release, up to another.
+// Notes are the changes after one release, up to another.
 type Notes struct {
 	From   string      `json:"from"`
 	To     string      `json:"to"`
@@ -102,11 +102,11 @@ type NoteGroup struct {
 // Note is a change of a feature.
 type Note struct {
 	Feature string `json:"feature"`
-	// Text is in Markdown, and has the name.
+	// Text is in Markdown, and contains the name.
 	Text string `json:"text"`
 }
 
-// Docs collects what the documentation says.
+// Docs collects the content of the documentation.
 func (p *Project) Docs() *Docs {
 	d := &Docs{
 		APIVersion: report.APIVersion, Kind: "FeatureDocs", Component: p.File.Component, Release: p.File.Spec.Release,
@@ -163,7 +163,7 @@ func onOff(on, fixed bool) string {
 
 func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Notes collects what changed after release from, up to release to.
+// Notes collects the changes after release from, up to release to.
 func (p *Project) Notes(from, to string) (*Notes, error) {
 	for _, r := range []string{from, to} {
 		if _, err := semver.NewVersion(r); err != nil {
@@ -217,7 +217,7 @@ const (
 	noteAnnounced
 )
 
-// noteOf says what an entry of the history changed, and in which group that belongs.
+// noteOf describes the change of an entry of the history, and returns its group.
 func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
 	s, gate := &f.Spec.Stages[i], f.Spec.Gate
 	value := onOff(on, s.LockToDefault)
@@ -234,7 +234,7 @@ func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
 	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, begins(s))
 }
 
-// announcements are what features.yaml can announce, as sentences.
+// announcements has a sentence for each kind of announcement in features.yaml.
 var announcements = map[string]string{
 	"Removed": "`%s` will be removed. It was announced in %s.",
 	"Default": "The default of `%s` will change. It was announced in %s.",
@@ -263,7 +263,7 @@ func (f *File) day(release string) (string, bool) {
 	return "", false
 }
 
-// Markdown fills in a template: that of a file, or, if none is named, our own for documentation or for notes.
+// Markdown executes the template in the file. Without a file, it uses the built-in template for documentation or for notes.
 func (d *Docs) Markdown(file string) ([]byte, error) {
 	name, text := "docs.md.tmpl", docsTemplate
 	if d.Notes != nil {
@@ -316,7 +316,7 @@ func partsDoc(f *feature.Feature) (out []PartDoc) {
 	return out
 }
 
-// howTo says what to set.
+// howTo describes the setting that changes a feature.
 func (p *Project) howTo(f *feature.Feature) string {
 	switch {
 	case f.Entry < 0:

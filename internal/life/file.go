@@ -16,30 +16,30 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// Kind is that of features.yaml; its apiVersion is that of package v1alpha1.
+// Kind is the kind of features.yaml; its apiVersion is that of package v1alpha1.
 const Kind = "FeatureFile"
 
 // maxFile bounds features.yaml.
 const maxFile = 8 << 20
 
-// File is features.yaml: what people write of the features of a component. What markers say is not in it.
+// File is features.yaml: the handwritten part of the features of a component. The other part is in markers.
 type File struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Component is the name of the component, Spec what its manifest says.
+	// Component is the name of the component, Spec the spec of its manifest.
 	Component string                 `json:"component"`
 	Spec      v1alpha1.ComponentSpec `json:"spec"`
-	// Source says where the API is; empty if no feature gates a part of an API that stands here.
+	// Source says where the API is; empty if no feature gates a part of an API of this project.
 	Source Source `json:"source,omitzero"`
 	// Policy is the law of the component: kubernetes (if left out), tekton, cert-manager, or custom, which has Windows of its own.
 	Policy string `json:"policy,omitempty"`
-	// Windows are how long a change has to be announced, by stage: Alpha, Beta, Stable. They replace those of the policy.
+	// Windows are the times between an announcement and the change, by stage: Alpha, Beta, Stable. They replace those of the policy.
 	Windows map[v1alpha1.Stage]Window `json:"windows,omitempty"`
 	// Rules replace the severity of rules: fail, warn or ignore, by ID.
 	Rules map[string]string `json:"rules,omitempty"`
-	// Releases are those that there have been, oldest first, with their days.
+	// Releases are the past releases with their days, oldest first.
 	Releases []Release `json:"releases,omitempty"`
-	// Output says what is written, and where to. What is left out is not written.
+	// Output says which files are written, and where. A file that is not named is not written.
 	Output Output `json:"output"`
 	// Features are the definitions.
 	Features []Entry `json:"features"`
@@ -56,13 +56,13 @@ type Source struct {
 	CRDs []string `json:"crds,omitempty"`
 }
 
-// Output says what is written. Paths are relative to the folder of features.yaml.
+// Output says which files are written. Paths are relative to the folder of features.yaml.
 type Output struct {
 	// Manifests is the file of the Component and its Features.
 	Manifests string `json:"manifests,omitempty"`
 	// Go is a file of Go, with constants and the declaration for package feature/gate. Its package is the name of its folder.
 	Go string `json:"go,omitempty"`
-	// Docs is a file of Markdown. Template is the file of a text/template for it, which is filled in with [Docs]; empty for our own.
+	// Docs is a Markdown file. Template is the file of a text/template for it, which gets [Docs]; empty for the built-in one.
 	Docs     string `json:"docs,omitempty"`
 	Template string `json:"template,omitempty"`
 	// CRDs are the CRDs, with stage and gate in the descriptions.
@@ -71,33 +71,33 @@ type Output struct {
 
 // CRDOutput is a file or a folder of CRDs.
 type CRDOutput struct {
-	// Path is a file; with a / at its end it is a folder, of files that are named as controller-gen does.
+	// Path is a file. With a / at its end it is a folder, whose files have the names that controller-gen gives them.
 	Path string `json:"path"`
-	// Kinds are those that go there; empty stands for those that go nowhere else.
+	// Kinds are the kinds that are written there; empty stands for those that no other output has.
 	Kinds []string `json:"kinds,omitempty"`
 
 	// Channel and Gates leave features out; without them nothing is left out.
 	Channel `json:",inline"`
 }
 
-// Entry is a feature. Its parts come from markers; those of an API without Go types, and conditions that no marker can say,
-// stand in Parts.
+// Entry is a feature. Its parts come from markers. Parts has those of an API without Go types, and conditions that no marker can
+// express.
 type Entry struct {
 	v1alpha1.FeatureSpec `json:",inline"`
 
 	// BehaviourOnly says that the feature gates no part of the API, so that no marker names it.
 	BehaviourOnly bool `json:"behaviourOnly,omitempty"`
-	// Announced says in which release a later change was announced: that of the default (Default), or the end (Removed). A
-	// stage Deprecated announces the end as well.
+	// Announced has the release that announced a later change: of the default (Default), or the removal (Removed). A stage Deprecated
+	// announces the removal as well.
 	Announced map[string]string `json:"announced,omitempty"`
-	// Documentation is where the feature is documented.
+	// Documentation is the page of the feature.
 	Documentation string `json:"documentation,omitempty"`
 	// Tests name the tests with the feature on and off.
 	Tests Tests `json:"tests,omitzero"`
-	// UnknownValues says what programs do with a value of the enum that they do not know, where others implement the API.
+	// UnknownValues says how other implementations of the API treat a value of the enum that they do not know.
 	UnknownValues string `json:"unknownValues,omitempty"`
-	// ReadBy are the processes that read what is gated. If that is one only, SafeSince is the first release of it to which the value
-	// does no harm.
+	// ReadBy are the processes that read the gated part. If there is only one, SafeSince is its first release to which the value does no
+	// harm.
 	ReadBy    []string `json:"readBy,omitempty"`
 	SafeSince string   `json:"safeSince,omitempty"`
 }
@@ -116,21 +116,21 @@ type Release struct {
 	Date    string `json:"date"`
 }
 
-// Window is how long a change has to be announced before it may happen: that many months and that many minor releases.
+// Window is the time between the announcement of a change and the change: that many months and that many minor releases.
 type Window struct {
 	Months   int `json:"months,omitempty"`
 	Releases int `json:"releases,omitempty"`
 }
 
-// Problem is something that is wrong at a place.
+// Problem is an error at a place in a file.
 type Problem struct {
-	// File and Line are empty and 0 where nothing is known.
+	// File and Line are empty and 0 if the place is not known.
 	File    string
 	Line    int
 	Message string
 }
 
-// Problems are all that is wrong, sorted by place.
+// Problems are all errors, sorted by place.
 type Problems []Problem
 
 // Error has a line for each problem: FILE:LINE: MESSAGE.
@@ -168,7 +168,7 @@ func (p Problems) err() error {
 	return slices.Compact(p)
 }
 
-// Read reads features.yaml. The error tells all unknown fields at once, with their lines and the nearest names.
+// Read reads features.yaml. The error lists all unknown fields, with their lines and the nearest names.
 func Read(ctx context.Context, path string) (*File, error) {
 	f, err := os.Open(path) //nolint:gosec // the file that the user names
 	if errors.Is(err, os.ErrNotExist) {
@@ -229,7 +229,7 @@ func parse(ctx context.Context, path string, data []byte) (*File, error) {
 	return file, p.err()
 }
 
-// hasSource reports whether there is an API to read. Without one, features gate behaviour, and parts of APIs that stand elsewhere.
+// hasSource reports whether there is an API to read. Without one, features gate behaviour, or parts of APIs of other projects.
 func (f *File) hasSource() bool { return len(f.Source.Packages) > 0 || len(f.Source.CRDs) > 0 }
 
 // entry returns the feature of a gate, or nil with a hint at the nearest name.
@@ -249,10 +249,10 @@ func (f *File) place(where string) (file string, line int) {
 	return at.File, at.Line
 }
 
-// Template and DocsFile are output.template and output.docs as the working directory sees them; empty if features.yaml has none.
+// Template is output.template, relative to the working directory; empty if features.yaml has none.
 func (f *File) Template() string { return f.optional(f.Output.Template) }
 
-// DocsFile is output.docs.
+// DocsFile is output.docs, relative to the working directory; empty if features.yaml has none.
 func (f *File) DocsFile() string { return f.optional(f.Output.Docs) }
 
 func (f *File) optional(p string) string {
@@ -262,7 +262,7 @@ func (f *File) optional(p string) string {
 	return f.path(p)
 }
 
-// path is a path of features.yaml as the working directory sees it.
+// path is a path of features.yaml, relative to the working directory.
 func (f *File) path(p string) string {
 	if filepath.IsAbs(p) {
 		return p

@@ -14,7 +14,7 @@ import (
 // notInIdentifiers are characters that the name of a package cannot have.
 var notInIdentifiers = regexp.MustCompile(`[^a-z0-9_]`)
 
-// ownNames are what the generated code declares besides the gates.
+// ownNames are the names that the generated code declares besides the gates.
 var ownNames = []string{"Release", "Declaration"}
 
 // goCode writes the constants of the features and their declaration for package feature/gate.
@@ -62,7 +62,7 @@ func (p *Project) goCode() ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// literal writes a value of the types of a declaration as Go, without what is empty.
+// literal writes a value of the types of a declaration as Go code, without empty fields.
 func literal(v reflect.Value) string {
 	switch v.Kind() { //nolint:exhaustive // definitions hold no others, which a test would tell
 	case reflect.String:

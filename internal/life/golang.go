@@ -25,12 +25,12 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// goAPI is what Go packages say: their CRDs, and what markers gate.
+// goAPI is the API in Go packages: CRDs, and the parts that markers gate.
 type goAPI struct {
 	crds  []*apiextensionsv1.CustomResourceDefinition
 	marks []mark
 	uses  []use
-	// conditions are where markers hold only in some channels; crds have none of them.
+	// conditions are the places with markers that apply only in some channels. crds are without these markers.
 	conditions []condition
 }
 
@@ -43,12 +43,12 @@ type goReader struct {
 	// versions are the marks of packages.
 	versions map[*loader.Package][]int
 	cwd      string
-	// extra is a marker that is to be added; nil for none.
+	// extra is a marker to add; nil for none.
 	extra *fieldMark
 }
 
 // readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
-// what cannot be read, the problems for what is wrong in what was. Extra is a marker that is not there yet; nil for none.
+// packages that cannot be read, the problems are for mistakes in the others. Extra is a marker to add; nil for none.
 func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark) (*goAPI, Problems, error) {
 	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
 	if err := register(r.registry); err != nil {
@@ -65,7 +65,7 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	r.parser = &crd.Parser{
 		Collector: &markers.Collector{Registry: r.registry},
 		Checker:   &loader.TypeChecker{NodeFilters: []loader.NodeFilter{crd.Generator{}.CheckFilter()}},
-		// The types are there already, whoever finds floats dangerous has said so.
+		// The types exist already. A check for floats belongs to controller-gen.
 		AllowDangerousTypes: true,
 	}
 	crd.AddKnownTypes(r.parser)
@@ -76,7 +76,7 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	for _, p := range marked {
 		r.parser.NeedPackage(p)
 	}
-	// Of a package with a marker that cannot be read nothing is known.
+	// If a marker cannot be read, nothing is known about its package.
 	if r.loadErrors(roots); len(r.wrong) > 0 {
 		return nil, nil, r.wrong.err()
 	}
@@ -89,14 +89,14 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	r.checkInlined()
 	r.makeCRDs(roots)
 	before := len(r.wrong)
-	if r.loadErrors(roots); len(r.wrong) > before { // a kind is not known in full
+	if r.loadErrors(roots); len(r.wrong) > before { // a kind is not completely known
 		return nil, nil, r.wrong.err()
 	}
 	return &r.api, r.wrong, nil
 }
 
-// loadErrors returns what the loader could not read. Errors of types are left out, as controller-gen leaves them out: it looks at
-// parts of packages only, and tells by another error where it misses a type.
+// loadErrors returns what the loader could not read. It leaves out type errors, as controller-gen does: controller-gen reads only parts
+// of packages, and reports a missing type by another error.
 func (r *goReader) loadErrors(roots []*loader.Package) {
 	seen := map[string]bool{}
 	var visit func(p *loader.Package, root bool)
@@ -124,10 +124,10 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 	}
 }
 
-// redeclared are errors of types that cannot come from imports which were left out.
+// redeclared matches type errors that cannot come from imports that were left out.
 var redeclared = regexp.MustCompile(`^(\w+ redeclared in this block|other declaration of \w+)$`)
 
-// position takes FILE:LINE:COLUMN apart.
+// position splits FILE:LINE:COLUMN.
 func position(s string) (file string, line int) {
 	parts := strings.Split(s, ":")
 	for i := 1; i < len(parts); i++ {
@@ -138,7 +138,7 @@ func position(s string) (file string, line int) {
 	return strings.TrimSuffix(s, "-"), 0
 }
 
-// relative is a file as the working directory sees it, where it is below that.
+// relative is the file relative to the working directory, if it is below that.
 func (r *goReader) relative(file string) string {
 	if rel, err := filepath.Rel(r.cwd, file); err == nil && filepath.IsAbs(file) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return rel
@@ -146,8 +146,7 @@ func (r *goReader) relative(file string) string {
 	return file
 }
 
-// markedImports returns the imported packages of the same module that have markers of ours: a type of theirs may be a field of an
-// API.
+// markedImports returns the imported packages of the same module that have our markers: an API may have a field of one of their types.
 func (r *goReader) markedImports(roots []*loader.Package) (out []*loader.Package) {
 	seen := map[*loader.Package]bool{}
 	for _, p := range roots {
@@ -176,14 +175,14 @@ func (r *goReader) markedImports(roots []*loader.Package) (out []*loader.Package
 	return out
 }
 
-// likeMarker is what is meant to be a marker of ours. nearMarker is a comment that begins with it.
+// likeMarker matches a text that is probably meant as one of our markers. nearMarker matches a comment that begins with it.
 var (
 	likeMarker = regexp.MustCompile(`(?i)\+\s*sluice\s*:`)
 	nearMarker = regexp.MustCompile(`^/[/*]\s*` + likeMarker.String())
 )
 
-// wellNamed reports whether a text begins with the name of a marker of ours. That controller-tools finds a marker is not enough: it takes
-// +sluice:feature:item=A for +sluice:feature=A.
+// wellNamed reports whether a text begins with the name of one of our markers. Asking controller-tools is not enough: it reads
+// +sluice:feature:item=A as +sluice:feature=A.
 func wellNamed(text string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(text, "+"), "=")
 	return slices.ContainsFunc(markNames, func(m string) bool {
@@ -195,14 +194,14 @@ func wellNamed(text string) bool {
 	})
 }
 
-// comment is a marker of ours in a file.
+// comment is one of our markers in a file.
 type comment struct {
 	pos     token.Pos
 	text    string
 	claimed bool
 }
 
-// tagPackage finds the markers of a package and leaves tags where controller-tools will see them.
+// tagPackage finds the markers of a package, and puts tags where controller-tools reads them.
 func (r *goReader) tagPackage(pkg *loader.Package) {
 	for _, file := range pkg.Syntax {
 		var comments []comment
@@ -401,7 +400,7 @@ func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *commen
 	}
 }
 
-// rest looks at a marker that no type, field or constant has: it is that of the package, or out of place.
+// rest handles a marker that no type, field or constant has: it belongs to the package, or is misplaced.
 func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 	if c.claimed {
 		return
@@ -424,7 +423,7 @@ func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 	r.wrong.add(r.relative(at.Filename), at.Line, "%s stands where it marks nothing: put it into the comment of a type, a field, a constant or the package", c.text)
 }
 
-// unknown says that there is no such marker, or not there.
+// unknown reports that the marker does not exist, or not at that place.
 func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
@@ -432,7 +431,7 @@ func (r *goReader) unknown(pkg *loader.Package, c *comment) {
 	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, brief.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 
-// checkInlined refuses marks of what is inlined: its fields are those of the struct around it, which would be gated as a whole.
+// checkInlined refuses marks at inlined structs: their fields belong to the struct around them, which would be gated as a whole.
 func (r *goReader) checkInlined() {
 	byPath := map[string]*loader.Package{}
 	for ident := range r.parser.Types {
@@ -469,7 +468,7 @@ func (r *goReader) checkInlined() {
 	}
 }
 
-// makeCRDs makes the CRDs of the roots as controller-gen does, and takes the tags out of them.
+// makeCRDs makes the CRDs of the roots as controller-gen does, and removes the tags from them.
 func (r *goReader) makeCRDs(roots []*loader.Package) {
 	meta := crd.FindMetav1(roots)
 	if meta == nil {

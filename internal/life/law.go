@@ -17,14 +17,14 @@ import (
 	"sluice.dev/report"
 )
 
-// Rule is one rule of the law: what may not become of a feature.
+// Rule is one rule of the law: a change of a feature that is not allowed.
 type Rule struct {
 	// ID is kebab-case; it is never used again.
 	ID string
-	// Why says whom it protects, Help what to do instead.
+	// Why says whom the rule protects, Help what to do instead.
 	Why, Help string
 	Level     report.Level
-	// Warn is for what should not stay as it is.
+	// Warn is set if the finding is a warning.
 	Warn bool
 
 	check func(l *law)
@@ -38,21 +38,22 @@ type Policy struct {
 	Off []string
 }
 
-// Policies are those that features.yaml can name, besides custom.
+// Policies are the policies that features.yaml can name, besides custom.
 func Policies() []Policy {
 	return []Policy{
-		// The deprecation policy of Kubernetes, rules 4a to 4c: the longer of months and releases; alpha may go, but is announced here.
+		// The deprecation policy of Kubernetes, rules 4a to 4c: the longer of months and releases. It allows removing alpha features at once;
+		// here, that needs an announcement.
 		{Name: "kubernetes", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {9, 3}, v1alpha1.Stable: {12, 3}}},
 		// TEP-0033 and Tekton's API compatibility policy.
 		{Name: "tekton", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Months: 9}, v1alpha1.Stable: {Months: 12}}, Off: []string{"beta-skipped"}},
-		// cert-manager's gates are those of processes; it has no months for them.
+		// cert-manager has gates of processes, without months.
 		{Name: "cert-manager", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Releases: 1}, v1alpha1.Stable: {12, 2}}, Off: []string{"beta-skipped"}},
 	}
 }
 
-// State is a component at a time: its features with their parts, and its CRDs.
+// State is a component at one time: its features with their parts, and its CRDs.
 type State struct {
-	// Name is what the user gave.
+	// Name is the name that the user gave.
 	Name     string
 	Release  string
 	Features []v1alpha1.FeatureSpec
@@ -62,7 +63,7 @@ type State struct {
 	File *File
 }
 
-// State returns what a project says now.
+// State returns the present state of a project.
 func (p *Project) State() *State {
 	return &State{
 		Name: p.Name(), Release: p.File.Spec.Release, Features: p.Declaration.Features, CRDs: p.CRDs, Model: p.Model, File: p.File,
@@ -87,7 +88,7 @@ func (s *State) crd(name string) *apiextensionsv1.CustomResourceDefinition {
 	return nil
 }
 
-// severities are what rules of features.yaml can say.
+// severities are the values under rules in features.yaml.
 var severities = map[string]report.Severity{"fail": report.Fail, "warn": report.Warn, "ignore": report.Off}
 
 // law compares two states.
@@ -101,9 +102,9 @@ type law struct {
 	found     []report.Finding
 }
 
-// Verify compares a component with what it was, by the policy of its features.yaml. Findings come by feature, and by CRD, in the form
-// that the printers of package report take. The day is that of the release which is prepared. The error says what of features.yaml is
-// wrong.
+// Verify compares a component with its earlier state, by the policy of its features.yaml. Findings are grouped by feature and by CRD,
+// as the printers of package report expect them. The day is that of the release in preparation. The error says what is wrong in
+// features.yaml.
 func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Report, error) {
 	f := next.File
 	l := &law{ctx: ctx, old: old, next: next, day: day, windows: map[v1alpha1.Stage]Window{}}
@@ -236,13 +237,13 @@ func (l *law) tellCRD(crd, version, path, format string, args ...any) {
 	})
 }
 
-// pair is a feature on both sides; entry is that of features.yaml.
+// pair is a feature on both sides. entry is its entry in features.yaml.
 type pair struct {
 	gate       string
 	old, next  *v1alpha1.FeatureSpec
-	was, is    *feature.Feature // nil where package feature found errors
+	was, is    *feature.Feature // nil if package feature found errors
 	entry      *Entry
-	oldAt      int // the entry of stages that had begun, -1 for none
+	oldAt      int // the index of the stage that had begun, -1 for none
 	nextAt     int
 	wasStage   v1alpha1.Stage
 	isStage    v1alpha1.Stage
@@ -250,7 +251,7 @@ type pair struct {
 	isDefault  bool
 }
 
-// pairs calls f for each feature that both sides have and that had begun, and for new ones where old is nil.
+// pairs calls f for each feature that both sides have and that had begun, and for new features, with old nil.
 func (l *law) pairs(f func(p *pair)) {
 	for i := range l.next.Features {
 		p := pair{next: &l.next.Features[i], oldAt: -1, nextAt: -1}
@@ -270,7 +271,7 @@ func (l *law) pairs(f func(p *pair)) {
 	}
 }
 
-// dayOf returns the day of a release: the recorded one, or, for the one that is prepared, today.
+// dayOf returns the recorded day of a release. For the release in preparation it returns today.
 func (l *law) dayOf(release string) (time.Time, bool) {
 	if day, ok := l.next.File.day(release); ok {
 		t, err := time.Parse(time.DateOnly, day)
@@ -282,8 +283,7 @@ func (l *law) dayOf(release string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// tooEarly says why a change in release to, of something at a stage, that was announced in release from, comes too early; empty if
-// it does not.
+// tooEarly says why release to is too early for a change at a stage, if release from announced the change; empty if it is not.
 func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 	w := l.windows[stage]
 	if w == (Window{}) {

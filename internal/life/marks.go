@@ -30,9 +30,9 @@ const (
 	markPattern = "sluice:feature:pattern"
 	// markBeyond gates values outside of bounds: +sluice:feature:beyond:name=Large,maximum=10.
 	markBeyond = "sluice:feature:beyond"
-	// markLoosen takes keywords out of the schema of a field whose type somebody else has written: +sluice:loosen=pattern;maxLength.
+	// markLoosen removes keywords from the schema of a field with a foreign type: +sluice:loosen=pattern;maxLength.
 	markLoosen = "sluice:loosen"
-	// markEnabled and markDisabled have another marker hold only in CRDs that have the feature, or do not:
+	// markEnabled and markDisabled apply another marker only in CRDs with the feature, or without it:
 	// +sluice:ifDisabled:name=Large,marker="kubebuilder:validation:Maximum=10".
 	markEnabled  = "sluice:ifEnabled"
 	markDisabled = "sluice:ifDisabled"
@@ -44,7 +44,7 @@ var markNames = []string{markFeature, markItems, markValues, markPattern, markBe
 // markerPrefix begins the markers of this package, and of no other tool.
 const markerPrefix = "+sluice:"
 
-// valuesMarker and the others are what the markers of these names hold.
+// valuesMarker and the other types are the contents of the markers with these names.
 type (
 	valuesMarker struct {
 		Name   string
@@ -103,7 +103,7 @@ type mark struct {
 	pattern string
 	beyond  *v1alpha1.Bounds
 	loosen  []string // keywords; nil for the marks that gate
-	// marker holds only where the feature is in a CRD (enabled), or is not; empty for the marks that gate.
+	// marker applies only in CRDs with the feature (enabled), or without it; empty for the marks that gate.
 	marker  string
 	enabled bool
 	apply   schemaMarker
@@ -112,7 +112,7 @@ type mark struct {
 	line int
 }
 
-// newMark makes a mark of what a marker holds.
+// newMark makes a mark from the content of a marker.
 func newMark(name string, value any) mark {
 	switch v := value.(type) {
 	case valuesMarker:
@@ -143,13 +143,13 @@ func (m *beyondMarker) bounds() *v1alpha1.Bounds {
 	}
 }
 
-// schemaMarker is a marker that says something of a schema.
+// schemaMarker is a marker that changes a schema.
 type schemaMarker interface {
 	ApplyToSchema(ctx *crdmarkers.SchemaContext, s *apiextensionsv1.JSONSchemaProps) error
 }
 
-// tag is a mark on its way through controller-tools: it writes its number into the schema of whatever has the marker, and so
-// is found again wherever that schema ends up. CRDs have no other use for the keyword id; it is taken out again.
+// tag is a mark on its way through controller-tools. It writes its number into the keyword id of the schema that has the marker, so
+// that the mark can be found wherever that schema is used. CRDs do not use the keyword id otherwise. It is removed afterwards.
 type tag int
 
 const (
@@ -186,14 +186,14 @@ type use struct {
 	part v1alpha1.Part
 }
 
-// condition is a place in a CRD at which a marker holds only in some channels.
+// condition is a place in a CRD with a marker that applies only in some channels.
 type condition struct {
 	mark         int
 	crd, version string
 	path         feature.Path
 }
 
-// conditioned returns a CRD with the markers that hold where some features are left out.
+// conditioned returns a CRD with the markers that apply if some features are left out.
 func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, closed []string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	out := crd.DeepCopy()
 	for _, c := range api.conditions {
@@ -214,7 +214,7 @@ func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, clos
 	return out, nil
 }
 
-// takeTags takes the tags out of a schema and returns what they gate.
+// takeTags removes the tags from a schema and returns the parts that they gate.
 func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion, marks []mark) (out []use, conditions []condition) {
 	if version.Schema == nil {
 		return nil, nil
@@ -257,7 +257,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 	return out, conditions
 }
 
-// loosenable are the keywords that [markLoosen] takes out.
+// loosenable are the keywords that [markLoosen] can remove.
 var loosenable = map[string]func(s *apiextensionsv1.JSONSchemaProps){
 	"pattern":   func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = "" },
 	"minLength": func(s *apiextensionsv1.JSONSchemaProps) { s.MinLength = nil },
@@ -266,7 +266,7 @@ var loosenable = map[string]func(s *apiextensionsv1.JSONSchemaProps){
 	"maximum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil },
 }
 
-// loosen takes keywords out of a schema and all below it.
+// loosen removes keywords from a schema and all schemas below it.
 func loosen(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
 	walk(s, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 		for _, k := range keywords {
@@ -278,7 +278,7 @@ func loosen(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
 	})
 }
 
-// tagsOf takes the numbers out of one schema.
+// tagsOf removes the numbers from one schema and returns them.
 func tagsOf(s *apiextensionsv1.JSONSchemaProps) (out []int) {
 	rest, ok := strings.CutPrefix(s.ID, tagPrefix)
 	if !ok {
@@ -293,7 +293,7 @@ func tagsOf(s *apiextensionsv1.JSONSchemaProps) (out []int) {
 	return out
 }
 
-// isEmpty reports whether a schema says nothing.
+// isEmpty reports whether a schema has no keywords.
 func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
 	return reflect.DeepEqual(*s, apiextensionsv1.JSONSchemaProps{})
 }
@@ -301,7 +301,7 @@ func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
 // at says where a mark stands.
 func (m *mark) at() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
 
-// versionUse is that a mark gates a whole version.
+// versionUse is the use of a mark that gates a whole version.
 func versionUse(crd *apiextensionsv1.CustomResourceDefinition, version string, n int) use {
 	return use{n, v1alpha1.Part{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Versions: []string{version}, WholeVersion: true}}
 }

@@ -20,7 +20,7 @@ var (
 	betaVersion   = regexp.MustCompile(`^v[0-9]+beta[0-9]+$`)
 )
 
-// partRules are those about the API itself.
+// partRules are the rules about the API itself.
 func partRules() []Rule {
 	return []Rule{
 		{
@@ -221,7 +221,7 @@ func schemaAt(s *State, t *feature.Target) (found *apiextensionsv1.JSONSchemaPro
 	return found
 }
 
-// servedIn and servedBefore return the CRD of a target where it serves the target's version, in the new state and in the old.
+// servedIn and servedBefore return the CRD of a target if it serves the target's version, in the new and in the old state.
 func (l *law) servedIn(t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
 	return servedBy(l.next, t)
 }
@@ -272,8 +272,8 @@ func orVersion(t *feature.Target) string {
 	return t.Path.String()
 }
 
-// broken calls f for what compat finds harmful in fields that stay, with the gate of the field. Fields and versions of features in
-// development are left out: no object has them.
+// broken calls f for each harmful finding of compat in fields that stay, with the gate of the field. It leaves out fields and versions
+// of features in development, because no object has them.
 func (l *law) broken(f func(gate string, x *report.Finding)) {
 	harmful := []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
 	for _, old := range l.old.CRDs {
@@ -315,7 +315,7 @@ func (l *law) gateOf(x *report.Finding) (gate string, planned bool) {
 	return gate, planned
 }
 
-// newFields calls f for each field that is new in a stable version which was served before, not for those below it.
+// newFields calls f for each new field of a stable version that was served before, but not for the fields below it.
 func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s *apiextensionsv1.JSONSchemaProps)) {
 	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
 		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
@@ -337,7 +337,7 @@ func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s
 	})
 }
 
-// newValues calls f for each value that is new in an enum which was there before, of a stable version.
+// newValues calls f for each new value of an existing enum in a stable version.
 func (l *law) newValues(f func(crd, version string, path feature.Path, value string)) {
 	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
 		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
@@ -369,7 +369,7 @@ func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSON
 	}
 }
 
-// gated reports whether a feature that is not removed gates a field, or what it stands in, or a value of it.
+// gated reports whether a feature that is not removed gates a field, a field around it, or a value of it.
 func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	for _, f := range l.next.Model.Features() {
 		for i := range f.Targets {
@@ -387,7 +387,7 @@ func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	return false
 }
 
-// enumInTwoReleases reports whether a feature lets a value of an enum in, as its locked beta entry had said.
+// enumInTwoReleases reports whether a feature opens a value of an enum that its locked beta entry had announced.
 func (l *law) enumInTwoReleases(p *pair) bool {
 	return p.was != nil && p.was.Locked && !p.wasDefault && slices.ContainsFunc(p.was.Targets, func(t feature.Target) bool { return t.Values != nil })
 }

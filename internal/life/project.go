@@ -17,29 +17,28 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// Project is features.yaml together with the API that it speaks of.
+// Project is features.yaml together with its API.
 type Project struct {
 	File *File
-	// CRDs are those of the Go types, then those of files, without a word of features.
+	// CRDs are those of the Go types, then those of files, without texts about features.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Declaration has the features with all their parts.
 	Declaration gate.Declaration
-	// Model is what package feature makes of it.
+	// Model is the model of package feature.
 	Model *feature.Model
-	// Warnings are what should not stay as it is.
+	// Warnings are problems that do not stop anything.
 	Warnings Problems
 
 	api  *goAPI
-	base []*apiextensionsv1.CustomResourceDefinition // CRDs without what holds in some channels only
+	base []*apiextensionsv1.CustomResourceDefinition // CRDs without markers that apply in some channels only
 }
 
-// Load reads the API of a file and brings both together. All that is wrong comes as [Problems]. Stages that have days are chosen by
-// the day.
+// Load reads the API of a file and joins both. It returns all errors as [Problems]. day chooses among stages with dates.
 func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 	return loadWith(ctx, f, day, nil)
 }
 
-// loadWith is Load with a marker that is to be added; nil for none.
+// loadWith is Load with a marker to add; nil for none.
 func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*Project, error) {
 	p := &Project{File: f}
 	api := &goAPI{}
@@ -90,7 +89,7 @@ func (f *File) at0() string {
 	return file
 }
 
-// partsOf remembers where the parts of the declaration come from: the mark, or -1 for features.yaml.
+// partsOf has the origin of each part of the declaration: the mark, or -1 for features.yaml.
 type partsOf map[string][]int
 
 // join gives each feature the parts that marks gate.
@@ -133,7 +132,7 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 	return wrong
 }
 
-// define puts the parts together and has package feature look at the whole.
+// define joins the parts and checks the result with package feature.
 func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 	from := partsOf{}
 	p.Declaration = gate.Declaration{Name: p.File.Component, Spec: p.File.Spec}
@@ -192,8 +191,8 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 	return wrong
 }
 
-// merged returns the parts that marks gate, with the mark of each: versions in which the same is gated are put together, and so
-// are values of the same field.
+// merged returns the parts that marks gate, with the mark of each. It joins versions with the same gated part, and values of the same
+// field.
 func merged(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
 	put := func(u use, same func(p *v1alpha1.Part) bool, add func(p *v1alpha1.Part)) {
 		for i := range parts {
@@ -245,7 +244,7 @@ func boundsOf(p *v1alpha1.Part) string {
 	return feature.BoundsText(p.Beyond)
 }
 
-// placeOf finds what a finding is about: the marker, or a line of features.yaml.
+// placeOf finds the place of a finding: the marker, or a line of features.yaml.
 func (p *Project) placeOf(api *goAPI, from partsOf, x *feature.Finding) (file string, line int) {
 	if x.Gate == "" {
 		return p.File.place(x.Where)

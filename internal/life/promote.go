@@ -25,8 +25,8 @@ import (
 // changelog is the file, beside features.yaml, that gets a line.
 const changelog = "CHANGELOG.md"
 
-// Promote adds a stage to a feature, from a release on; with stage Removed it takes its markers away as well, and keeps its parts as a
-// tombstone. The files are what is to be written. If the law forbids it, there are none, and the report says why.
+// Promote adds a stage to a feature, from a release on. With stage Removed it also deletes the feature's markers, and keeps its parts
+// as a tombstone. It returns the files to write. If the law forbids the step, there are none, and the report says why.
 func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage, release string, day time.Time) (Outputs, *report.Report, error) {
 	e, hint := p.File.entry(gate)
 	if e == nil {
@@ -45,7 +45,7 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	if err != nil {
 		return nil, nil, err
 	}
-	// Only what is said of this feature counts, not what was wrong before.
+	// Only findings about this feature count, not earlier ones.
 	r.CRDs = slices.DeleteFunc(r.CRDs, func(c report.CRD) bool { return c.Name != feature.ObjectName(p.File.Component, gate) })
 	if r.Failing() > 0 {
 		return nil, r, nil
@@ -54,7 +54,7 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	return out, r, err
 }
 
-// with is the state with another stage, in the release that is prepared.
+// with is the state with another stage, in the release in preparation.
 func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string, day time.Time) (*State, error) {
 	s := p.State()
 	file := *p.File
@@ -121,8 +121,8 @@ func (p *Project) edits(ctx context.Context, gate string, entry v1alpha1.Feature
 	return out, nil
 }
 
-// withStage is features.yaml with another stage of a feature, and with its parts if there are any. What is written is read again: it says
-// what it is to say, and nothing else has changed.
+// withStage is features.yaml with another stage of a feature, and with its parts if there are any. It reads the new text again, to
+// check that it has the stage and that nothing else has changed.
 func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alpha1.FeatureStage, parts []v1alpha1.Part) ([]byte, error) {
 	want := slices.Clone(p.File.Features)
 	want[i].Stages = append(slices.Clone(want[i].Stages), entry)
@@ -143,8 +143,8 @@ func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alp
 	return nil, Problems{{file, line, "the stages are to be a list of lines that begin with -, or a list in brackets on one line"}}
 }
 
-// waysToAdd are the texts in which a stage may stand behind the last one. In a list of lines there is one way. In brackets there is one for
-// each bracket of the line that closes a list, and only one of them is right. A feature in braces has its parts there, too.
+// waysToAdd are the possible texts with the new stage behind the last one. In a list of lines there is one way. In brackets there is
+// one for each bracket of the line that closes a list, and only one of them is right. A feature in braces has its parts there, too.
 func (p *Project) waysToAdd(lines []string, i int, stage string, parts []v1alpha1.Part) (ways []string, err error) {
 	n := len(p.File.Features[i].Stages)
 	find := func(where string, args ...any) report.Position {
@@ -195,7 +195,7 @@ func (p *Project) waysToAdd(lines []string, i int, stage string, parts []v1alpha
 	return ways, nil
 }
 
-// partsText is what a feature gated, as a list in braces, and as lines with an indent.
+// partsText writes the parts of a feature as a list in braces, and as lines with an indent.
 func partsText(parts []v1alpha1.Part, indent int) (inBraces string, inLines []string, err error) {
 	if len(parts) == 0 {
 		return "", nil, nil
@@ -216,7 +216,7 @@ func partsText(parts []v1alpha1.Part, indent int) (inBraces string, inLines []st
 	return string(short), inLines, nil
 }
 
-// unixLines is a text with \n at the end of its lines, and what makes \r\n of that again if the text had it.
+// unixLines returns a text with \n at the end of its lines, and a function that restores \r\n if the text had it.
 func unixLines(data []byte) (text string, restore func(string) []byte) {
 	if !bytes.Contains(data, []byte("\r\n")) {
 		return string(data), func(s string) []byte { return []byte(s) }

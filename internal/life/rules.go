@@ -14,7 +14,7 @@ var ranks = []v1alpha1.Stage{"", v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable,
 
 func stageRank(s v1alpha1.Stage) int { return slices.Index(ranks, s) }
 
-// Rules are the law. A rule is one literal; the fixtures of its test show what it lets pass and what it does not.
+// Rules are the law. A rule is one literal; the fixtures of its test show changes that it allows and changes that it refuses.
 func Rules() []Rule {
 	return append([]Rule{
 		{
@@ -53,7 +53,7 @@ func Rules() []Rule {
 					gate := l.old.Features[i].Gate
 					if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.spec(gate) == nil {
 						if other := l.sameParts(&l.old.Features[i]); other != "" {
-							continue // told by feature-renamed
+							continue // feature-renamed reports it
 						}
 						l.tell(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lower(f.Stage), l.old.Release)
 					}
@@ -119,7 +119,7 @@ func Rules() []Rule {
 							stage = p.next.Stages[i-2].Stage
 						}
 					}
-					// A gate of what stays for good goes after the feature has been locked: nobody loses it.
+					// A locked stable feature can lose its gate: nobody loses the feature.
 					if stage == v1alpha1.Stable && p.next.Stages[i-1].LockToDefault && from == "" {
 						from = p.next.Stages[i-1].Release
 						if n := l.minors(from, p.next.Stages[i].Release); n >= 2 {
@@ -141,7 +141,7 @@ func Rules() []Rule {
 					if p.oldAt < 0 || p.is == nil || p.wasDefault == p.isDefault || p.wasStage == v1alpha1.Alpha || p.isStage == v1alpha1.Removed || l.enumInTwoReleases(p) {
 						return
 					}
-					// A promotion to stable turns on what users were told would come.
+					// Users expect that a promotion to stable turns a feature on.
 					if p.isStage != p.wasStage && p.isDefault {
 						return
 					}

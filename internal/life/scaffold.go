@@ -29,7 +29,7 @@ import (
 type NewFeature struct {
 	Gate        string
 	Description string
-	// Release is the first that has the feature; empty for the one that features.yaml prepares.
+	// Release is the first release with the feature; empty for the one that features.yaml prepares.
 	Release string
 	// Field is the field that the feature gates, as TYPE.FIELD or PACKAGE.TYPE.FIELD in Go; empty for behaviour.
 	Field string
@@ -39,8 +39,8 @@ type NewFeature struct {
 const firstRelease = "v0.1.0"
 
 // Scaffold adds a feature at stage alpha to the project of features.yaml at name: its entry there, its marker in the Go types, the
-// generated files, and a test for on and off. If features.yaml does not exist, it begins one. Nothing is written: the files come back.
-// The error is for what is wrong with the project as it would be.
+// generated files, and a test for on and off. If features.yaml does not exist, it creates it. It writes nothing, but returns the files.
+// The error lists the mistakes of the resulting project.
 func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Outputs, error) {
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if errors.Is(err, os.ErrNotExist) {
@@ -235,7 +235,7 @@ func fileName(gate string) string {
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// testOf is a test of a feature, on and off: of what becomes of an object that uses it, or of the gate alone.
+// testOf is a test of a feature, on and off: with an object that uses it, or of the gate alone.
 func (p *Project) testOf(gate, pkg string) ([]byte, error) {
 	imports, body := "", `		// Call the code that asks for the feature, and check what it does.
 		if gates.Enabled(`+gate+`) != on {
@@ -323,7 +323,7 @@ type fieldMark struct {
 	known      []string
 }
 
-// is reports whether a field is to have the marker.
+// is reports whether the marker belongs to a field.
 func (m *fieldMark) is(pkg *loader.Package, typ, field string) bool {
 	if m == nil || field == "" {
 		return false
@@ -333,7 +333,7 @@ func (m *fieldMark) is(pkg *loader.Package, typ, field string) bool {
 	return m.name == name || m.name == pkg.Name+"."+name
 }
 
-// unknown says that there is no such field.
+// unknown reports that there is no such field.
 func (m *fieldMark) unknown() error {
 	return fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", m.name, brief.Hint(m.name, m.known))
 }

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// walk visits a schema and all that it is made of, parents first, in a fixed order; what visit changes stays changed. Schemas
-// below allOf, anyOf, oneOf and not speak of the same value and have its path. Where visit returns false it goes no deeper.
+// walk visits a schema and all schemas in it, parents first, in a fixed order. Changes by visit are kept. Schemas below allOf, anyOf,
+// oneOf and not are about the same value, and have its path. If visit returns false, walk goes no deeper.
 func walk(s *apiextensionsv1.JSONSchemaProps, path feature.Path, visit func(feature.Path, *apiextensionsv1.JSONSchemaProps) bool) {
 	if s == nil || !visit(path, s) {
 		return

@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 )
 
-// Output file of a project.
+// outFile is an output file of a project.
 type outFile struct {
-	path string // as the working directory sees it
+	path string // relative to the working directory
 	data []byte
 }
 
-// Outputs are the files of a project: path as the working directory sees it, and content.
+// Outputs are the files of a project: the path relative to the working directory, and the content.
 type Outputs []outFile
 
 // NewOutputs is one file.
 func NewOutputs(path string, data []byte) Outputs { return Outputs{{path, data}} }
 
-// Each calls f for each file that is not yet as it is to be: with its path, what stands there (nil if it does not exist), and
-// what is to stand there.
+// Each calls f for each file that differs from its wanted content, with its path, its content (nil if it does not exist), and the
+// wanted content.
 func (o Outputs) Each(f func(path string, old, want []byte)) error {
 	for _, x := range o {
 		old, err := os.ReadFile(x.path)
@@ -35,8 +35,8 @@ func (o Outputs) Each(f func(path string, old, want []byte)) error {
 	return nil
 }
 
-// Write replaces the files that are not yet as they are to be, and returns their paths. Each is replaced atomically. If one
-// cannot be written, those before it are put back, so that all are new or none is.
+// Write replaces the files that differ from their wanted content, and returns their paths. It replaces each file atomically. If one
+// cannot be written, Write restores those before it, so that either all files are new or none is.
 func (o Outputs) Write() (changed []string, err error) {
 	var todo Outputs
 	var old [][]byte
@@ -48,7 +48,7 @@ func (o Outputs) Write() (changed []string, err error) {
 	staged := make([]string, 0, len(todo))
 	defer func() {
 		for _, s := range staged {
-			_ = os.Remove(s) // it has been moved, or nobody wants it
+			_ = os.Remove(s) // it was moved, or is not needed
 		}
 	}()
 	for i := range todo {
@@ -71,7 +71,7 @@ func (o Outputs) Write() (changed []string, err error) {
 	return changed, nil
 }
 
-// linked is the file that a path leads to: a link stays, and what it names is replaced, even if that does not exist yet.
+// linked is the file that a path leads to. A link stays, and its target is replaced, even if the target does not exist yet.
 func linked(path string) (string, error) {
 	const most = 40 // as many as Linux follows
 	start := path
@@ -88,7 +88,7 @@ func linked(path string) (string, error) {
 	return "", fmt.Errorf("%s: the links go round in a circle", start)
 }
 
-// stage writes a file beside the one that it will replace.
+// stage writes the content to a file beside the one that it will replace.
 func stage(x outFile) (name string, err error) {
 	dir := filepath.Dir(x.path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of source code
@@ -114,7 +114,7 @@ func stage(x outFile) (name string, err error) {
 	return f.Name(), nil
 }
 
-// putBack undoes what was replaced.
+// putBack restores the replaced files.
 func putBack(files Outputs, old [][]byte) (err error) {
 	for i, x := range files {
 		if old[i] == nil {
