@@ -9,9 +9,9 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// beside refuses the ConfigMap of the model's component where another component has it too, unless each knows the keys of the other
-// as plain settings: the policies of either refuse keys that they do not know. Of two, the one that came later is refused; of objects
-// in files, the one with the later name.
+// beside refuses the ConfigMap of the model's component if another component has the same one, because the policies of each component
+// refuse unknown keys. It accepts both if each knows the keys of the other as plain settings. Otherwise it refuses the newer component,
+// or, for objects in files, the one with the later name.
 func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feature, out *findings) {
 	ref := m.component.ConfigMap
 	for i := range components {
@@ -36,7 +36,7 @@ func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feat
 	}
 }
 
-// later reports whether the model's component came after another.
+// later reports whether the model's component is newer than another.
 func (m *Model) later(c *v1alpha1.Component) bool {
 	return cmp.Or(m.created.Compare(c.CreationTimestamp.Time), strings.Compare(m.name, c.Name)) > 0
 }
@@ -61,8 +61,8 @@ func keysOf(c *v1alpha1.Component, features []v1alpha1.Feature) settingKeys {
 	return k
 }
 
-// unknownTo lists the keys that another component refuses. Both may have a level under one key; gates in one list are unknown to
-// whoever does not have them.
+// unknownTo lists the keys that another component refuses. Both may have a level under one key. A gate in a list is unknown to a
+// component without that gate.
 func (k settingKeys) unknownTo(o settingKeys) (out []string) {
 	for _, key := range append([]string{k.gates}, k.features...) {
 		if !o.plain[key] {

@@ -111,7 +111,7 @@ func (d *definer) bounds(gate, where string, p *v1alpha1.Bounds) (*Bounds, bool)
 	return b, true
 }
 
-// checkBounds checks bounds against the schema of the field: one that says nothing of its values would gate nothing.
+// checkBounds checks bounds against the schema of the field: a bound that does not apply to its values would gate nothing.
 func (d *definer) checkBounds(gate, where string, n *schema.Node, b *Bounds) {
 	d.checkScalars(gate, where, n, b.Values, b.Pattern != "")
 	if n == nil || n.PreserveUnknown && n.Type == "" {

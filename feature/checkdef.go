@@ -12,7 +12,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// checkComponent checks what the component says.
+// checkComponent checks the spec of the component.
 func (d *definer) checkComponent() {
 	m := d.model
 	c := &m.component
@@ -55,7 +55,7 @@ func (d *definer) checkComponent() {
 		plain := plainSetting{minimum: s.Minimum, maximum: s.Maximum}
 		if s.Pattern != "" {
 			if _, ok := d.pattern("", where+".pattern", s.Pattern); ok {
-				// The pattern stands alone before it is put between anchors, so that it cannot close their group.
+				// The pattern has to compile alone before it gets anchors, so that it cannot close their group.
 				plain.pattern = regexp.MustCompile(`^(?:` + s.Pattern + `)$`)
 			}
 		}
@@ -74,7 +74,7 @@ func (d *definer) checkComponent() {
 	}
 }
 
-// oneOf reports whether v is one of the values, and says so if it is not.
+// oneOf reports whether v is one of the values, and adds an error if it is not.
 func oneOf[T ~string](d *definer, gate, where string, v T, values ...T) bool {
 	if slices.Contains(values, v) {
 		return true
@@ -146,7 +146,7 @@ func (d *definer) checkFeature(f *Feature) {
 	}
 }
 
-// together checks what only shows when all features are there: requirements and contradictions.
+// together checks the features with each other: requirements and contradictions.
 func (d *definer) together() {
 	byGate := make(map[string]*Feature, len(d.model.features))
 	gates := make([]string, len(d.model.features))
@@ -181,13 +181,13 @@ func (d *definer) other(f *Feature, where string, before []string, name string, 
 		d.err(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
 	case o != nil:
 		return o
-	case !d.model.left[name]: // what is left out has told its errors
+	case !d.model.left[name]: // the errors of a feature that is left out are reported already
 		d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
 	}
 	return nil
 }
 
-// cycles finds circles of requirements and implications and tells each once, at the gate that comes first.
+// cycles finds cycles of requirements and implications, and reports each once, at its first gate.
 func (d *definer) cycles(byGate map[string]*Feature) {
 	const (
 		fresh = iota
@@ -243,7 +243,7 @@ func sameValues(a, b *Target) bool {
 		})
 }
 
-// overlap reports whether a value may be a use of both targets of one path; it says yes where that is hard to tell.
+// overlap reports whether a value may be a use of both targets of one path. If it cannot decide, it returns true.
 func overlap(a, b *Target) bool {
 	for _, p := range [][2]*Target{{a, b}, {b, a}} {
 		x, y := p[0], p[1]

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/schema"
 )
 
-// checkPart checks what a part says by itself, and reads it.
+// checkPart reads a part, and checks it without a schema.
 func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool) {
 	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
 	t = Target{Group: p.Group, Resource: p.Resource, Part: i, WholeVersion: p.WholeVersion}
@@ -119,8 +119,8 @@ func (d *definer) match(gate, where string, match []v1alpha1.Match) []Condition 
 	return out
 }
 
-// resolvePath follows a path through a schema. It returns the path with kinds and keys, and the schema of what it leads
-// to, nil if the schema says nothing of it; or what is wrong with it.
+// resolvePath follows a path through a schema. It returns the path with kinds and keys, and the schema of its end, nil if the schema
+// does not describe it; or an error text.
 func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	out := slices.Clone(p)
 	n := root
@@ -182,7 +182,7 @@ func most(n *int64) int64 {
 	return max(*n, 1)
 }
 
-// bound is how many items a target can be in at most, by what its part says and by the schema; 0: any number.
+// bound is the highest number of items that a target can be in, by its part and by the schema; 0 means any number.
 func (t *Target) bound(declared int32) int {
 	all := int64(1)
 	for _, s := range t.Path {
@@ -263,7 +263,7 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 	}
 }
 
-// checkParents checks what the objects and lists around the target demand of it.
+// checkParents checks the demands of the objects and lists around the target.
 func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where string) {
 	gate := f.Spec.Gate
 	parent := root
@@ -294,8 +294,8 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 	}
 }
 
-// checkDefaults refuses parts that the schema's defaults use: whoever leaves the field out would be refused, and what was
-// dropped would come back.
+// checkDefaults refuses parts that the schema's defaults use: an object without the field would be refused, and a dropped part would
+// come back.
 func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where string) {
 	for i := range len(t.Path) + 1 {
 		n := root
@@ -313,13 +313,12 @@ func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where 
 	}
 }
 
-// checkUnknown checks what holds with and without a schema.
+// checkUnknown has the checks that need no schema.
 func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
 	if f.Spec.WhenDisabled != v1alpha1.Drop || t.WholeVersion || t.Reset != nil || f.Spec.Ratchet != v1alpha1.Unchanged && !t.Narrowed() {
 		return
 	}
-	// What is dropped here may have replaced something that is stored, which then has to be put back: its place must be
-	// known.
+	// A dropped value may have replaced a stored one, which then has to be restored. So its place must be known.
 	for i, s := range t.Path {
 		if s.Kind != Items && s.Kind != Each || s.keyed() {
 			continue

@@ -42,8 +42,8 @@ func (n *claims) add(path Path, c claim) {
 	n.here = append(n.here, c)
 }
 
-// meeting calls do for each target that gates what t does in a version of its resource, as far as paths tell, as long as do
-// returns true. path is what is left of t's.
+// meeting calls do for each target that, by its path, may gate the same as t in a version of its resource, as long as do returns true.
+// path is the rest of t's path.
 func (n *claims) meeting(t *Target, path Path, do func(claim) bool) bool {
 	if len(path) == 0 {
 		for _, c := range n.here {
@@ -69,7 +69,7 @@ func (n *claims) meeting(t *Target, path Path, do func(claim) bool) bool {
 	return true
 }
 
-// meets reports whether two targets of a resource whose steps have equal names or [*] speak of one thing.
+// meets reports whether two targets of a resource, whose steps have equal names or [*], may gate the same value.
 func meets(a, b *Target) bool {
 	if a.WholeVersion != b.WholeVersion || a.Version != b.Version && a.Version != "" && b.Version != "" {
 		return false
@@ -83,7 +83,7 @@ func meets(a, b *Target) bool {
 	return overlap(a, b)
 }
 
-// contradictions finds features that gate the same thing and disagree on what is to become of it.
+// contradictions finds features that gate the same part and treat it differently.
 func (d *definer) contradictions() {
 	by := map[groupResource]*claims{}
 	for _, f := range d.model.features {
@@ -127,10 +127,11 @@ func (d *definer) contradict(o, c claim) bool {
 	return true
 }
 
-// SharedWith returns an error for each other component that has the same ConfigMap and does not know the keys, and a warning for each feature of another component that gates what a part of a feature of the model gates:
-// the two know nothing of each other, and what one opens the other may close. Of components and features those of the model
-// itself are passed over, and so are parts of resources that no feature of the model gates, and features that were removed. The options are those of [Define]: the
-// resources of the model are enough. The findings are sorted as those of Define.
+// SharedWith returns an error for each other component that has the same ConfigMap and does not know the keys, and a warning for each
+// feature of another component that gates what a part of a feature of the model gates: the two know nothing of each other, and what one
+// opens the other may close. Of components and features those of the model itself are passed over, and so are parts of resources that
+// no feature of the model gates, and features that were removed. The options are those of [Define]: the resources of the model are
+// enough. The findings are sorted like those of Define.
 func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.Feature, o Options) Findings {
 	mine := map[groupResource]bool{}
 	for _, f := range m.features {
@@ -140,7 +141,7 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 	}
 	var near []v1alpha1.Feature
 	for i := range features {
-		f := features[i] // a copy, of which only parts that matter are left
+		f := features[i] // a copy, with the relevant parts only
 		f.Spec.Parts = slices.DeleteFunc(slices.Clone(f.Spec.Parts), func(p v1alpha1.Part) bool { return !mine[groupResource{p.Group, p.Resource}] })
 		f.Spec.Requires, f.Spec.ImpliedBy = nil, nil
 		if f.Spec.Component != m.name && len(f.Spec.Parts) > 0 {

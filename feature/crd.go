@@ -9,8 +9,8 @@ import (
 	"sluice.dev/schema"
 )
 
-// ResourceOf returns the resource that a CRD defines, with the versions that it serves. The error says which schema could
-// not be read.
+// ResourceOf returns the resource that a CRD defines, with the versions that it serves. The error names the schema that could not be
+// read.
 func ResourceOf(crd *apiextensionsv1.CustomResourceDefinition) (Resource, error) {
 	r := Resource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural, Kind: crd.Spec.Names.Kind}
 	r.Converted = crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// change says what became of a value.
+// change says what happened to a value.
 type change uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	removed
 )
 
-// drop takes out of v what is not allowed, or puts back what is stored in its place. Values are copied where they change.
+// drop removes the parts of v that are not allowed, or restores the stored ones. It copies values that change.
 func (w *walker) drop(n *node, v any) (any, change) {
 	if v == nil {
 		return v, kept

@@ -110,7 +110,7 @@ type walker struct {
 	request   *Request
 	decision  Decision
 	dropping  bool
-	trail     []place // where it stands
+	trail     []place // the steps from the root to the present value
 	old       *stored
 	question  *question
 }
@@ -227,7 +227,7 @@ func (w *walker) stored() *stored {
 	return w.old
 }
 
-// record notes a use that is not allowed.
+// record adds a use that is not allowed.
 func (w *walker) record(g *gate, v any) {
 	list := &w.decision.Rejected
 	switch {
@@ -251,7 +251,7 @@ func (w *walker) record(g *gate, v any) {
 	list.List = append(list.List, x)
 }
 
-// version judges gates of the whole version, by the object without what is dropped.
+// version judges gates of the whole version, by the object without its dropped parts.
 func (w *walker) version(p *program, object map[string]any) {
 	asked, unchanged := false, false
 	for _, g := range p.version {
@@ -264,8 +264,7 @@ func (w *walker) version(p *program, object map[string]any) {
 			case inUse && g.target.writtenIn(r.Old):
 				continue
 			case unchanged && (!inUse || !g.target.writtenIn(r.Object)):
-				// Who owns parts of the object in this version from now on, by server-side apply of what is there already, could
-				// write them in the next request.
+				// A server-side apply of existing values makes the client their owner in this version. The next request could then write them.
 				continue
 			}
 		}
@@ -275,8 +274,8 @@ func (w *walker) version(p *program, object map[string]any) {
 	}
 }
 
-// claims judges what managed fields say of writes in closed versions. A client may send them as it likes, with writes of the
-// status as well: what they did not say before, only a write in the version makes true, which is judged by itself.
+// claims judges managed fields of closed versions. A client can send any managed fields, with writes of the status as well. A new entry
+// is true only after a write in the version, which is judged by itself.
 func (w *walker) claims(gates []*gate) {
 	r := w.request
 	if r.Subresource != "" && r.Subresource != statusSubresource {
@@ -311,8 +310,7 @@ func onlyMetadata(a, b map[string]any) bool {
 	return true
 }
 
-// writtenIn reports whether managed fields say that more of an object than metadata, status and scale was written in the target's
-// version.
+// writtenIn reports whether managed fields have an entry of the target's version with more than metadata, status and scale.
 func (t *Target) writtenIn(object map[string]any) bool {
 	version := t.Version
 	if t.Group != "" {
@@ -336,10 +334,10 @@ func (t *Target) writtenIn(object map[string]any) bool {
 	})
 }
 
-// unowned are the fields of an object that do not make a version one in which it was written.
+// unowned are the fields that do not count as a write of the object in a version.
 var unowned = []string{"f:metadata", "f:status", "."}
 
-// onlyScale reports whether of a field of the object nothing is owned but what the scale has: who writes that may make it an entry
+// onlyScale reports whether the entry owns nothing of a field but the replicas of the scale: a write of the scale can become an entry
 // of the object.
 func (t *Target) onlyScale(name string, v any) bool {
 	for i, step := range t.Scale {
@@ -349,7 +347,7 @@ func (t *Target) onlyScale(name string, v any) bool {
 		owned, _ := v.(map[string]any)
 		switch {
 		case len(owned) == 0:
-			return true // nothing, after another has taken it over
+			return true // nothing, after another manager has taken it over
 		case len(owned) > 1 || i+1 == len(t.Scale):
 			return false
 		}

@@ -34,7 +34,7 @@ type Finding struct {
 	Message string
 }
 
-// String tells the finding in one line.
+// String is the finding in one line.
 func (f Finding) String() string {
 	var b strings.Builder
 	for _, s := range []string{f.Gate, f.Where} {
@@ -52,7 +52,7 @@ const maxFindings = 200
 // counted in the last one, whose Code is more-findings.
 type Findings []Finding
 
-// CodeMore is the code of the finding that counts those that are not told.
+// CodeMore is the code of the finding that counts those that are not listed.
 const CodeMore Code = "more-findings"
 
 // Err returns the findings of severity Error as an [*InvalidError], or nil if there is none.
@@ -99,7 +99,7 @@ func (e *InvalidError) Error() string {
 type findings struct {
 	list  Findings
 	more  int
-	worst Severity // of those that are only counted
+	worst Severity // of the findings that are only counted
 }
 
 func (c *findings) add(s Severity, code Code, gate, where, format string, args ...any) {

@@ -16,7 +16,7 @@ func (f *Feature) HowToOpen() string {
 	return f.howToOpen(f.FollowsLevel || f.Spec.ImpliedByLevel)
 }
 
-// howToOpen says it with or without the level as a way.
+// howToOpen is HowToOpen, with or without the level as a way.
 func (f *Feature) howToOpen(byLevel bool) string {
 	m := f.model
 	switch {
@@ -39,7 +39,7 @@ func (f *Feature) howToOpen(byLevel bool) string {
 	return fmt.Sprintf("set %s in ConfigMap %s/%s", strings.Join(ways, " or "), ref.Namespace, ref.Name) + f.howToOptIn()
 }
 
-// lockedText says what a locked feature is, and until when: a stage that is planned may change it, such as the second release of a
+// lockedText describes a locked feature, and until when it is locked: a planned stage may unlock it, such as the second release of a
 // value of an enum.
 func (f *Feature) lockedText() string {
 	on := f.Defaults()
@@ -70,7 +70,7 @@ func (f *Feature) howToOptIn() string {
 	return text
 }
 
-// fix says what would open a closed feature as things are.
+// fix says what would open a closed feature in the present state.
 func (r *resolver) fix(s *State, missing, absent []string) string {
 	f := s.Feature
 	switch s.Why {
@@ -98,7 +98,7 @@ func (r *resolver) fix(s *State, missing, absent []string) string {
 	return r.way(f)
 }
 
-// way names the settings that open a feature: the level is none if the feature's own key stands against it.
+// way names the settings that open a feature. The level is not one of them if the feature's own key overrides it.
 func (r *resolver) way(f *Feature) string {
 	_, set := r.settings.Gate(f.Spec.Gate)
 	return f.howToOpen(f.Spec.ImpliedByLevel || f.FollowsLevel && !set)

@@ -3,8 +3,8 @@ package feature
 // Inspector finds the features that objects use, open or not.
 type Inspector struct {
 	evaluator *Evaluator
-	// versions are the parts that are whole versions, of each resource. Who wrote an object in which version stands in the
-	// object, whatever version it is read in.
+	// versions has the parts that are whole versions, by resource. An object lists the versions of its writers, in whatever version it is
+	// read.
 	versions map[groupResource][]*gate
 }
 

@@ -55,7 +55,7 @@ func (s *Settings) Pin(states *States, gates ...string) *Settings {
 	return out
 }
 
-// pinned returns what a feature is pinned to.
+// pinned returns the pinned value of a feature.
 func (s *Settings) pinned(gate string) (pin, bool) {
 	if s == nil {
 		return pin{}, false

@@ -13,27 +13,27 @@ import (
 
 // Codes of findings of [Model.Lint], and of features that use again what was another's.
 const (
-	// CodeTombstone: what was removed is used again.
+	// CodeTombstone: a name or field of a removed feature is used again.
 	CodeTombstone Code = "tombstone"
-	// CodeOverdue: a feature stays at a stage for longer than it may.
+	// CodeOverdue: a feature stays at a stage for too long.
 	CodeOverdue Code = "overdue"
-	// CodeOverruled: the default of a stage has no say.
+	// CodeOverruled: the default of a stage has no effect.
 	CodeOverruled Code = "default-overruled"
-	// CodeNoReports: a feature needs processes whose reports count from nowhere.
+	// CodeNoReports: a feature needs processes, and reports count from no namespace.
 	CodeNoReports Code = "no-reports"
 )
 
-// term is for how long a feature may stay at a stage: until both the days and the minor releases have gone by.
+// term is the time that a feature may stay at a stage: until both the days and the minor releases have passed.
 type term struct {
 	stage    v1alpha1.Stage
 	locked   bool
 	days     int
 	releases uint64
-	what     string // is to become of the feature then
+	what     string // to do with the feature then
 }
 
-// terms are time limits. Beta is Kubernetes' own limit (the longer of nine months and three releases, deprecation policy, rule 4b).
-// A gate that decides nothing any more is kept as long as a stable API is after its deprecation there.
+// terms are time limits. Beta is Kubernetes' own limit (the longer of nine months and three releases, deprecation policy, rule 4b). A
+// gate without effect is kept as long as Kubernetes keeps a stable API after its deprecation.
 var terms = []term{
 	{v1alpha1.Alpha, false, 365, 4, "promote it, or remove it"},
 	{v1alpha1.Beta, false, 274, 3, "promote it, or remove it"},
@@ -44,7 +44,7 @@ var terms = []term{
 	{v1alpha1.Deprecated, true, 274, 3, "remove it"},
 }
 
-// Lint returns warnings about features of a model that have no errors but should not stay as they are, on a given day:
+// Lint returns warnings about features of a model that have no errors but need a change, on a given day:
 //
 //   - features past their time: at a stage for longer than the terms of this package, without a planned next stage, or with one
 //     whose day is over and whose release has not come;
@@ -81,7 +81,7 @@ func (m *Model) Lint(day time.Time) Findings {
 	return l.sorted()
 }
 
-// overruled tells of a default that somebody wrote down and the level overrules.
+// overruled reports an explicit default that the level overrides.
 func (m *Model) overruled(l *findings, f *Feature) {
 	said := f.Spec.Stages[f.Entry].Default
 	byLevel := rank(f.Level) <= rank(m.component.DefaultLevel)
@@ -97,7 +97,7 @@ func (m *Model) overruled(l *findings, f *Feature) {
 		*said, f.Spec.Gate, way)
 }
 
-// overdue tells of a feature that is past its time.
+// overdue reports a feature that stays at its stage for too long.
 func (m *Model) overdue(l *findings, f *Feature, day time.Time) {
 	gate, stage := f.Spec.Gate, &f.Spec.Stages[f.Entry]
 	where := fmt.Sprintf("spec.stages[%d]", f.Entry)
@@ -115,7 +115,7 @@ func (m *Model) overdue(l *findings, f *Feature, day time.Time) {
 	}
 	t := terms[i]
 	var ages []string
-	// What begins a stage may be an entry before, which changed nothing but the default.
+	// An earlier entry may have begun the stage, and this one only changed the default.
 	first := f.Entry
 	for first > 0 && f.Spec.Stages[first-1].Stage == stage.Stage && f.Spec.Stages[first-1].LockToDefault == stage.LockToDefault {
 		first--
@@ -165,11 +165,10 @@ func releasesSince(before, now string) (uint64, bool) {
 	return b.Minor() - a.Minor(), true
 }
 
-// withdrawn reports whether the feature was removed while it was off, so that nobody has what it gated.
+// withdrawn reports whether the feature was removed while it was off, so that its parts are not in use.
 func (f *Feature) withdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
 
-// tombstones refuses features that gate again what another gated that was withdrawn: who stored it then would find that it means
-// something else now.
+// tombstones refuses features that gate the same part as a withdrawn feature: stored values would get a new meaning.
 func (d *definer) tombstones() {
 	type grave struct {
 		part *v1alpha1.Part
@@ -210,7 +209,7 @@ func (d *definer) tombstones() {
 				case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
 					continue
 				case g.part.Pattern != "" || g.part.Match != nil || g.part.Beyond != nil || g.part.Values != nil && !meet(p.Values, g.part.Values):
-					continue // other values of the field are something else
+					continue // other values of the field are different parts
 				}
 				d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, since(g.f))
 			}

@@ -12,14 +12,14 @@ type Fate uint8
 
 // The fates, the worst last.
 const (
-	Apart    Fate = iota // the rule does not speak of the field
+	Apart    Fate = iota // the rule does not mention the field
 	Holds                // it holds without the field
 	Open                 // it may hold or not
 	Violated             // it cannot hold without the field
 )
 
-// checkLoss refuses parts whose loss would break what the schema demands elsewhere. Nothing is lost by a warning, and a
-// refused value can be another one.
+// checkLoss refuses parts whose loss would break demands of the schema elsewhere. A warning loses nothing, and a client can replace a
+// refused value by another one.
 func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where string) {
 	drop := f.Spec.WhenDisabled == v1alpha1.Drop
 	whole := !t.Narrowed()
@@ -73,7 +73,7 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 
 func positive(n *int64) bool { return n != nil && *n > 0 }
 
-// junctorsWithout says what becomes of the junctors of an object that has lost a field.
+// junctorsWithout returns the fate of the junctors of an object that has lost a field.
 func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 	out := Apart
 	if depth > maxSteps {
@@ -106,7 +106,7 @@ func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 	return out
 }
 
-// ruleWithout says what becomes of a validation rule; nothing if nobody can tell.
+// ruleWithout returns the fate of a validation rule; Apart if that is not known.
 func (d *definer) ruleWithout(rule string, path Path) Fate {
 	if d.options.RuleWithout == nil {
 		return Apart

@@ -14,7 +14,7 @@ import (
 // (k8s.io/apiserver/pkg/cel/environment and admission/plugin/policy/validating: maxMessageExpressionLength).
 const MaxMessage = 5 * 1024
 
-// pathOf writes a place as errors of the API server do.
+// pathOf writes a place in the form of the API server's errors.
 func pathOf(trail []place) string {
 	const longest = 500
 	var b []byte
@@ -34,7 +34,7 @@ func (v *Violation) What() string {
 	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.subject(), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
 }
 
-// subject says what of the place is used, with a verb; empty if that is the place itself.
+// subject names the used part of the place, with a verb; empty if that is the place itself.
 func (v *Violation) subject() string {
 	switch {
 	case v.Target.WholeVersion:
@@ -69,8 +69,7 @@ func (f *Feature) StageName() string {
 //	tasks-timeout: "true" in ConfigMap tekton-pipelines/feature-flags
 func (v *Violation) String() string { return v.Path + ": " + v.What() }
 
-// Message tells all refused uses, a line each, in [MaxMessage] bytes at most; what does not fit is counted. Empty if none
-// is refused.
+// Message lists all refused uses, one on each line, in [MaxMessage] bytes at most, and counts the rest. It is empty if none is refused.
 func (d *Decision) Message() string {
 	var b strings.Builder
 	for i := range d.Rejected.List {
@@ -91,8 +90,8 @@ func (d *Decision) Message() string {
 	return b.String()
 }
 
-// Warnings are those of the response: what was dropped and what passes with a warning, one text each; beyond 100 of a kind
-// the rest is counted. Nil where the request is refused for other uses, or there is nothing to say.
+// Warnings are the warnings of the response: one text for each dropped use and each use that passes with a warning. Beyond 100 of a
+// kind, the rest is counted. Nil if the request is refused for other uses, or if there are none.
 func (d *Decision) Warnings() []string {
 	if !d.Allowed() {
 		return nil

@@ -22,7 +22,7 @@ type Options struct {
 	// Resources are those of the cluster or of the given CRDs. With nil, paths are not checked, and no list has items with keys.
 	// Otherwise, a part of an unknown resource is an error.
 	Resources []Resource
-	// Without are gates of features to leave out as if they held errors, and to look at no further.
+	// Without are gates of features to leave out, as if they had errors. They are not checked.
 	Without []string
 	// RuleWithout returns the fate of a validation rule of an object when the field at the path is gone; with nil, rules are
 	// ignored. Package feature/rules has one, and a Define that uses it.
@@ -37,7 +37,7 @@ type Resource struct {
 	Versions []Version
 	// Stored is the version in which objects are stored; empty if it is not served, or not known.
 	Stored string
-	// Converted tells that a webhook, or the API server's own code, converts between the versions: a field may have another name in each.
+	// Converted is set if a webhook, or the API server's own code, converts between the versions: a field may have another name in each.
 	Converted bool
 }
 
@@ -50,7 +50,7 @@ type Version struct {
 	Scale []string
 }
 
-// Model is a component with those of its features that hold no error, at one release and day.
+// Model is a component with its features that have no error, at one release and day.
 type Model struct {
 	component v1alpha1.ComponentSpec // with defaults filled in
 	name      string
@@ -186,8 +186,8 @@ func (f *Feature) CanOptIn() bool {
 // capped reports whether the feature is beyond maxLevel.
 func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.MaxLevel) }
 
-// Define checks a component and its features and returns what is right of them. Features of other components are ignored.
-// The model is never nil; the findings say what was left out of it, and what else is worth a look.
+// Define checks a component and its features, and returns a model of the valid ones. It ignores features of other components. The model
+// is never nil. The findings say which features were left out, and have warnings.
 func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Model, Findings) {
 	d := &definer{options: o, model: &Model{
 		name: c.Name, created: c.CreationTimestamp.Time, component: *c.Spec.DeepCopy(), settings: map[string]plainSetting{}, lifted: map[groupResource]bool{},
@@ -232,7 +232,7 @@ type definer struct {
 	model   *Model
 }
 
-// leaveOut takes features with errors out of the model.
+// leaveOut removes features with errors from the model.
 func (d *definer) leaveOut() {
 	m := d.model
 	m.features = slices.DeleteFunc(m.features, func(f *Feature) bool {
@@ -266,14 +266,14 @@ func (d *definer) component() {
 	d.checkComponent()
 }
 
-// leave notes that a feature is left out.
+// leave records that a feature is left out.
 func (m *Model) leave(s *v1alpha1.FeatureSpec) {
 	key := s.Key
 	fill(&key, Kebab(s.Gate))
 	m.left[s.Gate], m.left[key] = true, true
 }
 
-// add adds a feature with what can be said of it alone.
+// add adds a feature, with the checks that need no other feature.
 func (d *definer) add(object *v1alpha1.Feature) {
 	f := &Feature{Name: object.Name, Spec: *object.Spec.DeepCopy(), Entry: -1, model: d.model}
 	s := &f.Spec
@@ -316,7 +316,7 @@ func (d *definer) part(f *Feature, i int) {
 	removed, told := f.Stage == v1alpha1.Removed, len(d.list)
 	versions := d.versions(gate, where, p)
 	if removed {
-		d.list = d.list[:told] // a tombstone speaks of what may be gone
+		d.list = d.list[:told] // a tombstone may name parts that are gone
 	}
 	found := len(f.Targets)
 	var missing []string
@@ -331,7 +331,7 @@ func (d *definer) part(f *Feature, i int) {
 			}
 			target.Path, target.Schema = path, node
 			d.reset(f, &target, where)
-			if !removed || !f.Default { // what everybody has for good may be required, and have a default
+			if !removed || !f.Default { // a part that is on for ever may be required, and have a default
 				d.checkTarget(f, &target, v.Schema, where)
 			}
 		} else {
@@ -350,7 +350,7 @@ func (d *definer) part(f *Feature, i int) {
 	}
 }
 
-// versions returns the versions that a part is about.
+// versions returns the versions of a part.
 func (d *definer) versions(gate, where string, p *v1alpha1.Part) []Version {
 	if len(d.options.Resources) == 0 {
 		if len(p.Versions) == 0 {

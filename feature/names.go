@@ -18,7 +18,7 @@ const (
 
 	labelGroup = "feature.sluice.dev"
 	maxLabel   = 63
-	maxWord    = 80 // bytes of what is quoted in a message
+	maxWord    = 80 // bytes of a quotation in a message
 )
 
 // Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws. Digits
@@ -63,7 +63,7 @@ func OptedIn(labels map[string]string, component, gate string) bool {
 	return slices.ContainsFunc(OptInLabels(component, gate), func(l string) bool { return labels[l] == OptInValue })
 }
 
-// validGate reports whether a gate is named as gates are: ASCII letters and digits, a capital first.
+// validGate reports whether a name is valid for a gate: ASCII letters and digits, a capital first.
 func validGate(s string) bool {
 	if s == "" || !isUpper(s[0]) {
 		return false
@@ -80,7 +80,7 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || isUpper(c) || c >= '0' && c <= '9'
 }
 
-// clip keeps what people wrote from filling messages.
+// clip shortens a user's text for messages.
 func clip(s string) string { return brief.Clip(s, maxWord) }
 
 // clipText is clip for sentences.

@@ -19,7 +19,7 @@ const (
 	Items
 	// Entries are all values of a map.
 	Entries
-	// Each is one of the last two; which, is not known without a schema.
+	// Each is one of the last two. Without a schema, it is not known which.
 	Each
 )
 
@@ -36,7 +36,7 @@ type Step struct {
 	Most int64
 }
 
-// keyed reports whether what is reached by the step has an identity of its own.
+// keyed reports whether the value at the step has an identity of its own.
 func (s Step) keyed() bool { return s.Kind == Field || s.Kind == Entries || s.Set || len(s.Keys) > 0 }
 
 // Path leads from the root of an object to values in it.
@@ -128,7 +128,7 @@ func appendName(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
-// equal reports whether two paths lead to the same values; it does not look at how items are identified.
+// equal reports whether two paths lead to the same values; it ignores how items are identified.
 func (p Path) equal(o Path) bool {
 	if len(p) != len(o) {
 		return false

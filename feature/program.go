@@ -12,9 +12,9 @@ import (
 type Evaluator struct {
 	states   *States
 	programs map[resourceVersion]*program
-	// versions are the gates of whole versions that trust what managed fields say.
+	// versions are the gates of whole versions that rely on managed fields.
 	versions map[groupResource][]*gate
-	// tells has all uses told of, those too that would be dropped or refused.
+	// tells is set if all uses are reported, also those that would be dropped or refused.
 	tells bool
 }
 
@@ -105,7 +105,7 @@ func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 	}
 }
 
-// program returns what is closed in a version of a resource, nil if nothing is.
+// program returns the closed parts of a version of a resource, nil if there are none.
 func (e *Evaluator) program(group, version, resource string) *program {
 	key := resourceVersion{groupResource{group, resource}, version}
 	if p := e.programs[key]; p != nil {
@@ -171,7 +171,7 @@ func (n *node) finish() {
 	}
 }
 
-// ofItems and ofEntries tell what each stands for; without a schema both.
+// ofItems and ofEntries report what each stands for; without a schema, both are true.
 func (n *node) ofItems() bool   { return n.each != nil && n.step.Kind != Entries }
 func (n *node) ofEntries() bool { return n.each != nil && n.step.Kind != Items }
 

@@ -8,9 +8,9 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// sameData adds the targets of a part in versions that it does not name and in which the same data can be written: where no webhook
-// converts, versions differ in their name only, so that a field which is gated in one of them would be open in the others. It tells of
-// versions in which the field cannot be gated.
+// sameData adds targets for the versions that a part does not name, but in which clients can write the same data. Without a conversion
+// webhook, versions differ only in their name, so a field that is gated in one of them would be open in the others. It reports versions
+// in which the field cannot be gated.
 func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 	p := &f.Spec.Parts[i]
 	r, ok := d.model.Resource(p.Group, p.Resource)
@@ -31,7 +31,7 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 		d.reset(f, &target, where)
 		d.checkTarget(f, &target, v.Schema, where)
 		wrong := slices.ContainsFunc(d.list[told:], func(x Finding) bool { return x.Severity == Error })
-		d.list = d.list[:told] // it is about a version that nobody has named
+		d.list = d.list[:told] // it is about a version that the part does not name
 		if wrong {
 			open = append(open, v.Name)
 			continue
@@ -45,7 +45,7 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 	}
 }
 
-// names reports whether a part, or another that differs from it in the versions only, names a version.
+// names reports whether a part, or another one that differs only in its versions, names a version.
 func (f *Feature) names(p *v1alpha1.Part, version string) bool {
 	return slices.ContainsFunc(f.Spec.Parts, func(o v1alpha1.Part) bool {
 		versions := o.Versions
@@ -54,8 +54,8 @@ func (f *Feature) names(p *v1alpha1.Part, version string) bool {
 	})
 }
 
-// Converted returns the gates of the features that judge objects of a version in another one: the API server converts them before it has
-// them judged. It is sorted; nil if none does.
+// Converted returns the gates of the features that judge objects of this version in another version, because the API server converts
+// the objects first. It is sorted; nil if there are none.
 func (m *Model) Converted(group, resource, version string) (gates []string) {
 	r, ok := m.Resource(group, resource)
 	if !ok || !r.Converted && slices.ContainsFunc(r.Versions, func(v Version) bool { return v.Name == version }) {

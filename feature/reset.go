@@ -8,7 +8,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// reset reads what a value of a target becomes where it would be dropped.
+// reset reads the value that replaces a dropped value of a target.
 func (d *definer) reset(f *Feature, t *Target, where string) {
 	p := &f.Spec.Parts[t.Part]
 	if p.ResetTo == nil || t.WholeVersion {
@@ -54,7 +54,7 @@ func (d *definer) reset(f *Feature, t *Target, where string) {
 	t.Reset = v
 }
 
-// resetsInto refuses values to reset to that another feature gates.
+// resetsInto refuses a resetTo value that another feature gates.
 func (d *definer) resetsInto() {
 	for _, f := range d.model.features {
 		for i := range f.Targets {

@@ -71,8 +71,8 @@ type State struct {
 	// Fix says what to set to open a closed feature, or that it cannot be opened; empty if it is open.
 	Fix string
 
-	own, ownLifted bool // open but for what it requires and what implies it
-	allowed        bool // the settings say so, see OptIn
+	own, ownLifted bool // open, without its requirements and the features that imply it
+	allowed        bool // the settings say allowed, see OptIn
 	processes      bool // all required processes report it
 }
 
@@ -114,7 +114,7 @@ func (st *States) Access(gate string) Access {
 	case !ok:
 	case s.Open:
 		return Enabled
-	// Who opts in to all that the component lets them opt in to.
+	// A user who opts in to every feature that the component allows.
 	case st.OpenFor(gate, "", "", func(string) bool { return true }):
 		return Allowed
 	}
@@ -129,7 +129,7 @@ func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string
 	return q.open(st.byGate[gate])
 }
 
-// question asks what is open for one user, namespace and resource. It asks each thing once.
+// question asks which features are open for one user, namespace and resource. It asks about each feature once.
 type question struct {
 	states  *States
 	lifted  bool
@@ -232,7 +232,7 @@ func (r *resolver) state(s *State) {
 	}
 	r.done[s] = true
 	f := s.Feature
-	var missing []string // what it requires and is closed
+	var missing []string // required features that are closed
 	reqOpen, reqLifted := true, true
 	for _, name := range f.Spec.Requires {
 		o := r.states.byGate[name]
@@ -302,7 +302,7 @@ type verdict struct {
 	reason string
 }
 
-// own goes through the table of precedence, but for what depends on other features and on processes.
+// own goes through the table of precedence, without the rows that depend on other features and on processes.
 func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
 	m := r.states.model
 	value, set := r.settings.Gate(f.Spec.Gate)

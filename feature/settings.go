@@ -24,10 +24,10 @@ type Settings struct {
 	pins  map[string]pin  // by gate, see Pin
 }
 
-// says collects what all the places say of a gate that may speak of it.
+// says collects the values of all places that mention a gate.
 type says struct{ yes, no, allowed bool }
 
-// value returns what is said; set is false where nothing is, or both.
+// value returns the value; set is false if there is none, or if there are both.
 func (s says) value() (value, set bool) { return s.yes, s.yes != s.no }
 
 // Level returns the level that the settings give; set is false if they give none.
@@ -47,7 +47,7 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	return s.gates[gate].value()
 }
 
-// allowed reports whether the settings say of a gate that who opts in may use it.
+// allowed reports whether the settings allow users who opt in to use a gate.
 func (s *Settings) allowed(gate string) bool {
 	return s != nil && s.gates[gate].allowed && !s.gates[gate].yes
 }
@@ -67,7 +67,7 @@ func parseLevel(s string) (v1alpha1.Level, bool) {
 var (
 	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
 	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
-	// allowedWords are those for a feature that is off, but for who opts in.
+	// allowedWords are the values for a feature that is off, except for users who opt in.
 	allowedWords = []string{"allowed", "Allowed"}
 )
 
@@ -84,8 +84,7 @@ func parseBool(s string) (value, ok bool) {
 	return false, slices.Contains(falseWords, s)
 }
 
-// parseState reads what settings say of a gate: a boolean, or in a component with optIn the word for a feature that is off, but for who
-// opts in.
+// parseState reads the setting of a gate: a boolean, or in a component with optIn one of allowedWords.
 func (m *Model) parseState(s string) (value, allowed, ok bool) {
 	if m.component.OptIn != nil && slices.Contains(allowedWords, strings.TrimSpace(s)) {
 		return false, true, true
@@ -169,7 +168,7 @@ type plainSetting struct {
 	minimum, maximum *int64
 }
 
-// wholeNumber are those that have room in 64 bits, as plain as policies read them.
+// wholeNumber matches integers that fit into 64 bits, in the form that policies read.
 var wholeNumber = regexp.MustCompile("^-?[0-9]{1,18}$")
 
 // problem says what is wrong with a value; empty if nothing is.
@@ -200,7 +199,7 @@ func (p *settingsParser) badBool(gate, key, value string) {
 	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clip(value), boolHint(value), more)
 }
 
-// boolHint suggests the boolean that was meant: other languages have other words for them.
+// boolHint suggests a boolean for a word such as yes or off.
 func boolHint(value string) string {
 	word := strings.ToLower(strings.TrimSpace(value))
 	switch {
@@ -281,7 +280,7 @@ func (p *settingsParser) note(gate string, on, allowed bool) {
 	p.settings.gates[gate] = s
 }
 
-// say notes that a place speaks of a feature, and whether it may say so.
+// say records that a place sets a feature, and checks whether it may.
 func (p *settingsParser) say(f *Feature, key string, on, allowed bool) {
 	gate := f.Spec.Gate
 	if other, ok := p.mentions[gate]; !ok {
@@ -306,7 +305,7 @@ func (p *settingsParser) needs(gate, other string) {
 	p.err(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
 }
 
-// unmet tells of features that the settings turn on while another that they require is off.
+// unmet reports features that the settings turn on although a required feature is off.
 func (m *Model) unmet(settings *Settings, tell func(gate, other string)) {
 	var states *States
 	for _, f := range m.features {
@@ -332,7 +331,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// since tells when a feature's stage began.
+// since says when a feature's stage began.
 func since(f *Feature) string { return sinceOf(&f.Spec.Stages[f.Entry]) }
 
 func sinceOf(s *v1alpha1.FeatureStage) string {

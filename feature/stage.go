@@ -30,7 +30,7 @@ func levelOf(s v1alpha1.Stage) v1alpha1.Level {
 	return v1alpha1.LevelStable
 }
 
-// stages checks the history of a feature and finds where it stands.
+// stages checks the history of a feature and finds its present stage.
 func (d *definer) stages(f *Feature) {
 	gate := f.Spec.Gate
 	if len(f.Spec.Stages) == 0 {
@@ -69,7 +69,7 @@ func (d *definer) stages(f *Feature) {
 		}
 	}
 	if f.Entry < 0 {
-		// Before its first stage a feature is not there.
+		// Before its first stage, a feature does not exist.
 		f.Locked, f.Level = true, v1alpha1.LevelAlpha
 	}
 }
@@ -92,7 +92,7 @@ func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before
 	return value, locked
 }
 
-// begins reports whether a stage has begun; known is false where its release and date cannot be read.
+// begins reports whether a stage has begun; known is false if its release and date cannot be read.
 func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelease **semver.Version, lastDate *time.Time) (begun, known bool) {
 	if s.Release == "" && s.Date == "" {
 		d.err(CodeStages, gate, where, "release or date is missing")

@@ -16,7 +16,7 @@ type stored struct {
 	items map[*any]map[string][]int
 	// uses holds what a gate finds beneath a list whose items have no identity.
 	uses map[listGate]*usesIn
-	// features tells of features whether the object uses them anywhere.
+	// features has for a feature whether the object uses it anywhere.
 	features map[*Feature]bool
 }
 
@@ -28,7 +28,7 @@ type listGate struct {
 // usesIn are the uses of a gate beneath a list.
 type usesIn struct {
 	any    bool
-	values map[string]bool // in canonical form; nil where it does not matter which
+	values map[string]bool // in canonical form; nil if the values do not matter
 }
 
 // has reports whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
@@ -67,7 +67,7 @@ func (s *stored) value(g *gate, trail []place) (v any, ok bool) {
 	return v, ok
 }
 
-// ratchets reports whether old, at the same place, lets v pass.
+// ratchets reports whether old, at the same place, allows v.
 func (g *gate) ratchets(old, v any) bool {
 	if !g.target.uses(old) {
 		return false
@@ -90,9 +90,9 @@ func (u *usesIn) allow(g *gate, v any) bool {
 	return u.any && u.values[string(appendCanonical(nil, v))]
 }
 
-// at follows the trail through the stored object. It calls do for each value that is there, as long as do returns true:
-// there may be several where a list that is to have keys has one twice. If a list has items without identity it calls
-// beneath instead, with what is left of the path, the step into the list included.
+// at follows the trail through the stored object. It calls do for each value that is there, as long as do returns true. There may be
+// several values if a list has a key twice. If the items of a list have no identity, it calls beneath instead, with the rest of the
+// path, including the step into the list.
 func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath func(list []any, rest Path)) bool {
 	steps := g.target.Path[len(g.target.Path)-len(trail):]
 	for i, p := range trail {
@@ -120,7 +120,7 @@ func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath fu
 	return do(v)
 }
 
-// atItem goes on with the items that have the identity of the new one: most often the one at the same index.
+// atItem continues with the items that have the identity of the new one: usually the one at the same index.
 func (s *stored) atItem(list []any, step Step, g *gate, trail []place, do func(any) bool, beneath func([]any, Path)) bool {
 	p, guess := trail[0], -1
 	if p.index < len(list) && step.same(list[p.index], p.item) {
@@ -154,8 +154,8 @@ func (s *stored) index(list []any, step Step) map[string][]int {
 	return m
 }
 
-// identity returns what tells an item of a list from others. A key that is missing is an identity like any other, so that
-// an item which is left as it is always finds itself.
+// identity returns the identity of an item in a list. A missing key is an identity like any other, so that an unchanged item always
+// finds itself.
 func (s Step) identity(item any) string {
 	if s.Set {
 		return string(appendCanonical(nil, item))
@@ -229,7 +229,7 @@ const maxNesting = 10_000
 // equal reports whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
 func equal(a, b any) bool { return equalAt(a, b, maxNesting, false) }
 
-// equalToNull is equal, but for null, which is a value of its own: it stands in what is stored where a schema says nullable.
+// equalToNull is equal, except that null is a value of its own: stored objects have null if a schema says nullable.
 func equalToNull(a, b any) bool { return equalAt(a, b, maxNesting, true) }
 
 func equalAt(a, b any, depth int, null bool) bool {
@@ -297,7 +297,7 @@ func number(v any) (n struct {
 	return n, false
 }
 
-// appendCanonical appends bytes that two values have in common if they are equal, and only then.
+// appendCanonical appends bytes that are the same for two values if and only if the values are equal.
 func appendCanonical(b []byte, v any) []byte { return canonicalAt(b, v, maxNesting) }
 
 func canonicalAt(b []byte, v any, depth int) []byte {
@@ -341,7 +341,7 @@ func canonicalAt(b []byte, v any, depth int) []byte {
 	return append(strconv.AppendInt(b, n.n, 10), ';')
 }
 
-// appendText writes a string so that no other begins with it.
+// appendText writes a string so that no other written string begins with it.
 func appendText(b []byte, s string) []byte {
 	return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
 }

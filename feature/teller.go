@@ -11,7 +11,7 @@ import (
 // tellUse.
 type Teller struct{ evaluator *Evaluator }
 
-// TellerFor returns a teller of those targets for which take holds; nil if there is nothing to tell.
+// TellerFor returns a teller of the targets for which take returns true; nil if no target needs warnings.
 func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}, tells: true}
 	e.compile(func(s *State, t *Target, _ bool) bool {
@@ -23,8 +23,8 @@ func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	return &Teller{e}
 }
 
-// Tell lists the uses that begin with a request, by the feature's ratchet: stored uses do not count. Opting in makes no difference.
-// A nil Teller lists none.
+// Tell lists the new uses in a request, by the feature's ratchet: stored uses do not count. Opting in makes no difference. A nil Teller
+// lists none.
 func (t *Teller) Tell(r *Request) Violations {
 	if t == nil || r.Object == nil || r.Subresource != "" {
 		return Violations{}
@@ -56,7 +56,7 @@ func (f *Feature) Told() string {
 // Told is the place of a use and its warning, for uses that a [Teller] has found.
 func (v *Violation) Told() string { return v.Path + ": " + v.subject() + v.State.Feature.Told() }
 
-// Told are the texts of all uses that a [Teller] has found; beyond 100 the rest is counted.
+// Told returns the warnings for all uses that a [Teller] has found; beyond 100 the rest is counted.
 func (v *Violations) Told() []string {
 	out := make([]string, 0, len(v.List)+1)
 	for i := range v.List {

@@ -25,13 +25,13 @@ func (t *Target) uses(v any) bool {
 	return true
 }
 
-// UsedBy reports whether an object uses a part of the feature that is not a whole version. The caller makes sure that the object is
-// one of a resource that the feature gates.
+// UsedBy reports whether an object uses a part of the feature that is not a whole version. The object has to be of a resource that the
+// feature gates.
 func (f *Feature) UsedBy(object map[string]any) bool {
 	return slices.ContainsFunc(f.Targets, func(t Target) bool { return !t.WholeVersion && t.usedIn(object, t.Path) })
 }
 
-// usedIn reports whether there is a use beneath a value to which the first steps of the path have led.
+// usedIn reports whether there is a use beneath a value at the end of the first steps of the path.
 func (t *Target) usedIn(v any, rest Path) bool {
 	return !visit(v, rest, func(v any) bool { return !t.uses(v) })
 }
