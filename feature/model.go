@@ -342,6 +342,10 @@ func (d *definer) part(f *Feature, i int) {
 		f.Targets = append(f.Targets, target)
 	}
 	d.sameData(f, i, t, where)
+	if r, _ := d.model.Resource(p.Group, p.Resource); r.Converted && len(p.Versions) == 0 && len(versions) > 1 && versions[0].Schema == nil && !p.WholeVersion && !removed {
+		d.warn(CodeOpenVersion, gate, where+".versions", "%s may be elsewhere in one of the versions %s, between which the API server converts, and stays open there. Name the versions that have it at this place",
+			p.Field, strings.Join(versionNames(versions), ", "))
+	}
 	// A part without versions is in those that have its field; one that names versions must be in each of them.
 	if missing != nil && !removed && (len(p.Versions) > 0 || len(f.Targets) == found) {
 		for _, m := range missing {
@@ -377,10 +381,7 @@ func (d *definer) served(gate, where string, p *v1alpha1.Part, all []Version) []
 	if len(p.Versions) == 0 {
 		return all
 	}
-	names := make([]string, len(all))
-	for i, v := range all {
-		names[i] = v.Name
-	}
+	names := versionNames(all)
 	var out []Version
 	for i, name := range p.Versions {
 		if j := slices.Index(names, name); j >= 0 {
@@ -389,6 +390,14 @@ func (d *definer) served(gate, where string, p *v1alpha1.Part, all []Version) []
 		}
 		d.err(CodeUnknownVersion, gate, fmt.Sprintf("%s.versions[%d]", where, i), "%s has no version %q%s; it has %s",
 			qualified(p.Group, p.Resource), clip(name), hint(name, names), strings.Join(names, ", "))
+	}
+	return out
+}
+
+func versionNames(list []Version) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = v.Name
 	}
 	return out
 }

@@ -70,3 +70,44 @@ func TestAFieldIsGatedWhereverItIsTheSameData(t *testing.T) {
 		})
 	}
 }
+
+// The API server converts between the versions of its own kinds, such as autoscaling/v1 and v2, and no schema says where a field is in each.
+func TestAPartOfAKindOfTheAPIServerNamesItsVersions(t *testing.T) {
+	for _, tt := range []struct {
+		name                string
+		known, named, whole []string
+		want                int
+	}{
+		{name: "several versions", known: []string{"v1", "v2"}, want: 1},
+		{name: "one version", known: []string{"v1"}},
+		{name: "the part names its version", known: []string{"v1", "v2"}, named: []string{"v2"}},
+		{name: "a whole version", known: []string{"v1", "v2"}, whole: []string{"v2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := feature.Resource{Group: "autoscaling", Resource: "horizontalpodautoscalers", Converted: len(tt.known) > 1}
+			for _, v := range tt.known {
+				r.Versions = append(r.Versions, feature.Version{Name: v})
+			}
+			p := v1alpha1.Part{Group: r.Group, Resource: r.Resource, Field: "spec.metrics", Versions: tt.named}
+			if tt.whole != nil {
+				p = v1alpha1.Part{Group: r.Group, Resource: r.Resource, Versions: tt.whole, WholeVersion: true}
+			}
+			c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}
+			c.Name = "demo"
+			_, findings := feature.Define(c, []v1alpha1.Feature{{Spec: v1alpha1.FeatureSpec{
+				Component: "demo", Gate: "Gate", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}, Parts: []v1alpha1.Part{p},
+			}}}, feature.Options{Resources: []feature.Resource{r}})
+			open := 0
+			for _, x := range findings {
+				if x.Code == feature.CodeOpenVersion {
+					open++
+				} else {
+					t.Errorf("%+v", x)
+				}
+			}
+			if open != tt.want {
+				t.Errorf("%d findings of an open version, want %d", open, tt.want)
+			}
+		})
+	}
+}

@@ -105,3 +105,44 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 	c.Step(lookSoon)
 	wants("another API server has it", seen{Others: 1, Again: lookAgain})
 }
+
+// The API server converts between the versions of a kind that no CRD defines: a part of such a kind that names no version stays open, and
+// is not said to be enforced.
+func TestAKindOfTheAPIServerWithSeveralVersionsIsConverted(t *testing.T) {
+	c := testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	served := &fakediscovery.FakeDiscovery{Fake: &coretesting.Fake{}}
+	for _, version := range []string{"v1", "v2"} {
+		served.Resources = append(served.Resources, &metav1.APIResourceList{
+			GroupVersion: "autoscaling/" + version, APIResources: []metav1.APIResource{{Name: "horizontalpodautoscalers"}},
+		})
+	}
+	served.Resources = append(served.Resources, &metav1.APIResourceList{GroupVersion: "policy/v1", APIResources: []metav1.APIResource{{Name: "poddisruptionbudgets"}}})
+	w := &world{
+		Cluster: Cluster{Clock: c, CRDs: fakeextensions.NewClientset()},
+		crds:    cache.NewSharedIndexInformer(nil, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{}), builtIns: &builtIns{discovery: served, clock: c},
+		components: cache.NewSharedIndexInformer(nil, &v1alpha1.Component{}, 0, cache.Indexers{}),
+	}
+	p := &planner{world: w}
+	for _, tt := range []struct {
+		part v1alpha1.Part
+		open bool
+	}{
+		{part: v1alpha1.Part{Group: "autoscaling", Resource: "horizontalpodautoscalers", Field: "spec.metrics"}, open: true},
+		{part: v1alpha1.Part{Group: "autoscaling", Resource: "horizontalpodautoscalers", Versions: []string{"v2"}, Field: "spec.metrics"}},
+		{part: v1alpha1.Part{Group: "policy", Resource: "poddisruptionbudgets", Field: "spec.maxUnavailable"}},
+	} {
+		f := v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+			Component: "demo", Gate: "A", Parts: []v1alpha1.Part{tt.part}, Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+		}}
+		f.Name = feature.ObjectName("demo", "A")
+		out := &plan{component: &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}, features: []v1alpha1.Feature{f}}
+		if err := p.define(t.Context(), &remembered{}, out); err != nil {
+			t.Fatal(err)
+		}
+		open := slices.ContainsFunc(out.definition, func(f feature.Finding) bool { return f.Code == feature.CodeOpenVersion })
+		status, _, message := enforcedBy(&f, []v1alpha1.Enforcer{{Group: tt.part.Group, Resource: tt.part.Resource, Kind: "ValidatingAdmissionPolicy", Name: "p"}}, &outcome{}, out.definition)
+		if open != tt.open || (status == metav1.ConditionFalse) != tt.open {
+			t.Errorf("%s: %v; %s: %s", tt.part.Resource, out.definition, status, message)
+		}
+	}
+}
