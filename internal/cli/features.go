@@ -20,7 +20,7 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// featureFlags are those of all commands about features.
+// featureFlags are the flags of all commands about features.
 type featureFlags struct {
 	files      []string
 	component  string
@@ -30,7 +30,7 @@ type featureFlags struct {
 	settings   []string
 	output     string
 	processes  bool
-	missing    bool // the ConfigMap with the settings
+	missing    bool // the ConfigMap with the settings is missing
 }
 
 func (f *featureFlags) add(e *env, cmd *cobra.Command, outputs string) {
@@ -138,11 +138,11 @@ func partName(w *featurepolicy.Enforced) string {
 type compiled struct {
 	model  *feature.Model
 	states *feature.States
-	data   map[string]string // the settings; nil where there are none
+	data   map[string]string // the settings; nil if there are none
 	set    *featurepolicy.Set
 }
 
-// compile checks the definitions and the settings and makes the policies.
+// compile checks the definitions and the settings, and makes the policies.
 func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*compiled, error) {
 	component, err := d.component(f.component)
 	if err != nil {
@@ -182,9 +182,9 @@ func (d *definitions) compile(ctx context.Context, e *env, f *featureFlags) (*co
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
 	}
-	// In live mode without a ConfigMap there is nothing that policies could read.
+	// In live mode without a ConfigMap, policies have nothing to read.
 	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
-		return nil, errFindings // bad settings are not to be baked in
+		return nil, errFindings // do not bake bad settings in
 	}
 	c.states = model.Resolve(settings, o.Runtime)
 	for _, x := range model.Features() {

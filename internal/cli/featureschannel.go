@@ -46,13 +46,13 @@ func (f *channelFlags) channel() (life.Channel, error) {
 	return c, nil
 }
 
-// channelStep is the answer for programs.
+// channelStep is the document for programs.
 type channelStep struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Channel    string `json:"channel"`
 	Scanned    int64  `json:"scanned"`
-	// Features are those that the channel leaves out, with the stored objects that use them.
+	// Features are the features that the channel leaves out, with the stored objects that use them.
 	Features []usageOf `json:"features"`
 }
 
@@ -156,7 +156,7 @@ func channelRun(ctx context.Context, e *env, f *featuresFlags, c *life.Channel, 
 	return errFindings
 }
 
-// gatedCRDs are the names of the CRDs of which a feature gates parts.
+// gatedCRDs are the names of the CRDs with parts that a feature gates.
 func gatedCRDs(f *feature.Feature) (out []string) {
 	for i := range f.Targets {
 		if name := f.Targets[i].Resource + "." + f.Targets[i].Group; f.Targets[i].Group != "" && !slices.Contains(out, name) {

@@ -11,7 +11,7 @@ import (
 	"sluice.dev/internal/life"
 )
 
-// docsFlags are those of the command docs.
+// docsFlags are the flags of the command docs.
 type docsFlags struct {
 	file, output, template, from, to, write string
 	verify                                  bool
@@ -46,7 +46,7 @@ With --verify, the exit code is 1 if the file is not current.`,
 	return cmd
 }
 
-// check tells which flags do not go together.
+// check returns an error for flags that exclude each other.
 func (f *docsFlags) check() error {
 	switch {
 	case f.output != "markdown" && f.output != "json":

@@ -12,7 +12,7 @@ import (
 	"sluice.dev/internal/life"
 )
 
-// featuresFile is where features.yaml is looked for.
+// featuresFile is the default path of features.yaml.
 const featuresFile = "features.yaml"
 
 func newFeaturesGenerate(e *env) *cobra.Command {
@@ -50,7 +50,7 @@ With --verify, the exit code is 1 if a file is not current.`,
 	return cmd
 }
 
-// loadProject reads features.yaml and the API that it speaks of; warnings are told.
+// loadProject reads features.yaml and its API, and prints warnings.
 func loadProject(ctx context.Context, e *env, file string) (*life.Project, error) {
 	f, err := life.Read(ctx, file)
 	if err != nil {
@@ -85,7 +85,7 @@ func generate(ctx context.Context, e *env, file string, channel *channelFlags) (
 	return out, err
 }
 
-// verifyGenerated shows what is not as it would be written.
+// verifyGenerated shows the files that are not current.
 func verifyGenerated(e *env, out life.Outputs) error {
 	same := true
 	err := out.Each(func(path string, old, want []byte) {

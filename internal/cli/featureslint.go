@@ -46,7 +46,7 @@ type featureFindings struct {
 // codeNoComponent is the code of features whose component is not in the files.
 const codeNoComponent feature.Code = "unknown-component"
 
-// lintFlags are those of sluice features lint.
+// lintFlags are the flags of sluice features lint.
 type lintFlags struct {
 	files              []string
 	component, release string
@@ -98,7 +98,7 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 	return cmd
 }
 
-// lint looks at all components of the files, or at one.
+// lint checks all components of the files, or one.
 func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err error) {
 	components := make([]*v1alpha1.Component, 0, len(d.components))
 	var names []string
@@ -136,10 +136,10 @@ func (d *definitions) lint(e *env, f *lintFlags) (out []featureFinding, err erro
 	return out, nil
 }
 
-// partsOfFeatures are the fields that a Feature has and a Component has not.
+// partsOfFeatures are the fields that a Feature has and a Component does not have.
 var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
 
-// placed gives a finding about a definition its place.
+// placed adds the place to a finding about a definition.
 func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
 	switch path := input.Steps(x.Where); {
@@ -151,7 +151,7 @@ func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureF
 	return out
 }
 
-// lintSettings looks at the ConfigMap of a component, where the files hold one.
+// lintSettings checks the ConfigMap of a component, if the files have it.
 func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
 	for i := range d.configMaps {
 		m := &d.configMaps[i]
@@ -169,7 +169,7 @@ func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) 
 	return out
 }
 
-// printFindings prints findings, and says of none that there is none.
+// printFindings prints findings, or that there are none.
 func printFindings(e *env, output string, list []featureFinding) error {
 	if output != "" {
 		if list == nil {

@@ -23,17 +23,16 @@ type featureState struct {
 	Gate      string         `json:"gate"`
 	Stage     v1alpha1.Stage `json:"stage,omitempty"`
 	Default   *bool          `json:"default,omitempty"`
-	// Enabled tells whether the feature is in effect; nil where the definition is wrong.
+	// Enabled reports whether the feature is in effect; nil if the definition is wrong.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Access says for whom it is in effect: nobody, those who opt in, everybody.
 	Access feature.Access `json:"access,omitempty"`
 	Why    string         `json:"why,omitempty"`
 	// Fix says what would turn it on.
 	Fix string `json:"fix,omitempty"`
-	// InUse is what the cluster last counted; nil where nobody has.
+	// InUse is the last count in the cluster; nil if there is none.
 	InUse *int64 `json:"inUse,omitempty"`
-	// Errors are those of the definition, and Warnings what else is worth a look in it. Where it comes from a file they begin
-	// with FILE:LINE.
+	// Errors and Warnings are about the definition. If it comes from a file, they begin with FILE:LINE.
 	Errors   []string `json:"errors,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -42,7 +41,7 @@ type featureStates struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Features   []featureState `json:"features"`
-	// Settings are what is wrong with the settings, by component.
+	// Settings are the errors of the settings, by component.
 	Settings map[string][]string `json:"settingsErrors,omitempty"`
 }
 
@@ -94,7 +93,7 @@ func newFeaturesList(e *env) *cobra.Command {
 	return cmd
 }
 
-// wrongSettings tells, by component, what is wrong with the settings.
+// wrongSettings returns the errors of the settings, by component.
 func (w *featureWorld) wrongSettings() map[string][]string {
 	out := map[string][]string{}
 	for _, p := range w.parts {
@@ -161,7 +160,7 @@ func printNames(e *env, list []chosenFeature) error {
 	return nil
 }
 
-// enabledText says whether a feature is on, and where it is not, whether those who opt in may use it.
+// enabledText says whether a feature is on. If it is off, it says whether users who opt in can use it.
 func enabledText(v *featureState) string {
 	if v.Access == feature.Allowed {
 		return string(feature.Allowed)
@@ -176,7 +175,7 @@ func boolText(b *bool) string {
 	return fmt.Sprint(*b)
 }
 
-// featureDetails are all that is known of a feature.
+// featureDetails has everything that is known about a feature.
 type featureDetails struct {
 	featureState `json:",inline"`
 
@@ -192,7 +191,7 @@ type featureDetails struct {
 	NeedsRestart      bool                    `json:"needsRestart,omitempty"`
 	Key               string                  `json:"key,omitempty"`
 	EnforcedBy        []v1alpha1.Enforcer     `json:"enforcedBy,omitempty"`
-	// Skew says who disagrees; empty where nobody does.
+	// Skew says which processes disagree; empty if none does.
 	Skew string `json:"skew,omitempty"`
 }
 
@@ -384,7 +383,7 @@ func partText(p *v1alpha1.Part) string {
 	return text
 }
 
-// whenOff says what becomes of uses while a feature is off.
+// whenOff says what happens to uses while a feature is off.
 func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
 	var what string
 	switch w {

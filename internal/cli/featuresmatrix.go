@@ -23,23 +23,23 @@ import (
 	"sluice.dev/report"
 )
 
-// mostJobs is how many jobs GitHub runs of one matrix.
+// mostJobs is the limit of jobs that GitHub runs for one matrix.
 const mostJobs = 256
 
 // caseAnnotation names the case that a ConfigMap of the matrix sets.
 const caseAnnotation = "feature.sluice.dev/case"
 
-// matrixCase is a case as programs read it.
+// matrixCase is a case in the document for programs.
 type matrixCase struct {
 	matrix.Case `json:",inline"`
 
-	// Gates are the values as --feature-gates takes them.
+	// Gates are the values in the form of --feature-gates.
 	Gates string `json:"gates"`
 	// Settings are the data of the component's ConfigMap.
 	Settings map[string]string `json:"settings"`
 }
 
-// featureMatrix is the answer for programs.
+// featureMatrix is the document for programs.
 type featureMatrix struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`
@@ -47,7 +47,7 @@ type featureMatrix struct {
 	Cases      []matrixCase `json:"cases"`
 }
 
-// matrixFlags are those of the command.
+// matrixFlags are the flags of the command.
 type matrixFlags struct {
 	file, output, name, pkg string
 	kinds                   []string
@@ -123,7 +123,7 @@ func featuresMatrix(ctx context.Context, e *env, f *matrixFlags, kinds, formats 
 	return printer(e, p, out, f)
 }
 
-// gatesText writes values as --feature-gates takes them, sorted.
+// gatesText writes values in the form of --feature-gates, sorted.
 func gatesText(values map[string]bool) string {
 	var list []string
 	for gate, on := range values {

@@ -9,13 +9,13 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// sourcePlace is where something stands.
+// sourcePlace is a place in a file.
 type sourcePlace struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// String writes a place as compilers do; empty where nothing is known.
+// String writes a place as compilers do; empty if the place is not known.
 func (p sourcePlace) String() string {
 	if p.File == "" {
 		return ""
@@ -23,7 +23,7 @@ func (p sourcePlace) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// before is String with what parts it from a message that follows.
+// before is String, followed by a colon if it is not empty.
 func (p sourcePlace) before() string {
 	if p.File == "" {
 		return ""
@@ -39,14 +39,14 @@ func sourceName(file string) string {
 	return file
 }
 
-// exactPlace follows a path of keys and indices in an object as far as it goes; it tells whether the whole path is there.
+// exactPlace follows a path of keys and indices in an object as far as it goes; it reports whether the whole path exists.
 func exactPlace(at *input.Positions, where ...string) (sourcePlace, bool) {
 	pos, found := at.Find(where...)
 	return sourcePlace{sourceName(pos.File), pos.Line}, found
 }
 
-// lastPlace is the place of a path in the last of the objects that have it, or as much of it as the last of them has. Nothing is
-// known of those that are not from files.
+// lastPlace is the place of a path in the last object that has it, or else of the longest part of it in the last object. Objects that
+// are not from files have no place.
 func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
 	exact := false
 	for _, p := range at {
@@ -57,7 +57,7 @@ func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
 	return out
 }
 
-// findFeature finds a part of the Feature of a gate, findComponent of a Component.
+// findFeature finds a part of the Feature of a gate, findComponent a part of a Component.
 func (d *definitions) findFeature(component, gate string, where ...string) sourcePlace {
 	var at []*input.Positions
 	for i := range d.featuresAt {
@@ -91,7 +91,7 @@ func (d *definitions) settingsOf(c *v1alpha1.Component) (at []*input.Positions) 
 // settingPlace finds a key of settings.
 func settingPlace(at []*input.Positions, key string) sourcePlace { return lastPlace(at, "data", key) }
 
-// isOf tells whether a ConfigMap is the one of a component.
+// isOf reports whether a ConfigMap is the one of a component.
 func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {
 	ref := c.Spec.ConfigMap
 	return ref != nil && m.Name == ref.Name && (m.Namespace == ref.Namespace || m.Namespace == "")

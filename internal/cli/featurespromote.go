@@ -15,7 +15,7 @@ import (
 	"sluice.dev/report"
 )
 
-// promoteFlags are those of promote and remove.
+// promoteFlags are the flags of promote and remove.
 type promoteFlags struct {
 	file, release string
 	dryRun        bool
@@ -100,7 +100,7 @@ func promote(ctx context.Context, e *env, f *promoteFlags, gate string, stage v1
 	return written(e, out)
 }
 
-// showChanges shows what would be written.
+// showChanges shows the changes without writing them.
 func showChanges(e *env, out life.Outputs) error {
 	return out.Each(func(path string, old, want []byte) {
 		name := filepath.ToSlash(path)
@@ -108,7 +108,7 @@ func showChanges(e *env, out life.Outputs) error {
 	})
 }
 
-// written writes files and tells which.
+// written writes files and prints their names.
 func written(e *env, out life.Outputs) error {
 	changed, err := out.Write()
 	for _, path := range changed {

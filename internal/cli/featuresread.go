@@ -17,7 +17,7 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// definitions are components, features and what they gate.
+// definitions are components, features and the resources that they gate.
 type definitions struct {
 	components []v1alpha1.Component
 	features   []v1alpha1.Feature
@@ -26,7 +26,7 @@ type definitions struct {
 	configMaps []corev1.ConfigMap
 	reports    []v1alpha1.FeatureReport
 
-	// Where components, features and ConfigMaps stand, by their index; empty where they do not come from files.
+	// The places of components, features and ConfigMaps, by their index; empty if they do not come from files.
 	componentsAt, featuresAt, configMapsAt []*input.Positions
 }
 
@@ -57,7 +57,7 @@ func readManifests(ctx context.Context, e *env, name string) (*input.Set, error)
 	return input.Load(ctx, src, input.Options{Stdin: e.in, Objects: true})
 }
 
-// add takes in what a source holds; kinds that say nothing of features are passed over.
+// add adds the objects of a source. It skips kinds that have nothing to do with features.
 func (d *definitions) add(set *input.Set) error {
 	for _, doc := range set.Documents {
 		r, err := feature.ResourceOf(doc.CRD)
@@ -92,8 +92,7 @@ func (d *definitions) add(set *input.Set) error {
 	return nil
 }
 
-// decoded adds an object to those of its type, and its place to theirs. A field that the type does not have is an error, and
-// so is one that stands there twice.
+// decoded appends an object to the list of its type, and its place to the list of places. An unknown or duplicate field is an error.
 func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*input.Positions, error) {
 	var v T
 	if err := o.Strict(&v); err != nil {
@@ -120,8 +119,8 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
-// settings collects the data of the component's ConfigMap: from the definitions, and from what is given beside them. Nil
-// stands for no ConfigMap. The places are those of the ConfigMaps that come from files.
+// settings collects the data of the component's ConfigMap: from the definitions, and from the flag --settings. Nil stands for no
+// ConfigMap. The places are those of the ConfigMaps that come from files.
 func (d *definitions) settings(ctx context.Context, e *env, c *v1alpha1.Component, given []string) (data map[string]string, at []*input.Positions, err error) {
 	set := func(more map[string]string) {
 		if data == nil {

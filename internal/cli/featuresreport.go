@@ -21,11 +21,11 @@ import (
 const (
 	// reportLeases is how many times a report is renewed before it expires.
 	reportLeases = 3
-	// reportGoodbye is how long the deletion of a report may take at the end.
+	// reportGoodbye is the time limit for the deletion of a report at the end.
 	reportGoodbye = 5 * time.Second
 )
 
-// reportFlags are those of sluice features report.
+// reportFlags are the flags of sluice features report.
 type reportFlags struct {
 	clusterFlags
 

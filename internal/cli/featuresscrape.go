@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxMetrics is how many bytes of metrics are read of a process.
+	// maxMetrics bounds the metrics of a process, in bytes.
 	maxMetrics = 32 << 20
-	// scrapeTimeout is how long a process may take to tell them.
+	// scrapeTimeout is the time limit for the answer of a process.
 	scrapeTimeout = 30 * time.Second
 )
 

@@ -21,17 +21,17 @@ import (
 	"sluice.dev/report"
 )
 
-// maxConflicts is how often a write is tried again because somebody else wrote the ConfigMap meanwhile.
+// maxConflicts is how often a write is retried because another client wrote the ConfigMap in the meantime.
 const maxConflicts = 10
 
-// setFlags are those of sluice features enable and disable.
+// setFlags are the flags of sluice features enable and disable.
 type setFlags struct {
 	featuresFlags
 
 	dryRun, inUse, verbose bool
 }
 
-// featureChange is what enable and disable do, for programs.
+// featureChange is the document of enable and disable for programs.
 type featureChange struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -39,20 +39,20 @@ type featureChange struct {
 	// ConfigMap is NAMESPACE/NAME.
 	ConfigMap string `json:"configMap"`
 	DryRun    bool   `json:"dryRun,omitempty"`
-	// Written tells whether the ConfigMap was changed.
+	// Written reports whether the ConfigMap was changed.
 	Written bool `json:"written"`
-	// Refused say why it was not.
+	// Refused says why it was not changed.
 	Refused  []string         `json:"refused,omitempty"`
 	Keys     []keyChange      `json:"keys,omitempty"`
 	Features []changedFeature `json:"features,omitempty"`
-	// Unchanged are features that are as they were to be.
+	// Unchanged are features that already have the wanted state.
 	Unchanged []string `json:"unchanged,omitempty"`
 }
 
 // keyChange is a key of the ConfigMap.
 type keyChange struct {
 	Key string `json:"key"`
-	// Before is nil where the key was not there.
+	// Before is nil if the key did not exist.
 	Before *string `json:"before,omitempty"`
 	After  string  `json:"after"`
 }
@@ -62,11 +62,11 @@ type changedFeature struct {
 	Name    string `json:"name"`
 	Enabled bool   `json:"enabled"`
 	Why     string `json:"why"`
-	// Needs says what it takes besides the settings.
+	// Needs says what the feature needs besides the settings.
 	Needs string `json:"needs,omitempty"`
-	// Usage is what uses it; nil where nobody has looked.
+	// Usage counts the objects that use it; nil if they were not counted.
 	Usage *usageOf `json:"usage,omitempty"`
-	// Outcome says what will become of that.
+	// Outcome says what will happen to these objects.
 	Outcome string `json:"outcome,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func (s *setter) run(ctx context.Context) (*featureChange, error) {
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("ConfigMap %s: %w", c.ConfigMap, err)
 		}
-		// Somebody else was faster: look at what stands there now.
+		// Another client was faster: read the ConfigMap again.
 		if err := s.part.readSettings(ctx, s.world); err != nil {
 			return nil, err
 		}
@@ -202,12 +202,12 @@ func (p *componentFeatures) ref() string {
 	return p.component.Spec.ConfigMap.Namespace + "/" + p.component.Spec.ConfigMap.Name
 }
 
-// plan says what to write, or why not.
+// plan returns the change to write, or why it is refused.
 func (s *setter) plan() *featureChange {
 	p := s.part
 	c := &featureChange{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.ref(), DryRun: s.flags.dryRun}
 	all := feature.Runtime{AssumeProcesses: true}
-	// What the ConfigMap says is compared, which is not what is in force where it is wrong.
+	// Compare with the data of the ConfigMap. If they are wrong, other settings are in force.
 	written, _ := p.model.ParseSettings(p.data())
 	before := p.model.Resolve(written, all)
 	data := map[string]string{}
@@ -264,7 +264,7 @@ func (s *setter) plan() *featureChange {
 	return c
 }
 
-// refusal words an error of the settings, with what to do.
+// refusal is the message for an error of the settings, with the way out.
 func (s *setter) refusal(x *feature.Finding) string {
 	text := x.Message
 	if x.Code != feature.CodeNeedsAnother {
@@ -286,7 +286,7 @@ func (s *setter) refusal(x *feature.Finding) string {
 	return text + " then: turn " + f.Name + " off as well"
 }
 
-// stays says why a feature would not be as it is to be, and what to do.
+// stays says why a feature would not get the wanted state, and what to do.
 func stays(m *feature.Model, state *feature.State, on bool) string {
 	f := state.Feature
 	if on {
@@ -311,8 +311,8 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// edit returns the keys that turn a feature on or off: its entry among the gates where there is one, its own key where there
-// is one or no entry.
+// edit returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own key if that exists or if
+// there is no entry.
 func edit(f *feature.Feature, gatesKey string, data map[string]string, on bool) map[string]string {
 	out := map[string]string{}
 	gates, found := editGates(data[gatesKey], f.Spec.Gate, on)
@@ -345,7 +345,7 @@ func editGates(text, gate string, on bool) (out string, found bool) {
 	return strings.Join(entries, ","), found
 }
 
-// look counts what uses the features, where that matters, and refuses to turn off what is in use.
+// look counts the objects that use the features, if that is needed, and refuses to turn off a feature that is in use.
 func (s *setter) look(ctx context.Context, c *featureChange) error {
 	var gates []string
 	for _, x := range c.Features {
@@ -393,7 +393,7 @@ func (s *setter) look(ctx context.Context, c *featureChange) error {
 	return nil
 }
 
-// gateOf returns the feature of an object's name.
+// gateOf returns the feature with the name of an object.
 func (p *componentFeatures) gateOf(name string) *feature.Feature {
 	for _, f := range p.model.Features() {
 		if f.Name == name {
@@ -403,7 +403,7 @@ func (p *componentFeatures) gateOf(name string) *feature.Feature {
 	return nil
 }
 
-// write writes the keys, and nothing else; it fails with a conflict if the ConfigMap is another than was looked at.
+// write writes only these keys. It fails with a conflict if the ConfigMap has changed since it was read.
 func (s *setter) write(ctx context.Context, c *featureChange) error {
 	ref := s.part.component.Spec.ConfigMap
 	maps := s.world.kube.CoreV1().ConfigMaps(ref.Namespace)
@@ -415,7 +415,7 @@ func (s *setter) write(ctx context.Context, c *featureChange) error {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: data}
 		_, err := maps.Create(ctx, cm, metav1.CreateOptions{FieldManager: "sluice"})
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("namespace %s: %s", ref.Namespace, err.Error()) // nothing that trying again would change
+			return fmt.Errorf("namespace %s: %s", ref.Namespace, err.Error()) // a retry would not help
 		}
 		return err
 	}

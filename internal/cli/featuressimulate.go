@@ -19,7 +19,7 @@ import (
 	"sluice.dev/feature/policy/simulate"
 )
 
-// simulateFlags are those of sluice features simulate.
+// simulateFlags are the flags of sluice features simulate.
 type simulateFlags struct {
 	featureFlags
 	object, old string
@@ -28,16 +28,16 @@ type simulateFlags struct {
 	noConfigMap bool
 }
 
-// simulation is what the command prints.
+// simulation is the document that the command prints.
 type simulation struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
 	Allowed    bool               `json:"allowed"`
 	Refused    []simulate.Refusal `json:"refused,omitempty"`
 	Warned     []simulate.Refusal `json:"warned,omitempty"`
-	// Object is what would be written if it is not what was given.
+	// Object is the object to be stored, if it differs from the given one.
 	Object map[string]any `json:"object,omitempty"`
-	// Converted are gates that judge the object in another version: that is not simulated.
+	// Converted are gates that judge the object in another version, which is not simulated.
 	Converted []string `json:"converted,omitempty"`
 	// Features says which features are open, and why.
 	Features []simulatedFeature `json:"features"`
@@ -114,7 +114,7 @@ func runSimulate(ctx context.Context, e *env, f *simulateFlags) error {
 	out := &simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
 	refused, dropped := c.webhook(r, out)
 	if dropped {
-		// What validates sees what the webhook has left.
+		// Validating policies see the object without the parts that the webhook has dropped.
 		again := *r
 		again.Object = out.Object
 		if res, err = s.Run(ctx, &again); err != nil {
@@ -178,8 +178,8 @@ func (f *simulateFlags) request(ctx context.Context, e *env, d *definitions, c *
 	return r, nil
 }
 
-// guess finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. Where the guess may be wrong so
-// that a use would not be seen, it is an error.
+// guess finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
+// returns an error.
 func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	if scheme.Scheme.Recognizes(gvk) {
@@ -205,8 +205,8 @@ func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
 		gvk.Kind, gvk.Group, plural.Resource, strings.Join(others, ", "))
 }
 
-// webhook adds what the webhook would say of the parts that no policy enforces. What it would drop it does after the
-// policies have. It returns what it refuses, and whether it drops anything.
+// webhook adds the verdict of the webhook about the parts that no policy enforces. The webhook drops parts after the policies have done
+// so. It returns the uses that it refuses, and whether it drops anything.
 func (c *compiled) webhook(r *simulate.Request, out *simulation) (refused []simulate.Refusal, dropped bool) {
 	if !c.set.Webhook && c.set.Told == nil {
 		return nil, false

@@ -17,7 +17,7 @@ import (
 	"sluice.dev/report"
 )
 
-// featureSkew is the answer of sluice features skew for programs.
+// featureSkew is the document of sluice features skew for programs.
 type featureSkew struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -152,7 +152,7 @@ func (s *featureSkew) print(e *env) error {
 	return nil
 }
 
-// judgeAgain looks at the reports of a component anew.
+// judgeAgain judges a component with new reports.
 func (p *componentFeatures) judgeAgain(now time.Time, reports []v1alpha1.FeatureReport) {
 	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.version(), Reports: reports})
 	p.states = p.skew.States

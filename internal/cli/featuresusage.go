@@ -19,17 +19,17 @@ import (
 	"sluice.dev/report"
 )
 
-// maxNames is how many objects are named of each feature.
+// maxNames is the limit of objects that are named for each feature.
 const maxNames = 1000
 
-// usageFlags are those of sluice features usage.
+// usageFlags are the flags of sluice features usage.
 type usageFlags struct {
 	featuresFlags
 
 	verbose, record bool
 }
 
-// featureUsage is the answer for programs.
+// featureUsage is the document for programs.
 type featureUsage struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -37,17 +37,17 @@ type featureUsage struct {
 	Features   []usageOf `json:"features"`
 }
 
-// usageOf is what uses a feature.
+// usageOf counts the objects that use a feature.
 type usageOf struct {
 	Name       string             `json:"name"`
 	Objects    int64              `json:"objects"`
 	Uses       int64              `json:"uses"`
 	Namespaces []usageInNamespace `json:"namespaces,omitempty"`
-	// Named are at most 1000 of the objects, where names were asked for.
+	// Named are at most 1000 of the objects, with --verbose.
 	Named []usedBy `json:"named,omitempty"`
 }
 
-// usageInNamespace counts in one namespace; the namespace is empty for objects that stand in none.
+// usageInNamespace counts in one namespace; the namespace is empty for cluster-scoped objects.
 type usageInNamespace struct {
 	Namespace string `json:"namespace,omitempty"`
 	Objects   int64  `json:"objects"`
@@ -59,7 +59,7 @@ type usedBy struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Uses      int    `json:"uses"`
-	// Path is where the feature is used first.
+	// Path is the first place that uses the feature.
 	Path string `json:"path"`
 }
 
@@ -164,7 +164,7 @@ func (w *featureWorld) scan(e *env, p *componentFeatures, gates []string, namesp
 	return s
 }
 
-// canScan tells why objects cannot be looked at: the resources are not known, or there is no such namespace.
+// canScan returns why objects cannot be counted: the resources are not known, or the namespace does not exist.
 func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
 	if w.unread != nil {
 		return fmt.Errorf("the uses in objects are not known: %w", w.unread)
@@ -172,14 +172,14 @@ func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
 	if namespace == "" {
 		return nil
 	}
-	// Who may not read namespaces is not asked for more than the objects.
+	// A user who cannot read namespaces only needs the right to the objects.
 	if _, err := w.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}
 	return nil
 }
 
-// runScan runs a scan, and takes its progress off the terminal.
+// runScan runs a scan, and removes its progress from the terminal.
 func runScan(ctx context.Context, e *env, s *featureusage.Scan) (*featureusage.Result, error) {
 	result, err := s.Run(ctx)
 	if e.errTTY {
@@ -188,7 +188,7 @@ func runScan(ctx context.Context, e *env, s *featureusage.Scan) (*featureusage.R
 	return result, err
 }
 
-// record writes counts into the status of features, and nothing else of it.
+// record writes counts into the status of features, and nothing else.
 func (w *featureWorld) record(ctx context.Context, e *env, p *componentFeatures, r *featureusage.Result) error {
 	at := metav1.NewTime(e.now())
 	for _, u := range r.Usage {
@@ -255,7 +255,7 @@ func (u *featureUsage) print(e *env, verbose bool) error {
 	return nil
 }
 
-// rows writes what is in which namespace, and the names where they are asked for.
+// rows writes the counts by namespace, and with verbose the names.
 func (x *usageOf) rows(t io.Writer, indent string, verbose bool) {
 	if verbose {
 		x.names(t, indent)

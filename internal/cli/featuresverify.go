@@ -80,7 +80,7 @@ func verifyFeatures(ctx context.Context, e *env, file, against, output string, c
 	return nil
 }
 
-// clusterBase is the component as a cluster has it.
+// clusterBase is the state of the component in a cluster.
 func clusterBase(ctx context.Context, e *env, p *life.Project, connection *clusterFlags) (*life.State, error) {
 	config, _, err := connection.connect()
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
-// featuresFlags say where features are looked for.
+// featuresFlags select the source of features.
 type featuresFlags struct {
 	clusterFlags
 
@@ -50,7 +50,7 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		// A shell waits for this: what cannot be read is not completed.
+		// A shell waits for this, so objects that cannot be read are left out.
 		var out []string
 		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
 			name := x.Name
@@ -69,10 +69,10 @@ func (f *featuresFlags) add(e *env, cmd *cobra.Command, files bool, outputs ...s
 	}
 }
 
-// completionTimeout is how long a shell waits for names.
+// completionTimeout is the time limit for the completion of names.
 const completionTimeout = 3 * time.Second
 
-// namesToComplete reads the features only, and gives none where they cannot be read.
+// namesToComplete reads only the features, and returns none if they cannot be read.
 func namesToComplete(ctx context.Context, e *env, f *featuresFlags) []v1alpha1.Feature {
 	if len(f.files) > 0 {
 		d, err := readDefinitions(ctx, e, f.files)
@@ -99,7 +99,7 @@ func componentsToComplete(ctx context.Context, e *env, f *featuresFlags) (names 
 	return names
 }
 
-// toComplete reads all objects of a kind of sluice.dev from the cluster, and gives none where they cannot be read.
+// toComplete reads all objects of a kind of sluice.dev from the cluster, and returns none if they cannot be read.
 func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func checkListFormat(output string, formats ...string) error {
 	return fmt.Errorf("unknown output format %q: leave -o out, or give one of %s", output, strings.Join(formats, ", "))
 }
 
-// featureWorld is what is known of features, in a cluster or in files.
+// featureWorld has the features of a cluster or of files.
 type featureWorld struct {
 	definitions
 
@@ -141,26 +141,27 @@ type featureWorld struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	scopes  []featureusage.Resource
-	// unread says why the schemas of what features gate are not known, unreported why what processes report is not; nil: they are.
+	// unread says why the schemas of gated resources are not known, unreported why the reports of processes are not known; nil if they
+	// are.
 	unread, unreported error
 }
 
 // componentFeatures is one component of a world.
 type componentFeatures struct {
 	component *v1alpha1.Component
-	features  []v1alpha1.Feature // its definitions, sorted by name, the wrong ones too
+	features  []v1alpha1.Feature // its definitions, sorted by name, including wrong ones
 	model     *feature.Model
 	findings  feature.Findings
-	config    *corev1.ConfigMap // nil where there is none
-	settings  *feature.Settings // those in force
-	wrong     feature.Findings  // of the settings in the ConfigMap
+	config    *corev1.ConfigMap // nil if there is none
+	settings  *feature.Settings // the settings in force
+	wrong     feature.Findings  // errors of the settings in the ConfigMap
 	skew      *skew.Result
-	states    *feature.States // what is in effect
-	places    *definitions    // where definitions stand that come from files
-	hidden    error           // why the ConfigMap cannot be read; nil where it can
+	states    *feature.States // the states in effect
+	places    *definitions    // the places of definitions from files
+	hidden    error           // why the ConfigMap cannot be read; nil if it can
 }
 
-// readFeatures reads all features. A component that is chosen by flag is the only one.
+// readFeatures reads all features, or those of the component in the flag.
 func readFeatures(ctx context.Context, e *env, f *featuresFlags) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
@@ -238,7 +239,7 @@ func (w *featureWorld) connect(ctx context.Context, e *env, f *featuresFlags) er
 	}
 	err = eachOf(ctx, w.cluster, "featurereports", &w.reports)
 	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
-		// They are in the namespaces of components; who may not read them sees the rest.
+		// Reports are in the namespaces of components. A user who cannot read them still gets the rest.
 		fmt.Fprintf(e.err, "note: what processes report is not known: %v\n", err)
 		w.unreported = err
 		return nil
@@ -330,7 +331,7 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 				}
 			}
 		}
-		if known.Versions != nil { // without, the definition is wrong, and is told so
+		if known.Versions != nil { // without a version, the definition is wrong, and gets an error
 			w.resources = append(w.resources, known)
 			w.scopes = append(w.scopes, r)
 		}
@@ -338,7 +339,7 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 	return nil
 }
 
-// define says what the definitions and settings of a component make of its features.
+// define computes the states of a component's features from its definitions and settings.
 func (p *componentFeatures) define(ctx context.Context, e *env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
 	o := feature.Options{Resources: w.resources, Date: e.now()}
@@ -361,7 +362,7 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 			case err == nil:
 				p.config = cm
 			case apierrors.IsForbidden(err):
-				// Who may not read it may see the rest.
+				// A user who cannot read it still gets the rest.
 				p.hidden = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			case !apierrors.IsNotFound(err):
 				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
@@ -383,7 +384,7 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	return nil
 }
 
-// tellUnread notes of which components the settings cannot be read, among those of the features.
+// tellUnread prints the components of these features whose settings cannot be read.
 func tellUnread(e *env, list []chosenFeature) {
 	var told []*componentFeatures
 	for _, c := range list {
@@ -394,17 +395,17 @@ func tellUnread(e *env, list []chosenFeature) {
 	}
 }
 
-// settingPlace tells where a key of the settings stands.
+// settingPlace is the place of a key of the settings.
 func (p *componentFeatures) settingPlace(key string) sourcePlace {
 	return settingPlace(p.places.settingsOf(p.component), key)
 }
 
-// stays tells whether the last good settings are in force, or the defaults, because those of the ConfigMap are wrong.
+// stays reports whether the last good settings, or the defaults, are in force because those in the ConfigMap are wrong.
 func (p *componentFeatures) stays() bool {
 	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
-// data are the settings.
+// data returns the data of the ConfigMap.
 func (p *componentFeatures) data() map[string]string {
 	switch {
 	case p.config == nil:
@@ -422,12 +423,12 @@ func (p *componentFeatures) version() string {
 	return p.config.ResourceVersion
 }
 
-// chosenFeature is a feature that somebody named.
+// chosenFeature is a feature that the user has named.
 type chosenFeature struct {
 	*componentFeatures
 
 	definition *v1alpha1.Feature
-	// state is nil where the definition is wrong.
+	// state is nil if the definition is wrong.
 	state  *feature.State
 	access feature.Access
 }
@@ -450,8 +451,8 @@ func (w *featureWorld) all() (out []chosenFeature) {
 	return out
 }
 
-// find returns the features of names: COMPONENT.GATE, or the gate alone where that is one feature only; gates in kebab-case or
-// CamelCase, with or without the resource in front, as -o name prints it. Without names, all.
+// find returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
+// CamelCase, with or without the resource in front, as -o name prints it. Without names, it returns all features.
 func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
 	all := w.all()
 	if len(names) == 0 {
@@ -487,7 +488,7 @@ func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
 	return out, nil
 }
 
-// printValue prints what is made for programs.
+// printValue prints a document for programs.
 func printValue(e *env, output string, v any) error {
 	if output == "yaml" {
 		data, err := yaml.Marshal(v)
