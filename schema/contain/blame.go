@@ -12,8 +12,8 @@ import (
 	"sluice.dev/schema"
 )
 
-// blames reports whether one of the errors is about the place of the gap, or below, so that another change is not taken for
-// this one.
+// blames reports whether one of the errors is about the place of the gap, or below it. So the refusal of another change does not count
+// for this one.
 func blames(g *Gap, errs field.ErrorList) bool {
 	path := slices.Clone(g.Path)
 	if g.Keyword == "required" && g.Detail != "" {
@@ -22,9 +22,9 @@ func blames(g *Gap, errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(e *field.Error) bool { return matchAt(fieldOf(e), path) })
 }
 
-// fieldOf returns the field that an error is about. Of junctors and of numbers beyond their format (int32, float) upstream
-// says it in the text alone: "spec.source" must validate one and only one schema (oneOf); ... in spec.replicas
-// (kubeOpenAPIResultToFieldErrors in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
+// fieldOf returns the field that an error is about. For junctors and for numbers beyond their format (int32, float), only the text of
+// the error has it: "spec.source" must validate one and only one schema (oneOf); ... in spec.replicas (kubeOpenAPIResultToFieldErrors
+// in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
 func fieldOf(e *field.Error) string {
 	if e.Field != "" && e.Field != noField {
 		return e.Field
@@ -42,8 +42,8 @@ func fieldOf(e *field.Error) string {
 // noField stands for a missing path of a field.
 var noField = (*field.Path)(nil).String()
 
-// says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty
-// where an expression makes it.
+// says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
+// expression makes it.
 func says(r *schema.Rule) string {
 	switch {
 	case r.MessageExpression != "":
@@ -54,7 +54,7 @@ func says(r *schema.Rule) string {
 	return strings.TrimSpace(r.Rule)
 }
 
-// about returns the errors that are about the gap, those of other changes left out.
+// about returns the errors that are about the gap, without those of other changes.
 func (x *suspect) about(errs field.ErrorList) field.ErrorList {
 	var out field.ErrorList
 	for _, e := range errs {
@@ -96,7 +96,7 @@ func matchAt(text string, path Path) bool {
 		return ok && matchAt(rest, path[1:])
 	case AnyKey:
 	}
-	for _, open := range []string{".", "["} { // any key, which may itself hold dots
+	for _, open := range []string{".", "["} { // any key, which may itself have dots
 		rest, ok := strings.CutPrefix(text, open)
 		for n := 1; ok && n <= len(rest); n++ {
 			if tail := strings.TrimPrefix(rest[n:], "]"); (tail == "" || !plain(tail[:1])) && matchAt(tail, path[1:]) {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// sayTheSame reports whether one of the old node's pieces is the same formula, so that nothing is to be searched.
+// sayTheSame reports whether one of the old node's pieces is the same formula, so that no search is needed.
 func (w *walker) sayTheSame(o place, x piece) bool {
 	if o.kind != declared {
 		return false
@@ -39,8 +39,8 @@ func (w *walker) idOf(x piece) pieceID {
 	return pieceID{x.keyword, w.memory.Table.ID(x.formula, w.opts.Work)}
 }
 
-// sameKeys reports whether a list of type map has the same keys on both sides, and what both fill in of them makes no
-// difference, because no item of the old schema lacks it.
+// sameKeys reports whether a list of type map has the same keys on both sides, and their defaults make no difference, because no item
+// of the old schema lacks a key.
 func (w *walker) sameKeys(o, n place, x piece) bool {
 	if x.keyword != "x-kubernetes-list-type" || o.kind != declared || o.node.ListType != "map" || n.node.ListType != "map" ||
 		!slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
@@ -55,13 +55,12 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 	})
 }
 
-// sameFormula reports whether both are the same as they stand.
+// sameFormula reports whether both formulas are identical.
 func (w *walker) sameFormula(f, g logic.Formula) bool {
 	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
-// cause says what changed where the keyword of a piece stands alike on both sides, empty if the keyword itself changed:
-// what is blamed is what changed.
+// cause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.
 func (w *walker) cause(o, n place, x piece) string {
 	if o.kind != declared || !alike(o.node, n.node, x) {
 		return ""
@@ -135,10 +134,10 @@ func alike(o, n *schema.Node, x piece) bool {
 	return false
 }
 
-// changes looks for the first thing that differs between two nodes and can change what another keyword means.
+// changes finds the first difference between two nodes that can change the meaning of another keyword.
 type changes struct{ first string }
 
-// find looks at two nodes and below; of properties, at those in names where this is not nil.
+// find compares two nodes and the nodes below; only the properties in names, unless names is nil.
 func (c *changes) find(path Path, o, n *schema.Node, names map[string]bool, depth int) {
 	if c.first != "" || depth > schema.MaxDepth || o.Hash() == n.Hash() {
 		return
@@ -179,7 +178,7 @@ func (c *changes) found(path Path, format string, args ...any) {
 	c.first = at + " " + fmt.Sprintf(format, args...)
 }
 
-// differ compares what changes the meaning of other keywords: types, defaults and what is kept.
+// differ compares the keywords that change the meaning of others: types, defaults and those that keep unknown fields.
 func (c *changes) differ(path Path, o, n *schema.Node) {
 	a, b := place{node: o}, place{node: n}
 	switch {

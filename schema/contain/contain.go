@@ -44,20 +44,20 @@ type Options struct {
 	Tries int
 	// Only, if not nil, names the keywords to compare. Others are ignored, and Contained then says nothing about them.
 	Only map[string]bool
-	// Compiled says that somebody else makes sure that every rule of the new schema compiles, as the API server does
-	// before it takes a CRD. Otherwise Decide does.
+	// Compiled says that the caller has checked that every rule of the new schema compiles, as the API server does before it accepts a
+	// CRD. Otherwise Decide checks it.
 	Compiled bool
-	// Prove asks for the proof, so that somebody else can check it.
+	// Prove asks for the proof, so that a checker can verify it.
 	Prove bool
-	// Trace, if not nil, is told each step of the comparison, in order: what was asked of a place and what answered it.
+	// Trace, if not nil, is called for each step of the comparison, in order, with the question about a place and its answer.
 	Trace func(Event)
-	// Shared, where not nil, keeps what a comparison finds out for the next one. It is for comparisons with the same Work
-	// and KubeVersion, one after the other.
+	// Shared, if not nil, keeps the results of a comparison for the next one. It is for comparisons with the same Work and KubeVersion,
+	// one after the other.
 	Shared *Shared
 }
 
-// Shared is what comparisons have in common: rules that were parsed, schemas that were translated, and what the search
-// found out about them. The zero value is ready for use.
+// Shared is the common memory of comparisons: parsed rules, translated schemas, and what the search found out about them. The zero
+// value is ready for use.
 type Shared struct {
 	lib        *library
 	translator *translator
@@ -65,26 +65,26 @@ type Shared struct {
 	compiled   upstream.RuleCache
 }
 
-// Work counts the work of comparisons: formulas looked at, steps of automata, rules translated, values compared, objects
-// confirmed. A unit takes less than a microsecond and allocates less than a kilobyte, so that a limit bounds time and memory.
-// It holds no clock: the same question costs the same on every machine.
+// Work counts the work of comparisons: formulas visited, steps of automata, rules translated, values compared, objects confirmed. A
+// unit takes less than a microsecond and allocates less than a kilobyte, so that a limit bounds time and memory. It holds no clock: the
+// same question costs the same on every machine.
 type Work = logic.Work
 
 // NewWork returns a counter with a limit.
 func NewWork(limit int64) *Work { return logic.NewWork(limit) }
 
-// DefaultBudget is the limit of the work of a comparison where none is given.
+// DefaultBudget is the limit of the work of a comparison if none is given.
 const DefaultBudget = 4_000_000
 
 // Result is the answer of [Decide].
 type Result struct {
-	// Verdict is Contained without gaps, NotContained where a gap has a witness, Unknown otherwise.
+	// Verdict is Contained if there are no gaps, NotContained if a gap has a witness, and Unknown otherwise.
 	Verdict Verdict
-	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) do not make
-	// the verdict anything but Contained: everything is still accepted and kept.
+	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) leave the verdict Contained:
+	// everything is still accepted and kept.
 	Gaps []Gap
-	// Proof, where Options.Prove is set, has a step for everything that the new schema demands and that is no gap. It is
-	// complete unless a gap of the keyword schema says that the comparison was cut short.
+	// Proof, if Options.Prove is set, has a step for each demand of the new schema that is not a gap. It is complete unless a gap of the
+	// keyword schema says that the comparison was cut short.
 	Proof []ProofStep
 }
 
@@ -117,7 +117,7 @@ func (o *Options) library() *library {
 	return o.Shared.lib
 }
 
-// translator returns that of all comparisons that share it.
+// translator returns the translator of all comparisons that share it.
 func (o *Options) translator() *translator {
 	o.library()
 	if o.Shared.translator == nil {
@@ -126,7 +126,7 @@ func (o *Options) translator() *translator {
 	return o.Shared.translator
 }
 
-// memory returns what is known of formulas; little of it is left where there is no room for more.
+// memory returns what is known about formulas. It drops most of that if there is no room for more.
 func (o *Options) memory() *logic.Memory {
 	o.library()
 	if o.Shared.memory == nil || o.Shared.memory.Full() {
@@ -135,9 +135,9 @@ func (o *Options) memory() *logic.Memory {
 	return o.Shared.memory
 }
 
-// Decide decides whether every object that old accepts fares the same under new: new accepts it, prunes nothing of it, and fills in
-// the same defaults. It never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. A context that
-// is done ends it early, with the rest as Unknown.
+// Decide decides whether every object that old accepts fares the same under new: new accepts it, prunes nothing of it, and fills in the
+// same defaults. It never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. If the context is
+// done, it ends early, and the rest is Unknown.
 func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if old.Node.Hash() == new.Node.Hash() {
 		r := Result{Verdict: Contained}
@@ -171,7 +171,7 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	return r
 }
 
-// newComparison walks the two schemas and notes what is not proven by the parts alone.
+// newComparison walks the two schemas and collects what the parts alone do not prove.
 func newComparison(old, new Side, o *Options) *search {
 	if o.Work == nil {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
@@ -183,7 +183,7 @@ func newComparison(old, new Side, o *Options) *search {
 	w.local.Budget /= localShare
 	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
 	w.walk(oldRoot, newRoot)
-	if w.cut = strange(old.Node, new.Node); o.Work.Spent() { // nothing is translated any more, nor compared
+	if w.cut = strange(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch
 	}
 	return &search{
@@ -200,7 +200,7 @@ const (
 	localShare = 2
 )
 
-// resource says to the upstream code what the objects are.
+// resource describes the objects for the upstream code.
 func (o *Options) resource() upstream.Options {
 	return upstream.Options{
 		Group: o.group(), Version: o.version(), Kind: o.kind(), Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
@@ -217,7 +217,7 @@ func (r *Result) add(g Gap) {
 	}
 }
 
-// library answers the solver's questions about strings, and remembers what it has parsed.
+// library answers the solver's questions about strings, and caches parsed patterns and rules.
 type library struct {
 	work      *Work
 	compiled  map[string]*regexp.Regexp

@@ -13,13 +13,13 @@ type Fate int
 
 // The fates.
 const (
-	// Spared: no stored object is in trouble.
+	// Spared: no stored object is harmed.
 	Spared Fate = iota
 	// Tolerated: an update that changes only a label passes, thanks to ratcheting alone.
 	Tolerated
 	// Stuck: even such an update is refused.
 	Stuck
-	// Lost: fields are pruned besides.
+	// Lost: fields are pruned as well.
 	Lost
 )
 
@@ -36,8 +36,8 @@ func (w *Witness) Fate() Fate {
 	return Spared
 }
 
-// settled returns candidates in their stored form, for a gap whose witness is spared: what the old schema fills in is there,
-// and a rule that sees the stored value refuses it as it is. If it is proven that there are none, every object is spared.
+// settled returns candidates in their stored form, for a gap whose witness is spared. They have the defaults of the old schema, and a
+// rule that sees the stored value refuses it unchanged. If it is proven that there are none, every object is spared.
 func (s *search) settled(p *pending) []any {
 	fs := s.formulas(p)
 	if parsed, err := s.opts.library().parse(p.rule); p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
@@ -56,14 +56,14 @@ func (s *search) settled(p *pending) []any {
 	return s.few(4, fs...)
 }
 
-// none reports whether it is proven that no object is as fs say, whatever its metadata.
+// none reports whether it is proven that no object, with any metadata, satisfies fs.
 func (s *search) none(fs []logic.Formula) bool {
 	fs = slices.Clone(fs)
 	fs[1] = s.anyEnvelope()
 	return s.solver.Solve(1, fs...).None
 }
 
-// filled is true of the values at p in which everything is there that the old schema fills in: stored values are.
+// filled is true of the values at p that have all defaults of the old schema, as stored values do.
 func (t *translator) filled(p place) logic.Formula {
 	if p.kind != declared || t.opts.library().fills(p.node) == "" {
 		return logic.True
@@ -91,8 +91,8 @@ func (t *translator) filled(p place) logic.Formula {
 	return out
 }
 
-// worst returns the worst fate that is not ruled out for an object that the gap refuses. It is the witness's own where it
-// is proven that no object fares worse.
+// worst returns the worst fate that is not ruled out for an object that the gap refuses. If it is proven that no object fares worse, it
+// is the witness's own fate.
 func (s *search) worst(p *pending, ratchets bool) Fate {
 	fate := p.gap.Witness.Fate()
 	switch {
@@ -110,9 +110,9 @@ func (s *search) worst(p *pending, ratchets bool) Fate {
 	return Stuck
 }
 
-// refusesUnchanged is true of values at the place of a rule that sees the stored value, where the rule refuses every update
-// that leaves the value as it is; false if the rule is no such rule, or cannot be written so. What the rule says of such
-// updates is not ratcheted.
+// refusesUnchanged is for a rule that sees the stored value. It returns a formula that is true of the values that the rule refuses in
+// every update that leaves them unchanged. It returns false if the rule does not see the stored value, or cannot be written in that
+// way. Such refusals are not ratcheted.
 func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	_, n, correlated := s.places(p.gap.Path)
 	if p.gap.Rule < 0 || !correlated || n.dark {
@@ -133,8 +133,8 @@ func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
 	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.strings(), Work: s.opts.Work})), true
 }
 
-// ratcheted reports whether ratcheting tolerates whatever the gap is about in every stored object: whether the value, or one
-// around it, is found again in an update and always equals itself (RatchetingSchemaValidator in
+// ratcheted reports whether ratcheting tolerates the errors of the gap in every stored object. It does if an update finds the value, or
+// one around it, again, and the value always equals itself (RatchetingSchemaValidator in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation; ratchetingOptions in pkg/apiserver/schema/cel).
 func (s *search) ratcheted(p *pending) bool {
 	g := &p.gap
@@ -143,9 +143,9 @@ func (s *search) ratcheted(p *pending) bool {
 		return false
 	}
 	switch g.Keyword {
-	case "x-kubernetes-list-type", "x-kubernetes-list-map-keys": // asked only where the stored object has what they ask for
+	case "x-kubernetes-list-type", "x-kubernetes-list-map-keys": // checked only if the stored object satisfies them
 		return true
-	case "x-kubernetes-embedded-resource": // always asked
+	case "x-kubernetes-embedded-resource": // always checked
 		return false
 	}
 	if len(g.Path) == 0 || g.Path[0].Kind != Field || isMeta(g.Path[0].Name) {
@@ -171,7 +171,7 @@ func (s *search) ratcheted(p *pending) bool {
 	return false
 }
 
-// seenByUpdates reports whether a rule at the path or around it sees the stored value: what it says is not ratcheted.
+// seenByUpdates reports whether a rule at the path or around it sees the stored value. Its refusals are not ratcheted.
 func (s *search) seenByUpdates(path Path) bool {
 	for i := range len(path) + 1 {
 		_, n, _ := s.places(path[:i])
@@ -208,8 +208,8 @@ func (s *search) places(path Path) (o, n place, correlated bool) {
 	return o, n, n.kind == declared
 }
 
-// equalsItself reports whether ratcheting takes every value that is stored at o and read as n for equal to itself. It does
-// not where a field may be there that n does not declare, or an item that is not found by its keys.
+// equalsItself reports whether ratcheting considers every value that is stored at o and read as n equal to itself. It does not if the
+// value may have a field that n does not declare, or an item that is not found by its keys.
 func equalsItself(o, n place, depth int) bool {
 	if n.kind != declared || depth > schema.MaxDepth || n.preserves() || n.node.Embedded || n.node.AdditionalBool != nil {
 		return false

@@ -11,8 +11,8 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// fills says which defaults are filled in below a value of the node: two nodes with the same answer fill in the same.
-// It is empty if there are none.
+// fills is a text of the defaults that are filled in below a value of the node. Two nodes with the same text fill in the same. It is
+// empty if there are no defaults.
 func (l *library) fills(n *schema.Node) string {
 	if n == nil {
 		return ""
@@ -35,7 +35,7 @@ func (l *library) fills(n *schema.Node) string {
 		}
 	}
 	if part := l.fills(n.Additional); part != "" {
-		b = append(b, "*"+part...) // its own default stands in for null alone, which is no raw value here
+		b = append(b, "*"+part...) // its own default only replaces null, which is no raw value here
 	}
 	if part := l.fills(n.Items); part != "" {
 		b = append(b, "[]"+part...)
@@ -72,7 +72,7 @@ func valueSize(v any) int {
 	return size
 }
 
-// enum says that the value is one of the enum's. Lists and objects are compared after defaulting.
+// enum is true of the values in the enum. Lists and objects are compared after defaulting.
 func (l *library) enum(n *schema.Node, p place) logic.Formula {
 	whole := logic.Enum{Values: n.Enum}
 	compound := slices.ContainsFunc(n.Enum, func(v any) bool { return logic.KindOf(v)&compounds != 0 })
@@ -92,8 +92,8 @@ func (l *library) enum(n *schema.Node, p place) logic.Formula {
 
 const compounds = logic.Array | logic.Object
 
-// embedded is what the API server demands of every embedded resource
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta, Coerce and Validate).
+// embedded has the API server's demands on every embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta,
+// Coerce and Validate).
 func (t *translator) embedded(n *schema.Node) logic.Formula {
 	var out logic.And
 	text := func(name string, f logic.Formula) {
@@ -106,7 +106,7 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 	}
 	// A group and a version, or a version alone.
 	text("apiVersion", logic.And{logic.Length{Min: 1, Max: logic.Unbounded}, logic.Pattern{Expr: `^[^/]*(/[^/]*)?$`}})
-	// A DNS label of RFC 1035 once it is in lower case; two letters beyond ASCII become i and k.
+	// A DNS label of RFC 1035 after conversion to lower case; two letters beyond ASCII become i and k.
 	text("kind", logic.And{logic.Length{Min: 1, Max: 63}, logic.Pattern{Expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}})
 	var filled string
 	if c := n.Property("metadata"); c != nil {
@@ -124,18 +124,18 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 
 // filling has the defaults that both schemas fill in at a place if the value, or one around it, is missing.
 type filling struct {
-	from     int // how long the path is to the value that is left out
+	from     int // the length of the path to the value that is left out
 	new, old any
 	had      bool // old is filled in
 	below    bool // the place is in a list or map that is filled in
 }
 
-// filledAt returns what is filled in at the property of the place where the walk is, in which both schemas differ. If the
-// new schema fills in nothing, an update finds no value, and no rule about updates is evaluated.
+// filledAt returns the defaults at a property of the walk's place, if the two schemas fill in different ones. If the new schema fills
+// in nothing, an update finds no value, and no rule about updates is evaluated.
 func (w *walker) filledAt(o, n place, name string) []filling {
 	var out []filling
 	for _, f := range w.fillings {
-		if !w.opts.Work.Charge(int64(valueSize(f.new) + valueSize(f.old))) { // what is compared
+		if !w.opts.Work.Charge(int64(valueSize(f.new) + valueSize(f.old))) { // the size of both values
 			return out
 		}
 		if f.below {
@@ -164,7 +164,7 @@ func (w *walker) filledAt(o, n place, name string) []filling {
 
 func (f filling) same() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
 
-// fillBelow returns what is filled in at the items or values of the place where the walk is.
+// fillBelow returns the defaults at the items or values of the walk's place.
 func (w *walker) fillBelow() []filling {
 	out := slices.Clone(w.fillings)
 	for i := range out {

@@ -11,7 +11,7 @@ import (
 )
 
 // formats lists the string formats that the API server checks, without hyphens. Each has the minor version of Kubernetes 1 whose
-// library brought it, and a few examples (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). An API server checks
+// library introduced it, and a few examples (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). An API server checks
 // it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything.
 var formats = map[string]struct {
 	since   uint
@@ -63,13 +63,13 @@ func isStringFormat(n *schema.Node) bool {
 	return n.IntOrString || n.Type == "" || n.Type == "string"
 }
 
-// matchFormat asks the library that the API server asks.
+// matchFormat asks the same library as the API server.
 func matchFormat(name, s string) bool {
 	return strfmt.Default.Validates(name, s)
 }
 
-// letsListsThrough reports whether lists pass for a string here: kube-openapi's typeValidator looks no further at a list
-// where a format is checked.
+// letsListsThrough reports whether a list is accepted in place of a string here: if a format is checked, kube-openapi's typeValidator
+// does not check the type of a list.
 func (t *translator) letsListsThrough(p place) bool {
 	return p.kind == declared && p.node.Type == "string" && t.effectiveFormat(p.node) != ""
 }

@@ -15,7 +15,7 @@ const (
 	// Unknown: neither was shown; a reason names the obstacle. It is the zero value, so that a forgotten answer never counts as a
 	// proof.
 	Unknown Verdict = iota
-	// Contained: a proof that every object fares under the new schema as under the old.
+	// Contained: it is proven that every object fares the same under both schemas.
 	Contained
 	// NotContained: a witness shows the contrary.
 	NotContained
@@ -42,9 +42,9 @@ const (
 	Refused Harm = iota
 	// Pruned: the new schema drops it, or a null in its place.
 	Pruned
-	// Redefaulted: what is left out is filled in differently.
+	// Redefaulted: another default, or none, is filled in for a missing value.
 	Redefaulted
-	// RefusedTransition: an update that the old schema allows is refused, though what is written is accepted.
+	// RefusedTransition: an update that the old schema allows is refused, although its object is accepted.
 	RefusedTransition
 )
 
@@ -67,7 +67,7 @@ type Step struct {
 	Name string // of a Field
 }
 
-// Path leads from the object to a part of it. The empty path is the object.
+// Path leads from the object to a part of it. The empty path leads to the object itself.
 type Path []Step
 
 // String writes a path as people do: .spec.tasks[*].timeout, .data.* for any key, and .spec["a.b"] for names that are no
@@ -109,28 +109,28 @@ type Gap struct {
 	Path Path
 	// Keyword is the JSON name of the keyword of the new schema that causes the gap; for pruned fields it is properties.
 	Keyword string
-	// Detail tells gaps of one keyword apart: the property that became required or was removed, the text of a rule.
+	// Detail distinguishes gaps of one keyword: the property that became required or was removed, the text of a rule.
 	Detail string
 	Harm   Harm
 	// Verdict is NotContained or Unknown.
 	Verdict Verdict
 	// Reason says, for Unknown, what stopped the proof.
 	Reason string
-	// Cause says, where the keyword stands alike on both sides, what else changed: ".spec.type has lost its default".
+	// Cause names another change if the keyword is the same on both sides: ".spec.type has lost its default".
 	Cause string
 	// Before and After are the keyword's values on both sides, nil where absent.
 	Before, After any
 	// Rule is the index of the validation rule in the new node, -1 for other keywords.
 	Rule int
-	// OddAlone is true if it is proven that only odd values are in trouble. These are numbers that storage and nearly all clients
-	// write otherwise: 1.0 for an integer, or, with int-or-string, an integer with a fraction of less than a billionth, which the
-	// API server overlooks. They are also lists in place of strings that have a format ([ListsLetThrough]), and times such as
-	// 2020-01-01t00:00:00z, which the API server accepts and CEL cannot read.
+	// OddAlone is true if it is proven that the gap concerns only odd values. These are numbers that storage and nearly all clients write
+	// in another way: 1.0 for an integer, or, with int-or-string, a number with a fraction of less than a billionth, which the API server
+	// ignores. They are also lists in place of strings that have a format ([ListsLetThrough]), and times such as 2020-01-01t00:00:00z,
+	// which the API server accepts and CEL cannot read.
 	OddAlone bool
 	// Witness is set for NotContained.
 	Witness *Witness
-	// Worst is, of a gap with a witness that is refused, the worst fate that is not ruled out. It is that of the witness where
-	// it is proven that no object fares worse.
+	// Worst is for a gap with a refused witness: the worst fate that is not ruled out. If it is proven that no object fares worse, it is
+	// the witness's own fate.
 	Worst Fate
 }
 
@@ -144,14 +144,13 @@ func (g *Gap) OutOfBudget() bool {
 // client relies on it.
 const ListsLetThrough = "lists"
 
-// Witness is an object that the upstream code confirmed: the old schema accepts it, and the new one does what the gap
-// says.
+// Witness is an object that the upstream code has confirmed: the old schema accepts it, and the new one harms it as the gap says.
 type Witness struct {
 	// Object is the whole object as a client would send it.
 	Object map[string]any
 	// Old is, for RefusedTransition, the stored object that Object updates.
 	Old map[string]any
-	// Errors are the new schema's words where it refuses the object.
+	// Errors are the API server's messages if the new schema refuses the object.
 	Errors []string
 	// Masked has the messages of the gap's rule if the API server does not evaluate it, because every object that was found has
 	// another error. Errors then has those other errors.
@@ -161,11 +160,11 @@ type Witness struct {
 	// Stuck is true if, once the object is stored, even an update that changes only a label is refused under the rules of the target
 	// version, ratcheting included. Ratcheted is true if only ratcheting allows such an update.
 	Stuck, Ratcheted bool
-	// StuckErrors are the words of the refusal where Stuck.
+	// StuckErrors are the messages of that refusal if Stuck is set.
 	StuckErrors []string
-	// WritersOnly is true if no stored object is in trouble. Either the new schema accepts the stored form of the object, with the
-	// old defaults, and refuses only requests that leave them out. Or the rule itself tolerates stored values (optionalOldSelf),
-	// without the help of ratcheting.
+	// WritersOnly is true if no stored object is harmed. Either the new schema accepts the stored form of the object, with the old
+	// defaults, and refuses only requests that leave them out. Or the rule itself tolerates stored values (optionalOldSelf), without the
+	// help of ratcheting.
 	WritersOnly bool
 	// Lost is true if the value is not only refused: its fields are pruned, because its type does not know them.
 	Lost bool

@@ -11,9 +11,9 @@ import (
 // maxUpdateRules bounds the old rules that a proof about a new one starts from.
 const maxUpdateRules = 64
 
-// impliedUpdate reports whether every update that the old schema allows is allowed by a rule about updates of the new one:
-// whether the rule follows, as a formula about both states, from what the old schema accepts and from its own rules about
-// updates. It is asked of the rule's place first, then of the objects around it, whose rules may speak of the same fields.
+// impliedUpdate reports whether a rule about updates of the new schema allows every update that the old schema allows. It does if the
+// rule, as a formula about both states, follows from the old schema and its rules about updates. impliedUpdate asks that at the rule's
+// place first, then at the objects around it, whose rules may mention the same fields.
 func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
 	if w.moved > 0 || o.kind != declared || n.kind != declared || o.dark || n.dark {
 		return false
@@ -37,7 +37,7 @@ func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule)
 			if w.frozen(o, here, path, r, parsed) || w.followsFrom(o, n, path, r, parsed) {
 				return true
 			}
-		case i < w.fillings[0].from: // whether there is a value here is seen from the objects around it
+		case i < w.fillings[0].from: // only the objects around it show whether there is a value here
 			if w.followsFrom(o, n, path, r, parsed) {
 				return true
 			}
@@ -48,8 +48,8 @@ func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	}
 }
 
-// frozen reports whether the value at o never changes by the old rules, and the rule holds of what does not change. The rule
-// stands at here, to which the path leads from o.
+// frozen reports whether the old rules never let the value at o change, and the rule is true of every unchanged value. The rule is at
+// here; the path leads there from o.
 func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	if o.hasMeta() || !slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool {
 		other, err := w.opts.library().parse(q.Rule)
@@ -74,8 +74,8 @@ func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *ce
 	})))
 }
 
-// followsFrom reports whether the rule, to which the path leads from o and n, follows from what the old schema says at o and
-// below about each of the two states and about the update.
+// followsFrom reports whether the rule follows from the statements of the old schema, at o and below, about the two states and the
+// update. The path leads from o and n to the rule.
 func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	if len(path) > 0 && !w.hasTransitions(o.node) {
 		return false
@@ -91,7 +91,7 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 		logic.Prop{Name: celrule.After, F: w.old.accepts(o)},
 		logic.Prop{Name: celrule.Before, F: w.old.accepts(o)},
 	}
-	if len(path) == 0 && optional(r) { // a state that is refused on creation is a matter of its own
+	if len(path) == 0 && optional(r) { // a refusal on creation is a separate gap
 		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.rule(r, n)})
 	}
 	facts = w.updateFacts(o, o, nil, facts)
@@ -101,8 +101,8 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 	return w.local.Solve(1, facts, logic.Not(goal)).None
 }
 
-// updateFacts appends what the rules about updates at p and below say of the pairs of values at top, to which path leads.
-// A rule that is left out makes a proof harder, never wrong.
+// updateFacts appends the statements of the rules about updates, at p and below, about pairs of values at top. The path leads from top
+// to p. A missing rule makes a proof harder, never wrong.
 func (w *walker) updateFacts(top, p place, path []string, facts logic.And) logic.And {
 	if p.kind != declared || p.dark || !w.hasTransitions(p.node) || len(facts) > maxUpdateRules {
 		return facts
@@ -130,7 +130,7 @@ func (w *walker) aboutPair(p place, path []string, r *schema.Rule, parsed *celru
 		return nil, false
 	}
 	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.node, p.hasMeta()), Checker: w.opts.strings(), Work: w.opts.Work})
-	if p.node.Nullable { // rules are evaluated where there is a value, and an old one
+	if p.node.Nullable { // rules are evaluated only if there are both a value and an old value
 		null := logic.Kinds(logic.Null)
 		f = logic.Or{logic.Prop{Name: celrule.After, F: null}, logic.Prop{Name: celrule.Before, F: null}, f}
 	}

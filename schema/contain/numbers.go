@@ -9,8 +9,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator has them: for
-// integers a bound is cut to an integer, and a bound outside the type and format refuses every number.
+// numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator applies them: for integers a bound
+// is cut to an integer, and a bound outside the type and format refuses every number.
 func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any)) {
 	typeName := n.Type
 	if n.IntOrString {
@@ -86,8 +86,8 @@ func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any
 // k8s.io/kube-openapi/pkg/validation/validate).
 const lastFloat32 = math.MaxFloat32 + 1<<103
 
-// fitsInt reports whether a bound fits the type, as upstream tells it: by its shortest decimal text
-// (IsValueValidAgainstRange in k8s.io/kube-openapi/pkg/validation/validate). So -2^63, whose text is rounded, does not.
+// fitsInt reports whether a bound fits the type, as upstream decides it: by its shortest decimal text (IsValueValidAgainstRange in
+// k8s.io/kube-openapi/pkg/validation/validate). So -2^63, whose text is rounded, does not.
 func fitsInt(f float64, bits int) bool {
 	_, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, bits)
 	return err == nil

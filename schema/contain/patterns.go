@@ -18,7 +18,7 @@ func (l *library) language(expr string) *regular.Lang {
 	return lang
 }
 
-// readable are the strings that are tried before any are made up.
+// readable are the strings that are tried before others are generated.
 var readable = []string{"a", "b", "example", "c", "1", "example.com", "A", "a-b", "0", "d", "1Gi", "1h", "https://example.com", "e", ""}
 
 // Members implements [logic.Strings].
@@ -59,7 +59,7 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 		spent = regular.Spent{}
 	}
 	defer charge()
-	budget := func() regular.Budget { // what is left, up to the default
+	budget := func() regular.Budget { // the rest of the budget, up to the default
 		charge()
 		left := max(1, min(w.Left(), regular.DefaultSteps/stepsInUnit))
 		return regular.Budget{Steps: int(left * stepsInUnit), States: int(min(left*statesInUnit, regular.DefaultStates)), Total: &spent}

@@ -18,17 +18,17 @@ const (
 	atRoot
 )
 
-// place is a node of the structural schema with the statements of its surroundings about it. Two places with the same key accept
-// the same values.
+// place is a node of the structural schema together with facts about its surroundings. Two places with the same key accept the same
+// values.
 type place struct {
 	node *schema.Node
 	kind placeKind
 	pos  position
-	// keep is set where the surroundings keep unknown fields: the node is the item of a list that does.
+	// keep is set if the surroundings keep unknown fields: the node is the item of a list that keeps them.
 	keep bool
-	// whole is set in the metadata of a resource, of which nothing is pruned, however deep.
+	// whole is set in the metadata of a resource, where nothing is pruned at any depth.
 	whole bool
-	// dark is set where rules are not evaluated, because CEL has no type for a value above or here.
+	// dark is set if rules are not evaluated, because CEL has no type for a value here or above.
 	dark bool
 }
 

@@ -13,19 +13,18 @@ import (
 // maxProbes bounds the special cases that are tried for a rule that could not be translated.
 const maxProbes = 40
 
-// fewFields is up to how many fields every one is tried, whether the rule mentions it or not.
+// fewFields is the number of fields up to which every field is tried, even if the rule does not mention it.
 const fewFields = 12
 
-// probes are special cases of values at the place of a rule, for rules whose meaning the solver does not see: lists with
-// several and with equal items, objects with and without the fields that the rule mentions, fields with the strings that
-// the rule mentions.
+// probes are special cases of values at the place of a rule, for rules that the solver does not understand: lists with several and with
+// equal items, objects with and without the fields that the rule mentions, fields with the strings that the rule mentions.
 func (s *search) probes(p *pending) []logic.Formula {
 	parsed, err := s.opts.library().parse(p.rule)
 	if err != nil || p.old.kind != declared {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(parsed.Names()))
-	if len(p.old.node.Properties) <= fewFields { // a rule may speak of the value as a whole
+	if len(p.old.node.Properties) <= fewFields { // a rule may use the value as a whole
 		for _, c := range p.old.node.Properties {
 			if !slices.Contains(names, c.Name) {
 				names = append(names, c.Name)
@@ -59,8 +58,8 @@ func (s *search) probes(p *pending) []logic.Formula {
 // maxFull bounds how many items there are in the fullest value.
 const maxFull = 1000
 
-// fullest says that every list has as many items as it may have, up to most in all, and that the objects around them are there;
-// nil if there is no such list.
+// fullest is true of values in which every list has as many items as possible, up to most in all, and the objects around the lists
+// exist; nil if there is no such list.
 func fullest(p place, most int64, depth int) logic.Formula {
 	if p.kind != declared || most < 1 || depth > schema.MaxDepth {
 		return nil
@@ -90,8 +89,8 @@ func fullest(p place, most int64, depth int) logic.Formula {
 // maxPairs bounds the lists of two that nearlyEqual makes.
 const maxPairs = 24
 
-// nearlyEqual are lists of two items that differ in few of the fields that a rule mentions: one has a field that the other has
-// not, or each has one.
+// nearlyEqual are lists of two items that differ in few of the fields that a rule mentions: one has a field that the other lacks, or
+// each has one that the other lacks.
 func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
 	has := logic.And{}
 	for _, name := range names {
@@ -130,8 +129,8 @@ func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
 // maxHinted bounds the special cases that a rule's constants suggest.
 const maxHinted = 80
 
-// hinted are special cases that the constants of a rule suggest: a place that it speaks of has one of the constants, or a
-// neighbour of it, or so many items. Those of different places come in turns; then all places have one at once.
+// hinted are special cases that the constants of a rule suggest: a place in the rule has one of the constants, or a neighbour of it, or
+// as many items. The cases of different places alternate. After them, all places have a constant at the same time.
 func (s *search) hinted(p *pending) []logic.Formula {
 	parsed, err := s.opts.library().parse(p.rule)
 	if err != nil || p.old.kind != declared {
@@ -169,7 +168,7 @@ func (s *search) hinted(p *pending) []logic.Formula {
 	return out[:min(len(out), maxHinted)]
 }
 
-// inside is true of values that have something as f says at the path of a hint.
+// inside is true of values whose part at the path of a hint satisfies f.
 func inside(path []string, f logic.Formula) logic.Formula {
 	for _, name := range slices.Backward(path) {
 		switch name {
@@ -186,7 +185,7 @@ func inside(path []string, f logic.Formula) logic.Formula {
 	return f
 }
 
-// about says something about each field of the place that is mentioned, one at a time and all together.
+// about has statements about the mentioned fields of the place, one at a time and all together.
 func about(p place, names []string) []logic.Formula {
 	var out []logic.Formula
 	var all logic.And
@@ -232,7 +231,7 @@ func (s *search) states(p *pending) []any {
 		}
 		out = append(out, s.passing(p, logic.Enum{Values: []any{v}})...)
 	}
-	// The value, or one around it that is filled in, may also be missing from one side of an update.
+	// The value, or a value around it that is filled in, may also be missing on one side of an update.
 	for _, from := range p.missing {
 		lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: p.path[from-1].Name}}
 		out = append(out, s.few(2, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot), at(p.path[:from-1], lacks))...)
@@ -240,8 +239,8 @@ func (s *search) states(p *pending) []any {
 	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
 }
 
-// passing returns an object that has such a value, one that the new schema takes besides where there is any: what other changes
-// refuse shows nothing of updates.
+// passing returns an object with such a value. If possible, the new schema accepts it as well: a refusal by another change shows
+// nothing about updates.
 func (s *search) passing(p *pending, f logic.Formula) []any {
 	fs := s.formulas(p, f)
 	if both := s.few(1, append(fs, s.new.accepts(place{node: s.sides[1].Node, pos: atRoot}))...); len(both) > 0 {
@@ -250,15 +249,15 @@ func (s *search) passing(p *pending, f logic.Formula) []any {
 	return s.few(1, fs...)
 }
 
-// few returns up to n models that a small budget finds.
+// few returns up to n models, with a small budget.
 func (s *search) few(n int, fs ...logic.Formula) []any {
 	small := s.solver
 	small.Budget /= 10
 	return small.Solve(n, fs...).Models
 }
 
-// variety says things about values of the place that make them differ: how many items or entries there are, and what
-// these are, down to the given depth.
+// variety has statements that make values of the place differ: the number of items or entries, and their values, down to the given
+// depth.
 func (s *search) variety(p place, depth int) []logic.Formula {
 	if depth == 0 || p.kind != declared {
 		return nil
@@ -289,7 +288,7 @@ func (s *search) variety(p place, depth int) []logic.Formula {
 	return out
 }
 
-// values are two values of the place, and what variety says of them.
+// values has statements for two values of the place, and those of variety.
 func (s *search) values(p place, depth int) []logic.Formula {
 	var out []logic.Formula
 	for _, v := range s.few(4, s.old.accepts(p), s.old.written(p)) {

@@ -8,14 +8,14 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// ProofStep says why a keyword of the new schema refuses nothing at a place that the old one accepts there.
+// ProofStep says why a keyword of the new schema refuses no value that the old one accepts at a place.
 type ProofStep struct {
 	Path Path
 	// Keyword is its JSON name; properties stands for pruning, schema for the whole schema from here on.
 	Keyword string
 	// Detail is the property of required, the text of a rule, the index of a branch of allOf.
 	Detail string
-	// Updates is set where a rule is proven to restrict no update.
+	// Updates is set if the step proves that a rule restricts no update.
 	Updates bool
 	Lemma   Lemma
 }
@@ -23,7 +23,7 @@ type ProofStep struct {
 // Lemma names an argument of a proof.
 type Lemma string
 
-// The lemmas. docs/containment.md has the argument of each.
+// The lemmas. docs/containment.md has the argument for each.
 const (
 	equalSubtree    Lemma = "equal-subtree"
 	equalKeyword    Lemma = "equal"
@@ -38,14 +38,14 @@ const (
 	updateImplied   Lemma = "update-rule-implied"
 )
 
-// ProofOfEqual is the proof for two schemas that are equal but for their texts.
+// ProofOfEqual is the proof for two schemas that differ only in texts for people.
 func ProofOfEqual() []ProofStep { return []ProofStep{{Keyword: "schema", Lemma: equalSubtree}} }
 
 // recorder writes down the steps of a proof. A nil one writes nothing.
 type recorder struct {
 	opts  *Options
 	steps []ProofStep
-	// bare knows the old schema without its rules: what follows from that is told apart.
+	// bare translates the old schema without its rules. Proofs that need no rules have lemmas of their own.
 	bare   *translator
 	solver logic.Solver
 }
@@ -67,7 +67,7 @@ func (r *recorder) add(s ProofStep) {
 	}
 }
 
-// step writes down a step at the place where the walk is.
+// step writes down a step at the walk's place.
 func (w *walker) step(keyword, detail string, l Lemma) {
 	if w.proof != nil {
 		w.proof.add(ProofStep{Path: w.publicPath(), Keyword: keyword, Detail: detail, Lemma: l})
@@ -81,7 +81,7 @@ func (w *walker) update(r *schema.Rule, l Lemma) {
 	}
 }
 
-// pieceStep writes down why a piece is no gap. l is the lemma where it is no rule of which the old node has the like.
+// pieceStep writes down why a piece is no gap. l is the lemma, unless the piece is a rule that the old node has too.
 func (w *walker) pieceStep(o, n place, x piece, l Lemma) {
 	same := func() bool {
 		parsed, err := w.opts.library().parse(x.rule.Rule)
@@ -107,13 +107,13 @@ func (w *walker) seesSame(o, n place, parsed *celrule.Rule) bool {
 	return o.hasMeta() == n.hasMeta() && parsed.SeesSame(o.node, n.node, n.hasMeta(), o.keep || o.whole || n.keep || n.whole)
 }
 
-// hasRule reports whether the rule stands in the old node, word for word.
+// hasRule reports whether the old node has the rule word for word.
 func hasRule(o place, r *schema.Rule) bool {
 	return o.kind == declared && !o.dark && slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool { return q.Rule == r.Rule && optional(&q) == optional(r) })
 }
 
-// without returns the lemma where the formulas, which do without the rules of the old schema, have no model either, and else the
-// one that relies on rules.
+// without returns l if the formulas without the rules of the old schema have no model, and otherwise ruled, the lemma that relies on
+// rules.
 func (r *recorder) without(l, ruled Lemma, fs ...logic.Formula) Lemma {
 	if r.solver.Solve(1, fs...).None {
 		return l

@@ -22,7 +22,7 @@ const (
 
 var errSpent = errors.New(TooMuch)
 
-// parse returns the parsed form of a rule. Once the budget is spent, no rule is parsed any more.
+// parse returns the parsed form of a rule. Once the budget is spent, it parses no more rules.
 func (l *library) parse(text string) (*celrule.Rule, error) {
 	p, ok := l.rules[text]
 	if !ok {
@@ -35,8 +35,7 @@ func (l *library) parse(text string) (*celrule.Rule, error) {
 	return p.rule, p.err
 }
 
-// rules returns what the validation rules of the node demand of a value that is created. Rules about updates are looked
-// at by compareTransitions.
+// rules returns the demands of the node's validation rules on a created value. compareTransitions handles rules about updates.
 func (t *translator) rules(n *schema.Node, p place) []piece {
 	if p.dark || t.ruleless {
 		return nil
@@ -76,7 +75,7 @@ func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
 
 func optional(r *schema.Rule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }
 
-// nestedRules translates the rules of a branch of allOf; the API server evaluates none in other branches
+// nestedRules translates the rules of a branch of allOf; the API server does not evaluate rules in other branches
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
 func (t *translator) nestedRules(n *schema.Node, p place, inAllOf bool) []logic.Formula {
 	if !inAllOf || p.kind != declared {

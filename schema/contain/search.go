@@ -16,18 +16,18 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// search turns suspects into gaps: it looks for objects that show the trouble and has them confirmed.
+// search turns suspects into gaps: it looks for objects that show the harm, and confirms them.
 type search struct {
 	*walker
 	oldRoot        place
 	sides          [2]Side // old and new
 	oldCut, newCut *upstream.Projector
-	bareCut        *upstream.Projector // of the new schema's rules and types alone; nil until it is asked for
+	bareCut        *upstream.Projector // of the new schema's rules and types alone; nil until it is needed
 	newProps       *apiextensionsv1.JSONSchemaProps
-	plain          logic.Formula // what the new schema accepts, rules aside; nil until it is asked for
+	plain          logic.Formula // the values that the new schema accepts without its rules; nil until it is needed
 }
 
-// pending is a suspect on its way.
+// pending is a suspect that is not decided yet.
 type pending struct {
 	*suspect
 	models []any
@@ -37,16 +37,16 @@ type pending struct {
 	mixed *Witness
 	// worst is the witness that fares worst so far.
 	worst *Witness
-	// spared is set where it is proven that no stored object is in trouble.
+	// spared is set if it is proven that no stored object is harmed.
 	spared bool
-	// stopped is set where the context was done.
+	// stopped is set if the context was done.
 	stopped bool
-	// deeper is set where the type is proven not to differ, and what the walk passed over below it is looked at instead.
+	// deeper is set if it is proven that the type does not differ, and the search covers the places below it that the walk skipped.
 	deeper bool
 }
 
-// resolve decides the suspects. Those that the whole schema proves, though their part could not, are left out. Candidates
-// of all suspects are confirmed together, round by round, because preparing the upstream code is what costs most.
+// resolve decides the suspects. It leaves out those that the whole schema proves. It confirms candidates of all suspects together,
+// round by round, because preparing the upstream code is expensive.
 func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	all := make([]*pending, 0, len(suspects))
 	for i := range suspects {
@@ -86,7 +86,7 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	return gaps
 }
 
-// maxUnlooked bounds the changes that are named because the budget was spent before them.
+// maxUnlooked bounds the changes that are named as undecided because the budget was spent before.
 const maxUnlooked = 200
 
 // unitsToConfirm is the work of running one candidate through the upstream code of both sides.
@@ -108,7 +108,7 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	}
 	done := s.opts.Work.Done()
 	r := s.find(p)
-	if r.None && p.whole != nil { // what the walk passed over has to be proven too
+	if r.None && p.whole != nil { // the places that the walk skipped have to be proven too
 		p.local, p.whole, p.deeper, p.gap.OddAlone = p.whole, nil, true, false
 		r = s.find(p)
 	}
@@ -123,14 +123,14 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 	return !r.None
 }
 
-// find looks for candidates, or a proof that there are none: first among the simple objects and the values as nearly
-// everybody writes them, then among all.
+// find looks for candidates, or a proof that there are none: first among simple objects with values in their usual form, then among all
+// objects.
 func (s *search) find(p *pending) logic.Result {
 	r := s.solveFor(p, s.envelope())
 	if !r.None {
 		return r
 	}
-	p.gap.OddAlone = true // those that are left may be odd, or have more in their metadata
+	p.gap.OddAlone = true // the remaining ones may be odd, or have more metadata
 	all := s.solveFor(p, s.anyEnvelope())
 	p.gap.OddAlone = false
 	if all.None || !s.old.hasOdd(s.oldRoot.node, 0) {
@@ -194,7 +194,7 @@ func (s *search) batch(p *pending, round int) []any {
 	return nil
 }
 
-// evaluated returns candidates for which the API server evaluates the rule: nothing else is wrong with them.
+// evaluated returns candidates without other errors, so that the API server evaluates the rule.
 func (s *search) evaluated(p *pending) []any {
 	if s.plain == nil {
 		node, err := schema.New(withoutRules(s.newProps))
@@ -207,8 +207,8 @@ func (s *search) evaluated(p *pending) []any {
 	return s.few(4, append(s.formulas(p), s.plain)...)
 }
 
-// probed returns candidates that the rule's own constants suggest. Probes are many, so that each has a small budget, and
-// all together have that of one search.
+// probed returns candidates that the rule's own constants suggest. There are many probes, so each has a small budget. Together, they
+// have the budget of one search.
 func (s *search) probed(p *pending) []any {
 	var out []any
 	most := s.opts.Work.Done() + s.solver.Budget
@@ -266,8 +266,9 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 }
 
-// confirmAny confirms candidates until a stored object is in trouble, and keeps the one that fares worst. One that only this change refuses
-// makes a better witness for a rule than one that others refuse as well, so that it is looked for among the first candidates.
+// confirmAny confirms candidates until a stored object is harmed, and keeps the one that fares worst. For a rule, a witness that only
+// this change refuses is better than one that other changes refuse as well, so confirmAny looks for such a witness among the first
+// candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
 		w, alone, why := c.confirm(ctx, p.suspect, obj)
@@ -304,7 +305,7 @@ func (p *pending) confirmed(w *Witness) {
 	p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
 }
 
-// anyEnvelope is what every object of the resource has in common, once it is validated.
+// anyEnvelope is true of every valid object of the resource.
 func (s *search) anyEnvelope() logic.Formula {
 	o := s.opts
 	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
@@ -321,7 +322,7 @@ func (s *search) anyEnvelope() logic.Formula {
 	}
 }
 
-// envelope is what the simple objects of the resource have in common that candidates are taken from.
+// envelope is true of the simple objects of the resource, from which candidates are taken.
 func (s *search) envelope() logic.Formula {
 	o := s.opts
 	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
@@ -350,8 +351,7 @@ var objectName = logic.And{
 	logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
 }
 
-// badRules are the rules of the new schema that do not compile, so that they refuse everything, where the old schema does
-// not refuse it just so.
+// badRules are the rules of the new schema that do not compile, and so refuse everything, unless the old schema has the same fault.
 func (s *search) badRules() []Gap {
 	bad := func(side Side) ([]upstream.BadRule, error) {
 		v, err := upstream.New(side.Props, s.opts.resource())
@@ -381,7 +381,7 @@ func (s *search) badRules() []Gap {
 	return out
 }
 
-// pointerPath reads a path as [upstream.BadRule] has it.
+// pointerPath converts the path of an [upstream.BadRule].
 func pointerPath(pointer string) Path {
 	var out Path
 	parts := strings.Split(pointer, "/")
@@ -414,7 +414,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	if s.opts.library().fills(s.oldRoot.node) != "" { // what is stored has more fields, which the cut schemas have to know
+	if s.opts.library().fills(s.oldRoot.node) != "" { // the stored object has more fields, which the projected schemas have to know
 		for _, obj := range objs {
 			if r, err := c.old.Create(ctx, obj); err == nil && !r.Refused() {
 				c.objs = append(c.objs, r.Stored)
@@ -428,8 +428,8 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 	return c, err
 }
 
-// rulesAlone returns a validator of the new schema's rules and types only: the API server does not evaluate rules where
-// something else is wrong, and another change may have made something else wrong with every object.
+// rulesAlone returns a validator of the new schema's rules and types only. The API server does not evaluate rules if there are other
+// errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if s := c.s; s.bareCut == nil {
 		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource()).Share(s.sides[1].Node, &s.opts.Shared.compiled)
@@ -440,7 +440,7 @@ func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	return c.bare, c.bareErr
 }
 
-// masked reports whether the rule refuses the object, though the API server does not come to evaluate it.
+// masked reports whether the rule refuses the object, although the API server does not evaluate it because of other errors.
 func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) bool {
 	bare, err := c.rulesAlone()
 	if err != nil {
@@ -450,8 +450,8 @@ func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) 
 	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blames(&x.gap, field.ErrorList{e}) })
 }
 
-// confirm returns the witness that obj makes for the gap, and whether nothing but the gap is in its way, or why it makes
-// none. Rules that the budget does not cover are not compiled, and then nothing that was seen counts.
+// confirm returns the witness for the gap that obj gives, and whether only the gap refuses it; or why it gives none. If the budget does
+// not cover the compilation of rules, the result does not count.
 func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
 	if w, alone, why = c.tried(ctx, x, obj); c.s.opts.Work.Spent() {
 		return nil, false, TooMuch
@@ -511,13 +511,13 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 		return nil, false, "the new schema refuses the candidates for another reason: " + errs[0].Error()
 	}
 	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(g.Path), Step{Kind: AnyKey}), lost(obj, after.Stored, "", nil))
-	// What the gap says comes first.
+	// The errors of the gap come first.
 	others := slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool { return slices.Contains(about, e) })
 	w.Errors = append(texts(about), texts(others)...)
 	return w, len(others) == 0, c.fate(ctx, x, w, before.Stored)
 }
 
-// fate finds out what becomes of the object once it is stored.
+// fate determines the fate of the object once it is stored.
 func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
 	stored, _ = AsStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
@@ -536,7 +536,7 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	if w.Stuck = len(w.StuckErrors) > 0; w.Stuck {
 		return ""
 	}
-	if x.gap.Keyword == keywordRules { // one that tolerates by itself what is stored (optionalOldSelf) needs no ratcheting
+	if x.gap.Keyword == keywordRules { // a rule that itself tolerates stored values (optionalOldSelf) needs no ratcheting
 		plain, err := c.new.TouchUpdate(ctx, stored, false)
 		if err != nil {
 			return err.Error()

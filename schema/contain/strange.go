@@ -6,8 +6,8 @@ import (
 	"sluice.dev/schema"
 )
 
-// strange says which keyword, that no structural schema can have, one of the schemas has. Nothing is proven of such a
-// schema: upstream's code reads no structure out of it, prunes nothing and fills in nothing.
+// strange returns the keyword of one of the schemas that no structural schema can have. Nothing is proven about such a schema:
+// upstream's code reads no structure from it, and neither prunes nor fills in defaults.
 func strange(old, new *schema.Node) string {
 	for _, side := range []struct {
 		name string

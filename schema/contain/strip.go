@@ -4,7 +4,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// withoutValues returns a copy of the schema without what restricts values, apart from types, formats and rules.
+// withoutValues returns a copy of the schema without the keywords that restrict values, except types, formats and rules.
 func withoutValues(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if p == nil {
 		return nil

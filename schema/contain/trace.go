@@ -7,15 +7,15 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Event is a step of a comparison, for somebody who watches it ([Options.Trace]).
+// Event is a step of a comparison, for [Options.Trace].
 type Event struct {
 	// Path leads to the place that the step is about.
 	Path Path
 	// Keyword and Detail are those of a [ProofStep] or a [Gap].
 	Keyword, Detail string
-	// Text says what was asked or found, in the words of docs/containment.md.
+	// Text is the question or the result, in the words of docs/containment.md.
 	Text string
-	// Object is the candidate that Text speaks of, nil where it speaks of none.
+	// Object is the candidate that Text is about, nil if there is none.
 	Object map[string]any
 	// Below is true if the step decides all places below its path as well.
 	Below bool
@@ -36,14 +36,14 @@ var said = map[Lemma]string{
 	updateImplied:   "proven: the old schema and its rules about updates imply it",
 }
 
-// trace tells of a step that no proof has.
+// trace reports a step that is not part of a proof.
 func (o *Options) trace(g *Gap, object map[string]any, format string, args ...any) {
 	if o.Trace != nil {
 		o.Trace(Event{Path: g.Path, Keyword: g.Keyword, Detail: g.Detail, Text: fmt.Sprintf(format, args...), Object: object})
 	}
 }
 
-// traceStep tells of a step of a proof.
+// traceStep reports a step of a proof.
 func (o *Options) traceStep(s *ProofStep) {
 	if o.Trace == nil {
 		return
@@ -52,7 +52,7 @@ func (o *Options) traceStep(s *ProofStep) {
 	o.Trace(Event{Path: s.Path, Keyword: s.Keyword, Detail: s.Detail, Text: text, Below: strings.HasPrefix(string(s.Lemma), "subtree") || s.Lemma == equalSubtree})
 }
 
-// traceSearch tells how a search in the whole object ended.
+// traceSearch reports the end of a search in the whole object.
 func (s *search) traceSearch(p *pending, r logic.Result, done int64) {
 	if s.opts.Trace == nil {
 		return
@@ -67,7 +67,7 @@ func (s *search) traceSearch(p *pending, r logic.Result, done int64) {
 	s.opts.trace(&p.gap, nil, "searched the whole object, %d units of work: %s", done, found)
 }
 
-// traceCandidate tells what the API server's code says of a candidate.
+// traceCandidate reports the verdict of the API server's code about a candidate.
 func (s *search) traceCandidate(p *pending, obj map[string]any, w *Witness, why string) {
 	switch {
 	case s.opts.Trace == nil:
@@ -82,7 +82,7 @@ func (s *search) traceCandidate(p *pending, obj map[string]any, w *Witness, why 
 	}
 }
 
-// traceVerdict tells what became of a suspect.
+// traceVerdict reports the verdict about a suspect.
 func (s *search) traceVerdict(p *pending) {
 	switch {
 	case s.opts.Trace == nil:

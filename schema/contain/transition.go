@@ -6,8 +6,8 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// confirmTransitions looks for an update that the old schema allows and a rule of the new one refuses, though it accepts what is
-// written. Every pair of the states is tried.
+// confirmTransitions looks for an update that the old schema allows and a rule of the new one refuses, although the new schema accepts
+// the object itself. It tries every pair of the states.
 func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states []map[string]any) {
 	p.reason = "no update was found that the rule refuses"
 	for _, state := range states {
@@ -30,7 +30,8 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 	}
 }
 
-// counts notes a witness, and reports whether the search ends: with it, or because rules were not compiled any more.
+// counts records a witness, and reports whether the search ends: because of the witness, or because the budget for compiling rules is
+// spent.
 func (c *confirmer) counts(p *pending, w *Witness) bool {
 	if c.s.opts.Work.Spent() {
 		p.reason = TooMuch
@@ -42,7 +43,7 @@ func (c *confirmer) counts(p *pending, w *Witness) bool {
 	return w != nil
 }
 
-// confirmStuck looks whether the rule refuses even an update that leaves the object as it is, such as self > oldSelf does.
+// confirmStuck checks whether the rule refuses even an update that leaves the object unchanged, as self > oldSelf does.
 func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string]any) *Witness {
 	before, err := c.old.Create(ctx, obj)
 	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
@@ -70,11 +71,11 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	if err != nil || created.Refused() {
 		return nil
 	}
-	stored, _ := AsStored(created.Stored).(map[string]any) // with what the old schema has filled in
+	stored, _ := AsStored(created.Stored).(map[string]any) // with the defaults of the old schema
 	stored["metadata"] = before["metadata"]
 	before = stored
 	judge := c.new
-	if !accepted(ctx, judge, after) { // another change refuses it: ask the rules alone
+	if !accepted(ctx, judge, after) { // another change refuses it: check the rules alone
 		bare, err := c.rulesAlone()
 		if err != nil || !accepted(ctx, bare, before, after) {
 			return nil

@@ -15,7 +15,7 @@ import (
 // A piece is one keyword of a node as a formula.
 type piece struct {
 	keyword string
-	// detail tells pieces of one keyword apart: the property that is required, the text of a rule.
+	// detail distinguishes pieces of one keyword: the property that is required, the text of a rule.
 	detail  string
 	formula logic.Formula
 	before  any
@@ -23,7 +23,7 @@ type piece struct {
 	index   int // of a rule or a junctor's branch
 }
 
-// where tells the pieces of one keyword at one place apart.
+// where distinguishes the pieces of one keyword at one place.
 func (x piece) where() string {
 	if x.keyword == "allOf" {
 		return strconv.Itoa(x.index)
@@ -38,9 +38,9 @@ type translator struct {
 	cache map[placeKey]logic.Formula
 	// branches caches the branches of junctors.
 	branches map[nestedKey]logic.Formula
-	odd      map[*schema.Node]bool      // what hasOdd has found
-	writes   map[placeKey]logic.Formula // what written has made
-	// parts is what pieces has made, by node as well: the texts of its rules are no part of the hash.
+	odd      map[*schema.Node]bool      // the results of hasOdd
+	writes   map[placeKey]logic.Formula // the results of written
+	// parts has the results of pieces. Its key has the node, too, because the messages of rules are not part of the hash.
 	parts map[pieceKey][]piece
 	// ruleless leaves the rules out.
 	ruleless bool
@@ -96,12 +96,11 @@ func (t *translator) expand(p place) logic.Formula {
 	return out
 }
 
-// kinds says which JSON types a node takes, null included.
+// kinds is true of values of the JSON types that a node accepts, null included.
 func (t *translator) kinds(n *schema.Node) logic.Formula {
 	k, integral := typeKinds(n)
 	if t.effectiveFormat(n) != "" && !n.IntOrString {
-		// kube-openapi's typeValidator lets strings and lists through, and nothing else, where a format is checked,
-		// whether the type is string or left out.
+		// If a format is checked, kube-openapi's typeValidator accepts strings and lists only, whether the type is string or missing.
 		k = logic.String | logic.Array
 	}
 	if n.Nullable || n.Type == "" && !n.IntOrString {
@@ -135,7 +134,7 @@ func typeKinds(n *schema.Node) (logic.Kind, bool) {
 	case "":
 		return logic.NonNull, false
 	}
-	return 0, false // a type that does not exist is that of no value
+	return 0, false // no value has a type that does not exist
 }
 
 type pieceKey struct {
@@ -143,7 +142,7 @@ type pieceKey struct {
 	node *schema.Node
 }
 
-// pieces returns what the keywords of the node at p demand, apart from types, children and pruning.
+// pieces returns the demands of the keywords of the node at p, except types, children and pruning.
 func (t *translator) pieces(p place) []piece {
 	key := pieceKey{p.key(), p.node}
 	out, ok := t.parts[key]
@@ -172,7 +171,7 @@ func (t *translator) translate(p place) []piece {
 		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embedded(n)})
 	}
 	out = append(out, t.rules(n, p)...)
-	if n.Nullable || n.Type == "" && !n.IntOrString { // nothing but the type and the enum is asked of null
+	if n.Nullable || n.Type == "" && !n.IntOrString { // for null, only the type and the enum count
 		for i := range out {
 			if out[i].keyword != "enum" {
 				out[i].formula = logic.Or{logic.Kinds(logic.Null), out[i].formula}
@@ -182,7 +181,7 @@ func (t *translator) translate(p place) []piece {
 	return out
 }
 
-// values returns the pieces of n that may stand in a junctor too. The structural node at the same place is p.node.
+// values returns the pieces of n for keywords that a junctor can also have. The structural node at the same place is p.node.
 func (t *translator) values(n *schema.Node, p place) []piece {
 	var out []piece
 	add := func(keyword string, f logic.Formula, before any) {
@@ -254,8 +253,8 @@ func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
 			continue
 		}
 		filled = append(filled, c.Name)
-		// A default that its own schema refuses (the API server admits no such CRD today) refuses every object that
-		// leaves the property out. Where rules leave it open, the API server's check of the CRD has settled it.
+		// If a schema refuses its own default, it refuses every object without the property. (Today's API server admits no such CRD.) If
+		// rules leave that open, the API server's check of the CRD has decided it.
 		if n == p.node && logic.Eval(t.accepts(p.child(c.Name)), t.opts.library().withDefault(c.Node), t.opts.strings()) == logic.No {
 			*out = append(*out, piece{keyword: "default", detail: c.Name, formula: logic.Has{Name: c.Name}})
 		}
@@ -299,7 +298,7 @@ func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
 	}
 }
 
-// one is true of what exactly one of the branches of n is true of. Its size is the square of theirs.
+// one is true of the values for which exactly one of the branches of n is true. Its size is the square of theirs.
 func (t *translator) one(n *schema.Node, fs []logic.Formula) logic.Formula {
 	if !t.opts.Work.Charge(int64(len(fs)) * int64(len(fs))) {
 		h := n.Hash()
@@ -319,8 +318,8 @@ func (t *translator) one(n *schema.Node, fs []logic.Formula) logic.Formula {
 	return or
 }
 
-// nestedKey identifies what a branch of a junctor says: it depends on the structural schema at its place, whose defaults
-// are filled in before.
+// nestedKey identifies the meaning of a branch of a junctor. It depends on the structural schema at its place, whose defaults are
+// filled in before.
 type nestedKey struct {
 	branch  schema.Hash
 	place   placeKey
@@ -364,7 +363,7 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
 	case n.AdditionalBool != nil && !*n.AdditionalBool:
 		for _, c := range p.node.Properties {
-			if c.Node.HasDefault && n.Property(c.Name) == nil { // it will be there
+			if c.Node.HasDefault && n.Property(c.Name) == nil { // the default fills it in
 				out = append(out, logic.Kinds(logic.AnyKind&^logic.Object))
 			}
 		}
@@ -374,14 +373,14 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 		out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
 	}
 	out = append(out, t.nestedRules(n, p, inAllOf)...)
-	// Of null a branch says nothing but in its type and enum.
+	// For null, only the type and the enum of a branch count.
 	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
 		return logic.Or{logic.Kinds(logic.Null), out}
 	}
 	return append(out, logic.Kinds(logic.NonNull))
 }
 
-// nestedProperty is what a branch says of a property, whose default stands in where the property is left out.
+// nestedProperty is the statement of a branch about a property. If the property is missing, it is about its default.
 func (t *translator) nestedProperty(name string, n *schema.Node, p place, inAllOf bool) logic.Formula {
 	c := p.child(name).orAnything()
 	f := t.nested(n, c, inAllOf)
@@ -403,7 +402,7 @@ func (t *translator) nestedProperty(name string, n *schema.Node, p place, inAllO
 	}}
 }
 
-// orAnything replaces a pruned place by one about which nothing is known.
+// orAnything replaces a pruned place by one that accepts anything.
 func (p place) orAnything() place {
 	if p.kind == declared {
 		return p
@@ -411,8 +410,8 @@ func (p place) orAnything() place {
 	return place{node: &schema.Node{PreserveUnknown: true}, pos: p.pos, keep: true}
 }
 
-// countDefaulted says that the number of properties is within the bound after defaulting has added some. It is exact by
-// cases where few are added.
+// countDefaulted is true if the number of properties is within the bound after defaulting. If defaulting adds few properties, it is
+// exact, with one case for each combination.
 func countDefaulted(keyword string, bound int64, filled []string) logic.Formula {
 	if len(filled) > 6 {
 		opaque := logic.Opaque{ID: fmt.Sprintf("%s %d after defaulting %q", keyword, bound, filled)}
@@ -440,8 +439,8 @@ func countDefaulted(keyword string, bound int64, filled []string) logic.Formula 
 	return logic.Or{logic.Kinds(logic.AnyKind &^ logic.Object), out}
 }
 
-// countRoughly says of a count what does not depend on which properties are missing, up to added of them; exactly says the
-// rest.
+// countRoughly has the statements about a count that do not depend on which properties are missing, if at most added of them are;
+// exactly has the rest.
 func countRoughly(keyword string, bound, added int64, exactly logic.Formula) logic.Formula {
 	if keyword == "minProperties" {
 		if bound <= added {
@@ -458,7 +457,7 @@ func countRoughly(keyword string, bound, added int64, exactly logic.Formula) log
 	return logic.And{logic.NumProps{Max: bound}, logic.Or{logic.NumProps{Max: bound - added}, exactly}}
 }
 
-// compares reports whether values of the node may be of the kinds, of which the JSON text is compared.
+// compares reports whether values of the node may be of these kinds, whose JSON text is compared.
 func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
 	if n == nil || t.effectiveFormat(n) != "" {
 		return true // anything, or lists

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// unknown says why a gap is unknown, which parts of rules stood in the way, and what would help.
+// unknown says why a gap is unknown, which parts of rules are the obstacle, and what would help.
 func (s *search) unknown(p *pending) string {
 	reason := orDefault(p.reason, "no candidate could be confirmed")
 	if reason == TooMuch || reason == logic.Spent || p.stopped || s.opts.Work.Spent() {

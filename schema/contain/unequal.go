@@ -8,9 +8,9 @@ import (
 // unknownField is a name that hardly any schema declares.
 const unknownField = "unknownField"
 
-// unequal returns a witness like w of which the object is stuck, where one is found, or w, and whether only this change refuses it. Ratcheting takes no object for
-// equal to itself that has a field which its schema keeps and does not declare, and tolerates nothing of it
-// (CorrelatedObject in k8s.io/apiserver/pkg/cel/common): see [upstream.Validator.TouchUpdate].
+// unequal returns a witness like w with a stuck object, if it finds one, or else w. It also returns whether only this change refuses
+// the object. If an object has a field that its schema keeps and does not declare, ratcheting does not consider it equal to itself, and
+// tolerates no error in it (CorrelatedObject in k8s.io/apiserver/pkg/cel/common): see [upstream.Validator.TouchUpdate].
 func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone bool) (*Witness, bool) {
 	for _, absent := range []bool{true, false} {
 		v, changed := withUnknown(w.Object, place{node: c.s.sides[0].Node, pos: atRoot}, place{node: c.s.sides[1].Node, pos: atRoot}, absent)
@@ -29,8 +29,8 @@ func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone b
 	return w, alone
 }
 
-// withUnknown returns v with a field that nobody declares in each object where both schemas keep it; absent says that objects
-// which may hold one are made where they are missing.
+// withUnknown returns v with an undeclared field in each object for which both schemas keep it. With absent, it also creates missing
+// objects that can hold such a field.
 func withUnknown(v any, o, n place, absent bool) (any, bool) {
 	if o.kind != declared || n.kind != declared {
 		return v, false

@@ -8,15 +8,15 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// compareTransitions looks at the rules of the new node that restrict updates. One that the old node has too, or that its
-// rules imply by their form, and that sees the same values, restricts nothing new, unless updates correlate the values above in another way,
-// or find a value filled in where there was none.
+// compareTransitions compares the rules of the new node that restrict updates. A rule restricts nothing new if the old node has it too,
+// or its rules imply it by their form, and it sees the same values. There are two exceptions: updates correlate the values above in
+// another way, or they find a default in place of a missing value.
 func (w *walker) compareTransitions(o, n place) {
 	if n.dark {
 		return
 	}
 	lib := w.opts.library()
-	for _, b := range n.node.AllOf { // no valid CRD has rules in there
+	for _, b := range n.node.AllOf { // no valid CRD has rules there
 		if w.hasTransitions(b) && !slices.ContainsFunc(o.branches(), func(c *schema.Node) bool { return w.moved == 0 && len(w.fillings) == 0 && c.Hash() == b.Hash() }) {
 			w.suspect(o, n, Gap{Keyword: "allOf", Detail: "rules about updates", Harm: RefusedTransition}, logic.True)
 		}
@@ -51,8 +51,7 @@ func (w *walker) sameTransition(o, n place, r *schema.Rule, parsed *celrule.Rule
 // bytesImplied is the number of bytes of an old rule in one unit of work.
 const bytesImplied = 10
 
-// impliedByForm reports whether the rules of the old node, read as they stand, imply the rule of the new one, and see the
-// same values.
+// impliedByForm reports whether the rules of the old node, by their form, imply the rule of the new one, and see the same values.
 func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
 	if o.kind != declared || o.dark {
 		return false
@@ -63,7 +62,7 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 		q := &o.node.Rules[i]
 		other, err := w.opts.library().parse(q.Rule)
 		if err != nil || optional(q) != optional(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !optional(r) {
-			continue // not evaluated when the new rule is
+			continue // the API server may not evaluate it when it evaluates the new rule
 		}
 		if other.Canonical() == parsed.Canonical() && same() {
 			return true

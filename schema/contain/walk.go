@@ -12,15 +12,15 @@ type suspect struct {
 	gap   Gap
 	where string // see piece.where
 	path  []walkStep
-	local logic.Formula // true of values at the path that are in trouble
-	old   place         // what the old schema says at the path
+	local logic.Formula // true of values at the path that the new schema harms
+	old   place         // the old schema at the path
 	rule  string        // of a validation rule, its text
-	says  string        // of a validation rule, what its refusals say
-	// missing are the lengths of the paths to what is filled in differently when it is left out, at the place or above it.
+	says  string        // of a validation rule, the text of its refusals
+	// missing has the lengths of the paths to values, at the place or above it, for which the two schemas fill in different defaults.
 	missing []int
-	// loses, if not nil, is true of values that lose fields besides; a witness with one is preferred.
+	// loses, if not nil, is true of values that also lose fields; a witness with such a value is preferred.
 	loses logic.Formula
-	// whole, if not nil, is to be looked for when local is proven not to happen: all that the walk passed over.
+	// whole, if not nil, covers all that the walk skipped. It is searched if local is proven impossible.
 	whole logic.Formula
 }
 
@@ -29,19 +29,19 @@ type walker struct {
 	opts     *Options
 	old, new *translator
 	solver   logic.Solver
-	local    logic.Solver // with a smaller budget: what it gives up on is looked at again with the whole schema
+	local    logic.Solver // with a smaller budget: questions that it gives up are asked again with the whole schema
 	suspects []suspect
 	path     []walkStep
 	above    [][2]place // the old and the new place around each step of path
 	memory   *logic.Memory
-	// moved counts the places above where lists or maps are merged differently, so that an update compares other values.
+	// moved counts the places above whose lists or maps are merged differently, so that an update compares other values.
 	moved int
-	// fillings are those of the values above, and of this one, that are filled in differently when they are left out, and so
-	// that it changes the value here, outermost first.
+	// fillings are the different defaults of the two schemas, for this value and the values above, that change the value here, outermost
+	// first.
 	fillings    []filling
-	transitions map[*schema.Node]bool         // what hasTransitions has found
-	said        map[pieceKey]map[pieceID]bool // what the pieces of old places say
-	cut         string                        // why not all was compared
+	transitions map[*schema.Node]bool         // the results of hasTransitions
+	said        map[pieceKey]map[pieceID]bool // the pieces of old places
+	cut         string                        // why the comparison was cut short
 	proof       *recorder
 }
 
@@ -50,7 +50,7 @@ type walkStep struct {
 	except []string
 }
 
-// at is true of objects with a value at the path of which goal is true.
+// at is true of objects with a value at the path for which goal is true.
 func at(path []walkStep, goal logic.Formula) logic.Formula {
 	for _, s := range slices.Backward(path) {
 		switch s.Kind {
@@ -78,16 +78,16 @@ func (w *walker) proved(o place, goal logic.Formula) bool {
 	return w.local.Solve(1, w.old.accepts(o), goal).None
 }
 
-// TooMuch is the reason why nothing is known about the rest when the budget is spent.
+// TooMuch is the reason for undecided changes when the budget is spent.
 const TooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
 
-// unitsToSuspect is the work of a suspect, which stays in memory, and of each step of its path.
+// unitsToSuspect is the work for a suspect, which stays in memory, and for each step of its path.
 const (
 	unitsToSuspect     = 50
 	unitsToSuspectStep = 10
 )
 
-// suspect notes what is not proven. If that is because the budget is spent, the cut tells of all that is left.
+// suspect records a question that is not proven. If the budget is spent, cut stands for all remaining questions.
 func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	if !w.opts.Work.Charge(unitsToSuspect + int64(len(w.path))*unitsToSuspectStep) {
 		return
@@ -140,7 +140,7 @@ func (w *walker) walk(o, n place) {
 	}
 	typed := w.compareTypes(o, n)
 	w.compareDefaults(o, n)
-	if n.node.Type == "" || !typed { // below a type that differs nothing more is to be learned
+	if n.node.Type == "" || !typed { // below a type that differs, more comparisons show nothing
 		w.comparePieces(o, n)
 		w.compareChildren(o, n)
 	} else {
@@ -148,11 +148,11 @@ func (w *walker) walk(o, n place) {
 	}
 }
 
-// compareKept looks, where the types differ so that the walk goes no deeper, whether the new place prunes what the old one
-// keeps: of an object that is refused for its type, too, less is read back from storage.
+// compareKept is for places whose types differ, below which the walk does not go. It checks whether the new place prunes fields that
+// the old one keeps. An object that is refused for its type also loses fields when it is read from storage.
 func (w *walker) compareKept(o, n place) {
 	if n.kind != declared || !o.may("object") || !n.may("object") {
-		return // the gap of the type tells of objects that become another type
+		return // the gap of the type covers objects that become another type
 	}
 	names := declaredNames(o, n)
 	if n.rest().kind != gone {
@@ -166,8 +166,7 @@ func (w *walker) compareKept(o, n place) {
 	w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
 }
 
-// compareTypes looks at type and nullable. It returns whether the types of most values differ, so that there is no point
-// in looking deeper.
+// compareTypes compares type and nullable. It returns true if the types of most values differ, so that a deeper comparison is useless.
 func (w *walker) compareTypes(o, n place) bool {
 	allowed := w.new.kinds(n.node)
 	if o.kind == declared && o.pos == n.pos && (n.node.Nullable || !o.node.Nullable) {
@@ -177,7 +176,7 @@ func (w *walker) compareTypes(o, n place) bool {
 			if n.pos == atProperty && !n.node.Nullable {
 				w.step("nullable", "", equalKeyword)
 			}
-			return false // the old schema says it, or less
+			return false // the old schema accepts the same values, or fewer
 		}
 	}
 	if n.pos == atProperty {
@@ -186,8 +185,8 @@ func (w *walker) compareTypes(o, n place) bool {
 	found := false
 	goal := logic.Not(allowed)
 	if w.old.letsListsThrough(o) {
-		// A list in place of a string that has a format is let through by an oversight upstream; it is told apart, so
-		// that it hides nothing else.
+		// By an oversight, upstream accepts a list in place of a string with a format. Such lists are a separate gap, so that they hide
+		// nothing else.
 		lists := logic.And{logic.Kinds(logic.Array), goal}
 		if !w.proved(o, lists) {
 			w.suspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
@@ -240,7 +239,7 @@ func typeName(p place) any {
 	return p.node.Type
 }
 
-// compareDefaults notes where a property that is left out is filled in differently.
+// compareDefaults records properties for which the schemas fill in different defaults.
 func (w *walker) compareDefaults(o, n place) {
 	if o.kind != declared || len(w.path) == 0 || w.path[len(w.path)-1].Kind != Field {
 		return
@@ -260,7 +259,7 @@ func (w *walker) compareDefaults(o, n place) {
 	w.suspects = append(w.suspects, suspect{gap: g, path: slices.Clone(w.path[:last]), local: lacks, old: o})
 }
 
-// comparePieces looks at every keyword of the new node that restricts values.
+// comparePieces compares every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
 	for _, x := range w.new.pieces(n) {
 		if w.opts.Work.Spent() {

@@ -8,19 +8,18 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// writtenKey identifies what written says of a place.
+// writtenKey is the key of the formula that written returns for a place.
 type writtenKey struct{ place placeKey }
 
-// written is true of the values at p as storage and nearly all clients write them: an integer without a fraction. Go's
-// encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that
-// no stored object holds 1.0 and nothing that kubectl sends does.
-// Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or a time that CEL cannot read.
-// It only narrows where candidates are looked for first: a proof has to hold for all values.
+// written is true of the values at p in the form that storage and nearly all clients write: an integer has no fraction. Go's
+// encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that no stored object
+// holds 1.0 and nothing that kubectl sends does. Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or
+// a time that CEL cannot read. It only says where to look for candidates first: a proof has to hold for all values.
 func (t *translator) written(p place) logic.Formula {
 	if p.kind != declared || !t.hasOdd(p.node, 0) {
 		return logic.True
 	}
-	// Candidates are many, and each is held against the formula.
+	// There are many candidates, and the formula is evaluated for each.
 	key := p.key()
 	return logic.Lazy{ID: writtenKey{key}, Make: func() logic.Formula {
 		if f, ok := t.writes[key]; ok {
@@ -51,7 +50,7 @@ func (t *translator) written(p place) logic.Formula {
 		if rest := p.rest(); rest.kind == declared {
 			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.written(rest)})
 		}
-		if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers as they are written differ in their text, too
+		if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
 			by := t.keyed(n, n.ListMapKeys)
 			by.Numbers = true
 			out = append(out, logic.Unique{By: by})
@@ -64,7 +63,7 @@ func (t *translator) written(p place) logic.Formula {
 	}}
 }
 
-// hasOdd reports whether written says anything of the node, or of a part of it.
+// hasOdd reports whether written restricts the node, or a part of it.
 func (t *translator) hasOdd(n *schema.Node, depth int) bool {
 	if n == nil || depth > schema.MaxDepth {
 		return false
