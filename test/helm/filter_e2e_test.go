@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,5 +164,42 @@ func TestE2EFilterIsAFunctionOfKustomize(t *testing.T) {
 	out, errs, err := s.run(t, kustomize, build...)
 	if err == nil || out != "" || !strings.Contains(errs, "fail: databases.example.sluice.dev: property-removed: ") {
 		t.Errorf("an unsafe upgrade: %v\n%s%s", err, out, errs)
+	}
+}
+
+// TestE2EThePluginOfArgoCDStopsUnsafeUpgrades runs the command of config/argocd/plugin.yaml as argocd-cmp-server does, in the folder of an
+// application.
+func TestE2EThePluginOfArgoCDStopsUnsafeUpgrades(t *testing.T) {
+	c, p := shared.Get(t), readPlugin(t)
+	s := newShell(t, "KUBECONFIG="+c.Kubeconfig)
+	kustomize, err := os.ReadFile(tool(t, "kustomize"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.program), "kustomize"), kustomize, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	manifests := map[string]string{p.Spec.Discover.FileName: "resources: [crd.yaml]\n", "crd.yaml": "@examples/upgrade/v1.yaml"}
+	generate := func(args ...string) (string, string, error) {
+		return s.run(t, p.Spec.Generate.Command[0], append(slices.Clone(p.Spec.Generate.Command[1:]), append(p.Spec.Generate.Args, args...)...)...)
+	}
+	write(t, s.dir, manifests)
+	out, errs, err := generate()
+	if err != nil || len(objects(t, []byte(out))) != 1 {
+		t.Fatalf("%v\n%s%s", err, out, errs)
+	}
+	if _, errs, err := c.Kubectl(t, out, "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
+		t.Fatal(err, errs)
+	}
+	manifests["crd.yaml"] = "@examples/upgrade/v2-unsafe.yaml"
+	write(t, s.dir, manifests)
+	if out, errs, err = generate(); err == nil || out != "" || !strings.Contains(errs, "FAIL property-removed: ") {
+		t.Errorf("an unsafe upgrade: %v\n%s%s", err, out, errs)
+	}
+	// What kustomize refuses is an error, too.
+	manifests[p.Spec.Discover.FileName] = "resources: [nothing.yaml]\n"
+	write(t, s.dir, manifests)
+	if out, errs, err = generate(); err == nil || out != "" || !strings.Contains(errs, "nothing.yaml") {
+		t.Errorf("a broken kustomization: %v\n%s%s", err, out, errs)
 	}
 }
