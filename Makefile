@@ -82,8 +82,8 @@ cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the
 
 .PHONY: generate
 generate: generate-client generate-features ## write docs/rules.md, docs/reference.md, docs/commands.md, docs/schemas, the golden files, generated clients, CRDs and features
-	$(GO) test ./compat ./config ./report ./internal/config ./internal/resolvers -update
-	$(GO) test ./internal/cli -run TheReferenceIsCurrent -update
+	$(GO) test ./compat ./config ./report ./internal/config ./internal/life ./internal/resolvers -update
+	$(GO) test ./internal/cli -run "TheReferenceIsCurrent|SchemasOfDocuments" -update
 
 RESOLUTION := sluice.dev/api/resolution/v1beta1 sluice.dev/api/resolution/v1alpha1
 .PHONY: generate-client
