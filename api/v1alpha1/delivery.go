@@ -139,9 +139,9 @@ const (
 // FinalizerDelivery is on deliveries whose objects are deleted with them.
 const FinalizerDelivery = "sluice.dev/delivery"
 
-// DeliverySource is where objects are: either a resolver with its parameters, or a URL.
+// DeliverySource is where objects are: a resolver with its parameters, a URL, or a source of Flux.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.resolver)",message="either url or resolver is needed"
+// +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.resolver), has(self.flux)].filter(x, x).size() == 1",message="one of url, resolver and flux is needed"
 // +kubebuilder:validation:XValidation:rule="!has(self.params) || has(self.resolver)",message="params are those of a resolver",fieldPath=".params"
 type DeliverySource struct {
 	// Resolver is the name of a resolver, as of a ResolutionRequest.
@@ -159,6 +159,22 @@ type DeliverySource struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(git[+]https|git[+]http|git[+]ssh|oci|https|http)://[^/]')",message="a source is git+https://, git+http://, git+ssh://, oci://, https:// or http:// and a host; for others name a resolver"
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-z+]+://[^/]*:[^/]*@')",message="a password does not belong here; name the resolver and a Secret in its params"
 	URL string `json:"url,omitempty"`
+	// Flux is a source of Flux in the namespace of the delivery.
+	Flux *FluxSource `json:"flux,omitempty"`
+}
+
+// FluxSource names an object of source.toolkit.fluxcd.io/v1, whose artifact is delivered.
+type FluxSource struct {
+	// Kind is GitRepository, OCIRepository or Bucket.
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;Bucket
+	Kind string `json:"kind"`
+	// Name is that of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Path is the folder of the artifact whose YAML and JSON files are delivered. If left out, all of them are.
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
 }
 
 // Preflight is a preflight that runs.

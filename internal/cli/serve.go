@@ -65,6 +65,7 @@ type serveFlags struct {
 	traceEndpoint              string
 	traceRatio                 float64
 	memory                     string
+	flux                       string
 	guard                      guardFlags
 	features                   featureWebhookFlags
 
@@ -116,6 +117,7 @@ On SIGTERM the process stops cleanly: another process, or the next one, takes ov
 	flags.StringVar(&f.traceEndpoint, "trace-endpoint", "", "host:port of a collector for OpenTelemetry traces over gRPC; default: no traces")
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "share of the requests to trace, from 0 to 1")
 	flags.StringVar(&f.memory, "memory", "", "memory limit of the process, for example 512Mi; default: the limit of its container, or 512Mi")
+	flags.StringVar(&f.flux, "flux-source-controller", fluxController, "for the role delivery, HOST or HOST:PORT of the artifacts of Flux's sources; empty: no such sources")
 	f.guard.add(flags)
 	f.features.add(flags)
 	f.add(flags)

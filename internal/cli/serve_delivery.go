@@ -2,15 +2,34 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
 
 	"sluice.dev/internal/controller/delivery"
+	"sluice.dev/resolve/bundle"
+	"sluice.dev/resolve/netguard"
+)
+
+// fluxController is where Flux serves its artifacts, and maxArchive bounds one, in bytes.
+const (
+	fluxController = "source-controller.flux-system.svc.cluster.local"
+	maxArchive     = 16 << 20
 )
 
 // serveDelivery runs the controller of deliveries.
 func (p *process) serveDelivery(ctx context.Context, ready func()) error {
+	archive, err := archives(p.flags.flux)
+	if err != nil {
+		return err
+	}
 	c := &delivery.Controller{
 		Config: p.config, Kube: p.kube, Client: p.client, Namespace: p.flags.namespace, Members: p.members, Metrics: delivery.NewMetrics(p.registry),
-		Recorder: p.recorder, Log: p.log, Clock: p.clock,
+		Recorder: p.recorder, Log: p.log, Clock: p.clock, Archive: archive,
 	}
 	if p.flags.store != "" {
 		store, err := p.flags.open()
@@ -20,4 +39,41 @@ func (p *process) serveDelivery(ctx context.Context, ready func()) error {
 		c.Store = store
 	}
 	return c.Run(ctx, ready)
+}
+
+// archives returns a function that fetches archives from one host. Whoever may write the status of a source would otherwise have this
+// process ask any address in the cluster.
+func archives(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
+	if host == "" {
+		return func(context.Context, string, string, string) ([]byte, error) {
+			return nil, errors.New("sources of Flux are off: --flux-source-controller is empty")
+		}, nil
+	}
+	guard, err := netguard.New(netguard.Options{Allow: []string{host}})
+	if err != nil {
+		return nil, fmt.Errorf("--flux-source-controller: %w", err)
+	}
+	return func(ctx context.Context, address, digest, folder string) ([]byte, error) {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, errors.New("the address of the artifact cannot be read")
+		}
+		name := strings.TrimSuffix(u.Hostname(), ".") // Flux writes the dot of the root
+		if port := u.Port(); port != "" {
+			name = net.JoinHostPort(name, port)
+		}
+		u.Host = name
+		if u.Host != host {
+			return nil, fmt.Errorf("the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host)
+		}
+		answer, failure := guard.Get(ctx, netguard.Fetch{URL: u.String(), MaxBytes: maxArchive, Plain: true})
+		if failure != nil {
+			return nil, failure
+		}
+		sum := sha256.Sum256(answer.Body)
+		if got := "sha256:" + hex.EncodeToString(sum[:]); got != digest {
+			return nil, fmt.Errorf("the artifact has the digest %s, want %s", got, digest)
+		}
+		return bundle.Folder(answer.Body, folder, maxArchive)
+	}, nil
 }

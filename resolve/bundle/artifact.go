@@ -104,7 +104,7 @@ func (im *image) all(ctx context.Context, maxSize int64) ([]byte, error) {
 	if n := len(im.manifest.Layers); n > im.limits.Layers {
 		return nil, tooLargef("it has %d layers; at most %d are allowed", n, im.limits.Layers)
 	}
-	out := &stream{max: maxSize}
+	out := &stream{max: maxSize, what: "a layer"}
 	for i, l := range im.manifest.Layers {
 		if !artifactLayer(l) {
 			return nil, failf("layer %d is of the type %s, which is not supported", i, clean(string(l.MediaType)))
@@ -128,11 +128,28 @@ func artifactLayer(l v1.Descriptor) bool {
 		!l.MediaType.IsLayer() && (strings.HasSuffix(string(l.MediaType), ".tar+gzip") || strings.HasSuffix(string(l.MediaType), ".tar"))
 }
 
+// Folder returns the YAML and JSON files below a folder of a tar, which gzip may have compressed, as a stream of YAML documents in the order
+// of the paths. maxSize bounds the stream in bytes; the tar can have twice as many.
+func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
+	s := &stream{max: maxSize, what: "the archive", folder: strings.TrimSuffix(path.Clean("/"+folder), "/") + "/"}
+	if err := s.layer(archive); err != nil {
+		return nil, err
+	}
+	if s.buf.Len() == 0 {
+		return nil, resolve.Errorf(resolve.ReasonNotFound, "the archive has no .yaml, .yml or .json file below %s", clean(s.folder))
+	}
+	return s.buf.Bytes(), nil
+}
+
 // stream joins documents.
 type stream struct {
 	buf   bytes.Buffer
 	max   int64
 	files int
+	// what is joined, for messages.
+	what string
+	// folder, with a slash at its end, is the one whose files count; empty for any file of a layer.
+	folder string
 }
 
 func (s *stream) add(data []byte) error {
@@ -161,13 +178,16 @@ func (s *stream) layer(blob []byte) error {
 			plain, err = limit.ReadAll(zr, 2*s.max+tarExtra)
 		}
 		if errors.Is(err, limit.ErrTooLarge) {
-			return tooLargef("a layer inflates to more than the %d bytes that are allowed", s.max)
+			return tooLargef("%s inflates to more than the %d bytes that are allowed", s.what, s.max)
 		}
 		if err != nil {
-			return failf("a layer is broken: its compression cannot be read")
+			return failf("%s is broken: its compression cannot be read", s.what)
 		}
 	}
 	isTar := len(plain) >= tarBlock && (bytes.Equal(plain[257:262], []byte("ustar")) || bytes.IndexByte(plain[:tarBlock], 0) >= 0)
+	if !isTar && s.folder != "" {
+		return failf("%s is no tar", s.what)
+	}
 	if !isTar {
 		return s.add(plain)
 	}
@@ -201,12 +221,15 @@ func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err er
 			return files, bare, nil
 		}
 		if err != nil {
-			return nil, nil, failf("a layer is broken: it is no tar that can be read")
+			return nil, nil, failf("%s is broken: it is no tar that can be read", s.what)
 		}
 		if s.files++; s.files > maxArtifactFiles {
 			return nil, nil, tooLargef("it has more than %d files", maxArtifactFiles)
 		}
 		p := path.Clean("/" + h.Name)
+		if !strings.HasPrefix(p, s.folder) {
+			continue
+		}
 		hidden := strings.Contains(p, "/.")
 		var wanted bool
 		switch path.Ext(p) {
@@ -223,7 +246,7 @@ func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err er
 		default:
 			continue
 		}
-		if !wanted && (path.Ext(p) != "" || hidden || len(bare) > 1) {
+		if !wanted && (s.folder != "" || path.Ext(p) != "" || hidden || len(bare) > 1) {
 			continue
 		}
 		data, err := limit.ReadAll(tr, s.max)
@@ -231,7 +254,7 @@ func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err er
 			return nil, nil, tooLargef("%s has more than the %d bytes that are allowed", clean(p), s.max)
 		}
 		if err != nil || int64(len(data)) != h.Size {
-			return nil, nil, failf("a layer is broken: its tar ends early")
+			return nil, nil, failf("%s is broken: its tar ends early", s.what)
 		}
 		if wanted {
 			files[p] = data

@@ -79,3 +79,40 @@ func TestArtifactsThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestFoldersOfArchives(t *testing.T) {
+	file := func(name, text string) bundletest.File { return bundletest.File{Name: name, Data: []byte(text)} }
+	many := make([]bundletest.File, maxArtifactFiles+1)
+	for i := range many {
+		many[i] = file("x", "")
+	}
+	archive := bundletest.Gzip(bundletest.Tar(file("b.yaml", "b: 1"), file("deploy/c.yml", "c: 1"), file("./deploy/a/a.json", "{}"), file("deploy/README", "words"), file("deployed.yaml", "d: 1"), file("LICENSE", "words"), file("../deploy/up.yaml", "u: 1")))
+	for _, tt := range []struct {
+		name    string
+		archive []byte
+		folder  string
+		want    string
+		reason  resolve.Reason
+	}{
+		{"all", archive, "", "b: 1\n---\n{}\n---\nc: 1\n---\nu: 1\n---\nd: 1\n", ""},
+		{"a folder", archive, "./deploy/", "{}\n---\nc: 1\n---\nu: 1\n", ""},
+		{"a folder in it", archive, "deploy/a", "{}\n", ""},
+		{"above it", archive, "../../deploy/a", "{}\n", ""},
+		{"a tar", bundletest.Tar(file("a.yaml", "a: 1")), "/", "a: 1\n", ""},
+		{"nothing there", archive, "other", "", resolve.ReasonNotFound},
+		{"no tar", []byte("a: 1"), "", "", resolve.ReasonFailed},
+		{"broken", archive[:len(archive)/2], "", "", resolve.ReasonFailed},
+		{"too many", bundletest.Gzip(bundletest.Tar(many...)), "other", "", resolve.ReasonTooLarge},
+		{"too large", bundletest.Gzip(bundletest.Tar(file("a.yaml", strings.Repeat("a", 1<<20+1)))), "", "", resolve.ReasonTooLarge},
+		{"a bomb", bundletest.Gzip(make([]byte, 4<<20)), "", "", resolve.ReasonTooLarge},
+	} {
+		got, err := Folder(tt.archive, tt.folder, 1<<20)
+		var e *resolve.Error
+		if errors.As(err, &e) != (tt.reason != "") || e != nil && e.Reason != tt.reason || string(got) != tt.want {
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "layer") {
+			t.Errorf("%s: an archive has no layers: %v", tt.name, err)
+		}
+	}
+}

@@ -29,6 +29,7 @@ var cases = map[string]string{
 	"beside Tekton": "{image: i, besideTekton: {enabled: true, namespace: ci, resolversNamespace: ci-r}, wideCredentials: true, wideAddresses: true}",
 	"writers":       "{image: i, writers: ['system:serviceaccount:a:b', 'system:serviceaccount:a:c=mine', 'system:serviceaccount:a:c=bundle', 'system:serviceaccount:d:e=*']}",
 	"store":         "{image: i, compress: true, store: {repository: 'registry.test:5000/a', credentials: c, plainHTTP: true}, dirVolume: {hostPath: {path: /srv}}}",
+	"Flux":          "{image: i, roles: [delivery], delivery: {fluxSourceController: 'source-controller.flux:8080'}}",
 	"pods": `
 image: i
 imagePullPolicy: Always

@@ -64,6 +64,8 @@ type Controller struct {
 	Members Members
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
+	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the digest.
+	Archive func(ctx context.Context, url, digest, folder string) ([]byte, error)
 	// Workers bounds the deliveries in work at once; 0 stands for 16. Those of one namespace get a share of them, which is smaller
 	// the more namespaces have work, and half of them at most.
 	Workers  int
@@ -261,6 +263,9 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 			return c.trouble(ctx, k, "cannot set the finalizer of a delivery", err)
 		}
 		again = r.deliver(ctx)
+		if d.Spec.Source.Flux != nil {
+			again = min(again, fluxPoll)
+		}
 	}
 	r.stall()
 	if ctx.Err() != nil {

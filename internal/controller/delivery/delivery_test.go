@@ -89,11 +89,20 @@ func TestSourcesBecomeRequests(t *testing.T) {
 		"both":     {v1alpha1.DeliverySource{URL: "https://h.test/r", Resolver: "hub"}, "", 0},
 		"neither":  {v1alpha1.DeliverySource{}, "", 0},
 		"bad":      {v1alpha1.DeliverySource{URL: "git+https://h.test/r?x=y"}, "", 0},
+		"Flux too": {v1alpha1.DeliverySource{URL: "https://h.test/r", Flux: &v1alpha1.FluxSource{Kind: "Bucket", Name: "a"}}, "", 0},
+		"no kind":  {v1alpha1.DeliverySource{Flux: &v1alpha1.FluxSource{Kind: "HelmChart", Name: "a"}}, "", 0},
 	} {
 		resolver, spec, err := source(&test.source)
 		if resolver != test.resolver || len(spec.Params) != test.params || (err != nil) != (test.resolver == "") {
 			t.Errorf("%s: %q %v %v", name, resolver, spec, err)
 		}
+	}
+	flux := v1alpha1.DeliverySource{Flux: &v1alpha1.FluxSource{Kind: "Bucket", Name: "a"}}
+	if resolver, _, err := source(&flux); resolver != "" || err != nil {
+		t.Errorf("Flux: %q %v", resolver, err)
+	}
+	if _, _, err := pinned(&flux, &v1alpha1.Revision{Revision: "main@sha1:1"}); err == nil || !strings.Contains(err.Error(), "Flux") {
+		t.Errorf("a revision of Flux that has gone: %v", err)
 	}
 }
 

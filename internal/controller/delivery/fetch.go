@@ -83,14 +83,11 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 	sum := sha256.Sum256(resource.Data)
 	digest := "sha256:" + hex.EncodeToString(sum[:])
 	out := &fetched{
-		data: resource.Data, name: r.d.Spec.Source.URL, request: request, ended: r.now,
+		data: resource.Data, name: sourceName(&r.d.Spec.Source), request: request, ended: r.now,
 		revision: &v1alpha1.Revision{Revision: digest, Digest: digest},
 	}
 	if c := q.Status.Succeeded(); c != nil {
 		out.ended = c.LastTransitionTime.Time
-	}
-	if out.name == "" {
-		out.name = resolver
 	}
 	if s := resource.Source; s != nil {
 		out.digests = s.Digest

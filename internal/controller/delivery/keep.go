@@ -217,6 +217,8 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 			}
 			return image + "@" + applied.Revision
 		}, "bundle", "image_url")
+	case s.Flux != nil:
+		return "", spec, errors.New("Flux cannot be asked for a revision that has gone")
 	default:
 		return "", spec, fmt.Errorf("the resolver %s cannot be asked for a revision that has gone", resolver)
 	}
@@ -226,10 +228,7 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 // restore changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
 // because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
 func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
-	name := r.d.Spec.Source.URL
-	if name == "" {
-		name = r.d.Spec.Source.Resolver
-	}
+	name := sourceName(&r.d.Spec.Source)
 	set, err := input.DecodeObjects(ctx, name, data)
 	if err != nil {
 		return "", err

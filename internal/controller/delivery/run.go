@@ -68,7 +68,7 @@ func (r *run) deliver(ctx context.Context) time.Duration {
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionSuspended)
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.ObservedGeneration == r.d.Generation && st.Asked == r.asked() && slices.Contains(ended, ready.Reason) && st.CheckedTime != nil {
-		if left := st.CheckedTime.Add(r.interval()).Sub(r.now); left > 0 {
+		if left := st.CheckedTime.Add(r.interval()).Sub(r.now); left > 0 && !r.moved(ctx) {
 			switch ready.Reason {
 			case v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady:
 				return min(r.look(ctx, nil), left)
@@ -97,7 +97,11 @@ func (r *run) deliver(ctx context.Context) time.Duration {
 	if again := r.mayImpersonate(ctx); again > 0 {
 		return again
 	}
-	got, again := r.fetch(ctx, resolver, spec)
+	fetch := func() (*fetched, time.Duration) { return r.fetch(ctx, resolver, spec) }
+	if r.d.Spec.Source.Flux != nil {
+		fetch = func() (*fetched, time.Duration) { return r.fetchFlux(ctx) }
+	}
+	got, again := fetch()
 	if got == nil {
 		r.meanwhile(ctx, cfg)
 		return again
@@ -142,11 +146,25 @@ func all(err error) []error {
 	return []error{err}
 }
 
-// source returns the content of a ResolutionRequest for the source.
+// sourceName is the source for people.
+func sourceName(s *v1alpha1.DeliverySource) string {
+	if s.Flux != nil {
+		return s.Flux.Kind + " " + s.Flux.Name
+	}
+	return cmp.Or(s.URL, s.Resolver)
+}
+
+// source returns the content of a ResolutionRequest for the source; none for a source of Flux.
 func source(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
+	if s.Flux != nil {
+		if s.URL != "" || s.Resolver != "" || fluxResources[s.Flux.Kind] == "" {
+			return "", spec, errors.New("spec.source.flux stands alone, and names a GitRepository, an OCIRepository or a Bucket")
+		}
+		return "", spec, nil
+	}
 	if s.URL == "" {
 		if s.Resolver == "" {
-			return "", spec, errors.New("spec.source needs a url or a resolver")
+			return "", spec, errors.New("spec.source needs a url, a resolver or flux")
 		}
 		return s.Resolver, resolutionv1beta1.ResolutionRequestSpec{Params: s.Params}, nil
 	}

@@ -1,0 +1,114 @@
+package delivery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
+)
+
+// fluxPoll is how often a source of Flux is looked at. Nothing watches it: it is read as the ServiceAccount of each delivery.
+const fluxPoll = 30 * time.Second
+
+// fluxResources has the resource of each kind of sources.
+var fluxResources = map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets"}
+
+// fluxArtifact is what Flux has fetched for a source: its field status.artifact.
+type fluxArtifact struct{ url, digest, revision string }
+
+// artifact reads the artifact of the source of Flux, as the ServiceAccount. The error is for people.
+func (r *run) artifact(ctx context.Context) (*fluxArtifact, error) {
+	f := r.d.Spec.Source.Flux
+	client, err := dynamic.NewForConfig(r.impersonated())
+	if err != nil {
+		return nil, err
+	}
+	of := schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: fluxResources[f.Kind]}
+	u, err := client.Resource(of).Namespace(r.d.Namespace).Get(ctx, f.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
+		return nil, fmt.Errorf("the cluster does not serve the kind %s of %s; install Flux's source-controller", f.Kind, of.GroupVersion())
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no %s %s in the namespace %s", f.Kind, f.Name, r.d.Namespace)
+	case err != nil:
+		return nil, err
+	}
+	field := func(name string) string {
+		value, _, _ := unstructured.NestedString(u.Object, "status", "artifact", name) //nolint:errcheck // another type is no value
+		return value
+	}
+	a := &fluxArtifact{field("url"), field("digest"), field("revision")}
+	if a.url == "" || a.digest == "" || a.revision == "" {
+		return nil, fmt.Errorf("the %s %s has no artifact yet%s", f.Kind, f.Name, readyMessage(u))
+	}
+	return a, nil
+}
+
+// readyMessage is what the condition Ready of an object says.
+func readyMessage(u *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions") //nolint:errcheck // another type is no list
+	for _, c := range list {
+		if m, ok := c.(map[string]any); ok && m["type"] == v1alpha1.ConditionReady && m["status"] != string(metav1.ConditionTrue) {
+			return fmt.Sprintf(": %v", m["message"])
+		}
+	}
+	return ""
+}
+
+// moved reports whether the source of Flux has another revision than the one that was fetched last.
+func (r *run) moved(ctx context.Context) bool {
+	if r.d.Spec.Source.Flux == nil {
+		return false
+	}
+	a, err := r.artifact(ctx)
+	return err == nil && (r.d.Status.Observed == nil || r.d.Status.Observed.Revision != a.revision)
+}
+
+// fetchFlux returns the content of the source of Flux. If it cannot, it returns nil and when to try again.
+func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
+	f := r.d.Spec.Source.Flux
+	if used := r.d.Status.Request; used != nil { // the source was another one before
+		err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return nil, r.trouble(ctx, keyOf(r.d), "cannot delete a request", err)
+		}
+		r.d.Status.Request = nil
+	}
+	var data []byte
+	a, err := r.artifact(ctx)
+	if err == nil {
+		data, err = r.Archive(ctx, a.url, a.digest, f.Path)
+	}
+	if ctx.Err() != nil {
+		return nil, firstRetry
+	}
+	if err != nil {
+		reason, message := v1alpha1.ReasonResolutionFailed, brief.OneLine(err.Error())
+		if apierrors.IsForbidden(err) {
+			reason, message = v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", r.account(), message)
+		}
+		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
+		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+		return nil, r.retry(keyOf(r.d), r.interval())
+	}
+	algorithm, hash, _ := strings.Cut(a.digest, ":")
+	sum := sha256.Sum256(data)
+	out := &fetched{
+		data: data, name: sourceName(&r.d.Spec.Source), ended: r.now, digests: map[string]string{algorithm: hash},
+		revision: &v1alpha1.Revision{Revision: a.revision, Digest: "sha256:" + hex.EncodeToString(sum[:]), URI: a.url, EntryPoint: f.Path},
+	}
+	r.d.Status.Observed = out.revision
+	r.set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+a.revision)
+	return out, 0
+}
