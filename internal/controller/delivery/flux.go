@@ -45,7 +45,7 @@ func (r *run) artifact(ctx context.Context) (*fluxArtifact, error) {
 		return nil, err
 	}
 	field := func(name string) string {
-		value, _, _ := unstructured.NestedString(u.Object, "status", "artifact", name) //nolint:errcheck // another type is no value
+		value, _, _ := unstructured.NestedString(u.Object, "status", "artifact", name)
 		return value
 	}
 	a := &fluxArtifact{field("url"), field("digest"), field("revision")}
@@ -57,7 +57,7 @@ func (r *run) artifact(ctx context.Context) (*fluxArtifact, error) {
 
 // readyMessage is what the condition Ready of an object says.
 func readyMessage(u *unstructured.Unstructured) string {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions") //nolint:errcheck // another type is no list
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range list {
 		if m, ok := c.(map[string]any); ok && m["type"] == v1alpha1.ConditionReady && m["status"] != string(metav1.ConditionTrue) {
 			return fmt.Sprintf(": %v", m["message"])

@@ -218,7 +218,7 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 			return image + "@" + applied.Revision
 		}, "bundle", "image_url")
 	case s.Flux != nil:
-		return "", spec, errors.New("Flux cannot be asked for a revision that has gone")
+		return "", spec, errors.New("a source of Flux cannot be asked for a revision that has gone")
 	default:
 		return "", spec, fmt.Errorf("the resolver %s cannot be asked for a revision that has gone", resolver)
 	}
