@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"sluice.dev/internal/controller/delivery"
-	"sluice.dev/resolve/bundle"
+	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve/netguard"
 )
 
@@ -74,6 +74,6 @@ func archives(host string) (func(ctx context.Context, address, digest, folder st
 		if got := "sha256:" + hex.EncodeToString(sum[:]); got != digest {
 			return nil, fmt.Errorf("the artifact has the digest %s, want %s", got, digest)
 		}
-		return bundle.Folder(answer.Body, folder, maxArchive)
+		return resolvers.Folder(answer.Body, folder, maxArchive)
 	}, nil
 }

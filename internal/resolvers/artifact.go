@@ -23,3 +23,8 @@ func Artifacts() []Entry {
 		},
 	}}
 }
+
+// Folder is [bundle.Folder], for archives that no resolver has fetched.
+func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
+	return bundle.Folder(archive, folder, maxSize)
+}

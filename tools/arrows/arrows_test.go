@@ -212,7 +212,7 @@ var table = []row{
 			"feature", "feature/matrix", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
 			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
 			"internal/featureusage", "internal/inflection", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/brief", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
-			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/bundle", "resolve/netguard", "resolve/verify",
+			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
