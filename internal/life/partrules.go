@@ -25,177 +25,201 @@ func partRules() []Rule {
 	return []Rule{
 		{
 			ID: "field-dropped", Level: report.DataLost,
-			Why:  "If a field disappears from the schema, the next write of a stored object drops its value.",
-			Help: "Remove the feature first, as the policy demands, with `{stage: Removed, release: v1.5.0}`. Remove the field a release later.",
-			check: func(l *law) {
-				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
-					now := l.next.Model.Feature(f.Spec.Gate)
-					if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.announced(f.Spec.Gate) {
-						return
-					}
-					l.tell(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
-				})
-			},
+			Why:   "If a field disappears from the schema, the next write of a stored object drops its value.",
+			Help:  "Remove the feature first, as the policy demands, with `{stage: Removed, release: v1.5.0}`. Remove the field a release later.",
+			check: (*law).fieldDropped,
 		},
 		{
 			ID: "field-incompatible", Level: report.ObjectsStuck,
-			Why:  "Stored objects have the field. Their values must stay valid at every stage.",
-			Help: "Keep the field, and add a second one for the new form: `bannerText: {type: string}`.",
-			check: func(l *law) {
-				l.broken(func(gate string, x *report.Finding) {
-					if gate != "" && !alphaVersion.MatchString(x.Version) {
-						l.tell(gate, "", "version %s: the change of %s breaks stored objects: %s", x.Version, x.Path, x.Message)
-					}
-				})
-			},
+			Why:   "Stored objects have the field. Their values must stay valid at every stage.",
+			Help:  "Keep the field, and add a second one for the new form: `bannerText: {type: string}`.",
+			check: (*law).fieldIncompatible,
 		},
 		{
 			ID: "alpha-version-broken", Level: report.ObjectsStuck,
-			Why:  "Clients and stored objects of an alpha version expect the schema that belongs to its number.",
-			Help: "Add a version with the next number: `name: v1alpha2`.",
-			check: func(l *law) {
-				l.broken(func(_ string, x *report.Finding) {
-					if alphaVersion.MatchString(x.Version) {
-						l.tellCRD(x.CRD, x.Version, x.Path, "the change of %s breaks stored objects, and the version keeps its number: %s", x.Path, x.Message)
-					}
-				})
-			},
+			Why:   "Clients and stored objects of an alpha version expect the schema that belongs to its number.",
+			Help:  "Add a version with the next number: `name: v1alpha2`.",
+			check: (*law).alphaVersionBroken,
 		},
 		{
 			ID: "beta-version-alone", Level: report.ClientsBroken,
-			Why:  "Clients move from one beta version to the next while the CRD serves both.",
-			Help: "Serve both versions for at least one minor release: `{name: v1beta1, served: true, deprecated: true}`.",
-			check: func(l *law) {
-				for _, old := range l.old.CRDs {
-					next := l.next.crd(old.Name)
-					if next == nil {
-						continue
-					}
-					for _, v := range served(old) {
-						if betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
-							l.tellCRD(old.Name, v, "", "%s is no longer served, and %s served no other version that still is", v, l.old.Release)
-						}
-					}
-				}
-			},
+			Why:   "Clients move from one beta version to the next while the CRD serves both.",
+			Help:  "Serve both versions for at least one minor release: `{name: v1beta1, served: true, deprecated: true}`.",
+			check: (*law).betaVersionAlone,
 		},
 		{
 			ID: "tombstone-reused", Level: report.DataLost,
-			Why:  "Objects and clients may still use the removed field. They would read the new field with the old meaning.",
-			Help: "Choose a new name for the field: `bannerText`.",
-			check: func(l *law) {
-				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
-					if old := l.old.spec(f.Spec.Gate); old != nil && f.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
-						l.tell(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
-					}
-				})
-			},
+			Why:   "Objects and clients may still use the removed field. They would read the new field with the old meaning.",
+			Help:  "Choose a new name for the field: `bannerText`.",
+			check: (*law).tombstoneReused,
 		},
 		{
 			ID: "gate-dropped", Level: report.MeaningChanged,
-			Why:  "If a field loses its gate before it is stable, everybody can use it at once.",
-			Help: "Keep the marker until the feature is stable or removed: `// +sluice:feature=Banner`.",
-			check: func(l *law) {
-				l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
-					now := l.next.Model.Feature(f.Spec.Gate)
-					if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && l.servedIn(t) == nil {
-						return
-					}
-					if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-						l.tell(f.Spec.Gate, "", "version %s: %s no longer gates %s, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
-					}
-				})
-			},
+			Why:   "If a field loses its gate before it is stable, everybody can use it at once.",
+			Help:  "Keep the marker until the feature is stable or removed: `// +sluice:feature=Banner`.",
+			check: (*law).gateDropped,
 		},
 		{
 			ID: "part-added-late", Level: report.MeaningChanged,
-			Why:  "A field that joins a beta or stable feature is open from its first day, without a trial.",
-			Help: "Give the field its own feature: `{gate: BannerColor, stages: [{stage: Alpha, release: v1.5.0}]}`.",
-			check: func(l *law) {
-				l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
-					old := l.old.Model.Feature(f.Spec.Gate)
-					if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || l.servedBefore(t) == nil {
-						return
-					}
-					if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-						l.tell(f.Spec.Gate, "", "version %s: %s is new, but its feature %s was already %s", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
-					}
-				})
-			},
+			Why:   "A field that joins a beta or stable feature is open from its first day, without a trial.",
+			Help:  "Give the field its own feature: `{gate: BannerColor, stages: [{stage: Alpha, release: v1.5.0}]}`.",
+			check: (*law).partAddedLate,
 		},
 		{
 			ID: "new-field-required", Level: report.WritersRefused,
-			Why:  "The API server refuses writers that do not send the field, and stored objects do not have it.",
-			Help: "Make the field optional: `// +optional`.",
-			check: func(l *law) {
-				l.newFields(func(crd, version string, path feature.Path, parent, _ *apiextensionsv1.JSONSchemaProps) {
-					if slices.Contains(parent.Required, path[len(path)-1].Name) {
-						l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and required", path)
-					}
-				})
-			},
+			Why:   "The API server refuses writers that do not send the field, and stored objects do not have it.",
+			Help:  "Make the field optional: `// +optional`.",
+			check: (*law).newFieldRequired,
 		},
 		{
 			ID: "new-field-not-gated", Level: report.MeaningChanged,
-			Why:  "A stable version keeps every field for ever. A gate lets users try the field first.",
-			Help: "Mark the field with a feature at stage alpha: `// +sluice:feature=Banner`.",
-			check: func(l *law) {
-				l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
-					if path[0].Name != "status" && !l.gated(crd, version, path, "") {
-						l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and no feature gates it", path)
-					}
-				})
-			},
+			Why:   "A stable version keeps every field for ever. A gate lets users try the field first.",
+			Help:  "Mark the field with a feature at stage alpha: `// +sluice:feature=Banner`.",
+			check: (*law).newFieldNotGated,
 		},
 		{
 			ID: "new-value-not-gated", Level: report.ReadersSurprised,
-			Why:  "Newer releases accept objects with a value that older releases do not know.",
-			Help: "Gate the value in two releases: closed first with `{stage: Beta, default: false, lockToDefault: true}`, then open.",
-			check: func(l *law) {
-				l.newValues(func(crd, version string, path feature.Path, value string) {
-					if !l.gated(crd, version, path, value) {
-						l.tellCRD(crd, version, path.String(), "the value %s of %s is new in a stable version, and no feature gates it", value, path)
-					}
-				})
-			},
+			Why:   "Newer releases accept objects with a value that older releases do not know.",
+			Help:  "Gate the value in two releases: closed first with `{stage: Beta, default: false, lockToDefault: true}`, then open.",
+			check: (*law).newValueNotGated,
 		},
 		{
 			ID: "new-value-at-once", Level: report.ReadersSurprised,
-			Why:  "After a rollback by one release, the cluster must still understand its stored objects. So the first release only reads the value.",
-			Help: "Start with `{stage: Beta, default: false, lockToDefault: true}`, or with alpha.",
-			check: func(l *law) {
-				l.newValues(func(crd, version string, path feature.Path, value string) {
-					for _, f := range l.next.Model.Features() {
-						for i := range f.Targets {
-							if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() && f.Entry >= 0 && f.Default {
-								l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, l.next.Release)
-							}
-						}
-					}
-				})
-			},
+			Why:   "After a rollback by one release, the cluster must still understand its stored objects. So the first release only reads the value.",
+			Help:  "Start with `{stage: Beta, default: false, lockToDefault: true}`, or with alpha.",
+			check: (*law).newValueAtOnce,
 		},
 		{
 			ID: "unknown-values-undocumented", Level: report.ReadersSurprised,
-			Why:  "If others implement an API, they must know from the first release how to handle values that come later.",
-			Help: "Describe it: `unknownValues: they are shown as text`.",
-			check: func(l *law) {
-				l.newFields(func(crd, version string, path feature.Path, _, s *apiextensionsv1.JSONSchemaProps) {
-					if len(s.Enum) == 0 {
-						return
-					}
-					for i := range l.next.File.Features {
-						e := &l.next.File.Features[i]
-						if f := l.next.Model.Feature(e.Gate); f != nil && e.UnknownValues == "" && slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
-							return t.Resource+"."+t.Group == crd && t.Version == version && t.Path.String() == path.String()
-						}) {
-							l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say how readers handle unknown values", path, e.Gate)
-						}
-					}
-				})
-			},
+			Why:   "If others implement an API, they must know from the first release how to handle values that come later.",
+			Help:  "Describe it: `unknownValues: they are shown as text`.",
+			check: (*law).unknownValuesUndocumented,
 		},
 	}
+}
+
+func (l *law) fieldDropped() {
+	l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+		now := l.next.Model.Feature(f.Spec.Gate)
+		if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.announced(f.Spec.Gate) {
+			return
+		}
+		l.tell(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
+	})
+}
+
+func (l *law) fieldIncompatible() {
+	l.broken(func(gate string, x *report.Finding) {
+		if gate != "" && !alphaVersion.MatchString(x.Version) {
+			l.tell(gate, "", "version %s: the change of %s breaks stored objects: %s", x.Version, x.Path, x.Message)
+		}
+	})
+}
+
+func (l *law) alphaVersionBroken() {
+	l.broken(func(_ string, x *report.Finding) {
+		if alphaVersion.MatchString(x.Version) {
+			l.tellCRD(x.CRD, x.Version, x.Path, "the change of %s breaks stored objects, and the version keeps its number: %s", x.Path, x.Message)
+		}
+	})
+}
+
+func (l *law) betaVersionAlone() {
+	for _, old := range l.old.CRDs {
+		next := l.next.crd(old.Name)
+		if next == nil {
+			continue
+		}
+		for _, v := range served(old) {
+			if betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
+				l.tellCRD(old.Name, v, "", "%s is no longer served, and %s served no other version that still is", v, l.old.Release)
+			}
+		}
+	}
+}
+
+func (l *law) tombstoneReused() {
+	l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+		if old := l.old.spec(f.Spec.Gate); old != nil && f.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
+			l.tell(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
+		}
+	})
+}
+
+func (l *law) gateDropped() {
+	l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+		now := l.next.Model.Feature(f.Spec.Gate)
+		if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && l.servedIn(t) == nil {
+			return
+		}
+		if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
+			l.tell(f.Spec.Gate, "", "version %s: %s no longer gates %s, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
+		}
+	})
+}
+
+func (l *law) partAddedLate() {
+	l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+		old := l.old.Model.Feature(f.Spec.Gate)
+		if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || l.servedBefore(t) == nil {
+			return
+		}
+		if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
+			l.tell(f.Spec.Gate, "", "version %s: %s is new, but its feature %s was already %s", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
+		}
+	})
+}
+
+func (l *law) newFieldRequired() {
+	l.newFields(func(crd, version string, path feature.Path, parent, _ *apiextensionsv1.JSONSchemaProps) {
+		if slices.Contains(parent.Required, path[len(path)-1].Name) {
+			l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and required", path)
+		}
+	})
+}
+
+func (l *law) newFieldNotGated() {
+	l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
+		if path[0].Name != "status" && !l.gated(crd, version, path, "") {
+			l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and no feature gates it", path)
+		}
+	})
+}
+
+func (l *law) newValueNotGated() {
+	l.newValues(func(crd, version string, path feature.Path, value string) {
+		if !l.gated(crd, version, path, value) {
+			l.tellCRD(crd, version, path.String(), "the value %s of %s is new in a stable version, and no feature gates it", value, path)
+		}
+	})
+}
+
+func (l *law) newValueAtOnce() {
+	l.newValues(func(crd, version string, path feature.Path, value string) {
+		for _, f := range l.next.Model.Features() {
+			for i := range f.Targets {
+				if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() && f.Entry >= 0 && f.Default {
+					l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, l.next.Release)
+				}
+			}
+		}
+	})
+}
+
+func (l *law) unknownValuesUndocumented() {
+	l.newFields(func(crd, version string, path feature.Path, _, s *apiextensionsv1.JSONSchemaProps) {
+		if len(s.Enum) == 0 {
+			return
+		}
+		for i := range l.next.File.Features {
+			e := &l.next.File.Features[i]
+			if f := l.next.Model.Feature(e.Gate); f != nil && e.UnknownValues == "" && slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
+				return t.Resource+"."+t.Group == crd && t.Version == version && t.Path.String() == path.String()
+			}) {
+				l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say how readers handle unknown values", path, e.Gate)
+			}
+		}
+	})
 }
 
 // targets calls f for each part of each feature of a side.

@@ -19,290 +19,313 @@ func Rules() []Rule {
 	return append([]Rule{
 		{
 			ID: "stage-moved-back", Level: report.ClientsBroken,
-			Why:  "Users rely on the promise of a stage. A feature that moves back breaks it.",
-			Help: "Deprecate the feature, and start a new one with another name: `{stage: Deprecated, release: v1.5.0}`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.oldAt >= 0 && p.is != nil && stageRank(p.isStage) < stageRank(p.wasStage) {
-						l.tell(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lower(p.wasStage), l.old.Release, orPlanned(p.isStage))
-					}
-				})
-			},
+			Why:   "Users rely on the promise of a stage. A feature that moves back breaks it.",
+			Help:  "Deprecate the feature, and start a new one with another name: `{stage: Deprecated, release: v1.5.0}`.",
+			check: eachPair((*law).stageMovedBack),
 		},
 		{
 			ID: "history-changed", Level: report.MeaningChanged,
-			Why:  "Sluice computes windows from the history. After a release, its entries must stay as they are.",
-			Help: "Restore the entries of released stages, and append a new entry: `{stage: Beta, release: v1.5.0}`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					for i := range p.oldAt + 1 {
-						if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
-							l.tell(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lower(p.old.Stages[i].Stage), begins(&p.old.Stages[i]), p.gate, l.old.Release)
-							return
-						}
-					}
-				})
-			},
+			Why:   "Sluice computes windows from the history. After a release, its entries must stay as they are.",
+			Help:  "Restore the entries of released stages, and append a new entry: `{stage: Beta, release: v1.5.0}`.",
+			check: eachPair((*law).historyChanged),
 		},
 		{
 			ID: "feature-vanished", Level: report.ClientsBroken,
-			Why:  "If a gate disappears without an entry, processes that still set it refuse to start, and another feature could reuse its name.",
-			Help: "Keep the entry, and end it with `{stage: Removed, release: v1.5.0}`.",
-			check: func(l *law) {
-				for i := range l.old.Features {
-					gate := l.old.Features[i].Gate
-					if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.spec(gate) == nil {
-						if other := l.sameParts(&l.old.Features[i]); other != "" {
-							continue // feature-renamed reports it
-						}
-						l.tell(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lower(f.Stage), l.old.Release)
-					}
-				}
-			},
+			Why:   "If a gate disappears without an entry, processes that still set it refuse to start, and another feature could reuse its name.",
+			Help:  "Keep the entry, and end it with `{stage: Removed, release: v1.5.0}`.",
+			check: (*law).featureVanished,
 		},
 		{
 			ID: "feature-renamed", Level: report.ClientsBroken,
-			Why:  "Settings name the gate. Under a new name they are unknown, and the feature falls back to its default.",
-			Help: "Keep the name. If it must change, remove the old feature as the policy demands: `{stage: Removed, release: v1.5.0}`.",
-			check: func(l *law) {
-				for i := range l.old.Features {
-					f := &l.old.Features[i]
-					if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.spec(f.Gate) == nil {
-						if other := l.sameParts(f); other != "" {
-							l.tell(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
-						}
-					}
-				}
-			},
+			Why:   "Settings name the gate. Under a new name they are unknown, and the feature falls back to its default.",
+			Help:  "Keep the name. If it must change, remove the old feature as the policy demands: `{stage: Removed, release: v1.5.0}`.",
+			check: (*law).featureRenamed,
 		},
 		{
 			ID: "tombstone-gone", Level: report.ClientsBroken,
-			Why:  "The entry of a removed feature reserves its name, and explains the removal to users who still set it.",
-			Help: "Restore the entry with its last stage: `{stage: Removed, release: v1.4.0}`.",
-			check: func(l *law) {
-				for i := range l.old.Features {
-					gate := l.old.Features[i].Gate
-					if f := l.old.Model.Feature(gate); f != nil && f.Stage == v1alpha1.Removed && l.next.spec(gate) == nil {
-						l.tell(gate, "", "the entry of %s, which was removed, is gone", gate)
-					}
-				}
-			},
+			Why:   "The entry of a removed feature reserves its name, and explains the removal to users who still set it.",
+			Help:  "Restore the entry with its last stage: `{stage: Removed, release: v1.4.0}`.",
+			check: (*law).tombstoneGone,
 		},
 		{
 			ID: "removed-feature-revived", Level: report.ClientsBroken,
-			Why:  "Old settings and objects may still use the name with its old meaning.",
-			Help: "Choose a new name: `gate: BannerText`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.wasStage == v1alpha1.Removed && p.oldAt >= 0 && p.is != nil && p.isStage != v1alpha1.Removed {
-						l.tell(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
-					}
-				})
-			},
+			Why:   "Old settings and objects may still use the name with its old meaning.",
+			Help:  "Choose a new name: `gate: BannerText`.",
+			check: eachPair((*law).removedFeatureRevived),
 		},
 		{
 			ID: "removed-too-early", Level: report.ClientsBroken,
-			Why:  "Users need time to stop using a feature. The policy sets that time for each stage.",
-			Help: "Announce the end with `{stage: Deprecated, release: v1.5.0}` or `announced: {Removed: v1.5.0}`, and remove the feature after the window.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					i := slices.IndexFunc(p.next.Stages, func(s v1alpha1.FeatureStage) bool { return s.Stage == v1alpha1.Removed })
-					if i <= 0 || p.wasStage == v1alpha1.Removed || p.isStage != v1alpha1.Removed {
-						return
-					}
-					from := p.entry.Announced["Removed"]
-					stage := p.next.Stages[i-1].Stage
-					if stage == v1alpha1.Deprecated {
-						from = p.next.Stages[i-1].Release
-						stage = v1alpha1.Stable
-						if i > 1 {
-							stage = p.next.Stages[i-2].Stage
-						}
-					}
-					// A locked stable feature can lose its gate: nobody loses the feature.
-					if stage == v1alpha1.Stable && p.next.Stages[i-1].LockToDefault && from == "" {
-						from = p.next.Stages[i-1].Release
-						if n := l.minors(from, p.next.Stages[i].Release); n >= 2 {
-							return
-						}
-					}
-					if why := l.tooEarly(stage, from, p.next.Stages[i].Release); why != "" {
-						l.tell(p.gate, "stages", "%s is removed in %s: %s", p.gate, p.next.Stages[i].Release, why)
-					}
-				})
-			},
+			Why:   "Users need time to stop using a feature. The policy sets that time for each stage.",
+			Help:  "Announce the end with `{stage: Deprecated, release: v1.5.0}` or `announced: {Removed: v1.5.0}`, and remove the feature after the window.",
+			check: eachPair((*law).removedTooEarly),
 		},
 		{
 			ID: "default-changed-too-early", Level: report.MeaningChanged,
-			Why:  "A new default changes the behaviour for users who set nothing.",
-			Help: "Announce the change with `announced: {Default: v1.5.0}`, and change the default after the window.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.oldAt < 0 || p.is == nil || p.wasDefault == p.isDefault || p.wasStage == v1alpha1.Alpha || p.isStage == v1alpha1.Removed || l.enumInTwoReleases(p) {
-						return
-					}
-					// Users expect that a promotion to stable turns a feature on.
-					if p.isStage != p.wasStage && p.isDefault {
-						return
-					}
-					if why := l.tooEarly(p.wasStage, p.entry.Announced["Default"], p.next.Stages[p.nextAt].Release); why != "" {
-						l.tell(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, p.next.Stages[p.nextAt].Release, why)
-					}
-				})
-			},
+			Why:   "A new default changes the behaviour for users who set nothing.",
+			Help:  "Announce the change with `announced: {Default: v1.5.0}`, and change the default after the window.",
+			check: eachPair((*law).defaultChangedTooEarly),
 		},
 		{
 			ID: "announcement-backdated", Level: report.MeaningChanged,
-			Why:  "An announcement counts from the release that contained it.",
-			Help: "Name the release that you prepare now: `announced: {Removed: v1.5.0}`.",
-			check: func(l *law) {
-				if l.old.File == nil {
-					return
-				}
-				l.pairs(func(p *pair) {
-					before, _ := l.old.File.entry(p.gate)
-					for _, what := range sortedKeys(p.entry.Announced) {
-						if release := p.entry.Announced[what]; !newer(release, l.old.Release) && (before == nil || before.Announced[what] != release) {
-							l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
-						}
-					}
-				})
-			},
+			Why:   "An announcement counts from the release that contained it.",
+			Help:  "Name the release that you prepare now: `announced: {Removed: v1.5.0}`.",
+			check: (*law).announcementBackdated,
 		},
 		{
 			ID: "beta-skipped", Level: report.MeaningChanged,
-			Why:  "In beta, many users try a feature while it can still change. After that it cannot.",
-			Help: "Promote the feature to beta first: `{stage: Beta, release: v1.5.0}`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.wasStage == v1alpha1.Alpha && p.isStage == v1alpha1.Stable {
-						l.tell(p.gate, "stages", "%s goes from alpha to stable", p.gate)
-					}
-				})
-			},
+			Why:   "In beta, many users try a feature while it can still change. After that it cannot.",
+			Help:  "Promote the feature to beta first: `{stage: Beta, release: v1.5.0}`.",
+			check: eachPair((*law).betaSkipped),
 		},
 		{
 			ID: "born-too-stable", Level: report.MeaningChanged,
-			Why:  "A feature that starts as stable can never change.",
-			Help: "Start with `{stage: Alpha, release: v1.5.0}`, or with beta for a new enum value.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.oldAt < 0 && p.is != nil && p.nextAt >= 0 && (p.isStage == v1alpha1.Stable || p.isStage == v1alpha1.Deprecated) {
-						l.tell(p.gate, "stages", "%s begins as %s", p.gate, lower(p.isStage))
-					}
-				})
-			},
+			Why:   "A feature that starts as stable can never change.",
+			Help:  "Start with `{stage: Alpha, release: v1.5.0}`, or with beta for a new enum value.",
+			check: eachPair((*law).bornTooStable),
 		},
 		{
 			ID: "lock-opened", Level: report.MeaningChanged,
-			Why:  "Once a gate is locked, the code for the other value may be gone.",
-			Help: "Keep `lockToDefault: true`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.was != nil && p.oldAt >= 0 && p.was.Locked && p.is != nil && !p.is.Locked && p.wasDefault == p.isDefault {
-						l.tell(p.gate, "stages", "%s was locked in %s, and no longer is", p.gate, l.old.Release)
-					}
-				})
-			},
+			Why:   "Once a gate is locked, the code for the other value may be gone.",
+			Help:  "Keep `lockToDefault: true`.",
+			check: eachPair((*law).lockOpened),
 		},
 		{
 			ID: "locked-against-users", Level: report.ClientsBroken,
-			Why:  "A lock takes the choice away from users who set the other value. They may still turn a beta feature off.",
-			Help: "Promote to stable first, and lock a release later: `{stage: Stable, release: v1.6.0, lockToDefault: true}`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.was != nil && p.oldAt >= 0 && !p.was.Locked && p.is != nil && p.is.Locked && p.wasStage != v1alpha1.Stable && p.isStage != v1alpha1.Removed {
-						l.tell(p.gate, "stages", "%s was %s and is now locked, in one release", p.gate, lower(p.wasStage))
-					}
-				})
-			},
+			Why:   "A lock takes the choice away from users who set the other value. They may still turn a beta feature off.",
+			Help:  "Promote to stable first, and lock a release later: `{stage: Stable, release: v1.6.0, lockToDefault: true}`.",
+			check: eachPair((*law).lockedAgainstUsers),
 		},
 		{
 			ID: "key-changed", Level: report.MeaningChanged,
-			Why:  "Users have settings under the old key. Nothing reads them any more.",
-			Help: "Keep `key` and `inverted` as they were.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if p.was != nil && p.is != nil && p.oldAt >= 0 && (p.was.Spec.Key != p.is.Spec.Key || p.was.Spec.Inverted != p.is.Spec.Inverted) {
-						l.tell(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
-					}
-				})
-			},
+			Why:   "Users have settings under the old key. Nothing reads them any more.",
+			Help:  "Keep `key` and `inverted` as they were.",
+			check: eachPair((*law).keyChanged),
 		},
 		{
 			ID: "promoted-undocumented", Level: report.MeaningChanged,
-			Why:  "Users of beta and stable features did not see how they were developed. They need a page to read.",
-			Help: "Name the page: `documentation: docs/banner.md`.",
-			check: func(l *law) {
-				l.promotions(func(p *pair) {
-					if p.entry.Documentation == "" {
-						l.tell(p.gate, "documentation", "%s becomes %s without documentation", p.gate, lower(p.isStage))
-					}
-				})
-			},
+			Why:   "Users of beta and stable features did not see how they were developed. They need a page to read.",
+			Help:  "Name the page: `documentation: docs/banner.md`.",
+			check: (*law).promotedUndocumented,
 		},
 		{
 			ID: "promoted-untested", Level: report.MeaningChanged,
-			Why:  "Users run both values. Without a test for off, users who turn the feature off run untested code.",
-			Help: "Name the tests: `tests: {enabled: [TestBanner], disabled: [TestNoBanner]}`.",
-			check: func(l *law) {
-				l.promotions(func(p *pair) {
-					if len(p.entry.Tests.On) == 0 || len(p.entry.Tests.Off) == 0 {
-						l.tell(p.gate, "tests", "%s becomes %s without tests for on and off", p.gate, lower(p.isStage))
-					}
-				})
-			},
+			Why:   "Users run both values. Without a test for off, users who turn the feature off run untested code.",
+			Help:  "Name the tests: `tests: {enabled: [TestBanner], disabled: [TestNoBanner]}`.",
+			check: (*law).promotedUntested,
 		},
 		{
 			ID: "single-reader-unsafe", Level: report.ReadersSurprised,
-			Why:  "During an upgrade and after a rollback, older releases of the only process that reads a value meet the value.",
-			Help: "Turn it on by default two minor releases after the one in `safeSince: v1.0.0`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					if len(p.entry.ReadBy) == 1 && p.is != nil && p.nextAt >= 0 && p.isDefault && !p.wasDefault && l.minors(p.entry.SafeSince, l.next.Release) < 2 {
-						l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, l.next.Release, p.entry.SafeSince)
-					}
-				})
-			},
+			Why:   "During an upgrade and after a rollback, older releases of the only process that reads a value meet the value.",
+			Help:  "Turn it on by default two minor releases after the one in `safeSince: v1.0.0`.",
+			check: eachPair((*law).singleReaderUnsafe),
 		},
 		{
 			ID: "gate-overdue", Level: report.Cosmetic, Warn: true,
-			Why:  "A gate that stays for ever promises a decision that nobody makes.",
-			Help: "Promote the feature, or remove it: `{stage: Removed, release: v1.5.0}`.",
-			check: func(l *law) {
-				for _, x := range l.next.Model.Lint(l.day) {
-					if x.Code == feature.CodeOverdue {
-						l.tell(x.Gate, strings.TrimPrefix(x.Where, "spec."), "%s", x.Message)
-					}
-				}
-			},
+			Why:   "A gate that stays for ever promises a decision that nobody makes.",
+			Help:  "Promote the feature, or remove it: `{stage: Removed, release: v1.5.0}`.",
+			check: (*law).gateOverdue,
 		},
 		{
 			ID: "release-moved-back", Level: report.MeaningChanged,
-			Why:  "Sluice looks up stages by release. With an older release, features fall back to an earlier stage.",
-			Help: "Name the release that you prepare: `release: v1.5.0`.",
-			check: func(l *law) {
-				if newer(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
-					l.tell(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
-				}
-			},
+			Why:   "Sluice looks up stages by release. With an older release, features fall back to an earlier stage.",
+			Help:  "Name the release that you prepare: `release: v1.5.0`.",
+			check: (*law).releaseMovedBack,
 		},
 		{
 			ID: "release-not-recorded", Level: report.Cosmetic, Warn: true,
-			Why:  "Sluice computes windows from the dates of releases.",
-			Help: "Add the release with its date: `{release: v1.4.0, date: 2026-05-01}`.",
-			check: func(l *law) {
-				l.pairs(func(p *pair) {
-					for i := range p.next.Stages[:p.nextAt+1] {
-						s := &p.next.Stages[i]
-						if _, ok := l.dayOf(s.Release); s.Release != "" && s.Date == "" && !ok {
-							l.tell(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lower(s.Stage))
-						}
-					}
-				})
-			},
+			Why:   "Sluice computes windows from the dates of releases.",
+			Help:  "Add the release with its date: `{release: v1.4.0, date: 2026-05-01}`.",
+			check: eachPair((*law).releaseNotRecorded),
 		},
 	}, partRules()...)
+}
+
+// eachPair makes a check of what a rule says of one feature. Each method below is the check of the rule of its name.
+func eachPair(check func(l *law, p *pair)) func(*law) {
+	return func(l *law) {
+		l.pairs(func(p *pair) { check(l, p) })
+	}
+}
+
+func (l *law) stageMovedBack(p *pair) {
+	if p.oldAt >= 0 && p.is != nil && stageRank(p.isStage) < stageRank(p.wasStage) {
+		l.tell(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lower(p.wasStage), l.old.Release, orPlanned(p.isStage))
+	}
+}
+
+func (l *law) historyChanged(p *pair) {
+	for i := range p.oldAt + 1 {
+		if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
+			l.tell(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lower(p.old.Stages[i].Stage), begins(&p.old.Stages[i]), p.gate, l.old.Release)
+			return
+		}
+	}
+}
+
+func (l *law) featureVanished() {
+	for i := range l.old.Features {
+		gate := l.old.Features[i].Gate
+		if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.spec(gate) == nil {
+			if other := l.sameParts(&l.old.Features[i]); other != "" {
+				continue // feature-renamed reports it
+			}
+			l.tell(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lower(f.Stage), l.old.Release)
+		}
+	}
+}
+
+func (l *law) featureRenamed() {
+	for i := range l.old.Features {
+		f := &l.old.Features[i]
+		if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.spec(f.Gate) == nil {
+			if other := l.sameParts(f); other != "" {
+				l.tell(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
+			}
+		}
+	}
+}
+
+func (l *law) tombstoneGone() {
+	for i := range l.old.Features {
+		gate := l.old.Features[i].Gate
+		if f := l.old.Model.Feature(gate); f != nil && f.Stage == v1alpha1.Removed && l.next.spec(gate) == nil {
+			l.tell(gate, "", "the entry of %s, which was removed, is gone", gate)
+		}
+	}
+}
+
+func (l *law) removedFeatureRevived(p *pair) {
+	if p.wasStage == v1alpha1.Removed && p.oldAt >= 0 && p.is != nil && p.isStage != v1alpha1.Removed {
+		l.tell(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
+	}
+}
+
+func (l *law) removedTooEarly(p *pair) {
+	i := slices.IndexFunc(p.next.Stages, func(s v1alpha1.FeatureStage) bool { return s.Stage == v1alpha1.Removed })
+	if i <= 0 || p.wasStage == v1alpha1.Removed || p.isStage != v1alpha1.Removed {
+		return
+	}
+	from := p.entry.Announced["Removed"]
+	stage := p.next.Stages[i-1].Stage
+	if stage == v1alpha1.Deprecated {
+		from = p.next.Stages[i-1].Release
+		stage = v1alpha1.Stable
+		if i > 1 {
+			stage = p.next.Stages[i-2].Stage
+		}
+	}
+	// A locked stable feature can lose its gate: nobody loses the feature.
+	if stage == v1alpha1.Stable && p.next.Stages[i-1].LockToDefault && from == "" {
+		from = p.next.Stages[i-1].Release
+		if n := l.minors(from, p.next.Stages[i].Release); n >= 2 {
+			return
+		}
+	}
+	if why := l.tooEarly(stage, from, p.next.Stages[i].Release); why != "" {
+		l.tell(p.gate, "stages", "%s is removed in %s: %s", p.gate, p.next.Stages[i].Release, why)
+	}
+}
+
+func (l *law) defaultChangedTooEarly(p *pair) {
+	if p.oldAt < 0 || p.is == nil || p.wasDefault == p.isDefault || p.wasStage == v1alpha1.Alpha || p.isStage == v1alpha1.Removed || l.enumInTwoReleases(p) {
+		return
+	}
+	// Users expect that a promotion to stable turns a feature on.
+	if p.isStage != p.wasStage && p.isDefault {
+		return
+	}
+	if why := l.tooEarly(p.wasStage, p.entry.Announced["Default"], p.next.Stages[p.nextAt].Release); why != "" {
+		l.tell(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, p.next.Stages[p.nextAt].Release, why)
+	}
+}
+
+func (l *law) announcementBackdated() {
+	if l.old.File == nil {
+		return
+	}
+	l.pairs(func(p *pair) {
+		before, _ := l.old.File.entry(p.gate)
+		for _, what := range sortedKeys(p.entry.Announced) {
+			if release := p.entry.Announced[what]; !newer(release, l.old.Release) && (before == nil || before.Announced[what] != release) {
+				l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
+			}
+		}
+	})
+}
+
+func (l *law) betaSkipped(p *pair) {
+	if p.wasStage == v1alpha1.Alpha && p.isStage == v1alpha1.Stable {
+		l.tell(p.gate, "stages", "%s goes from alpha to stable", p.gate)
+	}
+}
+
+func (l *law) bornTooStable(p *pair) {
+	if p.oldAt < 0 && p.is != nil && p.nextAt >= 0 && (p.isStage == v1alpha1.Stable || p.isStage == v1alpha1.Deprecated) {
+		l.tell(p.gate, "stages", "%s begins as %s", p.gate, lower(p.isStage))
+	}
+}
+
+func (l *law) lockOpened(p *pair) {
+	if p.was != nil && p.oldAt >= 0 && p.was.Locked && p.is != nil && !p.is.Locked && p.wasDefault == p.isDefault {
+		l.tell(p.gate, "stages", "%s was locked in %s, and no longer is", p.gate, l.old.Release)
+	}
+}
+
+func (l *law) lockedAgainstUsers(p *pair) {
+	if p.was != nil && p.oldAt >= 0 && !p.was.Locked && p.is != nil && p.is.Locked && p.wasStage != v1alpha1.Stable && p.isStage != v1alpha1.Removed {
+		l.tell(p.gate, "stages", "%s was %s and is now locked, in one release", p.gate, lower(p.wasStage))
+	}
+}
+
+func (l *law) keyChanged(p *pair) {
+	if p.was != nil && p.is != nil && p.oldAt >= 0 && (p.was.Spec.Key != p.is.Spec.Key || p.was.Spec.Inverted != p.is.Spec.Inverted) {
+		l.tell(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
+	}
+}
+
+func (l *law) promotedUndocumented() {
+	l.promotions(func(p *pair) {
+		if p.entry.Documentation == "" {
+			l.tell(p.gate, "documentation", "%s becomes %s without documentation", p.gate, lower(p.isStage))
+		}
+	})
+}
+
+func (l *law) promotedUntested() {
+	l.promotions(func(p *pair) {
+		if len(p.entry.Tests.On) == 0 || len(p.entry.Tests.Off) == 0 {
+			l.tell(p.gate, "tests", "%s becomes %s without tests for on and off", p.gate, lower(p.isStage))
+		}
+	})
+}
+
+func (l *law) singleReaderUnsafe(p *pair) {
+	if len(p.entry.ReadBy) == 1 && p.is != nil && p.nextAt >= 0 && p.isDefault && !p.wasDefault && l.minors(p.entry.SafeSince, l.next.Release) < 2 {
+		l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, l.next.Release, p.entry.SafeSince)
+	}
+}
+
+func (l *law) gateOverdue() {
+	for _, x := range l.next.Model.Lint(l.day) {
+		if x.Code == feature.CodeOverdue {
+			l.tell(x.Gate, strings.TrimPrefix(x.Where, "spec."), "%s", x.Message)
+		}
+	}
+}
+
+func (l *law) releaseMovedBack() {
+	if newer(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
+		l.tell(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
+	}
+}
+
+func (l *law) releaseNotRecorded(p *pair) {
+	for i := range p.next.Stages[:p.nextAt+1] {
+		s := &p.next.Stages[i]
+		if _, ok := l.dayOf(s.Release); s.Release != "" && s.Date == "" && !ok {
+			l.tell(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lower(s.Stage))
+		}
+	}
 }
 
 // promotions are features that reach beta or stable.
