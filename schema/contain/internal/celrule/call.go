@@ -14,19 +14,7 @@ func (t *translator) call(e *expr, env *variable) (value, error) {
 		b, err := t.boolean(e, env)
 		return just(b), err
 	case operators.Conditional:
-		c, err := t.boolean(e.args[0], env)
-		if err != nil {
-			return nil, err
-		}
-		a, err := t.value(e.args[1], env)
-		if err != nil {
-			return nil, err
-		}
-		b, err := t.value(e.args[2], env)
-		if err != nil {
-			return nil, err
-		}
-		return append(slices.Clone(a.under(c.t)), b.under(c.f)...), nil
+		return t.conditional(e, env)
 	case "has":
 		if e.isHas() {
 			return t.has(e, env)
@@ -38,13 +26,9 @@ func (t *translator) call(e *expr, env *variable) (value, error) {
 	if e.member && e.args[0].kind == ident && env.find(e.args[0].name) == nil {
 		return t.namespaced(e, env)
 	}
-	args := make([]value, len(e.args))
-	for i, a := range e.args {
-		v, err := t.value(a, env)
-		if err != nil {
-			return nil, err
-		}
-		args[i] = v
+	args, err := t.values(e.args, env)
+	if err != nil {
+		return nil, err
 	}
 	switch len(args) {
 	case 1:
@@ -69,6 +53,31 @@ func (t *translator) call(e *expr, env *variable) (value, error) {
 	return nil, errUnsupported
 }
 
+// conditional evaluates c ? a : b.
+func (t *translator) conditional(e *expr, env *variable) (value, error) {
+	c, err := t.boolean(e.args[0], env)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.values(e.args[1:], env)
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(v[0].under(c.t)), v[1].under(c.f)...), nil
+}
+
+func (t *translator) values(exprs []*expr, env *variable) ([]value, error) {
+	out := make([]value, len(exprs))
+	for i, x := range exprs {
+		v, err := t.value(x, env)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
 // namespaced evaluates functions with a dot in their name: optional.of, format.dns1123Label and the like.
 func (t *translator) namespaced(e *expr, env *variable) (value, error) {
 	ns, args := e.args[0].name, e.args[1:]
@@ -82,15 +91,11 @@ func (t *translator) namespaced(e *expr, env *variable) (value, error) {
 		}
 		return t.each(v, some)
 	case ns == "sets" && len(args) == 2:
-		a, err := t.value(args[0], env)
+		v, err := t.values(args, env)
 		if err != nil {
 			return nil, err
 		}
-		b, err := t.value(args[1], env)
-		if err != nil {
-			return nil, err
-		}
-		return t.pairs(a, b, func(a, b sval) (value, error) { return t.sets(e.name, a, b) })
+		return t.pairs(v[0], v[1], func(a, b sval) (value, error) { return t.sets(e.name, a, b) })
 	case ns == "format" && len(args) == 0:
 		return just(formatV(e.name)), nil
 	case ns == "format" && e.name == "named" && len(args) == 1 && args[0].kind == literal:
@@ -135,71 +140,99 @@ func (t *translator) orElse(name string, a, b value) (value, error) {
 }
 
 func (t *translator) unary(e *expr, a sval) (value, error) {
-	switch e.name {
-	case "size":
-		return t.size(a)
-	case "lowerAscii", "upperAscii":
-		switch s := a.(type) {
-		case strV:
-			return just(strV(foldASCII(string(s), e.name[0]))), nil
-		case strAt:
-			if s.fold == 0 && s.before+s.after == "" {
-				s.fold = e.name[0]
-				return just(s), nil
-			}
+	if f := functions()[e.name]; f.one != nil {
+		return f.one(t, e, a)
+	}
+	return t.function(e, a)
+}
+
+func (t *translator) binary(e *expr, a, b sval) (value, error) {
+	if f := functions()[e.name]; f.two != nil {
+		return f.two(t, e, a, b)
+	}
+	return t.function(e, a, b)
+}
+
+func (t *translator) ternary(e *expr, a, b, c sval) (value, error) {
+	if f := functions()[e.name]; f.three != nil {
+		return f.three(t, e, a, b, c)
+	}
+	return t.function(e, a, b, c)
+}
+
+// fold translates lowerAscii and upperAscii.
+func (t *translator) fold(e *expr, a sval) (value, error) {
+	switch s := a.(type) {
+	case strV:
+		return just(strV(foldASCII(string(s), e.name[0]))), nil
+	case strAt:
+		if s.fold == 0 && s.before+s.after == "" {
+			s.fold = e.name[0]
+			return just(s), nil
 		}
-	case operators.Negate:
-		if c, ok := constNum(a); ok {
-			z := num{dbl: c.dbl}
-			if c.dbl {
-				return just(dblV(-c.d)), nil
-			}
-			if r, ok := arith('-', z, c); ok {
-				return just(numVal(r)), nil
-			}
-			return nil, nil
+	}
+	return t.function(e, a)
+}
+
+func (t *translator) negate(e *expr, a sval) (value, error) {
+	if c, ok := constNum(a); ok {
+		z := num{dbl: c.dbl}
+		if c.dbl {
+			return just(dblV(-c.d)), nil
 		}
-		if n, ok := a.(numV); ok {
-			if r, ok := n.withConst('-', num{}, true); ok {
-				return r.result(), nil
-			}
+		if r, ok := arith('-', z, c); ok {
+			return just(numVal(r)), nil
 		}
-	case "hasValue":
-		if o, ok := a.(optV); ok {
-			return just(boolConst(o.v != nil)), nil
+		return nil, nil
+	}
+	if n, ok := a.(numV); ok {
+		if r, ok := n.withConst('-', num{}, true); ok {
+			return r.result(), nil
 		}
-	case "value":
-		if o, ok := a.(optV); ok {
-			if o.v == nil {
-				return nil, nil
-			}
-			return just(o.v), nil
-		}
-	case "type":
-		if name := typeName(a); name != "" && !mayFail(a) {
-			return just(typeV(name)), nil
-		}
-	case "dyn":
-		return just(a), nil
-	case "isURL", "isIP", "isCIDR", "isQuantity":
-		if b, ok := t.isA(e.name, a); ok {
-			return just(b), nil
-		}
-	case "url", "ip", "cidr", "quantity":
-		if v, ok := t.fromString(e.name, a); ok {
-			return v, nil
-		}
-	case "getScheme":
-		if u, ok := a.(termV); ok && u.of != nil && u.of.plain() {
-			return just(schemeAt{*u.of}), nil
-		}
-	case "family":
-		if u, ok := a.(termV); ok && u.of != nil && u.of.plain() && u.typ == "ip" {
-			v4 := matching(u.of.ref, `\A`+ipv4+`\z`)
-			return value{}.add(v4.t, intV(4)).add(v4.f, intV(6)), nil
-		}
-	case "string", "int", "double", "uint", "bool", "bytes", "duration", "timestamp":
-		return t.convert(e.name, a)
+	}
+	return t.function(e, a)
+}
+
+func (t *translator) hasValue(e *expr, a sval) (value, error) {
+	if o, ok := a.(optV); ok {
+		return just(boolConst(o.v != nil)), nil
+	}
+	return t.function(e, a)
+}
+
+func (t *translator) optValue(e *expr, a sval) (value, error) {
+	o, ok := a.(optV)
+	switch {
+	case !ok:
+		return t.function(e, a)
+	case o.v == nil:
+		return nil, nil
+	}
+	return just(o.v), nil
+}
+
+func (t *translator) typeOf(e *expr, a sval) (value, error) {
+	if name := typeName(a); name != "" && !mayFail(a) {
+		return just(typeV(name)), nil
+	}
+	return t.function(e, a)
+}
+
+func (*translator) dyn(_ *expr, a sval) (value, error) { return just(a), nil }
+
+// scheme translates getScheme.
+func (t *translator) scheme(e *expr, a sval) (value, error) {
+	if u, ok := a.(termV); ok && u.of != nil && u.of.plain() {
+		return just(schemeAt{*u.of}), nil
+	}
+	return t.function(e, a)
+}
+
+// family translates the family of an IP address.
+func (t *translator) family(e *expr, a sval) (value, error) {
+	if u, ok := a.(termV); ok && u.of != nil && u.of.plain() && u.typ == "ip" {
+		v4 := matching(u.of.ref, `\A`+ipv4+`\z`)
+		return value{}.add(v4.t, intV(4)).add(v4.f, intV(6)), nil
 	}
 	return t.function(e, a)
 }
@@ -253,85 +286,81 @@ func typeName(v sval) string {
 	return ""
 }
 
-func (t *translator) binary(e *expr, a, b sval) (value, error) {
-	switch e.name {
-	case operators.Equals, operators.NotEquals:
-		r, err := t.equal(a, b)
-		if err != nil {
-			return nil, err
-		}
-		if e.name == operators.NotEquals {
-			r = boolV{r.f, r.t}
-		}
-		return just(r), nil
-	case operators.Less:
-		return t.compare(lt, a, b)
-	case operators.LessEquals:
-		return t.compare(le, a, b)
-	case operators.Greater:
-		return t.compare(gt, a, b)
-	case operators.GreaterEquals:
-		return t.compare(ge, a, b)
-	case operators.In:
-		return t.in(a, b)
-	case operators.Index:
-		return t.index(a, b, false)
-	case operators.OptIndex:
-		return t.index(a, b, true)
-	case operators.OptSelect:
-		if name, ok := b.(strV); ok {
-			return t.selectField(a, string(name), true)
-		}
-	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
-		return t.arithmetic(e, a, b)
-	case "find":
-		s, ok := a.(strAt)
-		arg, ok2 := b.(strV)
-		if !ok || !ok2 {
-			break
-		}
-		if class, ok := prefixOf(string(arg)); ok && s.plain() {
-			return just(prefixAt{s.ref, class}), nil
-		}
-		if _, err := regexp.Compile(string(arg)); err == nil {
-			return t.named("find", "string", false, []sval{a, b})
-		}
-	case "split", "indexOf":
-		s, ok := a.(strAt)
-		arg, ok2 := b.(strV)
-		if ok && ok2 && s.plain() && len(arg) > 0 {
-			if e.name == "indexOf" {
-				return just(newNum(indexIn{s.ref, t, string(arg)})), nil
-			}
-			if len([]rune(string(arg))) == 1 {
-				x, _ := t.term(s)
-				out := apply("split", "list", false, x, termV{text: writeConst(string(arg))})
-				out.split = &partsOf{s.ref, t, string(arg)}
-				return just(out), nil
-			}
-		}
-	case "substring", "charAt":
-		if i, ok := b.(intV); ok {
-			return t.substring(e, a, int64(i), -1)
-		}
-	case "matches", "startsWith", "endsWith", "contains":
-		return t.text(e.name, a, b)
-	case "validate":
-		if f, ok := a.(formatV); ok {
-			return t.validate(f, b)
-		}
+func (t *translator) equals(_ *expr, a, b sval) (value, error) {
+	r, err := t.equal(a, b)
+	return just(r), err
+}
+
+func (t *translator) notEquals(_ *expr, a, b sval) (value, error) {
+	r, err := t.equal(a, b)
+	return just(boolV{r.f, r.t}), err
+}
+
+// optSelect translates a.?b.
+func (t *translator) optSelect(e *expr, a, b sval) (value, error) {
+	if name, ok := b.(strV); ok {
+		return t.selectField(a, string(name), true)
 	}
 	return t.function(e, a, b)
 }
 
-func (t *translator) ternary(e *expr, a, b, c sval) (value, error) {
-	if lo, ok := b.(intV); ok && e.name == "substring" {
-		if hi, ok := c.(intV); ok {
-			if hi < 0 {
-				return nil, nil
-			}
-			return t.substring(e, a, int64(lo), int64(hi))
-		}
+func (t *translator) find(e *expr, a, b sval) (value, error) {
+	s, ok := a.(strAt)
+	arg, ok2 := b.(strV)
+	if !ok || !ok2 {
+		return t.function(e, a, b)
 	}
-	return t.function(e, a, b, c)
+	if class, ok := prefixOf(string(arg)); ok && s.plain() {
+		return just(prefixAt{s.ref, class}), nil
+	}
+	if _, err := regexp.Compile(string(arg)); err == nil {
+		return t.named("find", "string", false, []sval{a, b})
+	}
+	return t.function(e, a, b)
+}
+
+func (t *translator) indexOf(e *expr, a, b sval) (value, error) {
+	if s, sep, ok := separated(a, b); ok {
+		return just(newNum(indexIn{s.ref, t, sep})), nil
+	}
+	return t.function(e, a, b)
+}
+
+func (t *translator) split(e *expr, a, b sval) (value, error) {
+	s, sep, ok := separated(a, b)
+	if !ok || len([]rune(sep)) != 1 {
+		return t.function(e, a, b)
+	}
+	x, _ := t.term(s)
+	out := apply("split", "list", false, x, termV{text: writeConst(sep)})
+	out.split = &partsOf{s.ref, t, sep}
+	return just(out), nil
+}
+
+// separated reads a string at a place and a constant that is looked for in it.
+func separated(a, b sval) (s strAt, sep string, ok bool) {
+	s, ok = a.(strAt)
+	arg, ok2 := b.(strV)
+	return s, string(arg), ok && ok2 && s.plain() && len(arg) > 0
+}
+
+// substringFrom translates substring(i) and charAt(i).
+func (t *translator) substringFrom(e *expr, a, b sval) (value, error) {
+	if i, ok := b.(intV); ok {
+		return t.substring(e, a, int64(i), -1)
+	}
+	return t.function(e, a, b)
+}
+
+// substringTo translates substring(i, j).
+func (t *translator) substringTo(e *expr, a, b, c sval) (value, error) {
+	lo, ok := b.(intV)
+	hi, ok2 := c.(intV)
+	switch {
+	case !ok || !ok2:
+		return t.function(e, a, b, c)
+	case hi < 0:
+		return nil, nil
+	}
+	return t.substring(e, a, int64(lo), int64(hi))
 }

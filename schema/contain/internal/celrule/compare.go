@@ -8,6 +8,11 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
+// comparing translates <, <=, > and >=.
+func comparing(o ordering) func(*translator, *expr, sval, sval) (value, error) {
+	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.compare(o, a, b) }
+}
+
 // compare evaluates <, <=, > and >=.
 func (t *translator) compare(o ordering, a, b sval) (value, error) {
 	x, xc := constNum(a)

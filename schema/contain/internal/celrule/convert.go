@@ -3,13 +3,11 @@ package celrule
 import (
 	"strconv"
 
-	"github.com/google/cel-go/common/operators"
-
 	"sluice.dev/schema/contain/internal/logic"
 )
 
 // size evaluates size(a).
-func (t *translator) size(a sval) (value, error) {
+func (t *translator) size(_ *expr, a sval) (value, error) {
 	switch a := a.(type) {
 	case strV:
 		return just(intV(len([]rune(string(a))))), nil
@@ -63,93 +61,103 @@ func (t *translator) size(a sval) (value, error) {
 	return nil, errUnsupported
 }
 
-// convert evaluates conversions.
-func (t *translator) convert(name string, a sval) (value, error) {
-	switch name {
-	case "string":
-		switch v := a.(type) {
-		case strV, strAt, prefixAt:
+func (t *translator) toText(e *expr, a sval) (value, error) {
+	switch v := a.(type) {
+	case strV, strAt, prefixAt:
+		return just(a), nil
+	case intV:
+		return just(strV(num{i: int64(v)}.text())), nil
+	case boolV:
+		return value{}.add(v.t, strV("true")).add(v.f, strV("false")), nil
+	}
+	return t.convert(e, a)
+}
+
+func (t *translator) toInt(e *expr, a sval) (value, error) {
+	switch v := a.(type) {
+	case intV:
+		return just(a), nil
+	case numV:
+		if typeName(v) == "int" {
 			return just(a), nil
-		case intV:
-			return just(strV(num{i: int64(v)}.text())), nil
-		case boolV:
-			return value{}.add(v.t, strV("true")).add(v.f, strV("false")), nil
 		}
-	case "int":
-		switch v := a.(type) {
-		case intV:
-			return just(a), nil
-		case numV:
-			if typeName(v) == "int" {
-				return just(a), nil
-			}
-		case strV:
-			if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-				return just(intV(i)), nil
-			}
-			return nil, nil
-		case prefixAt:
-			if v.has("+-0123456789") {
-				b := prefixInt{v}
-				lo, hi := b.bounds()
-				return value{}.add(b.within(lo, hi), newNum(b)), nil
-			}
-		case strAt:
-			if v.plain() {
-				b := intIn{v.ref}
-				lo, hi := b.bounds()
-				return value{}.add(b.within(lo, hi), newNum(b)), nil
-			}
+	case strV:
+		if i, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return just(intV(i)), nil
 		}
-	case "double":
-		switch v := a.(type) {
-		case dblV:
-			return just(a), nil
-		case intV:
-			return just(dblV(v)), nil
-		case numV:
-			if v.at(v.lo).dbl {
-				return just(a), nil
-			}
-			if v.typ != "" {
-				return nil, errUnsupported
-			}
-			return just(v.apply(numOp{toDouble, "double"}, false)), nil
+		return nil, nil
+	case prefixAt:
+		if v.has("+-0123456789") {
+			return whereNumber(prefixInt{v}), nil
 		}
-	case "bool":
-		switch v := a.(type) {
-		case boolV:
-			return just(a), nil
-		case strV:
-			if b, err := strconv.ParseBool(string(v)); err == nil {
-				return just(boolConst(b)), nil
-			}
-			return nil, nil
-		case strAt:
-			return just(boolV{
-				t.oneOf(v, []string{"1", "t", "T", "true", "TRUE", "True"}).t,
-				t.oneOf(v, []string{"0", "f", "F", "false", "FALSE", "False"}).t,
-			}), nil
+	case strAt:
+		if v.plain() {
+			return whereNumber(intIn{v.ref}), nil
 		}
 	}
-	if name == "duration" {
-		if v, ok := t.toDuration(a); ok {
-			return v, nil
+	return t.convert(e, a)
+}
+
+// whereNumber is the number that a string is read as, where it is read as one.
+func whereNumber(b numBase) value {
+	lo, hi := b.bounds()
+	return value{}.add(b.within(lo, hi), newNum(b))
+}
+
+func (t *translator) toDouble(e *expr, a sval) (value, error) {
+	switch v := a.(type) {
+	case dblV:
+		return just(a), nil
+	case intV:
+		return just(dblV(v)), nil
+	case numV:
+		if v.at(v.lo).dbl {
+			return just(a), nil
 		}
+		if v.typ != "" {
+			return nil, errUnsupported
+		}
+		return just(v.apply(numOp{toDouble, "double"}, false)), nil
 	}
+	return t.convert(e, a)
+}
+
+func (t *translator) toBool(e *expr, a sval) (value, error) {
+	switch v := a.(type) {
+	case boolV:
+		return just(a), nil
+	case strV:
+		if b, err := strconv.ParseBool(string(v)); err == nil {
+			return just(boolConst(b)), nil
+		}
+		return nil, nil
+	case strAt:
+		return just(boolV{
+			t.oneOf(v, []string{"1", "t", "T", "true", "TRUE", "True"}).t,
+			t.oneOf(v, []string{"0", "f", "F", "false", "FALSE", "False"}).t,
+		}), nil
+	}
+	return t.convert(e, a)
+}
+
+// convert names the value of a conversion of which nothing more is known.
+func (t *translator) convert(e *expr, a sval) (value, error) {
 	x, ok := t.term(a)
 	if !ok {
 		return nil, errUnsupported
 	}
-	typ := map[string]string{"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}[name]
-	if typ == "" {
-		typ = name
+	typ := e.name
+	switch typ {
+	case "duration":
+		typ = durationType
+	case "timestamp":
+		typ = "google.protobuf.Timestamp"
 	}
 	if x.typ == typ {
 		return just(a), nil
 	}
-	total := name == "string" && x.typ == "int" || name == "bytes" && x.typ == "string"
-	return just(apply(name, typ, !total, x)), nil
+	total := e.name == "string" && x.typ == "int" || e.name == "bytes" && x.typ == "string"
+	return just(apply(e.name, typ, !total, x)), nil
 }
 
 // substring evaluates substring and charAt.
@@ -189,12 +197,12 @@ func cannot(ok bool) error {
 	return errUnsupported
 }
 
-var arithOps = map[string]byte{
-	operators.Add: '+', operators.Subtract: '-', operators.Multiply: '*', operators.Divide: '/', operators.Modulo: '%',
+// calculating translates an operator of arithmetic.
+func calculating(op byte) func(*translator, *expr, sval, sval) (value, error) {
+	return func(t *translator, e *expr, a, b sval) (value, error) { return t.arithmetic(op, e, a, b) }
 }
 
-func (t *translator) arithmetic(e *expr, a, b sval) (value, error) {
-	op := arithOps[e.name]
+func (t *translator) arithmetic(op byte, e *expr, a, b sval) (value, error) {
 	x, xc := constNum(a)
 	y, yc := constNum(b)
 	n, xn := a.(numV)

@@ -226,7 +226,7 @@ func (l listV) fixed() bool {
 }
 
 // in evaluates a in b.
-func (t *translator) in(a, b sval) (value, error) {
+func (t *translator) in(_ *expr, a, b sval) (value, error) {
 	switch b := b.(type) {
 	case mapV:
 		return just(boolConst(false)), nil
@@ -324,6 +324,11 @@ func (t *translator) inArray(a sval, b refV) (value, error) {
 func scalarItems(list *schema.Node) bool {
 	n := list.Items
 	return n.Type == "string" && typed(n) == "" && !n.Nullable || n.Type == "boolean"
+}
+
+// indexing translates a[b] and a[?b].
+func indexing(optional bool) func(*translator, *expr, sval, sval) (value, error) {
+	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.index(a, b, optional) }
 }
 
 // index evaluates a[b] and a[?b].

@@ -2,45 +2,81 @@ package celrule
 
 import (
 	"fmt"
+	"sync"
+
+	"github.com/google/cel-go/common/operators"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// result says what a function gives: the name of the type, empty if it depends on the arguments or is none of CEL's own, and
-// whether it may be an error of valid arguments.
-type result struct {
-	typ     string
-	partial bool
+// function is what is known of a function of CEL. Of one without a row nothing is known: the empty row.
+type function struct {
+	// typ is the name of the type that it gives, empty if it depends on the arguments or is none of CEL's own.
+	typ string
+	// total: valid arguments never make it an error.
+	total bool
+	// one, two and three translate a call with that many arguments, the receiver among them. Without one the call is only named.
+	one   func(t *translator, e *expr, a sval) (value, error)
+	two   func(t *translator, e *expr, a, b sval) (value, error)
+	three func(t *translator, e *expr, a, b, c sval) (value, error)
+}
+
+// functionTable has the rows of functions. It is filled at the first use: its rows name functions that look rows up.
+var functionTable struct {
+	sync.Once
+	rows map[string]function
 }
 
 // functions has a row for each function of the libraries that Kubernetes enables (k8s.io/apiserver/pkg/cel/library,
-// github.com/google/cel-go/ext), the authorizer aside. This is all that is known of a call that the translation does not understand.
-var functions = map[string]result{
-	"isURL": {"bool", false}, "isIP": {"bool", false}, "isCIDR": {"bool", false}, "isQuantity": {"bool", false},
-	"lowerAscii": {"string", false}, "upperAscii": {"string", false}, "trim": {"string", false},
+// github.com/google/cel-go/ext), the authorizer aside, and for each operator that is translated by its operands.
+func functions() map[string]function {
+	functionTable.Do(func() {
+		functionTable.rows = map[string]function{
+			operators.Equals: {two: (*translator).equals}, operators.NotEquals: {two: (*translator).notEquals},
+			operators.Less: {two: comparing(lt)}, operators.LessEquals: {two: comparing(le)},
+			operators.Greater: {two: comparing(gt)}, operators.GreaterEquals: {two: comparing(ge)},
+			operators.Add: {two: calculating('+')}, operators.Subtract: {two: calculating('-')}, operators.Multiply: {two: calculating('*')},
+			operators.Divide: {two: calculating('/')}, operators.Modulo: {two: calculating('%')},
+			operators.In: {two: (*translator).in}, operators.Index: {two: indexing(false)}, operators.OptIndex: {two: indexing(true)},
+			operators.OptSelect: {two: (*translator).optSelect}, operators.Negate: {one: (*translator).negate},
 
-	"isSemver": {"bool", true}, "isSorted": {"bool", true}, "isInteger": {"bool", true}, "isGreaterThan": {"bool", true}, "isLessThan": {"bool", true},
-	"isUnspecified": {"bool", true}, "isLoopback": {"bool", true}, "isGlobalUnicast": {"bool", true}, "isLinkLocalUnicast": {"bool", true},
-	"isLinkLocalMulticast": {"bool", true}, "containsIP": {"bool", true}, "containsCIDR": {"bool", true}, "includes": {"bool", true},
-	"contains": {"bool", true}, "startsWith": {"bool", true}, "endsWith": {"bool", true}, "matches": {"bool", true}, "hasValue": {"bool", true},
-	"bool": {"bool", true},
+			"isURL": {typ: "bool", total: true, one: (*translator).isString}, "isIP": {typ: "bool", total: true, one: (*translator).isString},
+			"isCIDR": {typ: "bool", total: true, one: (*translator).isString}, "isQuantity": {typ: "bool", total: true, one: (*translator).isString},
+			"lowerAscii": {typ: "string", total: true, one: (*translator).fold}, "upperAscii": {typ: "string", total: true, one: (*translator).fold},
+			"trim": {typ: "string", total: true},
 
-	"replace": {"string", true}, "substring": {"string", true}, "charAt": {"string", true}, "join": {"string", true}, "find": {"string", true},
-	"format": {"string", true}, "getScheme": {"string", true}, "getHost": {"string", true}, "getHostname": {"string", true},
-	"getPort": {"string", true}, "getEscapedPath": {"string", true}, "string": {"string", true},
+			"isSemver": {typ: "bool"}, "isSorted": {typ: "bool"}, "isInteger": {typ: "bool"}, "isGreaterThan": {typ: "bool"}, "isLessThan": {typ: "bool"},
+			"isUnspecified": {typ: "bool"}, "isLoopback": {typ: "bool"}, "isGlobalUnicast": {typ: "bool"}, "isLinkLocalUnicast": {typ: "bool"},
+			"isLinkLocalMulticast": {typ: "bool"}, "containsIP": {typ: "bool"}, "containsCIDR": {typ: "bool"}, "includes": {typ: "bool"},
+			"contains": {typ: "bool", two: (*translator).text}, "startsWith": {typ: "bool", two: (*translator).text},
+			"endsWith": {typ: "bool", two: (*translator).text}, "matches": {typ: "bool", two: (*translator).text},
+			"hasValue": {typ: "bool", one: (*translator).hasValue}, "bool": {typ: "bool", one: (*translator).toBool},
 
-	"indexOf": {"int", true}, "lastIndexOf": {"int", true}, "family": {"int", true}, "prefixLength": {"int", true}, "compareTo": {"int", true},
-	"sign": {"int", true}, "asInteger": {"int", true}, "size": {"int", true}, "int": {"int", true}, "major": {"int", true}, "minor": {"int", true}, "patch": {"int", true},
-	"getSeconds": {"int", true}, "getMilliseconds": {"int", true}, "getMinutes": {"int", true}, "getHours": {"int", true}, "getDate": {"int", true},
-	"getDayOfMonth": {"int", true}, "getDayOfWeek": {"int", true}, "getDayOfYear": {"int", true}, "getFullYear": {"int", true}, "getMonth": {"int", true},
+			"replace": {typ: "string"}, "join": {typ: "string"}, "format": {typ: "string"}, "getHost": {typ: "string"}, "getHostname": {typ: "string"},
+			"getPort": {typ: "string"}, "getEscapedPath": {typ: "string"}, "getScheme": {typ: "string", one: (*translator).scheme},
+			"substring": {typ: "string", two: (*translator).substringFrom, three: (*translator).substringTo},
+			"charAt":    {typ: "string", two: (*translator).substringFrom},
+			"find":      {typ: "string", two: (*translator).find}, "string": {typ: "string", one: (*translator).toText},
 
-	"asApproximateFloat": {"double", true}, "double": {"double", true}, "uint": {"uint", true}, "bytes": {"bytes", true},
-	"split": {"list", true}, "findAll": {"list", true}, "reverse": {"list", true}, "slice": {"list", true}, "sort": {"list", true},
-	"distinct": {"list", true}, "flatten": {"list", true}, "unwrapOpt": {"list", true}, "getQuery": {"map", true},
+			"lastIndexOf": {typ: "int"}, "prefixLength": {typ: "int"}, "compareTo": {typ: "int"}, "sign": {typ: "int"}, "asInteger": {typ: "int"},
+			"major": {typ: "int"}, "minor": {typ: "int"}, "patch": {typ: "int"}, "getSeconds": {typ: "int"}, "getMilliseconds": {typ: "int"},
+			"getMinutes": {typ: "int"}, "getHours": {typ: "int"}, "getDate": {typ: "int"}, "getDayOfMonth": {typ: "int"}, "getDayOfWeek": {typ: "int"},
+			"getDayOfYear": {typ: "int"}, "getFullYear": {typ: "int"}, "getMonth": {typ: "int"}, "size": {typ: "int", one: (*translator).size},
+			"indexOf": {typ: "int", two: (*translator).indexOf}, "family": {typ: "int", one: (*translator).family}, "int": {typ: "int", one: (*translator).toInt},
 
-	"min": {"", true}, "max": {"", true}, "sum": {"", true}, "first": {"", true}, "last": {"", true}, "or": {"", true}, "orValue": {"", true},
-	"value": {"", true}, "validate": {"", true}, "type": {"", true}, "dyn": {"", true}, "url": {"", true}, "ip": {"", true}, "cidr": {"", true},
-	"masked": {"", true}, "quantity": {"", true}, "add": {"", true}, "sub": {"", true}, "semver": {"", true}, "duration": {"", true}, "timestamp": {"", true},
+			"asApproximateFloat": {typ: "double"}, "double": {typ: "double", one: (*translator).toDouble},
+			"uint": {typ: "uint", one: (*translator).convert}, "bytes": {typ: "bytes", one: (*translator).convert},
+			"split": {typ: "list", two: (*translator).split}, "findAll": {typ: "list"}, "reverse": {typ: "list"}, "slice": {typ: "list"}, "sort": {typ: "list"},
+			"distinct": {typ: "list"}, "flatten": {typ: "list"}, "unwrapOpt": {typ: "list"}, "getQuery": {typ: "map"},
+
+			"min": {}, "max": {}, "sum": {}, "first": {}, "last": {}, "or": {}, "orValue": {}, "masked": {}, "add": {}, "sub": {}, "semver": {},
+			"value": {one: (*translator).optValue}, "validate": {two: (*translator).validate}, "type": {one: (*translator).typeOf},
+			"dyn": {one: (*translator).dyn}, "url": {one: (*translator).fromString}, "ip": {one: (*translator).fromString},
+			"cidr": {one: (*translator).fromString}, "quantity": {one: (*translator).fromString},
+			"duration": {one: (*translator).toDuration}, "timestamp": {one: (*translator).convert},
+		}
+	})
+	return functionTable.rows
 }
 
 // function names the value of a function that is not understood.
@@ -49,11 +85,8 @@ func (t *translator) function(e *expr, args ...sval) (value, error) {
 	if e.member {
 		name = "." + name
 	}
-	r, ok := functions[e.name]
-	if !ok {
-		r = result{"", true}
-	}
-	return t.named(name, r.typ, r.partial, args)
+	f := functions()[e.name]
+	return t.named(name, f.typ, !f.total, args)
 }
 
 // knownFormats are the names that format.named knows.

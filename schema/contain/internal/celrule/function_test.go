@@ -18,10 +18,10 @@ var ownKinds = map[types.Kind]string{
 }
 
 // TestFunctionsAreThoseOfKubernetes holds the table against each version's environment: a function of a new version, or a result of another
-// type, needs a row.
+// type, needs a row. What a row translates is a call that there is.
 func TestFunctionsAreThoseOfKubernetes(t *testing.T) {
 	plain := regexp.MustCompile(`^[a-zA-Z]+$`)
-	seen := map[string]bool{}
+	arguments := map[string][]int{} // how many a call can have, the receiver among them
 	for minor := uint(25); minor <= uint(environment.DefaultCompatibilityVersion().Minor())+1; minor++ {
 		env, err := environment.MustBaseEnvSet(version.MajorMinor(1, minor)).Env(environment.StoredExpressions)
 		if err != nil {
@@ -29,8 +29,10 @@ func TestFunctionsAreThoseOfKubernetes(t *testing.T) {
 		}
 		for name, f := range env.Functions() {
 			var results []string
+			var counts []int
 			authorizer := false
 			for _, o := range f.OverloadDecls() {
+				counts = append(counts, len(o.ArgTypes()))
 				kind := ownKinds[o.ResultType().Kind()]
 				if !slices.Contains(results, kind) {
 					results = append(results, kind)
@@ -39,22 +41,30 @@ func TestFunctionsAreThoseOfKubernetes(t *testing.T) {
 					authorizer = authorizer || strings.HasPrefix(a.TypeName(), "kubernetes.authorization.")
 				}
 			}
-			if !plain.MatchString(name) || name == "in" || authorizer {
-				continue // an operator, one of several words, or nothing for a CRD
+			if authorizer {
+				continue // nothing for a CRD
 			}
-			seen[name] = true
+			arguments[name] = append(arguments[name], counts...)
+			if !plain.MatchString(name) || name == "in" {
+				continue // an operator, or one of several words
+			}
 			want := ""
 			if len(results) == 1 {
 				want = results[0]
 			}
-			if got, ok := functions[name]; !ok || got.typ != want {
+			if got, ok := functions()[name]; !ok || got.typ != want {
 				t.Errorf("1.%d: %s gives %q; its row: %+v, %t", minor, name, want, got, ok)
 			}
 		}
 	}
-	for name := range functions {
-		if !seen[name] {
+	for name, f := range functions() {
+		if arguments[name] == nil {
 			t.Errorf("no version has the function %s", name)
+		}
+		for n, translated := range map[int]bool{1: f.one != nil, 2: f.two != nil, 3: f.three != nil} {
+			if translated && !slices.Contains(arguments[name], n) {
+				t.Errorf("%s is translated with %d arguments, and has %v", name, n, arguments[name])
+			}
 		}
 	}
 }

@@ -56,6 +56,14 @@ func refine(at place, k known, b boolV) boolV {
 	return r
 }
 
+// isString translates isURL and the like.
+func (t *translator) isString(e *expr, a sval) (value, error) {
+	if b, ok := t.isA(e.name, a); ok {
+		return just(b), nil
+	}
+	return t.function(e, a)
+}
+
 // isA evaluates isURL and the like.
 func (t *translator) isA(name string, a sval) (boolV, bool) {
 	k, ok := isX[name]
@@ -81,22 +89,18 @@ func (t *translator) isA(name string, a sval) (boolV, bool) {
 // conversions from strings, and the function that tells whether they fail.
 var conversions = map[string]string{"url": "isURL", "ip": "isIP", "cidr": "isCIDR", "quantity": "isQuantity"}
 
-// fromString evaluates url(s) and the like: an error where the string cannot be converted.
-func (t *translator) fromString(name string, a sval) (value, bool) {
-	is, ok := conversions[name]
-	if !ok {
-		return nil, false
-	}
-	valid, ok := t.isA(is, a)
+// fromString translates url(s) and the like: an error where the string cannot be converted.
+func (t *translator) fromString(e *expr, a sval) (value, error) {
+	valid, ok := t.isA(conversions[e.name], a)
 	x, ok2 := t.term(a)
 	if !ok || !ok2 || x.partial {
-		return nil, false
+		return t.function(e, a)
 	}
-	out := apply(name, name, false, x)
+	out := apply(e.name, e.name, false, x)
 	if s, ok := a.(strAt); ok {
 		out.of = &s
 	}
-	return value{}.add(valid.t, out), true
+	return value{}.add(valid.t, out), nil
 }
 
 var scheme = regexp.MustCompile(`\A[a-zA-Z][a-zA-Z0-9+.-]*:`)
@@ -225,32 +229,30 @@ func refineBoth(at place, b boolV, enough, never string) boolV {
 	}
 }
 
-// toDuration evaluates duration(a).
-func (t *translator) toDuration(a sval) (value, bool) {
+func (t *translator) toDuration(e *expr, a sval) (value, error) {
 	switch a := a.(type) {
 	case durV:
-		return just(a), true
+		return just(a), nil
 	case strV:
 		d, err := time.ParseDuration(string(a))
 		if err != nil {
-			return nil, true
+			return nil, nil //nolint:nilerr // an error of the rule is no value
 		}
-		return just(durV(d)), true
+		return just(durV(d)), nil
 	case strAt:
-		if !a.plain() {
-			return nil, false
+		if a.plain() {
+			x, _ := t.term(a)
+			valid := refine(a.at, known{shortDuration, duration}, t.predicate(apply("is duration", "bool", false, x)))
+			n := newNum(durationIn{ref: a.ref, t: t})
+			n.typ = durationType
+			return value{}.add(valid.t, n), nil
 		}
-		x, _ := t.term(a)
-		valid := refine(a.at, known{shortDuration, duration}, t.predicate(apply("is duration", "bool", false, x)))
-		n := newNum(durationIn{ref: a.ref, t: t})
-		n.typ = durationType
-		return value{}.add(valid.t, n), true
 	case numV:
 		if a.typ == durationType {
-			return just(a), true
+			return just(a), nil
 		}
 	}
-	return nil, false
+	return t.convert(e, a)
 }
 
 // Formats of the format library: a pattern and the longest length (k8s.io/apimachinery/pkg/util/validation).
@@ -271,7 +273,11 @@ var formatPatterns = map[string]struct {
 }
 
 // validate evaluates format.validate(s), an optional list of errors.
-func (t *translator) validate(f formatV, s sval) (value, error) {
+func (t *translator) validate(e *expr, format, s sval) (value, error) {
+	f, ok := format.(formatV)
+	if !ok {
+		return t.function(e, format, s)
+	}
 	x, ok := t.term(s)
 	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
 		return nil, errUnsupported

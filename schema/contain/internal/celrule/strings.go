@@ -190,7 +190,8 @@ func constSearch(name, s, arg string) (bool, error) {
 }
 
 // text evaluates the functions that look into strings.
-func (t *translator) text(name string, a, b sval) (value, error) {
+func (t *translator) text(e *expr, a, b sval) (value, error) {
+	name := e.name
 	if isDyn(a) && typeName(a) != "string" {
 		return nil, nil
 	}
