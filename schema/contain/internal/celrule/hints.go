@@ -239,54 +239,21 @@ func (h *hinter) add(at *hintAt, c any) {
 		x = &Hint{Path: at.path}
 		h.found[key] = x
 	}
-	n := at.node
-	i, isInt := c.(int64)
-	f, isFloat := c.(float64)
-	s, isString := c.(string)
 	if u, ok := c.(uint64); ok && u <= math.MaxInt64 {
-		i, isInt = int64(u), true
+		c = int64(u)
 	}
-	near := []int64{i}
-	if i > math.MinInt64 {
-		near = append(near, i-1)
-	}
-	if i < math.MaxInt64 {
-		near = append(near, i+1)
-	}
+	i, isInt := c.(int64)
+	n := at.node
 	switch {
 	case n.Type == "array" || isMap(n):
-		for _, v := range near {
-			if isInt && v >= 0 && v < 1_000 {
-				x.Sizes = insert(x.Sizes, v)
-			}
-		}
-		if isString || isInt || isFloat {
-			if e := h.element(at, 0, 1, ""); e != nil && e.node.Type != "array" && e.node.Type != "object" {
-				h.add(e, c)
-			}
-		}
+		h.addToList(x, at, c)
 	case n.Type == "integer" || n.Type == "number" || n.IntOrString && isInt:
-		if isInt {
-			for _, v := range near {
-				x.value(v)
-			}
-		}
-		if isFloat && n.Type == "number" {
-			for _, v := range []float64{f, f - 1, f + 1, math.Nextafter(f, math.Inf(1)), math.Nextafter(f, math.Inf(-1))} {
-				x.value(v)
-			}
-		}
+		x.addNumber(n.Type, c)
+	case (n.Type == "string" || n.IntOrString) && isInt:
+		x.addText(i)
 	case n.Type == "string" || n.IntOrString:
-		if isInt {
-			for _, v := range append(near, i/2+1) { // half of it, for lengths that are added
-				x.value(strconv.FormatInt(v, 10))
-				if v >= 0 && v < 1_000 {
-					x.value(strings.Repeat("a", int(v)))
-				}
-			}
-		}
-		if isString {
-			h.addString(x, s)
+		if s, ok := c.(string); ok {
+			x.addString(s)
 		}
 	case n.Type == "boolean":
 		x.value(true)
@@ -294,7 +261,62 @@ func (h *hinter) add(at *hintAt, c any) {
 	}
 }
 
-func (h *hinter) addString(x *Hint, s string) {
+// addToList notes a constant for the size of a list or a map, and for its scalars.
+func (h *hinter) addToList(x *Hint, at *hintAt, c any) {
+	switch c := c.(type) {
+	case int64:
+		for _, v := range around(c) {
+			if v >= 0 && v < 1_000 {
+				x.Sizes = insert(x.Sizes, v)
+			}
+		}
+	case string, float64:
+	default:
+		return
+	}
+	if e := h.element(at, 0, 1, ""); e != nil && e.node.Type != "array" && e.node.Type != "object" {
+		h.add(e, c)
+	}
+}
+
+// around returns a number and its neighbours.
+func around(i int64) []int64 {
+	out := []int64{i}
+	if i > math.MinInt64 {
+		out = append(out, i-1)
+	}
+	if i < math.MaxInt64 {
+		out = append(out, i+1)
+	}
+	return out
+}
+
+func (x *Hint) addNumber(typ string, c any) {
+	switch c := c.(type) {
+	case int64:
+		for _, v := range around(c) {
+			x.value(v)
+		}
+	case float64:
+		if typ == "number" {
+			for _, v := range []float64{c, c - 1, c + 1, math.Nextafter(c, math.Inf(1)), math.Nextafter(c, math.Inf(-1))} {
+				x.value(v)
+			}
+		}
+	}
+}
+
+// addText notes strings of a number: its digits, and so many letters.
+func (x *Hint) addText(i int64) {
+	for _, v := range append(around(i), i/2+1) { // half of it, for lengths that are added
+		x.value(strconv.FormatInt(v, 10))
+		if v >= 0 && v < 1_000 {
+			x.value(strings.Repeat("a", int(v)))
+		}
+	}
+}
+
+func (x *Hint) addString(s string) {
 	x.value(s)
 	x.value(s + "a")
 	x.value("a" + s)

@@ -38,48 +38,57 @@ func relate(op condOp, a, b *cond) relation {
 		}
 		return r
 	}
-	// A leaf further down says that the properties on the way are there.
 	switch {
-	case op == opOr && below(b, a):
-		if h, ok := a.f.(logic.Has); isTrue(a.f) || ok && h.Name == b.at.path[len(a.at.path)].name {
+	case below(b, a):
+		return relateBelow(op, a, b)
+	case below(a, b):
+		return relateBelow(op, b, a).swapped()
+	}
+	return unrelated
+}
+
+// relateBelow relates b, whose place is within a's. A leaf further down says that the properties on the way are there.
+func relateBelow(op condOp, a, b *cond) relation {
+	next := b.at.path[len(a.at.path)]
+	if op == opOr {
+		if h, ok := a.f.(logic.Has); isTrue(a.f) || ok && h.Name == next.name {
 			return same
 		}
-	case op == opOr && below(a, b):
-		if relate(op, b, a) == same {
+		return unrelated
+	}
+	if isTrue(a.f) {
+		return stronger
+	}
+	switch f := a.f.(type) {
+	case logic.Has:
+		if f.Name == next.name && !next.only {
 			return stronger
 		}
-	case op == opAnd && below(b, a):
-		next := b.at.path[len(a.at.path)]
-		if isTrue(a.f) {
+	case logic.Lacks:
+		if f.Name == next.name && !next.only {
+			return decides
+		}
+	case logic.NumItems:
+		switch {
+		case next.only && f == one:
 			return stronger
-		}
-		switch f := a.f.(type) {
-		case logic.Has:
-			if f.Name == next.name && !next.only {
-				return stronger
-			}
-		case logic.Lacks:
-			if f.Name == next.name && !next.only {
-				return decides
-			}
-		case logic.NumItems:
-			switch {
-			case next.only && f == one:
-				return stronger
-			case next.only && (f.Min > 1 || f.Max < 1):
-				return decides
-			}
-		}
-	case op == opAnd && below(a, b):
-		r := relate(op, b, a)
-		if r == stronger {
-			return same
-		}
-		if r == decides {
+		case next.only && (f.Min > 1 || f.Max < 1):
 			return decides
 		}
 	}
 	return unrelated
+}
+
+// swapped is the relation of the second part to the first.
+func (r relation) swapped() relation {
+	switch r {
+	case same:
+		return stronger
+	case stronger:
+		return same
+	case unrelated, decides, present:
+	}
+	return r
 }
 
 // below tells whether a's place is within one of b's place's properties.
@@ -94,74 +103,57 @@ func relateFormulas(op condOp, f, g logic.Formula) relation {
 	if isTrue(f) || isTrue(g) {
 		return same
 	}
+	if lo, hi, least, ok := countRange(f); ok && reflect.TypeOf(f) == reflect.TypeOf(g) {
+		lo2, hi2, _, _ := countRange(g)
+		return relateRanges(op, lo, hi, lo2, hi2, least)
+	}
 	switch f := f.(type) {
 	case logic.Has:
-		switch g := g.(type) {
-		case logic.Has:
-			if f == g {
-				return same
-			}
-		case logic.Lacks:
-			if f.Name == g.Name {
-				return decides
-			}
-		}
+		g2, ok := g.(logic.Lacks)
+		return equalOrOpposite(f == g, ok && f.Name == g2.Name)
 	case logic.Lacks:
-		switch g := g.(type) {
-		case logic.Lacks:
-			if f == g {
-				return same
-			}
-		case logic.Has:
-			if f.Name == g.Name {
-				return decides
-			}
-		}
+		g2, ok := g.(logic.Has)
+		return equalOrOpposite(f == g, ok && f.Name == g2.Name)
 	case logic.Kinds:
-		if g, ok := g.(logic.Kinds); ok {
-			switch {
-			case f == g:
-				return same
-			case op == opAnd && f&g == 0:
-				return decides
-			}
-		}
+		g2, ok := g.(logic.Kinds)
+		return equalOrOpposite(f == g, ok && op == opAnd && f&g2 == 0)
 	case logic.Opaque:
-		if g, ok := g.(logic.Opaque); ok && f.ID == g.ID {
-			if f.Neg == g.Neg {
-				return same
-			}
-			return decides
-		}
-	case logic.NumItems:
-		if g, ok := g.(logic.NumItems); ok {
-			return relateRanges(op, f.Min, f.Max, g.Min, g.Max, 0)
-		}
-	case logic.NumProps:
-		if g, ok := g.(logic.NumProps); ok {
-			return relateRanges(op, f.Min, f.Max, g.Min, g.Max, 0)
-		}
-	case logic.Length:
-		if g, ok := g.(logic.Length); ok {
-			return relateRanges(op, f.Min, f.Max, g.Min, g.Max, 0)
-		}
-	case logic.IntRange:
-		if g, ok := g.(logic.IntRange); ok {
-			return relateRanges(op, f.Lo, f.Hi, g.Lo, g.Hi, math.MinInt64)
-		}
-	case logic.Pattern, logic.FloatRange:
-		if f == g {
-			return same
-		}
+		g2, ok := g.(logic.Opaque)
+		ok = ok && f.ID == g2.ID
+		return equalOrOpposite(ok && f.Neg == g2.Neg, ok)
 	case logic.Enum:
-		if g, ok := g.(logic.Enum); ok && reflect.DeepEqual(f.Values, g.Values) {
-			if f.Neg == g.Neg {
-				return same
-			}
-			return decides
-		}
+		g2, ok := g.(logic.Enum)
+		ok = ok && reflect.DeepEqual(f.Values, g2.Values)
+		return equalOrOpposite(ok && f.Neg == g2.Neg, ok)
+	case logic.Pattern, logic.FloatRange:
+		return equalOrOpposite(f == g, false)
 	}
 	return unrelated
+}
+
+func equalOrOpposite(equal, opposite bool) relation {
+	switch {
+	case equal:
+		return same
+	case opposite:
+		return decides
+	}
+	return unrelated
+}
+
+// countRange reads a formula that bounds a whole number, which is never less than least.
+func countRange(f logic.Formula) (lo, hi, least int64, ok bool) {
+	switch f := f.(type) {
+	case logic.NumItems:
+		return f.Min, f.Max, 0, true
+	case logic.NumProps:
+		return f.Min, f.Max, 0, true
+	case logic.Length:
+		return f.Min, f.Max, 0, true
+	case logic.IntRange:
+		return f.Lo, f.Hi, math.MinInt64, true
+	}
+	return 0, 0, 0, false
 }
 
 // relateRanges is about two ranges of one number.

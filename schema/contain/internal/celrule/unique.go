@@ -76,48 +76,15 @@ func (t *translator) countSame(c *compr) (value, bool) {
 	if c.pred.t.op == opAnd {
 		parts = c.pred.t.kids
 	}
-	x := scope(-1)
-	var paths []place
-	items := c.of.node.Items
-	for _, p := range parts {
-		if p.equal == nil || p.neg {
-			continue
-		}
-		a, b := p.equal[0], p.equal[1]
-		if a.at.scope == c.scope {
-			a, b = b, a
-		}
-		if b.at.scope != c.scope || !slices.Equal(a.at.path, b.at.path) || len(a.at.path) > 1 || a.node.Nullable ||
-			len(a.at.path) == 1 && (a.at.path[0].only || items.Type != "object" || isMap(items)) || x >= 0 && a.at.scope != x {
-			return nil, false
-		}
-		x = a.at.scope
-		paths = append(paths, b.at)
-	}
-	if x < 0 || t.ranges[x].key || !t.ranges[x].of.at.equal(c.of.at) || t.ranges[x].of.node != c.of.node {
+	x, paths, ok := c.compared(parts)
+	if !ok || t.ranges[x].key || !t.ranges[x].of.at.equal(c.of.at) || t.ranges[x].of.node != c.of.node {
 		return nil, false
 	}
-	// All else may only say that the keys are there and of their type.
-	var there []*cond
-	for _, p := range parts {
-		if p.equal != nil {
-			continue
-		}
-		if p.op != opLeaf || p.at.scope != x && p.at.scope != c.scope ||
-			!slices.ContainsFunc(paths, func(k place) bool { return slices.Equal(k.path, p.at.path) }) {
-			return nil, false
-		}
-		switch f := p.f.(type) {
-		case logic.Kinds:
-			if p.at.scope == c.scope {
-				there = append(there, leaf(p.at, f))
-			}
-		default:
-			if !isTrue(f) {
-				return nil, false
-			}
-		}
+	there, ok := c.presence(parts, x, paths)
+	if !ok {
+		return nil, false
 	}
+	items := c.of.node.Items
 	var keys []string
 	for _, p := range paths {
 		if len(p.path) == 0 {
@@ -143,6 +110,49 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		t.asides = append(t.asides, aside{x, all, strict})
 	}
 	return just(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
+}
+
+// compared returns the places of the items, or of their keys, that must be equal to those of the item at scope x.
+func (c *compr) compared(parts []*cond) (x scope, paths []place, ok bool) {
+	x = -1
+	items := c.of.node.Items
+	for _, p := range parts {
+		if p.equal == nil || p.neg {
+			continue
+		}
+		a, b := p.equal[0], p.equal[1]
+		if a.at.scope == c.scope {
+			a, b = b, a
+		}
+		if b.at.scope != c.scope || !slices.Equal(a.at.path, b.at.path) || len(a.at.path) > 1 || a.node.Nullable ||
+			len(a.at.path) == 1 && (a.at.path[0].only || items.Type != "object" || isMap(items)) || x >= 0 && a.at.scope != x {
+			return x, nil, false
+		}
+		x = a.at.scope
+		paths = append(paths, b.at)
+	}
+	return x, paths, x >= 0
+}
+
+// presence returns what the parts that compare nothing say of the items: only that the keys are there and of their type, or not ok.
+func (c *compr) presence(parts []*cond, x scope, paths []place) (there []*cond, ok bool) {
+	for _, p := range parts {
+		if p.equal != nil {
+			continue
+		}
+		if p.op != opLeaf || p.at.scope != x && p.at.scope != c.scope ||
+			!slices.ContainsFunc(paths, func(k place) bool { return slices.Equal(k.path, p.at.path) }) {
+			return nil, false
+		}
+		kinds, isKinds := p.f.(logic.Kinds)
+		switch {
+		case isKinds && p.at.scope == c.scope:
+			there = append(there, leaf(p.at, kinds))
+		case !isKinds && !isTrue(p.f):
+			return nil, false
+		}
+	}
+	return there, true
 }
 
 // rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error
