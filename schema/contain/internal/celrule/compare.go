@@ -15,48 +15,72 @@ func comparing(o ordering) func(*translator, *expr, sval, sval) (value, error) {
 
 // compare evaluates <, <=, > and >=.
 func (t *translator) compare(o ordering, a, b sval) (value, error) {
+	if r, ok := compareNumbers(o, a, b); ok {
+		return just(r), nil
+	}
+	if r, ok := compareStrings(o, a, b); ok {
+		return just(r), nil
+	}
+	_, an := a.(numV)
+	_, bn := b.(numV)
+	switch {
+	case an && bn || orderable(typeName(a), typeName(b)):
+		return t.relation(o, a, b)
+	case otherType(a, b):
+		return nil, nil // no such overload
+	}
+	return nil, errUnsupported
+}
+
+// compareNumbers compares two numbers of which one at least is constant.
+func compareNumbers(o ordering, a, b sval) (boolV, bool) {
 	x, xc := constNum(a)
 	y, yc := constNum(b)
 	n, xn := a.(numV)
 	m, yn := b.(numV)
 	switch {
 	case xc && yc:
-		return just(boolConst(o.holds(x.compare(y)))), nil
+		return boolConst(o.holds(x.compare(y))), true
 	case xn && yc:
 		tr, fa := n.compareConst(o, y)
-		return just(boolV{tr, fa}), nil
+		return boolV{tr, fa}, true
 	case xc && yn:
 		tr, fa := m.compareConst(o.flip(), x)
-		return just(boolV{tr, fa}), nil
-	case xn && yn:
-		return t.relation(o, a, b)
+		return boolV{tr, fa}, true
 	}
-	sa, sac := a.(strV)
-	sb, sbc := b.(strV)
-	if sac && sbc {
-		return just(boolConst(o.holds(sign(sa < sb, sa > sb)))), nil
+	return boolV{}, false
+}
+
+// compareStrings compares two strings of which one at least is constant.
+func compareStrings(o ordering, a, b sval) (boolV, bool) {
+	x, xc := a.(strV)
+	y, yc := b.(strV)
+	fits := func(s strAt, c strV) bool { return s.plain() && len(c) <= maxOrdered && utf8.ValidString(string(c)) }
+	if xc && yc {
+		return boolConst(o.holds(sign(x < y, x > y))), true
 	}
-	if s, ok := a.(strAt); ok && sbc && s.plain() && len(sb) <= maxOrdered && utf8.ValidString(string(sb)) {
-		return just(ordered(s, o, string(sb))), nil
+	if s, ok := a.(strAt); ok && yc && fits(s, y) {
+		return ordered(s, o, string(y)), true
 	}
-	if s, ok := b.(strAt); ok && sac && s.plain() && len(sa) <= maxOrdered && utf8.ValidString(string(sa)) {
-		return just(ordered(s, o.flip(), string(sa))), nil
+	if s, ok := b.(strAt); ok && xc && fits(s, x) {
+		return ordered(s, o.flip(), string(x)), true
 	}
+	return boolV{}, false
+}
+
+// orderable tells whether < compares values of two types.
+func orderable(a, b string) bool {
+	switch a {
+	case "string", "bytes", durationType, "google.protobuf.Timestamp":
+		return a == b
+	}
+	return numeric(a) && numeric(b)
+}
+
+// otherType tells whether two values, one of them dynamic, are certainly of different types.
+func otherType(a, b sval) bool {
 	ta, tb := typeName(a), typeName(b)
-	if ta != "" && ta == tb {
-		switch ta {
-		case "string", "bytes", "google.protobuf.Duration", "google.protobuf.Timestamp", "int", "double":
-			return t.relation(o, a, b)
-		}
-	}
-	numeric := func(s string) bool { return s == "int" || s == "double" || s == "uint" }
-	if numeric(ta) && numeric(tb) {
-		return t.relation(o, a, b)
-	}
-	if (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb {
-		return nil, nil // no such overload
-	}
-	return nil, errUnsupported
+	return (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb
 }
 
 // relation compares two values of which nothing is known but that both are there.
@@ -64,12 +88,7 @@ func (t *translator) relation(o ordering, a, b sval) (value, error) {
 	if o == gt || o == ge {
 		a, b, o = b, a, o.flip()
 	}
-	valid := yes
-	for _, v := range []sval{a, b} {
-		if n, ok := v.(numV); ok {
-			valid = and(valid, n.valid())
-		}
-	}
+	valid := whereValid(a, b)
 	// a < b and !(b <= a) are the same statement: the operands that are written first decide the form.
 	x, ok := t.term(a)
 	y, ok2 := t.term(b)
@@ -95,6 +114,17 @@ func (t *translator) relation(o ordering, a, b sval) (value, error) {
 		r = certain(r, and(less, atLeast), and(notLess, atMost))
 	}
 	return value{}.add(valid, r), nil
+}
+
+// whereValid says that the numbers among values are there.
+func whereValid(vs ...sval) *cond {
+	out := yes
+	for _, v := range vs {
+		if n, ok := v.(numV); ok {
+			out = and(out, n.valid())
+		}
+	}
+	return out
 }
 
 // certain adds to an opaque statement where it certainly is true, and where it is false. The meaning stays the same, but

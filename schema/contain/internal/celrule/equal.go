@@ -14,23 +14,17 @@ import (
 func (t *translator) equal(a, b sval) (boolV, error) {
 	_, an := a.(nullV)
 	_, bn := b.(nullV)
-	if (an || bn) && (mayFail(a) || mayFail(b)) {
+	switch {
+	case (an || bn) && (mayFail(a) || mayFail(b)):
 		return boolV{}, errUnsupported
-	}
-	if an || bn {
+	case an || bn:
 		return boolConst(an && bn), nil
+	}
+	if r, ok := compareNumbers(eq, a, b); ok {
+		return r, nil
 	}
 	if isConstant(b) && !isConstant(a) {
 		a, b = b, a
-	}
-	if x, ok := constNum(a); ok {
-		if y, ok := constNum(b); ok {
-			return boolConst(x.compare(y) == 0), nil
-		}
-		if n, ok := b.(numV); ok {
-			tr, fa := n.compareConst(eq, x)
-			return boolV{tr, fa}, nil
-		}
 	}
 	switch a := a.(type) {
 	case boolV:
@@ -42,15 +36,11 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 			return boolConst(a == b), nil
 		}
 	case strV:
-		switch b := b.(type) {
-		case strV:
+		if b, ok := b.(strV); ok {
 			return boolConst(a == b), nil
-		case strAt:
-			return t.oneOf(b, []string{string(a)}), nil
-		case schemeAt:
-			return schemeOf(b.of, []string{string(a)}), nil
-		case prefixAt:
-			return b.oneOf([]string{string(a)}), nil
+		}
+		if r, ok := t.amongStrings(b, []string{string(a)}); ok {
+			return r, nil
 		}
 	case uintV:
 		if b, ok := b.(uintV); ok {
@@ -61,13 +51,25 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 			return t.equalLists(a, b)
 		}
 	}
-	if l, n := emptyList(a), sizeOf(b); l && n != nil {
-		return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
-	}
-	if l, n := emptyList(b), sizeOf(a); l && n != nil {
-		return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
+	for _, p := range [][2]sval{{a, b}, {b, a}} {
+		if n := sizeOf(p[1]); n != nil && emptyList(p[0]) {
+			return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
+		}
 	}
 	return t.equalTerms(a, b)
+}
+
+// amongStrings says that a string that is not constant is one of some.
+func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
+	switch v := v.(type) {
+	case strAt:
+		return t.oneOf(v, consts), true
+	case schemeAt:
+		return schemeOf(v.of, consts), true
+	case prefixAt:
+		return v.oneOf(consts), true
+	}
+	return boolV{}, false
 }
 
 func isConstant(v sval) bool {
@@ -105,7 +107,7 @@ func sizeOf(v sval) numBase {
 // equalTerms compares values that can only be named.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	ta, tb := typeName(a), typeName(b)
-	if (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb && (!numeric(ta) || !numeric(tb)) {
+	if otherType(a, b) && (!numeric(ta) || !numeric(tb)) {
 		return boolConst(false), nil
 	}
 	x, ok := t.term(a)
@@ -113,19 +115,9 @@ func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	if !ok || !ok2 {
 		return boolV{}, errUnsupported
 	}
-	valid := yes
-	for _, v := range []sval{a, b} {
-		if n, ok := v.(numV); ok {
-			valid = and(valid, n.valid())
-		}
-	}
-	if !isScalar(ta) || !isScalar(tb) {
-		// Equality of lists and maps may be an error, and then != is true: no exact pair of statements for both.
-		p, ok := a.(refV)
-		q, ok2 := b.(refV)
-		if !ok || !ok2 || p.node != q.node || !rawEqual(p.node) {
-			return boolV{}, errUnsupported
-		}
+	valid := whereValid(a, b)
+	if (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
+		return boolV{}, errUnsupported
 	}
 	if y.order() < x.order() {
 		x, y = y, x
@@ -143,6 +135,13 @@ func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	}
 	r = t.equalOpaque(a, b, r)
 	return boolV{and(valid, r.t), and(valid, r.f)}, nil
+}
+
+// rawEqualBoth tells whether == never fails for two lists or maps. Where it may, != is true: no exact pair of statements for both.
+func rawEqualBoth(a, b sval) bool {
+	p, ok := a.(refV)
+	q, ok2 := b.(refV)
+	return ok && ok2 && p.node == q.node && rawEqual(p.node)
 }
 
 // maxEnum bounds the values that are tried one by one.
@@ -178,7 +177,7 @@ func numeric(typ string) bool { return typ == "int" || typ == "double" || typ ==
 func isScalar(typ string) bool {
 	switch typ {
 	case "int", "uint", "double", "string", "bool", "bytes", "type", "null_type",
-		"google.protobuf.Duration", "google.protobuf.Timestamp":
+		durationType, "google.protobuf.Timestamp":
 		return true
 	}
 	return false
@@ -262,19 +261,9 @@ func (t *translator) in(_ *expr, a, b sval) (value, error) {
 }
 
 func (t *translator) inList(a sval, b listV) (value, error) {
-	if s, ok := a.(strAt); ok {
-		if consts, ok := b.strings(); ok {
-			return just(t.oneOf(s, consts)), nil
-		}
-	}
-	if s, ok := a.(prefixAt); ok {
-		if consts, ok := b.strings(); ok {
-			return just(s.oneOf(consts)), nil
-		}
-	}
-	if s, ok := a.(schemeAt); ok {
-		if consts, ok := b.strings(); ok {
-			return just(schemeOf(s.of, consts)), nil
+	if consts, ok := b.strings(); ok {
+		if r, ok := t.amongStrings(a, consts); ok {
+			return just(r), nil
 		}
 	}
 	ts, fs := []*cond{}, []*cond{}
