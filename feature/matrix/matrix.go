@@ -140,12 +140,12 @@ func newChoices(m *feature.Model) *choices {
 	return c
 }
 
-// Choosable tells whether a feature can be turned on and off.
+// Choosable reports whether a feature can be turned on and off.
 func Choosable(m *feature.Model, f *feature.Feature) bool {
 	return f.Free() && !stuck(m, f) && !hopeless(m, f, map[string]bool{})
 }
 
-// stuck tells whether every level opens the feature, whatever its key says, or one that is on for good implies it.
+// stuck reports whether every level opens the feature, whatever its key says, or one that is on for good implies it.
 func stuck(m *feature.Model, f *feature.Feature) bool {
 	return f.Spec.ImpliedByLevel && f.Level == v1alpha1.LevelStable || slices.ContainsFunc(f.Spec.ImpliedBy, func(gate string) bool {
 		o := m.Feature(gate)
@@ -153,7 +153,7 @@ func stuck(m *feature.Model, f *feature.Feature) bool {
 	})
 }
 
-// hopeless tells whether the feature requires one that is off for good.
+// hopeless reports whether the feature requires one that is off for good.
 func hopeless(m *feature.Model, f *feature.Feature, seen map[string]bool) bool {
 	for _, gate := range f.Spec.Requires {
 		r := m.Feature(gate)

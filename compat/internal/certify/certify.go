@@ -1,10 +1,10 @@
-// Package certify checks proofs of containment. A proof is a list of steps, as the search wrote them down while it found it:
-// which keyword of the new schema, at which place, and by which lemma it refuses nothing that the old schema accepts. This
-// package walks both schemas itself, demands a step for each keyword of the new one at each place that can be reached, and
-// checks each step with code of its own. It shares nothing with the search: it has its own reading of schemas, its own
-// refutation of formulas (which finds no values, and so is short), and its own automata.
+// Package certify checks proofs of containment. A proof is a list of steps, which the search wrote down. A step names a keyword of the
+// new schema, a place, and the lemma by which the keyword refuses nothing that the old schema accepts. This package walks both schemas
+// itself, demands a step for each keyword of the new one at each place that can be reached, and checks each step with code of its own.
+// It shares nothing with the search: it has its own reading of schemas, its own refutation of formulas (which finds no values, and so
+// is short), and its own automata.
 //
-// What it does not check are lemmas about validation rules. It counts them by name, as trusted.
+// It does not check lemmas about validation rules. It counts them by name, as trusted.
 package certify
 
 import (
@@ -41,23 +41,23 @@ type Lemma string
 
 // The lemmas that are checked.
 const (
-	// EqualSubtree: both schemas say the same from this place on.
+	// EqualSubtree: both schemas are equal from this place on.
 	EqualSubtree Lemma = "equal-subtree"
 	// Equal: the old schema has the same keyword with the same meaning.
 	Equal Lemma = "equal"
-	// ImpliedHere: what the old schema says at the place implies it.
+	// ImpliedHere: the old schema at the place implies it.
 	ImpliedHere Lemma = "implied-here"
-	// ImpliedByWhole: what the old schema says of the whole object implies it.
+	// ImpliedByWhole: the old schema of the whole object implies it.
 	ImpliedByWhole Lemma = "implied-by-whole"
-	// SubtreeByWhole: what the old schema says of the whole object implies all of the new schema from this place on.
+	// SubtreeByWhole: the old schema of the whole object implies all of the new schema from this place on.
 	SubtreeByWhole Lemma = "subtree-implied-by-whole"
 )
 
-// The lemmas that are trusted. [Equal] of a rule is as well where its form alone does not show that it sees the same values.
+// The lemmas that are trusted. So is [Equal] of a rule, if its form alone does not show that it sees the same values.
 const (
 	// WithRules: a keyword is implied once the validation rules of the old schema are taken into account.
 	WithRules Lemma = "implied-with-rules"
-	// SubtreeWithRules: the same of all of the new schema from a place on.
+	// SubtreeWithRules: the same for all of the new schema from a place on.
 	SubtreeWithRules Lemma = "subtree-implied-with-rules"
 	// RuleSameMeaning: the old schema has a rule with another text that means the same.
 	RuleSameMeaning Lemma = "rule-same-meaning"
@@ -69,22 +69,23 @@ const (
 	UpdateImplied Lemma = "update-rule-implied"
 	// RuleSeesSame: an equal rule sees the same values, judged by the names that it mentions.
 	RuleSeesSame Lemma = "rule-sees-the-same"
-	// OnlyOdd: what is reported concerns values alone that hardly anybody writes.
+	// OnlyOdd: the reported gap only concerns values that hardly any client writes.
 	OnlyOdd Lemma = "only-odd-values"
 	// TooLarge: the checker's own budget was spent on a step.
 	TooLarge Lemma = "too-large-to-check"
 )
 
-// Certificate is a proof. What is reported to the user needs none; of such a place nothing below is looked at.
+// Certificate is a proof. A gap that is reported to the user needs no proof, nor do the places below it.
 type Certificate struct {
 	Steps    []Step `json:"steps"`
 	Reported []Step `json:"reported,omitempty"`
 }
 
-// Resource says what all objects have in common, and what the API server checks.
+// Resource has the facts about all objects of the resource, and the formats that the API server checks.
 type Resource struct {
 	APIVersion, Kind string
-	// Format reports whether a format of strings, written without hyphens, is checked; NumberFormats whether those of numbers are.
+	// Format reports whether a format of strings, written without hyphens, is checked. NumberFormats says whether formats of numbers are
+	// checked.
 	Format        func(string) bool
 	NumberFormats bool
 }
@@ -94,11 +95,11 @@ type Result struct {
 	// Verified counts the steps that were checked, Trusted those that were not, by the lemma.
 	Verified int
 	Trusted  map[Lemma]int
-	// Refused says of each step that does not hold, or is missing, where and why.
+	// Refused has the place and the reason of each step that does not hold, or is missing.
 	Refused []string
 }
 
-// How much work one step may take, with the place alone and with the whole object.
+// The limits of the work for one step, with the place alone and with the whole object.
 const (
 	fuel      = 100_000
 	wholeFuel = 1_000_000
@@ -142,7 +143,7 @@ func Verify(before, after *apiextensionsv1.JSONSchemaProps, cert Certificate, r 
 	}
 	c.walk(&spot{o: c.root, n: place{node: newNode(after), root: true}})
 	for s := range c.steps {
-		if !c.used[s] && s.Keyword != "default" { // that a default is refused may follow from rules, which are not looked into
+		if !c.used[s] && s.Keyword != "default" { // a refused default may follow from rules, which are not checked
 			c.refuse(s, "nothing is to be proven there")
 		}
 	}
@@ -154,12 +155,12 @@ func Verify(before, after *apiextensionsv1.JSONSchemaProps, cert Certificate, r 
 type spot struct {
 	o, n place
 	path string
-	// parent is the spot around it, and wrap says of a formula that it holds of some value here.
+	// parent is the spot around it. wrap turns a formula about some value here into one about the parent.
 	parent *spot
 	wrap   func(formula) formula
 	name   string // of a property, behind =
-	// moved is set where updates find old values in another way; filled where this value is filled in differently if it is
-	// left out, after and before being what is filled in.
+	// moved is set if updates find old values in another way. filled is set if the schemas fill in different defaults for this value;
+	// after and before are these defaults.
 	moved, filled bool
 	after, before any
 }
@@ -172,7 +173,8 @@ func (c *checker) refuse(s Step, format string, args ...any) {
 	c.Refused = append(c.Refused, strings.TrimSpace(fmt.Sprintf("step %s %s at %s: ", s.Keyword, s.Detail, at)+fmt.Sprintf(format, args...)))
 }
 
-// take returns the lemma of a step, and false if none is needed, or there is none, which it refuses.
+// take returns the lemma of a step. It returns false if no step is needed, or if the step is missing, which it adds to the refused
+// ones.
 func (c *checker) take(s Step) (Lemma, bool) {
 	whole := s
 	whole.Detail = ""
@@ -185,11 +187,11 @@ func (c *checker) take(s Step) (Lemma, bool) {
 		c.refuse(s, "the proof says nothing about it")
 		return "", false
 	}
-	c.used[s] = true // twice where a rule stands there twice
+	c.used[s] = true // it may be used twice, if the rule occurs twice
 	return lemma, true
 }
 
-// walk demands a step for everything that the new schema demands at the spot and below.
+// walk demands a step for each demand of the new schema at the spot and below.
 func (c *checker) walk(x *spot) {
 	here := Step{Path: x.path, Keyword: Subtree}
 	if c.steps[here] == EqualSubtree {
@@ -253,7 +255,7 @@ func (c *checker) walk(x *spot) {
 }
 
 // subtree demands one proof for the whole new schema at the spot and below it. Such a proof covers neither defaults nor rules about
-// updates: where there are some, it has to show that there is no value.
+// updates: if there are any, it has to show that there is no value.
 func (c *checker) subtree(x *spot) {
 	empty := fills(x.n.node) != "" || x.o.node != nil && fills(x.o.node) != "" || updates(x.n.node)
 	goal := not(c.accepts(x.n))
@@ -262,7 +264,7 @@ func (c *checker) subtree(x *spot) {
 	}
 	c.demand(x, "type", "", goal)
 	c.skip(x.path)
-	if !empty && anyRule(x.n.node) { // they are no part of the formula
+	if !empty && anyRule(x.n.node) { // they are not part of the formula
 		c.Trusted[RuleImplied]++
 	}
 }
@@ -289,7 +291,7 @@ func (c *checker) keysAreThere(x *spot) bool {
 
 func (x *spot) property() string { return strings.TrimPrefix(x.name, "=") }
 
-// skip passes over the steps below a place of which something is reported.
+// skip ignores the steps below a place with a reported gap.
 func (c *checker) skip(path string) {
 	for s := range c.steps {
 		if rest, ok := strings.CutPrefix(s.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -298,7 +300,7 @@ func (c *checker) skip(path string) {
 	}
 }
 
-// demand demands a proof that no value that the old schema accepts at the spot is as the goal says.
+// demand demands a proof that no value that the old schema accepts at the spot satisfies the goal.
 func (c *checker) demand(x *spot, keyword, detail string, goal formula) {
 	c.demandAt(x, Step{Path: x.path, Keyword: keyword, Detail: detail}, goal)
 }
@@ -384,7 +386,7 @@ func deref[T any](v *T) (out T) {
 	return out
 }
 
-// below walks on.
+// below walks to the places below.
 func (c *checker) below(x *spot) {
 	var names []string
 	for _, p := range []place{x.o, x.n} {
@@ -419,7 +421,7 @@ func (c *checker) below(x *spot) {
 	}
 }
 
-// fill notes what is filled in at a property, with the object around it or alone.
+// fill records the defaults of a property, with the object around it or alone.
 func (x *spot) fill(around *spot) {
 	name := x.property()
 	if around.filled {
@@ -439,7 +441,7 @@ func (x *spot) fill(around *spot) {
 	if !had || !reflect.DeepEqual(now, was) {
 		if !x.filled {
 			x.after, x.before = now, was
-		} else { // in two ways
+		} else { // with different defaults
 			x.after, x.before = nil, nil
 		}
 		x.filled = true
@@ -457,7 +459,7 @@ func movedBelow(o, n place) bool {
 		})
 }
 
-// has reports whether a schema at n or below is as f says.
+// has reports whether f is true of n or of a schema below it.
 func has(n *node, f func(*node) bool) bool {
 	if n == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// kinds is a set of kinds of JSON values. Numbers are integers where they were decoded to int64.
+// kinds is a set of kinds of JSON values. Numbers are integers if they were decoded to int64.
 type kinds uint8
 
 const (
@@ -53,7 +53,7 @@ type (
 	or  []formula
 	// is is true of values of these kinds.
 	is kinds
-	// within bounds what is counted: an integer, the length of a string, items, properties.
+	// within bounds a count: an integer, the length of a string, items, properties.
 	within struct {
 		of     count
 		lo, hi int64
@@ -69,7 +69,7 @@ type (
 		of   float64
 		neg  bool
 	}
-	// integral is true of a float without a fraction; unless exact, one of a billionth of the value is overlooked.
+	// integral is true of a float without a fraction. Unless exact, it ignores a fraction of a billionth of the value.
 	integral struct{ exact, neg bool }
 	matches  struct {
 		expr string
@@ -110,12 +110,12 @@ type (
 		by  equality
 		neg bool
 	}
-	// opaque stands for what is not looked into.
+	// opaque stands for a statement that is not translated.
 	opaque struct {
 		id  string
 		neg bool
 	}
-	// lazy is made when it is needed. The same id says the same.
+	// lazy is made when it is needed. Two with the same id mean the same.
 	lazy struct {
 		id   any
 		make func() formula
@@ -123,7 +123,7 @@ type (
 	}
 )
 
-// equality says when two items of a list are equal: in all (uniqueItems), by their text (set), or by keys (map).
+// equality says when two items of a list are equal: deeply (uniqueItems), by their text (set), or by keys (map).
 type equality struct {
 	sort, keys, defaults string
 	numbers              bool // one key, and it may be a number: 1 and 1.0 are different
@@ -204,7 +204,7 @@ func not(f formula) formula {
 	return opaque{id: "the negation of a formula of no kind"}
 }
 
-// open is what a lazy formula stands for.
+// open returns the formula.
 func (l lazy) open() formula {
 	if l.neg {
 		return not(l.make())
@@ -361,7 +361,7 @@ func same(v, e any) bool {
 type enumSet struct {
 	plain    map[any]bool    // strings, numbers and booleans
 	compound []any           // lists and objects
-	keys     map[string]bool // what key writes of each
+	keys     map[string]bool // the texts of key for each
 }
 
 func oneOf(values []any) among {
@@ -395,7 +395,7 @@ func (s *enumSet) has(v any) bool {
 	return slices.ContainsFunc(s.compound, func(e any) bool { return same(v, e) })
 }
 
-// key writes a value so that 1 and 1.0 differ.
+// key writes a value as a text, in which 1 and 1.0 differ.
 func key(v any) string {
 	switch v := v.(type) {
 	case map[string]any:

@@ -11,21 +11,21 @@ import (
 
 func compiled(expr string) (*regexp.Regexp, error) { return regexp.Compile(expr) }
 
-// maxStates bounds how many states of a product of automata are looked at.
+// maxStates bounds the states of a product of automata that are visited.
 const maxStates = 20_000
 
-// machine runs an expression over a string, rune by rune; it looks for a match anywhere.
+// machine runs an expression over a string, rune by rune, and searches for a match anywhere.
 type machine struct {
 	prog *syntax.Prog
 	neg  bool
 }
 
-// noString reports whether it is proven that no string of lo to hi runes is as all of the machines say. It runs their product,
-// shortest strings first.
+// noString reports whether it is proven that no string of lo to hi runes satisfies all the machines. It runs their product, shortest
+// strings first.
 func noString(say []matches, lo, hi int64) bool {
 	var ms []machine
 	points := map[rune]bool{0: true, '\n': true, '\n' + 1: true}
-	for _, r := range "09AZ__az" { // where \b changes its mind
+	for _, r := range "09AZ__az" { // where the result of \b changes
 		points[r], points[r+1] = true, true
 	}
 	for _, s := range say {
@@ -100,7 +100,7 @@ func noString(say []matches, lo, hi int64) bool {
 	return true
 }
 
-// class is what the next rune's empty-width tests see of the last one.
+// class is what the empty-width tests before the next rune need to know about the last one.
 func class(r rune) string {
 	switch {
 	case r == '\n':
@@ -111,7 +111,7 @@ func class(r rune) string {
 	return "-"
 }
 
-// reach follows what takes no rune, between the runes last and next. It reports whether a match is found.
+// reach follows the instructions that take no rune, between the runes last and next. It reports whether a match is found.
 func (m machine) reach(set string, last, next rune) (pcs []uint32, found bool) {
 	flags := syntax.EmptyOpContext(last, next)
 	seen := make([]bool, len(m.prog.Inst))

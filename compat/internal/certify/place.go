@@ -16,7 +16,7 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// id names what a schema says: equal ones have the same.
+// id identifies a schema: equal schemas have the same.
 type id [32]byte
 
 // node is a schema without texts.
@@ -31,7 +31,7 @@ type node struct {
 	def         any // the default
 }
 
-// newNode copies a schema; nil is one that keeps everything.
+// newNode copies a schema; nil stands for one that keeps everything.
 func newNode(s *props) *node {
 	if s == nil {
 		keep := true
@@ -100,7 +100,7 @@ func newNode(s *props) *node {
 	return n
 }
 
-// shape is what pruning makes of a place.
+// shape says how pruning treats a place.
 type shape uint8
 
 const (
@@ -114,13 +114,13 @@ const (
 type place struct {
 	*node
 	shape shape
-	// item and root are where null is validated instead of dropped.
+	// item and root are places that validate null instead of dropping it.
 	item, root bool
-	// keeps is set for an item of a list that keeps unknown fields, whole in metadata, dark where rules are not evaluated.
+	// keeps is set for an item of a list that keeps unknown fields, whole in metadata, dark if rules are not evaluated.
 	keeps, whole, dark bool
 }
 
-// same reports whether the surroundings of both say the same.
+// sameAround reports whether the surroundings of both are the same.
 func (p place) sameAround(q place) bool {
 	return p.shape == q.shape && p.item == q.item && p.root == q.root && p.keeps == q.keeps && p.whole == q.whole && p.dark == q.dark
 }
@@ -214,7 +214,7 @@ func typedInCEL(s *node) bool {
 	return false
 }
 
-// step writes a step of a path as findings do.
+// step writes a step of a path in the form of findings.
 func step(name string) string {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-$", r) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// refuter looks for contradictions. It finds no values: what it does not refute is open.
+// refuter looks for contradictions. It finds no values: a question that it does not refute stays open.
 type refuter struct {
-	fuel int // how many formulas it may still look at
+	fuel int // the number of formulas that it may still visit
 }
 
 // facts is a conjunction.
@@ -18,7 +18,7 @@ type facts struct {
 	kinds kinds
 	lits  []formula
 	ors   []or
-	lazy  map[any]bool // what was taken in, and whether negated
+	lazy  map[any]bool // the added ones, and whether they are negated
 }
 
 func newFacts() *facts { return &facts{kinds: anyKind, lazy: map[any]bool{}} }
@@ -29,7 +29,7 @@ func (x *facts) clone() *facts {
 	return y
 }
 
-// closed reports whether no value is as all the formulas say.
+// closed reports whether it is proven that no value satisfies all the formulas.
 func (r *refuter) closed(fs ...formula) bool {
 	x := newFacts()
 	for _, f := range fs {
@@ -40,7 +40,7 @@ func (r *refuter) closed(fs ...formula) bool {
 	return r.search(x)
 }
 
-// add takes a formula in. It returns false for a contradiction.
+// add adds a formula. It returns false for a contradiction.
 func (r *refuter) add(x *facts, f formula) bool {
 	r.fuel--
 	switch f := f.(type) {
@@ -122,7 +122,7 @@ func (r *refuter) search(x *facts) bool {
 	return true
 }
 
-// contradicts rules out the kinds about which the literals contradict themselves; deep says to split what is said of parts.
+// contradicts rules out the kinds for which the literals contradict each other. With deep, it also splits statements about parts.
 func (r *refuter) contradicts(x *facts, deep bool) bool {
 	if r.fuel <= 0 {
 		return false
@@ -163,7 +163,7 @@ func (x *facts) limits(of count) (lo, hi int64) {
 	return lo, hi
 }
 
-// impossible reports whether no value of the kind is as the literals say.
+// impossible reports whether it is proven that no value of the kind satisfies the literals.
 func (r *refuter) impossible(x *facts, k kinds, deep bool) bool {
 	r.fuel--
 	enums := pick[among](x)
@@ -259,7 +259,7 @@ func (x *facts) candidates(enum []any, k kinds) ([]any, bool) {
 	return out, true
 }
 
-// fewValues is how many values are tried one by one.
+// fewValues bounds the values that are tried one by one.
 const fewValues = 4096
 
 func (x *facts) noInteger() bool {
@@ -349,11 +349,11 @@ func (x *facts) noText(deep bool) bool {
 	return deep && len(say) > 0 && noString(say, lo, hi)
 }
 
-// below reports whether what is said of a part contradicts itself.
+// below reports whether the statements about a part contradict each other.
 func (r *refuter) below(fs []formula, deep bool) bool {
 	if len(fs) == 1 {
 		if l, ok := fs[0].(lazy); ok && !l.neg {
-			return l.isFalse() // a schema alone allows something, as a rule
+			return l.isFalse() // a schema alone usually allows a value
 		}
 	}
 	x := newFacts()
@@ -410,8 +410,8 @@ func (r *refuter) noList(x *facts, deep bool) bool {
 	return false
 }
 
-// different returns how many different items a list may have at most whose items are as the formulas say, as far as that can be
-// counted: items that are equal in all are equal in every sense. Of a list of type map the keys count, and that one is missing.
+// different returns an upper bound for the different items of a list whose items satisfy the formulas, if they can be counted: deeply
+// equal items are equal in every sense. For a list of type map it counts combinations of keys, and a missing key is a value, too.
 func (r *refuter) different(each []formula, by equality) int64 {
 	if by.sort != "map" {
 		return r.count(each)
@@ -445,10 +445,10 @@ func (r *refuter) different(each []formula, by equality) int64 {
 	return n
 }
 
-// many is more than what is counted.
+// many stands for a number that is too large to count.
 const many = fewValues + 1
 
-// count returns how many values are as the formulas say at most, math.MaxInt64 where they are not counted.
+// count returns an upper bound for the number of values that satisfy the formulas, math.MaxInt64 if it cannot count them.
 func (r *refuter) count(fs []formula) int64 {
 	x := r.facts(fs)
 	if x == nil {
@@ -473,7 +473,7 @@ func (r *refuter) count(fs []formula) int64 {
 	return n
 }
 
-// facts takes formulas in, and rules out kinds; nil for a contradiction.
+// facts adds formulas, and rules out kinds; it returns nil for a contradiction.
 func (r *refuter) facts(fs []formula) *facts {
 	x := newFacts()
 	for _, f := range fs {
@@ -487,7 +487,7 @@ func (r *refuter) facts(fs []formula) *facts {
 	return x
 }
 
-// few returns all values of the kind that may be as the literals say, and false where they are too many.
+// few returns all values of the kind that may satisfy the literals, and false if there are too many.
 func (x *facts) few(k kinds) ([]any, bool) {
 	for _, a := range pick[among](x) {
 		if !a.neg && len(a.values) <= fewValues {
@@ -548,7 +548,7 @@ func (r *refuter) noObject(x *facts, deep bool) bool {
 		named[p.name] = append(named[p.name], p.f)
 	}
 	rest := pick[others](x)
-	at := func(name string, fresh bool) []formula { // what is said of a property's value
+	at := func(name string, fresh bool) []formula { // the statements about a property's value
 		var out []formula
 		if !fresh {
 			out = slices.Clone(named[name])

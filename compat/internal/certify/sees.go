@@ -54,7 +54,7 @@ func sameKind(o, n *node) bool {
 	return reflect.DeepEqual(kind(o), kind(n)) && slices.Equal(o.XListMapKeys, n.XListMapKeys)
 }
 
-// seenFormat is the format of a string that CEL does not take for a string (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
+// seenFormat is the format of a string that has another type in CEL (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
 func seenFormat(s *node) string {
 	if s.Type == "string" && slices.Contains([]string{"byte", "duration", "date", "date-time"}, s.Format) {
 		return s.Format
@@ -62,14 +62,13 @@ func seenFormat(s *node) string {
 	return ""
 }
 
-// sameForNull reports whether items or values of keys are filled in alike. A default of theirs takes the place of null alone, and
-// where o refuses that there is none.
+// sameForNull reports whether the same defaults replace items or values of keys. Such a default only replaces null, and if o refuses
+// null, there is none.
 func sameForNull(o, n *node) bool {
 	return o == nil || !o.Nullable && (o.Type != "" || o.XIntOrString) || sameDefault(o, n)
 }
 
-// look is what a rule looks at in a value: whether it is there and of which type, and fields, items, and values of keys, or all
-// of it.
+// look says which parts of a value a rule reads: whether it exists and its type, its fields, items and values of keys, or all of it.
 type look struct {
 	all  bool
 	kids map[string]*look
@@ -93,7 +92,7 @@ func (l *look) any() *look {
 	return l.each
 }
 
-// sameIn reports whether all that is looked at is the same in a value that o accepts and n does not prune.
+// sameIn reports whether all the parts are the same in a value that o accepts and n does not prune.
 func (l *look) sameIn(o, n *node, keeps bool) bool {
 	switch {
 	case l == nil || o == nil && n == nil:
@@ -118,7 +117,7 @@ func (l *look) sameIn(o, n *node, keeps bool) bool {
 		sameForNull(o.item, n.item) && sameForNull(o.extra, n.extra)
 }
 
-// lookedAt reads a rule. What is not understood looks at everything.
+// lookedAt reads a rule. A part that it does not understand counts as reading everything.
 func lookedAt(rule string) *look {
 	root := &look{}
 	p, err := parser.NewParser(parser.EnableOptionalSyntax(true)) // without macros: they are calls
@@ -133,7 +132,7 @@ func lookedAt(rule string) *look {
 	return root
 }
 
-// used notes that the values are used as a whole.
+// used marks the values as used as a whole.
 func used(values []*look) {
 	for _, v := range values {
 		v.all = true
@@ -158,7 +157,7 @@ func field(values []*look, name string) (out []*look) {
 	return out
 }
 
-// reads notes what an expression looks at, and returns the parts of self and oldSelf that its value may be.
+// reads marks the parts that an expression reads, and returns the parts of self and oldSelf that its value may be.
 func reads(e ast.Expr, vars map[string][]*look) []*look {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -228,10 +227,10 @@ func call(c ast.CallExpr, vars map[string][]*look) []*look {
 	return nil
 }
 
-// macros are calls whose first arguments name what the last ones speak of.
+// macros are calls whose first arguments are names for the last ones.
 var macros = []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "optMap", "optFlatMap", "transformList", "transformMap", "transformMapEntry", "sortBy"}
 
-// macro notes what a comprehension looks at.
+// macro marks the parts that a comprehension reads.
 func macro(name string, over []*look, args []ast.Expr, vars map[string][]*look) []*look {
 	inner, of := maps.Clone(vars), over
 	if name != "optMap" && name != "optFlatMap" {

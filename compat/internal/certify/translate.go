@@ -12,13 +12,13 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// piece is what one keyword demands of a value as a client sends it, before defaults are filled in.
+// piece is the demand of one keyword on a value as a client sends it, before defaults are filled in.
 type piece struct {
 	keyword, detail string
 	f               formula
 }
 
-// translator writes schemas as formulas. Validation rules are left out: what is proven without them holds with them.
+// translator writes schemas as formulas. It leaves out validation rules: a proof without them is also valid with them.
 type translator struct {
 	formats func(string) bool // which formats of strings are checked
 	numbers bool              // whether formats of numbers are
@@ -37,7 +37,7 @@ func (t *translator) lazy(k lazyKey, f func() formula) lazy {
 	}}
 }
 
-// lazyKey identifies what a place, or a branch of a junctor at it, says.
+// lazyKey identifies the meaning of a place, or of a branch of a junctor at it.
 type lazyKey struct {
 	node               id
 	shape              shape
@@ -87,12 +87,12 @@ func (t *translator) accepts(p place) formula {
 	})
 }
 
-// types is what type and nullable allow.
+// types is true of values that type and nullable allow.
 func (t *translator) types(s *node) formula {
 	k, whole := anyKind&^null, false
 	switch {
 	case t.format(s) != "" && !s.XIntOrString:
-		k = text | list // a list passes for a string that has a format (typeValidator in k8s.io/kube-openapi)
+		k = text | list // a list is accepted in place of a string with a format (typeValidator in k8s.io/kube-openapi)
 	case s.XIntOrString:
 		k, whole = number|text, true
 	case s.Type != "":
@@ -108,7 +108,7 @@ func (t *translator) types(s *node) formula {
 	return is(k)
 }
 
-// nullIsValid reports whether a null that is there is validated by type and enum alone.
+// nullIsValid reports whether only type and enum validate a null that is kept.
 func nullIsValid(s *node) bool { return s.Nullable || s.Type == "" && !s.XIntOrString }
 
 func (t *translator) format(s *node) string {
@@ -119,7 +119,7 @@ func (t *translator) format(s *node) string {
 	return name
 }
 
-// pieces are what the keywords of a place demand, but for type, nullable, rules and what is below.
+// pieces are the demands of the keywords of a place, except type, nullable, rules and the places below.
 func (t *translator) pieces(p place) []piece {
 	out := t.values(p.node, p)
 	switch listType := p.XListType; {
@@ -142,7 +142,7 @@ func (t *translator) pieces(p place) []piece {
 	return out
 }
 
-// values are the pieces that may stand in a junctor as well.
+// values are the pieces for keywords that a junctor can also have.
 func (t *translator) values(s *node, p place) []piece {
 	var out []piece
 	add := func(keyword, detail string, f formula) { out = append(out, piece{keyword, detail, f}) }
@@ -270,7 +270,7 @@ func (t *translator) objects(s *node, p place, add func(keyword, detail string, 
 	bound := func(keyword string, lo, hi int64) {
 		out := or{is(anyKind &^ object)}
 		if len(filled) > 6 {
-			// Whichever are missing: with all of them counted, or with none.
+			// Bounds for every combination of missing properties: with all of them counted, or with none.
 			out = append(out, within{fields, max(lo, 0), max(hi-int64(len(filled)), -1)}, and{
 				within{fields, max(lo-int64(len(filled)), 0), hi}, opaque{id: fmt.Sprint(keyword, lo, hi, filled)},
 			})
@@ -333,7 +333,7 @@ func (t *translator) junctors(s *node, p place, add func(keyword, detail string,
 	}
 }
 
-// branch is what a branch of a junctor says of a value at p, once the defaults of p are filled in.
+// branch is the statement of a branch of a junctor about a value at p, once the defaults of p are filled in.
 func (t *translator) branch(s *node, p place) formula {
 	return t.lazy(p.key(s.id), func() formula {
 		out := and{}
@@ -447,7 +447,7 @@ func (t *translator) mayBeNumber(item *node, name string) bool {
 	return !ok || (t.format(c) == "" || c.XIntOrString) && (c.XIntOrString || c.Type == "" || c.Type == "integer" || c.Type == "number")
 }
 
-// embedded is what is asked of an embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta).
+// embedded has the demands on an embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta).
 func embedded(s *node) formula {
 	out := and{}
 	for name, f := range map[string]formula{
@@ -522,7 +522,7 @@ func fillIn(s *node, v any) any {
 	return v
 }
 
-// fills names all that is filled in below a value; it is empty where nothing is.
+// fills is a text of all defaults that are filled in below a value; it is empty if there are none.
 func fills(s *node) string {
 	if s == nil {
 		return ""

@@ -35,7 +35,7 @@ func claimsName(component string, i int) string {
 	return name + hookSuffix
 }
 
-// aboutClaims tells whether a webhook is one of them.
+// aboutClaims reports whether a webhook is one of them.
 func aboutClaims(name string) bool {
 	rest := strings.TrimSuffix(name, hookSuffix)
 	last := rest[strings.LastIndex(rest, ".")+1:]

@@ -25,7 +25,7 @@ import (
 
 // Members divides components among processes.
 type Members interface {
-	// Owns tells whether this process is the one to work on the object in that role.
+	// Owns reports whether this process is the one to work on the object in that role.
 	Owns(role string, uid types.UID) bool
 	// OnChange has f called after every change of who is there.
 	OnChange(f func())
@@ -453,7 +453,7 @@ func (s *session) have(want runtime.Object) runtime.Object {
 	return seen
 }
 
-// older tells whether a was stored before b.
+// older reports whether a was stored before b.
 func older(a, b runtime.Object) bool {
 	x, errX := meta.Accessor(a)
 	y, errY := meta.Accessor(b)
@@ -480,7 +480,7 @@ func (s *session) unapplied(o runtime.Object) {
 	delete(s.applied, keyOf(o))
 }
 
-// restored notes what was written and tells whether it is what this process had written before, so that somebody else has
+// restored notes what was written and reports whether it is what this process had written before, so that somebody else has
 // changed or deleted it since.
 func (s *session) restored(want, stored runtime.Object) bool {
 	s.mu.Lock()

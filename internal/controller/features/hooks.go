@@ -175,7 +175,7 @@ func (p *plan) untold(webhook bool) map[string]error {
 // hookedResource is a resource that the webhook is asked about.
 type hookedResource struct{ group, resource string }
 
-// hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
+// hooksOf lists what of a component the webhook is asked for. conditions reports whether the API server knows match conditions.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	versions := map[string]map[hookedResource][]string{}
 	targets := map[string]map[hookedResource][]*feature.Target{}
@@ -399,7 +399,7 @@ func matchConditions(targets map[hookedResource][]*feature.Target) []admissionre
 	return append(out, admissionregistrationv1.MatchCondition{Name: "uses-a-part", Expression: expression})
 }
 
-// openForAll tells whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
+// openForAll reports whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
 func (p *plan) openForAll(e *policy.Enforced) bool {
 	state, ok := p.states.State(e.Gate)
 	return ok && p.known && (state.Open || state.Lifted && p.model.Lifted(e.Group, e.Resource))
@@ -415,7 +415,7 @@ func keepConditions(a, b []admissionregistrationv1.MatchCondition) (out []admiss
 	return out
 }
 
-// guarded tells whether policies judge the settings when they are written.
+// guarded reports whether policies judge the settings when they are written.
 func (p *plan) guarded() bool {
 	return p.set.SettingsReason == "" && slices.ContainsFunc(p.set.Validating, func(v admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 		return v.Name == policy.GuardName(p.component.Name)
@@ -487,7 +487,7 @@ func emptyHooks(resource string) runtime.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{}
 }
 
-// replaceHooks makes the webhooks of a component in a configuration those of the list; it tells whether they were others.
+// replaceHooks makes the webhooks of a component in a configuration those of the list; it reports whether they were others.
 func replaceHooks(stored runtime.Object, component string, list any) bool {
 	if equality.Semantic.DeepEqual(list, hooksOfComponent(stored, component)) {
 		return false
@@ -507,7 +507,7 @@ func replaceHooks(stored runtime.Object, component string, list any) bool {
 	return true
 }
 
-// isHookOf tells whether a webhook is one of a component. The name of a component has no dot; what follows it may ([namedVersions]).
+// isHookOf reports whether a webhook is one of a component. The name of a component has no dot; what follows it may ([namedVersions]).
 func isHookOf(name, component string) bool {
 	rest, ok := strings.CutSuffix(name, hookSuffix)
 	owner, _, asks := strings.Cut(rest, ".")
@@ -549,7 +549,7 @@ func hooksOfComponent(o any, component string) any {
 	return nil
 }
 
-// manages tells whether a configuration has anything of a component.
+// manages reports whether a configuration has anything of a component.
 func (s *session) manages(resource, component string) bool {
 	o, ok, err := s.stores[resource].GetStore().GetByKey(Configuration)
 	m, isObject := o.(metav1.Object)

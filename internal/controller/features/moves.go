@@ -70,12 +70,12 @@ func coverOf(o runtime.Object) (c cover, ok bool) {
 	return c, c.gates != nil
 }
 
-// has tells whether a gate is enforced in a version.
+// has reports whether a gate is enforced in a version.
 func (c *cover) has(gate, version string) bool {
 	return slices.Contains(c.gates, gate) && (slices.Contains(c.versions, version) || slices.Contains(c.versions, "*"))
 }
 
-// gives tells whether a policy, as it is wanted, leaves something to another that it enforces itself as it is.
+// gives reports whether a policy, as it is wanted, leaves something to another that it enforces itself as it is.
 func (c *change) gives(other runtime.Object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)

@@ -113,7 +113,7 @@ func specOf(o runtime.Object) any {
 	return nil
 }
 
-// same tells whether an object is stored as it is wanted: its spec wholly, and those labels and annotations that are wanted.
+// same reports whether an object is stored as it is wanted: its spec wholly, and those labels and annotations that are wanted.
 func same(want, have runtime.Object) bool {
 	a, errA := meta.Accessor(want)
 	b, errB := meta.Accessor(have)
@@ -226,7 +226,7 @@ func removalOrder(list []runtime.Object) {
 	slices.SortStableFunc(list, func(a, b runtime.Object) int { return rank(a) - rank(b) })
 }
 
-// mine tells whether the controller has made an object.
+// mine reports whether the controller has made an object.
 func mine(o metav1.Object) bool {
 	return o.GetLabels()[ManagedByLabel] == Manager && o.GetLabels()[policy.ComponentLabel] != ""
 }

@@ -50,7 +50,7 @@ type (
 	missingly string            // bool, by component
 )
 
-// gone tells whether there is no such component, so that it gates nothing. What is not known, or would be a question too many, is
+// gone reports whether there is no such component, so that it gates nothing. What is not known, or would be a question too many, is
 // not gone. It is called in a turn of the intake: of one name one question is open at a time, of all names as many as there are turns.
 func (h *Webhook) gone(ctx context.Context, component string) bool {
 	h.mu.RLock()

@@ -263,7 +263,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 	return nil
 }
 
-// loses tells whether a feature that is there and was good has turned bad.
+// loses reports whether a feature that is there and was good has turned bad.
 func (out *plan) loses(before, after *feature.Model) bool {
 	return slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool {
 		return before.Feature(f.Spec.Gate) != nil && after.Feature(f.Spec.Gate) == nil
@@ -451,7 +451,7 @@ func (g *gated) again() time.Duration {
 	return 0
 }
 
-// left tells whether a feature was left out of the model because of errors.
+// left reports whether a feature was left out of the model because of errors.
 func (out *plan) left(gate string) bool { return out.model.Feature(gate) == nil }
 
 // problems are the errors among findings about a gate, in one text; empty if there are none.

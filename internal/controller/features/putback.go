@@ -85,7 +85,7 @@ func roleFor(p *plan) string {
 	return fmt.Sprintf("make it, or let it be made: a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", Role, p.source())
 }
 
-// guardStands tells whether the policy that judges the settings has been in force long enough as it is wanted, so that what it
+// guardStands reports whether the policy that judges the settings has been in force long enough as it is wanted, so that what it
 // refuses is refused for good.
 func (s *session) guardStands(p *plan) bool {
 	for _, o := range p.set.Objects() {
@@ -133,7 +133,7 @@ func clean(m *feature.Model, data map[string]string) (good map[string]string, wi
 	return nil, []string{"all of them, because too much in them is wrong"}
 }
 
-// leaveOut takes out of settings what an error is about; it tells whether there was anything.
+// leaveOut takes out of settings what an error is about; it reports whether there was anything.
 func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool {
 	before := len(data)
 	list, listed := data[m.Spec().GatesKey]
@@ -173,7 +173,7 @@ func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool 
 	return after != list || len(data) < before
 }
 
-// isGate tells whether a list of gates may name it.
+// isGate reports whether a list of gates may name it.
 func isGate(m *feature.Model, gate string) bool {
 	return m.Feature(gate) != nil || gate == "AllAlpha" || gate == "AllBeta" || slices.Contains(m.LeftOut(), gate)
 }

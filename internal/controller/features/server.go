@@ -40,7 +40,7 @@ func (s server) String() string {
 	return fmt.Sprintf("Kubernetes %s, validating policies %t, mutating policies %t", s.version, s.validating, s.mutating)
 }
 
-// matchConditions tells whether webhooks can have match conditions (beta and on since 1.28).
+// matchConditions reports whether webhooks can have match conditions (beta and on since 1.28).
 func (s server) matchConditions() bool {
 	v, err := version.ParseGeneric(s.version)
 	return err == nil && v.AtLeast(version.MajorMinor(1, 28))

@@ -18,7 +18,7 @@ import (
 
 // configMap is what is known of a ConfigMap.
 type configMap struct {
-	// known tells whether it has been read, or is known to be missing.
+	// known reports whether it has been read, or is known to be missing.
 	known bool
 	// exists, data and version are those of the ConfigMap.
 	exists  bool

@@ -81,7 +81,7 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 	return r.shared
 }
 
-// unguarded tells whether another component refuses what is wrong in the ConfigMap, which is not this one's to have.
+// unguarded reports whether another component refuses what is wrong in the ConfigMap, which is not this one's to have.
 func (out *plan) unguarded() bool {
 	return slices.ContainsFunc(out.definition, func(x feature.Finding) bool { return x.Code == feature.CodeSettingsShared })
 }

@@ -18,7 +18,7 @@ const reportsResource = "featurereports"
 
 const (
 	// contactEvery is how often it is looked whether a report is about to expire, and contactAhead how long before it does the
-	// API server is asked for it, which tells whether it was the process that went or the API server.
+	// API server is asked for it, which reports whether it was the process that went or the API server.
 	contactEvery, contactAhead = 500 * time.Millisecond, time.Second
 )
 

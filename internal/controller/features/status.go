@@ -226,13 +226,13 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 // notSeen begins the message of what has not been seen in force.
 const notSeen = "the API server has not been seen to enforce it yet: "
 
-// beyondWebhooks tells whether the webhook is never asked about objects of a group: because it needs them itself, or because
+// beyondWebhooks reports whether the webhook is never asked about objects of a group: because it needs them itself, or because
 // the API server calls no webhook for its admission configuration (k8s.io/apiserver, admission/plugin/webhook/predicates/rules).
 func beyondWebhooks(group string) bool {
 	return group == v1alpha1.GroupName || group == "admissionregistration.k8s.io"
 }
 
-// wasEnforcedByHook tells whether the webhook enforced the feature, as it is defined now, when it was looked at last.
+// wasEnforcedByHook reports whether the webhook enforced the feature, as it is defined now, when it was looked at last.
 func wasEnforcedByHook(f *v1alpha1.Feature) bool {
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced)
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonEnforcedByWebhook && c.ObservedGeneration == f.Generation
@@ -412,7 +412,7 @@ func setCondition(list *[]metav1.Condition, generation int64, now time.Time, con
 	})
 }
 
-// store writes a status that has changed and tells of conditions that are other ones. It tells whether to try again.
+// store writes a status that has changed and tells of conditions that are other ones. It reports whether to try again.
 func (s *session) store(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false

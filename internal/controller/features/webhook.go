@@ -200,7 +200,7 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 	return context.Cause(ctx)
 }
 
-// look finds out what is in force for a component. It tells whether that is known, and when to look again.
+// look finds out what is in force for a component. It reports whether that is known, and when to look again.
 func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
 	c := p.component(name)
@@ -243,7 +243,7 @@ func (h *Webhook) judge(component string) *judge {
 	return h.judges[component]
 }
 
-// Knows tells whether the webhook has something in force for a component.
+// Knows reports whether the webhook has something in force for a component.
 func (h *Webhook) Knows(component string) bool { return h.judge(component) != nil }
 
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.

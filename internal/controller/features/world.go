@@ -194,7 +194,7 @@ func last(o any) any {
 	return o
 }
 
-// start watches until ctx is done; it tells whether all that is there has been seen before that.
+// start watches until ctx is done; it reports whether all that is there has been seen before that.
 func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
 	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds, w.reports} {
 		wg.Go(func() { i.RunWithContext(ctx) })

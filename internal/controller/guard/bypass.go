@@ -102,7 +102,7 @@ func (g *Guard) recordRefusal(req *admissionv1.AdmissionRequest, c *change, fail
 	g.event(req, c, EventRefused, "refused: "+counted(failing), failing, "")
 }
 
-// tried tells whether a change is only tried out. Such a change is not recorded.
+// tried reports whether a change is only tried out. Such a change is not recorded.
 func tried(req *admissionv1.AdmissionRequest) bool { return req.DryRun != nil && *req.DryRun }
 
 func (g *Guard) event(req *admissionv1.AdmissionRequest, c *change, reason, what string, failing []report.Finding, more string) {

@@ -32,7 +32,7 @@ type expr struct {
 	val    any // of a literal: nil, bool, int64, uint64, float64, string or []byte
 	// optional says which elements of a list or which keys of a mapping are marked with a question mark.
 	optional []bool
-	src      ast.Expr // what it was written as; nil where it was made
+	src      ast.Expr // the source expression; nil if the translation made the expression
 }
 
 var errTooMany = errors.New("expression has too many parts")
@@ -94,7 +94,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 			out.optional = append(out.optional, me.IsOptional())
 		}
 		return out, nil
-	case ast.UnspecifiedExprKind, ast.ComprehensionKind: // the parser makes none without macros
+	case ast.UnspecifiedExprKind, ast.ComprehensionKind: // the parser makes none if macros are off
 	case ast.StructKind:
 		s := e.AsStruct()
 		out := &expr{kind: message, name: s.TypeName()}
@@ -185,7 +185,7 @@ func (e *expr) binders() int {
 	return 0
 }
 
-// isHas tells whether e is the macro has.
+// isHas reports whether e is the macro has.
 func (e *expr) isHas() bool {
 	return e.kind == call && !e.member && e.name == "has" && len(e.args) == 1 && e.args[0].kind == sel
 }
@@ -198,7 +198,7 @@ func (e *expr) walk(f func(*expr)) {
 	f(e)
 }
 
-// mentions tells whether the name stands somewhere in e, other than where a macro binds it.
+// mentions reports whether e uses the name, other than as a name that a macro binds.
 func (e *expr) mentions(name string) bool {
 	if e.kind == ident {
 		return e.name == name || e.name == "."+name
@@ -212,5 +212,5 @@ func (e *expr) mentions(name string) bool {
 	return false
 }
 
-// isConst tells whether e is a literal of a scalar type.
+// isConst reports whether e is a literal of a scalar type.
 func (e *expr) isConst() bool { return e.kind == literal }

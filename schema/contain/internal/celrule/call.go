@@ -117,7 +117,7 @@ func some(s sval) (value, error) {
 	return just(optV{s}), nil
 }
 
-// mayFail tells whether the value may be an error.
+// mayFail reports whether the value may be an error.
 func mayFail(s sval) bool {
 	x, ok := s.(termV)
 	return ok && x.partial
@@ -237,7 +237,7 @@ func (t *translator) family(e *expr, a sval) (value, error) {
 	return t.function(e, a)
 }
 
-// typeName returns the name of the type, empty where it is not known.
+// typeName returns the name of the type, empty if it is not known.
 func typeName(v sval) string {
 	switch v := v.(type) {
 	case nullV:

@@ -33,7 +33,7 @@ import (
 // matter: it is an error there in each form. Where no boolean is needed, forms that would drop the check are kept.
 type printer struct {
 	vars []string          // bound variables, the outermost first
-	free map[string]string // how free variables are written; itself where absent
+	free map[string]string // how free variables are written; a missing one stands for itself
 	dyn  bool
 }
 
@@ -60,7 +60,7 @@ func negated(s string, neg bool) string {
 	return s
 }
 
-// boolean writes e, or its negation, where a boolean is needed.
+// boolean writes e, or its negation, at a place that needs a boolean.
 func (p *printer) boolean(e *expr, neg bool) string {
 	if e.kind == literal {
 		if b, ok := e.val.(bool); ok {
@@ -168,7 +168,7 @@ func isBool(e *expr, want bool) bool {
 	return e.kind == literal && ok && b == want
 }
 
-// conditional writes c ? a : b. Of the two forms that differ in the sign of c the simpler one is taken.
+// conditional writes c ? a : b. There are two forms, which differ in the sign of c; it writes the simpler one.
 func (p *printer) conditional(e *expr, neg, boolean bool) string {
 	c, a, b := e.args[0], e.args[1], e.args[2]
 	if boolean || isLogical(c) {
@@ -190,8 +190,8 @@ func (p *printer) conditional(e *expr, neg, boolean bool) string {
 	return wrap("?", p.boolean(c, negate), branch(a), branch(b))
 }
 
-// unsigned takes the signs off a condition. It tells whether what remains has a simpler negation, and whether that
-// simpler form is the opposite of the condition.
+// unsigned removes the signs from a condition. It reports whether the rest has a simpler negation, and whether that simpler form is the
+// opposite of the condition.
 func (p *printer) unsigned(c *expr) (base *expr, negate, opposite bool) {
 	for c.kind == call && c.name == operators.LogicalNot {
 		c, opposite = c.args[0], !opposite
@@ -207,7 +207,7 @@ func (p *printer) unsigned(c *expr) (base *expr, negate, opposite bool) {
 	return c, negate, opposite != negate
 }
 
-// isLogical tells whether the result of e is always a boolean or an error.
+// isLogical reports whether the result of e is always a boolean or an error.
 func isLogical(e *expr) bool {
 	if e.kind == literal {
 		_, ok := e.val.(bool)
@@ -226,7 +226,7 @@ func isLogical(e *expr) bool {
 	return e.isHas()
 }
 
-// macro writes a call that binds variables. Bodies are written by f, which is told which one is the last.
+// macro writes a call that binds variables. f writes the bodies; its second argument is true for the last one.
 func (p *printer) macro(e *expr, name string, f func(body *expr, last bool) string) string {
 	n := e.binders()
 	parts := []string{p.value(e.args[0]), strconv.Itoa(n)}
@@ -252,7 +252,7 @@ func (p *printer) values(es []*expr) []string {
 	return out
 }
 
-// value writes e where any value may stand.
+// value writes e at a place that allows any value.
 func (p *printer) value(e *expr) string {
 	switch e.kind {
 	case literal:

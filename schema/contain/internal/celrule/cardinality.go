@@ -6,9 +6,9 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// sumWithin returns a condition under which a comparison of a sum with a constant is true, nil where e is none or nothing is
-// known: n parts of which each is at most the n-th part of the constant. The parts are those of a sum of single values, such
-// as (self.size() > 0 ? self[0].l.size() : 0) + ..., or of self.map(x, x.l.size()).sum().
+// sumWithin returns a condition that makes a comparison of a sum with a constant true: each of the n parts is at most the n-th part of
+// the constant. It is nil if e is no such comparison, or if nothing is known about it. The parts are those of a sum of single values,
+// such as (self.size() > 0 ? self[0].l.size() : 0) + ..., or of self.map(x, x.l.size()).sum().
 func (t *translator) sumWithin(e *expr, env *variable) *cond {
 	sum, most, ok := atMostConst(e)
 	if !ok || most < 0 {
@@ -70,8 +70,8 @@ func summands(e *expr, out []*expr) []*expr {
 	return append(out, e)
 }
 
-// eachWithin says that each part is from 0 to most. Parts that are about the items of a list at several indices say it of all
-// items, once.
+// eachWithin says that each part is from 0 to most. If parts are about the items of a list at several indices, it says so once, for all
+// items.
 func eachWithin(parts []*expr, most int64) []*expr {
 	var out []*expr
 	said := map[string]bool{}
@@ -111,7 +111,7 @@ func ofItem(p *expr, most int64) (l, body *expr, ok bool) {
 	return l, body, ok
 }
 
-// itemFor puts the item in the place of l[i]; false where e speaks of anything else.
+// itemFor replaces l[i] by the item; it returns false if e mentions anything else.
 func itemFor(e *expr, l string, i int64) (*expr, bool) {
 	if e.kind == call && e.name == operators.Index && len(e.args) == 2 && e.args[1].kind == literal && e.args[1].val == i && canonical(e.args[0]) == l {
 		return &expr{kind: ident, name: itemName}, true
@@ -143,7 +143,7 @@ func allOf(l, v, body *expr) *expr {
 	return &expr{kind: call, member: true, name: "all", args: []*expr{l, v, body}}
 }
 
-// mostItems is how many items the schema allows a list.
+// mostItems is the number of items that the schema allows in a list.
 func (t *translator) mostItems(l *expr, env *variable) (int64, bool) {
 	v, err := t.value(l, env)
 	if err != nil {

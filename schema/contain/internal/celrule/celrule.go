@@ -1,11 +1,11 @@
 // Package celrule translates rules of x-kubernetes-validations, written in CEL, into formulas of package logic.
 //
-// It promises that the formula of a rule is exact on every value that the schema at the rule's place accepts: true where
-// the rule evaluates to true without an error after defaulting, false where it is false or fails. Of the schema it relies
-// on types, nullability, formats, enums and required; elsewhere the formula may say anything, which does no harm to a
-// proof, because there the schema itself refuses. What cannot be expressed is an opaque part, whose ID is the same only
-// where the meaning on equal values is the same. It does not check types: of a rule that the API server would not
-// compile, nothing is promised. It does not know the cost limits of the API server.
+// It promises that the formula of a rule is exact on every value that the schema at the rule's place accepts: true where the rule
+// evaluates to true without an error after defaulting, false where it is false or fails. It relies on the types, nullability, formats,
+// enums and required properties of the schema. For values that the schema refuses, the formula may be true or false, which does not
+// matter for a proof. A part that cannot be expressed becomes an opaque part. Two opaque parts have the same ID only if they have the
+// same meaning on equal values. The package does not check types, and promises nothing for a rule that the API server would not
+// compile. It does not know the cost limits of the API server.
 package celrule
 
 import (
@@ -81,21 +81,20 @@ const (
 	oldSelf = "oldSelf"
 )
 
-// Canonical returns a normal form: two rules with the same one evaluate to the same result on the same value, error
-// counting as a result of its own, as far as both compile. What is normalised, and why that is sound, stands in
-// canon.go.
+// Canonical returns a normal form. Two rules with the same normal form that both compile evaluate to the same result on the same value;
+// an error counts as a result. canon.go says what is normalised, and why that is sound.
 func (r *Rule) Canonical() string { return r.canon() }
 
-// UsesOldSelf tells whether the rule mentions oldSelf. As upstream has it, a variable of a macro with that name counts
-// too (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, compileRule).
+// UsesOldSelf reports whether the rule mentions oldSelf. As upstream does, it also counts a variable of a macro with that name
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, compileRule).
 func (r *Rule) UsesOldSelf() bool { return r.old }
 
-// Transition tells whether the rule restricts updates only, given the value of optionalOldSelf: it mentions oldSelf, and
-// is not evaluated where there is no old value.
+// Transition reports whether the rule restricts only updates, for the given value of optionalOldSelf: it mentions oldSelf, and is not
+// evaluated without an old value.
 func (r *Rule) Transition(optionalOldSelf bool) bool { return r.old && !optionalOldSelf }
 
-// Names returns the names that the rule mentions: fields selected or asked for with has(), and all string literals, each
-// as it stands and unescaped (k8s.io/apiserver/pkg/cel, Unescape). The caller must not change the map.
+// Names returns the names that the rule mentions: fields that it selects or tests with has(), and all string literals, each as written
+// and unescaped (k8s.io/apiserver/pkg/cel, Unescape). The caller must not change the map.
 func (r *Rule) Names() map[string]bool { return r.names() }
 
 func namesOf(root *expr) map[string]bool {

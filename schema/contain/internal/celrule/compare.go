@@ -83,7 +83,7 @@ func otherType(a, b sval) bool {
 	return (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb
 }
 
-// relation compares two values of which nothing is known but that both are there.
+// relation compares two values that exist, and about which nothing else is known.
 func (t *translator) relation(o ordering, a, b sval) (value, error) {
 	if o == gt || o == ge {
 		a, b, o = b, a, o.flip()
@@ -133,7 +133,7 @@ func certain(r boolV, t, f *cond) boolV {
 	return boolV{or(t, and(not(f), r.t)), or(f, and(not(t), r.f))}
 }
 
-// pivot returns a number that stands between two others where the first is the greater, if their bounds allow that.
+// pivot returns a number between two others, of which the first is the greater one, if their bounds allow that.
 func pivot(n, m numV) num {
 	low, _, ok := n.limits()
 	mlow, _, ok2 := m.limits()
@@ -156,7 +156,7 @@ func pivot(n, m numV) num {
 	return num{i: int64(max(min(c, 1e18), -1e18))}
 }
 
-// limits returns the bounds that the schema sets to a number as it stands.
+// limits returns the bounds of the schema for a number without further computation.
 func (n numV) limits() (low, high float64, ok bool) {
 	low, high = math.Inf(-1), math.Inf(1)
 	var r ref

@@ -7,7 +7,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// scope numbers a value that a rule speaks of: 0 is self, others are bound by macros.
+// scope numbers a value in a rule: 0 is self, macros bind the others.
 type scope = int
 
 // maxScopes bounds how many variables may be bound at once.
@@ -70,9 +70,9 @@ type cond struct {
 	op     condOp
 	kids   []*cond
 	at     place         // of a leaf
-	f      logic.Formula // of a leaf: the place is present, and this holds of the value there
+	f      logic.Formula // of a leaf: the place is present, and its value satisfies this formula
 	scopes uint64        // which scopes are mentioned
-	id     string        // of a relation between several values, which cannot be expressed as it stands
+	id     string        // of a relation between several values, which formulas cannot express directly
 	neg    bool
 	equal  *[2]ref // of a relation that says that the scalars at two places are equal
 	alone  *alone  // of a relation that says that an item is the only one of its kind
@@ -167,7 +167,7 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 	return r
 }
 
-// not negates: true where the place is absent or the formula does not hold there.
+// not negates: the result is true if the place is absent or the formula is false there.
 func not(c *cond) *cond {
 	switch c.op {
 	case opTrue:

@@ -39,7 +39,7 @@ func emit(c *cond) (logic.Formula, bool) {
 	return junction(c.op == opAnd, out), true
 }
 
-// emitLeaves joins leaves whose paths agree up to depth, so that what is said of one property stands in one place.
+// emitLeaves joins leaves whose paths agree up to depth, so that all statements about a property are in one place.
 func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	var out []logic.Formula
 	var names []step

@@ -8,9 +8,9 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// equal compares as == does; the result says where the operands are equal, and where == gives false. Where == is an
-// error, != is true upstream (evalNe in github.com/google/cel-go/interpreter): equality that can be an error is left to
-// opaque statements, which take that into account.
+// equal compares as == does. The result says when the operands are equal, and when == gives false. If == is an error, != is true
+// upstream (evalNe in github.com/google/cel-go/interpreter): equality that can be an error is left to opaque statements, which take
+// that into account.
 func (t *translator) equal(a, b sval) (boolV, error) {
 	_, an := a.(nullV)
 	_, bn := b.(nullV)
@@ -147,7 +147,7 @@ func rawEqualBoth(a, b sval) bool {
 // maxEnum bounds the values that are tried one by one.
 const maxEnum = 12
 
-// enumerated compares two strings of which one has an enum.
+// enumerated compares two strings, one of which has an enum.
 func (t *translator) enumerated(a, b sval) (boolV, bool) {
 	x, ok := a.(strAt)
 	y, ok2 := b.(strAt)
@@ -214,7 +214,7 @@ func (t *translator) equalValues(a, b value) (boolV, error) {
 	return t.asBool(v, nil)
 }
 
-// fixed tells whether all elements of the list are always in it.
+// fixed reports whether all elements of the list are always in it.
 func (l listV) fixed() bool {
 	for _, e := range l.elems {
 		if e.in.op != opTrue {
@@ -361,14 +361,14 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 	return nil, errUnsupported
 }
 
-// indexArray evaluates an index into a list at a place: known only where the list has one item or none.
+// indexArray evaluates an index into a list at a place. The result is known only if the list has one item or none.
 func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	if l.node.Type != "array" || l.node.Items == nil {
 		return nil, errUnsupported
 	}
 	size := sizeAt{l.ref, logic.Array}
-	beyond, rest := yes, no // where the index is outside, where it is that of an item of which nothing is known
-	first := false          // it is that of the only item, where there is just one
+	beyond, rest := yes, no // when the index is out of range, when it is that of an unknown item
+	first := false          // when it is that of the only item
 	switch i := b.(type) {
 	case intV:
 		if i >= 0 {
@@ -427,13 +427,13 @@ func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	return t.each(v, some)
 }
 
-// keyAt is the key that a macro is at, in its scope, and the map.
+// keyAt is the present key of a macro, in its scope, with its map.
 type keyAt struct {
 	of    ref
 	scope scope
 }
 
-// keyOf returns the map of whose keys v is the one that a macro is at.
+// keyOf returns the map if v is the present key of a macro over it.
 func (t *translator) keyOf(v sval) (key keyAt, ok bool) {
 	s, ok := v.(strAt)
 	if !ok || len(s.at.path) > 0 || !s.plain() || !t.ranges[s.at.scope].key {

@@ -79,7 +79,7 @@ func functions() map[string]function {
 	return functionTable.rows
 }
 
-// function names the value of a function that is not understood.
+// function makes a term for the value of a function that is not understood.
 func (t *translator) function(e *expr, args ...sval) (value, error) {
 	name := e.name
 	if e.member {

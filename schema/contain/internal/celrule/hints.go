@@ -14,26 +14,26 @@ import (
 	"sluice.dev/schema"
 )
 
-// Hint names values that are worth a try at a place because a rule mentions them there.
+// Hint has values to try at a place because a rule mentions them there.
 type Hint struct {
 	// Path leads from self to the place: names of properties and keys as they stand in JSON, [Items] for all items of a
 	// list, [Values] for all values of a map, [Keys] at the end for its keys.
 	Path []string
 	// Values are decoded JSON scalars of the type of the place: constants of the rule and their neighbours.
 	Values []any
-	// Sizes are numbers of items or properties, where the place is a list or a map.
+	// Sizes are numbers of items or properties, if the place is a list or a map.
 	Sizes []int64
 }
 
-// Steps of a [Hint] that are no names.
+// Steps of a [Hint] that are not names.
 const (
 	Items  = "[]"
 	Values = "{}"
 	Keys   = "{key}"
 )
 
-// Hints returns what the rule mentions of each place, in the order of the paths. They serve a search for values that
-// an opaque part of the rule refuses or accepts; there is no promise that one does.
+// Hints returns the values that the rule mentions for each place, in the order of the paths. They help to find values that an opaque
+// part of the rule refuses or accepts, without a promise that one does.
 func Hints(r *Rule, s Scope) []Hint {
 	if s.Spine == nil {
 		return nil
@@ -115,7 +115,7 @@ func (a *hintAt) down(name string, n *schema.Node) *hintAt {
 	return &hintAt{append(slices.Clone(a.path), name), n}
 }
 
-// at returns the place that an expression stands for, nil where it is no place.
+// at returns the place that an expression stands for, nil if it is not a place.
 func (h *hinter) at(e *expr, vars *hintVar) *hintAt {
 	switch {
 	case e.kind == ident:
@@ -157,7 +157,7 @@ func (h *hinter) child(at *hintAt, name string) *hintAt {
 	return at.down(key, h.t.seen(c))
 }
 
-// atom gives all constants below e to all places below e.
+// atom adds all constants below e to all places below e.
 func (h *hinter) atom(e *expr, vars *hintVar) {
 	var places []*hintAt
 	var consts []any
@@ -231,7 +231,7 @@ var samples = map[string][]any{
 	"getHours":             {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
 }
 
-// add notes a constant at a place, in the type of the place, and its neighbours.
+// add adds a constant and its neighbours to a place, in the type of the place.
 func (h *hinter) add(at *hintAt, c any) {
 	key := strings.Join(at.path, "\x00")
 	x := h.found[key]

@@ -7,14 +7,14 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// ImpliedBy tells whether the rule evaluates to true wherever all of olds do, as far as their form shows it, on values of
-// the same types. False means nothing. It serves rules that have no translation, those about updates above all.
+// ImpliedBy reports whether the forms of the rules show that the rule evaluates to true whenever all of olds do, on values of the same
+// types. False means nothing. It is for rules without a translation, above all for those about updates.
 //
-// An old rule that is true makes each of its conjuncts true, and of the disjuncts of a conjunct at least one. A disjunct
-// that is true makes the new rule's disjunction true, whatever becomes of the other operands, because in CEL a deciding
-// operand wins over an error. Besides, a < b implies a <= b and a != b, because a comparison that is true was no error.
-// Where scalar says that self is a scalar of one type, and dyn() does not occur, a == b implies a <= b and b == a. (For
-// lists it does not: a set is equal to lists that are not equal to it, and not all values can be compared.)
+// If an old rule is true, each of its conjuncts is true, and so is at least one disjunct of each conjunct. A true disjunct makes the
+// new rule's disjunction true, whatever the other operands are, because in CEL a deciding operand wins over an error. Also, a < b
+// implies a <= b and a != b, because a true comparison is no error. If scalar is set, self is a scalar of one type. Then, without
+// dyn(), a == b implies a <= b and b == a. (For lists it does not: a set is equal to lists that are not equal to it, and not all values
+// can be compared.)
 func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
 	scalar = scalar && !usesDyn(r.root)
 	var facts [][]atom
@@ -54,7 +54,7 @@ func parts(s signed, op, dual string, out []signed) []signed {
 	return out
 }
 
-// follows tells whether s is true wherever each of the facts has a true disjunct.
+// follows reports whether s is true whenever each of the facts has a true disjunct.
 func follows(s signed, facts [][]atom, scalar bool) bool {
 	if cs := parts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
 		return !slices.ContainsFunc(cs, func(c signed) bool { return !follows(c, facts, scalar) })
@@ -71,7 +71,7 @@ func follows(s signed, facts [][]atom, scalar bool) bool {
 	})
 }
 
-// atom is a part that is looked at no further, in its normal form.
+// atom is a part that is not split further, in its normal form.
 type atom struct {
 	text string
 	// op is <, <=, == or != for a comparison of the texts a and b.
@@ -115,7 +115,7 @@ func atoms(ss []signed) []atom {
 	return out
 }
 
-// implies tells whether b is true wherever a is.
+// implies reports whether b is true whenever a is.
 func (a atom) implies(b atom, scalar bool) bool {
 	if a.text == b.text {
 		return true

@@ -7,11 +7,10 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// maxKeys bounds the keys of a map that are looked at one by one.
+// maxKeys bounds the keys of a map that are handled one by one.
 const maxKeys = 6
 
-// byKeys quantifies a statement about keys and values together, where of the keys nothing is asked but whether they are
-// certain constants.
+// byKeys quantifies a statement about keys and values together, if it only compares the keys with constants.
 func (q quantifier) byKeys(c *cond) (*cond, bool) {
 	key := bits.TrailingZeros64(q.mask)
 	if c.scopes != q.mask {
@@ -48,7 +47,7 @@ func (q quantifier) byKeys(c *cond) (*cond, bool) {
 	return or(append(parts, leaf(q.dict.at, logic.SomeRest{Except: names, F: f}))...), true
 }
 
-// constantKeys collects the constants that keys are compared with. It fails where something else is asked of a key.
+// constantKeys collects the constants that keys are compared with. It fails if the statement uses a key in another way.
 func constantKeys(c *cond, key scope, out map[string]bool) bool {
 	if c.scopes&(1<<key) == 0 {
 		return true
@@ -75,7 +74,7 @@ func constantKeys(c *cond, key scope, out map[string]bool) bool {
 	return c.op == opAnd || c.op == opOr
 }
 
-// withKey decides what is asked of the key, which is name, or none of those that are asked for.
+// withKey decides the comparisons with the key: the key is name, or, if it is not known, none of the constants.
 func withKey(c *cond, key scope, name string, known bool) *cond {
 	if c.scopes&(1<<key) == 0 {
 		return c

@@ -8,10 +8,10 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Functions of the libraries of Kubernetes are opaque, but for what is certain by the look of the string: a pattern that
-// is enough, and one that is necessary.
+// Functions of the libraries of Kubernetes are opaque, except for facts that the text of the string shows: a sufficient pattern, and a
+// necessary one.
 
-// known is what patterns tell of an opaque statement about a string.
+// known has a sufficient and a necessary pattern for an opaque statement about a string.
 type known struct{ enough, needed string }
 
 const (
@@ -28,7 +28,7 @@ const (
 	ipv4 = `(?:` + octet + `\.){3}` + octet
 )
 
-// isX is what is known of the functions that tell whether a string can be converted (k8s.io/apiserver/pkg/cel/library).
+// isX has the patterns for the functions that report whether a string can be converted (k8s.io/apiserver/pkg/cel/library).
 var isX = map[string]known{
 	"isURL": {
 		`\A(?:[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+(?::[0-9]*)?)?/[a-zA-Z0-9._~/-]*\z|\A[a-zA-Z][a-zA-Z0-9+.-]*://[a-zA-Z0-9.-]+\z`,
@@ -37,13 +37,13 @@ var isX = map[string]known{
 	"isIP":   {`\A(?:` + ipv4 + `|` + ipv6 + `)\z`, `\A(?:` + ipv4 + `|[0-9a-fA-F.]*:[0-9a-fA-F.:]*)\z`},
 	"isCIDR": {`\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|` + ipv6 + `/(?:[1-9]?[0-9]|1[01][0-9]|12[0-8]))\z`, `\A(?:` + ipv4 + `/(?:[12]?[0-9]|3[0-2])|[0-9a-fA-F.]*:[0-9a-fA-F.:]*/[0-9]+)\z`},
 	"isQuantity": {
-		// The digits may be missing, as long as there is something.
+		// The digits may be missing, as long as there is something else.
 		`\A(?:[+-][0-9]{0,30}` + rest + `|[0-9]{1,30}` + rest + `|\.[0-9]{0,30}` + suffix + `?|` + suffix + `)\z`,
 		`\A(?:[+-][0-9]*` + anyRest + `|[0-9]+` + anyRest + `|\.[0-9]*` + anySuffix + `?|` + anySuffix + `)\z`,
 	},
 }
 
-// refine adds what is known to an opaque statement about a string.
+// refine adds the known patterns to an opaque statement about a string.
 func refine(at place, k known, b boolV) boolV {
 	pat := func(expr string, neg bool) *cond { return leaf(at, logic.Pattern{Expr: expr, Neg: neg}) }
 	r := b
@@ -86,7 +86,7 @@ func (t *translator) isA(name string, a sval) (boolV, bool) {
 	return b, true
 }
 
-// conversions from strings, and the function that tells whether they fail.
+// conversions from strings, and the function that reports whether they fail.
 var conversions = map[string]string{"url": "isURL", "ip": "isIP", "cidr": "isCIDR", "quantity": "isQuantity"}
 
 // fromString translates url(s) and the like: an error where the string cannot be converted.
@@ -136,8 +136,7 @@ func (durV) sval() {}
 
 const durationType = "google.protobuf.Duration"
 
-// durationIn is the duration that a string is read as, in nanoseconds, which are the index: by duration(), or by the
-// format duration.
+// durationIn is the duration in a string, as duration() or the format duration reads it. The index is its number of nanoseconds.
 type durationIn struct {
 	ref
 	t         *translator
@@ -162,13 +161,13 @@ func (b durationIn) within(lo, hi int64) *cond {
 	return and(b.atLeast(lo).t, b.atLeast(hi+1).f)
 }
 
-// ladder are durations that stand between others, so that a bound implies another.
+// ladder are intermediate durations, so that a bound implies another.
 var ladder = []int64{int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Hour)}
 
 const (
 	units    = `(?:ns|us|µs|μs|ms|s|m|h)`
 	duration = `\A[+-]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)` + units + `)+)\z`
-	// shortDuration are those that cannot overflow.
+	// shortDuration matches durations that cannot overflow.
 	shortDuration = `\A[+-]?(?:0|(?:(?:[0-9]{1,5}(?:\.[0-9]{0,9})?h|[0-9]{1,6}(?:\.[0-9]{0,9})?m|[0-9]{1,8}(?:\.[0-9]{0,9})?s|` +
 		`[0-9]{1,11}(?:\.[0-9]{0,9})?ms|[0-9]{1,14}(?:\.[0-9]{0,9})?(?:us|µs|μs)|[0-9]{1,17}(?:\.[0-9]{0,9})?ns)){1,20})\z`
 )
@@ -195,7 +194,7 @@ func (b durationIn) atLeast(k int64) boolV {
 	return r
 }
 
-// alone says that the duration is k or more, or less, without what follows for other bounds.
+// alone says that the duration is k or more, or less, without the implied bounds.
 func (b durationIn) alone(k int64) boolV {
 	x, _ := b.term()
 	r := b.t.predicate(apply("at least "+time.Duration(k).String(), "bool", false, x))

@@ -7,20 +7,20 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// compr is a list of what a macro goes over, filtered and mapped: the items of a list or the keys of a map at a place.
+// compr is the range of a macro, filtered and mapped: the items of a list or the keys of a map at a place.
 type compr struct {
 	t     *translator
 	of    ref
 	scope scope // of an item, or of a key; the value of the key is the next scope
 	elem  value // of an item
 	pred  boolV // which items count
-	// same is the size of a list of the items that are equal to another one; nothing else of it is known.
+	// same is the size of a list of the items that are equal to another one; nothing else is known about that list.
 	same value
-	// strict: an error of pred or elem is an error of the whole, as filter and map have it.
+	// strict: an error of pred or elem is an error of the whole, as in filter and map.
 	strict bool
 }
 
-// newCompr makes a scope for what stands in a list or a map. Where it is not kept, drop it.
+// newCompr makes a scope for the values in a list or a map. The caller drops it if it is not kept.
 func (t *translator) newCompr(r ref) (*compr, error) {
 	c := &compr{t: t, of: r, scope: len(t.nodes), pred: boolConst(true)}
 	if len(t.nodes)+2 > maxScopes {
@@ -89,7 +89,7 @@ func (c *compr) quantifier(all bool) quantifier {
 	return q
 }
 
-// valid says where a strict list is no error.
+// valid says when a strict list is no error.
 func (c *compr) valid() (*cond, error) {
 	if !c.strict {
 		return yes, nil
@@ -101,7 +101,7 @@ func (c *compr) valid() (*cond, error) {
 	return c.quantifier(true).over(or(c.pred.f, and(c.pred.t, d)))
 }
 
-// quantified evaluates all, exists or exists_one of what f says of an element.
+// quantified evaluates all, exists or exists_one of the statement f about an element.
 func (t *translator) quantified(name string, c *compr, f func(value) (boolV, error)) (value, error) {
 	if c.same != nil {
 		return nil, errMixed
@@ -114,7 +114,7 @@ func (t *translator) quantified(name string, c *compr, f func(value) (boolV, err
 	if err != nil {
 		return nil, err
 	}
-	// What does not count decides nothing.
+	// Items that do not count decide nothing.
 	in, out := c.pred.t, c.pred.f
 	whenTrue, whenFalse := c.quantifier(name == "all"), c.quantifier(name != "all")
 	switch name {
@@ -191,7 +191,7 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 				t.asides = t.asides[:mark]
 				return nil, err
 			}
-			t.pure = false // where nothing passes the filter, there is no error
+			t.pure = false // if nothing passes the filter, there is no error
 			return t.settle(mark, s.scope, v, name, func() (boolV, error) { return t.opaque(e, env) })
 		case refV:
 			c, err := t.newCompr(s.ref)
@@ -211,7 +211,7 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 			v, err := t.macroCompr(name, c, bodies, vars)
 			opaque := func() (boolV, error) { return t.opaque(e, env) }
 			if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
-				if len(t.asides) > mark { // the bounds hold only of what was granted
+				if len(t.asides) > mark { // the bounds hold only under the assumptions
 					err = errMixed
 				}
 				t.asides = t.asides[:mark]
@@ -241,7 +241,7 @@ func (t *translator) optMap(name string, s sval, varName string, body *expr, env
 	return t.each(v, some)
 }
 
-// bind binds the variables of a macro over a list: the item, and before it its index, of which nothing is known.
+// bind binds the variables of a macro over a list: the item, and before it its index, about which nothing is known.
 func bind(names []string, elem value, s scope, env *variable) *variable {
 	if len(names) == 2 {
 		env = &variable{name: names[0], val: just(lostV{}), scope: computed, up: env}
@@ -369,7 +369,7 @@ func (t *translator) macroList(name string, l listV, names []string, bodies []*e
 	return value{}.add(guard, r), err
 }
 
-// counts returns how many elements a list written in the rule has.
+// counts returns the number of elements of a list written in the rule.
 func (t *translator) counts(l listV) (value, error) {
 	var bits []bit
 	always := 0
@@ -393,7 +393,7 @@ func (t *translator) counts(l listV) (value, error) {
 	return just(n), nil
 }
 
-// comprSize evaluates the size of a filtered list: how many items count.
+// comprSize evaluates the size of a filtered list: the number of items that count.
 func (t *translator) comprSize(c *compr) (value, error) {
 	if c.same != nil {
 		return c.same, nil
@@ -424,11 +424,11 @@ func (t *translator) comprSize(c *compr) (value, error) {
 	return value{}.add(valid, newNum(b)), nil
 }
 
-// countAt is how many items of a list are as a formula says.
+// countAt is the number of items of a list that satisfy a formula.
 type countAt struct {
 	t         *translator
 	size      sizeAt
-	all, some *cond // that all are, that one is; all is nil where only that can be said
+	all, some *cond // all items do, some item does; all is nil if only the latter can be expressed
 	id        string
 }
 
@@ -443,7 +443,7 @@ func (b countAt) within(lo, hi int64) *cond {
 	return and(b.atLeast(lo), not(b.atLeast(hi+1)))
 }
 
-// atLeast says that n items or more are as the formula says. For n over 1 no formula can say it.
+// atLeast says that at least n items satisfy the formula. For n over 1, no formula can express that.
 func (b countAt) atLeast(n int64) *cond {
 	switch {
 	case n <= 0:

@@ -6,9 +6,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// needed returns statements that are true where e is, and easier to understand: f in x.l says that x.l has an item, whatever f
-// is, and a filter that leaves something says that there is an item as it demands. It is empty where nothing of that sort is
-// known.
+// needed returns statements that are true whenever e is, and easier to translate. For example, f in x.l implies that x.l has an item,
+// and a filter with a result implies that an item satisfies it. It is empty if there are none.
 func needed(e *expr) []*expr {
 	if e.kind != call {
 		return nil
@@ -44,7 +43,8 @@ func needed(e *expr) []*expr {
 	return nil
 }
 
-// someItem returns what is needed for an item of l to be as body says: that there is one, and what body says of other things.
+// someItem returns the statements that have to be true if an item of l satisfies body: that there is an item, and those parts of body
+// that do not mention it.
 func someItem(l, x, body *expr) []*expr {
 	return append([]*expr{notEmpty(l)}, slices.DeleteFunc(needed(body), func(n *expr) bool {
 		free := map[string]bool{}

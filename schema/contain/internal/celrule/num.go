@@ -54,15 +54,15 @@ func (n num) text() string {
 	return strconv.FormatInt(n.i, 10)
 }
 
-// numBase is a number that a value holds, or has as its size. Each is known by an index that orders it.
+// numBase is a number that a value has, or its size. Each number has an index, in the same order.
 type numBase interface {
 	// bounds returns the smallest and the largest index.
 	bounds() (lo, hi int64)
-	// within says that the number is there and its index is between both, inclusive.
+	// within says that the number exists and its index is between both, inclusive.
 	within(lo, hi int64) *cond
 	// at returns the number with the index.
 	at(index int64) num
-	// term returns what is written of it in IDs.
+	// term returns its text in IDs.
 	term() (termV, bool)
 }
 
@@ -72,7 +72,7 @@ type numOp struct {
 	text string
 }
 
-// numV is a number computed from one base by steps that all are monotone.
+// numV is a number that monotone steps compute from one base.
 type numV struct {
 	base   numBase
 	lo, hi int64 // indices without an error
@@ -95,7 +95,7 @@ func (n numV) at(index int64) num {
 	return x
 }
 
-// apply adds a step, which is decreasing where down. What fails must lie at one or both ends.
+// apply adds a step, which is decreasing if down is set. Numbers for which the step fails must be at one or both ends.
 func (n numV) apply(op numOp, down bool) numV {
 	ok := func(i int64) bool { _, ok := op.f(n.at(i)); return ok }
 	lo, hi := n.lo, n.hi
@@ -166,7 +166,7 @@ func (n numV) cond(is ...interval) *cond {
 	return or(out...)
 }
 
-// split divides the indices into those whose number is less than c, equal to it, greater than it.
+// split divides the indices by their numbers: less than c, equal to c, greater than c.
 func (n numV) split(c num) (less, equal, more interval) {
 	empty := interval{none: true}
 	if n.lo > n.hi {
@@ -237,7 +237,7 @@ func (o ordering) holds(sign int) bool {
 
 func (o ordering) text() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
 
-// compareConst says where n compares to c as o says, and where it does not.
+// compareConst returns the conditions for which the comparison of n with c is true, and false.
 func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 	less, equal, more := n.split(c)
 	in := func(want func(int) bool) *cond {
@@ -261,7 +261,7 @@ func sortIntervals(is []interval) {
 	}
 }
 
-// valid says where n has a value.
+// valid says when n has a value.
 func (n numV) valid() *cond {
 	if n.lo > n.hi {
 		return no
@@ -341,7 +341,7 @@ func arith(op byte, a, b num) (num, bool) {
 	return num{}, false
 }
 
-// withConst computes n op c, or c op n where flipped. It fails where the step is not monotone or of another type.
+// withConst computes n op c, or c op n if flipped. It fails if the step is not monotone or has another type.
 func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
 	dbl := n.at(n.lo).dbl
 	if n.lo > n.hi || dbl != c.dbl || dbl && (c.d == 0 || math.IsNaN(c.d) || math.IsInf(c.d, 0)) {
@@ -375,7 +375,7 @@ func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
 	return n.apply(step, down), true
 }
 
-// result returns n as a value, an error where a step failed.
+// result returns n as a value. It is an error if a step has failed.
 func (n numV) result() value { return value{}.add(n.valid(), n) }
 
 // intAt is an Int at a place.

@@ -9,8 +9,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// mark stands in the text of a term where a value at a place stands. It occurs in no other role, because names and
-// strings are quoted.
+// mark stands for a value at a place in the text of a term. It has no other use there, because names and strings are quoted.
 const mark = "\x01"
 
 // term names a value.
@@ -117,7 +116,7 @@ func (t *translator) predicate(x termV) boolV {
 	if len(x.refs) == 0 {
 		return opaqueAt(place{}, x.text, x.partial)
 	}
-	// The statement is made of the nearest place above all.
+	// The statement is about the nearest place above all of them.
 	at := x.refs[0].at
 	if at.scope >= 0 {
 		for _, r := range x.refs[1:] {
@@ -157,7 +156,7 @@ func (t *translator) predicate(x termV) boolV {
 	return opaqueAt(at, b.String(), x.partial)
 }
 
-// opaqueAt makes the two statements "is true" and "is false". A total one is false where it is not true.
+// opaqueAt makes the two statements "is true" and "is false". A total one is false whenever it is not true.
 func opaqueAt(at place, id string, partial bool) boolV {
 	if !partial {
 		return boolV{leaf(at, logic.Opaque{ID: id}), leaf(at, logic.Opaque{ID: id, Neg: true})}
@@ -175,7 +174,7 @@ func opaqueRel(scopes uint64, id string, partial bool) boolV {
 	return boolV{rel(scopes, "T "+id, false), and(rel(scopes, "F "+id, false), rel(scopes, "T "+id, true))}
 }
 
-// total is an opaque function of values, of which it is never an error.
+// total is an opaque function that is never an error.
 func (t *translator) total(name string, args ...sval) (value, error) {
 	return t.named(name, "bool", false, args)
 }
@@ -205,7 +204,7 @@ func (t *translator) named(name, typ string, partial bool, args []sval) (value, 
 	return value{}.add(valid, x), nil
 }
 
-// opaque makes a statement of a whole expression that is not understood.
+// opaque makes a statement from a whole expression that is not understood.
 func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
 	free := map[string]bool{}
 	freeNames(e, nil, free)

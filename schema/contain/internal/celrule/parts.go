@@ -9,7 +9,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// partsOf is how many parts a string has between separators of one code point.
+// partsOf is the number of parts of a string between separators of one code point.
 type partsOf struct {
 	ref
 	t   *translator
@@ -42,7 +42,7 @@ func escapeClass(s string) string {
 	return `\x{` + strconv.FormatInt(int64(r), 16) + `}`
 }
 
-// indexIn is where a constant stands first in a string, -1 for nowhere.
+// indexIn is the index of the first occurrence of a constant in a string, -1 if there is none.
 type indexIn struct {
 	ref
 	t   *translator
@@ -60,7 +60,7 @@ func (b indexIn) within(lo, hi int64) *cond {
 	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
 		return b.t.between(b, lo, hi)
 	}
-	// upTo says that the constant stands at n or before.
+	// upTo says that the constant occurs at n or before.
 	upTo := func(n int64) boolV {
 		p := regexp.QuoteMeta(b.sub)
 		switch {
@@ -77,7 +77,7 @@ func (b indexIn) within(lo, hi int64) *cond {
 	return and(upTo(hi).t, upTo(lo-1).f)
 }
 
-// between says of a number that is not understood that it is within bounds.
+// between says that a number that is not understood is within bounds.
 func (t *translator) between(b numBase, lo, hi int64) *cond {
 	x, _ := b.term()
 	return t.predicate(apply("between "+strconv.FormatInt(lo, 10)+" and "+strconv.FormatInt(hi, 10), "bool", false, x)).t
@@ -85,7 +85,7 @@ func (t *translator) between(b numBase, lo, hi int64) *cond {
 
 // ordered compares a string with a constant, in the order of code points, which for UTF-8 is that of bytes.
 func ordered(s strAt, o ordering, c string) boolV {
-	// The strings that are greater: those that go on after c, and those with a greater code point somewhere before.
+	// The greater strings: those that continue after c, and those that have a greater code point before the end of c.
 	var alts []string
 	if o == ge || o == lt {
 		alts = append(alts, regexp.QuoteMeta(c))

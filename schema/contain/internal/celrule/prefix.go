@@ -10,8 +10,8 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// prefixAt is the longest beginning of a string at a place that has only code points of a class: what s.find('^[class]+')
-// gives, or s.split(c)[0].
+// prefixAt is the longest prefix of a string at a place with only code points of a class: the result of s.find('^[class]+'), or of
+// s.split(c)[0].
 type prefixAt struct {
 	ref
 	class []rune // pairs of first and last
@@ -49,7 +49,7 @@ func allBut(r rune) []rune {
 	return []rune{0, r - 1, r + 1, utf8.MaxRune}
 }
 
-// bracket writes the class, or what is not in it.
+// bracket writes the class, or its complement.
 func (p prefixAt) bracket(not bool) string {
 	var b strings.Builder
 	b.WriteString("[")
@@ -62,7 +62,7 @@ func (p prefixAt) bracket(not bool) string {
 	return b.String() + "]"
 }
 
-// has tells whether the class has all code points of s.
+// has reports whether the class has all code points of s.
 func (p prefixAt) has(s string) bool {
 next:
 	for _, r := range s {
@@ -76,7 +76,7 @@ next:
 	return true
 }
 
-// end is where the prefix ends.
+// end matches the end of the prefix.
 func (p prefixAt) end() string { return "(?:" + p.bracket(true) + `|\z)` }
 
 // oneOf says that the prefix is one of several strings.

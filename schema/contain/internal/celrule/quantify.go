@@ -11,13 +11,13 @@ import (
 // errMixed says that a statement relates several scopes in a way that no formula can express.
 var errMixed = errors.New("relates two values")
 
-// mixed is errMixed with what can be said: where the result is certain, and where it is possible.
+// mixed is errMixed with bounds: when the result is certainly true, and when it may be true.
 type mixed struct{ sure, maybe boolV }
 
 func (mixed) Error() string        { return errMixed.Error() }
 func (mixed) Is(target error) bool { return target == errMixed }
 
-// without replaces relations: by false for where c certainly holds, by true for where it may.
+// without replaces relations: by false for the case that c certainly holds, by true for the case that it may hold.
 func without(c *cond, by bool) *cond {
 	switch {
 	case !c.rels:
@@ -37,7 +37,7 @@ func without(c *cond, by bool) *cond {
 	return or(kids...)
 }
 
-// bounds quantifies c. Where that cannot be expressed the two results differ.
+// bounds quantifies c. If that cannot be expressed, the two results differ.
 func (q quantifier) bounds(c *cond) (sure, maybe *cond, err error) {
 	x, err := q.over(c)
 	if err == nil || !c.rels {
@@ -50,14 +50,14 @@ func (q quantifier) bounds(c *cond) (sure, maybe *cond, err error) {
 	return sure, maybe, err
 }
 
-// maxSplit bounds how many statements about outer scopes are split upon under one macro.
+// maxSplit bounds the statements about outer scopes that one macro is split by.
 const maxSplit = 8
 
 // quantifier says "for all" or "for some" of the values of one scope, or of the keys and values of a map, which are two.
 type quantifier struct {
 	all  bool
 	mask uint64
-	// wrap makes the statement about the range out of a formula about a value of the scope.
+	// wrap turns a formula about a value of the scope into the statement about the range.
 	wrap func(s scope, f logic.Formula) *cond
 	// list is the list with the values, nil for a map.
 	list *ref
@@ -67,8 +67,7 @@ type quantifier struct {
 	spend func(n int) error
 }
 
-// over returns the quantified statement. It fails with errMixed where the statement relates values in a way that no
-// formula can express.
+// over returns the quantified statement. It fails with errMixed if the statement relates values in a way that no formula can express.
 func (q quantifier) over(c *cond) (*cond, error) { return q.split(c, maxSplit) }
 
 func (q quantifier) split(c *cond, budget int) (*cond, error) {
@@ -122,7 +121,7 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 			return k, nil
 		}
 	}
-	// The other junction: what does not mention the scope stands outside.
+	// The other junction: parts that do not mention the scope move outside.
 	var outer, inner []*cond
 	for _, k := range c.kids {
 		if k.scopes&q.mask == 0 {
@@ -166,8 +165,8 @@ func foreign(c *cond, mask uint64) *cond {
 	return nil
 }
 
-// assume replaces the part atom, and what its value decides: where atom is true, what it implies; where it is false, what
-// implies it.
+// assume replaces the part atom, and the parts that its value decides. If atom is true, these are the parts that it implies. If it is
+// false, they are the parts that imply it.
 func assume(c, atom *cond, value bool) *cond {
 	switch {
 	case c == atom && value || value && implies(atom, c):
@@ -187,17 +186,17 @@ func assume(c, atom *cond, value bool) *cond {
 	return or(kids...)
 }
 
-// implies tells whether the leaf b holds wherever the leaf a does, as far as it is seen.
+// implies reports whether the leaf b is known to hold whenever the leaf a does.
 func implies(a, b *cond) bool {
 	if a.op != opLeaf || b.op != opLeaf {
 		return false
 	}
-	// In a conjunction, one adds nothing to what implies it, and is made unnecessary by that.
+	// In a conjunction, b adds nothing to a leaf that implies it.
 	r := relate(opAnd, a, b)
 	return r == same || relate(opAnd, b, a) == stronger
 }
 
-// needs tells whether c holds only where the leaf k does, as far as it is seen.
+// needs reports whether c is known to hold only if the leaf k does.
 func (c *cond) needs(k *cond) bool {
 	switch c.op {
 	case opFalse:

@@ -14,10 +14,10 @@ const (
 	same               // the second adds nothing
 	stronger           // the second makes the first unnecessary
 	decides            // both together decide
-	present            // one of both holds wherever their place is present
+	present            // if their place is present, one of them holds
 )
 
-// relate says what the second of two parts of a junction does to the first.
+// relate returns the effect of the second of two parts of a junction on the first.
 func relate(op condOp, a, b *cond) relation {
 	if a == b {
 		return same

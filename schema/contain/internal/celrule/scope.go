@@ -11,23 +11,23 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Scope is the place at which a rule stands.
+// Scope is the place of a rule.
 type Scope struct {
 	// Spine is the structural node with the rule. For a rule inside allOf it is the node outside, whose types count.
 	Spine *schema.Node
 	// Root says that the node is the root of a custom resource or of an embedded one: there only apiVersion, kind and
 	// metadata with name and generateName are visible besides what the schema declares.
 	Root bool
-	// OptionalOldSelf says that the rule has optionalOldSelf: true. Its meaning on creation is translated then, where
-	// oldSelf is optional.none().
+	// OptionalOldSelf says that the rule has optionalOldSelf: true. Then the translation is for a creation, with oldSelf as
+	// optional.none().
 	OptionalOldSelf bool
 	// Checker decides patterns for values that come from defaults.
 	Checker logic.Checker
-	// Work is charged for the translation. Once it is spent, what is left becomes opaque.
+	// Work is charged for the translation. Once it is spent, the rest becomes opaque.
 	Work *logic.Work
 }
 
-// isMap tells whether an object node is a map: has additionalProperties with a schema, and no properties.
+// isMap reports whether an object node is a map: has additionalProperties with a schema, and no properties.
 func isMap(n *schema.Node) bool {
 	return n.Type == "object" && len(n.Properties) == 0 && n.Additional != nil && !n.Embedded
 }
@@ -48,14 +48,14 @@ func typed(n *schema.Node) string {
 	return ""
 }
 
-// TimeText matches the strings of the format date-time that CEL can read: validation looks at a text in lower case, takes any
-// character before a fraction and any two digits for those of an offset, and passes over what follows a second t
-// (IsDateTime and ParseDateTime in k8s.io/kube-openapi/pkg/validation/strfmt).
+// TimeText matches the strings of the format date-time that CEL can read: validation ignores case, accepts any character before a
+// fraction and any two digits in an offset, and ignores the text after a second t (IsDateTime and ParseDateTime in
+// k8s.io/kube-openapi/pkg/validation/strfmt).
 const TimeText = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
 
-// readable has, for the formats that give strings another type and of which CEL cannot read all that validation takes, a
-// pattern of those that it can. Any other string is an error wherever a rule looks at it. For byte, validation takes the
-// alphabet with + and /, and CEL reads the one with - and _ (UnmarshalText of Base64 there).
+// readable has a pattern of the strings that CEL can read, for each format that gives strings another type and for which validation
+// accepts more. Any other string is an error if a rule uses it. For byte, validation accepts the alphabet with + and /, and CEL reads
+// the one with - and _ (UnmarshalText of Base64 there).
 var readable = map[string]string{"date-time": TimeText, "byte": `^[^+/]*$`}
 
 // withMeta returns the node as CEL sees the root of a resource: with apiVersion, kind and the two visible fields of
@@ -89,7 +89,7 @@ func withMeta(n *schema.Node) *schema.Node {
 	return out
 }
 
-// seen returns the node as CEL sees it where it is a child.
+// seen returns the node as CEL sees it as a child.
 func (t *translator) seen(n *schema.Node) *schema.Node {
 	if n == nil || !n.Embedded {
 		return n
@@ -105,7 +105,7 @@ func (t *translator) seen(n *schema.Node) *schema.Node {
 	return m
 }
 
-// load returns the values that stand at a place, which the guards say is present.
+// load returns the values at a place, with guards that say that the place is present.
 func (t *translator) load(at place, n *schema.Node) (value, error) {
 	n = t.seen(n)
 	r := ref{at, n}
@@ -135,7 +135,7 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 		}
 		return out.add(there, refV{r}), nil
 	case "string":
-		if n.Format != "" { // where it is checked, validation lets a list through, which is an error in CEL
+		if n.Format != "" { // if it is checked, validation accepts a list, which is an error in CEL
 			there = kind(logic.String)
 		}
 		if p := readable[n.Format]; p != "" {
@@ -162,10 +162,10 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 	return nil, errUnsupported
 }
 
-// child is what an object has at a name.
+// child is the value of an object at a name.
 type child struct {
-	present value // with the guards that it is there
-	absent  *cond // that it is not there: the rest is an error
+	present value // with guards that it exists
+	absent  *cond // it does not exist: the rest is an error
 }
 
 // property looks up a property of an object, by its name in CEL, or a key of a map.
@@ -249,8 +249,7 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 	return child{vs, null}, nil
 }
 
-// constant converts a JSON value as upstream does (k8s.io/apiserver/pkg/cel/common, UnstructuredToVal); not ok where that
-// is an error.
+// constant converts a JSON value as upstream does (k8s.io/apiserver/pkg/cel/common, UnstructuredToVal); not ok if that is an error.
 func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 	n = t.seen(n)
 	if x == nil {

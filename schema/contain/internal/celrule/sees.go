@@ -2,11 +2,10 @@ package celrule
 
 import "sluice.dev/schema"
 
-// SeesSame tells whether the rule sees the same in a value of o as in the same value of n, once each has filled in its
-// defaults below the value: whether all that it looks at has the same types, formats, topology and defaults on both sides,
-// and all of a value that it looks at as a whole. The value is one that o accepts and n does not prune. Root is as in
-// [Scope], keep says that the surroundings of one of both keep
-// unknown fields of it.
+// SeesSame reports whether the rule sees the same in a value of o as in the same value of n, once each has filled in its defaults below
+// the value. It does if everything that it reads has the same types, formats, topology and defaults on both sides, and so has all of a
+// value that it uses as a whole. The value is one that o accepts and n does not prune. Root is as in [Scope], keep says that the
+// surroundings of one of them keep its unknown fields.
 func (r *Rule) SeesSame(o, n *schema.Node, root, keep bool) bool {
 	if o.Hash() == n.Hash() {
 		return true
@@ -58,7 +57,7 @@ func sameShape(o, n *schema.Node) bool {
 	return ownShape(o) == ownShape(n)
 }
 
-// sameWhole tells whether whole values of both are the same in CEL.
+// sameWhole reports whether whole values of both are the same in CEL.
 func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 	if o == nil || n == nil || depth > schema.MaxDepth {
 		return o == n
@@ -76,7 +75,7 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 		}
 	}
 	for _, p := range n.Properties {
-		// No value of o has it, unless it keeps what it does not know.
+		// No value of o has it, unless o keeps unknown fields.
 		if o.Property(p.Name) == nil && (p.Node.HasDefault || keep || o.Additional != nil || o.AdditionalBool != nil) {
 			return false
 		}

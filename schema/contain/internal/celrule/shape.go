@@ -12,13 +12,13 @@ import (
 	"sluice.dev/schema"
 )
 
-// The shape of a schema is all of it that can influence what CEL makes of a value: two nodes of the same shape give the
-// same CEL value for the same JSON value.
+// The shape of a schema is everything that can influence the CEL value of a JSON value: two nodes of the same shape give the same CEL
+// value for the same JSON value.
 
 // writeJSON writes a decoded JSON value so that different values differ, 1 and 1.0 included.
 func writeJSON(v any) string { return digest(hex.EncodeToString(schema.AppendValue(nil, v))) }
 
-// ownShape writes what the node says of itself.
+// ownShape writes the shape of the node without its children.
 func ownShape(n *schema.Node) string {
 	var b strings.Builder
 	switch {
@@ -100,7 +100,7 @@ func (t *translator) writeWhole(n *schema.Node, depth int) string {
 	return b.String()
 }
 
-// touch is a node that an expression may look at.
+// touch is a node that an expression may read.
 type touch struct {
 	node  *schema.Node
 	kids  map[string]*touch
@@ -128,7 +128,7 @@ func (x *touch) shape(t *translator) string {
 	return b.String() + ")"
 }
 
-// toucher finds out which parts of the schema an expression may look at.
+// toucher finds the parts of the schema that an expression may read.
 type toucher struct {
 	t     *translator
 	roots map[string]*touch
@@ -140,14 +140,14 @@ type touchVar struct {
 	up   *touchVar
 }
 
-// use marks all that the value of e consists of.
+// use marks all parts of the value of e.
 func (u *toucher) use(e *expr, vars *touchVar) {
 	for _, x := range u.visit(e, vars) {
 		x.whole = true
 	}
 }
 
-// visit returns the nodes whose values e may be, and marks what is looked at on the way.
+// visit returns the nodes whose values e may be, and marks the nodes on the way.
 func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
 	switch e.kind {
 	case ident:

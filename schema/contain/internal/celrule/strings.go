@@ -9,7 +9,7 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// plain tells whether the string is the one at the place, as it stands.
+// plain reports whether the string is the unchanged one at the place.
 func (s strAt) plain() bool {
 	return s.lo == 0 && s.hi < 0 && s.fold == 0 && s.before == "" && s.after == ""
 }
@@ -32,7 +32,7 @@ func (s strAt) text() string {
 // maxRepeat is how often RE2 repeats at most.
 const maxRepeat = 1000
 
-// slice takes a part of the string; hi is negative for all from lo. It fails where that cannot be expressed.
+// slice returns a part of the string; a negative hi means the rest from lo. It fails if that cannot be expressed.
 func (s strAt) slice(lo, hi int64) (value, bool) {
 	if s.fold != 0 || s.before+s.after != "" || s.lo > 0 || s.hi >= 0 || max(lo, hi) > maxRepeat {
 		return nil, false
@@ -44,7 +44,7 @@ func (s strAt) slice(lo, hi int64) (value, bool) {
 	return value{}.add(leaf(s.at, logic.Length{Min: max(lo, hi), Max: logic.Unbounded}), s), true
 }
 
-// class writes a constant as it must stand in the string before the case is changed; not ok where it cannot.
+// class writes a pattern of the constant in the string before its case is changed; not ok if there is none.
 func (s strAt) class(c string) (string, bool) {
 	if s.fold == 0 {
 		return regexp.QuoteMeta(c), true
@@ -101,7 +101,7 @@ func (t *translator) oneOf(s strAt, consts []string) boolV {
 	return matching(s.ref, p)
 }
 
-// search evaluates startsWith, endsWith, contains and matches with a constant; not ok where it cannot be expressed.
+// search evaluates startsWith, endsWith, contains and matches with a constant; not ok if it cannot be expressed.
 func (s strAt) search(name, arg string) (boolV, bool) {
 	if name == "matches" {
 		if !s.plain() {
@@ -203,7 +203,7 @@ func (t *translator) text(e *expr, a, b sval) (value, error) {
 		return t.named(name, "bool", name == "matches", []sval{a, b})
 	}
 	if _, err := constSearch(name, "", string(arg)); err != nil {
-		return nil, errUnsupported // which stands for what the compiler of the API server says
+		return nil, errUnsupported // in place of the error of the API server's compiler
 	}
 	switch a := a.(type) {
 	case strV:
@@ -221,7 +221,7 @@ func (t *translator) text(e *expr, a, b sval) (value, error) {
 	return t.named(name, "bool", false, []sval{a, b})
 }
 
-// intIn is the number that a string is read as by int(). The index is the number.
+// intIn is the number that int() reads from a string. The index is the number.
 type intIn struct{ ref }
 
 func (b intIn) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
@@ -234,7 +234,7 @@ func (b intIn) within(lo, hi int64) *cond {
 	return leaf(b.ref.at, logic.Pattern{Expr: `\A` + integers(lo, hi) + `\z`})
 }
 
-// integers returns a regular expression for how numbers from lo to hi may be written for int().
+// integers returns a regular expression for the texts that int() reads as numbers from lo to hi.
 func integers(lo, hi int64) string {
 	var alts []string
 	if hi >= 0 {

@@ -2,13 +2,13 @@ package celrule
 
 import "slices"
 
-// bit is a part of a sum that is 1 where t holds, and 0 where f does.
+// bit is a part of a sum that is 1 if t holds, and 0 if f does.
 type bit struct{ t, f *cond }
 
-// sumOf is how many of several statements hold.
+// sumOf is the number of statements that hold.
 type sumOf struct{ bits []bit }
 
-// maxBits bounds how many statements are counted.
+// maxBits bounds the statements that are counted.
 const maxBits = 12
 
 func (b sumOf) bounds() (int64, int64) { return 0, int64(len(b.bits)) }
@@ -50,7 +50,7 @@ func atLeast(n int, cs []*cond) *cond {
 	return row[n]
 }
 
-// asSum reads a value as a sum of statements, where the guard holds.
+// asSum reads a value as a sum of statements, under a guard.
 func (v value) asSum() (guard *cond, bits []bit, ok bool) {
 	if len(v) == 1 {
 		if n, isNum := v[0].v.(numV); isNum && len(n.ops) == 0 {

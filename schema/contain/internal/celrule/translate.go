@@ -88,17 +88,17 @@ type translator struct {
 	metas  map[*schema.Node]*schema.Node
 	shapes map[*schema.Node]string
 	asides []aside
-	pure   bool  // the last body of a macro was nothing but a comparison of an item with the others
+	pure   bool  // the last body of a macro only compared an item with the others
 	fail   error // of a statement that could not be made
 	// While copies is positive, the list stands for one with copies-1 times the same item.
 	copies int
 	copyOf ref
 	copy   listV
-	// unclear are the parts that were given no more than a name, whether a part around them took their place or not.
+	// unclear are the parts that only got a name, even if a part around them replaced them.
 	unclear []*expr
 }
 
-// rangeOf says what the values of a scope are.
+// rangeOf describes the values of a scope.
 type rangeOf struct {
 	of  ref
 	key bool // keys of the map; the next scope has the values
@@ -129,7 +129,7 @@ func (t *translator) spend(n int) error {
 	return nil
 }
 
-// boolean evaluates e where a boolean is needed. A part that cannot be translated becomes opaque.
+// boolean evaluates e at a place that needs a boolean. A part that cannot be translated becomes opaque.
 func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
 	b, err := t.tryBoolean(e, env)
 	if err == nil && (b.t.size > maxCond || b.f.size > maxCond) {
@@ -141,8 +141,8 @@ func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
 	return b, err
 }
 
-// unknown makes a statement of an expression that is not understood, of which it may be known when it is true, and what is
-// true then.
+// unknown makes a statement from an expression that is not understood. It may be known when the statement is true, and what is true
+// then.
 func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
 	t.unclear = append(t.unclear, e)
 	b, err := t.opaque(e, env)
@@ -210,7 +210,7 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	return t.asBool(v, func() (boolV, error) { return t.unknown(e, env) })
 }
 
-// asBool joins the branches of a boolean value. Where the value is lost, the opaque statement decides.
+// asBool joins the branches of a boolean value. If the value is lost, the opaque statement decides.
 func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error) {
 	var ts, fs []*cond
 	for _, b := range v {
@@ -340,7 +340,7 @@ func literalValue(v any) value {
 	return nil
 }
 
-// each evaluates f for each branch and joins the results. What cannot be evaluated is lost for that branch only.
+// each evaluates f for each branch and joins the results. A failed evaluation loses only that branch.
 func (t *translator) each(v value, f func(sval) (value, error)) (value, error) {
 	var out value
 	for _, b := range v {
@@ -379,7 +379,7 @@ func (t *translator) field(e *expr, env *variable) (value, error) {
 	return t.each(v, func(s sval) (value, error) { return t.selectField(s, e.name, false) })
 }
 
-// selectField selects from one value; where optional the result is an optional one.
+// selectField selects from one value; if optional is set, the result is an optional one.
 func (t *translator) selectField(s sval, name string, optional bool) (value, error) {
 	switch s := s.(type) {
 	case nullV:
@@ -436,7 +436,7 @@ func (t *translator) has(e *expr, env *variable) (value, error) {
 	})
 }
 
-// there says where the child is present, whatever it is.
+// there says when the child is present, with any value.
 func (c child) there() *cond {
 	parts := make([]*cond, len(c.present))
 	for i, b := range c.present {

@@ -9,11 +9,11 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// maxUnclear is how many parts [Unclear] names.
+// maxUnclear is the number of parts that [Unclear] names.
 const maxUnclear = 3
 
-// Unclear returns the smallest parts of the rule that [Translate] gives no more than a name, as they are written; none where
-// it understands the whole rule.
+// Unclear returns the smallest parts of the rule, as written, that [Translate] does not understand; none if it understands the whole
+// rule.
 func Unclear(r *Rule, s Scope) []string {
 	if s.Spine == nil {
 		return nil

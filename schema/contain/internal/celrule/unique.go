@@ -13,10 +13,10 @@ import (
 // alone says that an item is the only one of its list with its values of some keys.
 type alone struct {
 	list ref
-	by   logic.UniqueBy // the values compared are such that all ways to compare agree; this is that of a list-type map or set
+	by   logic.UniqueBy // all ways to compare agree on these values; this is the one of a list-type map or set
 }
 
-// listType tells how a list-type map or set of such items compares them (see contain's translation of them).
+// listType is the comparison of a list-type map or set with such items (see contain's translation of them).
 func listType(items *schema.Node, keys []string) logic.UniqueBy {
 	if len(keys) == 0 {
 		return logic.UniqueBy{Text: !plainType(items)}
@@ -32,11 +32,11 @@ func plainType(n *schema.Node) bool {
 	return n.Type == "string" || n.Type == "boolean" || n.Type == "integer"
 }
 
-// aside is what had to be taken for granted of a list.
+// aside is an assumption about a list.
 type aside struct {
 	of   scope // of the items that are compared with the others
 	that *cond
-	// strict: where one item is otherwise, the comparison of any other with it is an error: no guard such as has() decides it.
+	// strict is set if the comparison of any item with one that breaks the assumption is an error: no guard such as has() decides it.
 	strict bool
 }
 
@@ -186,8 +186,8 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 	return false
 }
 
-// settle applies what was taken for granted of the list of scope s since mark. Outside it the result of a macro is an error where
-// nothing but a comparison is asked of each item, and it is an error for each; else it is what the opaque statement says.
+// settle applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
+// an error for each item, the result is an error. Otherwise, it is the opaque statement.
 func (t *translator) settle(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
 	granted, isError := yes, t.pure
 	rest := t.asides[:mark]
@@ -224,8 +224,8 @@ const (
 	maxRegion = 160
 )
 
-// few decides a macro over a list of which no formula can say it in general: of an empty list, of one item, and of two
-// equal ones. All else is opaque.
+// few decides a macro that no formula can express for all lists: for an empty list, for one item, and for two equal ones. Other lists
+// are opaque.
 func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error) {
 	if t.copies > 0 {
 		return nil, errUnsupported
@@ -269,7 +269,7 @@ func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error
 	return out.add(rest, o), nil
 }
 
-// copied evaluates e as if the list had n times the same item.
+// copied evaluates e as if the list had the same item n times.
 func (t *translator) copied(e *expr, env *variable, list ref, n int) (boolV, error) {
 	c, err := t.newCompr(list)
 	if err != nil {
@@ -290,7 +290,7 @@ func (t *translator) copied(e *expr, env *variable, list ref, n int) (boolV, err
 	if err != nil || n == 0 {
 		return b, err
 	}
-	// All items are the same: what is said of one is said of all.
+	// All items are the same: a statement about one is a statement about all.
 	tr, err := c.quantifier(true).over(b.t)
 	if err != nil {
 		return boolV{}, err

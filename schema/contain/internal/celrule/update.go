@@ -10,14 +10,14 @@ import (
 	"sluice.dev/schema"
 )
 
-// The properties of the object that stands for an update: the value that is written and the one that is stored.
+// The properties of the object that represents an update: the written value and the stored one.
 const (
 	After  = "after"
 	Before = "before"
 )
 
-// PairOf returns the schema of the objects that stand for updates of values of n, to be the Spine of a rule made by
-// [Rule.OfPair]. Root is as in [Scope]. Nulls are not written there: a rule is not evaluated where one of both is null.
+// PairOf returns the schema of the objects that stand for updates of values of n, to be the Spine of a rule made by [Rule.OfPair]. Root
+// is as in [Scope]. It has no nulls, because a rule is not evaluated if one of both values is null.
 func PairOf(n *schema.Node, root bool) *schema.Node {
 	if root {
 		n = withMeta(n)
@@ -29,10 +29,10 @@ func PairOf(n *schema.Node, root bool) *schema.Node {
 	}
 }
 
-// OfPair returns the rule as one about the object that stands for an update: where there is a value on both sides, it is
-// true where the rule is true of the update. The path leads through properties to the value that has the rule, from the
-// one whose update is looked at; where one of both sides has nothing there, or null, the rule is not evaluated, and
-// what is returned is true (has() says no of null). It is false where the rule cannot be written so.
+// OfPair returns the rule as one about the object that represents an update. If both sides have a value, the result is true if and only
+// if the rule allows the update. The path leads through properties from the updated value to the value that has the rule. If one side
+// has no value there, or null, the rule is not evaluated, and the result is true (has() is false for null). The second result is false
+// if the rule cannot be written in this way.
 //
 // With optionalOldSelf there is a value in oldSelf whenever there is an old one (validationActivationWithOldSelf in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel).
@@ -66,7 +66,7 @@ func (r *Rule) OfPair(optionalOldSelf bool, path ...string) (*Rule, bool) {
 	return newRule(root), true
 }
 
-// Unchanged returns the rule as it is of an update that leaves the value as it is; false where it cannot be written so.
+// Unchanged returns the rule for an update that leaves the value unchanged; false if it cannot be written in this way.
 func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
 	old := &expr{kind: ident, name: self}
 	if optionalOldSelf {
@@ -79,7 +79,7 @@ func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
 	return newRule(root), true
 }
 
-// Freezes tells whether the rule, without optionalOldSelf, is true only where self == oldSelf is.
+// Freezes reports whether the rule, without optionalOldSelf, is true only if self == oldSelf is.
 func (r *Rule) Freezes() bool {
 	return slices.ContainsFunc(parts(signed{r.root, false}, operators.LogicalAnd, operators.LogicalOr, nil), func(s signed) bool {
 		if s.neg || s.e.kind != call || s.e.name != operators.Equals {
@@ -90,7 +90,7 @@ func (r *Rule) Freezes() bool {
 	})
 }
 
-// AllowsUnchanged tells whether the rule, without optionalOldSelf, is self == oldSelf of values of the node that CEL reads
+// AllowsUnchanged reports whether the rule, without optionalOldSelf, is self == oldSelf of values of the node that CEL reads
 // without an error and that equal themselves.
 func (r *Rule) AllowsUnchanged(n *schema.Node) bool {
 	if n == nil || r.root.kind != call || r.root.name != operators.Equals {
@@ -100,7 +100,7 @@ func (r *Rule) AllowsUnchanged(n *schema.Node) bool {
 	return a.kind == ident && b.kind == ident && (a.name == self && b.name == oldSelf || a.name == oldSelf && b.name == self) && equalsItself(n, 0)
 }
 
-// equalsItself tells whether every value of the node that is not null equals itself in CEL, without an error.
+// equalsItself reports whether every value of the node that is not null equals itself in CEL, without an error.
 func equalsItself(n *schema.Node, depth int) bool {
 	if n == nil || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > schema.MaxDepth {
 		return false
@@ -123,9 +123,9 @@ func equalsItself(n *schema.Node, depth int) bool {
 	return false
 }
 
-// SameWhereEqual tells whether the rule sees the same in two values of the node that are equal in CEL, whatever is filled
-// in: whether all that it looks at is deeply equal then. What it says of a node goes for equality of the objects around
-// it, too, where [ToldApart] is true of them.
+// SameWhereEqual reports whether the rule sees the same in two values of the node that are equal in CEL, with any defaults: everything
+// that it reads is deeply equal then. The result is also valid for equality of the objects around the node, if [ToldApart] is true of
+// them.
 func (r *Rule) SameWhereEqual(n *schema.Node) bool {
 	fields, ok := r.root.fields(nil)
 	if !ok || n == nil || n.Type != "object" || n.Additional != nil {
@@ -137,23 +137,22 @@ func (r *Rule) SameWhereEqual(n *schema.Node) bool {
 	})
 }
 
-// ToldApart tells whether objects of the node with properties that are equal in CEL have the same properties, and these are
-// equal. It is not so where one may be null, which counts as a property and equals one that is missing, nor where CEL
-// does not know its name (unstructuredMap.Equal in k8s.io/apiserver/pkg/cel/common).
+// ToldApart reports whether objects of the node with properties that are equal in CEL have the same properties, and these are equal. That
+// is false if one may be null, which counts as a property and equals a missing one, or if CEL does not know its name
+// (unstructuredMap.Equal in k8s.io/apiserver/pkg/cel/common).
 func ToldApart(n *schema.Node) bool {
 	return n.Type == "object" && !n.Nullable && !n.IntOrString && !n.PreserveUnknown && !n.Embedded && !n.HasDefault &&
 		n.Additional == nil && n.AdditionalBool == nil &&
 		!slices.ContainsFunc(n.Properties, func(p schema.Property) bool { return p.Node.Nullable || !sameInCEL(p.Name) })
 }
 
-// sameInCEL tells whether a property is found in CEL by its own name.
+// sameInCEL reports whether a property is found in CEL by its own name.
 func sameInCEL(name string) bool {
 	s, ok := apiservercel.Unescape(name)
 	return ok && s == name
 }
 
-// fields appends the names of the fields that are selected of self and oldSelf; false where one of these is used in another
-// way.
+// fields appends the names of the fields of self and oldSelf that e selects; false if e uses self or oldSelf in another way.
 func (e *expr) fields(names []string) ([]string, bool) {
 	if e.kind == ident {
 		return names, e.name != self && e.name != oldSelf
@@ -197,8 +196,8 @@ func someOf(x *expr) *expr {
 	return &expr{kind: call, name: "of", member: true, args: []*expr{{kind: ident, name: "optional"}, x}}
 }
 
-// replace puts expressions in the place of free names. It is false where a name is written as .name, or one of those that
-// are put in would be bound by a macro.
+// replace replaces free names by expressions. It returns false if a name is written as .name, or if a macro would bind a name in a new
+// expression.
 func (e *expr) replace(by map[string]*expr) (*expr, bool) {
 	if e.kind == ident {
 		if x, ok := by[e.name]; ok {

@@ -4,7 +4,7 @@ import (
 	"sluice.dev/schema"
 )
 
-// ref is a place and the schema of what stands there.
+// ref is a place and the schema of its value.
 type ref struct {
 	at   place
 	node *schema.Node
@@ -21,9 +21,9 @@ type (
 	strV  string
 	rawV  []byte // bytes
 	typeV string
-	// boolV is true where t, false where f, an error elsewhere.
+	// boolV is true if t holds, false if f holds, and otherwise an error.
 	boolV struct{ t, f *cond }
-	// lostV is a value of which nothing is known, or an error.
+	// lostV is a value about which nothing is known, or an error.
 	lostV struct{}
 	// strAt is a string made of one at a place: the code points from lo to before hi (all from lo, where hi is negative),
 	// with ASCII letters in lower ('l') or upper ('u') case, between two constant strings.
@@ -34,22 +34,22 @@ type (
 		before, after string
 		dyn           bool // its type is known at run time only
 	}
-	// schemeAt is the scheme of the URL that a string is.
+	// schemeAt is the scheme of the URL in a string.
 	schemeAt struct{ of strAt }
 	// refV is an object, a map or a list at a place.
 	refV struct{ ref }
-	// constV is an object, a map or a list that comes from a default, with the schema of where it stands.
+	// constV is an object, a map or a list that comes from a default, with the schema of its place.
 	constV struct {
 		val  any
 		node *schema.Node
 	}
-	// listV is a list written in the rule. Its elements have no errors where the list has none.
+	// listV is a list written in the rule. Its elements have no errors if the list has none.
 	listV struct{ elems []element }
 	// mapV is the empty map written in the rule.
 	mapV struct{}
 	// comprV is filter or map over a list or the keys of a map.
 	comprV struct{ *compr }
-	// optV is an optional value, none where v is nil.
+	// optV is an optional value; a nil v is none.
 	optV struct{ v sval }
 	// formatV is a format of the format library.
 	formatV string
@@ -58,7 +58,7 @@ type (
 		text string // with a mark for each place
 		refs []ref  // of the marks
 		typ  string // the name of its type in CEL, empty where not known
-		// partial: it may be an error though all that it is made of is none.
+		// partial is set if it may be an error although none of its parts is.
 		partial bool
 		of      *strAt   // of a URL: the string that it was converted from
 		split   *partsOf // of a list: the string that was split
@@ -86,19 +86,19 @@ func (optV) sval()     {}
 func (formatV) sval()  {}
 func (termV) sval()    {}
 
-// element is one of a list written in the rule, which it has where the condition holds.
+// element is an element of a list written in the rule. The list has it if the condition holds.
 type element struct {
 	v       value
-	in, out *cond // that it is in the list, that it is not
+	in, out *cond // it is in the list, it is not
 }
 
-// branch is a value that an expression has where the guard holds.
+// branch is the value of an expression if the guard holds.
 type branch struct {
 	g *cond
 	v sval
 }
 
-// value is what an expression evaluates to: at most one guard holds; where none does it is an error.
+// value is the result of an expression: at most one guard holds; if none does, it is an error.
 type value []branch
 
 func just(v sval) value { return value{{yes, v}} }
@@ -126,7 +126,7 @@ func (v value) under(g *cond) value {
 	return out
 }
 
-// defined says where the value is no error. It fails where that is not known.
+// defined says when the value is no error. It fails if that is not known.
 func (v value) defined() (*cond, error) {
 	var parts []*cond
 	for _, b := range v {
@@ -146,7 +146,7 @@ func (v value) defined() (*cond, error) {
 	return or(parts...), nil
 }
 
-// merge joins branches with the same constant, and all into one where all are booleans.
+// merge joins branches with the same constant. If all are booleans, it joins them into one.
 func (v value) merge() value {
 	if len(v) < 2 {
 		return v
@@ -174,8 +174,8 @@ next:
 	return out
 }
 
-// isDyn tells whether the type of the value is known at run time only, so that an operator it does not fit is an error
-// of the evaluation and not of the compilation.
+// isDyn reports whether the type of the value is known only at run time, so that a wrong operator is an error of the evaluation, not of
+// the compilation.
 func isDyn(v sval) bool {
 	switch v := v.(type) {
 	case strAt:

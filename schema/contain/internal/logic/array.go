@@ -2,7 +2,7 @@ package logic
 
 import "slices"
 
-// manyItems is how many distinct items are made at most.
+// manyItems bounds the distinct items that are made.
 const manyItems = 300
 
 func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
@@ -24,7 +24,7 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 		if hi == 0 {
 			return nil, true
 		}
-		complete = hi == 1 // one item has to do for all, or the search is not exhaustive
+		complete = hi == 1 // the search is only exhaustive if one item satisfies all demands
 		all := make(And, len(some))
 		for i, f := range some {
 			all[i] = f.f
@@ -90,7 +90,7 @@ func (s *Solver) arrays(st *state, some []fact, lo, hi int64, distinct []UniqueB
 	return out, false
 }
 
-// width is how many alternatives are asked of one part when want are wanted of the whole.
+// width is the number of alternatives to search for one part if the whole needs want.
 func width(want int) int { return min(want, 6) }
 
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
@@ -114,7 +114,7 @@ func collides(v any, others []any, distinct []UniqueBy) bool {
 	return false
 }
 
-// twin adds items so that two are equal in the sense of each negated Unique of st, and of no other.
+// twin adds items so that, for each negated Unique of st and for no other one, two items are equal.
 func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]any, bool) {
 	if len(base) == 0 {
 		found, none := s.solve(st.items, 1, depth+1)
@@ -148,7 +148,7 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 	return nil, false
 }
 
-// exactly is true of the value alone: of what is deeply equal.
+// exactly is true of values that are deeply equal to v.
 func exactly(v any) Formula {
 	switch v := v.(type) {
 	case nil:
@@ -208,7 +208,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 		found, none := s.solve(fs, 1, depth+1)
 		if len(found) == 0 {
 			s.fail("not enough distinct items found")
-			// Where every item equals one of base, and those differ, there are no more distinct items than these.
+			// If every item equals one of base, and those differ, there are no other distinct items.
 			return nil, none && len(distinct) == 1 && apart(base, distinct)
 		}
 		base = append(base, found[0])
@@ -216,7 +216,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 	return base, false
 }
 
-// apart tells whether the items are distinct.
+// apart reports whether the items are distinct.
 func apart(items []any, distinct []UniqueBy) bool {
 	for i, v := range items {
 		if collides(v, items[:i], distinct) {

@@ -29,18 +29,18 @@ func truth(b bool) Truth {
 	return No
 }
 
-// Checker answers what the package leaves to the API server's libraries.
+// Checker answers the questions for which the API server's libraries are needed.
 type Checker interface {
-	// MatchPattern tells whether expr finds a match in s; an expression that does not compile matches nothing.
+	// MatchPattern reports whether expr finds a match in s; an expression that does not compile matches nothing.
 	MatchPattern(expr, s string) bool
-	// MatchFormat tells whether s is of the format.
+	// MatchFormat reports whether s is of the format.
 	MatchFormat(name, s string) bool
 }
 
 // Eval evaluates f on v.
 func Eval(f Formula, v any, c Checker) Truth { return evaluator{Checker: c}.eval(f, v) }
 
-// evaluator evaluates formulas, and charges for each that it looks at. When the work is spent, it is Unsure.
+// evaluator evaluates formulas, and charges for each that it visits. When the work is spent, the result is Unsure.
 type evaluator struct {
 	Checker
 	work *Work
@@ -193,7 +193,7 @@ func (c evaluator) evalArray(f Formula, v []any) Truth {
 	return Yes
 }
 
-// Same tells whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
+// Same reports whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
 // deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
 // equals "A"; null equals nothing.
 func Same(v, e any) bool {
@@ -207,15 +207,15 @@ func Same(v, e any) bool {
 	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }
 
-// holds tells whether v has no fraction.
+// holds reports whether v has no fraction.
 func (f Integral) holds(v float64) bool {
 	return IsIntegral(v) && (!f.Exact || v == math.Trunc(v))
 }
 
-// IsIntegral tells whether a float counts as an integer upstream.
+// IsIntegral reports whether a float counts as an integer upstream.
 func IsIntegral(f float64) bool { return conv.IsFloat64AJSONInteger(f) }
 
-// IsFloatMultiple tells whether v is a multiple of factor as upstream computes it.
+// IsFloatMultiple reports whether v is a multiple of factor as upstream computes it.
 func IsFloatMultiple(v, factor float64) bool {
 	if factor <= 0 {
 		return false
@@ -242,7 +242,7 @@ func (u UniqueBy) names() []string {
 	return strings.Split(u.Keys, "\x00")
 }
 
-// implies tells whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
+// implies reports whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
 // equal in the sense of v have keys that are equal in the sense of u.
 func (u UniqueBy) implies(v UniqueBy) bool {
 	if u == v {
@@ -260,7 +260,7 @@ func (u UniqueBy) implies(v UniqueBy) bool {
 	})
 }
 
-// defaultOf returns what Defaults says of the default of a key.
+// defaultOf returns the default of a key in Defaults.
 func (u UniqueBy) defaultOf(key string) string {
 	for part := range strings.SplitSeq(u.Defaults, "\x00") {
 		if value, ok := strings.CutPrefix(part, key+"="); ok {
@@ -308,7 +308,7 @@ func (u UniqueBy) same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// sameText tells whether two values have the same JSON text.
+// sameText reports whether two values have the same JSON text.
 func sameText(a, b any) bool {
 	p, errP := json.Marshal(a)
 	q, errQ := json.Marshal(b)

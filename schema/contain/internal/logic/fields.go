@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// field is what a state says of one property of an object.
+// field has the facts of a state about one property of an object.
 type field struct {
 	has, lacks       bool
 	hasWhy, lacksWhy deps
-	facts            []fact // what its value is like, if there is one
-	kinds            Kind   // which kinds the plain facts leave to it
+	facts            []fact // facts about its value, if it has one
+	kinds            Kind   // the kinds that the plain facts allow
 	kindsWhy         deps
-	telling          bool   // there are facts that are more than kinds and whole schemas
-	owner            *state // who may change this
+	telling          bool   // there are facts other than kinds and whole schemas
+	owner            *state // the state that may change this
 
-	// inside is the conjunction of the facts, made where they may meet: what it entails is known without search.
+	// inside is the conjunction of the facts, made if they may interact. Its consequences are known without a search.
 	inside      *state
 	insideOwner *state
-	fed, rested int // how many facts and rests it holds
+	fed, rested int // the number of facts and rests in it
 }
 
-// fields are what a state says of single properties.
+// fields are the facts of a state about single properties.
 type fields struct {
 	named  map[string]*field
 	names  []string // in the order in which they were first named
-	had    []string // of those that must be there
-	meet   []string // of those whose facts may meet, and have not been looked at since
+	had    []string // names that must exist
+	meet   []string // names whose facts may interact, and which were not checked since
 	shared bool
 }
 
-// field returns what st says of a property, for change.
+// field returns the facts of st about a property, for changes.
 func (s *Solver) field(st *state, name string) *field {
 	fs := &st.fields
 	if fs.shared {
@@ -80,7 +80,7 @@ func (s *Solver) addProp(st *state, p Prop, why deps) bool {
 	return true
 }
 
-// mustLack notes that no value of the property is possible.
+// mustLack records that no value of the property is possible.
 func (s *Solver) mustLack(st *state, name string, why deps) bool {
 	if x := st.fields.named[name]; x != nil && x.lacks {
 		return true
@@ -88,11 +88,11 @@ func (s *Solver) mustLack(st *state, name string, why deps) bool {
 	return s.add(st, Lacks{name}, why)
 }
 
-// maxInside is how deep fields are looked into without search.
+// maxInside bounds the depth of fields that are checked without a search.
 const maxInside = 64
 
-// within returns the conjunction of what st says of a property's value. It returns false where that contradicts itself; s.why
-// holds the reason.
+// within returns the conjunction of the facts of st about a property's value. It returns false if they contradict each other; s.why has
+// the reason.
 func (s *Solver) within(st *state, name string) (*state, bool) {
 	x := s.field(st, name)
 	if x.inside == nil {
@@ -120,7 +120,7 @@ func (s *Solver) within(st *state, name string) (*state, bool) {
 	return x.inside, s.simplify(x.inside)
 }
 
-// meet looks at the properties of which something new was said. What no value can be like, the object has to lack.
+// meet checks the properties with new facts. If no value satisfies them, the object must not have the property.
 func (s *Solver) meet(st *state) bool {
 	for len(st.fields.meet) > 0 && !s.over() {
 		name := st.fields.meet[0]
@@ -136,7 +136,7 @@ func (s *Solver) meet(st *state) bool {
 	return true
 }
 
-// knownOf judges a formula about the value of a property by what is known of it.
+// knownOf judges a formula about the value of a property by the known facts.
 func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
 	x := st.fields.named[name]
 	if x == nil || len(x.facts) == 0 || st.depth > maxInside {
@@ -148,7 +148,7 @@ func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
 	if k, ok := f.(Kinds); ok && x.kinds&Kind(k) == 0 {
 		return No, x.kindsWhy
 	}
-	if l, ok := f.(Lazy); ok && !l.Small { // a whole schema: there is no point in looking through it
+	if l, ok := f.(Lazy); ok && !l.Small { // a whole schema: a check would take too long
 		for _, y := range x.facts {
 			if g, ok := y.f.(Lazy); ok && g.ID == l.ID {
 				return truth(g.Neg == l.Neg), y.why
@@ -159,13 +159,13 @@ func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
 	in, ok := s.within(st, name)
 	if !ok {
 		why := s.why
-		s.mustLack(st, name, why) // seen to at the next simplify: whoever asks goes on
+		s.mustLack(st, name, why) // the next simplify handles it; the caller continues
 		return No, why
 	}
 	return s.known(in, f)
 }
 
-// child collects what st says of the property name.
+// child collects the facts of st about the property name.
 func (st *state) child(name string) []fact {
 	var out []fact
 	if x := st.fields.named[name]; x != nil {
@@ -184,7 +184,7 @@ func inSorted(names []string, name string) bool {
 	return ok
 }
 
-// mentioned returns the names that st speaks of, sorted.
+// mentioned returns the names in the facts of st, sorted.
 func (st *state) mentioned() []string {
 	var out []string
 	for _, name := range st.fields.names {

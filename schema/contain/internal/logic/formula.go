@@ -2,9 +2,9 @@
 // none. Schemas and validation rules are translated into these formulas by the packages above; "everything that A
 // accepts, B accepts" is then "A and not B has no model".
 //
-// It promises that an answer "no model" is a proof (every case was tried, or ruled out), and that a formula is true of
-// every model it offers as far as the formula says: [Opaque] parts, which stand for what cannot be expressed, are for
-// the caller to check. It does not know Kubernetes.
+// It promises that the answer "no model" is a proof: every case was tried, or ruled out. It also promises that a formula is true of
+// every model that it offers, except for [Opaque] parts, which stand for statements that cannot be expressed. The caller has to check
+// those. It does not know Kubernetes.
 package logic
 
 import (
@@ -53,30 +53,30 @@ func KindOf(v any) Kind {
 	return 0
 }
 
-// Formula is a statement about one JSON value. Those that speak of one kind (Length, Prop, Items and so on) are true of
-// every value of another kind, as keywords of JSON schema are.
+// Formula is a statement about one JSON value. Formulas about one kind (Length, Prop, Items and so on) are true of every value of
+// another kind, as keywords of JSON Schema are.
 type Formula interface{ formula() }
 
 // Unbounded stands for "no maximum" in Length, NumItems and NumProps.
 const Unbounded int64 = math.MaxInt64
 
 type (
-	// And is true where all are; the empty And is true.
+	// And is true if all parts are; the empty And is true.
 	And []Formula
-	// Or is true where one is; the empty Or is false.
+	// Or is true if one part is; the empty Or is false.
 	Or []Formula
 	// Kinds is true of values of these kinds.
 	Kinds Kind
 
 	// Length bounds the number of Unicode code points of a string, both ends inclusive.
 	Length struct{ Min, Max int64 }
-	// Pattern is true of strings in which the RE2 expression finds a match (unanchored, as the API server uses it), or
-	// finds none where Neg.
+	// Pattern is true of strings in which the RE2 expression finds a match (unanchored, as the API server uses it), or finds none if Neg
+	// is set.
 	Pattern struct {
 		Expr string
 		Neg  bool
 	}
-	// Format is true of strings that the API server takes for the format, or does not where Neg.
+	// Format is true of strings that the API server accepts for the format, or does not accept if Neg is set.
 	Format struct {
 		Name string
 		Neg  bool
@@ -89,22 +89,22 @@ type (
 		Lo, Hi         float64
 		LoOpen, HiOpen bool
 	}
-	// IntMultiple is true of an Int that N divides (N > 0), or does not divide where Neg.
+	// IntMultiple is true of an Int that N divides (N > 0), or does not divide if Neg is set.
 	IntMultiple struct {
 		N   int64
 		Neg bool
 	}
-	// FloatMultiple is true of a Float that is a multiple of F as the API server computes it, or is none where Neg.
+	// FloatMultiple is true of a Float that is a multiple of F as the API server computes it, or that is none if Neg is set.
 	FloatMultiple struct {
 		F   float64
 		Neg bool
 	}
-	// Integral is true of a Float without fraction, small enough to be exact; or of any other where Neg. Unless Exact, a
-	// fraction of up to a billionth of the value is overlooked, as the API server does it outside of type: integer.
+	// Integral is true of a Float without fraction, small enough to be exact; or of any other Float if Neg is set. Unless Exact is set, it
+	// ignores a fraction of up to a billionth of the value, as the API server does outside of type: integer.
 	Integral struct{ Neg, Exact bool }
 
-	// Enum is true of a value that equals one of Values in the API server's sense (see [Same]), or none where Neg. It
-	// speaks of all kinds; null equals nothing.
+	// Enum is true of a value that equals one of Values in the API server's sense (see [Same]), or none if Neg is set. It is about all
+	// kinds; null equals nothing.
 	Enum struct {
 		Values []any
 		Neg    bool
@@ -114,68 +114,68 @@ type (
 	Has struct{ Name string }
 	// Lacks is true of objects that do not have the property.
 	Lacks struct{ Name string }
-	// Prop is true of objects that lack the property or whose property is as F says.
+	// Prop is true of objects that lack the property, or whose property satisfies F.
 	Prop struct {
 		Name string
 		F    Formula
 	}
-	// Rest is true where F is true of every property that is not in Except (sorted).
+	// Rest is true if F is true of every property that is not in Except (sorted).
 	Rest struct {
 		Except []string
 		F      Formula
 	}
-	// SomeRest is true of objects that have a property not in Except (sorted) whose value is as F says.
+	// SomeRest is true of objects that have a property not in Except (sorted) whose value satisfies F.
 	SomeRest struct {
 		Except []string
 		F      Formula
 	}
-	// AllKeys is true of objects all of whose keys are as F says.
+	// AllKeys is true of objects whose keys all satisfy F.
 	AllKeys struct{ F Formula }
-	// SomeKey is true of objects with a key as F says.
+	// SomeKey is true of objects with a key that satisfies F.
 	SomeKey struct{ F Formula }
 	// NumProps bounds the number of properties, both ends inclusive.
 	NumProps struct{ Min, Max int64 }
 
-	// Items is true of arrays all of whose items are as F says.
+	// Items is true of arrays whose items all satisfy F.
 	Items struct{ F Formula }
-	// SomeItem is true of arrays with an item as F says.
+	// SomeItem is true of arrays with an item that satisfies F.
 	SomeItem struct{ F Formula }
 	// NumItems bounds the number of items, both ends inclusive.
 	NumItems struct{ Min, Max int64 }
-	// Unique is true of arrays without two equal items, or with two where Neg.
+	// Unique is true of arrays without two equal items, or with two if Neg is set.
 	Unique struct {
 		By  UniqueBy
 		Neg bool
 	}
 
-	// Opaque stands for a statement that cannot be expressed. Two with the same ID say the same.
+	// Opaque stands for a statement that cannot be expressed. Two with the same ID mean the same.
 	Opaque struct {
 		ID  string
 		Neg bool
 	}
-	// Lazy is a formula that is made when it is needed. Two with the same ID (any comparable value, not nil) say the
-	// same; make must always return equal formulas.
+	// Lazy is a formula that is made when it is needed. Two with the same ID (any comparable value, not nil) mean the same; make must
+	// always return equal formulas.
 	Lazy struct {
 		ID   any
 		Make func() Formula
 		Neg  bool
-		// Small says that the formula is short, so that it pays to look through it before it is needed.
+		// Small says that the formula is short, so that it is worth a check before it is needed.
 		Small bool
 	}
 )
 
 // UniqueBy says when two items are equal. The zero value: when they are deeply equal (uniqueItems).
 type UniqueBy struct {
-	// Text is set where lists and objects are equal when their JSON texts are, so that [1] equals [1.0], though 1 does not
-	// equal 1.0 (list-type set and map).
+	// Text is set if lists and objects are equal when their JSON texts are. Then [1] equals [1.0], although 1 does not equal 1.0
+	// (list-type set and map).
 	Text bool
-	// Numbers is set where keys that are numbers are equal when their JSON texts are, so that the key 1 equals the key 1.0
-	// (list-type map with several keys). It may be set where no key can be a number.
+	// Numbers is set if keys that are numbers are equal when their JSON texts are. Then the key 1 equals the key 1.0 (list-type map with
+	// several keys). It may be set if no key can be a number.
 	Numbers bool
 	// Keys, joined by U+0000 and sorted, are the properties that identify an item of a list-type map; empty otherwise.
 	Keys string
-	// Defaults identifies the defaults inside of the items, or of the keys: defaulting makes items equal that are not yet.
-	// Empty where there are none. Those of keys are written as key=value, sorted and joined by U+0000.
+	// Defaults identifies the defaults inside of the items, or of the keys, because defaulting can make items equal. It is empty if there
+	// are none. Those of keys are written as key=value, sorted and joined by U+0000.
 	Defaults string
 }
 
@@ -314,7 +314,7 @@ func AnyKinds(k Kind) Formula {
 	return Kinds(k)
 }
 
-// NamesExcept returns the sorted copy of names that Rest and SomeRest want.
+// NamesExcept returns a sorted copy of the names, for Rest and SomeRest.
 func NamesExcept(names ...string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// ID is the number of a formula in a [Table]. Formulas with the same number say the same.
+// ID is the number of a formula in a [Table]. Formulas with the same number mean the same.
 type ID int32
 
-// Table numbers formulas by what they say: equal formulas, however they were made, have the same number. Parts of And and
-// Or count in any order and once. It keeps what it numbered, so that it lives as long as one comparison. The zero value is
-// ready for use.
+// Table numbers formulas by their meaning: equal formulas, however they were made, have the same number. The order and repetition of
+// parts of And and Or do not matter. It keeps all numbered formulas, so it should live for one comparison only. The zero value is ready
+// for use.
 type Table struct {
 	byText map[string]ID
 	lazies map[any]ID
@@ -21,7 +21,7 @@ type Table struct {
 	nots   map[ID]ID
 }
 
-// listKey is the identity of an And or Or, which nobody changes once it is made.
+// listKey is the identity of an And or Or, which is immutable.
 type listKey struct {
 	first *Formula
 	n     int
@@ -59,7 +59,7 @@ const (
 	tagOther
 )
 
-// ID returns the number of the formula. w, which may be nil, is charged for what is new.
+// ID returns the number of the formula. w, which may be nil, is charged for new formulas.
 func (t *Table) ID(f Formula, w *Work) ID {
 	switch f := f.(type) {
 	case And:
@@ -153,7 +153,7 @@ func (t *Table) list(fs []Formula, or bool, w *Work) ID {
 	return id
 }
 
-// parts appends the numbers of the parts, those of lists of the same kind inside taken out of them.
+// parts appends the numbers of the parts, and flattens inner lists of the same kind.
 func (t *Table) parts(ids []ID, fs []Formula, or bool, w *Work) []ID {
 	for _, f := range fs {
 		switch g := f.(type) {
@@ -194,7 +194,7 @@ func flag(b []byte, set bool) []byte {
 
 func float(b []byte, f float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(f)) }
 
-// write returns a text that no other formula of another meaning has.
+// write returns a text that no formula with another meaning has.
 func (t *Table) write(f Formula, w *Work) []byte {
 	two := func(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
 	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }

@@ -2,13 +2,13 @@ package logic
 
 import "slices"
 
-// known judges a formula by the literals alone, without search: Yes where they entail it, No where they contradict it, and
-// then the choices because of which they do.
+// known judges a formula by the literals alone, without a search: Yes if they entail it, No if they contradict it. It also returns the
+// choices that this rests on.
 func (s *Solver) known(st *state, f Formula) (Truth, deps) {
 	if !s.step(1) {
 		return Unsure, 0
 	}
-	switch f.(type) { // they are looked for in lists
+	switch f.(type) { // lists have to be searched for them
 	case Lazy, Opaque, Pattern, Format:
 		s.step(int64(len(st.lazy)+len(st.opaque)+len(st.patterns)+len(st.formats)) / scanned)
 	case Or:
@@ -87,7 +87,7 @@ func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	if t == Yes {
 		return Yes, 0
 	}
-	// A property that is demanded, with a value that is not possible.
+	// A demanded property whose value is impossible.
 	for _, g := range and {
 		h, ok := g.(Has)
 		if !ok || st.kinds&^Object != 0 && !slices.Contains(and, Formula(Kinds(Object))) {
@@ -178,7 +178,7 @@ func (s *Solver) knownProp(st *state, p Prop) (Truth, deps) {
 	return Unsure, 0
 }
 
-// only judges a formula that speaks of kind k alone: it is true of the others.
+// only judges a formula about kind k alone: it is true of the other kinds.
 func (st *state) only(k Kind, entailed, contradicted bool) (Truth, deps) {
 	switch {
 	case st.kinds&k == 0 || entailed:
@@ -189,7 +189,7 @@ func (st *state) only(k Kind, entailed, contradicted bool) (Truth, deps) {
 	return Unsure, 0
 }
 
-// vacuous says Yes where a formula speaks only of kinds that are ruled out.
+// vacuous returns Yes if a formula is only about kinds that are ruled out.
 func (st *state) vacuous(f Formula) (Truth, deps) {
 	var k Kind
 	switch f.(type) {
@@ -210,8 +210,8 @@ func (st *state) vacuous(f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
-// simplify drops disjuncts that the literals contradict and disjunctions that they entail, and takes what is left alone
-// into the conjunction, until nothing changes. It returns false for a contradiction.
+// simplify drops disjuncts that the literals contradict and disjunctions that they entail. It adds a single remaining disjunct to the
+// conjunction, and repeats until nothing changes. It returns false for a contradiction.
 func (s *Solver) simplify(st *state) bool {
 	for changed := true; changed; {
 		if !s.meet(st) {
@@ -251,7 +251,7 @@ func (s *Solver) simplify(st *state) bool {
 	return s.settle(st)
 }
 
-// shorten leaves out the disjuncts that are contradicted, and tells whether one is entailed.
+// shorten leaves out the disjuncts that are contradicted, and reports whether one is entailed.
 func (s *Solver) shorten(st *state, d disjunction) (disjunction, bool) {
 	out := disjunction{why: d.why}
 	for i, f := range d.or {

@@ -112,7 +112,7 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	if exact && (math.Ceil(r.Lo) > math.Floor(r.Hi) || slices.Contains(st.floatMult, FloatMultiple{F: 1, Neg: true})) {
 		return nil, true
 	}
-	if r.Lo == r.Hi { // the only value there is has been tried
+	if r.Lo == r.Hi { // the only possible value was tried
 		return nil, true
 	}
 	if integral && r.Hi-r.Lo < fewInts {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// member is a property that the object must have, with what is known of its value.
+// member is a property that the object must have, with the known facts about its value.
 type member struct {
 	name   string
 	values []any
@@ -14,7 +14,7 @@ type member struct {
 
 func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	names := slices.Clone(st.fields.had)
-	extra := map[string][]fact{} // what SomeRest demands of a property besides
+	extra := map[string][]fact{} // additional demands of SomeRest on a property
 	for _, sr := range st.someRests {
 		found, none := s.placeSomeRest(st, names, extra, sr, depth)
 		if !found {
@@ -89,7 +89,7 @@ func (s *Solver) assemble(st *state, members []member, want int) []any {
 			break
 		}
 	}
-	// Children were solved under what st says of them, so only what speaks of the object as a whole is left to check.
+	// Children satisfy the facts of st about them, so only facts about the object as a whole have to be checked.
 	var out []any
 	for _, c := range candidates {
 		if s.wholeHolds(st, c) {
@@ -126,8 +126,8 @@ func (s *Solver) keyAllowed(st *state, name string) bool {
 	return true
 }
 
-// placeSomeRest chooses the property that makes sr true and notes it in extra. The first result is false if there is none;
-// the second tells whether that is a proof.
+// placeSomeRest chooses the property that makes sr true and records it in extra. The first result is false if there is none; the second
+// reports whether that is a proof.
 func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fact, sr SomeRest, depth int) (found, none bool) {
 	complete := true
 	try := func(name string) bool {
@@ -157,9 +157,8 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fac
 	return false, complete
 }
 
-// placeSomeKey chooses a key that is as f says. The second result is false if there is none; the third tells whether that is
-// a proof: no field that is named elsewhere can be there under such a name, and there is no other such name, or none whose
-// value is possible.
+// placeSomeKey chooses a key that satisfies f. The second result is false if there is none; the third reports whether that is a proof:
+// no field that is named elsewhere can have such a name, and there is no other such name, or none whose value is possible.
 func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (name string, found, none bool) {
 	for _, name := range names {
 		if s.eval(f, name) != No {
@@ -178,7 +177,7 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 		}
 	}
 	fresh, noKey := s.freshKeys(st, nil, nil, f, 4)
-	for _, name := range fresh { // what is said of the value of one fresh key is said of all
+	for _, name := range fresh { // a fact about the value of one fresh key is a fact about all
 		if possible(name) {
 			return name, true, false
 		}
@@ -187,8 +186,8 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 	return "", false, complete && (noKey || len(fresh) > 0)
 }
 
-// freshKeys returns property names that st does not mention, that are not in except or taken, and that are as the key
-// formulas say. The second result is true where it is proven that there are none, in use or not.
+// freshKeys returns property names that st does not mention, that are not in except or taken, and that satisfy the key formulas. The
+// second result is true if it is proven that there are none, in use or not.
 func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, f Formula, n int) ([]string, bool) {
 	used := map[string]bool{}
 	for _, group := range [][]string{except, st.mentioned(), st.fields.names} {
@@ -224,7 +223,7 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, 
 		fs = append(fs, fact{Enum{Values: values(slices.Sorted(maps.Keys(used))), Neg: true}, st.sum})
 	}
 	found, none := s.solve(fs, n, 1)
-	if none = none && len(found) == 0; none && len(used) > 0 { // that all keys are in use is a choice, and no proof
+	if none = none && len(found) == 0; none && len(used) > 0 { // it was a choice to use all the keys, so this is no proof
 		found, none := s.solve(allowed, 1, 1)
 		return nil, none && len(found) == 0
 	}
@@ -237,10 +236,10 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, 
 	return out, none
 }
 
-// manyKeys is how many properties are made up at most.
+// manyKeys bounds the properties that are generated.
 const manyKeys = 20_000
 
-// padObject adds optional properties until there are as many as NumProps wants.
+// padObject adds optional properties until NumProps is satisfied.
 func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bool) {
 	if int64(len(members)) >= st.numProps.Min {
 		return members, false

@@ -14,54 +14,54 @@ type Strings interface {
 	// avoid does, readable ones first. none is true only if it is proven that there is no such string.
 	// The work is charged to w; when it is spent, nothing is found and nothing proven.
 	Members(w *Work, match, avoid []string, length Length, n int) (found []string, none bool)
-	// Samples returns a few strings of the format, and false where every string is of it.
+	// Samples returns a few strings of the format, and false if every string has it.
 	Samples(format string) []string
 }
 
-// Solver searches models. It is not safe for concurrent use. It remembers what it found out about parts, so that one that
-// is asked again costs less.
+// Solver searches models. It is not safe for concurrent use. It remembers results about parts, so that a second search for the same
+// part costs less.
 type Solver struct {
 	Strings Strings
 	// Budget bounds the work of one Solve.
 	Budget int64
-	// Total, where not nil, is charged for all work, and bounds it as well.
+	// Total, if not nil, is charged for all work, and bounds it as well.
 	Total *Work
-	// Memory, where not nil, is shared with other solvers of the same Strings.
+	// Memory, if not nil, is shared with other solvers of the same Strings.
 	Memory *Memory
 
 	work   Work // of one Solve
 	table  *Table
 	reason string
-	why    deps // what the last contradiction rests on
+	why    deps // the choices of the last contradiction
 	level  int  // of the next choice
 }
 
-// Memory holds what solvers found out about conjunctions. The zero value is ready for use.
+// Memory has the results of solvers about conjunctions. The zero value is ready for use.
 type Memory struct {
 	Table Table
 	parts map[string]part
 }
 
-// Full tells whether there is not much room for more.
+// Full reports whether there is not much room for more.
 func (m *Memory) Full() bool { return len(m.parts) >= manyParts/2 }
 
-// part is what was found out about a conjunction.
+// part is the result about a conjunction.
 type part struct {
 	models []any
 	none   bool
 	reason string
 }
 
-// manyParts is how many parts are remembered at most.
+// manyParts bounds the parts that are remembered.
 const manyParts = 1 << 14
 
 // Result is the answer of a search.
 type Result struct {
-	// Models are values that make the formula true as far as it can be told, simple ones first.
+	// Models are values that make the formula true, apart from opaque parts, simple ones first.
 	Models []any
-	// None is true where there is no model: a proof. It is false where models were found, and where the search gave up.
+	// None is true if it is proven that there is no model. It is false if models were found, or if the search gave up.
 	None bool
-	// Reason says why the search gave up, where Models is empty and None is false.
+	// Reason says why the search gave up, if Models is empty and None is false.
 	Reason string
 }
 
@@ -124,7 +124,7 @@ func (s *Solver) fail(reason string) {
 	}
 }
 
-// step charges n units, and tells whether there are any left.
+// step charges n units, and reports whether there are any left.
 func (s *Solver) step(n int64) bool {
 	if s.work.Charge(n) {
 		return true
@@ -133,7 +133,7 @@ func (s *Solver) step(n int64) bool {
 	return false
 }
 
-// over tells whether the work is done.
+// over reports whether the work is done.
 func (s *Solver) over() bool { return s.work.Spent() }
 
 func (s *Solver) eval(f Formula, v any) Truth {
@@ -142,10 +142,11 @@ func (s *Solver) eval(f Formula, v any) Truth {
 
 const maxDepth = 200
 
-// scanned is how many parts are looked through for one unit of work.
+// scanned is the number of parts that a unit of work pays to search.
 const scanned = 8
 
-// solve returns up to want models, and, where it returns none, whether that is a proof; s.why is then what it rests on.
+// solve returns up to want models. If it returns none, it reports whether that is a proof, and s.why has the choices that the proof
+// rests on.
 func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
 	if depth > maxDepth {
 		s.fail("values nest too deeply")
@@ -211,7 +212,7 @@ func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
 	for i, k := range kinds {
 		share := max(1, (want-len(out))/(len(kinds)-i))
 		if s.why = st.why | st.said[about(k)]; k == Object {
-			s.why = st.sum // what is said of single fields, too
+			s.why = st.sum // includes facts about single fields
 		}
 		found, none := s.solveKind(st, k, share, depth)
 		out = append(out, found...)
@@ -224,8 +225,8 @@ func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
 	return out, complete
 }
 
-// split tries each disjunct of the shortest disjunction. Where one leads to a contradiction in which it has no part, the
-// others lead to the same.
+// split tries each disjunct of the shortest disjunction. If one leads to a contradiction that does not depend on it, the others lead to
+// the same contradiction.
 func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
 	best := 0
 	for i, d := range st.ors {
@@ -340,7 +341,7 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 		case string:
 			candidates = append(candidates, e)
 			if r := []rune(e); len(r) == 1 {
-				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream takes it
+				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream accepts it
 				// Go converts every number that is no code point to U+FFFD.
 				complete = complete && (r[0] != utf8.RuneError || k != Int)
 			}
@@ -369,13 +370,13 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 	return out, complete
 }
 
-// exactFloat bounds the floats among which every integer has one of its own.
+// exactFloat bounds the floats that represent every integer exactly.
 const exactFloat = 1 << 53
 
-// truncatedTo returns floats that Go truncates to the integer e, readable ones first, and whether they stand for all of
-// them. What st says of floats changes, between e and the next integer, only at bounds and values that it names and
-// where [IsIntegral] changes its mind, which is next to the two ends: one float on each side of each such point, and one
-// in the middle, stand for the rest. Multiples are not of this kind.
+// truncatedTo returns floats that Go truncates to the integer e, readable ones first, and whether they stand for all of them. Between e
+// and the next integer, the truth of the facts of st about floats changes only at the bounds and values that they name, and at the
+// limits of [IsIntegral], which are next to the two ends. So one float on each side of each such point, and one in the middle,
+// represent the rest. That does not hold for multiples.
 func (st *state) truncatedTo(e int64) ([]any, bool) {
 	if slices.Contains(st.integral, Integral{Exact: true}) {
 		return nil, true // float64(e) is the only one

@@ -6,39 +6,39 @@ import (
 	"slices"
 )
 
-// deps is a set of choices: of the disjuncts that were taken on the way to a state. What a contradiction rests on, or more
-// than that, is noted beside each fact, so that choices that have no part in it need not be tried in another way.
+// deps is a set of choices: the disjuncts that were taken on the way to a state. Each fact has the choices that it rests on, or a
+// larger set. Choices that a contradiction does not rest on need no other try.
 type deps uint64
 
-// choice is the set of the choice at a level. Deep ones share a place, so that each stands for all.
+// choice is the set with the choice at a level. Deep levels share one bit, which stands for all of them.
 func choice(level int) deps { return 1 << min(level, lastChoice) }
 
 const lastChoice = 63
 
-// fact is a formula that holds, and the choices because of which it does.
+// fact is a formula that holds, with the choices that it rests on.
 type fact struct {
 	f   Formula
 	why deps
 }
 
-// disjunction is an Or that is still to be split, with the choices because of which it holds and has become so short.
+// disjunction is an Or that is not split yet, with the choices that it and its present length rest on.
 type disjunction struct {
 	or  Or
 	why deps
 }
 
-// asserted is a formula that was taken into the conjunction as a whole.
+// asserted is a formula that was added to the conjunction as a whole.
 type asserted struct {
 	id  ID
 	why deps
 }
 
-// state is a conjunction of literals, and of disjunctions that are still to be split. Its slices are only ever appended
-// to, so a copy may share them once they are clipped.
+// state is a conjunction of literals, and of disjunctions that are not split yet. Its slices only grow by append, so a copy may share
+// them once they are clipped.
 type state struct {
 	kinds Kind
-	why   deps         // because of which kinds are ruled out
-	said  [nKinds]deps // of all that speaks of a kind; of objects, what speaks of single fields is in fields
+	why   deps         // the choices that rule kinds out
+	said  [nKinds]deps // of all facts about a kind; facts about single fields of objects are in fields
 	sum   deps         // of everything
 	all   []Formula    // every literal, to test candidates
 
@@ -74,7 +74,7 @@ type state struct {
 	lazy   []fact
 	wholes []asserted
 	ors    []disjunction
-	depth  int // how many fields lead to it from the state that a search began with
+	depth  int // the number of fields that lead to it from the first state of a search
 }
 
 func newState() *state {
@@ -120,13 +120,13 @@ func (st *state) clone() *state {
 // about returns the place of a kind in said.
 func about(k Kind) int { return bits.TrailingZeros8(uint8(k)) }
 
-// clash notes what a contradiction rests on.
+// clash records the choices that a contradiction rests on.
 func (s *Solver) clash(why deps) bool {
 	s.why = why
 	return false
 }
 
-// drop rules a kind out, because what is said about it contradicts itself.
+// drop rules a kind out, because the facts about it contradict each other.
 func (s *Solver) drop(st *state, k Kind, why deps) bool {
 	if st.kinds&k != 0 {
 		st.kinds &^= k
@@ -138,11 +138,10 @@ func (s *Solver) drop(st *state, k Kind, why deps) bool {
 	return true
 }
 
-// seenAtOnce is how many facts a unit of work pays to look at.
+// seenAtOnce is the number of facts that a unit of work pays to check.
 const seenAtOnce = 64
 
-// add takes a formula into the conjunction, which holds because of the choices. It returns false when the conjunction has
-// become contradictory.
+// add adds a formula, which rests on the choices, to the conjunction. It returns false if the conjunction is now contradictory.
 func (s *Solver) add(st *state, f Formula, why deps) bool {
 	if !s.step(1) {
 		return true // not a proof of anything
@@ -211,14 +210,14 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 	return s.addObject(st, f, why)
 }
 
-// addOr keeps a disjunction. One that was taken in before adds nothing; one whose negation was is a contradiction. No part
-// of what is kept is the same as the whole, so that none is ever justified by itself.
+// addOr keeps a disjunction. If it was added before, it adds nothing; if its negation was, that is a contradiction. No part of a kept
+// disjunction means the same as the whole, so that none is justified by itself.
 func (s *Solver) addOr(st *state, f Or, why deps) bool {
 	id := s.table.ID(f, &s.work)
 	for _, d := range f {
 		switch d.(type) {
 		case And, Or, Lazy:
-			if s.table.ID(d, &s.work) == id { // the others say no more
+			if s.table.ID(d, &s.work) == id { // the other parts add nothing
 				return s.add(st, d, why)
 			}
 		}
@@ -234,7 +233,7 @@ func (s *Solver) addOr(st *state, f Or, why deps) bool {
 	return true
 }
 
-// whole tells whether the formula of this number was taken in as a whole.
+// whole reports whether the formula of this number was taken in as a whole.
 func (st *state) whole(id ID) (deps, bool) {
 	for _, a := range st.wholes {
 		if a.id == id {
@@ -334,7 +333,7 @@ func (s *Solver) addArray(st *state, f Formula, why deps) bool {
 	return true
 }
 
-// denied looks in the list for the negation of f.
+// denied searches the list for the negation of f.
 func (s *Solver) denied(list []fact, f Formula) (deps, bool) {
 	if len(list) == 0 {
 		return 0, false
@@ -342,7 +341,7 @@ func (s *Solver) denied(list []fact, f Formula) (deps, bool) {
 	return s.find(list, s.table.Not(f, &s.work))
 }
 
-// listed looks in the list for f.
+// listed searches the list for f.
 func (s *Solver) listed(list []fact, f Formula) (deps, bool) {
 	if len(list) == 0 {
 		return 0, false
@@ -421,7 +420,7 @@ func (s *Solver) addHas(st *state, name string, why deps) bool {
 	return true
 }
 
-// tooMany is what it rests on that there are more fields than there may be.
+// tooMany returns the choices that cause more fields than allowed.
 func (st *state) tooMany() deps {
 	why := st.said[about(Object)]
 	for _, name := range st.fields.had {

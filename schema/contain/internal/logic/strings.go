@@ -35,7 +35,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		}
 	}
 	var out []any
-	for n := want + 8; ; n *= 8 { // more where the first ones are all excluded
+	for n := want + 8; ; n *= 8 { // more if the first ones are all excluded
 		found, none := s.Strings.Members(&s.work, match, avoid, st.length, min(n, want+excluded+8))
 		if none {
 			return nil, true
@@ -57,7 +57,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 	}
 	switch {
 	case len(out) > 0:
-	case s.work.Left() == 0: // the search for strings keeps to what is left
+	case s.work.Left() == 0: // the search for strings keeps to the rest of the budget
 		s.fail(Spent)
 	default:
 		s.fail("no string found for the patterns and formats")
@@ -65,8 +65,8 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 	return out, false
 }
 
-// excludedWords is an expression for the strings that the enums exclude, "" where there are none or too many. No other
-// value equals a string.
+// excludedWords is an expression for the strings that the enums exclude, "" if there are none or too many. No other value equals a
+// string.
 func excludedWords(enums []Enum) string {
 	var words []string
 	size := 0
@@ -87,7 +87,7 @@ func excludedWords(enums []Enum) string {
 // maxExcluded bounds the length of what is excluded in one expression.
 const maxExcluded = 4096
 
-// notOfAnyFormat are strings that few formats take, for values that must not be of a format.
+// notOfAnyFormat are strings that few formats accept, for values that must not have a format.
 var notOfAnyFormat = []string{"a", "-", "!", "not valid", "é", "a b", "0"}
 
 func values(ss []string) []any {

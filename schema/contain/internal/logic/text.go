@@ -14,8 +14,8 @@ const (
 	maxTextDepth = 4
 )
 
-// Text says in words what a formula says of a value, for people: `is a string and has 1 to 5 characters`. It is cut where it grows
-// long; parts that are made when they are needed are named and not looked into.
+// Text describes a formula in words: `is a string and has 1 to 5 characters`. It cuts long texts. For a [Lazy] part it only writes a
+// name.
 func Text(f Formula) string {
 	w := &wording{}
 	w.say(f, 0)
@@ -147,7 +147,7 @@ func not(neg bool, yes, no string) string {
 	return yes
 }
 
-// between is a range of which least is the smallest number and Unbounded the largest.
+// between is a range of numbers from least, the smallest, to Unbounded, the largest.
 func between(lo, hi, least int64) string {
 	switch {
 	case lo > least && hi < Unbounded:

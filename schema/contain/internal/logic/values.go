@@ -1,9 +1,9 @@
 package logic
 
-// manyCandidates is how many values a scalar may be left with for each to be tried.
+// manyCandidates bounds the remaining values of a scalar that are tried one by one.
 const manyCandidates = 64
 
-// candidates returns the values that are left to a scalar, where they are few.
+// candidates returns the remaining values of a scalar, if they are few.
 func (s *Solver) candidates(st *state) ([]any, bool) {
 	if st.triedAt == len(st.all)+1 {
 		return st.tried, st.few
@@ -62,7 +62,7 @@ next:
 	return out
 }
 
-// knownScalar judges a statement about scalars by the few values that are left, or that it names.
+// knownScalar judges a statement about scalars by the few remaining values, or by the values that it names.
 func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
 	why := st.why | st.said[about(st.kinds)]
 	if list, ok := s.candidates(st); ok {
@@ -88,10 +88,10 @@ func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
-// single tells whether one kind of scalars is left.
+// single reports whether one kind of scalars is left.
 func (st *state) single() bool { return st.kinds == String || st.kinds == Bool || st.kinds == Int }
 
-// settle looks whether a scalar has any value left.
+// settle checks whether a scalar has any remaining value.
 func (s *Solver) settle(st *state) bool {
 	if !st.single() {
 		return true

@@ -1,9 +1,9 @@
 package logic
 
-// Work counts what a decision does: formulas looked at, values compared, and whatever the callers charge besides (steps of
-// automata, rules translated, objects confirmed). A unit is far less than a microsecond of one core, and allocates a few
-// hundred bytes at most, so that a bound on work bounds time and memory as well. It holds no clock: the same question
-// costs the same on every machine. The nil Work counts nothing and is never spent.
+// Work counts the work of a decision: formulas visited, values compared, and other work that callers charge (steps of automata, rules
+// translated, objects confirmed). A unit is far less than a microsecond of one core, and allocates a few hundred bytes at most, so that
+// a bound on work bounds time and memory as well. It holds no clock: the same question costs the same on every machine. The nil Work
+// counts nothing and is never spent.
 type Work struct {
 	done, limit int64
 	enums       map[*any]*enumIndex
@@ -12,7 +12,7 @@ type Work struct {
 // NewWork returns a counter that is spent after limit units.
 func NewWork(limit int64) *Work { return &Work{limit: limit} }
 
-// Charge adds n units and tells whether there are any left.
+// Charge adds n units and reports whether there are any left.
 func (w *Work) Charge(n int64) bool {
 	if w == nil {
 		return true
@@ -26,7 +26,7 @@ func (w *Work) Charge(n int64) bool {
 	return w.done <= w.limit
 }
 
-// Spent tells whether the limit is passed.
+// Spent reports whether the limit is passed.
 func (w *Work) Spent() bool { return w != nil && w.done > w.limit }
 
 // Done returns the units charged so far.
@@ -56,16 +56,16 @@ func (w *Work) Part(n int64, f func()) bool {
 	f()
 	kept := !w.Spent()
 	if w.limit < whole && w.done > w.limit {
-		w.done = w.limit // what was tried beyond was not done
+		w.done = w.limit // work beyond the limit was not done
 	}
 	w.limit = whole
 	return kept
 }
 
-// fewValues is how many values of an enum are looked through one by one.
+// fewValues bounds the values of an enum that are compared one by one.
 const fewValues = 8
 
-// holds tells whether v equals one of the values, in the sense of [Same]. It looks into an index of long enums.
+// holds reports whether v equals one of the values, in the sense of [Same]. For long enums, it uses an index.
 func (w *Work) holds(values []any, v any) bool {
 	if w == nil || len(values) <= fewValues {
 		w.Charge(int64(len(values)))
@@ -120,7 +120,7 @@ func (x *enumIndex) holds(w *Work, v any) bool {
 	case string:
 		return x.strings[v]
 	case int64:
-		// What Same converts v to: an integer becomes the float next to it, and the character of that code.
+		// The conversions of Same: an integer becomes the nearest float, and the character with that code.
 		return x.ints[v] || x.floats[float64(v)] || len(x.strings) > 0 && x.strings[character(v)]
 	case float64:
 		return x.floats[v] || x.ints[int64(v)]

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// alphabet partitions the runes into classes that a machine cannot tell apart.
+// alphabet partitions the runes into classes. A machine does not distinguish the runes of a class.
 type alphabet struct {
 	// from[i] is the first rune of the i-th interval, which ends before from[i+1];
 	// from[0] is 0 and the last interval ends at unicode.MaxRune.
@@ -35,8 +35,8 @@ func (a *alphabet) of(r rune) int32 {
 // as correct, but slower.
 const maxTable = 1 << 22
 
-// newAlphabet returns the partition that tells the given sets of runes apart. A set
-// is a sorted list of pairs (first, last) of disjoint ranges.
+// newAlphabet returns the partition that distinguishes the given sets of runes. A set is a sorted list of pairs (first, last) of
+// disjoint ranges.
 func newAlphabet(sets [][]rune) *alphabet {
 	cuts := []rune{0}
 	for _, set := range sets {

@@ -2,7 +2,7 @@ package regular
 
 import "fmt"
 
-// Verdict says what became of a claim about languages.
+// Verdict is the outcome of a decision about a claim.
 type Verdict int
 
 const (
@@ -39,8 +39,8 @@ type Answer struct {
 	// Shortest reports that no string with fewer runes refutes the claim. It is false
 	// only when a part of the search ran out of budget and another found a witness.
 	Shortest bool
-	// Reason says, when Verdict is Unknown, what was spent and on what. It is a
-	// phrase without a final stop, of a few hundred bytes at most.
+	// Reason says, when Verdict is Unknown, which budget was spent, and on what. It is a phrase without a final stop, of a few hundred
+	// bytes at most.
 	Reason string
 	// Spent is the work that went into the answer.
 	Spent Spent
@@ -68,24 +68,21 @@ const (
 	maxSteps  = 1 << 30
 )
 
-// Budget bounds the work of one decision. It contains no time, so that an answer
-// does not depend on the machine. A field that is zero or negative takes its
-// default, and what is beyond any reason (16 million states, a thousand million
-// steps) is cut down to that.
+// Budget bounds the work of one decision. It contains no time, so that an answer does not depend on the machine. A field that is zero
+// or negative gets its default. The limits are 16 million states and a billion steps; larger values are cut to them.
 type Budget struct {
 	// States is the most automaton states to build.
 	States int
 	// Steps is the most elementary steps to take. A step takes a few nanoseconds and
 	// at most a few bytes of memory.
 	Steps int
-	// Runes is the longest string to return, in runes. Where only longer ones exist,
-	// the answer is Unknown.
+	// Runes is the longest string to return, in runes. If only longer ones exist, the answer is Unknown.
 	Runes int
-	// Total, where not nil, is where the work is added up.
+	// Total, if not nil, adds up the work.
 	Total *Spent
 }
 
-// count adds up what was spent.
+// count adds s to Total.
 func (b Budget) count(s Spent) {
 	if b.Total != nil {
 		b.Total.States += s.States
@@ -107,9 +104,8 @@ func (b Budget) orDefault() Budget {
 	return b
 }
 
-// meter counts what a part of a decision spends. Once it is over it stays over, and
-// nothing that was computed since may be used: a machine that ran out returns an
-// arbitrary state.
+// meter counts the work of a part of a decision. Once it is over its limit, it stays over, and later results must not be used: a
+// machine without budget returns an arbitrary state.
 type meter struct {
 	spent Spent
 	limit Spent
@@ -144,7 +140,7 @@ func (m *meter) add(part *meter) {
 	m.spent.Steps += part.spent.Steps
 }
 
-// spentOf says what ran out, of a budget of which m was a part.
+// spentOf says which part of budget b is spent; m was a part of it.
 func (m *meter) spentOf(b Budget) string {
 	if m.spent.States > m.limit.States {
 		return fmt.Sprintf("the budget of %d automaton states is spent", b.States)

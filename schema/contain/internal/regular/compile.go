@@ -7,8 +7,8 @@ import (
 	"regexp/syntax"
 )
 
-// ErrTooLarge is wrapped by what Compile returns for a pattern that regexp takes, but
-// that is beyond the limits of this package. Nothing is known about its set.
+// ErrTooLarge is wrapped by the error of Compile for a pattern that regexp accepts, but that is beyond the limits of this package.
+// Nothing is known about its set.
 var ErrTooLarge = errors.New("the pattern is too large to be analysed")
 
 // Limits of a compiled pattern. The largest patterns of real CRDs have a few
@@ -41,7 +41,7 @@ func Compile(pattern string) (*Lang, error) {
 		return nil, fmt.Errorf("%w: %d ranges of runes, the limit is %d", ErrTooLarge, ranges, maxRanges)
 	}
 	if star, least, most, ok := asLength(re); ok {
-		// No pattern begins with a star, so this key is nobody else's.
+		// No pattern begins with a star, so no other pattern has this key.
 		l, err := compile(star, pattern, "*"+pattern)
 		if err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func Compile(pattern string) (*Lang, error) {
 	return compile(re, pattern, pattern)
 }
 
-// compile does with a tree what regexp.Compile does with it.
+// compile compiles a tree as regexp.Compile does.
 func compile(re *syntax.Regexp, pattern, key string) (*Lang, error) {
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
@@ -60,8 +60,7 @@ func compile(re *syntax.Regexp, pattern, key string) (*Lang, error) {
 	return &Lang{kind: kindRegex, source: pattern, key: key, prog: newProgram(prog), size: 1}, nil
 }
 
-// measure estimates from above how many instructions and ranges of runes a parsed
-// pattern compiles to. The parser bounds the depth of the tree.
+// measure returns upper bounds for the instructions and ranges of runes of a parsed pattern. The parser bounds the depth of the tree.
 func measure(re *syntax.Regexp) (insts, ranges int64) {
 	for _, sub := range re.Sub {
 		i, r := measure(sub)
@@ -89,7 +88,7 @@ func measure(re *syntax.Regexp) (insts, ranges int64) {
 	return insts, ranges
 }
 
-// maxEstimate is what estimates stop at, so that their sums do not overflow.
+// maxEstimate is the upper limit of estimates, so that their sums do not overflow.
 const maxEstimate = 1 << 50
 
 // Prefix returns the set of strings that begin with s. It fails as Compile does, which

@@ -45,7 +45,7 @@ func newQuery(l *Lang, budget Budget) *query {
 	}
 }
 
-// decision is a query on its way to an answer.
+// decision is a query that is being decided.
 type decision struct {
 	*query
 	budget Budget
@@ -61,7 +61,7 @@ type candidate struct {
 	cost   int64
 }
 
-// better reports whether a is to be preferred to b.
+// better reports whether a is the better witness.
 func (a candidate) better(b candidate) bool {
 	if a.ok != b.ok {
 		return a.ok
@@ -114,8 +114,7 @@ func (d *decision) run() Answer {
 	return answer
 }
 
-// attempts are the ways to search, each with the part of what is left of the budget that it may
-// spend.
+// attempts are the ways to search, each with its part of the remaining budget.
 var attempts = [...]struct {
 	nondet bool
 	parts  int
@@ -127,9 +126,8 @@ func (d *decision) solve(t task, m *meter) {
 	if d.best.ok {
 		last = min(last, d.best.length)
 	}
-	// A deterministic search is fastest where it fits. A non-deterministic one, that leaves out
-	// what is below something seen before, gets through where sets explode. And some that
-	// fit neither need nothing but more of the first.
+	// A deterministic search is fastest if it fits into the budget. If sets explode, a non-deterministic search may succeed, which leaves
+	// out states below visited ones. Other questions only need more budget for the first search.
 	for i, attempt := range attempts {
 		part := m.share(attempt.parts)
 		p := newProduct(d.query, t.conj, false, part)
@@ -175,16 +173,14 @@ func (d *decision) describe(conj []*expr) string {
 	return Intersect(kids...).String()
 }
 
-// Guessing: how many strings are tried for each task, and what part of the budget
-// all of it may take on top.
+// Guessing: the number of strings that are tried for each task, and the additional part of the budget for all of it.
 const (
 	guesses    = 24
 	guessShare = 2
 )
 
-// guess tries a few strings that satisfy what the tasks demand without complement,
-// after the search has failed: what is found is a witness all the same, though
-// a shorter one may exist.
+// guess runs after a failed search. It tries a few strings that satisfy the uncomplemented demands of the tasks. A string that it finds
+// is a witness, but a shorter one may exist.
 func (d *decision) guess(tasks []task) {
 	m := &meter{limit: Spent{States: d.budget.States / guessShare, Steps: d.budget.Steps / guessShare}}
 	for i, t := range tasks {

@@ -36,7 +36,7 @@ type Lang struct {
 	size int
 }
 
-// maxSize bounds the size of what is decided. Beyond it every answer is Unknown.
+// maxSize bounds the size of what is decided. For larger sets, every answer is Unknown.
 const maxSize = 10_000
 
 var (
@@ -134,8 +134,7 @@ func (l *Lang) Match(s string) bool {
 
 const maxInt = int(^uint(0) >> 1)
 
-// match is Match with a meter; the result means nothing once the meter is over. The
-// memo keeps shared parts from being looked at more than once.
+// match is Match with a meter; the result means nothing once the meter is over. The memo has the results of shared parts.
 func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
 	m.step(1)
 	switch l.kind {

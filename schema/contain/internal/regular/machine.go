@@ -93,8 +93,8 @@ func (r *machine) number(set []int32, ctx uint8) int32 {
 	return id
 }
 
-// singles splits a set into its instructions. A search that restarts everywhere is not
-// lost by this: the first instructions join each part again at its next step.
+// singles splits a set into its instructions. An unanchored search still works: the first instructions join each part again at its next
+// step.
 func (r *machine) singles(state int32, dst []int32) []int32 {
 	if state <= full || len(r.sets.get(state)) == 2 {
 		return append(dst, state)

@@ -5,12 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Members returns at most n members of a, for use as test values: short ones, between
-// them going through as many branches of the patterns as they can, and a few longer ones,
-// with some variety of runes. They are distinct, sorted by length and then by
-// readability, and the same on every run; the first is a shortest member if the budget
-// allows to find it. There are fewer than n when a has fewer, when no more
-// were found, or when the budget is spent: nothing follows from their number.
+// Members returns at most n members of a, for use as test values: short ones, which together use as many branches of the patterns as
+// possible, and a few longer ones, with some variety of runes. They are distinct, sorted by length and then by readability, and the
+// same on every run; the first is a shortest member if the budget allows to find it. There are fewer than n when a has fewer, when no
+// more were found, or when the budget is spent: nothing follows from their number.
 func Members(a *Lang, n int, budget Budget) []string {
 	if n <= 0 {
 		return nil
@@ -24,7 +22,7 @@ func Members(a *Lang, n int, budget Budget) []string {
 	}
 	var out []candidate
 	for i, t := range tasks {
-		// Early tasks, which speak of short strings, get more than their share.
+		// Early tasks, which are about short strings, get more than their share.
 		want := max(1, (n-len(out)+1)/2)
 		if i == len(tasks)-1 {
 			want = max(1, n-len(out))
@@ -85,9 +83,8 @@ func LongestUpTo(a *Lang, limit int64, budget Budget) (string, bool) {
 	return text, true
 }
 
-// sample returns about n strings of a task. It determinises, or tries one instruction at a
-// time, first the one and then the other; nondet says which comes first. What it
-// returns is right even if m is over, there is only less of it.
+// sample returns about n strings of a task. It determinises, or tries one instruction at a time, first the one and then the other;
+// nondet says which comes first. If m is over, the result is still right, but has fewer strings.
 func (q *query) sample(t task, n int, nondet bool, m *meter) []string {
 	if t.first > maxRoam {
 		return q.only(t, m)
@@ -114,7 +111,7 @@ func (q *query) draw(t task, n int, nondet bool, m *meter) []string {
 	s := &sampler{p: p, first: t.first, last: t.last, have: map[string]bool{}}
 	s.explore()
 	m.add(p.m)
-	p.m = m // for what follows; no state is built any more
+	p.m = m // for later steps; no more states are built
 	s.measure()
 	s.cover(n - n/3)
 	s.roam(n - len(s.out))
@@ -131,7 +128,7 @@ func (q *query) only(t task, m *meter) []string {
 	return nil
 }
 
-// sampler draws strings from a product, as far as it could be built.
+// sampler draws strings from the part of a product that was built.
 type sampler struct {
 	p           *product
 	first, last int64
@@ -141,7 +138,7 @@ type sampler struct {
 	path  []node     // by state: how it is reached first
 	order []int32    // the states that were expanded, by distance from the start
 	toEnd []int32    // by state: the index of the edge to go on with, or -1 in an accepting state
-	dist  []int32    // by state: runes that are missing to acceptance, or -1
+	dist  []int32    // by state: the number of runes to acceptance, or -1
 	used  [][]uint64 // by state: the edges that a string in out goes through
 	seed  uint64
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// letter is a class of runes that no machine of a product tells apart.
+// letter is a class of runes that no machine of a product distinguishes.
 type letter struct {
 	rep   rune    // the most readable one
 	cost  int32   // of rep
@@ -20,8 +20,8 @@ const maxLetterRanges = 16
 // edge is a transition of a product.
 type edge struct{ letter, to int32 }
 
-// product is the automaton of a conjunction: tuples of states of its machines, built
-// as far as it is walked. States from which no string can be accepted are not built.
+// product is the automaton of a conjunction: tuples of states of its machines, built during the search. States from which no string can
+// be accepted are not built.
 type product struct {
 	m        *meter
 	conj     []*expr
@@ -48,8 +48,7 @@ type product struct {
 	known  func(leaf int) truth
 }
 
-// newProduct prepares the product of a conjunction over the leaves of q. If m is over
-// afterwards, it is good for nothing.
+// newProduct prepares the product of a conjunction over the leaves of q. If m is over afterwards, the product must not be used.
 func newProduct(q *query, conj []*expr, every bool, m *meter) *product {
 	p := &product{m: m, conj: conj, every: every, at: make([]int, len(q.leaves))}
 	for i := range p.at {
@@ -156,8 +155,8 @@ func (p *product) start() []int32 {
 	return p.combine(nil)
 }
 
-// successors returns the transitions of a state. Of several letters that lead to the
-// same state it gives the most readable one, or all with every.
+// successors returns the transitions of a state. If several letters lead to the same state, it returns the most readable one, or all if
+// every is set.
 func (p *product) successors(state int32) []edge {
 	if known := p.edges[state]; known != nil {
 		return known

@@ -26,14 +26,14 @@ type inst struct {
 	ends bool  // opMatch can be reached without consuming a rune
 }
 
-// Context bits: what an assertion has to know about what precedes the position.
+// Context bits: what an assertion needs to know about the text before the position.
 const (
 	atText    = 1 << iota // the position is the beginning of the text
 	atLine                // ... or follows a newline
 	afterWord             // the preceding rune is a word character
 )
 
-// What follows the position.
+// The text after the position.
 const (
 	nextOther = iota
 	nextNewline
@@ -41,7 +41,7 @@ const (
 	nextEnd
 )
 
-// Assertions that what precedes decides alone, and those that need to see what follows.
+// Assertions that the text before the position decides, and those that also need the text after it.
 const (
 	lookBehind = int32(syntax.EmptyBeginLine | syntax.EmptyBeginText)
 	lookAhead  = int32(syntax.EmptyEndLine | syntax.EmptyEndText | syntax.EmptyWordBoundary | syntax.EmptyNoWordBoundary)
@@ -60,7 +60,7 @@ type program struct {
 	sets  [][]rune
 	in    []bool  // in[set*alpha.n+class], or nil when that would be too large
 	rep   []rune  // a rune of each class
-	next  []uint8 // what a rune of each class is as what follows
+	next  []uint8 // the bits for a rune of each class after the position
 	ctx   []uint8 // the context bits after a rune of each class
 }
 
@@ -69,7 +69,7 @@ var (
 	wordSet    = []rune{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'}
 )
 
-// newProgram translates what regexp/syntax has compiled.
+// newProgram translates a program of regexp/syntax.
 func newProgram(prog *syntax.Prog) *program {
 	p := &program{insts: make([]inst, len(prog.Inst)), first: i32(prog.Start)}
 	var sets setTable
@@ -141,9 +141,8 @@ func (t *setTable) add(set []rune) int32 {
 	return id
 }
 
-// runeSet returns what an instruction consumes as sorted pairs, as
-// syntax.Inst.MatchRunePos reads it: a single rune stands for itself, with its case
-// variants where folding is on.
+// runeSet returns the runes that an instruction consumes as sorted pairs, as syntax.Inst.MatchRunePos reads them: a single rune stands
+// for itself, with its case variants if folding is on.
 func runeSet(in *syntax.Inst) []rune {
 	if in.Op == syntax.InstRuneAny {
 		return []rune{0, unicode.MaxRune}

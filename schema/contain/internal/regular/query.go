@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// expr is a set in negation normal form, for strings whose length is known to lie in
-// one segment: lengths have become constants, and complements stand at leaves.
+// expr is a set in negation normal form, for strings whose length is in one segment: lengths have become constants, and only leaves
+// have complements.
 type expr struct {
 	op   exprOp
 	leaf int // of exprLeaf: index into query.leaves
@@ -48,8 +48,7 @@ type task struct {
 	first, last int64
 }
 
-// tasks splits a query into parts whose union it is, in the order of the lengths that
-// they speak about. It returns false when the budget does not suffice for it.
+// tasks splits a query into parts whose union it is, in the order of their lengths. It returns false if the budget does not suffice.
 func (q *query) tasks() ([]task, bool) {
 	if q.lang.size > maxSize {
 		return nil, false
@@ -94,7 +93,7 @@ func (q *query) cuts(l *Lang, cuts []int64) []int64 {
 func (q *query) normal(l *Lang, neg bool, length int64) *expr {
 	q.m.step(1)
 	if q.m.over {
-		return exprNone // the meter tells
+		return exprNone // the meter is over, which the caller checks
 	}
 	switch l.kind {
 	case kindNone:
@@ -142,8 +141,7 @@ func constant(in bool) *expr {
 	return exprNone
 }
 
-// leaf numbers l. Leaves with the same key are the same: this makes a pattern
-// contained in itself without any search.
+// leaf numbers l. Leaves with the same key are equal, so a pattern is contained in itself without any search.
 func (q *query) leaf(l *Lang) int {
 	if i, ok := q.regexes[l.key]; ok {
 		return i
@@ -227,7 +225,7 @@ func tidy(conj []*expr) ([]*expr, bool) {
 	return out, true
 }
 
-// truth is what is known about an expression, or about a leaf in a state.
+// truth is the known value of an expression, or of a leaf in a state.
 type truth int8
 
 const (
@@ -243,7 +241,7 @@ func (t truth) not(neg bool) truth {
 	return t
 }
 
-// eval combines what is known of leaves.
+// eval combines the known values of leaves.
 func (e *expr) eval(leaf func(int) truth) truth {
 	switch e.op {
 	case exprFalse:

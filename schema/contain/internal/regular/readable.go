@@ -12,8 +12,7 @@ import (
 const preferred = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" +
 	`-._/:@,=+*#%&!?;~^()<>[]{}|$'"` + "`\\ "
 
-// favourites are those to try first beyond ASCII: a reader can tell at a glance what they
-// are, and most fonts have them.
+// favourites are tried first beyond ASCII: readers know them, and most fonts have them.
 var favourites = [...]rune{'é', 'ß', 'ñ', 'λ', 'ж', 'א', 'あ', '中', '한', '😀'}
 
 // Costs of a rune in a witness, lower is better.
@@ -40,7 +39,7 @@ var asciiRank = func() (rank [utf8.RuneSelf]int16) {
 	return rank
 }()
 
-// cost returns how much r takes away from the readability of a witness.
+// cost returns how much r reduces the readability of a witness.
 func cost(r rune) int32 {
 	switch {
 	case 'a' <= r && r <= 'z':
@@ -90,11 +89,10 @@ func leastCost(first rune) int32 {
 	}
 }
 
-// scan is how many runes of an interval beyond ASCII are looked at for a readable one.
+// scan bounds the runes of an interval beyond ASCII that are searched for a readable one.
 const scan = 64
 
-// best returns the most readable rune of [first, last] that was found with little
-// effort, and whether there is any: surrogates are none.
+// best returns a very readable rune of [first, last], found with little effort, and whether there is any: surrogates do not count.
 func best(first, last rune) (rune, bool) {
 	if first >= surrogateMin && first <= surrogateMax {
 		first = surrogateMax + 1

@@ -7,11 +7,9 @@ import (
 // minSymbolic is the count from which a repetition of one rune is worth treating as a length.
 const minSymbolic = 12
 
-// asLength recognises patterns that consist of a counted repetition of one class of runes
-// between ^ and $, such as ^[a-z0-9-]{1,63}$. What they match is the strings over the
-// class whose length is within the count; it returns a pattern for the former and the
-// bounds for the latter. Lengths cost nothing to compare, whereas an automaton needs a
-// state for each number up to the count.
+// asLength recognises patterns that consist of a counted repetition of one class of runes between ^ and $, such as ^[a-z0-9-]{1,63}$.
+// Such a pattern matches the strings over the class whose length is within the count. asLength returns a pattern for the class and the
+// bounds of the length. Comparing lengths is cheap, whereas an automaton needs a state for each number up to the count.
 func asLength(re *syntax.Regexp) (star *syntax.Regexp, least, most int64, ok bool) {
 	re = uncaptured(re)
 	if re.Op != syntax.OpConcat || len(re.Sub) != 3 {

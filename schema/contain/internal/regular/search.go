@@ -22,15 +22,12 @@ type found struct {
 // search looks for the shortest string that a product accepts among those with at
 // least first and at most last runes, and for a readable one among the shortest.
 //
-// It goes through the strings by length, keeping for each length the set of states
-// reached (a layer), and for each of them the most readable string that leads there. Up to length first the
-// same state has to be looked at anew in each layer; from there on, a state that has
-// occurred needs no second look, because whatever follows it would be found
-// later than from its first occurrence.
+// It goes through the strings by length, keeping for each length the set of states reached (a layer), and for each of them the most
+// readable string that leads there. Up to length first, the search visits the same state again in each layer. From there on, it visits
+// each state once, because everything after a second visit has been found after the first one.
 //
-// Up to length first, the layers repeat themselves after some time: a layer is a
-// function of the one before. When layer j equals layer i, the lengths in between
-// are a lap, and as many laps as fit below first are skipped.
+// Up to length first, the layers repeat themselves after some time: a layer is a function of the one before. When layer j equals layer
+// i, the lengths in between are a lap, and the search skips as many laps as fit below first.
 type search struct {
 	p     *product
 	m     *meter
@@ -47,8 +44,7 @@ type search struct {
 
 func newSearch(p *product) *search { return &search{p: p, m: p.m, lapTo: -1} }
 
-// reach adds a way to a state to the layer under construction. since is the first
-// node of those that make another look unnecessary.
+// reach adds a way to a state to the layer under construction. since is the first of the nodes that make another visit unnecessary.
 func (s *search) reach(since int32, n node) {
 	for len(s.at) < s.p.states.len() {
 		s.at = append(s.at, -1)
@@ -82,8 +78,8 @@ func (s *search) expand(from, to, since int32) bool {
 	return int(to) < len(s.nodes)
 }
 
-// expandMaximal is expand for the nodes that are below none seen before and none of their own
-// layer. What is reached from a node that is below another, the other reaches as soon.
+// expandMaximal is expand for the nodes that are not below any earlier node or any node of their own layer. The higher node reaches
+// everything that a node below it reaches, with as few runes.
 func (s *search) expandMaximal(from, to, since int32) bool {
 	todo := make([]int32, 0, to-from)
 	for i := from; i < to; i++ {
@@ -100,7 +96,7 @@ func (s *search) expandMaximal(from, to, since int32) bool {
 	return int(to) < len(s.nodes)
 }
 
-// follow adds what one node leads to. It returns false if the meter is over.
+// follow adds the successors of one node. It returns false if the meter is over.
 func (s *search) follow(i, since int32) bool {
 	edges := s.p.successors(s.nodes[i].state)
 	s.m.step(len(edges))
@@ -113,8 +109,7 @@ func (s *search) follow(i, since int32) bool {
 	return true
 }
 
-// run returns the end of the string looked for, or false if there is none. If the meter is
-// over afterwards, the result means nothing.
+// run returns the end of the string, or false if there is none. If the meter is over afterwards, the result means nothing.
 func (s *search) run(first, last int64) (found, bool) {
 	if s.m.over || first > last {
 		return found{}, false
@@ -203,8 +198,8 @@ func (s *search) back(runes []rune, i int32) ([]rune, int32) {
 	return append(runes, s.p.letters[n.letter].rep), n.parent
 }
 
-// replay goes back the laps that were skipped before node i of layer j: what led from
-// layer i to layer j leads there again. It returns the node of layer j where they begin.
+// replay follows the skipped laps before node i of layer j backwards: each lap repeats the way from layer i to layer j. It returns the
+// node of layer j where they begin.
 func (s *search) replay(runes []rune, i int32) ([]rune, int32) {
 	same := make([]int32, s.p.states.len())
 	for j := s.lapTo; j < s.lapEnd; j++ {

@@ -2,10 +2,9 @@ package regular
 
 import "regexp/syntax"
 
-// stepper moves sets of instructions of a program over runes. Such a set, with the
-// context bits of its position, stands for all the ways in which the pattern can still
-// match: it holds the opRune instructions that may consume the next rune, and the
-// opEmpty ones whose assertion depends on it. All else is followed at once.
+// stepper moves sets of instructions of a program over runes. Such a set, with the context bits of its position, stands for all the
+// ways in which the pattern can still match: it has the opRune instructions that may consume the next rune, and the opEmpty ones whose
+// assertion depends on it. All other instructions are followed at once.
 //
 // As soon as opMatch is reached, the search has succeeded whatever follows; this is
 // reported instead of a set.
@@ -13,7 +12,7 @@ type stepper struct {
 	p     *program
 	mark  []uint32 // of the set under construction
 	gen   uint32
-	mark2 []uint32 // of what assertions that hold lead to
+	mark2 []uint32 // of the instructions after assertions that hold
 	gen2  uint32
 	stack []int32
 	ready []int32
@@ -88,8 +87,8 @@ func (s *stepper) accepts(set []int32, ctx uint8) bool {
 	return false
 }
 
-// follow adds to dst what can be reached from pc without consuming a rune, knowing only
-// what precedes.
+// follow adds to dst the instructions that can be reached from pc without consuming a rune, if only the text before the position is
+// known.
 func (s *stepper) follow(pc int32, ctx uint8, dst []int32) (set []int32, matched bool) {
 	stack := append(s.stack[:0], pc)
 	for len(stack) > 0 {
@@ -128,8 +127,8 @@ func (s *stepper) follow(pc int32, ctx uint8, dst []int32) (set []int32, matched
 	return dst, false
 }
 
-// resolve follows pc without consuming a rune, knowing both sides of the position. It
-// adds the opRune instructions reached to s.ready, and reports whether opMatch is.
+// resolve follows pc without consuming a rune, if both sides of the position are known. It adds the opRune instructions that it reaches
+// to s.ready, and reports whether it reaches opMatch.
 func (s *stepper) resolve(pc int32, ctx, next uint8) bool {
 	stack := append(s.stack[:0], pc)
 	for len(stack) > 0 {
@@ -162,13 +161,13 @@ func (s *stepper) resolve(pc int32, ctx, next uint8) bool {
 	return false
 }
 
-// behindHolds reports whether those of the assertions hold that need only ctx.
+// behindHolds reports whether the assertions that need only ctx hold.
 func behindHolds(asserts int32, ctx uint8) bool {
 	return (asserts&int32(syntax.EmptyBeginText) == 0 || ctx&atText != 0) &&
 		(asserts&int32(syntax.EmptyBeginLine) == 0 || ctx&atLine != 0)
 }
 
-// aheadHolds reports whether the others hold.
+// aheadHolds reports whether the other assertions hold.
 func aheadHolds(asserts int32, ctx, next uint8) bool {
 	edge := (ctx&afterWord != 0) != (next == nextWord)
 	return (asserts&int32(syntax.EmptyEndText) == 0 || next == nextEnd) &&
