@@ -159,7 +159,7 @@ func annotate(e *cached, operation string) *Resource {
 	return r
 }
 
-// clone copies everything but the content, which nobody changes.
+// clone copies everything except the content, which is immutable.
 func (r *Resource) clone() *Resource {
 	c := *r
 	c.Annotations, c.Source.Digest = maps.Clone(r.Annotations), maps.Clone(r.Source.Digest)

@@ -18,9 +18,9 @@ type waiter struct {
 	request           *Request
 	mode              CacheMode
 	key, host, tenant string
-	// public: everybody may read the content.
+	// public: all requesters may read the content.
 	public bool
-	// The look at the remote must not be earlier than notBefore, or with anew earlier than the begin of the fetch.
+	// The lookup at the remote must not be earlier than notBefore, or, with anew, earlier than the begin of the fetch.
 	notBefore time.Time
 	anew      bool
 }
@@ -46,8 +46,8 @@ type flight struct {
 	done      chan struct{}
 
 	waiters int
-	store   bool // somebody wants it cached even if it can change
-	anew    bool // somebody wants a look that is not older than the fetch
+	store   bool // a waiter wants it cached even if it can change
+	anew    bool // a waiter wants a lookup that is not older than the fetch
 	since   time.Time
 	ticket  *ticket
 	tenants map[string]bool
@@ -112,7 +112,7 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 	}
 }
 
-// ended is the error for a waiter whose time is over or that left.
+// ended is the error for a waiter that left or whose time is over.
 func (r *Runner) ended(ctx context.Context, w *waiter, last *Error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return timedOut("the time was up before the fetch"+w.from()+" ended", last)
@@ -182,7 +182,7 @@ func (r *Runner) abandon(f *flight) *Error {
 	return f.last
 }
 
-// forget keeps others from joining a flight. The caller holds the lock.
+// forget prevents others from joining a flight. The caller holds the lock.
 func (r *Runner) forget(f *flight) {
 	if r.flights[f.flightKey] == f {
 		delete(r.flights, f.flightKey)

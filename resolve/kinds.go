@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// KeyContentKinds is the key that every resolver has for the kinds that content may have. Everybody who can read a request sees its
-// content. Content that is not a resource for Tekton, such as a token or a Secret, need not be there.
+// KeyContentKinds is the key that every resolver has for the kinds that content may have. Every client that can read a request sees its
+// content. So content that is not a resource for Tekton, such as a token or a Secret, should not be in it.
 const KeyContentKinds = "content-kinds"
 
 // TektonKinds is the value of [KeyContentKinds] that allows the kinds that Tekton's clients ask for.

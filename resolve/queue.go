@@ -130,7 +130,7 @@ func (q *queue) take(t *ticket, ten *tenant, n int) {
 	}
 }
 
-// evict gives the place of a running ticket to others that wait; false if nobody waits. The ticket must be released soon.
+// evict gives the place of a running ticket to others that wait; false if none waits. The ticket must be released soon.
 func (q *queue) evict(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,7 +168,7 @@ func (q *queue) dispatch() {
 	}
 }
 
-// next returns the ticket whose turn it is, its tenant, and their places in the rotation; nil if nobody can start.
+// next returns the ticket whose turn it is, its tenant, and their places in the rotation; nil if no ticket can start.
 func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
 	for e := q.turns.Front(); e != nil; e = e.Next() {
 		ten := e.Value.(*tenant) //nolint:errcheck,forcetypeassert // the list has nothing else

@@ -46,9 +46,9 @@ type Spec struct {
 	Params []Param
 	// Validate checks parameters together, after each is valid on its own; nil accepts all. It returns all errors.
 	Validate func(r *Request) []error
-	// Scope says who may share the result of the request: requests with different scopes never share a cache entry or a fetch. Nil
-	// stands for [NamespaceScope]. Content that everybody may read has [PublicScope]. Content that needed a credential must have a
-	// scope of its own for requests with that credential.
+	// Scope says who may share the result of the request: requests with different scopes never share a cache entry or a fetch. Nil stands
+	// for [NamespaceScope]. Content that all requesters may read has [PublicScope]. Content that needed a credential must have a scope of
+	// its own for requests with that credential.
 	Scope func(r *Request) string
 	// Host returns the remote of a request, as host or host:port, so that the framework can limit fetches from one remote. It is
 	// nil, or returns "", if there is none.
@@ -61,7 +61,7 @@ type Spec struct {
 	NamedConfigs bool
 }
 
-// PublicScope is the scope of content that everybody may read.
+// PublicScope is the scope of content that all requesters may read.
 const PublicScope = "public"
 
 // NamespaceScope lets requests of the same namespace share.
@@ -244,8 +244,8 @@ type Resource struct {
 	// LookedAt is when the resolver read the branch, tag or other thing that can move; zero stands for the begin of its fetch. The
 	// framework reports it in [AnnotationLookedAt] if the resource is not immutable.
 	LookedAt time.Time
-	// Anonymous: reading it needed no credential. The framework fetches other resources again after [KeyAccessTTL], unless their
-	// scope is [PublicScope], because somebody may have lost the right to read them.
+	// Anonymous: reading it needed no credential. The framework fetches other resources again after [KeyAccessTTL], unless their scope is
+	// [PublicScope], because a requester may have lost the right to read them.
 	Anonymous bool
 	// Expires is when the framework must fetch it again in any case; zero sets no such time.
 	Expires time.Time

@@ -31,7 +31,7 @@ type Query struct {
 	// NotBefore: the remote must be asked at this time or later; a future time stands for now. Zero leaves the decision to the
 	// parameter cache: never asks when the fetch begins, and otherwise an answer serves for as long as the resolver allows.
 	NotBefore time.Time
-	// Deadline is the time after which nobody waits for the result; zero stands for the context's.
+	// Deadline is the time after which no client waits for the result; zero stands for the context's.
 	Deadline time.Time
 }
 
@@ -132,10 +132,10 @@ func NewRunner(o Options) (*Runner, error) {
 	return r, nil
 }
 
-// Configure passes the data of its ConfigMap to a resolver; nil if there is none. Good values take effect in any case. The error
-// lists everything that is wrong (see [Problems]), and the value that is used instead; see [Spec.ReadConfig]. While a key has no
-// value, requests fail with [ReasonForbidden]. A change of the configuration invalidates cached results, and keeps others from
-// joining fetches that run.
+// Configure passes the data of its ConfigMap to a resolver; nil if there is none. Good values take effect in any case. The error lists
+// everything that is wrong (see [Problems]), and the value that is used instead; see [Spec.ReadConfig]. While a key has no value,
+// requests fail with [ReasonForbidden]. A change of the configuration invalidates cached results, and prevents others from joining
+// running fetches.
 func (r *Runner) Configure(name string, data map[string]string) error {
 	res, err := r.opts.Resolvers.Get(name)
 	if err != nil {

@@ -50,7 +50,7 @@ func (r *Request) SecretFor(ctx context.Context, namespace, name, host string) (
 }
 
 // secretReads records the Secrets that a fetch has read. Only a request that can read the same Secrets with the same data gets its
-// result: meanwhile somebody may have changed or deleted the Secret, or created another one of the same name.
+// result: the Secret may have been changed, deleted, or replaced by another one of the same name in the meantime.
 type secretReads struct {
 	Secrets
 

@@ -132,7 +132,7 @@ func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.now = c.No
 // Resolver resolves bundles. [New] makes it.
 type Resolver struct {
 	guards    *netguard.Pool
-	transport http.RoundTripper // nil: that of guards
+	transport http.RoundTripper // nil: guards provides it
 	accounts  ServiceAccounts
 	policies  func() *verify.Policies
 	plain     map[string]bool

@@ -91,14 +91,14 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 	return nil, resolve.Errorf(resolve.ReasonVerification, "%s", s.why())
 }
 
-// signatures collects who has signed.
+// signatures collects the signers.
 type signatures struct {
 	im       *image
 	want     verify.Signatories
 	found    map[string]bool
 	payloads map[v1.Hash][]byte
 	seen     int
-	// flaw says why the last refused signature was refused.
+	// flaw says why the last refused signature is wrong.
 	flaw string
 	// cut: the registry's list of referrers is longer than the part that was read.
 	cut bool

@@ -16,7 +16,7 @@ import (
 // maxPullSecrets bounds the Secrets of one ServiceAccount that are read for a request.
 const maxPullSecrets = 20
 
-// credentials are those that a request may use to pull. They are a keychain for the registry library.
+// credentials are the credentials that a request may use to pull. They are a keychain for the registry library.
 type credentials struct {
 	entries []entry
 	// note names the credentials that could not be read, and why; empty if all could. It is added to the error if the registry

@@ -230,7 +230,7 @@ func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstru
 }
 
 // render returns the object as YAML with sorted keys. Its metadata has only the fields that authors write and Tekton reads: name,
-// namespace, labels and annotations. So its digest changes only if somebody changes the object.
+// namespace, labels and annotations. So its digest changes only with the object.
 func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
 	out := map[string]any{}
 	for k, v := range obj.Object {

@@ -48,7 +48,7 @@ func (d *Resolver) Spec() resolve.Spec {
 			{Name: ParamPath, Aliases: []string{"pathInRepo"}, Required: true, Check: checkPath, Doc: "The path of the file in the directory; a leading / stands for the directory."},
 			directory,
 		},
-		// Everybody who can make requests may read the mounted directories.
+		// All clients that can make requests may read the mounted directories.
 		Scope: func(*resolve.Request) string { return resolve.PublicScope },
 	}
 }

@@ -19,7 +19,7 @@ type batch struct {
 	done    chan struct{}
 	err     error
 	broken  *accident
-	// join has what the fetch waits for count for a caller, until it leaves.
+	// join makes the waits of the fetch count for a caller, until it leaves.
 	join func(context.Context) (leave func())
 }
 

@@ -159,8 +159,8 @@ func configNames(c resolve.Config) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// choose returns the configuration of that name, or the one for the host. A named configuration with hosts is only for these, so
-// that nobody can avoid the rules of another.
+// choose returns the configuration of that name, or the one for the host. A named configuration with hosts is only for these, so that a
+// requester cannot avoid the rules of another one.
 func choose(c resolve.Config, name, host string) (settings, error) {
 	names := configNames(c)
 	if name == "" && host != "" {

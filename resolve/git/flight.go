@@ -31,7 +31,7 @@ func guarded(fn func()) (a *accident) {
 	return nil
 }
 
-// flights lets callers with the same key share one run. A run ends when nobody waits for it any more.
+// flights lets callers with the same key share one run. A run ends when no caller waits for it any more.
 type flights[T any] struct {
 	mu   sync.Mutex
 	runs map[string]*flight[T]

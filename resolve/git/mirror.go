@@ -189,8 +189,8 @@ func (m *mirror) objectFormat() string {
 	return m.format
 }
 
-// terms are the limits of a request. A look at a branch or tag must be younger than ttl and not earlier than a given time. A proof
-// of access has similar limits. The result has at most a given number of bytes.
+// terms are the limits of a request. A lookup of a branch or tag must be younger than ttl and not earlier than a given time. A proof of
+// access has similar limits. The result has at most a given number of bytes.
 type terms struct {
 	// uri is the source in the form that policies about signatures use.
 	uri       string
@@ -204,7 +204,7 @@ type terms struct {
 	began      time.Time
 }
 
-// lookup returns the current target of a revision, and the time of the look. The full ID of a commit needs no look.
+// lookup returns the current target of a revision, and the time of the lookup. The full ID of a commit needs no lookup.
 func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
 	if isObjectID(revision) {
 		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
@@ -218,7 +218,7 @@ func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limi
 	look := func(ctx context.Context) (cachedRef, error) { return m.look(ctx, revision, wanted.now(), limits) }
 	found, err := m.refFlight.do(ctx, revision, look)
 	if err == nil && found.at.Before(wanted.notBefore) {
-		// A look that was already running asked the server too early. Any look that runs now began later.
+		// A lookup that was already running asked the server too early. Any lookup that runs now began later.
 		found, err = m.refFlight.do(ctx, revision, look)
 	}
 	return found, err
@@ -495,7 +495,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 		}
 	}
 	if errors.Is(err, errTooMuch) && m.store.aside {
-		return errDiskFull // with a cache there would have been room for it
+		return errDiskFull // there would have been room for it in the cache
 	}
 	if errors.Is(err, errTooMuch) {
 		return resolve.Errorf(resolve.ReasonTooLarge, "the repository sends more than %d bytes for one commit (%s)", limits.PackBytes, keyPackBytes)
@@ -559,7 +559,7 @@ func header(object []byte, word string) (string, bool) {
 	return "", false
 }
 
-// sizeError tells how large an object is that was not read, and how large it may be.
+// sizeError has the size of an object that was not read, and the limit.
 type sizeError struct{ size, limit int64 }
 
 func (e *sizeError) Error() string {

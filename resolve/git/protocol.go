@@ -24,11 +24,11 @@ type remote interface {
 	forget()
 }
 
-// lasting is a remote that lets a credential in once for many questions.
+// lasting is a remote that checks a credential once for many requests.
 type lasting interface {
-	// since is when the server was asked to let in what asks now; zero where nothing is in.
+	// since is the time of the last check of the credential; zero if there was none.
 	since() time.Time
-	// renew has it let in again with the next question.
+	// renew makes the server check the credential again with the next request.
 	renew()
 }
 
@@ -47,7 +47,7 @@ func (m measured) since() time.Time {
 	if l, ok := m.remote.(lasting); ok {
 		return l.since()
 	}
-	return time.Time{} // nobody is let in
+	return time.Time{} // no credential was checked
 }
 
 func (m measured) renew() {

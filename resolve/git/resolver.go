@@ -105,7 +105,7 @@ type Resolver struct {
 	guards *netguard.Pool
 
 	mu sync.Mutex
-	// store is nil where its folder has no room; opened is when that was tried last.
+	// store is nil if its folder has no room; opened is the time of the last try.
 	store  *store
 	opened time.Time
 }
@@ -337,7 +337,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	if err != nil {
 		return nil, err
 	}
-	// The rules for addresses are part of it: what is known under others is not given to a request that these refuse.
+	// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules allowed.
 	key := slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path}, netguard.Identity(s.Config, false))
 	connect := func() (remote, error) {
 		r, err := g.connect(s, repo, cred)
@@ -360,7 +360,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		err := errDiskFull
 		st := g.home()
 		if st != nil {
-			// It is one for all: the plain configuration says it, whichever is chosen.
+			// The limit is the same for all requests: it comes from the plain configuration.
 			st.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 			data, c, found, err = read(st)
 		}
@@ -376,7 +376,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		}
 		rewritten := errors.Is(err, errFromPeer) && !isObjectID(revision)
 		if attempt == 0 && ctx.Err() == nil && (rewritten || changed(err)) && st != nil && st.forget(st.name(key...)) {
-			// The server may have moved, have learnt another version of the protocol, or have lost what a branch named.
+			// The server may have moved, may use another version of the protocol, or may have lost the target of a branch.
 			continue
 		}
 		if err != nil {

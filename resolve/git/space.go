@@ -17,14 +17,14 @@ const (
 	asideBytes = 32 << 20
 )
 
-// short tells that less is free than the reserve, or nothing at all by number of files.
+// short reports whether less than the reserve is free, or no more files can be created.
 func (s *store) short() bool {
 	free, total, err := s.space(s.root)
 	return err == nil && free < min(maxReserve, total/8)
 }
 
-// makeRoom removes mirrors that nobody uses, the least recently used first, until that many more bytes are free. It reports whether
-// it removed any.
+// makeRoom removes unused mirrors, the least recently used first, until that many more bytes are free. It reports whether it removed
+// any.
 func (s *store) makeRoom() bool {
 	before, total, err := s.space(s.root)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *store) makeRoom() bool {
 	return removed
 }
 
-// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. The error is errDiskFull where
-// that does not help.
+// openStoreIn opens the folder, and makes room in it if its file system is full: mirrors are a cache. The error is errDiskFull if that
+// does not help.
 func openStoreIn(root string, limit int64, files *catfiles, index *indexer) (*store, error) {
 	for {
 		s, err := openStore(root, limit, files, index)
@@ -70,8 +70,8 @@ func removeOldest(dir string) bool {
 	return os.RemoveAll(filepath.Join(dir, oldest.Name())) == nil
 }
 
-// openAside opens a store for one request after the other in a place that has room: the folder for temporary files, or
-// memory. It keeps nothing, and its folder goes with it.
+// openAside opens a store for one request after the other in a place that has room: the folder for temporary files, or memory. The
+// store keeps nothing, and deletes its folder at the end.
 func openAside(files *catfiles, index *indexer) (*store, error) {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
 		if free, _, err := space(dir); err != nil || free < asideBytes {
@@ -91,7 +91,7 @@ func openAside(files *catfiles, index *indexer) (*store, error) {
 	return nil, fmt.Errorf("%w, and no other place has room for %d bytes", errDiskFull, asideBytes)
 }
 
-// openAgain is how long a folder without room is left alone.
+// openAgain is the pause before a folder without room is tried again.
 const openAgain = 30 * time.Second
 
 // open opens the store.
@@ -101,7 +101,7 @@ func (g *Resolver) open() (err error) {
 	return err
 }
 
-// home is the store, nil while its folder has no room.
+// home returns the store, nil while its folder has no room.
 func (g *Resolver) home() *store {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *Resolver) home() *store {
 	return g.store
 }
 
-// readBeside reads without the store: its file system is full of what cannot be removed. One request after the other does so.
+// readBeside reads without the store, one request after the other, because other files fill the store's file system.
 func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
 	select {
 	case g.beside <- struct{}{}:

@@ -46,7 +46,7 @@ type sshRemote struct {
 type sshConn struct {
 	*ssh.Client
 
-	// since is when the server was asked to let it in.
+	// since is the time of the login.
 	since time.Time
 	users int
 	idle  *time.Timer

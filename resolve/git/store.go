@@ -30,7 +30,7 @@ import (
 type store struct {
 	root string
 	lock *flock.Flock
-	// salt keeps the names of folders from telling anything of credentials.
+	// salt hides the credentials in the names of folders.
 	salt  []byte
 	files *catfiles
 	index *indexer
@@ -44,7 +44,7 @@ type store struct {
 	aside bool
 
 	mu sync.Mutex
-	// limit bounds the bytes of mirrors, packs the bytes of packs that are being fetched and are not small.
+	// limit bounds the bytes of mirrors, packs the bytes of large packs that are being fetched.
 	limit   int64
 	packs   *resolve.Memory
 	mirrors map[string]*mirror
@@ -269,7 +269,7 @@ func (s *store) rootless(host string) {
 	s.hosts[host] = true
 }
 
-// forget drops what is known about the server of a mirror and not kept on disk. It reports whether there was anything.
+// forget drops the facts about the server of a mirror that are not on disk. It reports whether there were any.
 func (s *store) forget(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +333,7 @@ func (s *store) remove(m *mirror) {
 	}
 }
 
-// evict removes mirrors that nobody uses, the least recently used first, until the rest fits and the reserve of the file system is
-// free.
+// evict removes unused mirrors, the least recently used first, until the rest fits and the reserve of the file system is free.
 func (s *store) evict() {
 	for s.over() {
 		if !s.evictOldest() {
@@ -415,7 +414,7 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		return nil
 	}
 	if count <= 64 && size < largePlain {
-		// Many packs are slow to look into; a few objects are better loose, and a large tree takes no memory then.
+		// Many packs are slow to search. A few objects are better loose, and a large tree then takes no memory.
 		loose := filepath.Join(staging, "loose")
 		if err := os.Mkdir(loose, 0o700); err != nil {
 			return diskError(err)
@@ -456,9 +455,9 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 }
 
 const (
-	// smallPack is how many bytes of a pack are fetched without waiting for others, and unpacked by git.
+	// smallPack is the size in bytes up to which a pack is fetched without waiting for others, and unpacked by git.
 	smallPack = 8 << 20
-	// largePlain is up to which size a pack of a few objects that are no deltas is unpacked.
+	// largePlain is the size up to which a pack of a few objects without deltas is unpacked.
 	largePlain = 64 << 20
 )
 
@@ -541,7 +540,7 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 	return nil
 }
 
-// diskError makes out whether the disk is full, or has been made one that is only read, as Linux does with a broken one.
+// diskError reports that the disk is full, or that it is read-only, as Linux makes a broken one.
 func diskError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS) {
 		return fmt.Errorf("%w: %w", errDiskFull, err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// class is the class of an address, for messages; empty for an address that everybody may reach.
+// class is the class of an address, for messages; empty for a public address.
 type class string
 
 const (

@@ -87,7 +87,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			_ = req.Body.Close()
 		}
 		if e, ok := errors.AsType[*resolve.Error](err); ok && req.Response != nil && e.Reason == resolve.ReasonInvalid {
-			// Whoever has given the first address has made no mistake.
+			// The first address was correct.
 			err = resolve.Errorf(resolve.ReasonForbidden, "the server redirects to an address that is not allowed: %w", e)
 		}
 		return nil, err

@@ -195,7 +195,7 @@ func overLimit(ctx context.Context, c *Case) (out []string) {
 		}
 		res, err := whole.Resolve(ctx, q.query(c))
 		if err != nil || len(res.Data) < 2 {
-			continue // told elsewhere
+			continue // another check reports it
 		}
 		small, err := c.runner(c.Resolver, resolve.Options{Limits: resolve.Limits{Content: int64(len(res.Data)) - 1}})
 		if err != nil {

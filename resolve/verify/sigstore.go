@@ -27,8 +27,8 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Identity is the identity that a certificate of Fulcio must have: a subject that an issuer of tokens has vouched for. Nobody needs
-// a key of their own (keyless).
+// Identity is the identity that a certificate of Fulcio must have: a subject that an issuer of tokens has confirmed. Signers need no
+// key of their own (keyless).
 type Identity struct {
 	// Name is for messages; empty if the identity has none.
 	Name string `json:"name,omitempty"`
@@ -148,7 +148,7 @@ func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte)
 		res, e := v.Verify(b, sigverify.NewPolicy(artifact, who))
 		switch {
 		case e != nil:
-			// The library writes this where it has nothing to add.
+			// The library writes this if it has nothing to add.
 			err = fmt.Errorf("it is not one by %s: %s", name, brief.OneLine(strings.ReplaceAll(e.Error(), "; error: %!w(<nil>)", "")))
 		case b.GetDsseEnvelope() != nil && res.Statement.GetPredicateType() != cosignPredicate:
 			other = fmt.Errorf("it is a statement of the type %q by %s and no signature", res.Statement.GetPredicateType(), name)

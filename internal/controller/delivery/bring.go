@@ -77,7 +77,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		objects, brought, err = objectsOf(set)
 	}
 	if err != nil && ctx.Err() != nil {
-		return r.failed(ctx, got, err) // it says nothing about the source
+		return r.failed(ctx, got, err) // the error is not about the source
 	}
 	if err != nil {
 		st.Request = got.request
@@ -136,7 +136,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if r.isApplied(got.revision.Digest) {
 		stop, err := r.drift(ctx, a, request, plan)
 		if apierrors.IsConflict(err) {
-			return firstRetry // somebody has changed the delivery
+			return firstRetry // the delivery was changed in the meantime
 		}
 		if stop {
 			return r.delivered(process, a, got)
@@ -249,9 +249,9 @@ func passed(ran []string, s report.Summary) string {
 	return out
 }
 
-// isDrift reports whether all fields in conflict are of objects that the delivery has applied, and were changed since by
-// somebody who does not apply them from a manifest. Those are taken back; the others are somebody else's. While an apply goes on
-// the inventory lists what is still to come, too: what is there says then whether it was applied.
+// isDrift reports whether all fields in conflict are of objects that the delivery has applied, and were changed since by a client that
+// does not apply them from a manifest. The controller takes those back; other fields belong to another owner. During an apply, the
+// inventory also lists objects that are not applied yet. Then the object itself shows whether it was applied.
 func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e *apply.ConflictError) bool {
 	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
 	if err != nil || inventory.State == apply.Deleting {
@@ -269,7 +269,7 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 	return true
 }
 
-// applied ends a round that has brought what was fetched.
+// applied ends a round that has applied the fetched objects.
 func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
@@ -279,9 +279,9 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 		counts += "; " + note
 	}
 	before := r.condition(v1alpha1.ConditionApplied)
-	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // what an earlier round wrote counts as well
+	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // writes of an earlier round count as well
 	outcome := "unchanged"
-	// The inventory is written where only the source has moved on, which is no change of anything that runs.
+	// If only the revision of the source has changed, the inventory is written, but no running object changes.
 	switch {
 	case st.Applied == nil || st.Applied.Digest != got.revision.Digest:
 		r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonApplied, "applied " + got.revision.Revision + ": " + counts})
@@ -302,7 +302,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	return r.delivered(ctx, a, got)
 }
 
-// delivered ends a round in which what was fetched is applied, by it or before.
+// delivered ends a round in which the fetched objects are applied, by this round or before.
 func (r *run) delivered(ctx context.Context, a *apply.Applier, got *fetched) time.Duration {
 	r.d.Status.Request = got.request
 	again := r.done()
@@ -313,15 +313,15 @@ func (r *run) delivered(ctx context.Context, a *apply.Applier, got *fetched) tim
 	return min(r.look(ctx, a), again)
 }
 
-// failed says why nothing, or not all, was applied, and returns when to try again. What the request has brought is used
-// again until it is as old as the interval.
+// failed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until it is
+// as old as the interval.
 func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration {
 	again := r.retry(keyOf(r.d), r.interval())
 	if isLocked(err) {
 		return r.waits(got, err)
 	}
 	if errors.Is(err, apply.ErrChanged) || errors.Is(err, apply.ErrConcurrent) {
-		return again // sluice apply, or another process, was at it: nothing is wrong yet
+		return again // sluice apply, or another process, holds the lock: nothing is wrong yet
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errTimeout) {
 		return again // this process ends
@@ -339,13 +339,13 @@ func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration
 	return again
 }
 
-// isLocked reports whether somebody else is changing the app.
+// isLocked reports whether another run is changing the app.
 func isLocked(err error) bool {
 	_, locked := errors.AsType[*apply.LockedError](err)
 	return locked
 }
 
-// isWaiting reports whether an error says no more than that others have to do something first.
+// isWaiting reports whether an error only says that others have to do something first.
 func isWaiting(err error) bool {
 	return err != nil && !slices.ContainsFunc(all(err), func(e error) bool { return !errors.Is(e, apply.ErrWaiting) })
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxContents bounds what is remembered of all deliveries, in bytes.
+// maxContents bounds the remembered contents of all deliveries, in bytes.
 const maxContents = 64 << 20
 
 // contents remembers the content that each delivery has applied last, so that the controller can correct drift while the source is
@@ -86,7 +86,7 @@ func (c *contents) setProblem(uid types.UID, problem string) {
 	}
 }
 
-// forget drops what is remembered of a delivery.
+// forget drops the remembered content of a delivery.
 func (c *contents) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,7 +35,7 @@ const Role = "delivery"
 type Members interface {
 	// Owns reports whether this process is the one to work on the object in that role.
 	Owns(role string, uid types.UID) bool
-	// OnChange has f called after every change of who is there.
+	// OnChange registers f to be called after every change of the members.
 	OnChange(f func())
 }
 
@@ -54,7 +54,7 @@ const (
 
 // Controller works on deliveries. All fields but those that say so are required.
 type Controller struct {
-	// Config reaches the cluster as the controller; ServiceAccounts are impersonated on top of it.
+	// Config connects to the cluster as the controller; ServiceAccounts are impersonated on top of it.
 	Config *rest.Config
 	Kube   kubernetes.Interface
 	Client versioned.Interface
@@ -83,8 +83,8 @@ type Controller struct {
 	locks     apply.Locks
 }
 
-// Run works until ctx is done. An apply that is under way then ends where it is; the next process goes on. ready is called
-// when all existing deliveries have been seen.
+// Run works until ctx is done. A running apply then stops at once; the next process continues it. ready is called when all existing
+// deliveries have been seen.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
 	var err error
 	if c.api, err = newClient(c.Config); err != nil {
@@ -154,7 +154,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// slim drops from the cache what only the reader of a request needs.
+// slim drops the parts from the cache that only the reader of a request needs.
 func slim(o any) (any, error) {
 	r, ok := o.(*resolutionv1beta1.ResolutionRequest)
 	if !ok {
@@ -171,7 +171,7 @@ func (c *Controller) onAdd(o any) {
 	}
 }
 
-// onUpdate leaves alone what this controller has written itself, except that others may have waited for it.
+// onUpdate ignores writes of this controller itself, except that other deliveries may wait for them.
 func (c *Controller) onUpdate(before, after any) {
 	a, okA := before.(*v1alpha1.Delivery)
 	b, okB := after.(*v1alpha1.Delivery)
@@ -199,11 +199,11 @@ func (c *Controller) onDelete(o any) {
 	}
 }
 
-// dependents queues those that depend on d.
+// dependents queues the deliveries that depend on d.
 func (c *Controller) dependents(d *v1alpha1.Delivery) {
 	list, err := c.informer.GetIndexer().ByIndex(byDependency, keyOf(d).String())
 	if err != nil {
-		return // there is no such index, which a test would have told
+		return // there is no such index, which a test would have found
 	}
 	for _, o := range list {
 		if other, ok := o.(*v1alpha1.Delivery); ok {
@@ -212,7 +212,7 @@ func (c *Controller) dependents(d *v1alpha1.Delivery) {
 	}
 }
 
-// all queues what may have become ours.
+// all queues the deliveries that this process may work on now.
 func (c *Controller) all() {
 	for _, o := range c.informer.GetStore().List() {
 		if d, ok := o.(*v1alpha1.Delivery); ok {
@@ -226,7 +226,7 @@ func (c *Controller) retry(k types.NamespacedName, most time.Duration) time.Dura
 	return min(c.failures.When(k), most)
 }
 
-// safely is reconcile for which a mistake in it costs that delivery a retry and no other one anything.
+// safely is reconcile with protection from panics: a panic causes a retry of this delivery, and does not affect others.
 func (c *Controller) safely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -237,7 +237,7 @@ func (c *Controller) safely(ctx context.Context, k types.NamespacedName) (again 
 	return c.reconcile(ctx, k)
 }
 
-// reconcile does what is due for a delivery and returns when to look again, 0 for not before something changes.
+// reconcile does the due work for a delivery and returns when to check again, 0 for not before something changes.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time.Duration {
 	d, err := c.api.get(ctx, k)
 	switch {
@@ -280,7 +280,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 	case apierrors.IsNotFound(err):
 		return 0
 	case apierrors.IsConflict(err):
-		// Somebody has changed the delivery: what was found may not be true of it any more.
+		// The delivery was changed in the meantime, so the results may be outdated.
 		return firstRetry
 	case err != nil:
 		return c.trouble(ctx, k, "cannot write the status of a delivery", err)

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// isReady reports whether a delivery is ready as its spec is now.
+// isReady reports whether a delivery is ready with its present spec.
 func isReady(d *v1alpha1.Delivery) bool {
 	c := meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == d.Generation

@@ -78,7 +78,7 @@ func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request
 	return false, r.api.updateStatus(ctx, r.d)
 }
 
-// settled notes that nothing differs any more.
+// settled records that nothing differs any more.
 func (r *run) settled() {
 	if d := r.d.Status.Drift; d != nil && d.CorrectedTime == nil {
 		d.CorrectedTime = stamp(r.now)

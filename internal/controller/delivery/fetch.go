@@ -27,7 +27,7 @@ type fetched struct {
 	name     string // of the source, for people
 	revision *v1alpha1.Revision
 	digests  map[string]string
-	// request has brought it; ended is when.
+	// request has fetched it; ended is the time of that.
 	request *v1alpha1.RequestReference
 	ended   time.Time
 }
@@ -48,7 +48,7 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
 	if used != nil {
 		err := requests.Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
-		// A conflict says that another has its name by now.
+		// A conflict means that another request has its name by now.
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return nil, r.unresolved(ctx, err)
 		}
@@ -117,7 +117,7 @@ func (r *run) unresolved(ctx context.Context, err error) time.Duration {
 			message = failed.Exact + ": " + message
 		}
 	case isConflict:
-		// No other process makes requests of this name: it is being deleted, or somebody has made it by hand.
+		// No other process makes requests of this name: it is being deleted, or was created by hand.
 		message = conflict.Error()
 	case isData:
 		message = data.Error()

@@ -94,7 +94,7 @@ func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
 	}
 	d, err := a.PlanDeletion(ctx, apply.DeletionRequest{App: r.d.Name, Namespace: r.d.Namespace, KeepProtected: true, Patience: patience})
 	if errors.Is(err, apply.ErrNoApp) {
-		return nil, nil // nothing was delivered, or somebody has deleted it
+		return nil, nil // nothing was delivered, or it is deleted already
 	}
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ import (
 // that fails, the condition Applied says so. While the source is unavailable, or is not a list of objects, only the memory of the
 // process helps, and the condition Ready says whether it does.
 
-// stopped begins what the condition Applied says while a later revision is blocked.
+// stopped begins the message of the condition Applied while a later revision is blocked.
 const stopped = "a later revision is not applied: the preflights stop it"
 
 // keep checks the running objects, if a check is due, and returns when to check again.
@@ -159,11 +159,11 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 	}
 }
 
-// notPutRight begins what the message of Ready says of drift.
+// notPutRight begins the part of the message of Ready about drift.
 const notPutRight = "; drift of delivered objects is not corrected: "
 
-// ask asks for the source by a request of its own, which goes when it has been read. Its content cannot change, so one that is
-// left over from another round is as good.
+// ask fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a request that
+// is left over from another round can be used as well.
 func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
 	owner := requester.OwnedBy(r.d, v1alpha1.SchemeGroupVersion.WithKind(kind))
 	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
@@ -183,7 +183,7 @@ func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.R
 	if missing {
 		return nil, requester.ErrInProgress // it has ended between the two calls: the event of that is on its way
 	}
-	// A conflict says that another one has its name by now.
+	// A conflict means that another request has its name by now.
 	e := requests.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &q.UID}})
 	if e != nil && !apierrors.IsNotFound(e) && !apierrors.IsConflict(e) {
 		return nil, errors.Join(err, e)
@@ -250,7 +250,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if err != nil {
 		return "", err
 	}
-	// An apply of the same revision may have been interrupted: it goes on.
+	// An apply of the same revision may have been interrupted: continue it.
 	if inventory.State != apply.Applied && !equality.Semantic.DeepEqual(inventory.Next, inventory.Sources) {
 		return "", errors.New("a later apply was interrupted, and some of it may be there")
 	}
@@ -285,7 +285,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	return fmt.Sprintf("%d created, %d updated, %d unchanged", plan.Count(apply.Create), plan.Count(apply.Update), plan.Count(apply.Unchanged)), nil
 }
 
-// sameFeatures reports whether the preflight FeatureGates finds the same as when the delivery was blocked. If the settings have
+// sameFeatures reports whether the preflight FeatureGates has the same findings as when the delivery was blocked. If the settings have
 // changed since, the delivery is judged again.
 func (r *run) sameFeatures(ctx context.Context, a *apply.Applier, plan *apply.Plan) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: func(name string) bool { return name == apply.FeatureGates }})
@@ -302,7 +302,7 @@ func findingsDigest(found []report.CRD) string {
 	}
 	text, err := json.Marshal(found)
 	if err != nil {
-		return "" // which JSON always takes
+		return "" // findings can always be written as JSON
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

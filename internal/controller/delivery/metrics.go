@@ -10,7 +10,7 @@ import (
 	"sluice.dev/internal/fairqueue"
 )
 
-// Metrics tell how deliveries are.
+// Metrics are the metrics of deliveries.
 type Metrics struct {
 	ready, blocked *prometheus.GaugeVec
 	applies        *prometheus.CounterVec

@@ -72,7 +72,7 @@ func shorten(f *report.Finding) v1alpha1.DeliveryFinding {
 	return out
 }
 
-// blocked says in a few lines what stops a revision.
+// blocked describes in a few lines what stops a revision.
 func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d findings stop %s", s.Fail, revision)
@@ -107,7 +107,7 @@ func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) stri
 	return b.String()
 }
 
-// publish keeps the whole report in a ConfigMap that goes with the delivery. It is written as the ServiceAccount.
+// publish writes the whole report, as the ServiceAccount, into a ConfigMap that is deleted with the delivery.
 func (r *run) publish(ctx context.Context, found *report.Report) (string, error) {
 	data := map[string]string{}
 	for key, format := range map[string]string{"report.json": "json", "report.txt": "text"} {
@@ -174,7 +174,7 @@ func warningsOf(r *v1alpha1.DeliveryReport) []v1alpha1.DeliveryWarning {
 	return r.Warnings
 }
 
-// withWarnings returns a report with these warnings and no others; nil where nothing is left to report.
+// withWarnings returns a report with these warnings and no others; nil if nothing is left to report.
 func withWarnings(r *v1alpha1.DeliveryReport, list []v1alpha1.DeliveryWarning) *v1alpha1.DeliveryReport {
 	switch {
 	case r == nil && len(list) == 0:

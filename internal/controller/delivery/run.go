@@ -50,14 +50,13 @@ func (r *run) account() string {
 	return r.d.Spec.ServiceAccountName
 }
 
-// ended are reasons of the condition Ready with which there is nothing to do before the next interval, unless something
-// changes.
+// ended are the reasons of the condition Ready that need no work before the next interval, unless something changes.
 var ended = []string{
 	v1alpha1.ReasonDelivered, v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonInvalidSource,
 	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
 }
 
-// deliver does what is due and returns when to look again, 0 for not before something changes.
+// deliver does the due work and returns when to check again, 0 for not before something changes.
 func (r *run) deliver(ctx context.Context) time.Duration {
 	st := &r.d.Status
 	if r.d.Spec.Suspend {
@@ -124,7 +123,7 @@ func (r *run) configuration() (*config.Config, error) {
 	}
 	var parts []string
 	for _, e := range all(err) {
-		// The text is one line that nobody has written: its positions say nothing.
+		// The text is one generated line, so its positions mean nothing.
 		if c, ok := errors.AsType[*config.Error](e); ok {
 			parts = append(parts, c.Msg)
 			continue
@@ -134,7 +133,7 @@ func (r *run) configuration() (*config.Config, error) {
 	return nil, fmt.Errorf("spec.preflights: %s", strings.Join(parts, "; "))
 }
 
-// all takes joined errors apart.
+// all splits joined errors.
 func all(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
@@ -215,7 +214,7 @@ func (r *run) done() time.Duration {
 	return r.interval()
 }
 
-// look reports whether what was applied is ready, and returns when to look again. The applier may be nil.
+// look reports whether the applied objects are ready, and returns when to check again. The applier may be nil.
 func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 	var err error
 	if a == nil {

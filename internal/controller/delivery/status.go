@@ -34,7 +34,7 @@ func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, m
 	})
 }
 
-// stalled are reasons of Ready with which nothing changes before somebody does something, even where it is tried again.
+// stalled are the reasons of Ready that need an action of a person, even if the controller tries again.
 var stalled = []string{
 	v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidSource, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonForbidden,
 	v1alpha1.ReasonImpersonationRefused, v1alpha1.ReasonFieldConflict, v1alpha1.ReasonOtherApp, v1alpha1.ReasonDependencyCycle,
@@ -56,7 +56,7 @@ func stamp(t time.Time) *metav1.Time {
 	return &s
 }
 
-// tell sends events about changes since before: about actions, and about Ready if its status or reason has changed. If another
+// tell sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If another
 // finding now stops a stopped delivery, that is an event as well.
 func (r *run) tell(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
