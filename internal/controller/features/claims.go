@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// claimsHook is in the name of the webhooks that are asked, as askReject has it, about writes of other versions than those that are
-	// closed as a whole, and of the status.
+	// claimsHook is in the names of webhooks with the path of askReject. The API server calls them for writes in other versions than those
+	// that are closed as a whole, and for writes of the status.
 	claimsHook = "claim"
-	// claimsCondition is the name of their only match condition, and orElse stands between the ways in which it holds.
+	// claimsCondition is the name of their only match condition. orElse joins the alternatives in it.
 	claimsCondition, orElse = "claims-a-version", "\n|| "
-	// maxKeptClaims is how long such a condition may be, in bytes, while it has the ways of before as well.
+	// maxKeptClaims bounds such a condition, in bytes, while it also has the earlier alternatives.
 	maxKeptClaims = 4 * maxCondition
-	// askedAnyway is how many seconds the API server waits where they are asked about every write: those of the status are among them.
+	// askedAnyway is the timeout in seconds if the API server calls them for every write, including writes of the status.
 	askedAnyway = 1
 )
 
@@ -42,11 +42,12 @@ func aboutClaims(name string) bool {
 	return last == claimsHook || strings.HasPrefix(last, claimsHook+"-")
 }
 
-// claims has the webhook asked about writes in other versions than those that are closed as a whole, and of the status, that claim to
-// have been made in one: what is refused in a closed version trusts managed fields, and those a client may send as it likes. Policies
-// look at the same. Only what makes such a claim waits for the webhook. Where conditions cannot say so nothing is refused for want of
-// it, and it is waited for a second: writes of the status do not wait for a gate. There are as many as conditions of bounded length
-// take, none if no version is closed so; name, address and namespaces are left out.
+// claims returns webhooks for writes in other versions than those that are closed as a whole, and for writes of the status, if the
+// write claims to be in such a version. The reason: the ratchet of a closed version relies on managed fields, and a client can send any
+// managed fields. Policies check the same. Only writes with such a claim wait for the webhook. If conditions cannot select them, no
+// write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait for a
+// gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
+// address and namespaces are not set.
 func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out []admissionregistrationv1.ValidatingWebhook) {
 	ways := map[string]hookedResource{}
 	for r, list := range closed {
@@ -98,13 +99,13 @@ func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out [
 	return out
 }
 
-// askAnyway has a webhook asked about every write, and nothing refused or kept for long for want of it.
+// askAnyway makes the API server call a webhook for every write. If it does not answer, no write is refused or waits long.
 func askAnyway(w *admissionregistrationv1.ValidatingWebhook) {
 	w.MatchConditions, w.FailurePolicy, w.TimeoutSeconds = nil, new(admissionregistrationv1.Ignore), new(int32(askedAnyway))
 }
 
-// keepClaims adds the ways that a webhook about claims has as it stands to those that are wanted. Unlike other webhooks it cannot be
-// asked about everything for as long as something moves: its rules have the status.
+// keepClaims adds the alternatives of the stored webhook about claims to the wanted ones. During a transition, this webhook cannot be
+// called for every write as others are, because its rules include the status.
 func keepClaims(w, have *admissionregistrationv1.ValidatingWebhook) {
 	ways := slices.Concat(claimWays(w), claimWays(have))
 	slices.Sort(ways)
@@ -116,7 +117,7 @@ func keepClaims(w, have *admissionregistrationv1.ValidatingWebhook) {
 	w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: claimsCondition, Expression: expression}}
 }
 
-// claimWays are the ways in which the condition of a webhook about claims holds; nil if it has none, or others.
+// claimWays are the alternatives in the condition of a webhook about claims; nil if it has no such condition.
 func claimWays(w *admissionregistrationv1.ValidatingWebhook) []string {
 	if len(w.MatchConditions) != 1 || w.MatchConditions[0].Name != claimsCondition {
 		return nil

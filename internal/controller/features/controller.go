@@ -27,20 +27,20 @@ import (
 type Members interface {
 	// Owns reports whether this process is the one to work on the object in that role.
 	Owns(role string, uid types.UID) bool
-	// OnChange has f called after every change of who is there.
+	// OnChange registers f to be called after every change of the members.
 	OnChange(f func())
 }
 
 const (
 	defaultWorkers = 4
-	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
+	// firstRetry and lastRetry bound the pause before a retry after a failure; it doubles.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// pause is how long after policies were written the next settings are written into them, so that a row of changes is
-	// written a few times only.
+	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
+	// a few writes.
 	pause = 100 * time.Millisecond
 
-	// anchors is the key for what belongs to no component.
+	// anchors is the key for objects that belong to no component.
 	anchors = ""
 )
 
@@ -49,17 +49,17 @@ type Controller struct {
 	Cluster
 	// Members divides the work; nil: this process has all of it.
 	Members Members
-	// Workers is how many components are worked on at once; 0 stands for 4.
+	// Workers bounds the components that are processed at once; 0 stands for 4.
 	Workers int
-	// UsageInterval is how often the stored objects that use features are counted; 0 stands for [DefaultUsageInterval], less:
-	// never.
+	// UsageInterval is the interval between counts of the stored objects that use features; 0 stands for [DefaultUsageInterval], a
+	// negative value means never.
 	UsageInterval time.Duration
 
 	Metrics  *Metrics
 	Recorder record.EventRecorder
 }
 
-// Run works until ctx is done. ready is called when all that is there has been seen.
+// Run works until ctx is done. It calls ready when it has seen all existing objects.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
 	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// session is what runs for as long as the API server can do the same things.
+// session runs as long as the API server has the same abilities.
 type session struct {
 	*Controller
 	*planner
@@ -97,11 +97,11 @@ type session struct {
 	stores   map[string]cache.SharedIndexInformer // by resource
 	queue    workqueue.TypedDelayingInterface[string]
 	failures workqueue.TypedRateLimiter[string]
-	looks    workqueue.TypedRateLimiter[string] // for what the API server enforces
+	looks    workqueue.TypedRateLimiter[string] // for checks of what the API server enforces
 
 	mu      sync.Mutex
 	seen    map[string]seen      // by component
-	written map[string]time.Time // when the policies of a component were written last
+	written map[string]time.Time // the last write of the policies of a component
 	applied map[string]applied   // by resource and name
 }
 
@@ -172,7 +172,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 	return context.Cause(ctx)
 }
 
-// kinds lists what is watched of admissionregistration.k8s.io/v1.
+// kinds lists the watched kinds of admissionregistration.k8s.io/v1.
 func (s *session) kinds() map[string]runtime.Object {
 	out := map[string]runtime.Object{
 		validatingHooks: &admissionregistrationv1.ValidatingWebhookConfiguration{},
@@ -189,7 +189,7 @@ func (s *session) kinds() map[string]runtime.Object {
 	return out
 }
 
-// watch watches what the controller has made of a resource.
+// watch watches the objects of a resource that the controller has made.
 func (s *session) watch(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
 	list := cache.NewFilteredListWatchFromClient(s.objects.rest, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
 		if resource == validatingHooks || resource == mutatingHooks {
@@ -248,7 +248,7 @@ func (s *session) all() {
 	}
 }
 
-// made lists all that the controller has made and that enforces features.
+// made lists all objects that the controller has made to enforce features.
 func (s *session) made() (out []runtime.Object) {
 	for resource, i := range s.stores {
 		if resource == validatingHooks || resource == mutatingHooks {
@@ -263,7 +263,7 @@ func (s *session) made() (out []runtime.Object) {
 	return out
 }
 
-// of lists what the controller has made for a component.
+// of lists the objects that the controller has made for a component.
 func (s *session) of(component string) (out []runtime.Object) {
 	for _, resource := range []string{validatingPolicies, validatingBindings, mutatingPolicies, mutatingBindings} {
 		i := s.stores[resource]
@@ -272,7 +272,7 @@ func (s *session) of(component string) (out []runtime.Object) {
 		}
 		list, err := i.GetIndexer().ByIndex(byComponent, component)
 		if err != nil {
-			continue // there is no such index, which a test would have told
+			continue // there is no such index, which a test would have found
 		}
 		for _, o := range list {
 			m, err := meta.Accessor(o)
@@ -284,7 +284,7 @@ func (s *session) of(component string) (out []runtime.Object) {
 	return out
 }
 
-// followServer returns when the API server can do other things than before.
+// followServer returns when the abilities of the API server have changed.
 func (s *session) followServer(ctx context.Context) error {
 	for {
 		select {
@@ -325,7 +325,7 @@ func (s *session) work(ctx context.Context) {
 	}
 }
 
-// safely is reconcile for which a mistake in it is an error: one component does not stop the others.
+// safely is reconcile with a panic turned into an error, so that one component does not stop the others.
 func (s *session) safely(ctx context.Context, key string) (again time.Duration, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -340,7 +340,7 @@ func (s *session) owns(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
 }
 
-// reconcile does what is due for a component and returns when to look again, 0 for not before something changes.
+// reconcile does the due work for a component and returns when to check again, 0 for not before something changes.
 func (s *session) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	if key == addressUser {
 		s.all()
@@ -384,7 +384,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// gone takes away what was made for a component that is not there any more.
+// gone deletes the objects that were made for a deleted component.
 func (s *session) gone(ctx context.Context, name string) error {
 	s.settings.keep(name, nil)
 	for _, near := range s.near(name) {
@@ -412,7 +412,8 @@ func (s *session) gone(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// anchor keeps what belongs to no component, and forgets webhooks of components that went while nobody looked.
+// anchor maintains the objects that belong to no component, and removes webhooks of components that were deleted while no controller
+// ran.
 func (s *session) anchor(ctx context.Context) error {
 	var errs []error
 	for _, want := range anchor(s.Namespace, s.server) {
@@ -432,7 +433,7 @@ func (s *session) anchor(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// have is what is stored under the name of an object, as far as it has been seen; nil if nothing is.
+// have is the newest known stored object with the name of an object; nil if there is none.
 func (s *session) have(want runtime.Object) runtime.Object {
 	m, err := meta.Accessor(want)
 	i := s.stores[resourceOf(want)]
@@ -448,7 +449,7 @@ func (s *session) have(want runtime.Object) runtime.Object {
 	own := s.applied[keyOf(want)].stored
 	s.mu.Unlock()
 	if own != nil && older(seen, own) {
-		return own // what was written has not been seen yet
+		return own // the watch has not seen the write yet
 	}
 	return seen
 }
@@ -473,15 +474,15 @@ func keyOf(o runtime.Object) string {
 	return resourceOf(o) + "/" + m.GetName()
 }
 
-// unapplied forgets what this process has written, because it has deleted it.
+// unapplied forgets an object that this process has written and now deleted.
 func (s *session) unapplied(o runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.applied, keyOf(o))
 }
 
-// restored notes what was written and reports whether it is what this process had written before, so that somebody else has
-// changed or deleted it since.
+// restored records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
+// changed or deleted it in between.
 func (s *session) restored(want, stored runtime.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,58 +17,58 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// observeWithin is how long a policy may be without a sign of the API server's type check before it is taken as one that gets
-// none: the controller that writes it is not in every cluster.
+// observeWithin is the time to wait for the API server's type check of a policy. After that, the policy counts as one without a type
+// check, because not every cluster runs the controller that records it.
 const observeWithin = 20 * time.Second
 
-// settle is how long after it was written a policy is taken as in force: the API server looks for new ones every second
+// settle is the time after its write when a policy counts as in force: the API server looks for new ones every second
 // (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policyRefreshInterval).
 const settle = 2 * time.Second
 
-// outcome is what came of enforcing a plan.
+// outcome is the result of enforcing a plan.
 type outcome struct {
 	// failed says by name why an object could not be written.
 	failed map[string]error
-	// waiting are the policies that the API server has not judged yet, and warned what its type check says of others.
+	// waiting are the policies that the API server has not type-checked yet, and warned has the warnings of its type check about others.
 	waiting map[string]bool
-	// fresh are the names of what has been written so lately that it may not be in force.
+	// fresh are the names of objects that were written so recently that they may not be in force.
 	fresh  map[string]bool
 	wait   time.Duration
 	warned map[string]string
-	// frozen are the names that were left as they are.
+	// frozen are the names of objects that were not changed.
 	frozen map[string]bool
-	// removed is what was deleted, by resource and name.
+	// removed are the deleted objects, by resource and name.
 	removed map[string]bool
-	// hook says why the webhook is not asked, though something takes it; nil if it is.
+	// hook says why the API server does not call the webhook, although a part needs it; nil if it does.
 	hook error
-	// absent tells that there is no webhook to be asked.
+	// absent is set if there is no webhook to call.
 	absent bool
-	// untold says why nobody tells of the uses of a gate, as tellUse has it.
+	// untold says why there are no warnings about uses of a gate for tellUse.
 	untold map[string]error
-	// hookKept tells that it is asked as before, because the definition of a feature that it enforces has turned bad.
+	// hookKept is set if it is called as before, because the definition of a feature that it enforces has become bad.
 	hookKept bool
-	// restored are objects that somebody else had changed or deleted.
+	// restored are objects that another client had changed or deleted.
 	restored []string
-	// settings says why the settings could not be put back.
+	// settings says why the settings could not be restored.
 	settings error
-	// reading tells that nothing is known of the settings of a live component yet.
+	// reading is set if the settings of a live component are not known yet.
 	reading bool
-	// standing is what the API server enforces other than it is wanted.
+	// standing are the differences between the enforced and the wanted state.
 	standing
-	// putBack tells that they were.
+	// putBack is set if they were restored.
 	putBack bool
-	// hooks are the webhooks that are asked; unseen and unseenHook say why the API server has not been seen to enforce by policies, and by
-	// them, and lost why it cannot call them.
+	// hooks are the webhooks that are called. unseen and unseenHook say why the enforcement by policies, and by webhooks, was not
+	// observed. lost says why the API server cannot call the webhooks.
 	hooks                    *hookSet
 	unseen, unseenHook, lost error
-	// held tells that nothing was written, because settings are not known.
+	// held is set if nothing was written, because settings are not known.
 	held bool
 }
 
-// err joins what is to be tried again.
+// err joins the errors that need a retry.
 func (o *outcome) err() error { return errors.Join(o.settings, o.unwritten()) }
 
-// unwritten joins why something does not enforce what it is to.
+// unwritten joins the reasons why objects do not enforce the wanted state.
 func (o *outcome) unwritten() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
@@ -80,7 +80,7 @@ func (o *outcome) unwritten() error {
 	return errors.Join(errs...)
 }
 
-// enforce writes what is to be in force, and returns when to look again.
+// enforce writes the wanted objects, and returns when to check again.
 func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozen(p), map[string]bool{}
@@ -121,8 +121,8 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 			}
 		}
 	}
-	// A part that moves from one policy to another, because a version has got a schema of its own for example, is to be in
-	// force in the new one before it is gone from the old one.
+	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in the
+	// new policy before it is removed from the old one.
 	changes, later := inOrder(additions, settling, changes)
 	writes := additions
 	for _, c := range changes {
@@ -130,7 +130,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	}
 	name := p.component.Name
 	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
-		// What is written is the newest then.
+		// Then the stored objects are the newest.
 		done.held = true
 		done.standing = s.remember(name).standing
 		return wait
@@ -160,7 +160,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	return done.wait
 }
 
-// soon is how long to wait before policies of a component are written again.
+// soon is the time to wait before policies of a component are written again.
 func (s *session) soon(component string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *session) write(ctx context.Context, want runtime.Object, done *outcome)
 	s.judged(stored, done)
 }
 
-// judged notes what the API server says of an object, and how long it is to be given for it.
+// judged records the API server's type check of an object, and how long to wait for it.
 func (s *session) judged(have runtime.Object, done *outcome) {
 	m, err := meta.Accessor(have)
 	if err != nil {
@@ -217,8 +217,8 @@ func (s *session) judged(have runtime.Object, done *outcome) {
 	}
 }
 
-// pending are the gates of which something that is to enforce them is not in force yet: it could not be written, or was just
-// now. What enforced them before stays until it is.
+// pending are the gates with an object that is not in force yet, because it could not be written or was written just now. The objects
+// that enforced them before stay until it is in force.
 func (p *plan) pending(done *outcome) map[string]bool {
 	out := map[string]bool{}
 	for gate, list := range p.enforcers() {
@@ -231,7 +231,7 @@ func (p *plan) pending(done *outcome) map[string]bool {
 	return out
 }
 
-// removeOthers deletes what was made for a component and is not wanted any more, once what takes its place is in force.
+// removeOthers deletes objects of a component that are no longer wanted, once their replacements are in force.
 func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]bool, done *outcome) {
 	var list []runtime.Object
 	pending := p.pending(done)
@@ -261,7 +261,7 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 	}
 }
 
-// enforcers lists what enforces each feature, by gate.
+// enforcers lists the objects that enforce each feature, by gate.
 func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
 	out := map[string][]v1alpha1.Enforcer{}
 	for _, e := range p.set.Enforced {

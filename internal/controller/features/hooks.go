@@ -28,14 +28,14 @@ const (
 	// Configuration is the name of both webhook configurations. Each component has webhooks of its own in them, written by a
 	// field manager of its own.
 	Configuration = "sluice-features"
-	// Service is what they call.
+	// Service is the Service that they call.
 	Service = "sluice-feature-webhook"
 	// TLSSecret has the certificate that the replicas of the webhook share.
 	TLSSecret = "sluice-feature-webhook-tls" //nolint:gosec // the name of a Secret
-	// Address is the ConfigMap in Sluice's namespace in which the webhook says how it is reached.
+	// Address is the ConfigMap in Sluice's namespace with the address of the webhook, which the webhook writes.
 	Address = "sluice-feature-webhook"
 
-	// addressUser has the ConfigMap [Address] watched. It is no name of a component.
+	// addressUser is the user of the watch on the ConfigMap [Address]. No component has this name.
 	addressUser = "*"
 
 	bundleKey = "ca.crt"
@@ -45,20 +45,20 @@ const (
 	hookSuffix    = ".feature.sluice.dev"
 )
 
-// What a webhook is asked for. Each has a path of its own, because what is refused waits for the webhook (failurePolicy Fail)
-// and what is warned of does not.
+// The purposes of webhooks. Each has a path of its own, because a write that may be refused waits for the webhook (failurePolicy Fail),
+// and a write that only gets a warning does not.
 const (
 	askReject = "reject"
 	askWarn   = "warn"
 	askDrop   = "drop"
-	askLeft   = "left" // refuse what was dropped and is there all the same
+	askLeft   = "left" // refuse a part that was dropped and is set again
 
-	// wholeVersions is in the names of the webhooks for them.
+	// wholeVersions is in the names of webhooks for whole versions.
 	wholeVersions = "-version"
 	askSettings   = "settings"
 )
 
-// errNoWebhook says that nobody has told how the webhook is reached.
+// errNoWebhook means that the address of the webhook is not known.
 var errNoWebhook = errors.New("the webhook has not run in this cluster yet: install the role " + WebhookRole)
 
 // hookPath is where the API server posts reviews.
@@ -70,9 +70,9 @@ type hookSet struct {
 	mutating   []admissionregistrationv1.MutatingWebhook
 }
 
-// keep adds what stands in the configurations and is not wanted any more: lists of the two kinds of webhooks, or nil.
+// keep adds stored webhooks that are no longer wanted: lists of the two kinds, or nil.
 func (h *hookSet) keep(validating, mutating any) {
-	// What is kept may be asked for objects that the conditions of what is wanted leave out: then nothing is left out.
+	// The conditions of the wanted webhooks may leave out objects for which kept ones are needed. Then no condition applies.
 	if have, ok := validating.([]admissionregistrationv1.ValidatingWebhook); ok {
 		for i := range have {
 			at := slices.IndexFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == have[i].Name })
@@ -107,7 +107,7 @@ func (h *hookSet) keep(validating, mutating any) {
 	}
 }
 
-// keepRules adds the versions of resources that others have, each rule being about one resource.
+// keepRules adds the versions in other rules. Each rule is about one resource.
 func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []admissionregistrationv1.RuleWithOperations {
 	rules = slices.Clone(rules)
 	for _, o := range others {
@@ -125,7 +125,7 @@ func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []adm
 	return rules
 }
 
-// enforceByHook has the webhook asked for what takes it.
+// enforceByHook makes the API server call the webhook for the parts that need it.
 func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	address := s.settings.get(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
 	if !address.known {
@@ -143,7 +143,7 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	for i := range p.features {
 		for _, e := range p.features[i].Status.EnforcedBy {
 			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
-				done.hookKept = true // its definition has turned bad: the webhook goes on with the last good one
+				done.hookKept = true // its definition has become bad: the webhook continues with the last good one
 				done.hooks = s.hooksStored(p.component.Name)
 				return
 			}
@@ -151,14 +151,14 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	}
 	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
 	if len(p.pending(done)) > 0 {
-		// What policies are to take over stays with the webhook until they are in force.
+		// Parts that move to policies stay with the webhook until the policies are in force.
 		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
 	}
 	want.addProbes(p.component.Name, s.Namespace, address.data)
 	done.hooks, done.hook = want, s.hook(ctx, p.component.Name, want)
 }
 
-// untold says of which gates nobody tells that they are used, and why.
+// untold returns the gates without warnings about their use, and why.
 func (p *plan) untold(webhook bool) map[string]error {
 	out := map[string]error{}
 	for i := range p.set.Told {
@@ -175,12 +175,12 @@ func (p *plan) untold(webhook bool) map[string]error {
 // hookedResource is a resource that the webhook is asked about.
 type hookedResource struct{ group, resource string }
 
-// hooksOf lists what of a component the webhook is asked for. conditions reports whether the API server knows match conditions.
+// hooksOf lists the webhooks of a component. conditions reports whether the API server knows match conditions.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	versions := map[string]map[hookedResource][]string{}
 	targets := map[string]map[hookedResource][]*feature.Target{}
-	elsewhereJudged := map[string]map[hookedResource][]string{} // versions of which objects are not converted to be judged
-	closed := map[hookedResource][]*feature.Target{}            // versions of which managed fields are trusted
+	elsewhereJudged := map[string]map[hookedResource][]string{} // versions whose objects are not converted before they are judged
+	closed := map[hookedResource][]*feature.Target{}            // versions whose managed fields count
 	add := func(ask string, f *feature.Feature, e *policy.Enforced) {
 		k, version := hookedResource{e.Group, e.Resource}, e.Version
 		if version == "" {
@@ -258,7 +258,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		}
 		return append(versionConditions(versions[ask], elsewhereJudged[ask]), matchConditions(targets[ask])...)
 	}
-	// Sluice has to be able to run before it can be asked.
+	// Sluice has to run before the API server can call it.
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
 	}}}
@@ -298,7 +298,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 		})
 	}
 	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
-		// What got in all the same does no harm: the last good settings stay.
+		// Bad settings that are stored anyway do no harm: the last good settings stay.
 		validating(askSettings, []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule: admissionregistrationv1.Rule{
@@ -314,15 +314,15 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 }
 
 const (
-	// maxCondition is how long a match condition may be, in bytes.
+	// maxCondition bounds a match condition, in bytes.
 	maxCondition = 16 << 10
-	// changedCondition is the name of the one that leaves metadata and status alone.
+	// changedCondition is the name of the condition that ignores changes of metadata and status.
 	changedCondition = "changed"
 )
 
-// namedVersions is in the names of the webhooks that are asked about a resource between whose versions a webhook converts, and of which the
-// feature names these versions: the API server converts an object for a webhook only if no rule of that has its version, so that features
-// which name others have one of their own.
+// namedVersions is in the names of webhooks for a resource with a conversion webhook, for features that name these versions. The API
+// server converts an object for a webhook only if no rule of that webhook has the object's version. So features that name other
+// versions have a webhook of their own.
 func namedVersions(f *feature.Feature, e *policy.Enforced) string {
 	var names []string
 	for i := range f.Targets {
@@ -334,14 +334,14 @@ func namedVersions(f *feature.Feature, e *policy.Enforced) string {
 	return "." + strings.Join(names, "-")
 }
 
-// plainly is what is asked, without the words that tell webhooks for it from each other.
+// plainly is the purpose, without the words that distinguish webhooks with the same purpose.
 func plainly(ask string) string {
 	ask, _, _ = strings.Cut(ask, ".")
 	return strings.TrimSuffix(ask, wholeVersions)
 }
 
-// matchPolicy has objects of versions that are not asked about converted to one that is: a version may be new, or have other names for what
-// is gated. Whole versions are what they are.
+// matchPolicy makes the API server convert objects of other versions to one in the rules: a version may be new, or have other names for
+// gated fields. Webhooks for whole versions do not convert.
 func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPolicyType {
 	if ask == askSettings || strings.HasSuffix(ask, wholeVersions) || !conditions {
 		return new(admissionregistrationv1.Exact)
@@ -349,7 +349,7 @@ func matchPolicy(ask string, conditions bool) *admissionregistrationv1.MatchPoli
 	return new(admissionregistrationv1.Equivalent)
 }
 
-// versionConditions leave out objects of versions that are not converted to be judged.
+// versionConditions leave out objects of versions that are not converted before they are judged.
 func versionConditions(versions, elsewhere map[hookedResource][]string) (out []admissionregistrationv1.MatchCondition) {
 	var ways []string
 	for r, list := range elsewhere {
@@ -367,8 +367,8 @@ func versionConditions(versions, elsewhere map[hookedResource][]string) (out []a
 	return out
 }
 
-// matchConditions have pass without the webhook, be it there or not, what changes nothing but metadata and status, and objects that have
-// none of the fields in question. The rest is for the webhook to judge.
+// matchConditions let some writes pass without the webhook, even if it is down: writes that only change metadata and status, and
+// objects without any of the gated fields. The webhook judges the others.
 func matchConditions(targets map[hookedResource][]*feature.Target) []admissionregistrationv1.MatchCondition {
 	var all []*feature.Target
 	for _, list := range targets {
@@ -399,13 +399,13 @@ func matchConditions(targets map[hookedResource][]*feature.Target) []admissionre
 	return append(out, admissionregistrationv1.MatchCondition{Name: "uses-a-part", Expression: expression})
 }
 
-// openForAll reports whether the settings open for everybody what is enforced. Its use is nobody's to judge until they say otherwise.
+// openForAll reports whether the settings open the part for all users. Then its uses need no check.
 func (p *plan) openForAll(e *policy.Enforced) bool {
 	state, ok := p.states.State(e.Gate)
 	return ok && p.known && (state.Open || state.Lifted && p.model.Lifted(e.Group, e.Resource))
 }
 
-// keepConditions leaves of match conditions what holds for other rules too: that something has changed, if both say so alike.
+// keepConditions keeps the match conditions that are valid for other rules too: the one about changes, if both have the same.
 func keepConditions(a, b []admissionregistrationv1.MatchCondition) (out []admissionregistrationv1.MatchCondition) {
 	for _, c := range a {
 		if c.Name == changedCondition && slices.Contains(b, c) {
@@ -432,7 +432,7 @@ func clientConfig(namespace string, address map[string]string, path string) admi
 	return c
 }
 
-// hook writes the webhooks of a component into both configurations; nil takes them out.
+// hook writes the webhooks of a component into both configurations; nil removes them.
 func (s *session) hook(ctx context.Context, component string, want *hookSet) error {
 	if want == nil {
 		want = &hookSet{}
@@ -469,7 +469,7 @@ func (s *session) applyHooks(ctx context.Context, resource, kind, component stri
 	err = s.objects.rest.Patch(types.ApplyPatchType).Resource(resource).Name(Configuration).
 		VersionedParams(&metav1.PatchOptions{FieldManager: managerPrefix + component, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Into(stored)
 	if err == nil && replaceHooks(stored, component, list) {
-		// What others have added to our webhooks server-side apply leaves in place.
+		// Server-side apply does not remove fields that others have added to our webhooks.
 		err = s.objects.rest.Put().Resource(resource).Name(Configuration).
 			VersionedParams(&metav1.UpdateOptions{FieldManager: managerPrefix + component}, metav1.ParameterCodec).Body(stored).Do(ctx).Error()
 	}
@@ -487,7 +487,7 @@ func emptyHooks(resource string) runtime.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{}
 }
 
-// replaceHooks makes the webhooks of a component in a configuration those of the list; it reports whether they were others.
+// replaceHooks replaces the webhooks of a component in a configuration by the list; it reports whether that changes them.
 func replaceHooks(stored runtime.Object, component string, list any) bool {
 	if equality.Semantic.DeepEqual(list, hooksOfComponent(stored, component)) {
 		return false
@@ -507,14 +507,15 @@ func replaceHooks(stored runtime.Object, component string, list any) bool {
 	return true
 }
 
-// isHookOf reports whether a webhook is one of a component. The name of a component has no dot; what follows it may ([namedVersions]).
+// isHookOf reports whether a webhook is one of a component. The name of a component has no dot; the text after it may have one
+// ([namedVersions]).
 func isHookOf(name, component string) bool {
 	rest, ok := strings.CutSuffix(name, hookSuffix)
 	owner, _, asks := strings.Cut(rest, ".")
 	return ok && asks && owner == component
 }
 
-// hooksIn are the webhooks of a component that stand in a configuration, as a list of the kind.
+// hooksIn are the webhooks of a component in a stored configuration, as a list of the kind.
 func (s *session) hooksIn(resource, component string) any {
 	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
 	return hooksOfComponent(o, component)

@@ -8,7 +8,7 @@ import (
 	"sluice.dev/internal/fairqueue"
 )
 
-// Metrics tell how the features of components are.
+// Metrics are the metrics of components and their features.
 type Metrics struct {
 	accepted, features *prometheus.GaugeVec
 	writes, restores   *prometheus.CounterVec

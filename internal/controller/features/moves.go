@@ -20,7 +20,7 @@ func gatesOf(o runtime.Object) []string {
 	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
 }
 
-// frozen tells which names are left as they are: those of policies that enforce features whose definition has turned bad.
+// frozen returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
 func (s *session) frozen(p *plan) map[string]bool {
 	var bad []string
 	for i := range p.features {
@@ -41,16 +41,16 @@ func (s *session) frozen(p *plan) map[string]bool {
 	return out
 }
 
-// change is an object that is stored otherwise than it is wanted.
+// change is an object whose stored form differs from the wanted one.
 type change struct{ have, want runtime.Object }
 
-// cover is what a policy enforces: gates in versions of a resource.
+// cover is the set of gates in versions of a resource that a policy enforces.
 type cover struct {
 	group, resource string
 	versions, gates []string
 }
 
-// coverOf is what a policy enforces; ok is false for what is none, or enforces no gates.
+// coverOf returns the cover of a policy; ok is false for another object, or for a policy that enforces no gates.
 func coverOf(o runtime.Object) (c cover, ok bool) {
 	var m *admissionregistrationv1.MatchResources
 	switch o := o.(type) {
@@ -75,7 +75,7 @@ func (c *cover) has(gate, version string) bool {
 	return slices.Contains(c.gates, gate) && (slices.Contains(c.versions, version) || slices.Contains(c.versions, "*"))
 }
 
-// gives reports whether a policy, as it is wanted, leaves something to another that it enforces itself as it is.
+// gives reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
 func (c *change) gives(other runtime.Object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)
@@ -94,9 +94,9 @@ func (c *change) gives(other runtime.Object) bool {
 	return false
 }
 
-// inOrder divides changes into those that can be made now, and those that wait: a policy gives a part to another once that has
-// it in force. additions are about to be written, settling were written just now. Where each of several gives to the next all
-// are made at once.
+// inOrder divides changes into those that can be made now, and those that have to wait: a policy gives a part to another one only when
+// that one enforces it. additions will be written next, settling were written just now. If policies give parts to each other in a
+// cycle, all are changed at once.
 func inOrder(additions, settling []runtime.Object, changes []change) (now, wait []change) {
 	for i := range changes {
 		c := &changes[i]

@@ -28,13 +28,13 @@ const (
 )
 
 const (
-	// ManagedByLabel is on what the controller has made, with the value [Manager]: nothing else is ever deleted.
+	// ManagedByLabel is on all objects that the controller has made, with the value [Manager]. The controller deletes no others.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 	// Manager is the field manager of the controller.
 	Manager = "sluice-features"
 )
 
-// objects reads and writes what enforces features.
+// objects reads and writes the objects that enforce features.
 type objects struct {
 	rest rest.Interface // of admissionregistration.k8s.io/v1
 }
@@ -56,8 +56,8 @@ func managed(o runtime.Object) (runtime.Object, error) {
 	return o, nil
 }
 
-// setDefaults fills in what the API server fills in (pkg/apis/admissionregistration/v1/defaults.go), so that what is stored
-// can be compared with what is wanted.
+// setDefaults fills in the defaults of the API server (pkg/apis/admissionregistration/v1/defaults.go), so that stored and wanted
+// objects can be compared.
 func setDefaults(o runtime.Object) {
 	resources := func(m *admissionregistrationv1.MatchResources) {
 		if m == nil {
@@ -98,7 +98,7 @@ func setDefaults(o runtime.Object) {
 	}
 }
 
-// specOf is what of an object matters.
+// specOf returns the part of an object that is compared.
 func specOf(o runtime.Object) any {
 	switch o := o.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
@@ -113,7 +113,7 @@ func specOf(o runtime.Object) any {
 	return nil
 }
 
-// same reports whether an object is stored as it is wanted: its spec wholly, and those labels and annotations that are wanted.
+// same reports whether the stored object has the wanted spec, and the wanted labels and annotations.
 func same(want, have runtime.Object) bool {
 	a, errA := meta.Accessor(want)
 	b, errB := meta.Accessor(have)
@@ -145,8 +145,8 @@ func resourceOf(o runtime.Object) string {
 	return mutatingBindings
 }
 
-// apply writes an object and returns what is stored. What others have added to it and is not wanted, server-side apply leaves
-// in place: then all of it is replaced.
+// apply writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
+// the whole object.
 func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Object, error) {
 	m, err := meta.Accessor(want)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Objec
 	return have, err
 }
 
-// configuration is an object as server-side apply takes it: what is not there is not claimed.
+// configuration is an object in the form for server-side apply: it claims no missing fields.
 func configuration(o runtime.Object) ([]byte, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *objects) remove(ctx context.Context, have runtime.Object) error {
 	err = s.rest.Delete().Resource(resourceOf(have)).Name(m.GetName()).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // somebody else was faster
+		return nil // another client was faster
 	}
 	return err
 }
@@ -292,7 +292,7 @@ func nameOf(o runtime.Object) string {
 	return fmt.Sprintf("%s %s", kindNameOf(o), m.GetName())
 }
 
-// kindNameOf is the kind of an object, which one that was watched does not say of itself.
+// kindNameOf is the kind of an object. Watched objects do not have it.
 func kindNameOf(o runtime.Object) string {
 	switch o.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// maxAnswers is how many answers of the API server are remembered, and answersFor how long those about opting in are: what is
-	// granted or taken away is in force that much later.
+	// maxAnswers bounds the cached answers of the API server. answersFor is the time to live of answers about opting in: a granted or
+	// withdrawn right takes effect after that time at most.
 	maxAnswers, answersFor = 10_000, 3 * time.Second
-	// goneFor is how long it is remembered whether there is a component of a name; askGone is how long asking may take.
+	// goneFor is the time to live of the answer whether a component exists; askGone is the time limit of the question.
 	goneFor, askGone = time.Second, 2 * time.Second
-	// goneEvery is how many times a second it is asked for components, goneMost how many times at once. Whoever reaches the port may
-	// make names up, and each of them is a question.
+	// goneEvery bounds the questions about components in a second, goneMost those in a burst. Any client that reaches the port can invent
+	// names, and each name causes a question.
 	goneEvery, goneMost = 20, 50
 )
 
-// answers are what the API server has said lately. Requests of one user for features of one component come in rows.
+// answers are the recent answers of the API server. One user often sends several requests for features of one component.
 func (h *Webhook) answers() *cache.LRUExpireCache {
 	h.begin()
 	return h.remembered
@@ -50,8 +50,9 @@ type (
 	missingly string            // bool, by component
 )
 
-// gone reports whether there is no such component, so that it gates nothing. What is not known, or would be a question too many, is
-// not gone. It is called in a turn of the intake: of one name one question is open at a time, of all names as many as there are turns.
+// gone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many questions, it
+// returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as there are turns
+// for all names.
 func (h *Webhook) gone(ctx context.Context, component string) bool {
 	h.mu.RLock()
 	api := h.api
@@ -69,7 +70,7 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 		if !h.questions.TryAccept() {
 			return false, nil
 		}
-		// Who asked first may have given up when another waits for the answer.
+		// The first caller may have given up while another one waits for the answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askGone)
 		defer cancel()
 		c := &v1alpha1.Component{}
@@ -83,7 +84,7 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 	return answer == any(true)
 }
 
-// optedIn asks whether the namespace or the user has opted in to a feature. Whoever cannot be asked has not.
+// optedIn reports whether the namespace or the user has opted in to a feature. If the API server does not answer, it returns false.
 func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.AdmissionRequest) func(gate string) bool {
 	o := j.model.Spec().OptIn
 	if o == nil || !o.NamespaceLabel && !o.RBAC {
@@ -98,7 +99,7 @@ func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.Admiss
 	}
 }
 
-// labels are those of a namespace; none where it has none or they cannot be read.
+// labels are the labels of a namespace; none if they cannot be read.
 func (h *Webhook) labels(ctx context.Context, namespace string) map[string]string {
 	if namespace == "" {
 		return nil
@@ -128,9 +129,9 @@ func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, na
 			Namespace: req.Namespace, Verb: feature.OptInVerb, Group: v1alpha1.GroupName, Resource: featuresResource, Name: name,
 		},
 	}
-	question, err := json.Marshal(spec) // maps are sorted in it
+	question, err := json.Marshal(spec) // JSON sorts the keys of maps
 	if err != nil {
-		return false // it has nothing that JSON has not
+		return false // it can always be written as JSON
 	}
 	key := reviewed(sha256.Sum256(question))
 	if v, ok := h.answers().Get(key); ok {

@@ -21,57 +21,57 @@ import (
 	"sluice.dev/internal/featureusage"
 )
 
-// plan is what is to be in force for a component.
+// plan is the wanted state for a component.
 type plan struct {
 	component *v1alpha1.Component
 	features  []v1alpha1.Feature
 	model     *feature.Model
 	gated     gated
-	// definition is what is wrong with component and features.
+	// definition has the errors of component and features.
 	definition feature.Findings
-	// neighbours are the components to which something new came with this plan, because both gate the same.
+	// neighbours are the components that this plan changes something for, because both gate the same part.
 	neighbours []string
 	live       bool
-	// current is the ConfigMap, zero where the component has none.
+	// current is the ConfigMap, zero if the component has none.
 	current configMap
-	// wrong is what is wrong with its settings.
+	// wrong has the errors of its settings.
 	wrong feature.Findings
-	// settings are in force; nil: defaults. They are not known where known is false.
+	// settings are in force; nil stands for defaults. They are not known if known is false.
 	settings *feature.Settings
 	known    bool
-	// kept are the last good settings as they stood in the ConfigMap; nil: none.
+	// kept are the last good settings, in the form of the ConfigMap; nil if there are none.
 	kept map[string]string
 	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
 	version string
-	// since is when the settings that are in force were seen first.
+	// since is the time when the settings in force were seen first.
 	since time.Time
-	// detached says that the ConfigMap of a live component is not there and cannot be made: the settings that are in force are part of
-	// the policies.
+	// detached is set if the ConfigMap of a live component is missing and cannot be created: then the policies contain the settings in
+	// force.
 	detached bool
-	// without is what was left out when the settings that are in the ConfigMap were put back.
+	// without are the settings that were left out when the ConfigMap was restored.
 	without []string
 	states  *feature.States
 	set     *policy.Set
 }
 
-// planner makes plans. It remembers for each component what takes time to find out.
+// planner makes plans. For each component, it caches results that take time.
 type planner struct {
 	*world
 
-	// sticky keeps the last good definition of a feature whose definition has turned bad, so that nothing opens.
+	// sticky keeps the last good definition of a feature whose definition has become bad, so that nothing opens.
 	sticky bool
 
-	// compiling has one component compiled at a time: what the compiler leaves behind is what a process needs most of its memory for.
+	// compiling serialises the compilation of components, because it needs most of the memory of a process.
 	compiling sync.Mutex
 
 	mu     sync.Mutex
 	server server
 	known  map[string]*remembered
 	crd    map[string]*knownCRD
-	gone   map[string]time.Time // when a CRD was seen last that is being deleted, or gone
+	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted
 }
 
-// remembered is what a planner knows of one component. Only one goroutine at a time makes plans for a component.
+// remembered is the cache of a planner for one component. Only one goroutine at a time makes plans for a component.
 type remembered struct {
 	key        string
 	model      *feature.Model
@@ -85,16 +85,16 @@ type remembered struct {
 	setKey string
 	set    *policy.Set
 
-	began   bool // what an earlier process left in the status has been taken over
+	began   bool // the status of an earlier process was read
 	kept    map[string]string
 	version string
-	current string // the version of the ConfigMap when it was looked at last
+	current string // the last seen version of the ConfigMap
 	since   time.Time
 
-	detached bool     // the settings could not be put back
-	made     string   // the version of the ConfigMap when it was put back last
-	without  []string // what of the settings was left out then
-	standing standing // when it was looked at last
+	detached bool     // the settings could not be restored
+	made     string   // the version of the ConfigMap when it was last restored
+	without  []string // the settings that were left out then
+	standing standing // at the last check
 }
 
 // knownCRD is a CRD that has been read.
@@ -126,8 +126,8 @@ func (p *planner) forget(component string) {
 	delete(p.known, component)
 }
 
-// plan says what is to be in force for a component. The error tells that the API server could not be asked; what is wrong
-// with definitions and settings is none.
+// plan returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
+// are not included.
 func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
 	r := p.remember(c.Name)
 	out := &plan{component: c, features: p.featuresOf(c.Name)}
@@ -160,13 +160,13 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 	return out, p.compile(ctx, r, out)
 }
 
-// detach makes the last good settings part of the policies, or the defaults where there are none.
+// detach makes the last good settings part of the policies, or the defaults if there are none.
 func (out *plan) detach(r *remembered) {
 	r.detached, out.detached = true, true
 	out.settings, out.known = r.lastGood(out.model), true
 }
 
-// lastGood is what the last good settings say to a model; nil stands for defaults.
+// lastGood are the last good settings, read with a model; nil stands for defaults.
 func (r *remembered) lastGood(m *feature.Model) *feature.Settings {
 	if r.kept == nil {
 		return nil
@@ -188,7 +188,7 @@ func (out *plan) read(r *remembered, has bool) {
 	case !out.current.known:
 		out.settings, out.known = lastGood(), r.kept != nil
 	case !out.current.exists && out.live:
-		// They are put back.
+		// They are restored.
 		out.settings, out.known = lastGood(), true
 	case !out.current.exists:
 		out.known, r.kept, r.version = true, nil, ""
@@ -206,7 +206,7 @@ func (out *plan) read(r *remembered, has bool) {
 	}
 }
 
-// define makes the model, unless nothing has changed of what it comes from.
+// define makes the model, unless its inputs have not changed.
 func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 	day, _ := p.today()
 	resources, err := p.resources(ctx, out.features)
@@ -246,7 +246,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 			}
 		}
 		if o.Resources == nil {
-			// Where none is known all would be taken as they are.
+			// Without any known resource, all parts would be accepted unchecked.
 			o.Resources = []feature.Resource{{Group: v1alpha1.GroupName}}
 		}
 		model, findings := rules.Define(out.component, out.features, o)
@@ -263,16 +263,16 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 	return nil
 }
 
-// loses reports whether a feature that is there and was good has turned bad.
+// loses reports whether an existing good feature has become bad.
 func (out *plan) loses(before, after *feature.Model) bool {
 	return slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool {
 		return before.Feature(f.Spec.Gate) != nil && after.Feature(f.Spec.Gate) == nil
 	})
 }
 
-// keeping defines the component with the last good definitions of features that have turned bad. What is new is left out if
-// it is bad, too; if that is not enough, all that is new: it may be what turned them bad. It returns the model of before where
-// their definitions fit no more, because the schema has changed for example.
+// keeping defines the component with the last good definitions of features that have become bad. It leaves out new features that are
+// bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if the
+// last good definitions no longer fit, for example because the schema has changed.
 func (out *plan) keeping(before, after *feature.Model, o feature.Options) *feature.Model {
 	features := make([]v1alpha1.Feature, 0, len(out.features))
 	var bad, fresh []string
@@ -305,7 +305,7 @@ func (out *plan) keeping(before, after *feature.Model, o feature.Options) *featu
 type gated struct {
 	crds   []*knownCRD
 	others []feature.Resource
-	// missing are the names of the CRDs that would define those that are not there.
+	// missing are the names of the CRDs for resources that do not exist.
 	missing []string
 }
 
@@ -340,8 +340,8 @@ func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g
 	return g, nil
 }
 
-// withoutCRD returns the versions of a resource that no CRD defines; none if there is no such resource. The API server's discovery
-// has what a CRD defines until it is gone, and a moment longer: that is no resource without a CRD.
+// withoutCRD returns the versions of a resource that no CRD defines; none if there is no such resource. Discovery has the resources of
+// a CRD until the CRD is deleted, and a moment longer. Such a resource does not count.
 func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) ([]feature.Version, error) {
 	_, there, err := p.crds.GetStore().GetByKey(name)
 	if err != nil {
@@ -405,7 +405,7 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 	return known, nil
 }
 
-// compile makes the policies, unless nothing has changed of what they come from.
+// compile makes the policies, unless their inputs have not changed.
 func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 	rt := p.runtime(out.model)
 	out.states = out.model.Resolve(out.settings, rt)
@@ -440,7 +440,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 	return nil
 }
 
-// again is how long the resources stay as they are as far as nobody tells of them.
+// again is the time until resources without a watch have to be read again.
 func (g *gated) again() time.Duration {
 	switch {
 	case g.missing != nil:
@@ -454,7 +454,7 @@ func (g *gated) again() time.Duration {
 // left reports whether a feature was left out of the model because of errors.
 func (out *plan) left(gate string) bool { return out.model.Feature(gate) == nil }
 
-// problems are the errors among findings about a gate, in one text; empty if there are none.
+// problems is a text of the errors among findings about a gate; empty if there are none.
 func problems(findings feature.Findings, gate string) string {
 	var lines []string
 	for _, f := range findings {
@@ -469,7 +469,7 @@ func problems(findings feature.Findings, gate string) string {
 	return strings.Join(lines, "; ")
 }
 
-// source says where settings come from, for people.
+// source describes the source of the settings.
 func (out *plan) source() string {
 	ref := out.model.Spec().ConfigMap
 	return cmp.Or(ref.Namespace, "?") + "/" + cmp.Or(ref.Name, "?")

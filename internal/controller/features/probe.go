@@ -22,39 +22,39 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// How the controller sees what an API server enforces: it sends a Lease in Sluice's namespace, as a dry run, and looks at what comes
-// back. Each component has a probe of each kind, a policy with its binding or a webhook, that matches such a Lease by a label and
-// nothing else. A probe is written after everything else of the component, and anew when anything of it was written anew. An API
-// server takes in policies, and so bindings, in the order in which they were written, and puts them in force together: one that
-// answers by the newest probe has all that was written before it. Webhooks of a component stand in one object with their probe.
+// How the controller observes what an API server enforces: it creates a Lease in Sluice's namespace as a dry run, and checks the
+// answer. Each component has a probe of each kind, a policy with its binding or a webhook, which matches only such a Lease, by a label.
+// The controller writes a probe after all other objects of the component, and again when any of them changes. An API server reads
+// policies and bindings in the order of their writes, and activates them together. So if it answers by the newest probe, it has all
+// objects that were written before. The webhooks of a component are in one object with their probe.
 
 const (
-	// ProbeLabel is on the Lease, and its value is the state that is looked for.
+	// ProbeLabel is on the Lease. Its value is the wanted state.
 	ProbeLabel = "feature.sluice.dev/probe"
-	// askProbe is asked of the webhook that validates, askProbe+wholeProbe of the one that changes objects.
+	// askProbe is for the validating webhook, askProbeDrop for the mutating one.
 	askProbe, askProbeDrop = "probe", "probe-drop"
 
 	// probeSoon and probeLate bound the pause between two probes until the state is seen; it doubles.
 	probeSoon, probeLate = 100 * time.Millisecond, 5 * time.Second
-	// lookAtWebhook is how often the webhook is called when all is well, and lookAtLost how soon again if it did not answer. One that
-	// did not answer twice is down. probeTimeout, in seconds, bounds a call.
+	// lookAtWebhook is the interval of calls to the webhook, lookAtLost the pause after a call without an answer. After two such calls,
+	// the webhook counts as down. probeTimeout, in seconds, bounds a call.
 	lookAtWebhook, lookAtLost = 10 * time.Second, time.Second
 	probeTimeout              = 3
 
-	unseen = "unseen" // the holder of the Lease as it is sent
+	unseen = "unseen" // the holder of the Lease in the request
 )
 
-// seen is what was seen of a component.
+// seen is what was observed about a component.
 type seen struct {
-	// policies and hooks are the states that the API server has last been seen in.
+	// policies and hooks are the last observed states of the API server.
 	policies, hooks string
-	// lost is how often in a row the webhook did not answer, asked when it was called last, and err what came of it.
+	// lost is the number of calls in a row without an answer, asked the time of the last call, and err its error.
 	lost  int
 	asked time.Time
 	err   error
 }
 
-// unreachableError says that an API server cannot call the webhook.
+// unreachableError means that an API server cannot call the webhook.
 type unreachableError struct{ err error }
 
 func (e *unreachableError) Error() string {
@@ -63,25 +63,25 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// digest names a state in a label.
+// digest is the name of a state, for a label.
 func digest(parts ...any) string {
 	data, err := json.Marshal(parts)
 	if err != nil {
-		return "" // they are made of strings, numbers and lists
+		return "" // strings, numbers and lists can always be written
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
 
-// probes are the policies of a component that tell whether the API server has the others: of the kinds that it has. state is empty if
-// it has none.
+// probes are the policies of a component that show whether the API server has the others, for each kind that the component has. state
+// is empty if it has none.
 func (s *session) probes(p *plan) (list []runtime.Object, state string) {
 	var stored []string
 	validating, mutating := false, false
 	for _, want := range p.set.Objects() {
 		have := s.have(want)
 		if have == nil {
-			continue // it could not be written, which is told
+			continue // it could not be written, which the status says
 		}
 		if m, err := meta.Accessor(have); err == nil {
 			stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), m.GetUID(), m.GetGeneration()))
@@ -146,7 +146,7 @@ func (s *session) probes(p *plan) (list []runtime.Object, state string) {
 // probeName is the name of the policies that are probes.
 func probeName(component string) string { return "features." + component + ".probe" }
 
-// leases matches what is sent.
+// leases matches the Leases of probes.
 func leases() admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -160,7 +160,7 @@ func leases() admissionregistrationv1.RuleWithOperations {
 func (s *session) send(ctx context.Context, state string) (warnings, holder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout*time.Second)
 	defer cancel()
-	// It is one that the policy members.sluice.dev lets the controller make.
+	// The policy members.sluice.dev allows the controller to create such a Lease.
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "sluice-member-" + Role + "-probe-" + state, Namespace: s.Namespace,
@@ -184,7 +184,7 @@ func (s *session) send(ctx context.Context, state string) (warnings, holder stri
 	return strings.Join(texts, "\n"), holder, nil
 }
 
-// see finds out whether the API server enforces the policies that are written, and reaches the webhook.
+// see checks whether the API server enforces the written policies, and reaches the webhook.
 func (s *session) see(ctx context.Context, p *plan, probes []runtime.Object, state string, done *outcome) {
 	s.mu.Lock()
 	was := s.seen[p.component.Name]
@@ -213,7 +213,7 @@ func (s *session) see(ctx context.Context, p *plan, probes []runtime.Object, sta
 	s.seen[p.component.Name] = now
 }
 
-// seePolicies writes the probes and looks for them.
+// seePolicies writes the probes and checks the answers.
 func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, state string) error {
 	mutating, validating := false, false
 	for _, want := range probes {
@@ -246,7 +246,7 @@ func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, stat
 	return nil
 }
 
-// seeHooks calls the webhook as the API server does, where it is time.
+// seeHooks makes the API server call the webhook, if a call is due.
 func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen, done *outcome) {
 	since := s.Clock.Since(now.asked)
 	current := now.hooks == want+p.inputs()
@@ -273,14 +273,14 @@ func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen,
 	if now.lost > 0 {
 		done.wait = soonest(done.wait, lookAtLost)
 		if current && now.lost == 1 {
-			return // it may be one call that was lost
+			return // it may be a single lost call
 		}
 		now.hooks, done.lost = "", now.err
 	}
 	done.unseenHook = now.err
 }
 
-// callHook has the API server call the webhook.
+// callHook makes the API server call the webhook.
 func (s *session) callHook(ctx context.Context, p *plan, want string, done *outcome) error {
 	warnings, _, err := s.send(ctx, want)
 	if err != nil {
@@ -307,12 +307,12 @@ func (s *session) callHook(ctx context.Context, p *plan, want string, done *outc
 	return nil
 }
 
-// probeAnswer is what the webhook answers.
+// probeAnswer is the answer of the webhook.
 func probeAnswer(component, ask, state string) string {
 	return "the feature webhook has " + component + "/" + ask + " " + state
 }
 
-// inputs names what a plan was made of, as both roles see it.
+// inputs is a digest of the inputs of a plan, the same in both roles.
 func (p *plan) inputs() string {
 	list := []string{fmt.Sprintf("%s %d", p.component.UID, p.component.Generation), p.current.version}
 	for i := range p.features {

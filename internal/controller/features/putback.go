@@ -19,11 +19,11 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// maxCleanings bounds how often settings are read again to find what of them is bad today. Each time at most 200 errors are told.
+// maxCleanings bounds the repeated checks of settings for errors, because one check reports at most 200.
 const maxCleanings = 50
 
-// putBack makes the settings of a live component again: without them its policies let everything pass. Where they cannot be made, as in
-// a namespace that is being deleted, the last good ones become part of the policies.
+// putBack restores the settings of a live component: without them its policies let everything pass. If it cannot, for example in a
+// namespace that is being deleted, the last good settings become part of the policies.
 func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	if !p.live || p.current.exists || p.unguarded() {
 		return nil
@@ -37,18 +37,18 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	return s.compile(ctx, r, p)
 }
 
-// makeSettings makes the ConfigMap. What of the last good settings is bad by now, because a feature was deleted since for example, is
-// left out: the policy that guards the settings would refuse all of them.
+// makeSettings creates the ConfigMap with the last good settings. It leaves out settings that have become bad, for example because a
+// feature was deleted: the policy that guards the settings would refuse all of them.
 func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	ref := p.model.Spec().ConfigMap
 	api := s.Kube.CoreV1().ConfigMaps(ref.Namespace)
 	if !p.current.known {
 		if p.current.err == nil {
-			// Whether there are any is known in a moment.
+			// The watch will report in a moment whether they exist.
 			done.reading = true
 			return
 		}
-		// To look at it takes less than to watch it.
+		// A get is cheaper than a watch.
 		_, err := api.Get(ctx, ref.Name, metav1.GetOptions{})
 		if err == nil {
 			return
@@ -64,7 +64,7 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	}
 	stored, err := create(good)
 	if apierrors.IsInvalid(err) && len(good) > 0 && s.guardStands(p) {
-		// None are better than those that are refused: somebody can change them.
+		// An empty ConfigMap is better than none: users can change it.
 		without = []string{"all of them, because they are refused: " + brief.OneLine(err.Error())}
 		stored, err = create(nil)
 	}
@@ -85,8 +85,7 @@ func roleFor(p *plan) string {
 	return fmt.Sprintf("make it, or let it be made: a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", Role, p.source())
 }
 
-// guardStands reports whether the policy that judges the settings has been in force long enough as it is wanted, so that what it
-// refuses is refused for good.
+// guardStands reports whether the wanted policy about the settings has been in force long enough, so that its refusals are final.
 func (s *session) guardStands(p *plan) bool {
 	for _, o := range p.set.Objects() {
 		m, err := meta.Accessor(o)
@@ -111,7 +110,7 @@ func (s *session) guardStands(p *plan) bool {
 	return true
 }
 
-// clean returns of settings what is good to a model, and what is not, each with its key and what is wrong.
+// clean divides settings into those that are good for a model and the bad ones, each with its key and error.
 func clean(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
 	good = maps.Clone(data)
 	for range maxCleanings {
@@ -127,13 +126,13 @@ func clean(m *feature.Model, data map[string]string) (good map[string]string, wi
 			}
 		}
 		if len(without) == size {
-			break // what is wrong stands in no key
+			break // the error is not about a key
 		}
 	}
 	return nil, []string{"all of them, because too much in them is wrong"}
 }
 
-// leaveOut takes out of settings what an error is about; it reports whether there was anything.
+// leaveOut removes the setting that an error is about; it reports whether there was one.
 func leaveOut(m *feature.Model, data map[string]string, f feature.Finding) bool {
 	before := len(data)
 	list, listed := data[m.Spec().GatesKey]

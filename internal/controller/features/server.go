@@ -18,21 +18,21 @@ import (
 	"sluice.dev/feature"
 )
 
-// lookAgain is how often the API server is asked for resources that it had: they may have other versions now.
+// lookAgain is the interval of questions about existing resources: they may have other versions now.
 const (
 	lookAgain = 10 * time.Minute
-	// lookAtServer is how often it is asked which kinds of policies it serves: two small answers. As long as it serves other ones
-	// than it is known to, what moves from one to the other is not enforced, or by the webhook in vain.
+	// lookAtServer is the interval of questions about the served kinds of policies, which are two small answers. After a change of the
+	// served kinds, and before the next question, parts may not be enforced, or the webhook may be called needlessly.
 	lookAtServer = 15 * time.Second
-	// lookSoon is how often it is asked for a resource that it did not have.
+	// lookSoon is the interval of questions about a missing resource.
 	lookSoon = 15 * time.Second
 )
 
-// server is what an API server can do.
+// server has the abilities of an API server.
 type server struct {
 	// version is major.minor.
 	version string
-	// validating and mutating tell whether it has admission policies v1 of that kind.
+	// validating and mutating say whether it serves admission policies v1 of that kind.
 	validating, mutating bool
 }
 
@@ -46,7 +46,7 @@ func (s server) matchConditions() bool {
 	return err == nil && v.AtLeast(version.MajorMinor(1, 28))
 }
 
-// askServer asks the API server what it can do.
+// askServer asks the API server for its abilities.
 func askServer(d discovery.DiscoveryInterface) (server, error) {
 	info, err := d.ServerVersion()
 	if err != nil {
@@ -69,8 +69,7 @@ func askServer(d discovery.DiscoveryInterface) (server, error) {
 	return s, nil
 }
 
-// builtIns knows the resources that no CRD defines: Kubernetes' own, and those of aggregated API servers. No schema is
-// known of them.
+// builtIns knows the resources that no CRD defines: Kubernetes' own, and those of aggregated API servers. Their schemas are not known.
 type builtIns struct {
 	discovery discovery.DiscoveryInterface
 	clock     clock.PassiveClock
@@ -84,8 +83,8 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// find returns the versions of a resource; none if there is no such resource. What was asked before since does not count. While the API
-// server is asked nobody else waits, but for its answer.
+// find returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a question
+// to the API server, only callers that need its answer wait.
 func (b *builtIns) find(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {
 	b.mu.Lock()
 	g := b.groups[group]
@@ -137,5 +136,5 @@ func (b *builtIns) ask(ctx context.Context, group string) (*builtInGroup, error)
 	return g, nil
 }
 
-// errServerChanged ends what was started for an API server that can do other things now.
+// errServerChanged ends a session when the abilities of the API server have changed.
 var errServerChanged = errors.New("the API server can do other things than before")

@@ -16,7 +16,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// configMap is what is known of a ConfigMap.
+// configMap is the known state of a ConfigMap.
 type configMap struct {
 	// known reports whether it has been read, or is known to be missing.
 	known bool
@@ -24,14 +24,14 @@ type configMap struct {
 	exists  bool
 	data    map[string]string
 	version string
-	// err says why it cannot be read; what was read before stands beside it.
+	// err says why it cannot be read; the other fields keep the last read state.
 	err error
 }
 
-// configMaps watches single ConfigMaps, so that nobody has to be allowed to list others.
+// configMaps watches single ConfigMaps, so that no right to list others is needed.
 type configMaps struct {
 	kube kubernetes.Interface
-	// changed is called, with no lock held, when something may be known of a ConfigMap that was not.
+	// changed is called, with no lock held, when the known state of a ConfigMap may have changed.
 	changed func(v1alpha1.ConfigMapReference)
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ type configMapWatch struct {
 	state configMap
 }
 
-// get returns what is known of a ConfigMap, and has it watched for that user until [configMaps.keep] says otherwise.
+// get returns the known state of a ConfigMap, and watches it for that user until [configMaps.keep] ends that.
 func (c *configMaps) get(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *configMaps) get(ctx context.Context, user string, ref v1alpha1.ConfigMa
 	return w.state
 }
 
-// keep ends the watches of a user but for that of ref; nil ends all.
+// keep ends the watches of a user except that of ref; nil ends all.
 func (c *configMaps) keep(user string, ref *v1alpha1.ConfigMapReference) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *configMaps) keep(user string, ref *v1alpha1.ConfigMapReference) {
 	}
 }
 
-// users lists those who have a ConfigMap watched.
+// users lists the users of the watch on a ConfigMap.
 func (c *configMaps) users(ref v1alpha1.ConfigMapReference) (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference,
 				return // it will come back
 			}
 			c.mu.Lock()
-			w.state.err = err // what is known may change at the same time
+			w.state.err = err // the known state may change at the same time
 			c.mu.Unlock()
 			c.changed(ref)
 		})
@@ -136,7 +136,7 @@ func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference,
 			return
 		}
 		c.mu.Lock()
-		missing := !w.state.known // if not, it has come since
+		missing := !w.state.known // otherwise it was created in the meantime
 		if missing {
 			w.state = configMap{known: true}
 		}

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// shared tells what features of other components gate as well, unless nothing has changed of what it comes from. Where the
-// answer is another than before, the neighbours of the plan are those components, which have something new to tell then, too.
+// shared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
+// these components become the neighbours of the plan, because their status changes, too.
 func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Findings {
 	gates := map[string]bool{}
 	for i := range out.features {
@@ -35,7 +35,7 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 			continue
 		}
 		if a, b := out.component.Spec.ConfigMap, c.Spec.ConfigMap; a != nil && b != nil && *a == *b {
-			list = p.featuresOf(name) // all their keys matter
+			list = p.featuresOf(name) // all their keys are needed
 			beside = append(beside, name)
 		} else if len(list) == 0 {
 			continue
@@ -81,7 +81,7 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 	return r.shared
 }
 
-// unguarded reports whether another component refuses what is wrong in the ConfigMap, which is not this one's to have.
+// unguarded reports whether the ConfigMap belongs to another component, whose policy guards it.
 func (out *plan) unguarded() bool {
 	return slices.ContainsFunc(out.definition, func(x feature.Finding) bool { return x.Code == feature.CodeSettingsShared })
 }

@@ -17,12 +17,12 @@ import (
 const reportsResource = "featurereports"
 
 const (
-	// contactEvery is how often it is looked whether a report is about to expire, and contactAhead how long before it does the
-	// API server is asked for it, which reports whether it was the process that went or the API server.
+	// contactEvery is the interval of checks for reports that are about to expire. contactAhead is the time before the expiry when the API
+	// server is asked for the report. Its answer shows whether the process or the API server is gone.
 	contactEvery, contactAhead = 500 * time.Millisecond, time.Second
 )
 
-// listenToReports has changes of reports told. One that is only renewed in time says nothing new.
+// listenToReports calls changed for changes of reports. A renewal of the time alone is no change.
 func (w *world) listenToReports() error {
 	_, err := w.reports.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { w.saw(nil, o) }, UpdateFunc: w.saw,
@@ -38,7 +38,7 @@ func (w *world) listenToReports() error {
 	return err
 }
 
-// saw notes a report, and what it was before.
+// saw records a report, and its earlier state.
 func (w *world) saw(before, after any) {
 	r, ok := after.(*v1alpha1.FeatureReport)
 	if !ok {
@@ -60,8 +60,8 @@ func (w *world) saw(before, after any) {
 	w.changed(r.Spec.Component)
 }
 
-// keepContact asks the API server for reports that are about to expire, until ctx is done. One question at a time is enough:
-// what is to be known is whether the API server answers.
+// keepContact asks the API server for reports that are about to expire, until ctx is done. One question at a time is enough to find out
+// whether the API server answers.
 func (w *world) keepContact(ctx context.Context) {
 	tick := w.Clock.NewTicker(contactEvery)
 	defer tick.Stop()
@@ -76,7 +76,7 @@ func (w *world) keepContact(ctx context.Context) {
 		w.reported.Lock()
 		lost := w.follower.Lost()
 		if lost {
-			asked = time.Time{} // any of them will do
+			asked = time.Time{} // any report can be used
 		}
 		next, expires := w.follower.Next(asked)
 		w.reported.Unlock()
@@ -129,12 +129,13 @@ func (w *world) expires(m *feature.Model) (first time.Duration) {
 	return first
 }
 
-// runtime is what is known of the processes of a component.
+// runtime returns the known reports of the processes of a component.
 func (w *world) runtime(m *feature.Model) feature.Runtime {
 	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
 
-// skewed says whether the processes of a component agree, with each other, with the settings and with what is enforced.
+// skewed returns the condition Skew: whether the processes of a component agree with each other, with the settings and with what is
+// enforced.
 func (s *session) skewed(ctx context.Context, p *plan, done *outcome) *skew.Result {
 	in := &skew.Input{
 		Now: s.Clock.Now(), Model: p.model, Settings: p.settings, SettingsVersion: p.version, SettingsTime: p.since, Reports: s.reportsOf(p.component.Name),
@@ -150,7 +151,7 @@ func (s *session) skewed(ctx context.Context, p *plan, done *outcome) *skew.Resu
 	return skew.Judge(in)
 }
 
-// tellSkew puts the condition into a list.
+// tellSkew adds the condition to a list.
 func (s *session) tellSkew(list *[]metav1.Condition, generation int64, c metav1.Condition) {
 	setCondition(list, generation, s.Clock.Now(), v1alpha1.ConditionSkew, cmp.Or(c.Status, metav1.ConditionUnknown), cmp.Or(c.Reason, v1alpha1.ReasonNoReports), c.Message)
 }

@@ -18,28 +18,28 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// standing is what the API server enforces other than it is wanted, because something could not be written or deleted or was left
-// as it was. What is written just now, or waits for what takes its place, is none of it.
+// standing are the differences between the enforced and the wanted state: objects that could not be written or deleted, or that were
+// not changed on purpose. Objects that were just written, or that wait for their replacement, do not count.
 type standing struct {
 	// left are policies that enforce a feature and should not, by gate.
 	left map[string][]leftover
-	// missing are the names of policies that should enforce something and are not there, or without their binding.
+	// missing are the names of policies that should enforce something and do not exist, or have no binding.
 	missing map[string]bool
-	// without are the gates that a policy should enforce, and does not as it is stored, by its name.
+	// without are the gates that a policy should enforce and the stored policy does not, by its name.
 	without map[string]map[string]bool
-	// stale are policies that are in force otherwise than they are wanted.
+	// stale are policies whose enforced form differs from the wanted one.
 	stale []stale
 }
 
-// stale is a policy that is in force otherwise than it is wanted.
+// stale is a policy whose enforced form differs from the wanted one.
 type stale struct {
 	policy runtime.Object
 	gates  []string
-	// settings is what it reads, nil if that is no ConfigMap that is named.
+	// settings is the ConfigMap that it reads, nil if it names none.
 	settings *v1alpha1.ConfigMapReference
 }
 
-// leftover is a policy that enforces what it should not.
+// leftover is a policy that enforces a part that it should not.
 type leftover struct {
 	v1alpha1.Enforcer
 
@@ -48,7 +48,7 @@ type leftover struct {
 
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
-// observe finds out what stands otherwise than it is wanted.
+// observe finds the differences from the wanted state.
 func (s *session) observe(p *plan, done *outcome) {
 	type pair struct{ policy, binding runtime.Object }
 	stored := map[string]*pair{}
@@ -84,7 +84,7 @@ func (s *session) observe(p *plan, done *outcome) {
 	}
 	for name, x := range stored {
 		if x.policy == nil || x.binding == nil {
-			continue // one without the other does nothing
+			continue // a policy without a binding does nothing
 		}
 		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
 			continue // it enforces nothing
@@ -125,7 +125,7 @@ func (s *session) observe(p *plan, done *outcome) {
 	s.remember(p.component.Name).standing = out
 }
 
-// enforcerOf names a policy as what enforces a feature.
+// enforcerOf returns a policy as an enforcer of a feature.
 func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
 	out := v1alpha1.Enforcer{Kind: kindNameOf(o), Reason: "it should not, and is still there"}
 	if m, err := meta.Accessor(o); err == nil {
@@ -150,7 +150,7 @@ func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
 	return out
 }
 
-// tellLeft says in a sentence without an end by what a feature is enforced that should not be; empty: by nothing.
+// tellLeft names, in a sentence without a full stop, the policies that enforce a feature and should not; empty if there are none.
 func (st *standing) tellLeft(gate string) string {
 	var lines []string
 	for _, l := range st.left[gate] {
@@ -185,7 +185,7 @@ func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
 	return &v1alpha1.ConfigMapReference{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// enforcement is what is known of what the API server enforces. The error tells of what else cannot be known.
+// enforcement is the known enforcement by the API server. The error says which parts are not known.
 func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enforced, err error) {
 	old := map[string]bool{}
 	for i := range done.stale {
@@ -213,7 +213,7 @@ func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enfor
 	var errs []error
 	for i := range done.stale {
 		x := &done.stale[i]
-		var settings map[string]string // of others than the component's it is not known what they say
+		var settings map[string]string // settings of other ConfigMaps are not known
 		if ref := p.model.Spec().ConfigMap; ref != nil && x.settings != nil && *x.settings == *ref && p.current.exists {
 			settings = p.current.data
 			if settings == nil {

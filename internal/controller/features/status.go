@@ -29,8 +29,8 @@ const (
 	maxKept = 256 << 10
 )
 
-// tell writes what has become of a component and its features into their status, and tells what has changed in events. It
-// returns when to look again.
+// tell writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
+// again.
 func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duration {
 	if done.reading {
 		return 0 // it is looked at again in a moment
@@ -223,16 +223,17 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
 }
 
-// notSeen begins the message of what has not been seen in force.
+// notSeen begins the message about enforcement that was not observed.
 const notSeen = "the API server has not been seen to enforce it yet: "
 
-// beyondWebhooks reports whether the webhook is never asked about objects of a group: because it needs them itself, or because
-// the API server calls no webhook for its admission configuration (k8s.io/apiserver, admission/plugin/webhook/predicates/rules).
+// beyondWebhooks reports whether the API server never calls the webhook for objects of a group: because the webhook needs them itself,
+// or because the API server calls no webhook for its admission configuration (k8s.io/apiserver,
+// admission/plugin/webhook/predicates/rules).
 func beyondWebhooks(group string) bool {
 	return group == v1alpha1.GroupName || group == "admissionregistration.k8s.io"
 }
 
-// wasEnforcedByHook reports whether the webhook enforced the feature, as it is defined now, when it was looked at last.
+// wasEnforcedByHook reports whether the webhook enforced the present definition of the feature at the last check.
 func wasEnforcedByHook(f *v1alpha1.Feature) bool {
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionEnforced)
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonEnforcedByWebhook && c.ObservedGeneration == f.Generation
@@ -334,7 +335,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	case done.lost != nil:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, done.lost.Error())
 	case done.notObserved() != "":
-		// The policy that guards the settings is about no feature.
+		// The policy that guards the settings belongs to no feature.
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, done.notObserved())
 	case len(p.features) == 0:
 		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNoFeatures, "the component has no features yet")
@@ -356,7 +357,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	}
 }
 
-// notObserved says what the API server has not been seen to enforce yet; empty if that is nothing.
+// notObserved says which enforcement was not observed yet; empty if there is none.
 func (o *outcome) notObserved() string {
 	switch {
 	case len(o.waiting) > 0:
@@ -369,7 +370,7 @@ func (o *outcome) notObserved() string {
 	return ""
 }
 
-// leftOut says what was left out of settings that were put back; empty if nothing was.
+// leftOut lists the settings that were left out when the ConfigMap was restored; empty if there are none.
 func (p *plan) leftOut() string {
 	if len(p.without) == 0 {
 		return ""
@@ -377,7 +378,7 @@ func (p *plan) leftOut() string {
 	return "; what of them is bad by now was left out when they were put back: " + strings.Join(p.without, "; ")
 }
 
-// lines are the errors among findings, in one text.
+// lines is a text of the errors among findings.
 func lines(findings feature.Findings) string {
 	var invalid *feature.InvalidError
 	if !errors.As(findings.Err(), &invalid) {
@@ -386,7 +387,7 @@ func lines(findings feature.Findings) string {
 	return brief.OneLine(invalid.Error())
 }
 
-// orphans tells the features of a component that is not there.
+// orphans writes the status of features whose component does not exist.
 func (s *session) orphans(ctx context.Context, component string) error {
 	var errs []error
 	list := s.featuresOf(component)
@@ -412,7 +413,7 @@ func setCondition(list *[]metav1.Condition, generation int64, now time.Time, con
 	})
 }
 
-// store writes a status that has changed and tells of conditions that are other ones. It reports whether to try again.
+// store writes a changed status and sends events about changed conditions. It reports whether to try again.
 func (s *session) store(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
@@ -437,10 +438,10 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 			continue
 		}
 		if now.Type == v1alpha1.ConditionCounted {
-			continue // the number tells
+			continue // the number shows it
 		}
 		if old == nil && now.Type == v1alpha1.ConditionSkew && now.Status == metav1.ConditionFalse {
-			continue // nothing has been said that could be taken back
+			continue // there is no earlier condition to correct
 		}
 		kind := corev1.EventTypeWarning
 		if (now.Status == metav1.ConditionTrue) == (now.Type != v1alpha1.ConditionSkew) {
@@ -451,7 +452,7 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 	return false
 }
 
-// remarks appends to a message what is worth saying although it is no error.
+// remarks appends the warnings to a message.
 func remarks(message string, findings feature.Findings) string {
 	parts := []string{message}
 	for _, x := range findings {

@@ -25,19 +25,19 @@ import (
 )
 
 const (
-	// DefaultUsageInterval is how often the objects that use features are counted.
+	// DefaultUsageInterval is the interval between counts of the objects that use features.
 	DefaultUsageInterval = 10 * time.Minute
-	// usageSettle is how long after a definition changed a count begins, and usageGap how long after one the next of the same
-	// resource may begin because of such a change.
+	// usageSettle is the pause between a change of a definition and a count. usageGap is the shortest time between two counts of a
+	// resource because of such changes.
 	usageSettle, usageGap = 5 * time.Second, 30 * time.Second
-	// usageRetry is when a resource that could not be read is tried again.
+	// usageRetry is the pause before a resource that could not be read is tried again.
 	usageRetry = time.Minute
-	// usageFresh is how old the time of a count that has not changed may get before it is written anew.
+	// usageFresh is the age of the written time at which an unchanged count is written again.
 	usageFresh = time.Hour
-	// usageKept is how many intervals a count is good for while the next ones fail.
+	// usageKept is the number of intervals for which a count is valid while the next ones fail.
 	usageKept = 3
-	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: it is no more than a
-	// fifth of one connection's load.
+	// Between two pages a scan waits for usageRest times as long as the page took, and maxRest at most: so it causes at most a fifth of
+	// the load of one connection.
 	usageRest = 4
 	maxRest   = 10 * time.Second
 )
@@ -60,17 +60,17 @@ type gatedBy struct {
 	resources map[string]featureusage.Resource // by name, in the form of crdName
 }
 
-// tally is what is known of the use of one resource.
+// tally is the last count for one resource.
 type tally struct {
 	// of are the models whose features were counted, by component; nil before the first count.
 	of map[string]*feature.Model
-	// objects are how many use each feature; those that none does are left out.
+	// objects has the number of objects for each feature; features without any are left out.
 	objects map[gateOf]int64
-	// at is when they were counted.
+	// at is the time of the count.
 	at time.Time
-	// err says why they could not be counted when that was tried last.
+	// err says why the last count failed.
 	err error
-	// tried is when a scan ended last, due when the next may begin.
+	// tried is the end of the last scan, due the earliest begin of the next one.
 	tried, due time.Time
 }
 
@@ -80,7 +80,7 @@ func newUsage(c clock.Clock, interval time.Duration) *usage {
 	return &usage{clock: c, interval: interval, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
 }
 
-// gate says what a component gates, so that it is counted; nil: nothing, or nothing that is for this process to count.
+// gate sets the resources of a component to count; nil if there are none, or if another process counts them.
 func (u *usage) gate(component string, of *gatedBy) {
 	if u.interval <= 0 {
 		return
@@ -114,7 +114,7 @@ func (u *usage) gate(component string, of *gatedBy) {
 	}
 }
 
-// soon has the next scan of a resource begin soon after something has changed.
+// soon makes the next scan of a resource begin soon after a change.
 func (u *usage) soon(t *tally) {
 	due := u.clock.Now().Add(usageSettle)
 	if next := t.tried.Add(min(usageGap, u.interval)); due.Before(next) {
@@ -150,8 +150,8 @@ func (u *usage) next() (name string, wait time.Duration) {
 	return name, max(0, u.counts[name].due.Sub(u.clock.Now()))
 }
 
-// run counts what is due, one resource after the other, until ctx is done. changed is called with the names of components
-// whose numbers may be others.
+// run counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose numbers may
+// have changed.
 func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
 	if u.interval <= 0 {
 		return
@@ -184,7 +184,7 @@ func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusag
 	}
 }
 
-// begin says what to scan of a resource; nil where nobody gates it any more.
+// begin returns the scan of a resource; nil if no component gates it any more.
 func (u *usage) begin(name string) (components []string, s *featureusage.Scan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -200,7 +200,7 @@ func (u *usage) begin(name string) (components []string, s *featureusage.Scan) {
 	return components, s
 }
 
-// rest makes what waits between pages.
+// rest returns the function that waits between pages.
 func (u *usage) rest() func(context.Context) error {
 	began := u.clock.Now()
 	return func(ctx context.Context) error {
@@ -214,7 +214,7 @@ func (u *usage) rest() func(context.Context) error {
 	}
 }
 
-// end notes what came of a scan.
+// end records the result of a scan.
 func (u *usage) end(name string, models []*feature.Model, result *featureusage.Result, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -233,7 +233,7 @@ func (u *usage) end(name string, models []*feature.Model, result *featureusage.R
 	for _, m := range models {
 		t.of[m.Component()] = m
 		if p := u.parts[m.Component()]; p != nil && p.model != m {
-			u.soon(t) // it was defined anew in the meantime
+			u.soon(t) // its definition has changed in the meantime
 		}
 	}
 	for _, x := range result.Usage {
@@ -243,19 +243,19 @@ func (u *usage) end(name string, models []*feature.Model, result *featureusage.R
 	}
 }
 
-// counted is what is known of the use of one feature.
+// counted is the known use of one feature.
 type counted struct {
-	// known tells that all its resources have been counted, as the feature is defined now.
+	// known is set if all its resources have been counted with the present definition.
 	known   bool
 	objects int64
-	// at is when the first of them was.
+	// at is the time of the first of these counts.
 	at time.Time
-	// failed says of resources why they cannot be counted, sorted by resource; forbidden tells that it is for want of rights.
+	// failed has the reasons why resources cannot be counted, sorted by resource; forbidden is set if rights are missing.
 	failed    []string
 	forbidden bool
 }
 
-// of returns what is known of a feature of a model.
+// of returns the known use of a feature of a model.
 func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -272,7 +272,7 @@ func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
 			out.known = false
 			continue
 		}
-		// A count that failed for a reason that passes does not undo the one before.
+		// A temporary failure does not invalidate the earlier count.
 		kept := t.of[m.Component()] == m && u.clock.Since(t.at) < usageKept*u.interval && !apierrors.IsForbidden(t.err)
 		if t.err != nil && !kept {
 			out.known = false
@@ -300,8 +300,7 @@ func whyNot(name string, err error) string {
 	return err.Error()
 }
 
-// countedStatus fills in how many objects use a feature. The status keeps the number that it has until there is one of the
-// feature as it is defined now.
+// countedStatus fills in how many objects use a feature. The status keeps its number until there is one for the present definition.
 func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature) {
 	st := &f.Status
 	if s.usage.interval <= 0 || len(m.Targets) == 0 {
@@ -317,7 +316,7 @@ func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature
 	switch {
 	case n.failed != nil:
 		if before != nil && before.Status == metav1.ConditionTrue {
-			// It was this number that is not known any more. One that somebody else has recorded since stays.
+			// Remove the outdated number. A number that another client has recorded since then stays.
 			st.InUse, st.InUseTime = nil, nil
 		}
 		reason := v1alpha1.ReasonCountFailed
@@ -332,7 +331,7 @@ func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature
 	default:
 		set(metav1.ConditionTrue, v1alpha1.ReasonCounted, fmt.Sprintf("all stored objects are counted every %s", s.usage.interval))
 		if t := st.InUseTime; t != nil && t.After(n.at) && !t.After(now) {
-			return // somebody has recorded a newer count
+			return // another client has recorded a newer count
 		}
 		if st.InUse == nil || *st.InUse != n.objects || st.InUseTime == nil || n.at.Sub(st.InUseTime.Time) >= usageFresh {
 			st.InUse, st.InUseTime = new(n.objects), new(metav1.NewTime(n.at.Truncate(time.Second)))
@@ -340,7 +339,7 @@ func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature
 	}
 }
 
-// gates says what is to be counted for a component.
+// gates returns the resources to count for a component.
 func (p *plan) gates() *gatedBy {
 	out := &gatedBy{model: p.model, resources: map[string]featureusage.Resource{}}
 	used := map[string]bool{}
@@ -362,8 +361,8 @@ func (p *plan) gates() *gatedBy {
 	return out
 }
 
-// mayList asks whether this role may list resources; the error is Forbidden if it may not. To try it would be a refused request at each
-// count, and those who watch refusals would see an attack.
+// mayList asks whether this role may list resources; the error is Forbidden if it may not. Trying would cause a refused request at each
+// count, which would look like an attack in the audit log.
 func (s *session) mayList(ctx context.Context, resources []featureusage.Resource) error {
 	for _, r := range resources {
 		review, err := s.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{

@@ -30,20 +30,19 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// statusSubresource is the one that has managed fields of the object itself.
+// statusSubresource is the subresource whose writes contain the managed fields of the object itself.
 const statusSubresource = "status"
 
 const (
-	// HookPattern is what the webhook serves.
+	// HookPattern is the HTTP pattern of the webhook.
 	HookPattern = "POST /features/{component}/{ask}"
 )
 
-// Webhook answers the API server for what policies cannot say, and judges settings when they are written. All fields are
-// required.
+// Webhook judges the parts that policies cannot express, and judges settings when they are written. All fields are required.
 type Webhook struct {
 	Cluster
 	Metrics *Metrics
-	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
+	// Requests bounds the memory of requests while they arrive, wait and are judged. A request that finds no room in time fails.
 	Requests *admission.Intake
 
 	once       sync.Once
@@ -56,24 +55,24 @@ type Webhook struct {
 	api    *client
 }
 
-// judge is what is in force for a component.
+// judge has the evaluators in force for a component.
 type judge struct {
 	model *feature.Model
-	// evaluators are of what may be asked of it.
+	// evaluators has one for each purpose.
 	evaluators map[string]*feature.Evaluator
-	// inputs names what it was made of, see plan.inputs.
+	// inputs is the digest of its inputs, see plan.inputs.
 	inputs string
-	// teller tells of uses that no policy tells of; nil if there are none.
+	// teller finds uses that no policy warns about; nil if there are none.
 	teller *feature.Teller
 }
 
-// judgeOf is the judge of a plan.
+// judgeOf returns the judge of a plan.
 //
-// What is refused or dropped it judges of all parts, those too that policies enforce as far as this process knows: the
-// controller may know another API server, for as long as it takes both to see that it was upgraded or rolled back, and have
-// the webhook asked for what this process leaves to policies. Where policies are in force, they come first and the webhook
-// finds nothing. A warning would be given twice, and so would what tellUse has told: of those only what no policy gives is judged. What is refused has no say in
-// what is dropped, and the other way round: each is asked for by itself.
+// For refusals and drops it judges all parts, even those that policies enforce as far as this process knows. After an upgrade or a
+// rollback of the API server, the controller and this process may disagree for a moment, and the controller may send parts to the
+// webhook that this process leaves to policies. If policies are in force, they come first, and the webhook finds nothing. Warnings, and
+// those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes and do
+// not depend on each other.
 func judgeOf(out *plan) *judge {
 	type place struct {
 		gate, group, resource, version string
@@ -107,7 +106,7 @@ func judgeOf(out *plan) *judge {
 	}
 }
 
-// Run keeps what is in force until ctx is done. ready is called when it is known of all components.
+// Run keeps the judges up to date until ctx is done. It calls ready when it has judges for all components.
 func (h *Webhook) Run(ctx context.Context, ready func()) error {
 	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
 	for ctx.Err() == nil {
@@ -200,7 +199,7 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 	return context.Cause(ctx)
 }
 
-// look finds out what is in force for a component. It reports whether that is known, and when to look again.
+// look updates the judge of a component. It reports whether its state is known, and when to check again.
 func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
 	c := p.component(name)
@@ -218,8 +217,8 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 	}
 	again = soonest(again, out.gated.again())
 	if !out.known {
-		// What is asked until then is answered with an error, which the failure policy is for. A process is ready all the same:
-		// others have settings that can be read.
+		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other components
+		// can be read.
 		return out.current.err != nil, again, nil
 	}
 	j := judgeOf(out)
@@ -230,7 +229,7 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 		h.judges = map[string]*judge{}
 	}
 	h.judges[name] = j
-	// A report that expires is told by nobody.
+	// No event reports the expiry of a report.
 	if slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 }) {
 		again = soonest(again, p.expires(out.model))
 	}
@@ -263,13 +262,13 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Metrics.reviewed(ask, outcomeError, 0)
 			return nil
 		}
-		// The controller has not taken the webhook out of the configuration yet.
+		// The controller has not removed the webhook from the configuration yet.
 		h.Metrics.reviewed(ask, outcomeAllowed, 0)
 		return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
 	})
 }
 
-// Outcomes of a review, as the metrics have them.
+// Outcomes of a review, in the metrics.
 const (
 	outcomeAllowed = "allowed"
 	outcomeRefused = "refused"
@@ -278,7 +277,7 @@ const (
 	outcomeError   = "error"
 )
 
-// review answers one request. It never fails: what cannot be read is refused.
+// review answers one request. It never fails: it refuses a request that it cannot read.
 func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
 	start := h.Clock.Now()
 	outcome := outcomeAllowed
@@ -368,7 +367,7 @@ func refuse(code int32, reason metav1.StatusReason, message string) *admissionv1
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-// settings judges the ConfigMap of the component. What is left as it is passes.
+// settings judges the ConfigMap of the component. An unchanged value passes.
 func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, resp *admissionv1.AdmissionResponse) {
 	resp = &admissionv1.AdmissionResponse{Allowed: true}
 	ref := j.model.Spec().ConfigMap
@@ -396,7 +395,7 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 	return outcomeAllowed, resp
 }
 
-// difference lists what turns one value into the other, as a JSON patch (RFC 6902): the least for objects, arrays as a whole.
+// difference returns a JSON patch (RFC 6902) from one value to the other: minimal for objects, with arrays replaced as a whole.
 func difference(from, to any, path string, out []map[string]any) []map[string]any {
 	a, okA := from.(map[string]any)
 	b, okB := to.(map[string]any)
@@ -423,7 +422,7 @@ func difference(from, to any, path string, out []map[string]any) []map[string]an
 	return out
 }
 
-// TellAddress writes the bundle, and the URL if there is one, to where the controller reads it.
+// TellAddress writes the bundle, and the URL if there is one, into the ConfigMap [Address], which the controller reads.
 func TellAddress(ctx context.Context, c Cluster, url string, bundle []byte) error {
 	configMaps := c.Kube.CoreV1().ConfigMaps(c.Namespace)
 	data := map[string]string{bundleKey: string(bundle)}

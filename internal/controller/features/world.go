@@ -49,7 +49,7 @@ const (
 	byResource  = "resource"
 )
 
-// world is what both roles see of a cluster: components, their features, the CRDs of what they gate, and settings.
+// world is the view of a cluster that both roles have: components, their features, the CRDs of gated resources, and settings.
 type world struct {
 	Cluster
 
@@ -92,7 +92,7 @@ func (c Cluster) open(changed func(component string)) (*world, error) {
 	return w, errors.Join(w.listen(), w.listenToReports())
 }
 
-// slim drops from the cache what nobody asks for: of ten thousand CRDs their names and generations are left.
+// slim drops unused parts from the cache: only the names and generations of CRDs are left, of which there may be ten thousand.
 func slim(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields, m.Annotations, m.Labels = nil, nil, nil
@@ -120,10 +120,10 @@ func indexResource(o any) (out []string, _ error) {
 	return out, nil
 }
 
-// crdName is the name that a CRD of the resource has.
+// crdName is the name of the CRD of a resource.
 func crdName(group, resource string) string { return resource + "." + group }
 
-// listen has changes told.
+// listen calls changed for changes.
 func (w *world) listen() error {
 	component := func(o any) {
 		if c, ok := last(o).(*v1alpha1.Component); ok {
@@ -172,8 +172,8 @@ func (w *world) listen() error {
 		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: h.tell, DeleteFunc: h.tell,
 			UpdateFunc: func(a, b any) {
-				// A status that is written, by this process for one, is no reason to look again, but for a count that somebody
-				// recorded: the component says how many features are in use.
+				// A write of a status, for example by this process, needs no check. The exception is a recorded count, because the component's
+				// status has the number of features in use.
 				if !h.same(a, b) {
 					h.tell(b)
 				}
@@ -194,7 +194,7 @@ func last(o any) any {
 	return o
 }
 
-// start watches until ctx is done; it reports whether all that is there has been seen before that.
+// start watches until ctx is done; it reports whether it has seen all existing objects before that.
 func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
 	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds, w.reports} {
 		wg.Go(func() { i.RunWithContext(ctx) })
@@ -203,7 +203,7 @@ func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
 	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced, w.reports.HasSynced)
 }
 
-// component returns a component of its own for the caller, or nil.
+// component returns a copy of a component for the caller, or nil.
 func (w *world) component(name string) *v1alpha1.Component {
 	o, ok, err := w.components.GetStore().GetByKey(name)
 	if err != nil || !ok {

@@ -24,12 +24,12 @@ const (
 	auditWorst    = "worst"
 )
 
-// countTime bounds the question how many objects a refusal is about.
+// countTime bounds the count of objects for a refusal.
 const countTime = time.Second
 
 func allow() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }
 
-// refuse answers that a change is refused, in these words.
+// refuse returns the answer that refuses a change with this message.
 func refuse(name, message string, causes []metav1.StatusCause) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
@@ -44,7 +44,7 @@ func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	cfg.Apply(r, g.Clock.Now())
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
-			// An expired suppression no longer accepts its finding. The expiry itself is no harm that the change does.
+			// An expired suppression no longer accepts its finding. The expiry itself is not caused by the change.
 			if f := &r.CRDs[i].Findings[j]; f.Rule == config.RuleExpired && f.Severity == report.Fail {
 				f.Severity = report.Warn
 			}
@@ -83,7 +83,7 @@ func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c
 		outcome = outcomeRefused
 		if c.objects == nil {
 			short, cancel := context.WithTimeout(ctx, countTime)
-			// The refusal stands without it.
+			// The refusal is complete without it.
 			if s, err := g.Objects.count(short, c.crd); err == nil {
 				c.objects = &s
 			}

@@ -32,11 +32,11 @@ type bypass struct {
 	granted bool
 	// digest is the digest that the annotation must name; empty if there is none.
 	digest, reason string
-	// problem says why it was not granted although the annotation is there.
+	// problem says why it was not granted although the annotation exists.
 	problem string
 }
 
-// bypass judges the annotation and the permission of who asks.
+// bypass judges the annotation and the permission of the user.
 func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
 	digest, err := c.digest(ctx)
 	if err != nil {

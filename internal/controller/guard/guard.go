@@ -32,15 +32,15 @@ type Guard struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Log      *slog.Logger
-	// Requests bounds what requests take while they arrive, wait and are judged; those that find no room in time are failed.
+	// Requests bounds the memory of requests while they arrive, wait and are judged. A request that finds no room in time fails.
 	Requests *admission.Intake
-	// Slots has room for as many values as changes are compared at once. Those that find no room in time are undecided.
+	// Slots has the capacity for the changes that are compared at once. Changes that find no room in time are undecided.
 	Slots chan struct{}
 }
 
-// Outcomes of a request, as the metrics and the audit annotation have them.
+// Outcomes of a request, in the metrics and the audit annotation.
 const (
-	outcomeUntouched = "untouched" // the spec is left alone, or it is no change that the guard judges
+	outcomeUntouched = "untouched" // the spec does not change, or the guard does not judge the change
 	outcomeSafe      = "safe"
 	outcomeWarned    = "warned"
 	outcomeRefused   = "refused"
@@ -48,8 +48,7 @@ const (
 	outcomeError     = "error" // the request makes no sense
 )
 
-// Review answers one request. It never fails: what cannot be decided follows the fail mode, and what cannot be read is
-// refused.
+// Review answers one request. It never fails: if it cannot decide, the fail mode does, and it refuses a request that it cannot read.
 func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
 	start := g.Clock.Now()
 	outcome := outcomeUntouched
@@ -93,14 +92,14 @@ func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (
 type change struct {
 	// crd carries the annotation: the new CRD, or the one that is deleted. It has no schemas.
 	crd *apiextensionsv1.CustomResourceDefinition
-	// removed is set where it is deleted.
+	// removed is set for a deletion.
 	removed bool
 	crds    []report.CRD
 	// digest is the digest that the annotation must name.
 	digest func(context.Context) (string, error)
 	// objects counts the stored objects; nil if they have not been counted.
 	objects *stored
-	// done gives back what judging took.
+	// done releases the resources of the judgement.
 	done func()
 }
 

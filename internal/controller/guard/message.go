@@ -81,7 +81,7 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 	return brief.Clip(out.String(), maxMessage)
 }
 
-// describe tells one finding in a few lines.
+// describe writes one finding in a few lines.
 func describe(f *report.Finding) string {
 	var out strings.Builder
 	level := string(f.Level)
@@ -118,7 +118,7 @@ func describe(f *report.Finding) string {
 	return out.String()
 }
 
-// compact writes an object that is YAML as JSON in one line.
+// compact converts an object from YAML to JSON in one line.
 func compact(text string) string {
 	if text == "" {
 		return ""

@@ -39,7 +39,7 @@ func (m *Metrics) observe(operation, outcome string, d time.Duration) {
 
 func (m *Metrics) bypassed(operation string) { m.bypasses.WithLabelValues(known(operation)).Inc() }
 
-// known keeps what callers make up out of the labels.
+// known keeps invented operations of callers out of the labels.
 func known(operation string) string {
 	switch operation {
 	case "UPDATE", "DELETE":

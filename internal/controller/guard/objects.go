@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same
-// time to correct conditions that somebody else has written.
+// servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same time to
+// correct conditions that another client has written.
 const servedAfter = 2 * time.Second
 
 // Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
@@ -26,7 +26,7 @@ type Objects struct {
 	Client metadata.Interface
 	// Namespace is that of the guard, for messages; empty for sluice-system.
 	Namespace string
-	// Discovery is asked whether a CRD is served whose objects may not be listed.
+	// Discovery reports whether a CRD is served, if the guard may not list its objects.
 	Discovery discovery.ServerResourcesInterfaceWithContext
 }
 
@@ -45,7 +45,7 @@ func (u unread) Error() string { return u.text }
 
 // count asks the API server. An error of type unread says why there is no answer and what to do.
 //
-// The conditions of the CRD are no answer, because everybody who can write its status can write them. The guard believes that a CRD
+// The conditions of the CRD are no answer, because every client that can write its status can write them. The guard believes that a CRD
 // was never served, and so has no objects, only if the whole status and the API server agree.
 func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
 	version := ""
@@ -86,8 +86,8 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	return s, nil
 }
 
-// list lists one object. A CRD that was just created may not be served yet although it says so. One whose conditions somebody has
-// changed may be served again in a moment.
+// list lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed the
+// conditions, the CRD may be served again in a moment.
 func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
@@ -96,7 +96,8 @@ func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource)
 	return list, err
 }
 
-// discovered reports whether the API server serves the resource, or begins to in a moment. If that cannot be seen it counts as served.
+// discovered reports whether the API server serves the resource, or begins to in a moment. If that cannot be found out, the resource
+// counts as served.
 func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionResource) bool {
 	is := true
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
@@ -108,10 +109,10 @@ func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionRes
 	return is || ctx.Err() != nil
 }
 
-// served reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition
-// Established (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If somebody else has, accepted
-// names are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them
-// stored, with no CRD to reach them by.
+// served reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition Established
+// (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If another client has removed it, accepted names
+// are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them stored and
+// unreachable.
 func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
@@ -119,8 +120,8 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 }
 
 // neverServed reports whether the status says that the CRD was never served. Controllers accept names and set the condition in one
-// write, and skip a CRD whose names are accepted (naming_controller.go). So accepted names without the condition are the work of
-// somebody else. If the names are missing too, the controllers correct both.
+// write, and skip a CRD whose names are accepted (naming_controller.go). So accepted names without the condition were written by
+// another client. If the names are missing too, the controllers correct both.
 func neverServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !served(crd) && !equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
 }

@@ -31,7 +31,7 @@ type Settings struct {
 	server  atomic.Pointer[version.Version]
 }
 
-// Configure takes the configuration from the data of the ConfigMap; what it refuses changes nothing.
+// Configure reads the configuration from the data of the ConfigMap. If it is wrong, nothing changes.
 func (s *Settings) Configure(data map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if key != ConfigKey && key != "_example" {
@@ -49,7 +49,7 @@ func (s *Settings) Configure(data map[string]string) error {
 	return s.use(c)
 }
 
-// Load takes the configuration from files.
+// Load reads the configuration from files.
 func (s *Settings) Load(files []string) error {
 	c, _, err := config.Load(config.Options{Files: files, Rules: s.Rules})
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Settings) config() *config.Config {
 // kubeVersion is the Kubernetes version whose rules apply; nil stands for that of the linked libraries.
 func (s *Settings) kubeVersion() *version.Version {
 	if text := s.config().KubeVersion(); text != "" {
-		// It was judged when the configuration was read.
+		// It was checked when the configuration was read.
 		if v, err := version.ParseGeneric(strings.TrimPrefix(text, "v")); err == nil {
 			return version.MajorMinor(v.Major(), v.Minor())
 		}

@@ -71,8 +71,8 @@ func headOf(object []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// leftAlone reports whether two specs, as the API server writes them, are the same but for the CA bundle of the conversion
-// webhook. If it cannot tell they are not.
+// leftAlone reports whether two specs, as the API server writes them, are the same except for the CA bundle of the conversion webhook.
+// If it does not know, it returns false.
 func leftAlone(old, next json.RawMessage) bool {
 	if bytes.Equal(old, next) {
 		return true

@@ -55,7 +55,7 @@ func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	return c, nil
 }
 
-// undecided says that an update could not be compared, and why.
+// undecided adds a finding that the update could not be compared, with the reason.
 func (c *change) undecided(why error) {
 	f := undecided(ruleChanged, c.crd.Name, "the change could not be compared", why.Error())
 	c.crds = []report.CRD{{Name: c.crd.Name, Findings: []report.Finding{f}}}
@@ -94,10 +94,10 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 	}
 	return within(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
-		// The live object comes with the request, and with it the versions that objects are stored in.
+		// The request has the live object, with the versions in which objects are stored.
 		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget})
 		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
-			// The API server sees a difference and this program none: a field that it does not know.
+			// The API server sees a difference, and this program does not: it does not know the field.
 			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
 				"the spec has a field that this version of sluice does not know, and it changed", "a newer version of sluice may know it"))
 		}
@@ -106,10 +106,10 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 }
 
 // Budget bounds the work of the comparison of one CRD, in units of [compat.Options]. It is smaller than that of a user's own check,
-// because strangers send CRDs, many at a time.
+// because any client can send many CRDs at a time.
 const Budget = compat.DefaultBudget / 4
 
-// within calls f and waits for it no longer than ctx says; a panic in f is an error.
+// within calls f and waits for it until ctx is done; a panic in f is an error.
 func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -141,7 +141,7 @@ func undecided(rule, crd, message, reason string) report.Finding {
 	return report.Finding{Rule: rule, Outcome: report.Undecided, Severity: report.Fail, CRD: crd, Message: message, Reason: reason}
 }
 
-// sameSpecs reports whether nothing that this program knows of differs.
+// sameSpecs reports whether the fields that this program knows are equal.
 func sameSpecs(old, next *apiextensionsv1.CustomResourceDefinition) bool {
 	a, errA := json.Marshal(&old.Spec)
 	b, errB := json.Marshal(&next.Spec)

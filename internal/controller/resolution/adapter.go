@@ -66,7 +66,7 @@ var (
 	errTime     = &resolve.Error{Reason: resolve.ReasonTimedOut, Msg: "the time of the request is up"}
 )
 
-// Adapter has the requests of some resolvers resolved, in one process. All fields but those that say so are required.
+// Adapter runs the requests of some resolvers, in one process. All fields but those that say so are required.
 type Adapter struct {
 	Client versioned.Interface
 	Kube   kubernetes.Interface
@@ -76,20 +76,19 @@ type Adapter struct {
 	Namespace, Account string
 	// Members divides the work; nil: this process has all of it.
 	Members *Members
-	// Slots bounds the requests in work at once; 0 stands for 512. A namespace has half of them while it is alone, and less the
-	// more namespaces have work.
+	// Slots bounds the requests in work at once; 0 stands for 512. One namespace gets half of them, and fewer if more namespaces have
+	// work.
 	Slots int
 	// MaxData is the limit of content in bytes; 0 stands for [DefaultMaxData].
 	MaxData int
-	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without
-	// them, and where the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0
-	// stands for [DefaultMaxContent].
+	// Compress and Store are for content over MaxData: it is compressed if it fits then, or else put into the store. Without them, or if
+	// the API has no fields for it, the request fails. MaxContent is the limit of such content in bytes; 0 stands for [DefaultMaxContent].
 	Compress   bool
 	Store      Store
 	MaxContent int
 	// Timeout is the operator's limit.
 	Timeout *Timeout
-	// Identity finds out on whose behalf a request is made, for the resolver of that name; nil leaves it empty.
+	// Identity finds the user on whose behalf a request is made, for the resolver of that name; nil leaves it empty.
 	Identity func(ctx context.Context, r *v1beta1.ResolutionRequest, resolver string) (string, error)
 	// Writes bounds the bytes of status writes that are under way at once; nil bounds nothing.
 	Writes   *resolve.Memory
@@ -114,8 +113,8 @@ type Adapter struct {
 	settled map[key]bool
 }
 
-// Run works until ctx is done. It returns when all work has ended; requests that were worked on stay unfinished and are
-// taken up by another replica, or after the next start. ready is called when all existing requests have been seen.
+// Run works until ctx is done. It returns when all work has ended; another replica, or this one after its next start, resumes
+// unfinished requests. ready is called when all existing requests have been seen.
 func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	slots := a.Slots
 	if slots == 0 {
@@ -232,7 +231,7 @@ func (a *Adapter) onDelete(o any) {
 	}
 }
 
-// consider queues a request that is ours to work on. One with data but no condition is the lifecycle controller's: its
+// consider queues a request that this process has to work on. One with data but no condition is the lifecycle controller's: its
 // resolver follows the seed protocol.
 func (a *Adapter) consider(r *v1beta1.ResolutionRequest) {
 	if r.DeletionTimestamp != nil || r.Status.Finished() || r.Status.HasContent() {
@@ -250,8 +249,8 @@ func (a *Adapter) isSettled(k key) bool {
 	return a.settled[k]
 }
 
-// settle marks a request before its status is written, so that the mark is there before the event, and takes the mark
-// away where nothing was written.
+// settle marks a request before its status is written, so that the mark exists before the event, and removes the mark if nothing was
+// written.
 func (a *Adapter) settle(k key, on bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -262,7 +261,7 @@ func (a *Adapter) settle(k key, on bool) {
 	}
 }
 
-// resolverOf is the resolver whose informer has brought the request: that of the type label, where the two disagree.
+// resolverOf is the resolver whose informer has delivered the request: the one of the type label, if the two labels disagree.
 func resolverOf(r *v1beta1.ResolutionRequest) string {
 	if t := r.Labels[resolution.LabelType]; t != "" {
 		return resolution.Canonical(t)
@@ -270,7 +269,7 @@ func resolverOf(r *v1beta1.ResolutionRequest) string {
 	return resolution.Canonical(r.Labels[resolution.LabelResolver])
 }
 
-// recheck queues what has become ours.
+// recheck queues the requests that this process has to work on now.
 func (a *Adapter) recheck() {
 	for _, i := range a.informers {
 		for _, o := range i.GetStore().List() {
@@ -291,7 +290,7 @@ func (a *Adapter) stop(k key, cause error) {
 	}
 }
 
-// lookup returns the request as the cache has it; nil if it is not there or another of that name is.
+// lookup returns the request in the cache; nil if it is missing, or if another one has its name.
 func (a *Adapter) lookup(k key) *v1beta1.ResolutionRequest {
 	for _, i := range a.informers {
 		o, ok, err := i.GetStore().GetByKey(k.namespace + "/" + k.name)
@@ -344,7 +343,7 @@ func (a *Adapter) work(process context.Context, k key) {
 		}
 		return
 	}
-	// From here on a cancellation would only hide what came of the write.
+	// From here on, a cancellation would only hide the result of the write.
 	writing, end := outlive(process, a.Clock, shutdownGrace)
 	defer end()
 	tr.phase(writing, phaseWrite, func(writing context.Context) { a.finish(writing, k, r, name, start, res, where, err) })
@@ -488,10 +487,10 @@ func value(v v1beta1.ParamValue) resolve.Value {
 	return resolve.Value{Type: resolve.String, String: v.StringVal}
 }
 
-// writeBytes is about how many bytes a write takes whose content has size bytes: the content in base64, and the rest.
+// writeBytes is the approximate size of a write for content of size bytes: the content in base64, and the rest.
 func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
 
-// finish writes what came of the request, and tells about it.
+// finish writes the result of the request, and reports it in events and metrics.
 func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing, now := a.Clock.Now(), a.Server.Now()
 	var s statusFields

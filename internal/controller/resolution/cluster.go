@@ -15,8 +15,7 @@ import (
 // Credentials reads Secrets and ServiceAccounts with the rights of the process. It implements [resolve.Secrets].
 type Credentials struct {
 	Kube kubernetes.Interface
-	// Namespace and Account are those of the process's ServiceAccount, for the message that tells which RoleBinding is
-	// missing.
+	// Namespace and Account are those of the process's ServiceAccount, for the message about a missing RoleBinding.
 	Namespace, Account string
 }
 

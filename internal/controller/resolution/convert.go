@@ -36,7 +36,7 @@ type Converter struct {
 // NewConverter returns a converter.
 func NewConverter() *Converter { return &Converter{make(chan struct{}, 1), maxReview} }
 
-// Convert answers as a [Converter] does, but for the turns of large reviews.
+// Convert answers like a [Converter], without turns for large reviews.
 func Convert(w http.ResponseWriter, r *http.Request) { convert(w, r, maxReview) }
 
 // ServeHTTP implements [http.Handler].
@@ -95,7 +95,7 @@ type reading struct {
 	failure error
 }
 
-// read reads the review. Its error says that it is none.
+// read reads the review. Its error says that the body is not a review.
 func (v *reading) read(body io.Reader) error {
 	dec := json.NewDecoder(body)
 	var waiting []json.RawMessage
@@ -138,7 +138,7 @@ func (v *reading) read(body io.Reader) error {
 	return err
 }
 
-// members calls f for each member of the object that comes next; f reads its value. It is not there where a null is.
+// members calls f for each member of the object that comes next; f reads its value. A null has no members.
 func members(dec *json.Decoder, f func(key string) error) (there bool, err error) {
 	open, err := dec.Token()
 	if err != nil || open == nil {

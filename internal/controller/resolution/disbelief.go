@@ -16,9 +16,9 @@ const (
 	readyPath = "/readyz"
 	// askReady is the pause after an API server said that it is not ready.
 	askReady = 100 * time.Millisecond
-	// believeAll is for how long refusals are believed at once where the API server never says that it is ready.
+	// believeAll is the time for which refusals are believed at once if the API server never reports that it is ready.
 	believeAll = 10 * time.Minute
-	// maxRefusal bounds what is read of a refusal that is not believed, in bytes.
+	// maxRefusal bounds the part of a refusal that is read, in bytes.
 	maxRefusal = 64 << 10
 )
 

@@ -22,7 +22,7 @@ import (
 // labelSchema is on the ConfigMap with the schema of a resolver, which it names.
 const labelSchema = "sluice.dev/resolver"
 
-// AnyResolver among the names of other people's resolvers says that they may have any name.
+// AnyResolver in [Known].Others allows any name for resolvers that are not part of Sluice.
 const AnyResolver = "*"
 
 // Known knows the resolvers of the cluster: those whose processes have a Lease, those that have published the schema of their
@@ -32,7 +32,7 @@ type Known struct {
 	// Namespace is that of the schemas.
 	Namespace string
 	Members   *Members
-	// Others are the names of resolvers that other people run, or [AnyResolver].
+	// Others are the names of resolvers that are not part of Sluice, or [AnyResolver].
 	Others []string
 	Log    *slog.Logger
 
@@ -90,12 +90,12 @@ func (k *Known) Run(ctx context.Context) {
 // running returns the number of processes that run a resolver of Sluice.
 func (k *Known) running(resolver string) int { return k.Members.Alive(Role(resolver)) }
 
-// others reports whether other people run the resolver, or may.
+// others reports whether the resolver is one of Others.
 func (k *Known) others(resolver string) bool {
 	return slices.ContainsFunc(k.Others, func(o string) bool { return o == AnyResolver || resolution.Canonical(o) == resolver })
 }
 
-// missing returns an error that lists the known resolvers, if nobody runs the resolver of a request. It returns nil if somebody
+// missing returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a process
 // runs it or has run it, or if that is not known yet.
 func (k *Known) missing(resolver string) *resolve.Error {
 	if k == nil || k.others(resolver) || k.running(resolver) > 0 {

@@ -135,7 +135,7 @@ type support struct {
 	refused time.Time // when the answer was no
 }
 
-// known returns the last answer, if it still holds. A yes holds for good: versions do not lose fields.
+// known returns the last answer, if it still holds. A yes is valid for ever: versions do not lose fields.
 func (f *support) known() (yes, holds bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

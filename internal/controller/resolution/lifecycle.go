@@ -36,7 +36,7 @@ const (
 	progressBurst = 20
 	// timeoutGrace lets a resolver that stops at the same moment write what it knows.
 	timeoutGrace = 500 * time.Millisecond
-	// unknownAfter is the age at which a request ends because nobody runs its resolver. The resolver may just be starting.
+	// unknownAfter is the age at which a request ends because no process runs its resolver. The resolver may just be starting.
 	unknownAfter = 10 * time.Second
 	// countAgain is the time for which a count of waiting requests is valid.
 	countAgain = time.Second
@@ -54,7 +54,7 @@ type Lifecycle struct {
 	Client versioned.Interface
 	// Members divides the work; nil: this process has all of it.
 	Members *Members
-	// Known knows which resolvers there are; nil: every name may be one's.
+	// Known knows the existing resolvers; with nil, every name may be a resolver's.
 	Known   *Known
 	Timeout *Timeout
 	// TTL is the time to live of finished requests without an owner; 0 stands for [DefaultTTL], a negative one keeps them.
@@ -138,7 +138,7 @@ func (l *Lifecycle) lookup(k key) *v1beta1.ResolutionRequest {
 	return nil
 }
 
-// reconcile does what is due for one request and returns when to look again, 0 for not before it changes.
+// reconcile does the due work for one request and returns when to check again, 0 for not before it changes.
 func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	r := l.lookup(k)
 	if r == nil || r.DeletionTimestamp != nil || ctx.Err() != nil || !l.Members.Owns(LifecycleRole, r.UID) {
@@ -163,7 +163,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	if missing := l.Known.missing(name); missing != nil {
 		young := unknownAfter - now.Sub(r.CreationTimestamp.Time)
 		if young <= 0 {
-			// The name is a client's text, which metrics should not take for a label.
+			// The name is a client's text, which must not become a label of metrics.
 			return l.end(ctx, r, "none", "refused", failed(missing, now))
 		}
 		left = min(left, young)
@@ -188,7 +188,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	return left
 }
 
-// inProgress begins the message of a request that waits; who has it waits for comes behind.
+// inProgress begins the message of a waiting request. The name of what it waits for follows.
 const inProgress = resolution.MessageInProgress + ": "
 
 // outdated reports whether the mark of a request is no longer true: its resolver has ended or started since.
@@ -239,7 +239,7 @@ func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resol
 	return 0
 }
 
-// write tries one time only: what it writes may be out of date by the next.
+// write tries only once, because the status may be out of date at the next try.
 func (l *Lifecycle) write(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
 	patch, err := patchFor(r, s)
 	if err != nil {
@@ -264,7 +264,7 @@ func (l *Lifecycle) trouble(ctx context.Context, r *v1beta1.ResolutionRequest, e
 	return lifecycleRetry
 }
 
-// retire deletes a finished request that nobody owns when its time has come.
+// retire deletes a finished request without an owner when its time to live is over.
 func (l *Lifecycle) retire(ctx context.Context, r *v1beta1.ResolutionRequest, now time.Time) time.Duration {
 	if len(r.OwnerReferences) > 0 || l.TTL < 0 {
 		return 0
@@ -277,7 +277,7 @@ func (l *Lifecycle) retire(ctx context.Context, r *v1beta1.ResolutionRequest, no
 		return left
 	}
 	l.Metrics.writes.WithLabelValues("deleted").Inc()
-	// The version keeps one that has got an owner meanwhile.
+	// The version protects a request that has got an owner in the meantime.
 	err := l.Client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
 	})

@@ -37,10 +37,9 @@ const (
 type Members struct {
 	Kube      kubernetes.Interface
 	Namespace string
-	// ID names this process; it must be unique, and be good for the name of an object.
+	// ID names this process; it must be unique, and valid in the name of an object.
 	ID string
-	// Roles are those that this process has. The name of its Lease begins with the first, which an admission policy looks
-	// at.
+	// Roles are the roles of this process. The name of its Lease begins with the first, which an admission policy checks.
 	Roles []string
 	// Duration is the time after its last renewal at which a process counts as gone; 0 stands for 6 seconds.
 	Duration time.Duration
@@ -67,7 +66,7 @@ func (m *Members) duration() time.Duration {
 	return m.Duration
 }
 
-// OnChange calls f after every change of who is there, from now on.
+// OnChange registers f to be called after every change of the members.
 func (m *Members) OnChange(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +209,7 @@ func (m *Members) leave(ctx context.Context) {
 	}
 }
 
-// look reads all Leases and tells about changes.
+// look reads all Leases and reports changes.
 func (m *Members) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.duration())
 	defer cancel()

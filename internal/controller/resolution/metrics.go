@@ -95,7 +95,7 @@ func (m *Metrics) registerFetches(reg prometheus.Registerer) {
 	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again)
 }
 
-// Observer counts what a runner does. Retries and panics go to the log as well.
+// Observer counts the events of a runner. Retries and panics go to the log as well.
 func (m *Metrics) Observer(log *slog.Logger) resolve.Observer {
 	return resolve.Observer{
 		Cache:    func(resolver string, e resolve.CacheEvent) { m.cache.WithLabelValues(resolver, string(e)).Inc() },

@@ -19,8 +19,8 @@ import (
 const (
 	// SchemaKey is the key of a schema in its ConfigMap.
 	SchemaKey = "schema.json"
-	// annotationSchema is the sha256 of the schema. If it is right, the schema comes from some process, maybe of another version,
-	// and stays. If it is wrong, somebody has edited the schema, and the process restores it.
+	// annotationSchema is the sha256 of the schema. If it is right, the schema comes from some process, maybe of another version, and
+	// stays. If it is wrong, the schema was edited, and the process restores it.
 	annotationSchema = "sluice.dev/schema-digest"
 	// schemaRetry is the pause after a schema could not be written.
 	schemaRetry = 5 * time.Second
@@ -99,7 +99,7 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 	}
 }
 
-// current tells that the schema is there as it should be.
+// current reports whether the schema is up to date.
 func (s *SchemaPublisher) current(list []any) bool {
 	for _, o := range list {
 		m, ok := o.(*corev1.ConfigMap)
@@ -110,7 +110,7 @@ func (s *SchemaPublisher) current(list []any) bool {
 	return false
 }
 
-// write applies the ConfigMap, so that one role with its name is enough, to make it as well as to change it.
+// write applies the ConfigMap, so that one rule with its name is enough to create and to change it.
 func (s *SchemaPublisher) write(ctx context.Context, name string) error {
 	m := corev1apply.ConfigMap(name, s.Namespace).
 		WithLabels(map[string]string{"app.kubernetes.io/part-of": "sluice", labelSchema: s.Resolver}).

@@ -13,22 +13,22 @@ import (
 // as the answer was on its way.
 const tolerated = 2 * time.Second
 
-// ServerClock tells the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1). It uses the
-// local time if that differs by at most two seconds, or before the first answer. The API server sets the creation time of requests.
-// So a wrong local clock would end them too early or too late. It is safe for concurrent use.
+// ServerClock has the time of the API server, which it learns from the header Date of answers (RFC 9110, 6.6.1). It uses the local time
+// if that differs by at most two seconds, or before the first answer. The API server sets the creation time of requests. So a wrong
+// local clock would end them too early or too late. It is safe for concurrent use.
 type ServerClock struct {
 	local clock.PassiveClock
-	// began is the base of a measurement that does not change when somebody sets the clock.
+	// began is the base of a measurement that is independent of changes of the clock.
 	began time.Time
 	ahead atomic.Int64 // nanoseconds that the API server is ahead
 
 	mu    sync.Mutex
 	date  string
-	least time.Duration // by how much the API server is ahead at least; of the answers, the one that was fastest
+	least time.Duration // the least lead of the API server, from its fastest answer
 	known bool
 }
 
-// NewServerClock makes one that tells the local time until it has seen an answer; see [ServerClock.Watch].
+// NewServerClock makes one that has the local time until it has seen an answer; see [ServerClock.Watch].
 func NewServerClock(local clock.PassiveClock) *ServerClock {
 	return &ServerClock{local: local, began: local.Now()}
 }
@@ -41,7 +41,8 @@ func (c *ServerClock) Now() time.Time {
 // Local is the API server's time t by the local clock.
 func (c *ServerClock) Local(t time.Time) time.Time { return c.local.Now().Add(t.Sub(c.Now())) }
 
-// Server is the local time t by the clock of the API server. It is the same for the same t, as long as nothing new is learnt.
+// Server is the local time t by the clock of the API server. The same t gives the same result until the clock learns from another
+// answer.
 func (c *ServerClock) Server(t time.Time) time.Time {
 	return c.began.Add(t.Sub(c.began) + time.Duration(c.ahead.Load()))
 }
@@ -66,7 +67,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// learn takes the time of an answer that has just come.
+// learn reads the time of an answer that has just arrived.
 func (c *ServerClock) learn(date string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +79,8 @@ func (c *ServerClock) learn(date string) {
 		return
 	}
 	c.date = date
-	// The server's time was at least that; an answer that was long on its way says less. Much less says that the server's clock was moved.
+	// The server's time was at least that. A slow answer gives a smaller value. A much smaller value means that the server's clock was
+	// changed.
 	ahead := at.Sub(c.began.Add(c.local.Since(c.began)))
 	if !c.known || ahead > c.least || ahead < c.least-tolerated {
 		c.known, c.least = true, ahead

@@ -39,7 +39,7 @@ func (t *Timeout) Get() time.Duration {
 	return DefaultTimeout
 }
 
-// Configure takes the limit from the data of the ConfigMap [TimeoutConfigMap]; what it refuses changes nothing.
+// Configure reads the limit from the data of the ConfigMap [TimeoutConfigMap]. If it is wrong, nothing changes.
 func (t *Timeout) Configure(data map[string]string) error {
 	text := data[TimeoutKey]
 	if text == "" {
@@ -61,7 +61,7 @@ type ConfigWatch struct {
 	// Apply receives the data at the start and after each change, nil if the ConfigMap is missing. Its error says what is wrong and
 	// what is used instead. The error goes into the log and an event.
 	Apply func(data map[string]string) error
-	// Optional: nothing is lost where the defaults are in force although the ConfigMap says otherwise.
+	// Optional is set if it does no harm to use the defaults although the ConfigMap has other values.
 	Optional bool
 	Log      *slog.Logger
 	Recorder record.EventRecorder
@@ -112,7 +112,7 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	informer.RunWithContext(ctx)
 }
 
-// changed passes data on, and again for as long as it is refused and there is no other.
+// changed passes data on. It repeats that while the data is refused and there is no newer data.
 func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
 	}()
 }
 
-// apply reports whether the data was taken.
+// apply reports whether the data was accepted.
 func (c *ConfigWatch) apply(data map[string]string) bool {
 	err := c.Apply(data)
 	if err == nil {

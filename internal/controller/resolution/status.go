@@ -25,8 +25,7 @@ const (
 	maxMessage     = 4 << 10
 )
 
-// statusPatch is a merge patch of a status. UID and resource version make it fail where the object is not the one that
-// was read.
+// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
@@ -51,8 +50,8 @@ type statusFields struct {
 	data   []byte
 }
 
-// patchFor returns the patch for the object as it was read. Content is encoded where it stands: it is most of the patch, and
-// many are written at once.
+// patchFor returns the patch for the object as it was read. The content is encoded in place, because it is most of the patch, and many
+// patches are written at once.
 func patchFor(r *v1beta1.ResolutionRequest, s statusFields) ([]byte, error) {
 	var p statusPatch
 	p.Metadata.UID, p.Metadata.ResourceVersion = r.UID, r.ResourceVersion
@@ -75,7 +74,7 @@ func condition(status metav1.ConditionStatus, reason, message string, now time.T
 	}}
 }
 
-// succeeded is the status of a request whose resource was found, and is kept so.
+// succeeded is the status of a request whose resource was found; k says where its content is.
 func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
 	origin := &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 	s := statusFields{
@@ -89,8 +88,8 @@ func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
 	return s
 }
 
-// failed is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know;
-// the exact one stands before the message, and in an annotation.
+// failed is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact one is
+// before the message, and in an annotation.
 func failed(e *resolve.Error, now time.Time) statusFields {
 	reason, message := resolution.ReasonFailed, clean(e.Msg)
 	switch e.Reason { //nolint:exhaustive // the default is for all that Tekton has no reason for
@@ -112,7 +111,7 @@ func failed(e *resolve.Error, now time.Time) statusFields {
 	}
 }
 
-// asError takes an error that is no *resolve.Error for a permanent one.
+// asError turns an error that is no *resolve.Error into a permanent one.
 func asError(err error) *resolve.Error {
 	if e, ok := errors.AsType[*resolve.Error](err); ok {
 		return e
@@ -145,8 +144,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "?"))), " ")
 }
 
-// deadline is when the time of a request is up: after the operator's limit, or after what its annotation says where that
-// is less.
+// deadline is the time when a request times out: after the operator's limit, or after the time in its annotation if that is shorter.
 func deadline(r *v1beta1.ResolutionRequest, limit time.Duration) time.Time {
 	return r.CreationTimestamp.Add(timeout(r, limit))
 }

@@ -33,8 +33,8 @@ const pageSize = 20
 // newInformer watches requests of all namespaces that the label selector chooses; the empty one chooses all. Its cache has
 // them as transform leaves them.
 //
-// It is the generated informer but for how events are read. Each finished request comes with its content, which nobody here
-// looks at; client-go goes seven times through the bytes of an event, and this twice.
+// It is the generated informer except for how it reads events. Each finished request comes with its content, which is not needed here.
+// client-go goes through the bytes of an event seven times, and this informer twice.
 func newInformer(client versioned.Interface, selector string, transform cache.TransformFunc) (cache.SharedIndexInformer, error) {
 	requests := client.ResolutionV1beta1().ResolutionRequests(metav1.NamespaceAll)
 	i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
@@ -79,7 +79,7 @@ const (
 	annotationSpecLeftOut = "sluice.dev/spec-left-out"
 )
 
-// slim drops from the cache what nobody reads there: the content of requests, and large parts of waiting ones.
+// slim drops unused parts from the cache: the content of requests, and large parts of waiting ones.
 func slim(o any) (any, error) {
 	r, ok := o.(*v1beta1.ResolutionRequest)
 	if !ok {
@@ -120,7 +120,7 @@ func slim(o any) (any, error) {
 	return r, nil
 }
 
-// withoutSpec is slim for who does not look at specs.
+// withoutSpec is slim for users that need no specs.
 func withoutSpec(o any) (any, error) {
 	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
 		r.Spec = v1beta1.ResolutionRequestSpec{}

@@ -17,13 +17,13 @@ import (
 const (
 	firstWait = 50 * time.Millisecond
 	lastWait  = 5 * time.Second
-	// disbelief is for how long a refusal is not believed: an API server that has just started refuses everybody until it
-	// has read its roles.
+	// disbelief is the time for which a refusal is not believed: an API server that has just started refuses all users until it has read
+	// its roles.
 	disbelief = 15 * time.Second
 
 	mergePatch = types.MergePatchType
 
-	// acceptMetadata asks for no more than the metadata in answers to writes: the content has just been sent.
+	// acceptMetadata asks for metadata only in answers to writes, because the content was just sent.
 	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
 
@@ -33,13 +33,13 @@ func patchStatus(ctx context.Context, c versioned.Interface, r *v1beta1.Resoluti
 		SubResource("status").Param("fieldManager", "sluice").SetHeader("Accept", acceptMetadata).Body(patch).Do(ctx).Error()
 }
 
-// writer writes a status in one patch, and again where that failed for reasons that pass.
+// writer writes a status in one patch, and tries again after temporary failures.
 type writer struct {
 	client   versioned.Interface
 	metrics  *Metrics
 	clock    clock.Clock
 	resolver string
-	// lookup returns the request as a cache has it, nil if it is gone.
+	// lookup returns the request in a cache, nil if it is gone.
 	lookup func() *v1beta1.ResolutionRequest
 }
 
@@ -118,7 +118,7 @@ func (w writer) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// permanent tells that the API server has understood the call and will refuse it again.
+// permanent reports whether the API server has understood the call and will refuse it again.
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		tooLarge(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
