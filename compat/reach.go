@@ -115,14 +115,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) {
 		return
 	}
-	own := told{}
-	if same := find(c.newParts, p.from.Name); same != nil {
-		for _, g := range c.decide(ctx, pair{p.from, same}) {
-			if same.Served || c.readFromStorage(pair{p.from, same}, g.Harm) {
-				own.add(g)
-			}
-		}
-	}
+	own := c.toldOfItself(ctx, p.from)
 	for _, g := range c.unlike(ctx, p, home) {
 		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
@@ -137,25 +130,43 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 			continue
 		}
 		known.add(g)
-		x := crossing{p, g}
+		c.addCrossing(ctx, crossing{p, g}, before, out)
+	}
+}
+
+// toldOfItself are the gaps of an old version that are told of the new version of the same name.
+func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
+	own := told{}
+	if same := find(c.newParts, from.Name); same != nil {
+		for _, g := range c.decide(ctx, pair{from, same}) {
+			if same.Served || c.readFromStorage(pair{from, same}, g.Harm) {
+				own.add(g)
+			}
+		}
+	}
+	return own
+}
+
+// addCrossing sorts a crossing by its harm; before tells whether some objects met the gap in the old CRD.
+func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) {
+	p, g := x.pair, &x.Gap
+	switch {
+	case g.Verdict == contain.Unknown:
 		switch {
-		case g.Verdict == contain.Unknown:
-			switch {
-			case g.Harm == contain.Pruned && (p.from.Storage || g.OutOfBudget()):
-				out.erased = append(out.erased, x)
-			case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):
-				out.refused = append(out.refused, x)
-			}
-		case !c.travels(ctx, p, &g):
-			if before && p.to.Served { // this object was refused before, others were not for sure
-				x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
-				out.refused = append(out.refused, x)
-			}
-		case g.Harm == contain.Pruned:
+		case g.Harm == contain.Pruned && (p.from.Storage || g.OutOfBudget()):
 			out.erased = append(out.erased, x)
-		case p.to.Served:
+		case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):
 			out.refused = append(out.refused, x)
 		}
+	case !c.travels(ctx, p, g):
+		if before && p.to.Served { // this object was refused before, others were not for sure
+			x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
+			out.refused = append(out.refused, x)
+		}
+	case g.Harm == contain.Pruned:
+		out.erased = append(out.erased, x)
+	case p.to.Served:
+		out.refused = append(out.refused, x)
 	}
 }
 

@@ -224,44 +224,54 @@ type resolver struct {
 	done     map[*State]bool
 }
 
-// state computes one state. It first computes the states of the features that this one requires and that imply it. A model has no
-// circular definitions.
+// others is what the features and processes that a feature depends on contribute to its state.
+type others struct {
+	missing        []string // required features that are closed
+	requiredLifted bool     // all required features are open where features are lifted
+	implied        string   // the first open feature that implies it
+	impliedLifted  bool
+	absent         []string // required processes that do not report it as on
+}
+
+// others computes the states of the features that this one requires and that imply it. A model has no circular definitions.
+func (r *resolver) others(f *Feature) others {
+	o := others{requiredLifted: true}
+	for _, name := range f.Spec.Requires {
+		x := r.states.byGate[name]
+		if x != nil {
+			r.state(x)
+		}
+		o.requiredLifted = o.requiredLifted && x != nil && x.Lifted
+		if x == nil || !x.Open {
+			o.missing = append(o.missing, name)
+		}
+	}
+	for _, name := range f.Spec.ImpliedBy {
+		if x := r.states.byGate[name]; x != nil {
+			r.state(x)
+			o.impliedLifted = o.impliedLifted || x.Lifted
+			if x.Open && o.implied == "" {
+				o.implied = name
+			}
+		}
+	}
+	for _, p := range f.Spec.RequiredProcesses {
+		if !r.runtime.AssumeProcesses && !r.runtime.Processes[p][f.Spec.Gate] {
+			o.absent = append(o.absent, p)
+		}
+	}
+	return o
+}
+
+// state computes one state, after those of the features that it depends on.
 func (r *resolver) state(s *State) {
 	if r.done[s] {
 		return
 	}
 	r.done[s] = true
 	f := s.Feature
-	var missing []string // required features that are closed
-	reqOpen, reqLifted := true, true
-	for _, name := range f.Spec.Requires {
-		o := r.states.byGate[name]
-		if o != nil {
-			r.state(o)
-		}
-		reqOpen = reqOpen && o != nil && o.Open
-		reqLifted = reqLifted && o != nil && o.Lifted
-		if o == nil || !o.Open {
-			missing = append(missing, name)
-		}
-	}
-	implied, impliedLifted := "", false
-	for _, name := range f.Spec.ImpliedBy {
-		if o := r.states.byGate[name]; o != nil {
-			r.state(o)
-			impliedLifted = impliedLifted || o.Lifted
-			if o.Open && implied == "" {
-				implied = name
-			}
-		}
-	}
-	var absent []string
-	for _, p := range f.Spec.RequiredProcesses {
-		if !r.runtime.AssumeProcesses && !r.runtime.Processes[p][f.Spec.Gate] {
-			absent = append(absent, p)
-		}
-	}
-	s.processes = absent == nil
+	o := r.others(f)
+	s.processes = o.absent == nil
 	s.allowed = r.settings.allowed(f.Spec.Gate)
 
 	v := r.own(f, r.states.level)
@@ -269,30 +279,35 @@ func (r *resolver) state(s *State) {
 	if r.states.level == v1alpha1.LevelStable {
 		lifted = r.own(f, v1alpha1.LevelBeta)
 	}
-	free := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
-	if p, ok := r.settings.pinned(f.Spec.Gate); ok && !free && (p.own != v.open || p.ownLifted != lifted.open) {
+	fixed := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
+	if p, ok := r.settings.pinned(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
 		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", onOff(p.own))}
 		lifted.open = p.ownLifted
 	}
 	s.own, s.ownLifted = v.open, lifted.open
-	if !free && !v.open && implied != "" {
-		v = verdict{true, WhyImpliedBy, fmt.Sprintf("%s, which implies it, is on", implied)}
-	}
-	lifted.open = lifted.open || !free && impliedLifted
-	if !free && !reqOpen {
-		v = verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(missing, " and "))}
-	}
-	if !free && !reqLifted {
-		lifted.open = false
+	if !fixed {
+		v = o.decide(v)
+		lifted.open = (lifted.open || o.impliedLifted) && o.requiredLifted
 	}
 	if v.open && !s.processes {
-		v = verdict{why: WhyProcess, reason: fmt.Sprintf("%s does not report it as on", strings.Join(absent, " and "))}
+		v = verdict{why: WhyProcess, reason: fmt.Sprintf("%s does not report it as on", strings.Join(o.absent, " and "))}
 	}
 	s.Open, s.Lifted = v.open, lifted.open && s.processes
 	s.Why, s.Reason = v.why, v.reason
 	if !s.Open {
-		s.Fix = clipText(r.fix(s, missing, absent))
+		s.Fix = clipText(r.fix(s, o.missing, o.absent))
 	}
+}
+
+// decide lets the features that imply this one, and those that it requires, overrule its own verdict.
+func (o *others) decide(v verdict) verdict {
+	switch {
+	case o.missing != nil:
+		return verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(o.missing, " and "))}
+	case !v.open && o.implied != "":
+		return verdict{true, WhyImpliedBy, fmt.Sprintf("%s, which implies it, is on", o.implied)}
+	}
+	return v
 }
 
 // verdict is the answer of one row of the table of precedence.

@@ -159,19 +159,14 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	plan, err := applier.Plan(ctx, apply.Request{
 		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, IntoNamespace: f.into, TakeOver: appsOf(f.over, namespace), Rules: cfg.ApplyRules(),
 	})
-	out := e.out
+	d := &differ{deliverer: run, look: f.look, color: color, prune: f.prune, out: e.out, result: diffResult{
+		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Differences: []differenceJSON{},
+	}}
 	if f.report != "" && f.report != "text" {
-		out = e.err // standard output is for the document
+		d.out = e.err // standard output is for the document
 	}
 	if errors.Is(err, apply.ErrOtherApp) {
-		run.told = &teller{env: e, lines: out}
-		run.showOtherApps(err)
-		if f.output == "json" {
-			return errors.Join(errFindings, encode(e.out, diffResult{
-				APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Error: brief.OneLine(err.Error()), Differences: []differenceJSON{},
-			}))
-		}
-		return errFindings
+		return d.otherApps(err)
 	}
 	if err != nil {
 		return err
@@ -184,44 +179,73 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 			return err
 		}
 	}
-	differences, err := applier.Try(ctx, plan, apply.TryOptions{Contents: true, Local: true})
-	run.told.warn(plan.Warnings())
-	conflict, ok := errors.AsType[*apply.ConflictError](err)
-	if ok {
-		run.told = &teller{env: e, lines: out, quiet: f.output == "json"}
-		run.showConflicts(conflict)
-		run.result.Conflicts = conflict.Conflicts
-	}
-	if err != nil && (!ok || !onlyConflicts(err)) {
+	differs, err := d.compare(ctx)
+	if err != nil {
 		return err
 	}
-	if err := f.look.apply(differences); err != nil {
-		return err
-	}
-	var stay []objectResult
-	if f.prune {
-		stay = kept(plan)
-	}
-	if f.output == "json" {
-		result := diffResult{
-			APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources,
-			Ran: run.result.Ran, Report: run.result.Report, Conflicts: run.result.Conflicts, Warnings: plan.Warnings(), Differences: []differenceJSON{}, Kept: stay,
-		}
-		for _, d := range differences {
-			result.Differences = append(result.Differences, differenceJSON{d.ID, d.Action, d.Before, d.After, d.Note, d.TakesOver})
-		}
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(result); err != nil {
-			return err
-		}
-	} else if err := showDifferences(e, out, differences, stay, f.look, color); err != nil {
-		return err
-	}
-	if len(differences)+len(stay) > 0 || blocked || conflict != nil {
+	if differs || blocked {
 		return errFindings
 	}
 	return nil
+}
+
+// differ compares what a plan would write with what is there, and prints it.
+type differ struct {
+	*deliverer
+
+	look   diffLook
+	color  bool
+	prune  bool
+	out    io.Writer
+	result diffResult
+}
+
+// otherApps tells which objects belong to other apps.
+func (d *differ) otherApps(err error) error {
+	d.told = &teller{env: d.env, lines: d.out}
+	d.showOtherApps(err)
+	if d.flags.output == "json" {
+		d.result.Error = brief.OneLine(err.Error())
+		return errors.Join(errFindings, encode(d.env.out, d.result))
+	}
+	return errFindings
+}
+
+// compare prints the differences, and reports whether there are any, or conflicts.
+func (d *differ) compare(ctx context.Context) (bool, error) {
+	differences, err := d.applier.Try(ctx, d.plan, apply.TryOptions{Contents: true, Local: true})
+	d.told.warn(d.plan.Warnings())
+	conflict, ok := errors.AsType[*apply.ConflictError](err)
+	if ok {
+		d.told = &teller{env: d.env, lines: d.out, quiet: d.flags.output == "json"}
+		d.showConflicts(conflict)
+		d.result.Conflicts = conflict.Conflicts
+	}
+	if err != nil && (!ok || !onlyConflicts(err)) {
+		return false, err
+	}
+	if err := d.look.apply(differences); err != nil {
+		return false, err
+	}
+	if d.prune {
+		d.result.Kept = kept(d.plan)
+	}
+	if d.flags.output == "json" {
+		err = d.encode(differences)
+	} else {
+		err = showDifferences(d.env, d.out, differences, d.result.Kept, d.look, d.color)
+	}
+	return ok || len(differences)+len(d.result.Kept) > 0, err
+}
+
+func (d *differ) encode(differences []apply.Difference) error {
+	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
+	for _, x := range differences {
+		d.result.Differences = append(d.result.Differences, differenceJSON{x.ID, x.Action, x.Before, x.After, x.Note, x.TakesOver})
+	}
+	enc := json.NewEncoder(d.out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d.result)
 }
 
 func showDifferences(e *env, out io.Writer, differences []apply.Difference, stay []objectResult, look diffLook, color bool) error {

@@ -23,33 +23,8 @@ var readable = []string{"a", "b", "example", "c", "1", "example.com", "A", "a-b"
 
 // Members implements [logic.Strings].
 func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Length, n int) ([]string, bool) {
-	fits := func(s string) bool {
-		for _, e := range match {
-			w.Charge(matching(e, s))
-		}
-		for _, e := range avoid {
-			w.Charge(matching(e, s))
-		}
-		runes := int64(len([]rune(s)))
-		return runes >= length.Min && runes <= length.Max &&
-			!slices.ContainsFunc(match, func(e string) bool { return !l.MatchPattern(e, s) }) &&
-			!slices.ContainsFunc(avoid, func(e string) bool { return l.MatchPattern(e, s) })
-	}
-	var out []string
-	for _, s := range readable {
-		if len(out) < n && fits(s) {
-			out = append(out, s)
-		}
-	}
-	if len(match)+len(avoid) == 0 && len(out) < n { // any letters do
-		for i := length.Min; i <= min(length.Max, length.Min+8) && len(out) < n; i++ {
-			for _, letter := range "abcdefgh" {
-				if s := strings.Repeat(string(letter), int(i)); len(out) < n && !slices.Contains(out, s) {
-					out = append(out, s)
-				}
-			}
-		}
-	}
+	m := &membersOf{l, w, match, avoid, length}
+	out := m.simple(n)
 	if len(out) >= min(n, enough) {
 		return out, false
 	}
@@ -67,23 +42,9 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 	if w.Spent() {
 		return nil, false
 	}
-	lang := regular.LengthBetween(length.Min, length.Max)
-	for _, e := range match {
-		w.Charge(int64(len(e)))
-		c := l.language(e)
-		switch {
-		case c == nil && l.regexp(e) == nil:
-			return nil, true // an expression that does not compile refuses every string
-		case c == nil:
-			continue // too large for an automaton: without it there are only more strings
-		}
-		lang = regular.Intersect(lang, c)
-	}
-	for _, e := range avoid {
-		w.Charge(int64(len(e)))
-		if c := l.language(e); c != nil {
-			lang = regular.Intersect(lang, regular.Complement(c))
-		}
+	lang := m.language()
+	if lang == nil {
+		return nil, true
 	}
 	if len(out) == 0 {
 		answer := regular.Empty(lang, budget())
@@ -101,11 +62,75 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 		have[s] = true
 	}
 	for _, s := range regular.Members(lang, n, budget()) {
-		if len(out) < n && !have[s] && fits(s) {
+		if len(out) < n && !have[s] && m.fit(s) {
 			out = append(out, s)
 		}
 	}
 	return out, false
+}
+
+// membersOf looks for strings that match and avoid expressions.
+type membersOf struct {
+	l            *library
+	w            *logic.Work
+	match, avoid []string
+	length       logic.Length
+}
+
+func (m *membersOf) fit(s string) bool {
+	for _, e := range m.match {
+		m.w.Charge(matching(e, s))
+	}
+	for _, e := range m.avoid {
+		m.w.Charge(matching(e, s))
+	}
+	runes := int64(len([]rune(s)))
+	return runes >= m.length.Min && runes <= m.length.Max &&
+		!slices.ContainsFunc(m.match, func(e string) bool { return !m.l.MatchPattern(e, s) }) &&
+		!slices.ContainsFunc(m.avoid, func(e string) bool { return m.l.MatchPattern(e, s) })
+}
+
+// simple returns strings that need no automaton.
+func (m *membersOf) simple(n int) (out []string) {
+	for _, s := range readable {
+		if len(out) < n && m.fit(s) {
+			out = append(out, s)
+		}
+	}
+	if len(m.match)+len(m.avoid) > 0 {
+		return out
+	}
+	for i := m.length.Min; i <= min(m.length.Max, m.length.Min+8) && len(out) < n; i++ { // any letters do
+		for _, letter := range "abcdefgh" {
+			if s := strings.Repeat(string(letter), int(i)); len(out) < n && !slices.Contains(out, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// language returns the automaton of the strings, nil if an expression that does not compile refuses every string.
+func (m *membersOf) language() *regular.Lang {
+	lang := regular.LengthBetween(m.length.Min, m.length.Max)
+	for _, e := range m.match {
+		m.w.Charge(int64(len(e)))
+		c := m.l.language(e)
+		switch {
+		case c == nil && m.l.regexp(e) == nil:
+			return nil
+		case c == nil:
+			continue // too large for an automaton: without it there are only more strings
+		}
+		lang = regular.Intersect(lang, c)
+	}
+	for _, e := range m.avoid {
+		m.w.Charge(int64(len(e)))
+		if c := m.l.language(e); c != nil {
+			lang = regular.Intersect(lang, regular.Complement(c))
+		}
+	}
+	return lang
 }
 
 // stepsInUnit is the number of steps of automata in a unit of work, statesInUnit the number of their states, which take memory.

@@ -175,42 +175,63 @@ func (p *plan) untold(webhook bool) map[string]error {
 // hookedResource is a resource that the webhook is asked about.
 type hookedResource struct{ group, resource string }
 
-// hooksOf lists the webhooks of a component. conditions reports whether the API server knows match conditions.
+// question is what the webhooks of one name are asked about, by resource.
+type question struct {
+	versions  map[hookedResource][]string
+	targets   map[hookedResource][]*feature.Target
+	elsewhere map[hookedResource][]string // versions of which objects are not converted to be judged
+}
+
+// hookMaker makes the webhooks of a component.
+type hookMaker struct {
+	plan      *plan
+	namespace string
+	address   map[string]string
+	// conditions tells whether the API server knows match conditions.
+	conditions bool
+
+	asks   map[string]*question
+	closed map[hookedResource][]*feature.Target // versions of which managed fields are trusted
+}
+
+// hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
-	versions := map[string]map[hookedResource][]string{}
-	targets := map[string]map[hookedResource][]*feature.Target{}
-	elsewhereJudged := map[string]map[hookedResource][]string{} // versions whose objects are not converted before they are judged
-	closed := map[hookedResource][]*feature.Target{}            // versions whose managed fields count
-	add := func(ask string, f *feature.Feature, e *policy.Enforced) {
-		k, version := hookedResource{e.Group, e.Resource}, e.Version
-		if version == "" {
-			version = "*"
-		}
-		if f.Spec.Parts[e.Part].WholeVersion {
-			ask += wholeVersions
-		} else if r, ok := p.model.Resource(e.Group, e.Resource); ok && r.Converted {
-			ask += namedVersions(f, e)
-		}
-		if versions[ask] == nil {
-			versions[ask], targets[ask], elsewhereJudged[ask] = map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}, map[hookedResource][]string{}
-		}
-		others := policy.ElsewhereJudged(p.model, f, e.Group, e.Resource)
-		if before, ok := elsewhereJudged[ask][k]; ok {
-			others = slices.DeleteFunc(others, func(v string) bool { return !slices.Contains(before, v) })
-		}
-		elsewhereJudged[ask][k] = others
-		for i := range f.Targets {
-			if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
-				targets[ask][k] = append(targets[ask][k], t)
-				if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet != v1alpha1.Unchanged {
-					closed[k] = append(closed[k], t)
-				}
-			}
-		}
-		if !slices.Contains(versions[ask][k], version) {
-			versions[ask][k] = append(versions[ask][k], version)
-		}
+	m := &hookMaker{p, namespace, address, conditions, map[string]*question{}, map[hookedResource][]*feature.Target{}}
+	m.collect()
+	name := p.component.Name
+	// Sluice has to be able to run before it can be asked.
+	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
+	}}}
+	out := &hookSet{}
+	for _, ask := range m.asksFor(askReject, askLeft) {
+		out.validating = append(out.validating, m.validating(ask, elsewhere, admissionregistrationv1.Fail))
 	}
+	for i, w := range claims(m.closed, conditions) {
+		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
+		out.validating = append(out.validating, w)
+	}
+	for _, ask := range m.asksFor(askWarn) {
+		out.validating = append(out.validating, m.validating(ask, elsewhere, admissionregistrationv1.Ignore))
+	}
+	for _, ask := range m.asksFor(askDrop) {
+		v := m.validating(ask, elsewhere, admissionregistrationv1.Fail)
+		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
+			Name: v.Name, ClientConfig: v.ClientConfig, Rules: v.Rules,
+			MatchConditions: v.MatchConditions, FailurePolicy: v.FailurePolicy, MatchPolicy: v.MatchPolicy, NamespaceSelector: v.NamespaceSelector, ObjectSelector: v.ObjectSelector,
+			SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds, AdmissionReviewVersions: v.AdmissionReviewVersions,
+			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
+		})
+	}
+	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
+		out.validating = append(out.validating, m.settings(ref))
+	}
+	return out
+}
+
+// collect fills in what is asked: what is enforced, and what users are told of.
+func (m *hookMaker) collect() {
+	p := m.plan
 	for i := range p.set.Enforced {
 		e := &p.set.Enforced[i]
 		f := p.model.Feature(e.Gate)
@@ -228,89 +249,106 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 			}
 		case v1alpha1.Reject:
 		}
-		add(ask, f, e)
+		m.add(ask, f, e)
 	}
 	for i := range p.set.Told {
 		e := &p.set.Told[i]
 		if f := p.model.Feature(e.Gate); f != nil && !beyondWebhooks(e.Group) {
-			add(askWarn, f, e)
+			m.add(askWarn, f, e)
 		}
 	}
-	name := p.component.Name
-	rules := func(ask string) (out []admissionregistrationv1.RuleWithOperations) {
-		for k, v := range versions[ask] {
-			slices.Sort(v)
-			out = append(out, admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{k.group}, APIVersions: v, Resources: append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), Scope: new(admissionregistrationv1.AllScopes),
-				},
-			})
-		}
-		slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
-			return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
-		})
-		return out
+}
+
+// add has the webhook asked about the parts of a feature.
+func (m *hookMaker) add(ask string, f *feature.Feature, e *policy.Enforced) {
+	k, version := hookedResource{e.Group, e.Resource}, e.Version
+	if version == "" {
+		version = "*"
 	}
-	matching := func(ask string) []admissionregistrationv1.MatchCondition {
-		if !conditions {
-			return nil
-		}
-		return append(versionConditions(versions[ask], elsewhereJudged[ask]), matchConditions(targets[ask])...)
+	if f.Spec.Parts[e.Part].WholeVersion {
+		ask += wholeVersions
+	} else if r, ok := m.plan.model.Resource(e.Group, e.Resource); ok && r.Converted {
+		ask += namedVersions(f, e)
 	}
-	// Sluice has to run before the API server can call it.
-	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
-	}}}
-	out := &hookSet{}
-	validating := func(ask string, rules []admissionregistrationv1.RuleWithOperations, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) {
-		out.validating = append(out.validating, admissionregistrationv1.ValidatingWebhook{
-			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, plainly(ask))), Rules: rules,
-			MatchConditions: matching(ask), FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
-		})
+	a := m.asks[ask]
+	if a == nil {
+		a = &question{map[hookedResource][]string{}, map[hookedResource][]*feature.Target{}, map[hookedResource][]string{}}
+		m.asks[ask] = a
 	}
-	asks := func(what ...string) (out []string) {
-		for _, ask := range slices.Sorted(maps.Keys(versions)) {
-			if slices.Contains(what, plainly(ask)) {
-				out = append(out, ask)
+	others := policy.ElsewhereJudged(m.plan.model, f, e.Group, e.Resource)
+	if before, ok := a.elsewhere[k]; ok {
+		others = slices.DeleteFunc(others, func(v string) bool { return !slices.Contains(before, v) })
+	}
+	a.elsewhere[k] = others
+	for i := range f.Targets {
+		if t := &f.Targets[i]; t.Part == e.Part && t.Group == e.Group && t.Resource == e.Resource && t.Version == e.Version {
+			a.targets[k] = append(a.targets[k], t)
+			if ask == askReject+wholeVersions && t.WholeVersion && f.Spec.Ratchet != v1alpha1.Unchanged {
+				m.closed[k] = append(m.closed[k], t)
 			}
 		}
-		slices.SortStableFunc(out, func(a, b string) int { return slices.Index(what, plainly(a)) - slices.Index(what, plainly(b)) })
-		return out
 	}
-	for _, ask := range asks(askReject, askLeft) {
-		validating(ask, rules(ask), elsewhere, admissionregistrationv1.Fail)
+	if !slices.Contains(a.versions[k], version) {
+		a.versions[k] = append(a.versions[k], version)
 	}
-	for i, w := range claims(closed, conditions) {
-		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
-		out.validating = append(out.validating, w)
-	}
-	for _, ask := range asks(askWarn) {
-		validating(ask, rules(ask), elsewhere, admissionregistrationv1.Ignore)
-	}
-	for _, ask := range asks(askDrop) {
-		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
-			Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(name, askDrop)), Rules: rules(ask),
-			MatchConditions: matching(ask), FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: matchPolicy(ask, conditions), NamespaceSelector: elsewhere, ObjectSelector: &metav1.LabelSelector{},
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
-			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
-		})
-	}
-	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
-		// Bad settings that are stored anyway do no harm: the last good settings stay.
-		validating(askSettings, []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: new(admissionregistrationv1.NamespacedScope),
-			},
-		}}, &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}, admissionregistrationv1.Ignore)
-		if conditions {
-			last := &out.validating[len(out.validating)-1]
-			last.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
+}
+
+// asksFor returns the names under which these things are asked, in their order.
+func (m *hookMaker) asksFor(what ...string) (out []string) {
+	for _, ask := range slices.Sorted(maps.Keys(m.asks)) {
+		if slices.Contains(what, plainly(ask)) {
+			out = append(out, ask)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b string) int { return slices.Index(what, plainly(a)) - slices.Index(what, plainly(b)) })
 	return out
+}
+
+// validating makes the webhook that is asked under a name.
+func (m *hookMaker) validating(ask string, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) admissionregistrationv1.ValidatingWebhook {
+	name := m.plan.component.Name
+	w := admissionregistrationv1.ValidatingWebhook{
+		Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(m.namespace, m.address, hookPath(name, plainly(ask))),
+		FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, m.conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
+		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
+	}
+	if a := m.asks[ask]; a != nil {
+		w.Rules = a.rules()
+		if m.conditions {
+			w.MatchConditions = append(versionConditions(a.versions, a.elsewhere), matchConditions(a.targets)...)
+		}
+	}
+	return w
+}
+
+// rules has a rule for each resource.
+func (a *question) rules() (out []admissionregistrationv1.RuleWithOperations) {
+	for k, v := range a.versions {
+		slices.Sort(v)
+		out = append(out, ruleFor(k.group, v, append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), admissionregistrationv1.AllScopes))
+	}
+	slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
+		return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
+	})
+	return out
+}
+
+func ruleFor(group string, versions, resources []string, scope admissionregistrationv1.ScopeType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: resources, Scope: &scope},
+	}
+}
+
+// settings makes the webhook that judges the settings. What got in all the same does no harm: the last good settings stay.
+func (m *hookMaker) settings(ref *v1alpha1.ConfigMapReference) admissionregistrationv1.ValidatingWebhook {
+	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}
+	w := m.validating(askSettings, namespaces, admissionregistrationv1.Ignore)
+	w.Rules = []admissionregistrationv1.RuleWithOperations{ruleFor("", []string{"v1"}, []string{"configmaps"}, admissionregistrationv1.NamespacedScope)}
+	if m.conditions {
+		w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
+	}
+	return w
 }
 
 const (

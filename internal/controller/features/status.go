@@ -157,67 +157,95 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	case len(enforcers) == 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonOpenForAll, "the feature is open for everybody: there is nothing to enforce"
 	}
-	var by, hooks, failed, waiting, unseen []string
-	lost := false
+	var t enforcement
 	if left != "" {
-		failed = append(failed, left)
+		t.failed = append(t.failed, left)
 	}
 	for _, x := range found {
 		if x.Code == feature.CodeOpenVersion {
-			failed = append(failed, x.Message)
+			t.failed = append(t.failed, x.Message)
 		}
 	}
-	for _, e := range enforcers {
-		where := e.Resource
-		if e.Group != "" {
-			where += "." + e.Group
-		}
-		if e.Name == Configuration {
-			hooks = append(hooks, fmt.Sprintf("%s by the webhook (%s)", where, e.Reason))
-			if beyondWebhooks(e.Group) {
-				failed = append(failed, where+" is beyond any webhook")
-			}
-			continue
-		}
-		by = append(by, fmt.Sprintf("%s by %s %s", where, e.Kind, e.Name))
-		switch err := done.failed[e.Name]; {
-		case err != nil:
-			failed = append(failed, err.Error())
-		case done.frozen[e.Name]:
-			failed = append(failed, e.Name+" stays as it was, because another feature that it enforces has errors")
-		case done.waiting[e.Name]:
-			waiting = append(waiting, e.Name)
-		}
-		if w := done.warned[e.Name]; w != "" {
-			by = append(by, "the API server's type check says of "+e.Name+": "+brief.Clip(w, 300))
+	for i := range enforcers {
+		if e := &enforcers[i]; e.Name == Configuration {
+			t.addHook(e)
+		} else {
+			t.addPolicy(e, done)
 		}
 	}
-	if by != nil && done.unseen != nil {
-		unseen = append(unseen, done.unseen.Error())
+	if t.by != nil && done.unseen != nil {
+		t.unseen = append(t.unseen, done.unseen.Error())
 	}
+	if t.hooks != nil {
+		t.addHookState(f, done)
+	}
+	return t.condition()
+}
+
+// enforcement is what the enforcers of a feature have come to.
+type enforcement struct {
+	by, hooks               []string // what enforces it: policies, and webhooks
+	failed, waiting, unseen []string // why it is not enforced, or not for sure
+	lost                    bool     // the webhook cannot be reached
+}
+
+func enforcedWhere(e *v1alpha1.Enforcer) string {
+	if e.Group == "" {
+		return e.Resource
+	}
+	return e.Resource + "." + e.Group
+}
+
+func (t *enforcement) addHook(e *v1alpha1.Enforcer) {
+	where := enforcedWhere(e)
+	t.hooks = append(t.hooks, fmt.Sprintf("%s by the webhook (%s)", where, e.Reason))
+	if beyondWebhooks(e.Group) {
+		t.failed = append(t.failed, where+" is beyond any webhook")
+	}
+}
+
+func (t *enforcement) addPolicy(e *v1alpha1.Enforcer, done *outcome) {
+	t.by = append(t.by, fmt.Sprintf("%s by %s %s", enforcedWhere(e), e.Kind, e.Name))
+	switch err := done.failed[e.Name]; {
+	case err != nil:
+		t.failed = append(t.failed, err.Error())
+	case done.frozen[e.Name]:
+		t.failed = append(t.failed, e.Name+" stays as it was, because another feature that it enforces has errors")
+	case done.waiting[e.Name]:
+		t.waiting = append(t.waiting, e.Name)
+	}
+	if w := done.warned[e.Name]; w != "" {
+		t.by = append(t.by, "the API server's type check says of "+e.Name+": "+brief.Clip(w, 300))
+	}
+}
+
+// addHookState adds what is known of the webhook itself.
+func (t *enforcement) addHookState(f *v1alpha1.Feature, done *outcome) {
 	switch {
-	case hooks == nil:
 	case done.hook != nil:
-		failed = append(failed, done.hook.Error())
+		t.failed = append(t.failed, done.hook.Error())
 	case done.lost != nil:
-		lost = true
-		failed = append(failed, done.lost.Error())
+		t.lost = true
+		t.failed = append(t.failed, done.lost.Error())
 	case done.unseenHook != nil:
-		unseen = append(unseen, done.unseenHook.Error())
+		t.unseen = append(t.unseen, done.unseenHook.Error())
 	case done.hookKept && !wasEnforcedByHook(f):
-		failed = append(failed, "the webhook still uses the last good definitions, because another feature that it enforces has errors")
+		t.failed = append(t.failed, "the webhook still uses the last good definitions, because another feature that it enforces has errors")
 	}
-	message = strings.Join(slices.Concat(by, hooks), "; ")
+}
+
+func (t *enforcement) condition() (status metav1.ConditionStatus, reason, message string) {
+	message = strings.Join(slices.Concat(t.by, t.hooks), "; ")
 	switch {
-	case lost && len(failed) == 1:
-		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, failed[0]
-	case failed != nil:
-		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(failed), "; ") + "; it should be enforced for " + message
-	case waiting != nil:
-		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at " + strings.Join(waiting, ", ") + " yet"
-	case unseen != nil:
-		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, notSeen + strings.Join(unseen, "; ")
-	case hooks != nil:
+	case t.lost && len(t.failed) == 1:
+		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, t.failed[0]
+	case t.failed != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, strings.Join(slices.Compact(t.failed), "; ") + "; it should be enforced for " + message
+	case t.waiting != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the API server has not looked at " + strings.Join(t.waiting, ", ") + " yet"
+	case t.unseen != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, notSeen + strings.Join(t.unseen, "; ")
+	case t.hooks != nil:
 		return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByWebhook, message
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy, message
@@ -269,15 +297,23 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	if size <= maxKept {
 		st.Settings = p.kept
 	}
-	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
-		setCondition(&st.Conditions, c.Generation, s.Clock.Now(), conditionType, status, reason, message)
-	}
 	var bad []string
 	for i := range p.features {
 		if gate := p.features[i].Spec.Gate; p.left(gate) {
 			bad = append(bad, gate)
 		}
 	}
+	status, reason, message := p.accepted(bad, done)
+	setCondition(&st.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionAccepted, status, reason, message)
+	if done.held && p.known {
+		return // it is looked at again in a moment
+	}
+	status, reason, message = p.allEnforced(by, notEnforced, bad, done)
+	setCondition(&st.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, status, reason, message)
+}
+
+// accepted says whether the definitions and the settings of a component are good; bad are the features with errors.
+func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
 	own := problems(p.definition, "")
 	switch wrong := lines(p.wrong); {
 	case own != "" || bad != nil:
@@ -287,7 +323,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 		if wrong != "" {
 			own += "; settings: " + wrong
 		}
-		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidDefinition, own)
+		return metav1.ConditionFalse, v1alpha1.ReasonInvalidDefinition, own
 	case wrong != "":
 		what := "what is wrong reads as not set"
 		if !p.live {
@@ -296,65 +332,71 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 				what = "the defaults are in force, as there were no good settings before"
 			}
 		}
-		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what))
+		return metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what)
 	case done.settings != nil:
 		what := "the last good settings are part of the policies until it is there"
 		if p.settings == nil {
 			what = "the defaults are in force until it is there"
 		}
-		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, brief.OneLine(done.settings.Error())+"; "+what)
-	default:
-		set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong))
+		return metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, brief.OneLine(done.settings.Error()) + "; " + what
 	}
+	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong)
+}
+
+// allEnforced says whether all features of a component are enforced.
+func (p *plan) allEnforced(by map[string]int, notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
 	switch {
-	case done.held && !p.known:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
 	case done.held:
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: " + unread(p)
 	case p.live && p.current.err != nil && !p.current.known && !p.detached:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: "+unread(p))
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: " + unread(p)
 	case len(notEnforced) > 0 || done.unwritten() != nil:
-		message := ""
-		if len(notEnforced) > 0 {
-			message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
-		}
-		if err := done.unwritten(); err != nil {
-			message += brief.OneLine(err.Error())
-		}
-		status, reason := metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
-		if done.unwritten() == nil && bad == nil && done.hook == nil {
-			switch why := done.notObserved(); {
-			case done.lost != nil:
-				reason = v1alpha1.ReasonWebhookUnreachable
-				message += done.lost.Error()
-			case why != "":
-				status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
-				message += why
-			}
-		}
-		set(v1alpha1.ConditionEnforced, status, reason, strings.TrimSuffix(message, "; "))
+		return p.notAllEnforced(notEnforced, bad, done)
 	case done.lost != nil:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, done.lost.Error())
+		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, done.lost.Error()
 	case done.notObserved() != "":
-		// The policy that guards the settings belongs to no feature.
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, done.notObserved())
+		// The policy that guards the settings is about no feature.
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, done.notObserved()
 	case len(p.features) == 0:
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNoFeatures, "the component has no features yet")
-	default:
-		reason := v1alpha1.ReasonEnforcedByPolicy
-		if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {
-			reason = v1alpha1.ReasonEnforcedByWebhook
-		}
-		message := fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
-			by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly])
-		if why := p.set.SettingsReason; why != "" {
-			message += "; bad settings are refused by the webhook"
-			if done.absent {
-				message += ", which has not run in this cluster yet: nobody refuses them"
-			}
-			message += " (" + why + ")"
-		}
-		set(v1alpha1.ConditionEnforced, metav1.ConditionTrue, reason, message)
+		return metav1.ConditionUnknown, v1alpha1.ReasonNoFeatures, "the component has no features yet"
 	}
+	reason = v1alpha1.ReasonEnforcedByPolicy
+	if by[v1alpha1.ReasonEnforcedByWebhook] > 0 {
+		reason = v1alpha1.ReasonEnforcedByWebhook
+	}
+	message = fmt.Sprintf("%d features by policy alone, %d with the webhook, %d open for everybody, %d of behaviour only",
+		by[v1alpha1.ReasonEnforcedByPolicy], by[v1alpha1.ReasonEnforcedByWebhook], by[v1alpha1.ReasonOpenForAll], by[v1alpha1.ReasonBehaviourOnly])
+	if why := p.set.SettingsReason; why != "" {
+		message += "; bad settings are refused by the webhook"
+		if done.absent {
+			message += ", which has not run in this cluster yet: nobody refuses them"
+		}
+		message += " (" + why + ")"
+	}
+	return metav1.ConditionTrue, reason, message
+}
+
+// notAllEnforced says which features are not enforced, and what could not be written. If nothing but the API server or the
+// webhook is waited for, the condition says that.
+func (p *plan) notAllEnforced(notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+	if len(notEnforced) > 0 {
+		message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
+	}
+	if err := done.unwritten(); err != nil {
+		message += brief.OneLine(err.Error())
+	}
+	status, reason = metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
+	if done.unwritten() == nil && bad == nil && done.hook == nil {
+		switch why := done.notObserved(); {
+		case done.lost != nil:
+			reason = v1alpha1.ReasonWebhookUnreachable
+			message += done.lost.Error()
+		case why != "":
+			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
+			message += why
+		}
+	}
+	return status, reason, strings.TrimSuffix(message, "; ")
 }
 
 // notObserved says which enforcement was not observed yet; empty if there is none.
