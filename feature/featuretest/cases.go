@@ -17,8 +17,8 @@ type Case struct {
 	Values Values
 }
 
-// Run runs a test once for each case, as parts of t, one after the other, with all features set as the case says. A part that
-// asks for a feature that the case does not name fails. A part that fails tells the case as --feature-gates takes it.
+// Run runs a test once for each case, as parts of t, one after the other, with all features set as the case says. A part that asks for
+// a feature that the case does not name fails. A part that fails prints the case in the form of --feature-gates.
 func Run(t *testing.T, g *gate.Gates, cases []Case, test func(t *testing.T)) {
 	t.Helper()
 	for _, c := range cases {
@@ -63,10 +63,10 @@ func AllOff(g *gate.Gates) []Case { return of(g, matrix.Off) }
 // AllOn is one case: every feature on.
 func AllOn(g *gate.Gates) []Case { return of(g, matrix.On) }
 
-// Defaults is one case: what is on if nothing is set, and all required processes agree.
+// Defaults is one case: the features that are on if nothing is set, and all required processes agree.
 func Defaults(g *gate.Gates) []Case { return of(g, matrix.Defaults) }
 
-// Levels has a case for each level: what is on if only the level is set.
+// Levels has a case for each level: the features that are on if only the level is set.
 func Levels(g *gate.Gates) []Case { return of(g, matrix.Levels) }
 
 // EachAlone has a case for each feature, in which it is on and all others are off but those that it requires.

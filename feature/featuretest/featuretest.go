@@ -66,17 +66,17 @@ func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.
 	return g
 }
 
-// Set turns a feature on or off until the test ends. It fails the test if another test, but for one of which this is a part,
-// has set features of the same gates and has not ended, if the test is parallel while the gates are not its own, or if the
-// feature cannot be set so: then it says why. What the feature requires is to be set before.
+// Set turns a feature on or off until the test ends. It fails the test in three cases: another running test, of which this one is not a
+// part, has set features of the same gates; the test is parallel and the gates are not its own; or the feature cannot have this value,
+// and the message says why. Set the features that it requires first.
 func Set(t testing.TB, g *gate.Gates, name featuregate.Feature, value bool) {
 	t.Helper()
 	set(t, g, Values{name: value}, false)
 }
 
-// NoDefaults fails the test if it asks for a feature that no test has set, or that was not declared, until it ends. A feature
-// that nobody can set, or that can have one value only, need not be set. Tests that run at the same time need gates of their own:
-// it fails a parallel test if the gates are not.
+// NoDefaults fails the test if it asks for a feature that no test has set, or that was not declared, until it ends. A feature that
+// cannot be set, or that can only have one value, need not be set. Tests that run at the same time need gates of their own: it fails a
+// parallel test if the gates are not.
 func NoDefaults(t testing.TB, g *gate.Gates) {
 	t.Helper()
 	h := holderOf(g)
@@ -110,7 +110,7 @@ func NoDefaults(t testing.TB, g *gate.Gates) {
 	})
 }
 
-// holder is what is known of gates that tests set.
+// holder has the state of gates that tests set.
 type holder struct {
 	mu     sync.Mutex
 	mine   testing.TB // the test that made them, if one did
@@ -150,7 +150,7 @@ func part(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
 }
 
-// set sets features; all tells that they are all that can be set.
+// set sets features; all says that these are all features that can be set.
 func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 	t.Helper()
 	h := holderOf(g)
@@ -209,7 +209,7 @@ func isParallel(t testing.TB) (parallel bool) {
 	return false
 }
 
-// data writes values as settings; nil for none. Where all are set the level has no say.
+// data writes values as settings; nil if there are none. If all features are set, the level has no effect.
 func data(g *gate.Gates, values Values, all bool) map[string]string {
 	if values == nil {
 		return nil

@@ -66,9 +66,9 @@ func (d *Declaration) Manifests() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// NewEnumValue returns a feature that introduces a new value of an enum in two releases, as Kubernetes does. From release known on,
-// the program understands the value, and it stays where it is stored. So a cluster that goes back from the next release does not
-// lose it. From release open on, everybody can write it. Before that nobody can open the feature. Parts name the values.
+// NewEnumValue returns a feature that introduces a new value of an enum in two releases, as Kubernetes does. From release known on, the
+// program understands the value, and it stays where it is stored. So a rollback from the next release does not lose it. From release
+// open on, every client can write it. Before that, the feature cannot be opened. Parts name the values.
 func NewEnumValue(gate, known, open string, parts ...v1alpha1.Part) v1alpha1.FeatureSpec {
 	no := false
 	return v1alpha1.FeatureSpec{Gate: gate, Parts: parts, Ratchet: v1alpha1.InUse, Stages: []v1alpha1.FeatureStage{

@@ -20,9 +20,9 @@ type Options struct {
 	// Resources are the resources that the features gate, with their schemas (see [feature.ResourceOf]). Without them, paths are
 	// not checked, and items of lists have no keys.
 	Resources []feature.Resource
-	// Environ is the environment in the form of os.Environ; nil: it is not looked at. See [Gates] for the names.
+	// Environ is the environment in the form of os.Environ; nil ignores it. See [Gates] for the names.
 	Environ []string
-	// EnvPrefix stands before the names; empty stands for the component's name in capitals with _ for -.
+	// EnvPrefix is the prefix of the names; empty stands for the component's name in capitals with _ for -.
 	EnvPrefix string
 	// Logger gets changes, errors of settings and warnings; the zero value drops them.
 	Logger logr.Logger
@@ -64,7 +64,7 @@ func (s Source) String() string {
 // Problem is something wrong with a source of settings.
 type Problem struct {
 	Source Source
-	// Message tells it in one line.
+	// Message describes it in one line.
 	Message string
 	// Stays is true if the source's earlier settings stay in force because of it. If there never were any, none are in force.
 	Stays bool
@@ -83,7 +83,7 @@ type Gates struct {
 	upstream    featuregate.MutableVersionedFeatureGate
 	own         bool // the upstream gate is ours alone
 
-	changing   sync.Mutex // one change after the other, those who are told of it included
+	changing   sync.Mutex // one change after the other, including the calls of observers
 	mu         sync.Mutex // of what follows
 	model      *feature.Model
 	layers     [sources]layer
@@ -95,29 +95,30 @@ type Gates struct {
 	begun      bool
 	pins       *feature.States // the state at Begin
 	notified   []func(changed []featuregate.Feature)
-	told       map[string]bool // problems that are there and were logged
+	told       map[string]bool // present problems that were logged
 	warned     map[string]bool // warnings that were logged
 
 	state    atomic.Pointer[state]
 	watchers watchers
 	optIn    optIn
-	unknown  sync.Map // gates that were asked for and are none
+	unknown  sync.Map // requested gates that do not exist
 }
 
 // layer has the settings of a source.
 type layer struct {
 	data     map[string]string // in force
 	given    bool              // data was good once
-	recalled bool              // by Remember: what is not understood of it is no business of the settings as they are
-	problems []Problem         // of what was refused
+	recalled bool              // set by Remember: errors in it are not errors of the present settings
+	problems []Problem         // of the refused settings
 }
 
 // state is the state at one time. It does not change.
 type state struct {
 	model *feature.Model
-	// effective is what is on; ready the same if all processes had it on; settings the same without what takes a restart.
+	// effective are the states in force. ready are the states if all processes had the features on. settings are the states if no feature
+	// needed a restart.
 	effective, ready, settings *feature.States
-	watched                    *feature.States // the effective ones, for others: they tell what is asked of them
+	watched                    *feature.States // the effective ones for others, with observers
 	open                       map[featuregate.Feature]bool
 	evaluator                  func() *feature.Evaluator
 	problems, warnings         []Problem
@@ -178,7 +179,7 @@ func (g *Gates) State(name featuregate.Feature) (s feature.State, ok bool) {
 // States says the same of all features.
 func (g *Gates) States() *feature.States { return g.state.Load().watched }
 
-// Model returns the features as they are at the release.
+// Model returns the features at the release.
 func (g *Gates) Model() *feature.Model { return g.state.Load().model }
 
 // Evaluator judges requests by the current state. It does not follow later changes.
@@ -211,7 +212,7 @@ func (g *Gates) SetRuntime(rt feature.Runtime) {
 	g.change(func() { g.runtime = rt })
 }
 
-// change makes a change and tells those who want to know what became of it.
+// change makes a change and calls the observers.
 func (g *Gates) change(do func()) {
 	g.changing.Lock()
 	defer g.changing.Unlock()
@@ -264,7 +265,7 @@ func (g *Gates) wrong(s Source) (out []Problem) {
 	return out
 }
 
-// refuse takes back what a source says because of problems, which it returns.
+// refuse restores the earlier settings of a source because of problems, which it returns.
 func (g *Gates) refuse(s Source, before layer, problems []Problem) []Problem {
 	for i := range problems {
 		problems[i].Stays, problems[i].refused = before.given, true
@@ -289,17 +290,17 @@ func (g *Gates) Fail(s Source, err error) {
 		if err != nil {
 			failed = &Problem{Source: s, Message: err.Error(), Stays: g.layers[s].given}
 			if s == File {
-				g.layers[s].problems = nil // a file is read anew as a whole when it can be read again
+				g.layers[s].problems = nil // a file is read again as a whole once it can be read
 			}
 		}
 		g.failed[s] = failed
 	})
 }
 
-// Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs
-// what is on and warns of features whose default turns, or has turned, on while they are off. The error tells all that is
-// wrong with flags, environment and file, which is for the program to end with: nothing has begun then. A ConfigMap is none of
-// its own: what is wrong there is logged, and none of it is taken. After it has succeeded, later calls do nothing.
+// Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs the features
+// that are on, and warns about features that are off and whose default turns, or has turned, on. The error lists all errors of flags,
+// environment and file. The program should end with it: Begin has then changed nothing. Errors of a ConfigMap are only logged, and none
+// of its settings are used. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
 	var wrong []string
 	g.change(func() {
@@ -353,7 +354,7 @@ func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
 	return g.model.ParseLayers(data...)
 }
 
-// recompute makes the state again and returns what has changed since Begin. The lock is held.
+// recompute makes the state again and returns the features that have changed since Begin. The lock is held.
 func (g *Gates) recompute() []featuregate.Feature {
 	settings, findings := g.parse()
 	st := &state{model: g.model, version: g.version, open: map[featuregate.Feature]bool{}}

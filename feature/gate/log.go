@@ -24,7 +24,7 @@ func (g *Gates) warnOfFlips() {
 	}
 }
 
-// announce logs what has changed, and returns it.
+// announce logs the changed features, and returns them.
 func (g *Gates) announce(before, now *state) (changed []featuregate.Feature) {
 	g.tell(now)
 	for _, s := range now.effective.All() {

@@ -17,7 +17,7 @@ import (
 // Namespaces returns the labels of a namespace; none if there is no such namespace.
 type Namespaces func(ctx context.Context, namespace string) (labels map[string]string, err error)
 
-// optIn is the way in which gates learn who has opted in.
+// optIn is how gates find out who has opted in.
 type optIn struct {
 	mu       sync.Mutex
 	labels   Namespaces
@@ -36,10 +36,10 @@ func (g *Gates) EnabledIn(ctx context.Context, name featuregate.Feature, namespa
 	return g.enabledFor(ctx, name, namespace, nil)
 }
 
-// EnabledFor reports whether a feature is on for an object. It is on if it is on for everybody, if the object's namespace has opted
-// in, or, with opt-in by RBAC, if the object uses a part of the feature. The API server has admitted stored uses, and nobody knows
-// later who sent them. So they count as opting in, even if they were stored while the feature was on for everybody. The object is
-// nil, or one of a resource that the feature gates, typed or unstructured.
+// EnabledFor reports whether a feature is on for an object. It is on if it is on for all users, if the object's namespace has opted in,
+// or, with opt-in by RBAC, if the object uses a part of the feature. The API server has admitted stored uses, and their users are not
+// known later. So they count as opting in, even if they were stored while the feature was on for all users. The object is nil, or one
+// of a resource that the feature gates, typed or unstructured.
 func (g *Gates) EnabledFor(ctx context.Context, name featuregate.Feature, object metav1.Object) bool {
 	if object == nil {
 		return g.Enabled(name)
@@ -72,7 +72,7 @@ func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namesp
 		if labels != nil && feature.OptedIn(labels(), st.model.Component(), gate) {
 			return true
 		}
-		// Who was let use the feature was let use what it requires.
+		// A user who was allowed to use the feature was allowed to use the required ones.
 		return content != nil && f.UsedBy(content())
 	})
 }
@@ -120,7 +120,7 @@ func (g *Gates) SetNamespaces(labels Namespaces) {
 	g.optIn.labels = labels
 }
 
-// OnNamespaceChange has do called with the name of a namespace that has opted in or out, until stop is called.
+// OnNamespaceChange calls do with the name of a namespace that has opted in or out, until stop is called.
 func (g *Gates) OnNamespaceChange(do func(namespace string)) (stop func()) {
 	g.optIn.mu.Lock()
 	defer g.optIn.mu.Unlock()
@@ -133,7 +133,7 @@ func (g *Gates) OnNamespaceChange(do func(namespace string)) (stop func()) {
 	}
 }
 
-// NamespaceChanged tells those who want to know that a namespace has opted in or out.
+// NamespaceChanged calls the observers of OnNamespaceChange: a namespace has opted in or out.
 func (g *Gates) NamespaceChanged(namespace string) {
 	g.optIn.mu.Lock()
 	notified := slices.Clone(g.optIn.notified)

@@ -9,7 +9,7 @@ import (
 
 // Report returns the report of the process, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and Features.
 func (g *Gates) Report() v1alpha1.FeatureReportSpec {
-	g.state.Load().watched.All() // for those who watch: all is told
+	g.state.Load().watched.All() // for observers: a report reads all features
 	return g.report()
 }
 

@@ -82,7 +82,7 @@ func (g *Gates) setFlags(value string) []string {
 	return out
 }
 
-// envName writes a name as variables are named: in capitals, _ for what is no letter or digit.
+// envName writes a name as the name of a variable: in capitals, with _ for characters that are no letters or digits.
 func envName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -95,8 +95,8 @@ func envName(s string) string {
 	}, s)
 }
 
-// environment reads the settings that the environment gives; nil if it gives none. Variables that are none of its own but look
-// as if they were meant to be are told in strays: others may have the same prefix, so that they are no errors.
+// environment reads the settings that the environment gives; nil if it gives none. strays are unknown variables that look like
+// settings. They are no errors, because others may use the same prefix.
 func (g *Gates) environment() (data map[string]string, strays []Problem) {
 	values := map[string]string{}
 	for _, e := range g.options.Environ {
@@ -180,7 +180,7 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 	out := map[string]string{}
 	for key, value := range content {
 		if value == nil {
-			continue // as good as left out
+			continue // the same as a missing key
 		}
 		if key == "featureGates" {
 			key = gatesKey
@@ -195,7 +195,7 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 	return out, nil
 }
 
-// setting writes a value as it stands in a ConfigMap.
+// setting writes a value in the form of a ConfigMap.
 func setting(value any, gates bool) (string, error) {
 	switch v := value.(type) {
 	case string:

@@ -82,7 +82,7 @@ func versioned(f *feature.Feature) featuregate.VersionedSpecs {
 	return out
 }
 
-// majorMinor reads a release; nil if it is none.
+// majorMinor reads a release; nil if it is not valid.
 func majorMinor(release string) *version.Version {
 	v, err := semver.NewVersion(release)
 	if err != nil || v.Major() > 1<<20 || v.Minor() > 1<<20 {
@@ -91,9 +91,8 @@ func majorMinor(release string) *version.Version {
 	return version.MajorMinor(uint(v.Major()), uint(v.Minor()))
 }
 
-// follow makes the gate of component-base say the same as the state. There, a value that was set wrongly stays in the way of
-// every later one, and AllAlpha leaves gates on when it is taken back: neither is ever given to it, only what it differs in
-// from its defaults.
+// follow makes the gate of component-base agree with the state. That gate keeps a wrong value in the way of later ones, and leaves
+// gates on when AllAlpha is withdrawn. So follow never sets these, but only the differences from its defaults.
 func (g *Gates) follow(st *state) {
 	known := g.upstream.GetAll()
 	set := map[string]bool{}

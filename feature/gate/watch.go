@@ -15,7 +15,7 @@ import (
 // is for tests.
 func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) { return g.watchers.add(do) }
 
-// watchers are those who want to hear what is asked for.
+// watchers are the observers.
 type watchers struct {
 	mu   sync.Mutex
 	list []*func(featuregate.Feature)
@@ -25,7 +25,7 @@ type watchers struct {
 // on reports whether there is one.
 func (w *watchers) on() bool { return w.last.Load() != nil }
 
-// watch returns the one to tell, nil if there is none.
+// watch returns the observer to call, nil if there is none.
 func (w *watchers) watch() func(gate string) {
 	do := w.last.Load()
 	if do == nil {

@@ -34,7 +34,7 @@ func Kinds() []Kind {
 	return []Kind{{"off", Off}, {"defaults", Defaults}, {"levels", Levels}, {"on", On}, {"alone", Alone}, {"pairs", Pairs}}
 }
 
-// All are the cases of some kinds, of all if none is named. Each combination comes once, under its first name. Kinds that do not
+// All are the cases of some kinds, of all if none is named. It contains each combination once, under its first name. Kinds that do not
 // exist have no cases.
 func All(m *feature.Model, kinds ...string) (out []Case) {
 	for _, k := range Kinds() {
@@ -56,10 +56,10 @@ func Off(m *feature.Model) []Case { return newChoices(m).constant("all off", off
 // On is one case: every feature on.
 func On(m *feature.Model) []Case { return newChoices(m).constant("all on", on) }
 
-// Defaults is one case: what is on if nothing is set, and all required processes agree.
+// Defaults is one case: the features that are on if nothing is set, and all required processes agree.
 func Defaults(m *feature.Model) []Case { return []Case{newChoices(m).resolved(m, "defaults", nil)} }
 
-// Levels has a case for each level up to the component's maxLevel: what is on if only the level is set.
+// Levels has a case for each level up to the component's maxLevel: the features that are on if only the level is set.
 func Levels(m *feature.Model) (out []Case) {
 	c := newChoices(m)
 	for _, level := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
@@ -87,7 +87,7 @@ func Alone(m *feature.Model) (out []Case) {
 	return out
 }
 
-// choice is what is chosen for a feature.
+// choice is the choice for a feature.
 type choice byte
 
 const (
@@ -96,8 +96,8 @@ const (
 	on
 )
 
-// choices are the features that can be set, with what they require of one another. What a feature implies is on whenever it is, as is
-// what it requires: here both are one.
+// choices are the features that can be set, with their requirements. A feature turns on the features that it implies, and needs those
+// that it requires: here, both count as requirements.
 type choices struct {
 	names    []string // sorted as the model has them
 	requires [][]int  // all that each requires, of those that can be set
@@ -198,7 +198,7 @@ func (c *choices) with(i int) (out []string) {
 
 func (c *choices) row() *row { return &row{c, make([]choice, len(c.names))} }
 
-// row is a combination that is being made. What is open can be chosen freely: a choice brings along what it requires.
+// row is an unfinished combination. Open features can be chosen freely, and a choice sets its requirements as well.
 type row struct {
 	choices *choices
 	at      []choice
@@ -231,7 +231,7 @@ func (r *row) values() map[string]bool {
 	return out
 }
 
-// label says what is on where that is little, what is off where that is, and how many otherwise.
+// label lists the features that are on if they are few, or those that are off if they are few, and otherwise their number.
 func (c *choices) label(at []choice) string {
 	const few = 5
 	var is, not []string

@@ -53,8 +53,8 @@ func binomial(n, k, most int) int {
 	return out
 }
 
-// pairs makes rows that cover all pairs. They begin with those of [fewest], in which the choice repair (on or off) wins where a row is
-// against a requirement; with repair open, they begin with nothing.
+// pairs makes rows that cover all pairs. They begin with the rows of [fewest]. If a row breaks a requirement, the choice repair (on or
+// off) wins. With repair open, they begin with nothing.
 func (c *choices) pairs(repair choice) (rows [][]choice) {
 	covered := newPairs(len(c.names))
 	if repair != open {
@@ -146,7 +146,7 @@ func (c *choices) start(p *pairs) *row {
 	}
 }
 
-// pairs notes which ways of choosing two features have come.
+// pairs records the combinations of two features that are covered.
 type pairs struct {
 	n    int
 	done []byte // by i*n+k with i < k: a bit for each of the four ways

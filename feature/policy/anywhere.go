@@ -7,8 +7,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// usedBefore reports whether the stored object uses the feature of a unit anywhere, of a feature whose ratchet is InObject; empty for
-// others. In lists with more items than are asked for nothing is looked for: that counts as no use.
+// usedBefore writes the test whether the stored object uses the feature of a unit anywhere, if the feature's ratchet is InObject; empty
+// for others. It does not search lists with more items than the limit: they count as without a use.
 func (d *draft) usedBefore(u *unit, items int) string {
 	f := u.feature
 	if f.Spec.Ratchet != v1alpha1.InObject || u.target.WholeVersion {
@@ -24,7 +24,7 @@ func (d *draft) usedBefore(u *unit, items int) string {
 		if t.Group != u.target.Group || t.Resource != u.target.Resource || t.Version != u.target.Version || t.WholeVersion {
 			continue
 		}
-		// The kinds of steps decide how the policy walks a list. They do not decide how it tells items apart.
+		// The kinds of steps decide how the policy walks a list, not how it identifies items.
 		way := d.exists(t, "oldObject", 0, "y")
 		if s := shapeOf(f, t); s.loop < len(t.Path) && d.pieces {
 			list := d.node(true, t.Path[:s.loop])
@@ -36,7 +36,7 @@ func (d *draft) usedBefore(u *unit, items int) string {
 	return d.add(name, or(ways...))
 }
 
-// most is how many items of a target are asked for.
+// most is the limit of items of a target that are searched.
 func most(t *feature.Target, items int) int {
 	if t.MaxItems > 0 {
 		return min(items, t.MaxItems)

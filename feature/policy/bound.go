@@ -8,16 +8,16 @@ import (
 	"sluice.dev/feature"
 )
 
-// matchLimit is how many items are gone through to find out whether a policy is needed at all; where there are more it is.
-// Of a list within another there are fewer, because it is gone through in one piece then.
+// matchLimit is the number of items that are searched to find out whether a policy is needed; with more items, it is. For a list within
+// another one the limit is lower, because it is searched in one piece.
 const (
 	matchLimit = 20_000
 	innerLimit = 1000
 )
 
-// bounded keeps what is written of the places in a list or map within what the API server lets it cost. A list that is as it is
-// stored has none. One with more items than can be gone through has none either if the name of what is gated does not stand
-// in it as text; what has it is refused with the number of items in place of their places.
+// bounded keeps the expression for the places in a list or map within the API server's cost limit. An unchanged list has no places. A
+// list with too many items has none either, if the name of the gated part does not occur in its text. Otherwise it is refused, and the
+// message has the number of items instead of places.
 func (w *walker) bounded(places, none string) string {
 	if !w.emitter.pieces || w.loop == len(w.target.Path) {
 		return places
@@ -28,8 +28,8 @@ func (w *walker) bounded(places, none string) string {
 		isSet(old), old, node, none, count, w.limit, places, w.named(node), w.tooMany(), none)
 }
 
-// tooMany stands for places that would cost too much to find. A patch cannot be made then: the key that is not there is what
-// the API server tells.
+// tooMany stands for places that would cost too much to find. Then no patch is possible, and the API server reports a missing key with
+// this name.
 func (w *walker) tooMany() string {
 	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", w.target.Path[:w.loop], w.limit)
 	if w.pointer {
@@ -74,8 +74,8 @@ func (e *emitter) count(path feature.Path, v string, i int) string {
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 
-// named reports whether what is gated may stand somewhere in a value: its name, or one of the values. It costs little, as the
-// value is looked through as text.
+// named writes the test whether a value may contain the gated part: its name, or one of the values. It is cheap, because it searches
+// the value as text.
 func (w *walker) named(v string) string {
 	t := w.target
 	var words []string
@@ -107,7 +107,7 @@ func (e *emitter) text(v string) string {
 	return ref(e.nodes[key])
 }
 
-// changed reports whether any of the fields of an object that the paths of targets begin with is not as it is stored.
+// changed writes the test whether any field of the object at the beginning of a target's path has changed.
 func (d *draft) changed() string {
 	var ways []string
 	for i := range d.group.units {

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// together is how many units share a variable: what the checker of expressions does grows with the square of their length
+// together is the number of units that share a variable: the work of the checker of expressions grows with the square of their length
 // (github.com/google/cel-go, checker, mapping.copy).
 const together = 8
 
-// An expression of up to shortText bytes is no variable where there are up to fewBundles.
+// An expression of up to shortText bytes is no variable if there are up to fewBundles.
 const shortText, fewBundles = 12_000, 4
 
-// bundle are units that are asked about together.
+// bundle is a group of units that one expression tests.
 type bundle struct {
 	units []int
-	// keys is a variable with the keys of the value that all are fields of, and names those of the fields; none tells in another way, at
-	// little cost, that nothing of them is used. All are empty if nothing does.
+	// keys is a variable with the keys of the value that has all the fields, and names has the names of the fields. none is a cheap test
+	// that no part is used. All are empty if there is no such test.
 	keys, names, none string
 }
 
-// bundles divide the units of a group. Where many are about fields of the same value, the keys of that are looked at once.
+// bundles divides the units of a group. If many units are about fields of the same value, its keys are checked once.
 func (d *draft) bundles() (out []bundle) {
 	var others []int
 	fields := map[string][]int{}

@@ -23,8 +23,7 @@ type Options struct {
 	Kubernetes string
 	// Mode overrides the component's.
 	Mode v1alpha1.Mode
-	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are not looked at, but for
-	// SettingsMissing.
+	// Settings are part of the policies in baked mode; nil stands for defaults. In live mode they are ignored, except for SettingsMissing.
 	Settings *feature.Settings
 	// Runtime has the reports of processes. Policies cannot know them by themselves.
 	Runtime feature.Runtime
@@ -154,25 +153,25 @@ type unit struct {
 	ways    []shape // in which its values may be found
 	shape   shape   // the first of them
 	items   int     // how many of lists and maps are to pass
-	// asked are the variables that judging takes, and words those that telling of it takes besides.
+	// asked are the variables for the verdict, and words those that the message needs in addition.
 	asked, words map[string]estimate
 	patch        int64 // what taking it out costs
 	mutation     string
 	dearest      int64 // the cost of the dearest expression
 	limit        int   // how many items can be gone through; zero: those of the options
-	told         bool  // it is of a policy that tells of uses and enforces nothing
-	remains      bool  // it is of a policy that refuses what was dropped and is there all the same
+	told         bool  // it belongs to a policy that only warns about uses
+	remains      bool  // it belongs to a policy that refuses parts that were dropped and set again
 }
 
-// kind is what a policy does.
+// kind is the effect of a policy.
 type kind string
 
 const (
 	rejects kind = "reject"
 	warns   kind = "warn"
-	tells   kind = "tell" // of uses of what is open
+	tells   kind = "tell" // warns about uses of open parts
 	drops   kind = "drop"
-	remains kind = "undropped" // refuses what was dropped and was set again by what changes objects later
+	remains kind = "undropped" // refuses parts that were dropped and set again by a later change of the object
 )
 
 // group are the targets that go into one kind of policy for one version of a resource.
@@ -180,15 +179,15 @@ type group struct {
 	apiGroup, resource, version string
 	kind                        kind
 	whole                       bool // whole versions
-	// claims is about what managed fields say of the version in writes of other versions and of the status.
+	// claims is set for managed fields of the version in writes of other versions and of the status.
 	claims bool
 	lifted bool
 	units  []unit
 	part   int   // which of the policies for it this is
-	cost   int64 // what it is estimated to cost at most
+	cost   int64 // the estimated upper bound of its cost
 	costly bool  // to find out whether any part is used
 	most   int   // how many items are gone through for that; 0: matchLimit
-	plain  bool  // nothing but that is asked before the validation: whether gates are open would cost too much
+	plain  bool  // only uses are tested before the validation: a test for open gates would cost too much
 }
 
 func (c *compiler) groups(ctx context.Context) {
@@ -303,7 +302,7 @@ func (c *compiler) group(ctx context.Context, g *group) {
 	}
 }
 
-// again makes what was made of a group for one that is the same in another version.
+// again makes the same objects for an equal group in another version.
 func (c *compiler) again(g *group, had *made) {
 	for _, r := range had.refused {
 		c.webhook(&g.units[r.place], r.reason)
@@ -320,7 +319,7 @@ func (c *compiler) again(g *group, had *made) {
 	}
 }
 
-// key is the same for groups of which the same is said, in whatever version of their resource.
+// key is the same for equal groups in different versions of their resource.
 func (d *draft) key() string {
 	var out strings.Builder
 	for _, v := range d.vars {
@@ -344,7 +343,7 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 		}
 		return 0
 	}
-	// Parts of which only one fits into a policy come last: the API server tells what one policy refuses, and most are to be in one.
+	// Parts that fill a policy alone come last: the API server reports the refusals of one policy only, so most parts should share one.
 	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(dear(&a), dear(&b)) })
 	for _, u := range units {
 		at := slices.IndexFunc(policies, func(units []unit) bool { return fits(g.kind, units, &u) })
@@ -377,13 +376,13 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 func (c *compiler) limit(u *unit) int {
 	n := max(u.limit, u.items*max(u.shape.loops(), 1))
 	if u.shape.loops() > 1 {
-		n = min(n, matchLimit) // where the outer list has more, what is within is not counted
+		n = min(n, matchLimit) // if the outer list has more, the inner items are not counted
 	}
 	return n
 }
 
-// claims makes the policy that keeps clients from claiming writes in a version that never were: what is refused in a closed
-// version trusts managed fields, and those a client may send as it likes, also with writes of other versions and of the status.
+// claims makes the policy that prevents false claims about writes in a closed version. The ratchet of a closed version relies on
+// managed fields, and clients can send any managed fields, also with writes of other versions and of the status.
 func (c *compiler) claims(g *group, part int) {
 	claims := *g
 	claims.claims = true
@@ -393,7 +392,7 @@ func (c *compiler) claims(g *group, part int) {
 	}
 }
 
-// finish adds what guards the settings and sorts what was made.
+// finish adds the policies that guard the settings, and sorts all objects.
 func (c *compiler) finish(ctx context.Context) {
 	s := c.set
 	if c.follows {

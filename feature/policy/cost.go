@@ -19,7 +19,7 @@ const (
 	maxUnitCost   = 7_000_000
 	maxPolicyCost = 9_600_000
 	maxGuardCost  = 3_500_000 // without the message
-	// maxBudget is what a policy may cost at the number of items beyond which they are not gone through.
+	// maxBudget is the cost limit of a policy at the largest number of items that it searches.
 	maxBudget = 9_800_000
 	// maxAsks is how many questions to the authorizer a policy may ask; the API server charges [askCost] for each
 	// (k8s.io/apiserver/pkg/cel/library).
@@ -30,8 +30,8 @@ const (
 	// unitCost is for the tests and texts of a unit, and messageCost for what makes one message of the texts of all: strings cost a tenth of
 	// their length wherever they are read or written, and these are cut.
 	unitCost, messageCost = 1_000, 10_000
-	// Costs grow in proportion to the number of items, in steps of a [piece]: they are measured with two numbers of items, of which the
-	// greater one is sample.
+	// Costs grow in proportion to the number of items, in steps of a [piece]: they are measured with two numbers of items; sample is the
+	// greater one.
 	sample, smallSample = 3 * piece, 2 * piece
 	// sampleText is how long strings are that patterns are looked for in, and maxText how long one may be.
 	sampleText = 100
@@ -45,7 +45,7 @@ type estimate struct {
 	twice      int64 // the cost with twice as many items
 }
 
-// at scales what was measured with two numbers of items to a third.
+// at scales the costs for two numbers of items to a third one.
 func at(items int, small, large int64) int64 {
 	const step = 10_000
 	each := max(large-small, 0)
@@ -57,8 +57,8 @@ func at(items int, small, large int64) int64 {
 	return cost
 }
 
-// affordable compiles the expressions of a group and measures what they cost. What does not compile or costs too much by itself goes
-// to the webhook.
+// affordable compiles the expressions of a group and measures their cost. Parts that do not compile, or that alone cost too much, go to
+// the webhook.
 func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	for len(g.units) > 0 {
 		reasons := c.measure(ctx, g)
@@ -79,17 +79,17 @@ func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	return g.units
 }
 
-// apart reports whether two units would drop the same value of a list or map, which takes two policies: the second sees what the first
-// has left.
+// apart reports whether two units would drop the same value of a list or map. That needs two policies: the second one sees the result
+// of the first.
 func apart(units []unit, u *unit) bool {
 	same := func(o unit) bool { return o.target.Path.String() == u.target.Path.String() }
 	return u.shape.loop < len(u.target.Path) && slices.ContainsFunc(units, same) || overlapping(units, u)
 }
 
-// measure fills in what the units cost, and says of those that cannot stay why.
+// measure fills in the costs of the units, and returns why some cannot stay.
 func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	d := c.draft(g)
-	d.add("message", quote(strings.Repeat("x", longestMessage))) // what it is made of is measured by itself
+	d.add("message", quote(strings.Repeat("x", longestMessage))) // its parts are measured separately
 	m, err := newMeter(c, g, false)
 	if err != nil {
 		return c.all(g, err.Error())
@@ -124,7 +124,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 	return reasons
 }
 
-// measureUnit measures what a unit costs, and says why it cannot stay; empty if it can.
+// measureUnit measures the cost of a unit, and says why it cannot stay; empty if it can.
 func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) string {
 	u := &d.group.units[i]
 	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
@@ -160,7 +160,7 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	return ""
 }
 
-// measurePatch measures what a patch of one unit costs.
+// measurePatch measures the cost of a patch of one unit.
 func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) error {
 	u := &d.group.units[i]
 	mutation := u.mutation
@@ -223,7 +223,7 @@ func sumOf(k kind, units []unit) (sum, twice int64) {
 	return sum + asks*askCost, twice + asks*askCost
 }
 
-// patchCost is what the patch of units costs.
+// patchCost is the cost of the patch of units.
 func patchCost(units []unit) (sum int64) {
 	for i := range units {
 		sum += units[i].patch
@@ -243,13 +243,13 @@ func fits(k kind, units []unit, u *unit) bool {
 	return twice <= maxPolicyCost
 }
 
-// look finds out what can be asked before the validation of a policy, for what an expression may cost.
+// look finds the tests before the validation of a policy that stay within the cost limit of an expression.
 func (c *compiler) look(ctx context.Context, g *group) {
 	d := c.draft(g)
 	if d.used == "" {
 		return
 	}
-	// All is looked through where nothing is used.
+	// If nothing is used, everything is searched.
 	m, err := newMeter(c, g, true)
 	if err != nil {
 		return
@@ -359,7 +359,7 @@ func (g *group) idle(n int, form feature.StepKind) map[string]any {
 	})
 }
 
-// leafOf makes what stands at the end of a target's path, where something is already or nothing.
+// leafOf makes the value at the end of a target's path, from the present value or nil.
 type leafOf func(t *feature.Target, there any) any
 
 // sample makes an object with a leaf at each target of a group.

@@ -12,8 +12,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// dropPolicy adds a policy that takes out what is closed, and one that warns of it: the first leaves a note in the object,
-// because what mutates cannot warn.
+// dropPolicy adds a policy that removes closed parts, and one that warns about that. The first writes a note into the object, because a
+// mutating policy cannot warn.
 func (c *compiler) dropPolicy(name string, part int, d *draft) {
 	note := NoteAnnotation(c.model.Component())
 	if part > 1 {
@@ -86,9 +86,8 @@ func (c *compiler) tellDropped(g *group, note string) {
 	}
 }
 
-// drops writes the patch: what lies deeper first and later items before earlier ones, so that each place is where it was
-// when it was found. Targets of one path take the same value out, once. It is about all units, or some of them; a suffix tells its
-// variables from those of others.
+// drops writes the patch: deeper places first, and later items before earlier ones, so that the places stay valid. Targets with the
+// same path remove the same value, once. It is about all units, or some of them; a suffix distinguishes its variables from others.
 func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	type spot struct {
 		path  feature.Path
@@ -141,7 +140,7 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 			fields = nil
 		}
 	}
-	// Values are put back in fields, which nothing that is removed from a list moves, while what they stand in is still there.
+	// Stored values are restored in fields first. Removals from lists do not move fields, and the objects around them still exist.
 	puts = append(puts, "")
 	removed := d.add("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
 	ops := strings.Join(puts, " + ") + d.patches(removed, "JSONPatch{op: 'remove', path: p}")

@@ -189,7 +189,7 @@ func clipped(text string, longest int) string {
 	return fmt.Sprintf("(%s.size() > %d ? %s.substring(0, %d) + ' and more' : %s)", text, longest, text, longest, text)
 }
 
-// what returns what is wrong with a use, as [feature.Violation.What] does.
+// what describes the problem of a use, as [feature.Violation.What] does.
 func (c *compiler) what(u *unit) string {
 	f := u.feature
 	subject := subjectOf(u.target)
@@ -213,7 +213,7 @@ func (c *compiler) what(u *unit) string {
 	return fmt.Sprintf(": %s%s%s; needs feature %q of component %q: %s", subject, f.StageName(), becomes, f.Spec.Gate, f.Spec.Component, fix)
 }
 
-// subjectOf says what of a place needs the feature, with a verb; empty if it is there at all.
+// subjectOf names the part of a place that needs the feature, with a verb; empty if it is the place itself.
 func subjectOf(t *feature.Target) string {
 	switch {
 	case t.WholeVersion:
@@ -358,7 +358,7 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// joined is what is told at length.
+// joined is the full message.
 func (d *draft) joined(told string) string {
 	if d.pairs {
 		return "(" + told + ").map(p, p[0]).join('; also ')"
@@ -393,7 +393,7 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 	return out
 }
 
-// matchConditions keep objects that use no part, or only what is open, from the policy. They cannot see its variables.
+// matchConditions skip the policy for objects that use no part, or only open parts. They cannot see its variables.
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if g := d.group; g.claims {
 		return []admissionregistrationv1.MatchCondition{
@@ -497,7 +497,7 @@ func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
 	return m
 }
 
-// meta notes what a policy enforces.
+// meta writes the gates of a policy into its metadata.
 func (c *compiler) meta(name string, g *group) {
 	k := "ValidatingAdmissionPolicy"
 	if g.kind == drops {

@@ -23,13 +23,13 @@ const (
 const (
 	trueWords  = "['true', 'True', 'TRUE', 't', 'T', '1']"
 	falseWords = "['false', 'False', 'FALSE', 'f', 'F', '0']"
-	// allowedWords are for what is off, but for who opts in, in a component that lets somebody.
+	// allowedWords are the values for a feature that is off except for users who opt in, in a component with optIn.
 	allowedWords = "['allowed', 'Allowed']"
 )
 
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 
-// off are the words that say that a gate is closed, besides others where there is opting in.
+// off are the words for a closed gate; with optIn, there are additional ones.
 func (g *gates) off(words string) string {
 	if g.model.Spec().OptIn == nil {
 		return words
@@ -44,13 +44,13 @@ type gates struct {
 	states *feature.States // of the settings in baked mode; of none in live mode
 	live   bool
 	lifted bool
-	// alike means that what is asked is what settings say by themselves, whoever writes and whichever processes report.
+	// alike means that only the settings count, and neither the user nor the reports of processes.
 	alike bool
 	done  map[string]bool
-	// inlined are what is written out wherever a gate is asked about, in place of a variable: the API server makes room for each
-	// variable with every request.
+	// inlined are expressions that are written out at each use in place of a variable, because the API server allocates each variable with
+	// every request.
 	inlined map[string]string
-	// single tells of gates that only one part is about.
+	// single has the gates that only one part needs.
 	single map[string]bool
 }
 
@@ -75,7 +75,7 @@ func SaysOpen(variables []admissionregistrationv1.Variable, gate string) string 
 	return ""
 }
 
-// table is a variable that says of some gates whether they are open.
+// table is a variable with the states of some gates.
 type table struct {
 	name  string
 	gates int
@@ -97,8 +97,8 @@ func (g *gates) tables() map[string]table {
 	return in
 }
 
-// isOpen returns an expression that reports whether a gate is open for a request, and whether that is certain: "true" or
-// "false". Without asking the authorizer it is what can be told in messages.
+// isOpen returns an expression that reports whether a gate is open for a request, and whether that is certain: "true" or "false".
+// Without the authorizer, it is the expression for messages.
 func (g *gates) isOpen(gate string, ask bool) string {
 	f := g.model.Feature(gate)
 	s, ok := g.states.State(gate)
@@ -162,7 +162,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	return g.add(name, and(all...))
 }
 
-// orAllowed tells that an entry p says allowed of a feature.
+// orAllowed is the test that an entry p allows a feature for users who opt in.
 func (g *gates) orAllowed() string {
 	if g.model.Spec().OptIn == nil {
 		return ""
@@ -170,7 +170,7 @@ func (g *gates) orAllowed() string {
 	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + quotes([]string{allAlpha, allBeta}) + ")"
 }
 
-// allowed reports whether the settings say of a gate that who opts in may use it.
+// allowed is the test whether the settings allow users who opt in to use a gate.
 func (g *gates) allowed(f *feature.Feature) string {
 	key, list := quote(f.Spec.Key), quote(g.model.Spec().GatesKey)
 	data := g.data()
@@ -206,7 +206,7 @@ func (g *gates) optIn(f *feature.Feature, ask bool) (ways []string) {
 	return ways
 }
 
-// alone is what the table of precedence says by itself of a feature whose state is not fixed.
+// alone is the result of the table of precedence for a feature whose state is not fixed.
 func (g *gates) alone(f *feature.Feature) string {
 	var rows []string
 	opens := g.level(f)
@@ -219,10 +219,10 @@ func (g *gates) alone(f *feature.Feature) string {
 	if name := "s" + f.Spec.Gate; g.alike || g.done[name] {
 		said := g.says(f.Spec.Gate, f)
 		rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
-	} else { // what is asked once needs no variable
+	} else { // an expression with one use needs no variable
 		yes, no := g.sayings(f.Spec.Gate, f)
 		key, list, data := quote(f.Spec.Key), quote(g.model.Spec().GatesKey), g.data()
-		// Most settings have the key alone, in one spelling, or nothing: the rest is left to those who look at all of it.
+		// Most settings only have the key, in one spelling, or nothing. The full expressions handle the rest.
 		rows = append(rows, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] == '%[3]t' && !(%[4]s in %[2]s) ? true : ", key, data, !f.Spec.Inverted, list),
 			fmt.Sprintf("(%s in %s || %s in %s) && %s != %s ? %s : ", key, data, list, data, yes, no, yes))
 	}
@@ -243,7 +243,7 @@ func (g *gates) alone(f *feature.Feature) string {
 	return g.among("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.unset(f)))
 }
 
-// unset reports whether a feature is open of which the settings say nothing.
+// unset is the test whether a feature is open that the settings do not mention.
 func (g *gates) unset(f *feature.Feature) bool {
 	rank := slices.Index(levels, f.Level)
 	byLevel := rank == 0 || rank == 1 && g.lifted || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
@@ -258,7 +258,7 @@ func (g *gates) data() string {
 	return "params.data"
 }
 
-// among writes what is true of the data of the parameter, and what is if it has none.
+// among writes a test of the parameter's data, and another one for a parameter without data.
 func (g *gates) among(of, none string) string {
 	if g.done["data"] {
 		return of
@@ -319,8 +319,8 @@ func (g *gates) sayings(gate string, f *feature.Feature) (on, off string) {
 	return "(" + or(yes...) + ")", "(" + or(no...) + ")"
 }
 
-// entries are those of the key that lists gates, with 1 or 0 behind the sign of equality, or neither for what is no boolean.
-// A value that is too long for a list of gates reads as not set, so that none can cost more than a request may.
+// entries are the entries of the key that lists gates, with 1 or 0 after the equals sign, or neither for a value that is no boolean. A
+// list that is too long counts as not set, so that none exceeds the cost limit of a request.
 func (g *gates) entries() string {
 	key := quote(g.model.Spec().GatesKey)
 	return g.once("entries", func() string {

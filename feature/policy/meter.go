@@ -27,7 +27,7 @@ type compiling struct {
 	variables *apiservercel.DeclType
 }
 
-// newCompiling takes what an API server of a version takes in new policies.
+// newCompiling accepts the expressions that an API server of a version accepts in new policies.
 func newCompiling(minor int) (*compiling, error) {
 	// The names are those of the API server (k8s.io/apiserver/pkg/admission/plugin/cel, composition.go).
 	c := &compiling{variables: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})}
@@ -153,8 +153,8 @@ func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any
 
 // meter measures expressions with two numbers of items.
 type meter struct {
-	// sizes are with smallSample items and with sample in turn: updates and creations, with lists and then with maps where a schema does not
-	// say which it is.
+	// sizes are with smallSample items and with sample in turn: updates and creations, with lists, and then with maps if the schema does
+	// not say which it is.
 	sizes []*runner
 	costs map[string][2]int64
 	refs  map[string]string // expressions of variables
@@ -162,7 +162,7 @@ type meter struct {
 	objects, settings map[string]bool
 }
 
-// The list of gates may have mostGates entries; what it costs to read them is measured with fewer, in proportion to which it grows.
+// The list of gates may have mostGates entries; the cost of reading them is measured with fewer entries, and grows in proportion.
 const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
@@ -180,8 +180,7 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 	if slices.ContainsFunc(g.units, func(u unit) bool { return len(u.ways) > 1 }) {
 		forms = append(forms, feature.Entries)
 	}
-	// One stored use may let all pass, at once: without any, new ones are gone through, and what is stored may have to be gone through
-	// as well to find none.
+	// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well.
 	const uses, nothing, unused = 0, 1, 2
 	olds := []int{uses, nothing}
 	if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
@@ -255,12 +254,12 @@ var (
 	readsObject   = regexp.MustCompile(`(^|[^.\w'"])(object|oldObject)\b`)
 )
 
-// needs adds the variables that an expression needs, and what they cost.
+// needs adds the variables that an expression needs, and their costs.
 func (m *meter) needs(expression string, items int, costs map[string]estimate) {
 	for _, found := range reference.FindAllStringSubmatch(expression, -1) {
 		name := found[1]
 		if _, ok := costs[name]; ok || strings.HasPrefix(name, "w") || name == "message" {
-			continue // texts of values are asked for where nothing else is gone through
+			continue // texts of values are only used if nothing else is searched
 		}
 		cost, ok := m.costs[name]
 		if !ok {

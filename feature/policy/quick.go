@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// quickList is how long a list of gates may be that is looked at without variables; longer ones are left to them.
+	// quickList is the longest list of gates that is checked without variables.
 	quickList = 4096
-	// quickMost is for how many gates at most such a list is looked at; if there are more, any is left to the variables.
+	// quickMost is the largest number of gates for which such a list is checked; with more gates, the variables are used.
 	quickMost = 40
 	// quickText is how many bytes the condition may have (cel-go takes 100,000 code points).
 	quickText = maxSize
-	// quickCost is what a look at the settings of one gate may cost, and quickKeyCost if lists are not looked at.
+	// quickCost is the cost limit of a check of the settings of one gate, quickKeyCost the limit without lists.
 	quickCost, quickKeyCost = 4_000, 100
 )
 
@@ -28,13 +28,13 @@ const (
 // writes for every object, refused or not (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
 type quick struct {
 	text string
-	// parts tell of each gate whether a part of it is used.
+	// parts has, for each gate, the test whether a part of it is used.
 	parts []string
-	// gateCost is what the settings of all gates may cost.
+	// gateCost is the cost limit for the settings of all gates.
 	gateCost int64
 }
 
-// quickly is nil where nothing can be told so.
+// quickly is nil if there is no such test.
 func quickly(gs *gates, g *group) *quick {
 	root, byGate := &tree{}, map[string]*tree{}
 	var names []string
@@ -81,9 +81,9 @@ func (p place) field(name string) place {
 	return place{member(p.at, name), member(p.old, name), append(slices.Clip(p.stored), isMap(p.old), has(p.old, name))}
 }
 
-// closed is as used, of parts whose gates may be closed and that are not stored already. Gates are asked outside of loops: within a
-// list or map first whether anything is used there, and then for each gate that may be closed whether it is that. A list or map that
-// is as it is stored has nothing new.
+// closed is like used, for parts that are not stored already and whose gates may be closed. Gates are tested outside of loops: in a
+// list or map, it tests first whether anything is used there, and then each gate that may be closed. An unchanged list or map has no
+// new use.
 func (n *tree) closed(e *emitter, p place, depth int, closed map[string]string) string {
 	var ways []string
 	v, fields := p.at, &fieldWays{}
@@ -147,8 +147,8 @@ func (n *tree) only(gate string) *tree {
 	return out
 }
 
-// surelyOpen is an expression, in parentheses, that is true only if the gate is open for everybody; "" if there is none.
-// Without lists it holds for settings that have no list of gates.
+// surelyOpen is an expression, in parentheses, that is true only if the gate is open for all users; "" if there is none. Without lists
+// it holds for settings that have no list of gates.
 func (g *gates) surelyOpen(gate string, lists bool) string {
 	f := g.model.Feature(gate)
 	s, ok := g.states.State(gate)
@@ -157,7 +157,7 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 	}
 	ways := []string{g.saysOpen(f, lists)}
 	for _, other := range f.Spec.ImpliedBy {
-		// What implies those again is left to the variables, as each would be written out wherever it implies something.
+		// Indirect implications are left to the variables, because they would be written out at each use.
 		if o := g.model.Feature(other); o != nil && len(o.Spec.ImpliedBy) == 0 {
 			if on := g.surelyOpen(other, lists); on != "" {
 				ways = append(ways, on)
@@ -207,7 +207,7 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	noKey := "!(" + key + " in " + data + ")"
 	ways := []string{and(key+" in "+data, data+"["+key+"] == "+value, silent(gate))}
 	if lists {
-		// The name stands there but once, so that nothing else in the list is about this gate.
+		// The name occurs only once, so that nothing else in the list is about this gate.
 		ways = append(ways, noKey+" && "+list+" in "+data+" && "+short+" && "+data+"["+list+"].indexOf("+gate+") == "+data+"["+list+
 			"].lastIndexOf("+gate+") && "+quote(f.Spec.Gate+"=true")+" in "+data+"["+list+"].split(',')")
 	}

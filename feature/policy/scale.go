@@ -12,11 +12,11 @@ import (
 	"sluice.dev/feature"
 )
 
-// scaled are the fields that the subresource scale of Kubernetes' own resources writes; those of others stand in their CRD.
+// scaled are the fields that the subresource scale of Kubernetes' own resources writes; other resources have them in their CRD.
 var scaled = []struct{ group, resource string }{{"apps", "deployments"}, {"apps", "replicasets"}, {"apps", "statefulsets"}, {"", "replicationcontrollers"}}
 
-// scales reports whether the subresource scale writes what a target gates: the replicas, or an object that they are in, which it makes if
-// there is none.
+// scales reports whether the subresource scale writes the gated part of a target: the replicas, or an object around them, which it
+// creates if it is missing.
 func scales(t *feature.Target) bool {
 	names := t.Scale
 	for _, s := range scaled {

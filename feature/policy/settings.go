@@ -64,7 +64,7 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	if !c.live {
 		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
 	}
-	// What requires another is good where the other may be open for some resource, as for feature.ParseSettings.
+	// A feature with a requirement is valid if the required feature may be open for some resource, as in feature.ParseSettings.
 	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: c.model.LiftsAny(), alike: true, done: map[string]bool{"data": true}}}
 	return g, g.measure(ctx, 0)
 }
@@ -153,8 +153,8 @@ func (c *compiler) judges() bool {
 	return c.model.Spec().ConfigMap != nil && len(c.model.Features()) > 0 && c.minor >= validatingSince && !c.options.WithoutValidating
 }
 
-// guard adds the policies that refuse bad settings: the first error, in plain words. What is left as it is passes. In live mode
-// they refuse the deletion of the settings, too; in baked mode that gives the defaults.
+// guard adds the policies that refuse bad settings, with the first error as the message. Unchanged settings pass. In live mode the
+// policies also refuse the deletion of the settings; in baked mode a deletion gives the defaults.
 func (c *compiler) guard(ctx context.Context) {
 	name := GuardName(c.model.Component())
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies read: change them instead", c.model.Component())
@@ -253,7 +253,7 @@ func (c *compiler) common(g *gates) []string {
 		words[i] = string(l)
 	}
 	entries := g.entries()
-	// What stands in a map is found at once, however much of it there is.
+	// A lookup in a map takes the same time for any size.
 	keySet, gateSet := e.add("keys", set(keys)), e.add("gates", set(gateNames))
 	out := []string{
 		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),
@@ -333,7 +333,7 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 		}
 		out = append(out, fmt.Sprintf("%s.filter(n, %s && %s || %s && %s).map(n, %s[n] + ' and %s disagree on ' + n)",
 			quotes(x.gates), in(x.on), listed("0"), in(x.off), listed("1"), keyOf, unquoted(gatesKey)))
-		// What both ways say is told as a contradiction.
+		// Different values in both places are reported as a contradiction.
 		on, off := or(in(x.on), listed("1")), or(in(x.off), listed("0"))
 		for _, no := range []struct {
 			texts     map[string]string

@@ -9,10 +9,10 @@ import (
 	"sluice.dev/schema"
 )
 
-// unasked are groups of resources about which the API server asks no policy (k8s.io/apiserver/pkg/admission/plugin/policy/generic).
+// unasked are groups of resources that the API server exempts from policies (k8s.io/apiserver/pkg/admission/plugin/policy/generic).
 var unasked = []string{"admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
 
-// unsaid tells why a target takes the webhook; empty if it does not.
+// unsaid says why a target needs the webhook; empty if it does not.
 func (c *compiler) unsaid(u *unit) string {
 	t, drop := u.target, u.feature.Spec.WhenDisabled == v1alpha1.Drop && !u.remains
 	switch {
@@ -43,7 +43,7 @@ func (c *compiler) unsaid(u *unit) string {
 	return ""
 }
 
-// unsaidOf tells why one way to find the values of a target takes the webhook.
+// unsaidOf says why one way to find the values of a target needs the webhook.
 func (c *compiler) unsaidOf(t *feature.Target, s *shape) string {
 	if s.lists && c.minor < listsSince {
 		return fmt.Sprintf("items of lists take functions that API servers take since Kubernetes 1.%d", listsSince)
@@ -73,8 +73,8 @@ func (c *compiler) unsaidOf(t *feature.Target, s *shape) string {
 	return ""
 }
 
-// longPattern tells why a pattern costs too much; empty if it does not. A pattern costs the length of the string times that
-// of the pattern (k8s.io/apiserver/pkg/cel/library, cost.go), for the new object and for the stored one.
+// longPattern says why a pattern costs too much; empty if it does not. A pattern costs the length of the string times that of the
+// pattern (k8s.io/apiserver/pkg/cel/library, cost.go), for the new object and for the stored one.
 func longPattern(t *feature.Target) string {
 	cost := func(pattern string, n *schema.Node) string {
 		longest := int64(maxText)
@@ -102,13 +102,13 @@ func longPattern(t *feature.Target) string {
 	return ""
 }
 
-// putBack tells why a stored value cannot be put back where a new one is dropped; empty if it can, or never has to be.
+// putBack says why a stored value cannot be restored when a new one is dropped; empty if it can, or never has to be.
 func putBack(s *shape) string {
 	t := s.target
 	last := t.Path[len(t.Path)-1]
 	switch {
 	case !t.Narrowed() && !s.exact, last.Set, t.Reset != nil:
-		return "" // where it is dropped nothing was stored
+		return "" // if it is dropped, nothing was stored
 	case s.loop < len(t.Path):
 		return "a stored value may have to be put back into a list or map"
 	case t.Schema == nil || t.Schema.Type != "string" && t.Schema.Type != "boolean" && (t.Schema.Type != "integer" || t.Schema.Format != "int32"):

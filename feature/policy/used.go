@@ -8,7 +8,7 @@ import (
 	"sluice.dev/feature"
 )
 
-// usedAtAll reports whether an object uses any part of a group, without asking what is open or stored.
+// usedAtAll is the test whether an object uses any part of a group, open or closed, stored or new.
 func (d *draft) usedAtAll() string {
 	if d.group.whole {
 		return ""
@@ -71,7 +71,7 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 
 // fieldWays are expressions about fields of a value.
 type fieldWays struct {
-	names, ends, others []string // of fields at which parts end, what is asked of those, and of other fields
+	names, ends, others []string // names of fields at which parts end, the tests for them, and for other fields
 }
 
 func (f *fieldWays) add(b *branch, way string) {
@@ -83,8 +83,8 @@ func (f *fieldWays) add(b *branch, way string) {
 }
 
 const (
-	// manyFields is from how many fields on the keys of a value are looked at before the fields are asked for one by one: most objects
-	// have few keys, none of which is gated.
+	// manyFields is the number of fields from which the keys of a value are checked before the single fields: most objects have few keys,
+	// and none of them is gated.
 	manyFields = 8
 	// manyKeys is up to how many keys that is done; of more the variables find out.
 	manyKeys = 1000
@@ -111,7 +111,7 @@ func (f *fieldWays) ways(v string, depth int) []string {
 	return []string{and(isMap(v), or(ways...))}
 }
 
-// found asks what is to be asked about the field of a name, which is looked up by halves.
+// found writes the test for the field with a name, with a binary search.
 func (f *fieldWays) found(k string, order []int) string {
 	if len(order) == 1 {
 		return "(" + f.ends[order[0]] + ")"

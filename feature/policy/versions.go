@@ -9,9 +9,9 @@ import (
 	"sluice.dev/feature"
 )
 
-// otherVersions has policies judge writes in versions that are not known yet, and, where a webhook converts between versions, in those
-// that no part of a feature names: the API server converts such an object to a version of the policy first (matchPolicy Equivalent). Of
-// the versions of a feature it is the one in which objects are stored, or else the first.
+// otherVersions makes policies judge writes in unknown versions, and, if a webhook converts between versions, in those that no part of
+// a feature names: the API server converts such an object to a version of the policy first (matchPolicy Equivalent). Of the versions of
+// a feature it is the one in which objects are stored, or else the first.
 func (c *compiler) otherVersions() {
 	for i := range c.set.Validating {
 		s := &c.set.Validating[i].Spec

@@ -20,7 +20,7 @@ type emitter struct {
 	nodes map[string]string // variables of values at paths of fields, by path and side
 	// pieces says that the API server takes what loops in pieces need.
 	pieces bool
-	// most is how many items are gone through to find out whether a policy is needed at all.
+	// most is the number of items that are searched to find out whether a policy is needed.
 	most int
 }
 
@@ -34,7 +34,7 @@ func (e *emitter) add(name, expression string) string {
 	return ref(name)
 }
 
-// node returns an expression for the value that a path of fields leads to: null where there is none.
+// node returns an expression for the value that a path of fields leads to: null if there is none.
 func (e *emitter) node(old bool, path feature.Path) string {
 	if len(path) == 0 {
 		if old {
@@ -57,7 +57,7 @@ func (e *emitter) node(old bool, path feature.Path) string {
 	return e.add(name, and(there...)+" ? "+at+" : null")
 }
 
-// manySteps is how many fields a value may be below another without a variable for what is between.
+// manySteps is the number of steps after which the value of a path gets a variable.
 const manySteps = 4
 
 // plain writes the value that a path of fields leads to from another, and the conditions under which it is there.
@@ -74,7 +74,7 @@ type shape struct {
 	exact  bool // only an equal value passes
 	loop   int  // the first step that is no field
 	open   int  // the first step into a list whose items have no identity, or the length of the path
-	index  bool // uses are looked up in an index of those that are stored
+	index  bool // uses are looked up in an index of the stored ones
 	lists  bool // there is a list on the way
 	apart  bool // whatever is stored at the place, [draft.usedBefore] decides
 }
@@ -198,7 +198,7 @@ func (w *walker) places() string {
 	return w.bounded(and(f.conditions...)+" ? "+body+" : "+none, none)
 }
 
-// found is what is at the places of a target.
+// found are the values at the places of a target.
 func (w *walker) found() found {
 	t := w.target
 	old, start := "", w.loop
@@ -215,8 +215,8 @@ func (w *walker) found() found {
 	return w.step(w.emitter.node(false, t.Path[:start]), start, path, old, nil, nil)
 }
 
-// step goes on from a value, which may have any form. Old is the value at the same place in the stored object, which is
-// there if the conditions of its own hold; it is empty if an index is asked instead, or nothing.
+// step continues from a value, which may have any form. Old is the value at the same place in the stored object, which exists if its
+// own conditions hold. It is empty if an index is used instead, or if nothing is compared.
 func (w *walker) step(v string, i int, path *pathText, old string, oldThere, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
@@ -266,7 +266,7 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 	})
 }
 
-// repeat goes through a list, or the keys of a map: through is what is done with all of it or with a piece.
+// repeat goes through a list, or the keys of a map: through handles all of it or a piece.
 func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (string, found)) found {
 	var whole, parts found
 	if !w.emitter.pieces || i > w.loop {
@@ -289,15 +289,15 @@ func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (str
 	return whole
 }
 
-// short takes a list as it is if it fits into a piece: within another loop most do, and pieces cost more than they save.
+// short uses a list as a whole if it fits into a piece: within another loop most lists do, and pieces would cost more than they save.
 func short(v, whole, parts string) string {
 	return fmt.Sprintf("(%s.size() <= %d ? %s : %s)", v, piece, whole, parts)
 }
 
-// piece is how many items a loop goes through at a time. The API server counts what an expression costs on a stack that grows for
-// as long as a loop runs, and looks through all of it at almost every step (github.com/google/cel-go, interpreter, refValStack).
-// What a loop within a loop has left there goes when it ends. With pieces the stack stays short, and the time in proportion
-// to the number of items where it would grow with its square.
+// piece is the number of items that a loop goes through at a time. The API server counts the cost of an expression with a stack that
+// grows while a loop runs, and searches all of it at almost every step (github.com/google/cel-go, interpreter, refValStack). The
+// entries of an inner loop are removed at its end. With pieces the stack stays short, and the time grows in proportion to the number of
+// items instead of its square.
 const piece = 100
 
 // looped is what a loop goes through: a list, the keys of a map, or of what may be either indices or keys, both of which lead to a value
@@ -343,7 +343,7 @@ func (w *walker) join(there, list string, inner found) found {
 	return found{conditions: []string{there}, body: list, list: true}
 }
 
-// fresh tells that the stored object does not let a use pass.
+// fresh is the test that the stored object does not allow a use.
 func (w *walker) fresh(v, old string, oldThere, place []string) string {
 	switch {
 	case w.index:
@@ -477,7 +477,7 @@ func (w *walker) collect(v string, i int, place []string) found {
 	case i == w.open && !w.exact:
 		return found{conditions: []string{w.emitter.exists(t, v, i, "y")}, body: placeText(place)}
 	case i == w.open:
-		// The same value may be there many times: each is asked for once.
+		// The same value may occur many times, and is tested once.
 		text := func(v string) string { return scalarText(v) + " == w" }
 		body := quotes(valueTexts(t.Values)) + ".filter(w, " + w.emitter.existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
 		return found{conditions: []string{there}, body: body, list: true}

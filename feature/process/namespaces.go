@@ -25,7 +25,7 @@ type namespaces struct {
 
 var namespaceResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// optInByNamespace has the gates ask which namespaces have opted in, where the component lets them.
+// optInByNamespace makes the gates ask which namespaces have opted in, if the component allows that.
 func (p *Process) optInByNamespace() {
 	m := p.gates.Model()
 	if o := m.Spec().OptIn; o == nil || !o.NamespaceLabel {
@@ -37,7 +37,7 @@ func (p *Process) optInByNamespace() {
 	p.gates.SetNamespaces(n.labels)
 }
 
-// labels are those of a namespace that opt in. Before namespaces are watched, or where they cannot be, the API server is asked.
+// labels are those of a namespace that opt in. Before namespaces are watched, or if they cannot be, it asks the API server.
 func (n *namespaces) labels(ctx context.Context, namespace string) (map[string]string, error) {
 	if n.informer.HasSynced() {
 		o, ok, err := n.informer.GetStore().GetByKey(namespace)

@@ -58,13 +58,13 @@ const DefaultRenew = 3 * time.Second
 type Options struct {
 	// Process names the kind of process, as requiredProcesses does: webhook, for example.
 	Process string
-	// Instance tells processes of the kind apart: the name of the pod.
+	// Instance distinguishes processes of the kind: the name of the pod.
 	Instance string
 	// Namespace is that of the pod: the report is written there. It counts only if it is one of the component's namespaces: those
 	// that it names, or else that of its ConfigMap.
 	Namespace string
-	// Release is that of the program; Revision tells roll-outs of one release apart, such as the pod's label
-	// pod-template-hash. They tell a rolling update.
+	// Release is that of the program. Revision distinguishes roll-outs of one release, such as the pod's label pod-template-hash. Both
+	// identify a rolling update.
 	Release, Revision string
 	// Owner is the pod or lease with which the report goes; nil: it is left to expire if the process is killed. See [PodOwner].
 	Owner *metav1.OwnerReference
@@ -103,7 +103,7 @@ type Process struct {
 	started    metav1.Time
 	poke       chan struct{}
 
-	weighing sync.Mutex // what others report is weighed by one at a time
+	weighing sync.Mutex // only one goroutine at a time evaluates the reports of others
 
 	mu       sync.Mutex
 	begun    bool
@@ -112,7 +112,7 @@ type Process struct {
 	settings error         // why the settings cannot be read; nil: they can
 }
 
-// New makes a process. It contacts nobody.
+// New makes a process. It does not connect to the cluster.
 func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 	var missing []string
 	for _, needed := range []struct{ name, value, what string }{
@@ -267,7 +267,7 @@ func (p *Process) needsOthers() bool {
 	return false
 }
 
-// Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash where that is no name.
+// Name returns the name of the report: COMPONENT.PROCESS.INSTANCE, with a hash if that is no valid name.
 func (p *Process) Name() string {
 	return ReportName(p.gates.Model().Component(), p.options.Process, p.options.Instance)
 }

@@ -29,8 +29,8 @@ const (
 
 var reports = v1alpha1.SchemeGroupVersion.WithResource("featurereports")
 
-// report writes the report whenever it changes, and renews it, until ctx ends. It looks at the file and at what others report
-// as well, as both may change without a sign.
+// report writes the report whenever it changes, and renews it, until ctx ends. It also checks the file and the reports of others,
+// because both may change without an event.
 func (p *Process) report(ctx context.Context) {
 	tick := p.options.Clock.NewTicker(p.options.Renew)
 	defer tick.Stop()
@@ -64,14 +64,13 @@ func (p *Process) report(ctx context.Context) {
 // writer writes one report.
 type writer struct {
 	process *Process
-	last    *v1alpha1.FeatureReportSpec // nil where none is known to be written
+	last    *v1alpha1.FeatureReportSpec // nil if no written report is known
 	sent    bool                        // a write was sent: the report may be there, whatever was answered
-	stored  metav1.ObjectMeta           // what tells the report as it was written last from others
+	stored  metav1.ObjectMeta           // the metadata of the last written report
 	failed  string
 }
 
-// write writes the report if it says something new or is to be renewed. It returns when to try again; 0: not before something
-// changes.
+// write writes the report if it has changed or needs a renewal. It returns when to try again; 0: not before something changes.
 func (w *writer) write(ctx context.Context) time.Duration {
 	p := w.process
 	if p.options.NoReport {
@@ -112,7 +111,7 @@ func (w *writer) write(ctx context.Context) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	case apierrors.IsNotFound(err):
-		// The next renewal tries again: somebody may install the kind.
+		// The next renewal tries again: the kind may be installed by then.
 		err = errNoReports
 	}
 	w.last = nil
@@ -140,7 +139,7 @@ func (w *writer) remove(ctx context.Context) {
 	}
 }
 
-// spec is what is to be reported now.
+// spec is the present report.
 func (p *Process) spec() v1alpha1.FeatureReportSpec {
 	const leases = 3 // a report is renewed this often before it expires
 	o := &p.options
@@ -152,7 +151,7 @@ func (p *Process) spec() v1alpha1.FeatureReportSpec {
 	return s
 }
 
-// errRenew tells that the report is not there as it was written last.
+// errRenew means that the stored report is missing, or differs from the last written one.
 var errRenew = errors.New("the report is another than before")
 
 // renew writes the time and nothing else, if the report is as it was written last.

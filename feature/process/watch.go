@@ -22,7 +22,7 @@ import (
 // watchSettings follows the ConfigMap until ctx ends.
 func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapReference) {
 	client, selector := p.kube.CoreV1().ConfigMaps(ref.Namespace), fields.OneTermEqualSelector("metadata.name", ref.Name).String()
-	// heard notes whether the settings may be read: who may not is not told of changes.
+	// heard records whether the settings can be read: without the right, there are no events about changes.
 	heard := func(err error) {
 		switch {
 		case err == nil:
@@ -36,7 +36,7 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 			o.FieldSelector = selector
 			out, err := client.List(ctx, o)
 			if err != nil {
-				heard(err) // who may list may still be refused to watch
+				heard(err) // a user who may list may still be refused to watch
 			}
 			return out, err
 		},
@@ -75,7 +75,7 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 	})
 }
 
-// unreadable notes why the settings cannot be read; nil: they can.
+// unreadable records why the settings cannot be read; nil if they can.
 func (p *Process) unreadable(err error) {
 	p.mu.Lock()
 	before := p.settings

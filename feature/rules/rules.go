@@ -14,7 +14,7 @@ import (
 	"sluice.dev/feature"
 )
 
-// Define is [feature.Define] that looks at validation rules as well: a part whose loss would break one is an error.
+// Define is [feature.Define] with a check of validation rules: a part whose loss would break one is an error.
 func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o feature.Options) (*feature.Model, feature.Findings) {
 	o.RuleWithout = Without
 	return feature.Define(c, features, o)
@@ -42,13 +42,13 @@ func Without(rule string, path feature.Path) feature.Fate {
 // losing evaluates a rule without the field at path.
 type losing struct {
 	path feature.Path
-	// vars says of variables at which step of the path they stand.
+	// vars has the step of the path for each variable.
 	vars map[string]int
-	left int // how many expressions have been looked at
+	left int // the number of visited expressions
 }
 
-// conjuncts takes each part of a conjunction by itself, all() of a list among them: one that does not speak of the field is
-// as it was.
+// conjuncts judges each part of a conjunction by itself, including all() of a list: a part that does not mention the field is
+// unchanged.
 func (e *losing) conjuncts(x ast.Expr) feature.Fate {
 	if x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalAnd {
 		args := x.AsCall().Args()
@@ -60,8 +60,7 @@ func (e *losing) conjuncts(x ast.Expr) feature.Fate {
 	return e.eval(x)
 }
 
-// at returns the step of the path at which an expression stands: how many steps lead there. It is -1 for what is not on
-// the path.
+// at returns the step of the path that an expression stands for: the number of steps that lead there, or -1 if it is not on the path.
 func (e *losing) at(x ast.Expr) int {
 	switch x.Kind() { //nolint:exhaustive // the others lead nowhere
 	case ast.IdentKind:
@@ -90,8 +89,7 @@ func (e *losing) step(n int, name string) int {
 	return n + 1
 }
 
-// eval says what becomes of an expression that is to be true. An error, which the loss of a field is where it is read,
-// violates the rule.
+// eval returns the fate of an expression that must be true. Reading a lost field is an error, which violates the rule.
 func (e *losing) eval(x ast.Expr) feature.Fate {
 	if e.left++; e.left > 10_000 {
 		return feature.Open
@@ -163,7 +161,7 @@ func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
 		switch e.eval(a) {
 		case feature.Violated:
 			if !isHas(a) {
-				return feature.Violated // reading what is gone is an error, whatever is done with it
+				return feature.Violated // reading a lost field is an error in any case
 			}
 			out = feature.Open
 		case feature.Holds, feature.Open:
@@ -184,7 +182,7 @@ func either(a, b feature.Fate) feature.Fate {
 
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
-// not says what becomes of an expression that is to be false. A test for the field is; reading it is an error either way.
+// not returns the fate of an expression that must be false. A test for the field is false; reading the field is an error.
 func (e *losing) not(x ast.Expr) feature.Fate {
 	switch {
 	case isHas(x):
@@ -219,8 +217,8 @@ func (e *losing) not(x ast.Expr) feature.Fate {
 	return e.eval(x)
 }
 
-// comprehension goes through a list or map that may be on the path: what one item of it makes of the result, the others
-// being as they were. Only all() is told more of than that it depends: what becomes of its predicate is up to judge.
+// comprehension judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others
+// unchanged. Only for all() is the result more than Open: judge returns the fate of its predicate.
 func (e *losing) comprehension(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
 	n := e.at(c.IterRange())
 	out := e.eval(c.IterRange())

@@ -19,7 +19,7 @@ import (
 // The zero value is ready for use. It is not safe for concurrent use.
 type Follower struct {
 	reports map[types.NamespacedName]*followed
-	// contact is when something was heard of the API server last; lost tells that it does not answer since.
+	// contact is the time of the last answer of the API server; lost is set if it has not answered since.
 	contact time.Time
 	lost    bool
 }
@@ -47,7 +47,7 @@ func (f *Follower) Put(r *v1alpha1.FeatureReport, now time.Time) {
 	f.reports[key] = x
 }
 
-// Delete notes that a report is gone.
+// Delete records that a report was deleted.
 func (f *Follower) Delete(namespace, name string) {
 	delete(f.reports, types.NamespacedName{Namespace: namespace, Name: name})
 }
@@ -82,7 +82,7 @@ func (f *Follower) Counts(namespace, name string, now time.Time) bool {
 	return x != nil && x.counts(f.at(now))
 }
 
-// at is the time by which ages are told.
+// at is the time that ages are measured by.
 func (f *Follower) at(now time.Time) time.Time {
 	if f.lost {
 		return f.contact

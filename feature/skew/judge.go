@@ -174,7 +174,7 @@ func (j *judge) feature(f *feature.Feature) {
 	if fromSettings {
 		d.Settings = &want
 	}
-	known := map[string]bool{} // processes of which some instance knows the feature
+	known := map[string]bool{} // processes with an instance that knows the feature
 	differs, rolling := false, true
 	note := func(process string) {
 		differs = true
@@ -221,7 +221,7 @@ func (j *judge) feature(f *feature.Feature) {
 	j.result.Features[gate] = j.conclude(&d, differs, want)
 }
 
-// conclude makes the condition of a feature, and notes a disagreement.
+// conclude makes the condition of a feature, and records a disagreement.
 func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionSkew, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProcessesAgree}
 	reporting := len(d.On) + len(d.Off)

@@ -42,7 +42,7 @@ func FromMetrics(text []byte) ([]v1alpha1.ReportedFeature, error) {
 		on := m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 		out = append(out, v1alpha1.ReportedFeature{Gate: gate, Enabled: on != 0})
 	}
-	// A gate whose stage has changed while the process ran stands there once for each stage: on in one of them is on.
+	// A gate whose stage changed while the process ran occurs once for each stage. It is on if it is on in one of them.
 	slices.SortFunc(out, func(a, b v1alpha1.ReportedFeature) int {
 		if a.Gate == b.Gate && a.Enabled != b.Enabled {
 			if a.Enabled {

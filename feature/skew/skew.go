@@ -33,8 +33,8 @@ type Input struct {
 	Settings *feature.Settings
 	// SettingsVersion is the resourceVersion of the ConfigMap that Settings were read from; empty if there is none.
 	SettingsVersion string
-	// SettingsTime is since when they have been in force; zero stands for long ago. Within [Grace] of it, a process that
-	// reports another SettingsVersion is not held against them.
+	// SettingsTime is since when they have been in force; zero stands for long ago. Within [Grace] of it, a process that reports another
+	// SettingsVersion does not count as a disagreement.
 	SettingsTime time.Time
 	// Reports are sorted out here: those of other components or namespaces ([Namespaces]), and expired ones, count for nothing.
 	Reports []v1alpha1.FeatureReport
@@ -53,7 +53,7 @@ type Enforced struct {
 
 // Result is the result of [Judge].
 type Result struct {
-	// States are the features as they are in effect, those that wait for processes closed.
+	// States are the states in effect, with features that wait for processes closed.
 	States *feature.States
 	// Component is the condition of the Component, of type [v1alpha1.ConditionSkew]. ObservedGeneration and
 	// LastTransitionTime are for the caller to fill in (meta.SetStatusCondition does the latter).

@@ -22,8 +22,7 @@ type Enabler interface {
 
 // Gated is a part of objects of type T that a feature gates.
 type Gated[T any] interface {
-	// drop takes the part out of object where the feature is off and none of the old ones uses it. It reports whether there was
-	// anything to take out.
+	// drop removes the part from object if the feature is off and none of the old objects uses it. It reports whether it removed anything.
 	drop(gates Enabler, object *T, old []*T) bool
 }
 
@@ -72,7 +71,7 @@ func (f *gatedField[T, F]) drop(gates Enabler, object *T, old []*T) bool {
 	return true
 }
 
-// isZero reports whether a field is left out. A slice or map without entries is: JSON does not tell it from one that is.
+// isZero reports whether a field counts as missing. An empty slice or map does, because JSON omits both.
 func isZero[F any](p *F) bool {
 	v := reflect.ValueOf(p).Elem()
 	switch v.Kind() { //nolint:exhaustive // the others have no length

@@ -12,7 +12,7 @@ import (
 type Enum[V ~string] struct {
 	// Values are always valid.
 	Values []V
-	// Gated are valid where the feature is on, or where the old object has the value.
+	// Gated are values that are valid if the feature is on, or if the old object has the value.
 	Gated map[V]featuregate.Feature
 }
 
@@ -38,8 +38,8 @@ func (e *Enum[V]) Options(gates Enabler, old ...V) Options[V] {
 // Allowed returns the valid values, sorted.
 func (o Options[V]) Allowed() []V { return slices.Clone(o.allowed) }
 
-// Validate returns an error if a value is not valid: Forbidden, naming the feature, for one that is gated, NotSupported for
-// one that is none of the enum's. An empty value is valid only if it is one of the enum's.
+// Validate returns an error if a value is not valid: Forbidden, with the name of the feature, for a gated value, NotSupported for an
+// unknown one. An empty value is valid only if the enum has it.
 func (o Options[V]) Validate(path *field.Path, value V) *field.Error {
 	if slices.Contains(o.allowed, value) {
 		return nil

@@ -20,10 +20,10 @@ import (
 // reference is a variable of a policy in an expression. Within a text it is one variable too many, which does no harm.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
 
-// Says tells of gates whether a policy of package feature/policy takes them as open, for those who have opted in to nothing. It
-// asks the policy as it is stored, so that the answer is good for one that was made for other definitions or settings. settings is
-// the data of the ConfigMap that is its parameter; nil stands for a ConfigMap that is missing, of which a policy that reads it says
-// nothing. Gates of which that cannot be told are not in the answer.
+// Says returns, for gates, whether a policy of package feature/policy treats them as open for users who have not opted in. It evaluates
+// the stored policy, so that the answer is also right for a policy that was made for other definitions or settings. settings is the
+// data of the ConfigMap that is its parameter; nil stands for a missing ConfigMap, for which a policy that reads it gives no answer.
+// Gates without an answer are not in the result.
 func Says(ctx context.Context, o runtime.Object, gates []string, settings map[string]string) (map[string]bool, error) {
 	var variables []admissionregistrationv1.Variable
 	var params bool
@@ -63,7 +63,7 @@ func Says(ctx context.Context, o runtime.Object, gates []string, settings map[st
 		if says := policy.SaysOpen(variables, gate); says != "" {
 			asked, questions = append(asked, gate), append(questions, &validating.ValidationCondition{Expression: says})
 		} else {
-			out[gate] = false // what is open or closed for good is no variable, and no policy has what is open
+			out[gate] = false // a gate that is always open or always closed has no variable, and open ones are in no policy
 		}
 	}
 	if len(asked) == 0 {
@@ -74,7 +74,7 @@ func Says(ctx context.Context, o runtime.Object, gates []string, settings map[st
 		return nil, k.err
 	}
 	evaluator := k.CompileCondition(questions, k.options, environment.StoredExpressions)
-	// What settings say does not depend on who asks: any request will do.
+	// The result does not depend on the request, so any request can be used.
 	n, err := newRun(&Request{Resource: "nothing", Version: "v1", Object: map[string]any{}, Settings: settings})
 	if err != nil {
 		return nil, err

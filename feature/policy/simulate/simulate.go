@@ -46,7 +46,7 @@ type Request struct {
 	// NamespaceLabels are those of the object's namespace. Nil stands for an object without a namespace if it has none, and
 	// for a namespace without labels otherwise.
 	NamespaceLabels map[string]string
-	// User is the name of the user; empty stands for nobody in particular.
+	// User is the name of the user; empty stands for any user.
 	User string
 	// MayUse reports whether the user has the verb use on a Feature by its name; nil: on none.
 	MayUse func(name string) bool
@@ -60,13 +60,13 @@ type Refusal struct {
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Result is what becomes of a request.
+// Result is the outcome of a request.
 type Result struct {
-	// Refused are the policies that refuse; the API server tells the first of them. Nil if the request passes.
+	// Refused are the policies that refuse; the API server reports the first of them. Nil if the request passes.
 	Refused []Refusal `json:"refused,omitempty"`
 	// Warned are those that let it pass with a warning.
 	Warned []Refusal `json:"warned,omitempty"`
-	// Object is what would be written if it is not what was sent; nil otherwise.
+	// Object is the object to be stored if it differs from the sent one; nil otherwise.
 	Object map[string]any `json:"object,omitempty"`
 }
 
@@ -130,7 +130,7 @@ func New(set *policy.Set) (*Simulator, error) {
 	return s, nil
 }
 
-// checked is a compiler that remembers the first error. The API server would tell it with every request.
+// checked is a compiler that remembers the first error. The API server would report it with every request.
 type checked struct {
 	*plugincel.CompositedCompiler
 	options plugincel.OptionalVariableDeclarations
@@ -216,7 +216,7 @@ func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutat
 	return m, k.err
 }
 
-// access is who may do what: use features.
+// access answers whether the user may use features.
 type access struct{ may func(string) bool }
 
 // Authorize implements the API server's interface.
@@ -227,7 +227,7 @@ func (a access) Authorize(_ context.Context, at authorizer.Attributes) (authoriz
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// objects are what the API server's code asks of a resource, for unstructured ones.
+// objects implements the interfaces that the API server's code needs for a resource, for unstructured objects.
 type objects struct{ admission.ObjectInterfaces }
 
 func (objects) GetObjectCreater() runtime.ObjectCreater {
@@ -250,8 +250,8 @@ type run struct {
 	budgets   map[string]int64
 }
 
-// Run says what becomes of a request: what mutates comes first, then what validates. It does not convert objects between versions:
-// of what judges them in another one ([feature.Model.Converted]) it knows nothing.
+// Run returns the outcome of a request: mutating policies run first, then validating ones. It does not convert objects between
+// versions, so it ignores policies that judge them in another version ([feature.Model.Converted]).
 func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	n, err := newRun(r)
 	if err != nil {
@@ -344,7 +344,7 @@ func (n *run) matches(m *admissionregistrationv1.MatchResources) bool {
 	})
 }
 
-// param returns the parameter of a policy; stop tells that the policy is not evaluated, and why that it refuses for it.
+// param returns the parameter of a policy; stop says that the policy is not evaluated, and why is the reason if it refuses for that.
 func (n *run) param(kind *admissionregistrationv1.ParamKind, ref *admissionregistrationv1.ParamRef) (params runtime.Object, stop bool, why string) {
 	switch {
 	case kind == nil || ref == nil:
@@ -380,7 +380,7 @@ func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Obje
 	return nil
 }
 
-// budget is what a policy may cost.
+// budget is the cost limit of a policy.
 func (n *run) budget(policy string) int64 {
 	if b, ok := n.budgets[policy]; ok {
 		return b
