@@ -88,7 +88,7 @@ var compatFaults = []fault{
 		broken: "a version that begins to be served is taken for one that clients used before",
 	},
 	{
-		file: "compat/reach.go", old: `if same.Served || c.readFromStorage(pair{p.from, same}, g.Harm) {`, new: `if same.Name != "" || c.readFromStorage(pair{p.from, same}, g.Harm) {`,
+		file: "compat/reach.go", old: `if same.Served || c.readFromStorage(pair{from, same}, g.Harm) {`, new: `if same.Name != "" || c.readFromStorage(pair{from, same}, g.Harm) {`,
 		broken: "what a version that is not served would refuse is not told of the others",
 	},
 	{
@@ -292,7 +292,7 @@ var compatFaults = []fault{
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{
-		file: "compat/reach.go", old: `			if before && p.to.Served {`, new: `			if false {`,
+		file: "compat/reach.go", old: `		if before && p.to.Served {`, new: `		if false {`,
 		broken: "a gap that some objects met before is taken to concern no others",
 	},
 	{

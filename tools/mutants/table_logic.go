@@ -7,11 +7,11 @@ var logicFaults = []fault{
 		broken: "that the values of a key were not found is taken for a proof that there is no such key",
 	},
 	{
-		file: "schema/contain/internal/logic/solve.go", old: `s.why = st.sum // what is said of single fields, too`, new: `_ = st`,
+		file: "schema/contain/internal/logic/solve.go", old: `s.why = st.sum // includes facts about single fields`, new: `_ = st`,
 		broken: "a choice is passed over though the contradiction rests on it",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `if s.table.ID(d, &s.work) == id { // the others say no more`, new: `if false && id == 0 {`,
+		file: "schema/contain/internal/logic/state.go", old: `if s.table.ID(d, &s.work) == id { // the other parts add nothing`, new: `if false && id == 0 {`,
 		broken: "a disjunction is taken to hold because a part of it says the same",
 	},
 	{

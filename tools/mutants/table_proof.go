@@ -66,10 +66,10 @@ var proofFaults = []fault{
 		file: "schema/contain/search.go", old: `if !r.None {
 		return r
 	}
-	p.gap.OddAlone = true // those`, new: `if true {
+	p.gap.OddAlone = true // the remaining`, new: `if true {
 		return r
 	}
-	p.gap.OddAlone = true // those`,
+	p.gap.OddAlone = true // the remaining`,
 		broken: "what holds for objects with simple metadata is taken to hold for all",
 	},
 	{
@@ -112,7 +112,7 @@ var proofFaults = []fault{
 		broken: "an automaton that grew too large is taken for a proof that no string matches",
 	},
 	{
-		file: "schema/contain/patterns.go", old: `regular.LengthBetween(length.Min, length.Max)`, new: `regular.LengthBetween(length.Min, max(length.Min, length.Max-1))`,
+		file: "schema/contain/patterns.go", old: `regular.LengthBetween(m.length.Min, m.length.Max)`, new: `regular.LengthBetween(m.length.Min, max(m.length.Min, m.length.Max-1))`,
 		broken: "the longest strings that maxLength allows are not looked at",
 	},
 	{
@@ -144,7 +144,7 @@ var proofFaults = []fault{
 		broken: "a comparison is taken to imply any other",
 	},
 	{
-		file: "schema/contain/internal/celrule/scope.go", old: `if n.Format != "" { // where`, new: `if false { // where`,
+		file: "schema/contain/internal/celrule/scope.go", old: `if n.Format != "" { // if`, new: `if false { // if`,
 		broken: "that lists pass for strings with a format, which rules do not take, is forgotten",
 	},
 	{
