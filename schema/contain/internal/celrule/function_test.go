@@ -22,7 +22,7 @@ var ownKinds = map[types.Kind]string{
 func TestFunctionsAreThoseOfKubernetes(t *testing.T) {
 	plain := regexp.MustCompile(`^[a-zA-Z]+$`)
 	arguments := map[string][]int{} // how many a call can have, the receiver among them
-	for minor := uint(25); minor <= uint(environment.DefaultCompatibilityVersion().Minor())+1; minor++ {
+	for minor := uint(25); minor <= environment.DefaultCompatibilityVersion().Minor()+1; minor++ {
 		env, err := environment.MustBaseEnvSet(version.MajorMinor(1, minor)).Env(environment.StoredExpressions)
 		if err != nil {
 			t.Fatal(err)
