@@ -105,12 +105,13 @@ generate-features: ## write CRDs, manifests and code of features anew, from the 
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done
 
 .PHONY: verify
-verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, or pages not in plain words (tests hold the other generated files)
+verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, pages not in plain words, or the program not for Windows and macOS (tests hold the other generated files)
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
 	cd test/helm && $(GO) mod tidy -diff
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
 	$(GO) test ./tools/prose
+	@for p in windows/amd64 darwin/arm64; do echo "go build for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/sluice || exit; done
 
 PAGE ?=
 .PHONY: prose
