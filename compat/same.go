@@ -21,15 +21,23 @@ func sameSchema(a, b *props) bool {
 // sameKeywords compares what is no schema itself.
 func sameKeywords(a, b *props) bool {
 	return a.ID == b.ID && a.Schema == b.Schema && samePointer(a.Ref, b.Ref) &&
-		a.Type == b.Type && a.Format == b.Format && a.Nullable == b.Nullable &&
+		a.Type == b.Type && a.Format == b.Format && a.Nullable == b.Nullable && a.Pattern == b.Pattern &&
 		sameJSON(a.Default, b.Default) && slices.EqualFunc(a.Enum, b.Enum, func(x, y apiextensionsv1.JSON) bool { return bytes.Equal(x.Raw, y.Raw) }) &&
-		samePointer(a.Maximum, b.Maximum) && a.ExclusiveMaximum == b.ExclusiveMaximum &&
-		samePointer(a.Minimum, b.Minimum) && a.ExclusiveMinimum == b.ExclusiveMinimum &&
-		samePointer(a.MaxLength, b.MaxLength) && samePointer(a.MinLength, b.MinLength) && a.Pattern == b.Pattern &&
-		samePointer(a.MaxItems, b.MaxItems) && samePointer(a.MinItems, b.MinItems) && a.UniqueItems == b.UniqueItems &&
-		samePointer(a.MultipleOf, b.MultipleOf) && samePointer(a.MaxProperties, b.MaxProperties) &&
-		samePointer(a.MinProperties, b.MinProperties) && slices.Equal(a.Required, b.Required) &&
-		samePointer(a.XPreserveUnknownFields, b.XPreserveUnknownFields) && a.XEmbeddedResource == b.XEmbeddedResource &&
+		sameBounds(a, b) && a.UniqueItems == b.UniqueItems && slices.Equal(a.Required, b.Required) && sameExtensions(a, b)
+}
+
+// sameBounds compares the bounds of numbers, and of lengths and sizes.
+func sameBounds(a, b *props) bool {
+	return samePointer(a.Maximum, b.Maximum) && a.ExclusiveMaximum == b.ExclusiveMaximum &&
+		samePointer(a.Minimum, b.Minimum) && a.ExclusiveMinimum == b.ExclusiveMinimum && samePointer(a.MultipleOf, b.MultipleOf) &&
+		samePointer(a.MaxLength, b.MaxLength) && samePointer(a.MinLength, b.MinLength) &&
+		samePointer(a.MaxItems, b.MaxItems) && samePointer(a.MinItems, b.MinItems) &&
+		samePointer(a.MaxProperties, b.MaxProperties) && samePointer(a.MinProperties, b.MinProperties)
+}
+
+// sameExtensions compares the keywords of Kubernetes.
+func sameExtensions(a, b *props) bool {
+	return samePointer(a.XPreserveUnknownFields, b.XPreserveUnknownFields) && a.XEmbeddedResource == b.XEmbeddedResource &&
 		a.XIntOrString == b.XIntOrString && slices.Equal(a.XListMapKeys, b.XListMapKeys) &&
 		samePointer(a.XListType, b.XListType) && samePointer(a.XMapType, b.XMapType) &&
 		(len(a.XValidations) == 0 && len(b.XValidations) == 0 || reflect.DeepEqual(a.XValidations, b.XValidations))

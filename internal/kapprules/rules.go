@@ -80,73 +80,104 @@ func (r *Rules) Read(key string, text []byte) (notDone []string, err error) {
 	if err := d.Decode(into); err != nil {
 		return nil, fmt.Errorf("%s: %s", key, strings.TrimPrefix(err.Error(), "json: "))
 	}
-	undone := func(i int, format string, args ...any) {
-		notDone = append(notDone, fmt.Sprintf("%s[%d]: ", key, i)+fmt.Sprintf(format, args...))
-	}
+	read := &reading{key: key}
 	switch list := into.(type) {
 	case *[]WaitRule:
-		for i, w := range *list {
-			if len(w.YTT) > 0 {
-				undone(i, "ytt is not run; the objects are waited for as if the rule were not there")
-				continue
-			}
-			for _, c := range w.Conditions {
-				if c.Type == "" || c.Status == "" || !c.Success && !c.Failure && !c.UnblockChanges {
-					return nil, fmt.Errorf("%s[%d]: a condition matcher has type, status, and success or failure", key, i)
-				}
-				if c.Timeout != "" {
-					undone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
-				}
-				if c.UnblockChanges {
-					undone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
-				}
-			}
-			r.Wait = append(r.Wait, w)
-		}
+		err = read.wait(r, *list)
 	case *[]RebaseRule:
-		for i, b := range *list {
-			switch {
-			case len(b.YTT) > 0:
-				undone(i, "ytt is not run; the fields are applied as the source has them")
-				continue
-			case b.Type != "copy" && b.Type != "remove":
-				return nil, fmt.Errorf("%s[%d]: type is %q: it is copy or remove", key, i, b.Type)
-			case b.Type == "copy" && len(b.Sources) == 0:
-				return nil, fmt.Errorf("%s[%d]: copy needs sources: new, existing", key, i)
-			}
-			if i := slices.IndexFunc(b.Sources, func(s string) bool { return s != "new" && s != "existing" }); i >= 0 {
-				return nil, fmt.Errorf("%s[%d]: source %q: it is new or existing", key, i, b.Sources[i])
-			}
-			if len(b.Path) > 0 {
-				b.Paths = append(b.Paths, b.Path)
-			}
-			if len(b.Paths) == 0 {
-				return nil, fmt.Errorf("%s[%d]: has no path", key, i)
-			}
-			r.Rebase = append(r.Rebase, b)
-		}
+		err = read.rebase(r, *list)
 	case *[]GroupBinding:
-		for i, g := range *list {
-			if g.Name == "" {
-				return nil, fmt.Errorf("%s[%d]: has no name", key, i)
-			}
-		}
-		r.Groups = append(r.Groups, *list...)
+		err = read.groups(r, *list)
 	case *[]OrderBinding:
-		for i, o := range *list {
-			for _, text := range o.Rules {
-				rule, err := ParseOrder(text)
-				if err != nil {
-					return nil, fmt.Errorf("%s[%d]: %w", key, i, err)
-				}
-				if why := rule.NotDone(); why != "" {
-					undone(i, "%s", why)
-				}
+		err = read.orders(r, *list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return read.notDone, nil
+}
+
+// reading adds the rules under one key.
+type reading struct {
+	key     string
+	notDone []string
+}
+
+func (d *reading) undone(i int, format string, args ...any) {
+	d.notDone = append(d.notDone, fmt.Sprintf("%s[%d]: ", d.key, i)+fmt.Sprintf(format, args...))
+}
+
+func (d *reading) wait(r *Rules, list []WaitRule) error {
+	for i, w := range list {
+		if len(w.YTT) > 0 {
+			d.undone(i, "ytt is not run; the objects are waited for as if the rule were not there")
+			continue
+		}
+		for _, c := range w.Conditions {
+			if c.Type == "" || c.Status == "" || !c.Success && !c.Failure && !c.UnblockChanges {
+				return fmt.Errorf("%s[%d]: a condition matcher has type, status, and success or failure", d.key, i)
+			}
+			if c.Timeout != "" {
+				d.undone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
+			}
+			if c.UnblockChanges {
+				d.undone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
 			}
 		}
-		r.Orders = append(r.Orders, *list...)
+		r.Wait = append(r.Wait, w)
 	}
-	return notDone, nil
+	return nil
+}
+
+func (d *reading) rebase(r *Rules, list []RebaseRule) error {
+	for i, b := range list {
+		switch {
+		case len(b.YTT) > 0:
+			d.undone(i, "ytt is not run; the fields are applied as the source has them")
+			continue
+		case b.Type != "copy" && b.Type != "remove":
+			return fmt.Errorf("%s[%d]: type is %q: it is copy or remove", d.key, i, b.Type)
+		case b.Type == "copy" && len(b.Sources) == 0:
+			return fmt.Errorf("%s[%d]: copy needs sources: new, existing", d.key, i)
+		}
+		if i := slices.IndexFunc(b.Sources, func(s string) bool { return s != "new" && s != "existing" }); i >= 0 {
+			return fmt.Errorf("%s[%d]: source %q: it is new or existing", d.key, i, b.Sources[i])
+		}
+		if len(b.Path) > 0 {
+			b.Paths = append(b.Paths, b.Path)
+		}
+		if len(b.Paths) == 0 {
+			return fmt.Errorf("%s[%d]: has no path", d.key, i)
+		}
+		r.Rebase = append(r.Rebase, b)
+	}
+	return nil
+}
+
+func (d *reading) groups(r *Rules, list []GroupBinding) error {
+	for i, g := range list {
+		if g.Name == "" {
+			return fmt.Errorf("%s[%d]: has no name", d.key, i)
+		}
+	}
+	r.Groups = append(r.Groups, list...)
+	return nil
+}
+
+func (d *reading) orders(r *Rules, list []OrderBinding) error {
+	for i, o := range list {
+		for _, text := range o.Rules {
+			rule, err := ParseOrder(text)
+			if err != nil {
+				return fmt.Errorf("%s[%d]: %w", d.key, i, err)
+			}
+			if why := rule.NotDone(); why != "" {
+				d.undone(i, "%s", why)
+			}
+		}
+	}
+	r.Orders = append(r.Orders, list...)
+	return nil
 }
 
 // Order is a change rule: the object is written before or after those of a group.

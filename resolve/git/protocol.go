@@ -133,24 +133,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 		return caps, nil
 	}
 	if first == "version 2" {
-		caps.version2, caps.shallow, caps.anyWant, caps.sideBand, caps.ofsDelta = true, false, true, true, true
-		for {
-			kind, l, err := p.line()
-			if err != nil {
-				return caps, noEOF(err)
-			}
-			if kind != packetData {
-				return caps, nil
-			}
-			name, value, _ := strings.Cut(l, "=")
-			switch name {
-			case "fetch":
-				words := strings.Fields(value)
-				caps.filter, caps.shallow = slices.Contains(words, "filter"), slices.Contains(words, "shallow")
-			case "object-format":
-				caps.format = value
-			}
-		}
+		return caps, caps.readVersion2(p)
 	}
 	if first == "version 1" {
 		if kind, first, err = p.line(); err != nil || kind != packetData {
@@ -161,41 +144,74 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 	if !ok {
 		return caps, errGarbage
 	}
+	caps.readWords(words)
+	return caps, listRefs(p, ref, visit)
+}
+
+// readVersion2 reads the lines after that of the version.
+func (c *capabilities) readVersion2(p *packets) error {
+	c.version2, c.shallow, c.anyWant, c.sideBand, c.ofsDelta = true, false, true, true, true
+	for {
+		kind, l, err := p.line()
+		if err != nil {
+			return noEOF(err)
+		}
+		if kind != packetData {
+			return nil
+		}
+		name, value, _ := strings.Cut(l, "=")
+		switch name {
+		case "fetch":
+			words := strings.Fields(value)
+			c.filter, c.shallow = slices.Contains(words, "filter"), slices.Contains(words, "shallow")
+		case "object-format":
+			c.format = value
+		}
+	}
+}
+
+// readWords reads what version 0 says after the first ref.
+func (c *capabilities) readWords(words string) {
 	for w := range strings.FieldsSeq(words) {
 		name, value, _ := strings.Cut(w, "=")
 		switch name {
 		case "shallow":
-			caps.shallow = true
+			c.shallow = true
 		case "side-band-64k":
-			caps.sideBand = true
+			c.sideBand = true
 		case "ofs-delta":
-			caps.ofsDelta = true
+			c.ofsDelta = true
 		case "allow-reachable-sha1-in-want":
-			caps.anyWant = true
+			c.anyWant = true
 		case "object-format":
-			caps.format = value
+			c.format = value
 		}
 	}
+}
+
+// listRefs reads the refs that version 0 lists.
+func listRefs(p *packets, ref string, visit func(name, object string)) error {
 	for n := 0; ; n++ {
 		object, name, ok := strings.Cut(ref, " ")
 		if strings.HasPrefix(ref, "shallow ") {
 			name = ""
 		} else if !ok || !isObjectID(object) {
-			return caps, errGarbage
+			return errGarbage
 		}
 		if visit != nil && name != "" && name != "capabilities^{}" {
 			visit(name, object)
 		}
 		if n > maxListedRefs {
-			return caps, errTooMuch
+			return errTooMuch
 		}
-		kind, ref, err = p.line()
+		kind, next, err := p.line()
 		if err != nil {
-			return caps, noEOF(err)
+			return noEOF(err)
 		}
 		if kind != packetData {
-			return caps, nil
+			return nil
 		}
+		ref = next
 	}
 }
 

@@ -304,23 +304,27 @@ func invalid(param string, err error) error {
 	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)
 }
 
-// clone reads by git's own protocol.
-func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+// named returns the repository of a request, with the settings for its host.
+func named(r *resolve.Request) (repo repository, s settings, err error) {
 	raw := r.Get("url")
 	if raw == "" {
-		s, err := choose(r.Config, r.Get("configKey"), "")
-		if err != nil {
-			return nil, err
+		if s, err = choose(r.Config, r.Get("configKey"), ""); err != nil {
+			return repo, s, err
 		}
 		if raw = s.Config[keyDefaultURL]; raw == "" {
-			return nil, resolve.Errorf(resolve.ReasonInvalid, "url: it is missing; give the repository's address, or repo for a provider's API")
+			return repo, s, resolve.Errorf(resolve.ReasonInvalid, "url: it is missing; give the repository's address, or repo for a provider's API")
 		}
 	}
-	repo, err := parseRepository(raw)
-	if err != nil {
-		return nil, err
+	if repo, err = parseRepository(raw); err != nil {
+		return repo, s, err
 	}
-	s, err := choose(r.Config, r.Get("configKey"), hostAndPort(repo))
+	s, err = choose(r.Config, r.Get("configKey"), hostAndPort(repo))
+	return repo, s, err
+}
+
+// clone reads by git's own protocol.
+func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	repo, s, err := named(r)
 	if err != nil {
 		return nil, err
 	}

@@ -280,7 +280,7 @@ var compatFaults = []fault{
 		broken: "the checker of proofs takes a case for closed that is open",
 	},
 	{
-		file: "compat/internal/certify/certify.go", old: `		case (x.moved || x.filled) && x.n.node != nil && updates(x.n.node):`, new: `		case false:`,
+		file: "compat/internal/certify/certify.go", old: `	case (x.moved || x.filled) && x.n.node != nil && updates(x.n.node):`, new: `	case false:`,
 		broken: "the checker of proofs forgets that updates may find another old value",
 	},
 	{

@@ -195,16 +195,7 @@ func (c *checker) take(s Step) (Lemma, bool) {
 func (c *checker) walk(x *spot) {
 	here := Step{Path: x.path, Keyword: Subtree}
 	if c.steps[here] == EqualSubtree {
-		c.used[here] = true
-		equal := x.o.shape != declared && x.o.shape == x.n.shape || x.o.shape == declared && x.n.shape == declared && x.o.id == x.n.id && x.o.sameAround(x.n)
-		switch {
-		case !equal:
-			c.refuse(here, "the schemas differ")
-		case (x.moved || x.filled) && x.n.node != nil && updates(x.n.node):
-			c.refuse(here, "updates compare other values")
-		default:
-			c.Verified++
-		}
+		c.equalSubtree(x, here)
 		return
 	}
 	if x.o.shape == gone || x.n.shape == free {
@@ -252,6 +243,20 @@ func (c *checker) walk(x *spot) {
 	}
 	c.rules(x)
 	c.below(x)
+}
+
+// equalSubtree verifies that the schemas at the spot and below are the same.
+func (c *checker) equalSubtree(x *spot, here Step) {
+	c.used[here] = true
+	equal := x.o.shape != declared && x.o.shape == x.n.shape || x.o.shape == declared && x.n.shape == declared && x.o.id == x.n.id && x.o.sameAround(x.n)
+	switch {
+	case !equal:
+		c.refuse(here, "the schemas differ")
+	case (x.moved || x.filled) && x.n.node != nil && updates(x.n.node):
+		c.refuse(here, "updates compare other values")
+	default:
+		c.Verified++
+	}
 }
 
 // subtree demands one proof for the whole new schema at the spot and below it. Such a proof covers neither defaults nor rules about

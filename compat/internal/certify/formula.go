@@ -230,16 +230,13 @@ func truthOf(b bool) truth {
 
 // eval evaluates a formula on a value.
 func eval(f formula, v any) truth {
-	k := kindOf(v)
-	all := func(t truth, fs []formula, v any) truth {
-		for _, g := range fs {
+	switch f := f.(type) {
+	case and:
+		t := yes
+		for _, g := range f {
 			t = min(t, eval(g, v))
 		}
 		return t
-	}
-	switch f := f.(type) {
-	case and:
-		return all(yes, f, v)
 	case or:
 		t := no
 		for _, g := range f {
@@ -247,7 +244,7 @@ func eval(f formula, v any) truth {
 		}
 		return t
 	case is:
-		return truthOf(kinds(f)&k != 0)
+		return truthOf(kinds(f)&kindOf(v) != 0)
 	case among:
 		return truthOf(f.set.has(v) != f.neg)
 	case opaque:
@@ -258,11 +255,8 @@ func eval(f formula, v any) truth {
 		}
 		return eval(f.make(), v)
 	case within:
-		if counted[f.of] != k {
-			return yes
-		}
 		n := size(v)
-		return truthOf(n >= f.lo && n <= f.hi)
+		return truthOf(counted[f.of] != kindOf(v) || n >= f.lo && n <= f.hi)
 	}
 	switch v := v.(type) {
 	case int64:
@@ -270,60 +264,80 @@ func eval(f formula, v any) truth {
 			return truthOf((v%int64(m.of) == 0) != m.neg)
 		}
 	case float64:
-		switch f := f.(type) {
-		case between:
-			return truthOf((v > f.lo || v == f.lo && !f.loOpen) && (v < f.hi || v == f.hi && !f.hiOpen))
-		case integral:
-			return truthOf((conv.IsFloat64AJSONInteger(v) && (!f.exact || v == math.Trunc(v))) != f.neg)
-		case multiple:
-			if f.kind == float {
-				return truthOf(isMultiple(v, f.of) != f.neg)
-			}
-		}
+		return evalFloat(f, v)
 	case string:
-		switch f := f.(type) {
-		case matches:
-			re, err := compiled(f.expr)
-			return truthOf((err == nil && re.MatchString(v)) != f.neg)
-		case formatted:
-			return truthOf(strfmt.Default.Validates(f.name, v) != f.neg)
-		}
+		return evalText(f, v)
 	case []any:
-		switch f := f.(type) {
-		case items:
-			t := yes
-			for _, x := range v {
+		return evalList(f, v)
+	case map[string]any:
+		return evalObject(f, v)
+	}
+	return yes
+}
+
+func evalFloat(f formula, v float64) truth {
+	switch f := f.(type) {
+	case between:
+		return truthOf((v > f.lo || v == f.lo && !f.loOpen) && (v < f.hi || v == f.hi && !f.hiOpen))
+	case integral:
+		return truthOf((conv.IsFloat64AJSONInteger(v) && (!f.exact || v == math.Trunc(v))) != f.neg)
+	case multiple:
+		if f.kind == float {
+			return truthOf(isMultiple(v, f.of) != f.neg)
+		}
+	}
+	return yes
+}
+
+func evalText(f formula, v string) truth {
+	switch f := f.(type) {
+	case matches:
+		re, err := compiled(f.expr)
+		return truthOf((err == nil && re.MatchString(v)) != f.neg)
+	case formatted:
+		return truthOf(strfmt.Default.Validates(f.name, v) != f.neg)
+	}
+	return yes
+}
+
+func evalList(f formula, v []any) truth {
+	switch f := f.(type) {
+	case items:
+		t := yes
+		for _, x := range v {
+			t = min(t, eval(f.f, x))
+		}
+		return t
+	case oneItem:
+		return -evalList(items{not(f.f)}, v)
+	case distinct:
+		if len(v) < 2 {
+			return truthOf(!f.neg)
+		}
+		return unsure
+	}
+	return yes
+}
+
+func evalObject(f formula, v map[string]any) truth {
+	switch f := f.(type) {
+	case present:
+		_, has := v[f.name]
+		return truthOf(has != f.neg)
+	case prop:
+		if x, ok := v[f.name]; ok {
+			return eval(f.f, x)
+		}
+	case others:
+		t := yes
+		for k, x := range v {
+			if !slices.Contains(f.except, k) {
 				t = min(t, eval(f.f, x))
 			}
-			return t
-		case oneItem:
-			return -eval(items{not(f.f)}, v)
-		case distinct:
-			if len(v) < 2 {
-				return truthOf(!f.neg)
-			}
-			return unsure
 		}
-	case map[string]any:
-		switch f := f.(type) {
-		case present:
-			_, has := v[f.name]
-			return truthOf(has != f.neg)
-		case prop:
-			if x, ok := v[f.name]; ok {
-				return eval(f.f, x)
-			}
-		case others:
-			t := yes
-			for k, x := range v {
-				if !slices.Contains(f.except, k) {
-					t = min(t, eval(f.f, x))
-				}
-			}
-			return t
-		case oneOther:
-			return -eval(others{f.except, not(f.f)}, v)
-		}
+		return t
+	case oneOther:
+		return -evalObject(others{f.except, not(f.f)}, v)
 	}
 	return yes
 }

@@ -277,18 +277,24 @@ func (x *facts) noInteger() bool {
 	})
 }
 
-func (x *facts) noFloat() bool {
-	lo, hi, open := math.Inf(-1), math.Inf(1), false
+// floats returns the range of floats that is left, and whether there is none.
+func (x *facts) floats() (lo, hi float64, none bool) {
+	lo, hi = math.Inf(-1), math.Inf(1)
 	for _, b := range pick[between](x) {
 		if b.lo > lo || b.lo == lo && b.loOpen {
 			lo = b.lo
 		}
 		hi = min(hi, b.hi)
 	}
-	for _, b := range pick[between](x) {
-		open = open || b.loOpen && b.lo == lo && lo == hi || b.hiOpen && b.hi == hi && lo == hi
-	}
-	if lo > hi || open {
+	open := slices.ContainsFunc(pick[between](x), func(b between) bool {
+		return lo == hi && (b.loOpen && b.lo == lo || b.hiOpen && b.hi == hi)
+	})
+	return lo, hi, lo > hi || open
+}
+
+func (x *facts) noFloat() bool {
+	lo, hi, none := x.floats()
+	if none {
 		return true
 	}
 	whole := pick[integral](x)
@@ -530,72 +536,95 @@ func (e equality) implies(o equality) bool {
 		!slices.ContainsFunc(mine, func(k string) bool { return !slices.Contains(theirs, k) })
 }
 
+// properties is what is said of the properties of an object.
+type properties struct {
+	has, lacks map[string]bool
+	named      map[string][]formula // of their values
+	rest       []others
+}
+
+func (x *facts) properties() *properties {
+	p := &properties{map[string]bool{}, map[string]bool{}, map[string][]formula{}, pick[others](x)}
+	for _, f := range pick[present](x) {
+		if f.neg {
+			p.lacks[f.name] = true
+		} else {
+			p.has[f.name] = true
+		}
+	}
+	for _, f := range pick[prop](x) {
+		p.named[f.name] = append(p.named[f.name], f.f)
+	}
+	return p
+}
+
+// at returns what is said of the value of a property.
+func (p *properties) at(name string) []formula {
+	out := slices.Clone(p.named[name])
+	for _, o := range p.rest {
+		if !slices.Contains(o.except, name) {
+			out = append(out, o.f)
+		}
+	}
+	return out
+}
+
+// atFresh returns what is said of the value of a property whose name nothing mentions.
+func (p *properties) atFresh() (out []formula) {
+	for _, o := range p.rest {
+		out = append(out, o.f)
+	}
+	return out
+}
+
+// most returns how many properties there can be if there are no others than those that are excepted; not ok if there may be.
+func (p *properties) most(o others) (n int64, ok bool) {
+	l, isLazy := o.f.(lazy)
+	if none := isLazy && l.isFalse() || len(asOr(o.f)) == 0 && isOr(o.f); !none {
+		return 0, false
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.except))) {
+		if !p.lacks[name] {
+			n++
+		}
+	}
+	return n, true
+}
+
 func (r *refuter) noObject(x *facts, deep bool) bool {
 	lo, hi := x.limits(fields)
 	if lo > hi {
 		return true
 	}
-	has, lacks := map[string]bool{}, map[string]bool{}
-	for _, p := range pick[present](x) {
-		if p.neg {
-			lacks[p.name] = true
-		} else {
-			has[p.name] = true
-		}
-	}
-	named := map[string][]formula{}
-	for _, p := range pick[prop](x) {
-		named[p.name] = append(named[p.name], p.f)
-	}
-	rest := pick[others](x)
-	at := func(name string, fresh bool) []formula { // the statements about a property's value
-		var out []formula
-		if !fresh {
-			out = slices.Clone(named[name])
-		}
-		for _, o := range rest {
-			if fresh || !slices.Contains(o.except, name) {
-				out = append(out, o.f)
-			}
-		}
-		return out
-	}
-	for name := range has {
-		if lacks[name] || r.below(at(name, false), deep) {
+	p := x.properties()
+	for name := range p.has {
+		if p.lacks[name] || r.below(p.at(name), deep) {
 			return true
 		}
 	}
-	if int64(len(has)) > hi {
+	if int64(len(p.has)) > hi {
 		return true
 	}
 	mentioned := map[string]bool{}
-	for name := range named {
+	for name := range p.named {
 		mentioned[name] = true
 	}
-	for _, o := range rest {
+	for _, o := range p.rest {
 		for _, name := range o.except {
 			mentioned[name] = true
 		}
-		if l, ok := o.f.(lazy); ok && l.isFalse() || len(asOr(o.f)) == 0 && isOr(o.f) { // there are no others
-			possible := int64(0)
-			for _, name := range slices.Compact(slices.Sorted(slices.Values(o.except))) {
-				if !lacks[name] {
-					possible++
-				}
-			}
-			if possible < lo {
-				return true
-			}
+		if n, ok := p.most(o); ok && n < lo {
+			return true
 		}
 	}
 	for _, one := range pick[oneOther](x) {
 		for _, name := range one.except {
 			mentioned[name] = true
 		}
-		possible := !r.below(append(at("", true), one.f), deep)
+		possible := !r.below(append(p.atFresh(), one.f), deep)
 		for name := range mentioned {
-			if !possible && !slices.Contains(one.except, name) && !lacks[name] {
-				possible = !r.below(append(at(name, false), one.f), deep)
+			if !possible && !slices.Contains(one.except, name) && !p.lacks[name] {
+				possible = !r.below(append(p.at(name), one.f), deep)
 			}
 		}
 		if !possible {

@@ -163,12 +163,16 @@ func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
 	case sel:
 		return u.down(u.visit(e.args[0], vars), e.name)
 	case call:
+		return u.call(e, vars)
 	case literal, list, mapping, message:
-		for _, a := range e.args {
-			u.use(a, vars)
-		}
-		return nil
 	}
+	for _, a := range e.args {
+		u.use(a, vars)
+	}
+	return nil
+}
+
+func (u *toucher) call(e *expr, vars *touchVar) []*touch {
 	switch e.name {
 	case operators.Conditional:
 		u.use(e.args[0], vars)
@@ -203,13 +207,17 @@ func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
 			return append(slices.Clone(u.visit(e.args[0], vars)), u.visit(e.args[1], vars)...)
 		}
 	}
-	n := e.binders()
-	if n == 0 {
-		for _, a := range e.args {
-			u.use(a, vars)
-		}
-		return nil
+	if e.binders() > 0 {
+		return u.macro(e, vars)
 	}
+	for _, a := range e.args {
+		u.use(a, vars)
+	}
+	return nil
+}
+
+func (u *toucher) macro(e *expr, vars *touchVar) []*touch {
+	n := e.binders()
 	at := u.visit(e.args[0], vars)
 	elems := at
 	if e.name != "optMap" && e.name != "optFlatMap" {
