@@ -283,15 +283,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		return err
 	}
 	p.crds = crds
-	versions := map[schema.GroupVersion]bool{}
-	var list []schema.GroupVersion
-	for i := range objects {
-		if gv := objects[i].GVK().GroupVersion(); !versions[gv] {
-			versions[gv] = true
-			list = append(list, gv)
-		}
-	}
-	if err := a.mapper.load(ctx, list); err != nil {
+	if err := a.mapper.load(ctx, versionsOf(objects)); err != nil {
 		return err
 	}
 	var errs []error
@@ -333,19 +325,8 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// After their namespaces are filled in, two objects may be the same.
-	for i := range p.Items {
-		objects[i] = p.Items[i].Object
-	}
-	if left, err := Unique(objects); err != nil {
+	if err := p.dropTwins(objects); err != nil {
 		return err
-	} else if len(left) < len(p.Items) {
-		seen := map[ID]bool{}
-		p.Items = slices.DeleteFunc(p.Items, func(i Item) bool {
-			twice := seen[i.ID]
-			seen[i.ID] = true
-			return twice
-		})
 	}
 	if err := a.version(ctx, p); err != nil {
 		return err
@@ -354,6 +335,36 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		return err
 	}
 	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
+	return nil
+}
+
+// versionsOf returns the API versions of objects, each once.
+func versionsOf(objects []Object) (out []schema.GroupVersion) {
+	seen := map[schema.GroupVersion]bool{}
+	for i := range objects {
+		if gv := objects[i].GVK().GroupVersion(); !seen[gv] {
+			seen[gv] = true
+			out = append(out, gv)
+		}
+	}
+	return out
+}
+
+// dropTwins fills in the namespaces of the objects, of which two may then be the same, and leaves one of them.
+func (p *Plan) dropTwins(objects []Object) error {
+	for i := range p.Items {
+		objects[i] = p.Items[i].Object
+	}
+	left, err := Unique(objects)
+	if err != nil || len(left) == len(p.Items) {
+		return err
+	}
+	seen := map[ID]bool{}
+	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool {
+		twice := seen[i.ID]
+		seen[i.ID] = true
+		return twice
+	})
 	return nil
 }
 

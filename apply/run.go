@@ -52,18 +52,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		}
 	}
 	for s := range stages {
-		if err := a.awaitOthers(ctx, p, s); err != nil {
-			return err
-		}
-		for _, step := range p.steps(s) {
-			if err := a.awaited(ctx, p, s, step); err != nil {
-				return err
-			}
-			if err := a.stage(ctx, p, s, step); err != nil {
-				return err
-			}
-		}
-		if err := a.settled(ctx, p, s); err != nil {
+		if err := a.writeStage(ctx, p, s); err != nil {
 			return err
 		}
 		// Admission configuration comes last: the objects that it needs must exist before it judges requests.
@@ -95,6 +84,22 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	}
 	p.inventory = next
 	return nil
+}
+
+// writeStage writes the objects of a stage, group after group, after what they wait for.
+func (a *Applier) writeStage(ctx context.Context, p *Plan, s Stage) error {
+	if err := a.awaitOthers(ctx, p, s); err != nil {
+		return err
+	}
+	for _, step := range p.steps(s) {
+		if err := a.awaited(ctx, p, s, step); err != nil {
+			return err
+		}
+		if err := a.stage(ctx, p, s, step); err != nil {
+			return err
+		}
+	}
+	return a.settled(ctx, p, s)
 }
 
 // has reports whether a stage has writes.

@@ -187,30 +187,38 @@ func refer(it *Item, renamed map[ID]string) error {
 			continue
 		}
 		text, _ := value.(string)
-		var ref map[string]any
-		if err := yaml.Unmarshal([]byte(text), &ref); err != nil || ref["kind"] == nil || ref["name"] == nil {
-			return fmt.Errorf("annotation %s is no object with apiVersion, kind and name", k)
-		}
-		version, _ := ref["apiVersion"].(string)
-		kind, _ := ref["kind"].(string)
-		name, _ := ref["name"].(string)
-		group, _, ok := strings.Cut(version, "/")
-		if !ok {
-			group = ""
-		}
-		next, ok := renamed[ID{Group: group, Kind: kind, Namespace: it.Namespace, Name: name}]
-		if !ok {
-			continue
-		}
-		ref["name"] = next
-		b, err := yaml.Marshal(ref)
+		next, err := referTo(text, k, it.Namespace, renamed)
 		if err != nil {
 			return err
 		}
-		annotations[k], changed = string(b), true
+		if next != "" {
+			annotations[k], changed = next, true
+		}
 	}
 	if !changed {
 		return nil
 	}
 	return it.set(content)
+}
+
+// referTo changes the reference in an annotation; empty if its object keeps its name.
+func referTo(text, annotation, namespace string, renamed map[ID]string) (string, error) {
+	var ref map[string]any
+	if err := yaml.Unmarshal([]byte(text), &ref); err != nil || ref["kind"] == nil || ref["name"] == nil {
+		return "", fmt.Errorf("annotation %s is no object with apiVersion, kind and name", annotation)
+	}
+	version, _ := ref["apiVersion"].(string)
+	kind, _ := ref["kind"].(string)
+	name, _ := ref["name"].(string)
+	group, _, ok := strings.Cut(version, "/")
+	if !ok {
+		group = ""
+	}
+	next, ok := renamed[ID{Group: group, Kind: kind, Namespace: namespace, Name: name}]
+	if !ok {
+		return "", nil
+	}
+	ref["name"] = next
+	b, err := yaml.Marshal(ref)
+	return string(b), err
 }

@@ -83,7 +83,7 @@ func (w *walker) cause(o, n place, x piece) string {
 }
 
 // alike reports whether the keyword of a piece of n is written in the same way in o.
-func alike(o, n *schema.Node, x piece) bool {
+func alike(o, n *schema.Node, x piece) bool { //nolint:gocyclo // a case for each keyword
 	branches := func(a, b []*schema.Node) bool {
 		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
 	}

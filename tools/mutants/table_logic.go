@@ -53,7 +53,9 @@ var logicFaults = []fault{
 		broken: "a disjunct that cannot hold of one kind is dropped for all",
 	},
 	{
-		file: "schema/contain/internal/logic/state.go", old: `return g.Neg == f.Neg || s.clash(why|l.why)`, new: `return true`,
+		file: "schema/contain/internal/logic/state.go", old: `st.lazyOf(f.ID); ok {
+			return g.Neg == f.Neg || s.clash(why|at)`, new: `st.lazyOf(f.ID); ok {
+			return g.Neg == f.Neg || true`,
 		broken: "a formula and its negation do not contradict each other",
 	},
 	{

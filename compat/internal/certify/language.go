@@ -24,10 +24,6 @@ type machine struct {
 // strings first.
 func noString(say []matches, lo, hi int64) bool {
 	var ms []machine
-	points := map[rune]bool{0: true, '\n': true, '\n' + 1: true}
-	for _, r := range "09AZ__az" { // where the result of \b changes
-		points[r], points[r+1] = true, true
-	}
 	for _, s := range say {
 		tree, err := syntax.Parse(s.expr, syntax.Perl)
 		if err != nil {
@@ -40,27 +36,8 @@ func noString(say []matches, lo, hi int64) bool {
 		if ms = append(ms, machine{prog, s.neg}); len(prog.Inst) > maxStates {
 			return false
 		}
-		for _, inst := range prog.Inst {
-			for i, r := range inst.Rune {
-				points[r+rune(i%2)] = true
-				if len(inst.Rune) == 1 {
-					for f := r; ; { // the letters that count as the same
-						points[f], points[f+1] = true, true
-						if f = unicode.SimpleFold(f); f == r {
-							break
-						}
-					}
-				}
-			}
-		}
 	}
-	var alphabet []rune
-	for r := range points {
-		if r <= unicode.MaxRune && (r < 0xD800 || r > 0xDFFF) {
-			alphabet = append(alphabet, r)
-		}
-	}
-	slices.Sort(alphabet)
+	alphabet := alphabetOf(ms)
 	type state struct {
 		sets []string // of each machine, ":" and the instructions it may be at; "+" once it has found a match
 		last rune
@@ -100,7 +77,37 @@ func noString(say []matches, lo, hi int64) bool {
 	return true
 }
 
-// class is what the empty-width tests before the next rune need to know about the last one.
+// alphabetOf returns one rune, at least, of each set of runes that no machine tells apart.
+func alphabetOf(ms []machine) (out []rune) {
+	points := map[rune]bool{0: true, '\n': true, '\n' + 1: true}
+	for _, r := range "09AZ__az" { // where \b changes its mind
+		points[r], points[r+1] = true, true
+	}
+	for _, m := range ms {
+		for _, inst := range m.prog.Inst {
+			for i, r := range inst.Rune {
+				points[r+rune(i%2)] = true
+				if len(inst.Rune) == 1 {
+					for f := r; ; { // the letters that count as the same
+						points[f], points[f+1] = true, true
+						if f = unicode.SimpleFold(f); f == r {
+							break
+						}
+					}
+				}
+			}
+		}
+	}
+	for r := range points {
+		if r <= unicode.MaxRune && (r < 0xD800 || r > 0xDFFF) {
+			out = append(out, r)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// class is what the next rune's empty-width tests see of the last one.
 func class(r rune) string {
 	switch {
 	case r == '\n':

@@ -184,6 +184,9 @@ func reads(e ast.Expr, vars map[string][]*look) []*look {
 	return nil
 }
 
+// passing are functions whose value is one of theirs.
+var passing = []string{"value", "or", "orValue", "of", "ofNonZeroValue"}
+
 func call(c ast.CallExpr, vars map[string][]*look) []*look {
 	args, target := c.Args(), []*look(nil)
 	if c.IsMemberFunction() {
@@ -202,16 +205,11 @@ func call(c ast.CallExpr, vars map[string][]*look) []*look {
 		text, _ := args[1].AsLiteral().(types.String)
 		return field(reads(args[0], vars), string(text))
 	case (name == "_[_]" || name == "_[?_]") && len(args) == 2:
-		reads(args[1], vars) // a number or text
-		of := reads(args[0], vars)
-		if text, ok := args[1].AsLiteral().(types.String); ok {
-			return append(each(of), field(of, string(text))...)
-		}
-		return each(of)
+		return index(args, vars)
 	case name == "_?_:_" && len(args) == 3:
 		used(reads(args[0], vars))
 		return append(slices.Clip(reads(args[1], vars)), reads(args[2], vars)...)
-	case name == "value" || name == "or" || name == "orValue" || name == "of" || name == "ofNonZeroValue":
+	case slices.Contains(passing, name):
 		out := slices.Clip(target)
 		for _, a := range args {
 			out = append(out, reads(a, vars)...)
@@ -227,7 +225,16 @@ func call(c ast.CallExpr, vars map[string][]*look) []*look {
 	return nil
 }
 
-// macros are calls whose first arguments are names for the last ones.
+func index(args []ast.Expr, vars map[string][]*look) []*look {
+	reads(args[1], vars) // a number or text
+	of := reads(args[0], vars)
+	if text, ok := args[1].AsLiteral().(types.String); ok {
+		return append(each(of), field(of, string(text))...)
+	}
+	return each(of)
+}
+
+// macros are calls whose first arguments name what the last ones speak of.
 var macros = []string{"all", "exists", "exists_one", "existsOne", "map", "filter", "optMap", "optFlatMap", "transformList", "transformMap", "transformMapEntry", "sortBy"}
 
 // macro marks the parts that a comprehension reads.

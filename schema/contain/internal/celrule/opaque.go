@@ -13,7 +13,7 @@ import (
 const mark = "\x01"
 
 // term names a value.
-func (t *translator) term(v sval) (termV, bool) {
+func (t *translator) term(v sval) (termV, bool) { //nolint:gocyclo // a case for each kind of value
 	switch v := v.(type) {
 	case termV:
 		return v, true

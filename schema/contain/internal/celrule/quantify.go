@@ -70,23 +70,36 @@ type quantifier struct {
 // over returns the quantified statement. It fails with errMixed if the statement relates values in a way that no formula can express.
 func (q quantifier) over(c *cond) (*cond, error) { return q.split(c, maxSplit) }
 
+// outside quantifies a statement that does not mention the scope: true of an empty range as well for all, false of it for some.
+func (q quantifier) outside(c *cond) *cond {
+	s := bits.TrailingZeros64(q.mask)
+	switch {
+	case q.all && c.op != opTrue:
+		return or(c, q.wrap(s, logic.False))
+	case !q.all && c.op != opFalse:
+		return and(c, q.wrap(s, logic.True))
+	}
+	return c
+}
+
+// apart divides the other junction: what does not mention the scope stands outside.
+func (q quantifier) apart(c *cond) (outer, inner []*cond) {
+	for _, k := range c.kids {
+		if k.scopes&q.mask == 0 {
+			outer = append(outer, k)
+		} else {
+			inner = append(inner, k)
+		}
+	}
+	return outer, inner
+}
+
 func (q quantifier) split(c *cond, budget int) (*cond, error) {
 	if err := q.spend(c.size / 16); err != nil {
 		return nil, err
 	}
 	if c.scopes&q.mask == 0 {
-		s := bits.TrailingZeros64(q.mask)
-		// True of an empty range as well for all, false of it for some.
-		if q.all {
-			if c.op == opTrue {
-				return c, nil
-			}
-			return or(c, q.wrap(s, logic.False)), nil
-		}
-		if c.op == opFalse {
-			return c, nil
-		}
-		return and(c, q.wrap(s, logic.True)), nil
+		return q.outside(c), nil
 	}
 	if c.alone != nil && q.list != nil && q.list.at.equal(c.alone.list.at) && c.neg != q.all {
 		return leaf(q.list.at, logic.Unique{By: c.alone.by, Neg: c.neg}), nil
@@ -121,15 +134,7 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 			return k, nil
 		}
 	}
-	// The other junction: parts that do not mention the scope move outside.
-	var outer, inner []*cond
-	for _, k := range c.kids {
-		if k.scopes&q.mask == 0 {
-			outer = append(outer, k)
-		} else {
-			inner = append(inner, k)
-		}
-	}
+	outer, inner := q.apart(c)
 	if len(outer) > 0 {
 		p, err := q.split(other(inner...), budget)
 		if err != nil {

@@ -66,6 +66,12 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 		return false
 	}
 	keep = keep || n.PreserveUnknown
+	return t.samePropertiesWhole(o, n, keep, depth) &&
+		(o.Items == nil || n.Items == nil || schema.SameDefault(o.Items, n.Items)) && t.sameWhole(o.Items, n.Items, keep, depth+1) &&
+		(o.Additional == nil || n.Additional == nil || schema.SameDefault(o.Additional, n.Additional)) && t.sameWhole(o.Additional, n.Additional, false, depth+1)
+}
+
+func (t *translator) samePropertiesWhole(o, n *schema.Node, keep bool, depth int) bool {
 	for _, p := range o.Properties {
 		c := n.Property(p.Name)
 		switch {
@@ -80,6 +86,5 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 			return false
 		}
 	}
-	return (o.Items == nil || n.Items == nil || schema.SameDefault(o.Items, n.Items)) && t.sameWhole(o.Items, n.Items, keep, depth+1) &&
-		(o.Additional == nil || n.Additional == nil || schema.SameDefault(o.Additional, n.Additional)) && t.sameWhole(o.Additional, n.Additional, false, depth+1)
+	return true
 }

@@ -84,16 +84,7 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	}
 	switch v := v.(type) {
 	case string:
-		switch f := f.(type) {
-		case Length:
-			n := int64(utf8.RuneCountInString(v))
-			return truth(n >= f.Min && n <= f.Max)
-		case Pattern:
-			c.work.Charge(int64(len(v)/16 + len(f.Expr)/8))
-			return truth(c.MatchPattern(f.Expr, v) != f.Neg)
-		case Format:
-			return truth(c.MatchFormat(f.Name, v) != f.Neg)
-		}
+		return c.evalString(f, v)
 	case int64:
 		switch f := f.(type) {
 		case IntRange:
@@ -114,6 +105,20 @@ func (c evaluator) eval(f Formula, v any) Truth {
 		return c.evalObject(f, v)
 	case []any:
 		return c.evalArray(f, v)
+	}
+	return Yes
+}
+
+func (c evaluator) evalString(f Formula, v string) Truth {
+	switch f := f.(type) {
+	case Length:
+		n := int64(utf8.RuneCountInString(v))
+		return truth(n >= f.Min && n <= f.Max)
+	case Pattern:
+		c.work.Charge(int64(len(v)/16 + len(f.Expr)/8))
+		return truth(c.MatchPattern(f.Expr, v) != f.Neg)
+	case Format:
+		return truth(c.MatchFormat(f.Name, v) != f.Neg)
 	}
 	return Yes
 }

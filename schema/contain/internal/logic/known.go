@@ -38,19 +38,15 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 			return Yes, 0
 		}
 	case Lazy:
-		for _, l := range st.lazy {
-			if g := l.f.(Lazy); g.ID == f.ID { //nolint:errcheck // nothing else is in there
-				return truth(g.Neg == f.Neg), l.why
-			}
+		if g, why, ok := st.lazyOf(f.ID); ok {
+			return truth(g.Neg == f.Neg), why
 		}
 		if f.Small {
 			return s.known(st, f.Expand())
 		}
 	case Opaque:
-		for _, o := range st.opaque {
-			if g := o.f.(Opaque); g.ID == f.ID { //nolint:errcheck // nothing else is in there
-				return truth(g.Neg == f.Neg), o.why
-			}
+		if g, why, ok := st.opaqueOf(f.ID); ok {
+			return truth(g.Neg == f.Neg), why
 		}
 	case Pattern, Format, Length:
 		return st.knownOfString(f)
@@ -74,6 +70,25 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 		return s.knownProp(st, f)
 	}
 	return st.vacuous(f)
+}
+
+// lazyOf and opaqueOf return what was taken in with an ID.
+func (st *state) lazyOf(id any) (Lazy, deps, bool) {
+	for _, l := range st.lazy {
+		if g := l.f.(Lazy); g.ID == id { //nolint:errcheck // nothing else is in there
+			return g, l.why, true
+		}
+	}
+	return Lazy{}, 0, false
+}
+
+func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
+	for _, o := range st.opaque {
+		if g := o.f.(Opaque); g.ID == id { //nolint:errcheck // nothing else is in there
+			return g, o.why, true
+		}
+	}
+	return Opaque{}, 0, false
 }
 
 func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {

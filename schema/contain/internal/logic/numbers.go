@@ -24,10 +24,19 @@ func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 		}
 		return s.keep(st, all, want), true
 	}
-	var candidates []int64
+	out := s.keep(st, st.likelyInts(), want)
+	if len(out) == 0 {
+		s.fail("no integer found in a large range")
+	}
+	return out, false
+}
+
+// likelyInts returns integers that are worth a try in a large range.
+func (st *state) likelyInts() (out []any) {
+	lo, hi := st.ints.Lo, st.ints.Hi
 	try := func(v int64) {
-		if v >= lo && v <= hi && !slices.Contains(candidates, v) {
-			candidates = append(candidates, v)
+		if v >= lo && v <= hi && !slices.Contains(out, any(v)) {
+			out = append(out, v)
 		}
 	}
 	for _, m := range st.intMults {
@@ -56,15 +65,7 @@ func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 			}
 		}
 	}
-	values := make([]any, len(candidates))
-	for i, v := range candidates {
-		values[i] = v
-	}
-	out := s.keep(st, values, want)
-	if len(out) == 0 {
-		s.fail("no integer found in a large range")
-	}
-	return out, false
+	return out
 }
 
 func abs(v int64) int64 {

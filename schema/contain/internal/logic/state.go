@@ -167,10 +167,8 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		if !s.step(int64(len(st.lazy) / seenAtOnce)) {
 			return true
 		}
-		for _, l := range st.lazy {
-			if g := l.f.(Lazy); g.ID == f.ID { //nolint:errcheck // nothing else is in there
-				return g.Neg == f.Neg || s.clash(why|l.why)
-			}
+		if g, at, ok := st.lazyOf(f.ID); ok {
+			return g.Neg == f.Neg || s.clash(why|at)
 		}
 		st.lazy = append(st.lazy, fact{f, why})
 		return s.add(st, f.Expand(), why)
@@ -178,10 +176,8 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		if !s.step(int64(len(st.opaque) / seenAtOnce)) {
 			return true
 		}
-		for _, o := range st.opaque {
-			if g := o.f.(Opaque); g.ID == f.ID { //nolint:errcheck // nothing else is in there
-				return g.Neg == f.Neg || s.clash(why|o.why)
-			}
+		if g, at, ok := st.opaqueOf(f.ID); ok {
+			return g.Neg == f.Neg || s.clash(why|at)
 		}
 		st.opaque = append(st.opaque, fact{f, why})
 		return true
