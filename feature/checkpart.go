@@ -23,15 +23,7 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		}
 	}
 	if p.WholeVersion {
-		if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.Beyond != nil || p.MaxItems != 0 {
-			d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match, beyond or maxItems")
-		}
-		if len(p.Versions) == 0 {
-			d.err(CodePart, gate, where+".versions", "versions is missing")
-		}
-		if f.Spec.WhenDisabled == v1alpha1.Drop {
-			d.err(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
-		}
+		d.checkWholeVersion(f, p, where)
 		return t, p.Resource != "" && len(p.Versions) > 0
 	}
 	path, err := ParsePath(p.Field)
@@ -73,6 +65,19 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 		d.err(CodePart, gate, where, "only one of values, pattern, match and beyond can be given")
 	}
 	return t, ok
+}
+
+func (d *definer) checkWholeVersion(f *Feature, p *v1alpha1.Part, where string) {
+	gate := f.Spec.Gate
+	if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.Beyond != nil || p.MaxItems != 0 {
+		d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match, beyond or maxItems")
+	}
+	if len(p.Versions) == 0 {
+		d.err(CodePart, gate, where+".versions", "versions is missing")
+	}
+	if f.Spec.WhenDisabled == v1alpha1.Drop {
+		d.err(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
+	}
 }
 
 func (d *definer) values(gate, where string, values []string) []string {

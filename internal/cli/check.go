@@ -292,26 +292,9 @@ func (c *checker) load(ctx context.Context, args []string) error {
 		return err
 	}
 	o := input.Options{Stdin: c.in, Exclude: exclude, PassTemplates: true}
-	var from, to input.Source
-	switch {
-	case c.flags.git != "":
-		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
-	case len(args) == 1:
-		from = input.Source{Kind: input.Cluster}
-		to, err = input.ParseSource(args[0])
-	default:
-		if from, err = input.ParseSource(args[0]); err == nil {
-			to, err = input.ParseSource(args[1])
-		}
-	}
+	from, to, err := c.sources(ctx, args, o)
 	if err != nil {
 		return err
-	}
-	if from.Kind == input.Cluster && to.Kind == input.Cluster {
-		return errors.New("OLD and NEW are both the cluster: give the new CRDs as a file, a directory, - or git:REV")
-	}
-	if from.Kind == input.Stdin && to.Kind == input.Stdin {
-		return errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
 	}
 	// The files first: what is wrong with them shows without a cluster.
 	if to.Kind != input.Cluster {
@@ -333,21 +316,50 @@ func (c *checker) load(ctx context.Context, args []string) error {
 		c.old, err = c.live(ctx, c.next)
 	}
 	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
-		verbs := []string{"update"}
-		if len(c.old.crds) < len(c.next.crds) {
-			verbs = append(verbs, "create")
-		}
-		var why string
-		if why, err = c.cluster.MayDryRun(ctx, verbs...); why != "" {
-			c.asksServer = false
-			fmt.Fprintf(c.err, "warning: the API server is not asked whether it takes the new CRDs, because %s; the code of Kubernetes %s says so\n", why, kubeversion.DefaultKubeBinaryVersion)
-		}
+		err = c.mayAsk(ctx)
 	}
 	if to.Kind == input.Cluster {
 		c.next, err = c.live(ctx, c.old)
 	}
 	if c.kube == nil {
 		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+	}
+	return err
+}
+
+// sources returns where the old and the new CRDs come from.
+func (c *checker) sources(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
+	switch {
+	case c.flags.git != "":
+		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+	case len(args) == 1:
+		from = input.Source{Kind: input.Cluster}
+		to, err = input.ParseSource(args[0])
+	default:
+		if from, err = input.ParseSource(args[0]); err == nil {
+			to, err = input.ParseSource(args[1])
+		}
+	}
+	switch {
+	case err != nil:
+	case from.Kind == input.Cluster && to.Kind == input.Cluster:
+		err = errors.New("OLD and NEW are both the cluster: give the new CRDs as a file, a directory, - or git:REV")
+	case from.Kind == input.Stdin && to.Kind == input.Stdin:
+		err = errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
+	}
+	return from, to, err
+}
+
+// mayAsk finds out whether the API server may be asked to try the new CRDs.
+func (c *checker) mayAsk(ctx context.Context) error {
+	verbs := []string{"update"}
+	if len(c.old.crds) < len(c.next.crds) {
+		verbs = append(verbs, "create")
+	}
+	why, err := c.cluster.MayDryRun(ctx, verbs...)
+	if why != "" {
+		c.asksServer = false
+		fmt.Fprintf(c.err, "warning: the API server is not asked whether it takes the new CRDs, because %s; the code of Kubernetes %s says so\n", why, kubeversion.DefaultKubeBinaryVersion)
 	}
 	return err
 }

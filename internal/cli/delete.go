@@ -105,6 +105,46 @@ func runDelete(ctx context.Context, e *env, f *deleteFlags, app string) error {
 	}
 }
 
+// announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted.
+func announceRemovals(plan *apply.Deletion, told *teller) (deletes int) {
+	for i := range plan.Removals {
+		switch r := &plan.Removals[i]; r.Action {
+		case apply.Delete:
+			told.line("will be deleted: %s", removalLine(r))
+			deletes++
+		case apply.Keep:
+			told.line("will be kept: %s: %s", r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
+		}
+	}
+	return deletes
+}
+
+// addRemovals adds what has become of the objects, or would become of them, and counts those that are deleted and kept.
+func (d *deleteResult) addRemovals(plan *apply.Deletion, told *teller, would bool) (deleted, kept int) {
+	for i := range plan.Removals {
+		r := &plan.Removals[i]
+		d.Objects = append(d.Objects, objectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
+		switch r.Action {
+		case apply.Delete:
+			deleted++
+		case apply.Keep:
+			kept++
+		case apply.Forget:
+			word := "forgotten"
+			if r.Stays() {
+				word = "left alone"
+			}
+			if would {
+				word = "would be " + word
+			}
+			told.line("%s: %s: %s", word, r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
+		}
+	}
+	return deleted, kept
+}
+
 // deleteOnce plans and deletes.
 func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Applier, told *teller, namespace, app string) error {
 	plan, err := applier.PlanDeletion(ctx, apply.DeletionRequest{
@@ -116,17 +156,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	for _, n := range plan.Notes() {
 		fmt.Fprintln(e.err, "note:", n)
 	}
-	deletes := 0
-	for i := range plan.Removals {
-		switch r := &plan.Removals[i]; r.Action {
-		case apply.Delete:
-			told.line("will be deleted: %s", removalLine(r))
-			deletes++
-		case apply.Keep:
-			told.line("will be kept: %s: %s", r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
-		}
-	}
+	deletes := announceRemovals(plan, told)
 	result := deleteResult{
 		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []objectResult{},
 	}
@@ -143,27 +173,7 @@ func deleteOnce(ctx context.Context, e *env, f *deleteFlags, applier *apply.Appl
 	told.done()
 	result.Warnings = plan.Warnings()
 	told.warn(result.Warnings)
-	deleted, kept := 0, 0
-	for i := range plan.Removals {
-		r := &plan.Removals[i]
-		result.Objects = append(result.Objects, objectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
-		switch r.Action {
-		case apply.Delete:
-			deleted++
-		case apply.Keep:
-			kept++
-		case apply.Forget:
-			word := "forgotten"
-			if r.Stays() {
-				word = "left alone"
-			}
-			if f.dryRun || err != nil {
-				word = "would be " + word
-			}
-			told.line("%s: %s: %s", word, r.ID, r.Reason)
-		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
-		}
-	}
+	deleted, kept := result.addRemovals(plan, told, f.dryRun || err != nil)
 	switch {
 	case errors.Is(err, apply.ErrProtected):
 		result.Outcome, result.Error = outcomeBlocked, brief.OneLine(err.Error())

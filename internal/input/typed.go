@@ -54,15 +54,8 @@ func (w *typed) walk(path []string, v any, t reflect.Type) {
 	_, isBool := v.(bool)
 	switch {
 	case t == anyJSON:
-	case t == schemaOrBool && isObject, t == schemaOrList && isObject, t == schemaOrText && isObject:
-		w.fields(path, object, schemaType)
-	case t == schemaOrBool:
-		w.must(isBool, path, "a boolean or an object (a schema)", v)
-	case t == schemaOrList && isList:
-		w.items(path, items, schemaType)
-	case t == schemaOrText && isList:
-		w.items(path, items, reflect.TypeFor[string]())
-	case t == schemaOrList, t == schemaOrText: // upstream takes what else there is for nothing
+	case t == schemaOrBool || t == schemaOrList || t == schemaOrText:
+		w.schemaOr(path, v, t)
 	case reflect.PointerTo(t).Implements(unmarshaler):
 		b, err := json.Marshal(v)
 		ok := err == nil && json.Unmarshal(b, reflect.New(t).Interface()) == nil
@@ -89,6 +82,26 @@ func (w *typed) walk(path []string, v any, t reflect.Type) {
 		w.must(isBool, path, words(t), v)
 	default:
 		w.number(path, v, t)
+	}
+}
+
+// schemaOr walks a value that is a schema or something else.
+func (w *typed) schemaOr(path []string, v any, t reflect.Type) {
+	switch x := v.(type) {
+	case map[string]any:
+		w.fields(path, x, schemaType)
+		return
+	case []any:
+		switch t {
+		case schemaOrList:
+			w.items(path, x, schemaType)
+		case schemaOrText:
+			w.items(path, x, reflect.TypeFor[string]())
+		}
+	}
+	if t == schemaOrBool { // of the others, upstream takes what else there is for nothing
+		_, isBool := v.(bool)
+		w.must(isBool, path, "a boolean or an object (a schema)", v)
 	}
 }
 

@@ -71,20 +71,12 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if decided && !cfg.Enabled(apply.FeatureGates) {
 		return r.stays(process, cfg, got)
 	}
-	set, err := input.DecodeObjects(ctx, got.name, got.data)
-	objects, brought := []apply.Object(nil), (*config.Config)(nil)
-	if err == nil {
-		objects, brought, err = objectsOf(set)
-	}
+	set, objects, brought, err := decode(ctx, got)
 	if err != nil && ctx.Err() != nil {
 		return r.failed(ctx, got, err) // the error is not about the source
 	}
 	if err != nil {
-		st.Request = got.request
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
-		again := r.end(v1alpha1.ReasonInvalidSource, err.Error())
-		r.remembered(process, cfg, true)
-		return again
+		return r.refused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
 	}
 	a, err := r.applier()
 	if err != nil {
@@ -104,9 +96,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
-	if plan.Lost() {
-		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is created again; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
-	}
+	r.tellLost(plan)
 	if decided {
 		same, err := r.sameFeatures(ctx, a, plan)
 		if err != nil {
@@ -127,11 +117,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	if over, err := r.tooMany(plan); err != nil {
 		return r.failed(ctx, got, err)
 	} else if over != "" {
-		st.Request = got.request
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonTooManyDeletions, over)
-		again := r.end(v1alpha1.ReasonTooManyDeletions, over)
-		r.remembered(process, cfg, true)
-		return again
+		return r.refused(process, cfg, got, v1alpha1.ReasonTooManyDeletions, over)
 	}
 	if r.isApplied(got.revision.Digest) {
 		stop, err := r.drift(ctx, a, request, plan)
@@ -143,12 +129,41 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		}
 	}
 	plan, err = r.write(ctx, a, request, plan)
-	if isWaiting(err) && !isLocked(err) && ctx.Err() == nil && r.now.Sub(plan.Started()) < r.timeout() {
+	if ctx.Err() == nil && r.mayWait(plan, err) {
 		return r.waits(got, err)
-	} else if err != nil {
+	}
+	if err != nil {
 		return r.failed(ctx, got, err)
 	}
 	return r.applied(process, a, plan, got)
+}
+
+// decode reads the objects that were fetched, and the configuration that comes with them.
+func decode(ctx context.Context, got *fetched) (set *input.Set, objects []apply.Object, brought *config.Config, err error) {
+	if set, err = input.DecodeObjects(ctx, got.name, got.data); err == nil {
+		objects, brought, err = objectsOf(set)
+	}
+	return set, objects, brought, err
+}
+
+// refused ends a round whose source is not applied.
+func (r *run) refused(process context.Context, cfg *config.Config, got *fetched, reason, message string) time.Duration {
+	r.d.Status.Request = got.request
+	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
+	again := r.end(reason, message)
+	r.remembered(process, cfg, true)
+	return again
+}
+
+func (r *run) tellLost(plan *apply.Plan) {
+	if plan.Lost() {
+		r.events = append(r.events, event{corev1.EventTypeWarning, v1alpha1.ReasonInventoryLost, "the inventory was lost and is created again; objects that the source no longer has may be left over: sluice adopt " + r.d.Name + " -n " + r.d.Namespace + " finds and records them"})
+	}
+}
+
+// mayWait reports whether the next round goes on with a plan whose objects are not ready.
+func (r *run) mayWait(plan *apply.Plan, err error) bool {
+	return isWaiting(err) && !isLocked(err) && r.now.Sub(plan.Started()) < r.timeout()
 }
 
 // takeOver names the apps whose objects the delivery takes.

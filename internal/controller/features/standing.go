@@ -50,25 +50,7 @@ var errFrozen = errors.New("it stays as it was, because another feature that it 
 
 // observe finds the differences from the wanted state.
 func (s *session) observe(p *plan, done *outcome) {
-	type pair struct{ policy, binding runtime.Object }
-	stored := map[string]*pair{}
-	for _, o := range s.of(p.component.Name) {
-		m, err := meta.Accessor(o)
-		if err != nil || done.removed[keyOf(o)] {
-			continue
-		}
-		x := stored[m.GetName()]
-		if x == nil {
-			x = &pair{}
-			stored[m.GetName()] = x
-		}
-		switch resourceOf(o) {
-		case validatingPolicies, mutatingPolicies:
-			x.policy = s.have(o)
-		default:
-			x.binding = o
-		}
-	}
+	stored := s.bound(p, done)
 	asked := map[string]map[string]bool{}
 	out := standing{left: map[string][]leftover{}, missing: map[string]bool{}, without: map[string]map[string]bool{}}
 	for gate, list := range p.enforcers() {
@@ -89,15 +71,8 @@ func (s *session) observe(p *plan, done *outcome) {
 		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
 			continue // it enforces nothing
 		}
-		var err error
-		switch {
-		case done.failed[name] != nil:
-			err = done.failed[name]
-		case done.frozen[name]:
-			err = errFrozen
-		case done.failed[nameOf(x.policy)] != nil || done.failed[nameOf(x.binding)] != nil:
-			err = errors.Join(done.failed[nameOf(x.policy)], done.failed[nameOf(x.binding)])
-		default:
+		err := done.unlike(name, x)
+		if err == nil {
 			continue
 		}
 		has, old := map[string]bool{}, stale{policy: x.policy, settings: readBy(x.binding)}
@@ -125,7 +100,44 @@ func (s *session) observe(p *plan, done *outcome) {
 	s.remember(p.component.Name).standing = out
 }
 
-// enforcerOf returns a policy as an enforcer of a feature.
+// bound is a policy with its binding; nil if it is not there.
+type bound struct{ policy, binding runtime.Object }
+
+// bound returns the stored policies of a component by their names.
+func (s *session) bound(p *plan, done *outcome) map[string]*bound {
+	stored := map[string]*bound{}
+	for _, o := range s.of(p.component.Name) {
+		m, err := meta.Accessor(o)
+		if err != nil || done.removed[keyOf(o)] {
+			continue
+		}
+		x := stored[m.GetName()]
+		if x == nil {
+			x = &bound{}
+			stored[m.GetName()] = x
+		}
+		switch resourceOf(o) {
+		case validatingPolicies, mutatingPolicies:
+			x.policy = s.have(o)
+		default:
+			x.binding = o
+		}
+	}
+	return stored
+}
+
+// unlike says why a stored policy is not as it is wanted; nil if it is.
+func (o *outcome) unlike(name string, x *bound) error {
+	switch {
+	case o.failed[name] != nil:
+		return o.failed[name]
+	case o.frozen[name]:
+		return errFrozen
+	}
+	return errors.Join(o.failed[nameOf(x.policy)], o.failed[nameOf(x.binding)])
+}
+
+// enforcerOf names a policy as what enforces a feature.
 func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
 	out := v1alpha1.Enforcer{Kind: kindNameOf(o), Reason: "it should not, and is still there"}
 	if m, err := meta.Accessor(o); err == nil {

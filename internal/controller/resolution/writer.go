@@ -62,22 +62,12 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 		}
 		w.metrics.writes.WithLabelValues(what).Inc()
 		err = patchStatus(ctx, w.client, r, patch)
-		cause := "unavailable"
-		switch {
-		case err == nil:
-			return true, nil
-		case apierrors.IsNotFound(err):
-			return false, nil
-		case apierrors.IsConflict(err):
-			cause = "conflict"
-		case apierrors.IsForbidden(err) && refused.IsZero():
-			cause, refused = "forbidden", w.clock.Now()
-		case apierrors.IsForbidden(err) && w.clock.Since(refused) < disbelief:
-			cause = "forbidden"
-		case permanent(err):
+		if err == nil || apierrors.IsNotFound(err) {
+			return err == nil, nil
+		}
+		cause := w.passing(err, &refused)
+		if cause == "" {
 			return false, err
-		default:
-			refused = time.Time{}
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
 		if cause == "conflict" {
@@ -106,6 +96,23 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			}
 		}
 	}
+}
+
+// passing names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
+func (w writer) passing(err error, refused *time.Time) string {
+	switch {
+	case apierrors.IsConflict(err):
+		return "conflict"
+	case apierrors.IsForbidden(err) && refused.IsZero():
+		*refused = w.clock.Now()
+		return "forbidden"
+	case apierrors.IsForbidden(err) && w.clock.Since(*refused) < disbelief:
+		return "forbidden"
+	case permanent(err):
+		return ""
+	}
+	*refused = time.Time{}
+	return "unavailable"
 }
 
 // pause waits; the error is the cause of the context's end.
