@@ -61,21 +61,12 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 			}
 		}
 		for _, from := range served(c.newParts) {
-			if from.Name == to.Name || from.build() != nil {
-				continue
-			}
-			if !c.affordsCrossing(pair{from, to}, out) {
+			switch {
+			case from.Name == to.Name || from.build() != nil:
+			case !c.affordsCrossing(pair{from, to}, out):
 				return
-			}
-			if c.sameAsBefore(from, to) || settles(from, storage(c.newParts), to) {
-				continue
-			}
-			for _, g := range c.decide(ctx, pair{c.settled(from, storage(c.newParts)), to}) {
-				harms := g.Harm == contain.Pruned || to.Served
-				if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was.has(&g) {
-					known.add(g)
-					out.onesided = append(out.onesided, crossing{pair{from, to}, g})
-				}
+			default:
+				c.crossNew(ctx, pair{from, to}, known, was, out)
 			}
 		}
 	}
@@ -167,6 +158,21 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 		out.erased = append(out.erased, x)
 	case p.to.Served:
 		out.refused = append(out.refused, x)
+	}
+}
+
+// crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
+func (c *comparison) crossNew(ctx context.Context, p pair, known, was told, out *crossings) {
+	stored := storage(c.newParts)
+	if c.sameAsBefore(p.from, p.to) || settles(p.from, stored, p.to) {
+		return
+	}
+	for _, g := range c.decide(ctx, pair{c.settled(p.from, stored), p.to}) {
+		harms := g.Harm == contain.Pruned || p.to.Served
+		if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was.has(&g) {
+			known.add(g)
+			out.onesided = append(out.onesided, crossing{p, g})
+		}
 	}
 }
 

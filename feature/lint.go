@@ -168,13 +168,28 @@ func releasesSince(before, now string) (uint64, bool) {
 // withdrawn reports whether the feature was removed while it was off, so that its parts are not in use.
 func (f *Feature) withdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
 
+// grave is a part of a withdrawn feature.
+type grave struct {
+	part *v1alpha1.Part
+	path Path
+	f    *Feature
+}
+
+// holds reports whether a part is the withdrawn one again.
+func (g *grave) holds(p *v1alpha1.Part) bool {
+	path, err := ParsePath(p.Field)
+	switch {
+	case p.WholeVersion || g.part.WholeVersion:
+		return p.WholeVersion == g.part.WholeVersion && meet(p.Versions, g.part.Versions)
+	case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
+		return false
+	}
+	// Other values of the field are different parts.
+	return g.part.Pattern == "" && g.part.Match == nil && g.part.Beyond == nil && (g.part.Values == nil || meet(p.Values, g.part.Values))
+}
+
 // tombstones refuses features that gate the same part as a withdrawn feature: stored values would get a new meaning.
 func (d *definer) tombstones() {
-	type grave struct {
-		part *v1alpha1.Part
-		path Path
-		f    *Feature
-	}
 	graves := map[groupResource][]grave{}
 	for _, f := range d.model.features {
 		if !f.withdrawn() {
@@ -200,18 +215,9 @@ func (d *definer) tombstones() {
 				if d.full() {
 					return
 				}
-				path, err := ParsePath(p.Field)
-				switch {
-				case p.WholeVersion || g.part.WholeVersion:
-					if p.WholeVersion != g.part.WholeVersion || !meet(p.Versions, g.part.Versions) {
-						continue
-					}
-				case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
-					continue
-				case g.part.Pattern != "" || g.part.Match != nil || g.part.Beyond != nil || g.part.Values != nil && !meet(p.Values, g.part.Values):
-					continue // other values of the field are different parts
+				if g.holds(p) {
+					d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, since(g.f))
 				}
-				d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, since(g.f))
 			}
 		}
 	}

@@ -18,42 +18,75 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// LoadBase reads an earlier state of a component from the generated files of a git revision (git:REV) or of another folder:
-// features.yaml, its manifests, and its CRDs. It does not need the Go types.
-func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*State, error) {
-	name := filepath.Base(f.at0())
+// baseSource returns the git revision or the folder that a state is compared with; name is that of features.yaml.
+func baseSource(against, name string) (input.Source, error) {
 	src, err := input.ParseSource(against)
 	if err != nil {
-		return nil, err
+		return src, err
 	}
 	switch src.Kind {
 	case input.Git:
 		if len(src.Paths) > 0 {
-			return nil, fmt.Errorf("%s: give git:REV without a path; the paths are those of features.yaml", against)
+			return src, fmt.Errorf("%s: give git:REV without a path; the paths are those of features.yaml", against)
 		}
 	case input.Path:
 		if _, err := os.Stat(filepath.Join(src.Paths[0], name)); err != nil {
-			return nil, fmt.Errorf("the base %s: there is no %s; give git:REV, a folder with that file, or cluster", against, filepath.Join(src.Paths[0], name))
+			return src, fmt.Errorf("the base %s: there is no %s; give git:REV, a folder with that file, or cluster", against, filepath.Join(src.Paths[0], name))
 		}
 	case input.Stdin, input.Cluster:
-		return nil, fmt.Errorf("%s is no base to compare with: give git:REV, a folder, or cluster", against)
+		return src, fmt.Errorf("%s is no base to compare with: give git:REV, a folder, or cluster", against)
+	}
+	return src, nil
+}
+
+// below returns the source of the paths in a base.
+func below(base input.Source, paths []string) input.Source {
+	from := base
+	from.Paths = nil
+	for _, p := range paths {
+		p = strings.TrimSuffix(p, "/")
+		if base.Kind == input.Path {
+			from.Paths = append(from.Paths, filepath.Join(base.Paths[0], p))
+			continue
+		}
+		from.Paths = append(from.Paths, "./"+filepath.ToSlash(p))
+	}
+	return from
+}
+
+// featuresIn returns the features among manifests.
+func featuresIn(set *input.Set) (features []v1alpha1.Feature, err error) {
+	for i := range set.Objects {
+		var one v1alpha1.Feature
+		var kind metav1.TypeMeta
+		if err := utiljson.Unmarshal(set.Objects[i].JSON, &kind); err != nil {
+			return nil, set.Objects[i].Wrong(err)
+		}
+		if kind.Kind != "Feature" || kind.APIVersion != v1alpha1.SchemeGroupVersion.String() {
+			continue
+		}
+		if err := set.Objects[i].Strict(&one); err != nil {
+			return nil, err
+		}
+		features = append(features, one)
+	}
+	return features, nil
+}
+
+// LoadBase reads an earlier state of a component from the generated files of a git revision (git:REV) or of another folder:
+// features.yaml, its manifests, and its CRDs. It does not need the Go types.
+func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*State, error) {
+	name := filepath.Base(f.at0())
+	src, err := baseSource(against, name)
+	if err != nil {
+		return nil, err
 	}
 	read := func(paths ...string) (*input.Set, error) {
-		from := src
-		from.Paths = nil
-		for _, p := range paths {
-			p = strings.TrimSuffix(p, "/")
-			if src.Kind == input.Path {
-				from.Paths = append(from.Paths, filepath.Join(src.Paths[0], p))
-				continue
-			}
-			from.Paths = append(from.Paths, "./"+filepath.ToSlash(p))
-		}
 		opts := input.Options{Objects: true}
 		if src.Kind == input.Git {
 			opts.Dir = f.dir
 		}
-		return input.Load(ctx, from, opts)
+		return input.Load(ctx, below(src, paths), opts)
 	}
 	set, err := read(name)
 	if err != nil {
@@ -84,20 +117,9 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 	}
 	component := &v1alpha1.Component{}
 	component.Name, component.Spec = base.Component, base.Spec
-	var features []v1alpha1.Feature
-	for i := range set.Objects {
-		var one v1alpha1.Feature
-		var kind metav1.TypeMeta
-		if err := utiljson.Unmarshal(set.Objects[i].JSON, &kind); err != nil {
-			return nil, fmt.Errorf("the base %s: %w", against, set.Objects[i].Wrong(err))
-		}
-		if kind.Kind != "Feature" || kind.APIVersion != v1alpha1.SchemeGroupVersion.String() {
-			continue
-		}
-		if err := set.Objects[i].Strict(&one); err != nil {
-			return nil, fmt.Errorf("the base %s: %w", against, err)
-		}
-		features = append(features, one)
+	features, err := featuresIn(set)
+	if err != nil {
+		return nil, fmt.Errorf("the base %s: %w", against, err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, d := range set.Documents {

@@ -374,13 +374,8 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			}
 			data, c, found, err = g.readBeside(ctx, read)
 		}
-		if (errors.Is(err, errCorrupt) || errors.Is(err, errMissing)) && attempt == 0 && ctx.Err() == nil {
-			// A new mirror has no damage.
-			continue
-		}
-		rewritten := errors.Is(err, errFromPeer) && !isObjectID(revision)
-		if attempt == 0 && ctx.Err() == nil && (rewritten || changed(err)) && st != nil && st.forget(st.name(key...)) {
-			// The server may have moved, may use another version of the protocol, or may have lost the target of a branch.
+		forget := func() bool { return st != nil && st.forget(st.name(key...)) }
+		if attempt == 0 && ctx.Err() == nil && worthAnother(err, revision, forget) {
 			continue
 		}
 		if err != nil {
@@ -393,6 +388,16 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		}
 		return out, nil
 	}
+}
+
+// worthAnother reports whether a second attempt may succeed. It forgets what is known of the server if that may be the cause.
+func worthAnother(err error, revision string, forget func() bool) bool {
+	if errors.Is(err, errCorrupt) || errors.Is(err, errMissing) {
+		return true // a new mirror has no damage
+	}
+	// The server may have moved, have learnt another version of the protocol, or have lost what a branch named.
+	rewritten := errors.Is(err, errFromPeer) && !isObjectID(revision)
+	return (rewritten || changed(err)) && forget()
 }
 
 // atMost returns the smaller of n and the limit; 0 is no limit.
