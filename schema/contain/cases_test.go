@@ -302,6 +302,12 @@ var cases = []struct {
 		want: Unknown, escapes: `{"spec": [{}, {"k": "x"}]}`,
 	},
 	{
+		name: "a long fraction of a duration is rounded up to a whole unit",
+		old:  `{type: object, properties: {spec: {type: object, required: [d], properties: {d: {type: string, maxLength: 40, pattern: "^0[.]9{1,20}h$"}}, x-kubernetes-validations: [{rule: "duration(self.d) > duration('0s')"}]}}}`,
+		new:  `{type: object, properties: {spec: {type: object, required: [d], properties: {d: {type: string, maxLength: 40}}, x-kubernetes-validations: [{rule: "duration(self.d) < duration('1h')"}]}}}`,
+		want: Unknown, escapes: `{"spec": {"d": "0.999999999999999999h"}}`,
+	},
+	{
 		name: "rules below a field without a type are not evaluated",
 		old:  `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer, x-kubernetes-validations: [{rule: "self < 5"}]}}}}}`,
 		new:  `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: integer, maximum: 4}}}}}`,

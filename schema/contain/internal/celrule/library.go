@@ -208,7 +208,8 @@ func (b durationIn) alone(k int64) boolV {
 	for _, u := range unitSizes {
 		large = append(large, `0*`+decimalsFrom(abs((k-1)/u.size+1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		if n := k / u.size; n > 0 {
-			small = append(small, `0*`+decimals(0, abs(n-1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
+			// A fraction of more digits may be rounded up to a whole unit (time.ParseDuration).
+			small = append(small, `0*`+decimals(0, abs(n-1))+`(?:\.[0-9]{0,9})?(?:`+u.name+`)`)
 		}
 	}
 	enough := `\A\+?(?:[0-9.].*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`
