@@ -338,25 +338,8 @@ const settle = 10 * time.Second
 func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 	ctx = p.warnings.about(ctx, it.ID)
 	path := it.mapping.path(&it.Object)
-	if it.live != nil && it.live.terminating {
-		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
-		if err := a.goneBefore(ctx, p, it, it.live.uid); err != nil {
-			return err
-		}
-	}
-	if it.Action == Replace {
-		if err := a.clear(ctx, p, it); err != nil {
-			return err
-		}
-	} else if len(it.TakesOver) > 0 {
-		if err := a.takeOver(ctx, p, it); err != nil {
-			return err
-		}
-	}
-	if isNamespace(it.ID) && !it.made && (it.live == nil || it.live.terminating) {
-		if err := a.makeNamespace(ctx, p, it); err != nil {
-			return err
-		}
+	if err := a.makeWay(ctx, p, it); err != nil {
+		return err
 	}
 	deadline := a.opts.Now().Add(settle)
 	renoted := false
@@ -386,6 +369,30 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 			return err
 		}
 	}
+}
+
+// makeWay deals with what is in the way of a write: an object that is being deleted or replaced, fields of other owners that become
+// ours, and a namespace that is not there.
+func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
+	if it.live != nil && it.live.terminating {
+		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
+		if err := a.goneBefore(ctx, p, it, it.live.uid); err != nil {
+			return err
+		}
+	}
+	if it.Action == Replace {
+		if err := a.clear(ctx, p, it); err != nil {
+			return err
+		}
+	} else if len(it.TakesOver) > 0 {
+		if err := a.takeOver(ctx, p, it); err != nil {
+			return err
+		}
+	}
+	if isNamespace(it.ID) && !it.made && (it.live == nil || it.live.terminating) {
+		return a.makeNamespace(ctx, p, it)
+	}
+	return nil
 }
 
 // goneBefore waits until an object that is being deleted is gone, so that another one can have its name.

@@ -43,6 +43,21 @@ func (d *definer) checkComponent() {
 	if c.LevelKey == c.GatesKey {
 		d.err(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clip(c.GatesKey))
 	}
+	d.checkSettings()
+	for i, r := range c.Resources {
+		where := fmt.Sprintf("spec.resources[%d]", i)
+		key := groupResource{r.Group, r.Resource}
+		if _, twice := m.lifted[key]; twice {
+			d.err(CodeDuplicate, "", where, "%s stands there twice", qualified(r.Group, r.Resource))
+		}
+		m.lifted[key] = oneOf(d, "", where+".highestStage", r.HighestStage, v1alpha1.Beta, v1alpha1.Stable) && r.HighestStage == v1alpha1.Beta
+	}
+}
+
+// checkSettings checks the settings beside the gates.
+func (d *definer) checkSettings() {
+	m := d.model
+	c := &m.component
 	for i, s := range c.Settings {
 		where := fmt.Sprintf("spec.settings[%d]", i)
 		if _, twice := m.settings[s.Name]; twice {
@@ -63,14 +78,6 @@ func (d *definer) checkComponent() {
 			d.err(CodePart, "", where+".minimum", "%d is greater than maximum, which is %d", *s.Minimum, *s.Maximum)
 		}
 		m.settings[s.Name] = plain
-	}
-	for i, r := range c.Resources {
-		where := fmt.Sprintf("spec.resources[%d]", i)
-		key := groupResource{r.Group, r.Resource}
-		if _, twice := m.lifted[key]; twice {
-			d.err(CodeDuplicate, "", where, "%s stands there twice", qualified(r.Group, r.Resource))
-		}
-		m.lifted[key] = oneOf(d, "", where+".highestStage", r.HighestStage, v1alpha1.Beta, v1alpha1.Stable) && r.HighestStage == v1alpha1.Beta
 	}
 }
 

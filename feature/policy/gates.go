@@ -122,19 +122,7 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if text := g.inlined[gate]; text != "" {
 		return text
 	}
-	alone := fmt.Sprint(s.Alone(g.lifted))
-	if g.live {
-		alone = g.alone(f)
-	}
-	ways := []string{alone}
-	for _, other := range f.Spec.ImpliedBy {
-		ways = append(ways, g.isOpen(other, ask))
-	}
-	if f.CanOptIn() && alone != "true" && !g.alike {
-		ways = slices.Concat(ways, g.optIn(f, ask))
-	}
-	ways = slices.DeleteFunc(ways, func(s string) bool { return s == "false" })
-	all := []string{}
+	ways, all := g.ways(f, s, ask), []string{}
 	switch {
 	case slices.Contains(ways, "true"):
 	case len(ways) == 0:
@@ -162,7 +150,23 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	return g.add(name, and(all...))
 }
 
-// orAllowed is the test that an entry p allows a feature for users who opt in.
+// ways returns expressions each of which opens a free feature by itself.
+func (g *gates) ways(f *feature.Feature, s feature.State, ask bool) []string {
+	alone := fmt.Sprint(s.Alone(g.lifted))
+	if g.live {
+		alone = g.alone(f)
+	}
+	out := []string{alone}
+	for _, other := range f.Spec.ImpliedBy {
+		out = append(out, g.isOpen(other, ask))
+	}
+	if f.CanOptIn() && alone != "true" && !g.alike {
+		out = slices.Concat(out, g.optIn(f, ask))
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "false" })
+}
+
+// orAllowed tells that an entry p says allowed of a feature.
 func (g *gates) orAllowed() string {
 	if g.model.Spec().OptIn == nil {
 		return ""

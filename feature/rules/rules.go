@@ -138,17 +138,7 @@ func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
 	case operators.LogicalNot:
 		return e.not(args[0])
 	case operators.Conditional:
-		switch e.eval(args[0]) {
-		case feature.Holds:
-			return e.eval(args[1])
-		case feature.Violated:
-			if e.not(args[0]) == feature.Violated { // an error, not false
-				return feature.Violated
-			}
-			return e.eval(args[2])
-		case feature.Apart, feature.Open:
-		}
-		return either(either(e.eval(args[0]), e.eval(args[1])), e.eval(args[2]))
+		return e.conditional(args[0], args[1], args[2])
 	}
 	if at == len(e.path) {
 		return feature.Violated
@@ -170,6 +160,20 @@ func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
 		}
 	}
 	return out
+}
+
+func (e *losing) conditional(c, yes, no ast.Expr) feature.Fate {
+	switch e.eval(c) {
+	case feature.Holds:
+		return e.eval(yes)
+	case feature.Violated:
+		if e.not(c) == feature.Violated { // an error, not false
+			return feature.Violated
+		}
+		return e.eval(no)
+	case feature.Apart, feature.Open:
+	}
+	return either(either(e.eval(c), e.eval(yes)), e.eval(no))
 }
 
 // either joins what is neither clearly one nor the other.

@@ -161,7 +161,7 @@ func (s *search) ratcheted(p *pending) bool {
 			return false
 		}
 		otherType := i == len(g.Path)-1 && g.Keyword == "type" && p.whole == nil && !p.deeper
-		if equalsItself(o, n, 0) || otherType && (n.node.Type == "object" || !n.preserves() && n.node.AdditionalBool == nil) {
+		if equalsItself(o, n, 0) || otherType && comparesOtherType(n) {
 			return !unreadable || !s.seenByUpdates(g.Path)
 		}
 		if unreadable && len(n.node.Rules) > 0 {
@@ -169,6 +169,11 @@ func (s *search) ratcheted(p *pending) bool {
 		}
 	}
 	return false
+}
+
+// comparesOtherType reports whether ratcheting considers a value of another type than the declared one equal to itself.
+func comparesOtherType(n place) bool {
+	return n.node.Type == "object" || !n.preserves() && n.node.AdditionalBool == nil
 }
 
 // seenByUpdates reports whether a rule at the path or around it sees the stored value. Its refusals are not ratcheted.

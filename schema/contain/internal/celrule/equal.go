@@ -14,11 +14,8 @@ import (
 func (t *translator) equal(a, b sval) (boolV, error) {
 	_, an := a.(nullV)
 	_, bn := b.(nullV)
-	switch {
-	case (an || bn) && (mayFail(a) || mayFail(b)):
-		return boolV{}, errUnsupported
-	case an || bn:
-		return boolConst(an && bn), nil
+	if an || bn {
+		return boolConst(an && bn), cannot(!mayFail(a) && !mayFail(b))
 	}
 	if r, ok := compareNumbers(eq, a, b); ok {
 		return r, nil
@@ -51,12 +48,22 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 			return t.equalLists(a, b)
 		}
 	}
-	for _, p := range [][2]sval{{a, b}, {b, a}} {
-		if n := sizeOf(p[1]); n != nil && emptyList(p[0]) {
-			return boolV{n.within(0, 0), n.within(1, maxSize)}, nil
-		}
+	if r, ok := equalEmpty(a, b); ok {
+		return r, nil
+	}
+	if r, ok := equalEmpty(b, a); ok {
+		return r, nil
 	}
 	return t.equalTerms(a, b)
+}
+
+// equalEmpty compares an empty list or map with one at a place.
+func equalEmpty(empty, v sval) (boolV, bool) {
+	n := sizeOf(v)
+	if n == nil || !emptyList(empty) {
+		return boolV{}, false
+	}
+	return boolV{n.within(0, 0), n.within(1, maxSize)}, true
 }
 
 // amongStrings says that a string that is not constant is one of some.

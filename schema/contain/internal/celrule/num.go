@@ -301,19 +301,26 @@ func arith(op byte, a, b num) (num, bool) {
 		return num{}, false
 	}
 	if a.dbl {
-		switch op {
-		case '+':
-			return num{dbl: true, d: a.d + b.d}, true
-		case '-':
-			return num{dbl: true, d: a.d - b.d}, true
-		case '*':
-			return num{dbl: true, d: a.d * b.d}, true
-		case '/':
-			return num{dbl: true, d: a.d / b.d}, true
-		}
-		return num{}, false
+		return arithDouble(op, a.d, b.d)
 	}
-	x, y := a.i, b.i
+	return arithInt(op, a.i, b.i)
+}
+
+func arithDouble(op byte, x, y float64) (num, bool) {
+	switch op {
+	case '+':
+		return num{dbl: true, d: x + y}, true
+	case '-':
+		return num{dbl: true, d: x - y}, true
+	case '*':
+		return num{dbl: true, d: x * y}, true
+	case '/':
+		return num{dbl: true, d: x / y}, true
+	}
+	return num{}, false
+}
+
+func arithInt(op byte, x, y int64) (num, bool) {
 	switch op {
 	case '+':
 		s := x + y

@@ -194,8 +194,8 @@ func flag(b []byte, set bool) []byte {
 
 func float(b []byte, f float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(f)) }
 
-// write returns a text that no formula with another meaning has.
-func (t *Table) write(f Formula, w *Work) []byte {
+// write returns a text that no other formula of another meaning has.
+func (t *Table) write(f Formula, w *Work) []byte { //nolint:gocyclo // a case for each kind of formula
 	two := func(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
 	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }
 	switch f := f.(type) {

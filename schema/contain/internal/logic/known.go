@@ -31,17 +31,15 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	case Or:
 		return s.knownOr(st, f)
 	case Kinds:
-		switch {
-		case st.kinds&Kind(f) == 0:
-			return No, st.why
-		case st.kinds&^Kind(f) == 0:
-			return Yes, 0
+		if t, why := st.knownKinds(Kind(f)); t != Unsure {
+			return t, why
 		}
 	case Lazy:
-		if g, why, ok := st.lazyOf(f.ID); ok {
+		g, why, ok := st.lazyOf(f.ID)
+		switch {
+		case ok:
 			return truth(g.Neg == f.Neg), why
-		}
-		if f.Small {
+		case f.Small:
 			return s.known(st, f.Expand())
 		}
 	case Opaque:
@@ -51,17 +49,17 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	case Pattern, Format, Length:
 		return st.knownOfString(f)
 	case IntRange:
-		return st.only(Int, st.ints.Lo >= f.Lo && st.ints.Hi <= f.Hi, st.ints.Lo > f.Hi || st.ints.Hi < f.Lo)
+		return st.only(Int, spans(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi), disjoint(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi))
 	case FloatRange:
 		return st.only(Float, st.floats.within(f), st.floats.intersect(f).empty())
 	case NumItems:
-		return st.only(Array, st.numItems.Min >= f.Min && st.numItems.Max <= f.Max, st.numItems.Min > f.Max || st.numItems.Max < f.Min)
+		return st.only(Array, spans(f.Min, f.Max, st.numItems.Min, st.numItems.Max), disjoint(f.Min, f.Max, st.numItems.Min, st.numItems.Max))
 	case Items:
 		return s.knownItems(st, st.items, st.someItems, f.F)
 	case SomeItem:
 		return s.knownItems(st, st.someItems, st.items, f.F)
 	case NumProps:
-		return st.only(Object, st.numProps.Min >= f.Min && st.numProps.Max <= f.Max, st.numProps.Min > f.Max || st.numProps.Max < f.Min)
+		return st.only(Object, spans(f.Min, f.Max, st.numProps.Min, st.numProps.Max), disjoint(f.Min, f.Max, st.numProps.Min, st.numProps.Max))
 	case Has:
 		return st.knownField(f.Name, true)
 	case Lacks:
@@ -70,6 +68,20 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 		return s.knownProp(st, f)
 	}
 	return st.vacuous(f)
+}
+
+// spans reports whether a range includes another one, disjoint whether they have no number in common.
+func spans(lo, hi, lo2, hi2 int64) bool    { return lo <= lo2 && hi2 <= hi }
+func disjoint(lo, hi, lo2, hi2 int64) bool { return hi < lo2 || hi2 < lo }
+
+func (st *state) knownKinds(k Kind) (Truth, deps) {
+	switch {
+	case st.kinds&k == 0:
+		return No, st.why
+	case st.kinds&^k == 0:
+		return Yes, 0
+	}
+	return Unsure, 0
 }
 
 // lazyOf and opaqueOf return what was taken in with an ID.
