@@ -55,7 +55,7 @@ var logicFaults = []fault{
 	{
 		file: "schema/contain/internal/logic/state.go", old: `st.lazyOf(f.ID); ok {
 			return g.Neg == f.Neg || s.clash(why|at)`, new: `st.lazyOf(f.ID); ok {
-			return g.Neg == f.Neg || true`,
+			return g.Neg == f.Neg || at >= 0`,
 		broken: "a formula and its negation do not contradict each other",
 	},
 	{
