@@ -3,6 +3,7 @@ package compat
 import (
 	"cmp"
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -45,6 +46,8 @@ type comparison struct {
 	crossed      *crossings // what reachable found, once it was asked for
 	settledParts map[pair]*part
 	namingParts  map[pair]*part
+	bareParts    map[*part]*part
+	writing      []*part // the answer of writers
 	// surprises are what readers asks for, once it was.
 	surprises    []report.Finding
 	readersAsked bool
@@ -56,7 +59,9 @@ type part struct {
 	*crdVersion
 	index int
 	isOld bool
-	props *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
+	// asItself is set for objects of an old version that is served and no longer stored: those that were stored in it before.
+	asItself bool
+	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
 	built bool
 	side  contain.Side
@@ -240,9 +245,64 @@ func (p *part) tokens(more ...string) []string {
 
 // decide asks the prover about a pair, once for each pair.
 func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
-	if gaps, ok := c.gaps[p]; ok {
-		return gaps
+	gaps, ok := c.gaps[p]
+	if !ok {
+		gaps = c.decideHere(ctx, p)
+		gaps = append(slices.Clip(gaps), c.withoutStatus(ctx, p, gaps)...)
+		c.gaps[p] = gaps
 	}
+	return gaps
+}
+
+// withoutStatus returns the gaps of objects that have no status while they are validated, besides known ones. With the status subresource
+// the API server drops what it has filled in for .status of a new object, or of one that it has converted
+// (k8s.io/apiextensions-apiserver/pkg/registry/customresource, PrepareForCreate and PrepareForUpdate).
+func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
+	bare := pair{c.withoutStatusDefault(p.from), c.withoutStatusDefault(p.to)}
+	if bare == p {
+		return nil
+	}
+	var out []contain.Gap
+	keys := gapKeys(known)
+	for _, g := range c.decideHere(ctx, bare) {
+		if g.Harm == contain.Redefaulted || keys.has(&g) {
+			continue
+		}
+		if g.Witness != nil && p.from.Name == p.to.Name { // a later read of the object fills the status in
+			w := *g.Witness
+			w.Stuck, w.Ratcheted, w.StuckErrors, w.WritersOnly = false, false, nil, true
+			g.Witness, g.Worst = &w, contain.Spared
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// withoutStatusDefault returns the version without the default of .status, if it has one and the status subresource.
+func (c *comparison) withoutStatusDefault(p *part) *part {
+	if p.Subresources == nil || p.Subresources.Status == nil || p.props == nil {
+		return p
+	}
+	status, ok := p.props.Properties["status"]
+	if !ok || !fillsIn(&status) {
+		return p
+	}
+	out := c.bareParts[p]
+	if out == nil {
+		bare := *p.props
+		bare.Properties = maps.Clone(bare.Properties)
+		status.Default = nil
+		bare.Properties["status"] = status
+		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &bare}
+		if c.bareParts == nil {
+			c.bareParts = map[*part]*part{}
+		}
+		c.bareParts[p] = out
+	}
+	return out
+}
+
+func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 	var gaps []contain.Gap
 	from := p.from
 	if from.build() != nil || !unchanged(p.from, p.to) { // what the scale subresource refuses was never stored
@@ -257,7 +317,6 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 	} else {
 		gaps = c.ask(ctx, from, p.to)
 	}
-	c.gaps[p] = gaps
 	return gaps
 }
 

@@ -51,15 +51,21 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		if to.Storage {
 			known.merge(moved)
 		}
+		spared := told{}
 		for _, from := range c.writers() {
+			p := pair{from, to}
 			switch {
-			case from.Name == to.Name && to == c.home(from) || !to.Served && to != c.home(from):
-			case !c.affordsCrossing(pair{from, to}, out):
+			case !to.Served && to != c.home(from):
+			case !c.affordsCrossing(p, out):
 				return
+			case from.Name == to.Name && to == c.home(from):
+				c.crossAgain(ctx, p, known, was, out)
 			default:
-				c.crossOld(ctx, pair{from, to}, known, was, out)
+				spared.merge(c.crossOld(ctx, p, known, was, out))
+				c.crossAgain(ctx, p, known, was, out)
 			}
 		}
+		known.merge(spared)
 		for _, from := range served(c.newParts) {
 			switch {
 			case from.Name == to.Name || from.build() != nil:
@@ -91,20 +97,16 @@ func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
 }
 
 // crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on. What was a gap
-// of the old CRD is news only where an object now keeps what was dropped of it before.
-func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out *crossings) {
+// of the old CRD is news only where an object now keeps what was dropped of it before. It returns the gaps that no object written in
+// this version meets.
+func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out *crossings) (spared told) {
 	home := c.home(p.from)
 	if home == nil || home.build() != nil || p.from.build() != nil {
-		return
+		return nil
 	}
-	for _, g := range c.filledIn(ctx, p, home) {
-		if !known.has(&g) && !was.has(&g) {
-			known.add(g)
-			out.refused = append(out.refused, crossing{p, g})
-		}
-	}
+	c.crossFilled(ctx, p, home, known, was, out)
 	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) {
-		return
+		return nil
 	}
 	own := c.toldOfItself(ctx, p.from)
 	for _, g := range c.unlike(ctx, p, home) {
@@ -113,15 +115,47 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 			out.refused = append(out.refused, crossing{p, g})
 		}
 	}
+	spared = told{}
 	kept := c.keptNow(ctx, p, home)
 	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to) {
 		grown := slices.ContainsFunc(kept, func(path contain.Path) bool { return nested(path, g.Path) })
 		before := was.has(&g)
-		if known.has(&g) || own.has(&g) || !stops(&g) || before && !grown {
+		if known.has(&g) || own.has(&g) || !stops(&g) || before && (!grown || g.Harm == contain.Pruned && g.Keyword == "nullable") {
 			continue
 		}
-		known.add(g)
-		c.addCrossing(ctx, crossing{p, g}, before, out)
+		if c.addCrossing(ctx, crossing{p, g}, before, out) {
+			known.add(g)
+		} else { // what others write may get there
+			spared.add(g)
+		}
+	}
+	return spared
+}
+
+// crossAgain looks at what the objects meet once they were written under the new CRD: the version of that write has filled them in, and so
+// does the new storage version since then. A version that the old CRD did not serve is left out: rule added-in-one-version is about its
+// clients.
+func (c *comparison) crossAgain(ctx context.Context, p pair, known, was told, out *crossings) {
+	home := c.home(p.from)
+	if home == nil || home.build() != nil || p.from.build() != nil {
+		return
+	}
+	for _, filler := range c.newParts {
+		before := find(c.oldParts, filler.Name)
+		writes := filler.Served && before != nil && before.Served && filler != p.to
+		if (filler.Storage || writes) && filler != home && filler.build() == nil {
+			c.crossFilled(ctx, p, filler, known, was, out)
+		}
+	}
+}
+
+// crossFilled adds what objects meet because of the defaults of the version that reads them.
+func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, known, was told, out *crossings) {
+	for _, g := range c.filledIn(ctx, p, reader) {
+		if !known.has(&g) && !was.has(&g) {
+			known.add(g)
+			out.refused = append(out.refused, crossing{p, g})
+		}
 	}
 }
 
@@ -138,27 +172,26 @@ func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 	return own
 }
 
-// addCrossing sorts a crossing by its harm; before tells whether some objects met the gap in the old CRD.
-func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) {
+// addCrossing sorts a crossing by its harm, and reports whether it does any; before tells whether some objects met the gap in the old CRD.
+func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) bool {
 	p, g := x.pair, &x.Gap
+	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && p.to.Served
 	switch {
 	case g.Verdict == contain.Unknown:
-		switch {
-		case g.Harm == contain.Pruned && (p.from.Storage || g.OutOfBudget()):
-			out.erased = append(out.erased, x)
-		case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):
-			out.refused = append(out.refused, x)
-		}
+		erases = erases && (p.from.Storage || g.OutOfBudget())
+		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
 	case !c.travels(ctx, p, g):
-		if before && p.to.Served { // this object was refused before, others were not for sure
-			x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
-			out.refused = append(out.refused, x)
-		}
-	case g.Harm == contain.Pruned:
+		// This object was refused before, others were not for sure.
+		erases, refuses = false, before && p.to.Served
+		x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
+	}
+	switch {
+	case erases:
 		out.erased = append(out.erased, x)
-	case p.to.Served:
+	case refuses:
 		out.refused = append(out.refused, x)
 	}
+	return erases || refuses
 }
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
@@ -179,7 +212,8 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known, was told, out 
 // filledIn are the gaps of defaults that the new CRD fills in when it reads what the old one stored, and that the version
 // in which it is read refuses, which may be the one in which it was written.
 func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
-	if before := find(c.oldParts, home.Name); !p.to.Served || before != nil && unchanged(before, home) {
+	before := find(c.oldParts, home.Name)
+	if !p.to.Served || before != nil && unchanged(before, home) && (home == c.home(p.from) || before.Served || before.Storage) {
 		return nil
 	}
 	lacking := c.lacks(ctx, p.from, home)
@@ -189,7 +223,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 	var out []contain.Gap
 	told := map[string]bool{}
 	filled := func(g *contain.Gap) bool {
-		j, err := c.journey(ctx, p, g.Witness.Object)
+		j, err := c.journey(ctx, p, home, g.Witness.Object)
 		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !follows(e, lacking) })
 		if err != nil || !slices.ContainsFunc(j.filled, func(e string) bool { return !told[e] }) {
 			return false
@@ -287,7 +321,7 @@ func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.G
 	}
 	var out []contain.Gap
 	for _, g := range c.lacks(ctx, c.settled(p.from, home), p.to) {
-		j, err := c.journey(ctx, p, g.Witness.Object)
+		j, err := c.journey(ctx, p, home, g.Witness.Object)
 		if err != nil || len(j.updates) == 0 {
 			continue
 		}
@@ -332,6 +366,9 @@ func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
 // writers are the old versions in which objects may have been written or stored, the storage version first. What a webhook
 // made of a write in another version is not known.
 func (c *comparison) writers() []*part {
+	if c.writing != nil {
+		return c.writing
+	}
 	var out []*part
 	for _, p := range c.oldParts {
 		if p.Served && !converts(c.old) || c.isStored(p.Name) {
@@ -347,16 +384,38 @@ func (c *comparison) writers() []*part {
 		}
 		return 1
 	})
+	for _, p := range c.oldParts {
+		if p.Served && !p.Storage && !converts(c.old) && c.isStored(p.Name) {
+			out = append(out, &part{crdVersion: p.crdVersion, index: p.index, isOld: true, props: p.props, asItself: true})
+		}
+	}
+	c.writing = out
 	return out
 }
 
-// home is the version of the new CRD by which objects written in an old version are read: that of the old storage version,
-// or their own where nobody writes in it any more. nil if the new CRD lacks it.
+// storing is the old version in which objects written in an old version are stored, nil if that is not known.
+func (c *comparison) storing(from *part) *part {
+	if s := storage(c.oldParts); from.Served && s != nil && !converts(c.old) && !from.asItself {
+		return s
+	}
+	return find(c.oldParts, from.Name)
+}
+
+// home is the version of the new CRD by which objects written in an old version are read: that of the old version that stores them.
+// nil if the new CRD lacks it.
 func (c *comparison) home(from *part) *part {
-	if s := storage(c.oldParts); from.Served && s != nil && !converts(c.old) {
+	if s := c.storing(from); s != nil {
 		from = s
 	}
 	return find(c.newParts, from.Name)
+}
+
+// readsBefore is the old version by which the old CRD reads objects written in an old version.
+func (c *comparison) readsBefore(from *part) *part {
+	if from.asItself {
+		return c.storing(from)
+	}
+	return storage(c.oldParts)
 }
 
 // knownTo are the gaps that need not be told of a version of the new CRD: the comparison of the version with itself tells
@@ -372,8 +431,8 @@ func (c *comparison) knownTo(ctx context.Context, to *part) (known, was told) {
 		return known, was
 	}
 	for _, from := range c.writers() {
-		if from != before && from.build() == nil && c.work.Charge(unitsToCross) {
-			was.add(c.gapsOnTheWay(ctx, c.settled(from, storage(c.oldParts)), to, before)...)
+		if from.Name != before.Name && from.build() == nil && c.work.Charge(unitsToCross) {
+			was.add(c.gapsOnTheWay(ctx, c.settled(from, c.readsBefore(from)), to, before)...)
 		}
 	}
 	return known, was
@@ -405,11 +464,11 @@ func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.
 		return nil
 	}
 	gone := gapKeys(c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to))
-	if s := storage(c.oldParts); p.from.Served && s != nil && s != p.from {
+	if s := storage(c.oldParts); p.from.Served && s != nil && s != p.from && !p.from.asItself {
 		gone.add(c.gapsOnTheWay(ctx, c.settled(p.from, s), p.to, s)...)
 	}
 	var out []contain.Path
-	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, storage(c.oldParts)), p.to, before) {
+	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, c.readsBefore(p.from)), p.to, before) {
 		if g.Harm == contain.Pruned && !gone.has(&g) {
 			out = append(out, g.Path)
 		}
@@ -456,7 +515,7 @@ func preferred(ps []*part) *part {
 // travels reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
 func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
-	j, err := c.journey(ctx, p, g.Witness.Object)
+	j, err := c.journey(ctx, p, c.home(p.from), g.Witness.Object)
 	switch {
 	case err != nil:
 		return false
@@ -481,22 +540,27 @@ type journey struct {
 
 var errNoJourney = errors.New("the object is not stored")
 
-// journey writes an object in an old version, stores it, reads it under the new CRD and writes it back in another version,
-// all by the API server's code.
-func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (journey, error) {
-	home, storing := c.home(p.from), p.from
-	if s := storage(c.oldParts); p.from.Served && s != nil && !converts(c.old) {
+// journey writes an object in an old version, stores it, reads it under the new CRD, and writes it back in another version, all by the
+// API server's code. If filler is not the version that reads what the old CRD has stored, the object is written back once before, and read
+// by the new storage version then: filler is that version, or the one in which the object is written back before.
+func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[string]any) (journey, error) {
+	storing, home := p.from, c.home(p.from)
+	reader := home
+	if s := c.storing(p.from); s != nil {
 		storing = s
 	}
-	var at [4]*upstream.Validator
-	for i, q := range []*part{p.from, storing, home, p.to} {
+	if s := storage(c.newParts); filler != home && s != nil {
+		reader = s
+	}
+	var at [5]*upstream.Validator
+	for i, q := range []*part{p.from, storing, reader, p.to, home} {
 		v, err := c.validator(q)
 		if err != nil {
 			return journey{}, err
 		}
 		at[i] = v
 	}
-	res, err := at[0].Create(ctx, obj)
+	res, err := at[0].CreateWithStatus(ctx, obj)
 	if err != nil || res.Refused() {
 		return journey{}, errors.Join(errNoJourney, err)
 	}
@@ -507,6 +571,17 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 		}
 	}
 	stored, _ = contain.AsStored(stored).(map[string]any)
+	first := stored
+	if filler != home {
+		again, err := c.writtenAgain(ctx, p, filler, at[4], stored)
+		if err != nil {
+			return journey{}, err
+		}
+		if stored, _, err = at[2].Convert(again); err != nil {
+			return journey{}, err
+		}
+		stored, _ = contain.AsStored(stored).(map[string]any)
+	}
 	kept, dropped, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
@@ -518,14 +593,14 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 	differ := func(a, b map[string]any) bool { return compact(withoutType(a)) != compact(withoutType(b)) }
 	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
 	from := at[2]
-	if home == p.to {
+	if reader == p.to {
 		from = nil
 	}
 	touch, err := at[3].TouchUpdateFrom(ctx, from, stored, false)
 	if err != nil || len(touch.Errors) == 0 {
 		return j, err
 	}
-	was, err := c.touchedBefore(ctx, p, at[1], stored)
+	was, err := c.touchedBefore(ctx, p, at[1], first)
 	if err != nil {
 		return j, err
 	}
@@ -541,7 +616,7 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 	if len(j.errors) == 0 {
 		return j, nil
 	}
-	before, err := at[3].TouchUpdateFrom(ctx, at[1], stored, false)
+	before, err := at[3].TouchUpdateFrom(ctx, at[1], first, false)
 	if err != nil {
 		return j, err
 	}
@@ -550,9 +625,29 @@ func (c *comparison) journey(ctx context.Context, p pair, obj map[string]any) (j
 		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return strings.Contains(e, "rule") })
 		return j, nil
 	}
-	created, err := at[3].Create(ctx, converted)
+	created, err := at[3].CreateWithStatus(ctx, converted)
 	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
+}
+
+// writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler, or, if that is the storage version, in
+// the version p.to as well.
+func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
+	writers := []*part{filler}
+	if filler.Storage {
+		writers = append(writers, p.to)
+	}
+	for _, w := range writers {
+		v, err := c.validator(w)
+		if err != nil {
+			return nil, err
+		}
+		res, err := v.TouchUpdateFrom(ctx, home, stored, false)
+		if err == nil && w.Served && !res.Refused() {
+			return res.Stored, nil
+		}
+	}
+	return nil, errNoJourney
 }
 
 // skipsRules reports whether an error says that rules were not evaluated, because something else was wrong.
@@ -597,6 +692,7 @@ func (c *comparison) validator(p *part) (*upstream.Validator, error) {
 		o := c.containOptions(p)
 		v, err := upstream.New(p.props, upstream.Options{
 			Group: o.Group, Version: p.Name, Kind: o.Kind, Namespaced: o.Namespaced, KubeVersion: o.KubeVersion, Scale: scaleOf(p),
+			StatusSubresource: p.Subresources != nil && p.Subresources.Status != nil,
 		})
 		if err != nil {
 			return nil, err

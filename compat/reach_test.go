@@ -121,12 +121,21 @@ func (w *world) store() apiextensionsv1.CustomResourceDefinitionVersion {
 	return w.crd.Spec.Versions[i]
 }
 
+// storing are the versions in which objects of a version are stored: the storage version, and the version itself if some were stored before.
+func (w *world) storing(version string) []string {
+	out := []string{w.store().Name}
+	if version != out[0] && slices.Contains(w.crd.Status.StoredVersions, version) {
+		out = append(out, version)
+	}
+	return out
+}
+
 func (w *world) serves(version string) bool {
 	return slices.ContainsFunc(w.crd.Spec.Versions, func(v crdVersion) bool { return v.Name == version && v.Served })
 }
 
-// write creates an object of the given spec in a version and returns what is stored, and nil if it is refused or pruned.
-func (w *world) write(t testing.TB, version string, spec map[string]any) map[string]any {
+// write creates an object of the given spec in a version and returns what is stored in another one, and nil if it is refused or pruned.
+func (w *world) write(t testing.TB, version, in string, spec map[string]any) map[string]any {
 	t.Helper()
 	res, err := w.validators[version].Create(t.Context(), map[string]any{
 		"apiVersion": "example.com/" + version, "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}, "spec": spec,
@@ -137,7 +146,13 @@ func (w *world) write(t testing.TB, version string, spec map[string]any) map[str
 	if res.Refused() || len(res.Pruned) > 0 {
 		return nil
 	}
-	stored, _, err := w.validators[w.store().Name].Convert(res.Stored)
+	return w.stores(t, res.Stored, in)
+}
+
+// stores returns what is stored of an object in a version.
+func (w *world) stores(t testing.TB, obj map[string]any, in string) map[string]any {
+	t.Helper()
+	stored, _, err := w.validators[in].Convert(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +160,8 @@ func (w *world) write(t testing.TB, version string, spec map[string]any) map[str
 }
 
 // label reads what is stored in a version, writes it back with a label, and says which fields of spec are gone and what is
-// refused.
-func (w *world) label(t testing.TB, stored map[string]any, version string) (erased, refused []string) {
+// refused; next is what is stored then, nil if it is refused.
+func (w *world) label(t testing.TB, stored map[string]any, version string) (erased, refused []string, next map[string]any) {
 	t.Helper()
 	home := w.validators[strings.TrimPrefix(stored["apiVersion"].(string), "example.com/")] //nolint:errcheck,forcetypeassert // a test
 	target := w.validators[version]
@@ -167,7 +182,23 @@ func (w *world) label(t testing.TB, stored map[string]any, version string) (eras
 	if err != nil {
 		t.Fatal(err)
 	}
-	return erased, placesOf(res.Errors)
+	if !res.Refused() {
+		next = w.stores(t, res.Stored, w.store().Name)
+	}
+	return erased, placesOf(res.Errors), next
+}
+
+// labels does so in each served version, and says what is refused; nothing if there is no object.
+func (w *world) labels(t testing.TB, stored map[string]any) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for _, v := range w.crd.Spec.Versions {
+		if stored != nil && v.Served {
+			_, refused, _ := w.label(t, stored, v.Name)
+			out[v.Name] = refused
+		}
+	}
+	return out
 }
 
 // placesOf lists the places of the errors. It leaves out errors of single branches of a junctor, which explain the error of the junctor.
@@ -237,7 +268,7 @@ func specs() []map[string]any {
 
 // TestReachabilityAcrossVersions draws CRDs of several versions and holds the verdict against all objects of a small domain,
 // by the API server's code: each is written in each version of the old CRD, stored, read under the new CRD in each served
-// version, and written back. What fares worse than under the old CRD is told, and what is told between versions happens.
+// version, written back, and written back once more. Some CRDs have objects that were stored in another version than today's. What fares worse than under the old CRD is told, and what is told between versions happens.
 func TestReachabilityAcrossVersions(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	domain := specs()
@@ -245,8 +276,16 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 	for i := range cases(t, 200) {
 		old, like := drawVersions(t, r, nil)
 		new, _ := drawVersions(t, r, like)
+		if r.IntN(3) == 0 {
+			for _, v := range old.Spec.Versions {
+				if v.Served || v.Storage {
+					old.Status.StoredVersions = append(old.Status.StoredVersions, v.Name)
+				}
+			}
+		}
 		before, after := newWorld(t, old), newWorld(t, new)
-		if after.validators[before.store().Name] == nil || !takes(t, old) || !takes(t, new) {
+		gone := func(name string) bool { return after.validators[name] == nil }
+		if gone(before.store().Name) || slices.ContainsFunc(old.Status.StoredVersions, gone) || !takes(t, old) || !takes(t, new) {
 			continue // the stored version is gone, so that nothing can be read; or the API server takes no such CRD
 		}
 		got, err := Check(t.Context(), old, new, Options{})
@@ -259,31 +298,46 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 				continue
 			}
 			for _, spec := range domain {
-				stored := before.write(t, from.Name, spec)
-				if stored == nil {
-					continue
-				}
-				for _, to := range new.Spec.Versions {
-					if !to.Served {
+				for _, in := range before.storing(from.Name) {
+					stored := before.write(t, from.Name, in, spec)
+					if stored == nil {
 						continue
 					}
-					erased, refused := after.label(t, stored, to.Name)
-					var wasErased, wasRefused []string
-					if before.serves(to.Name) {
-						wasErased, wasRefused = before.label(t, stored, to.Name)
-					}
-					for kind, paths := range map[string][2][]string{"erased": {erased, wasErased}, "refused": {refused, wasRefused}} {
-						for _, path := range paths[0] {
-							around := func(was string) bool { return strings.HasPrefix(path+".", was+".") }
-							if slices.ContainsFunc(paths[1], around) || path == "spec" && len(paths[1]) > 0 { // rules were not evaluated then
-								continue
+					for _, to := range new.Spec.Versions {
+						if !to.Served {
+							continue
+						}
+						erased, refused, next := after.label(t, stored, to.Name)
+						var wasErased, wasRefused []string
+						var nextBefore map[string]any
+						if before.serves(to.Name) {
+							wasErased, wasRefused, nextBefore = before.label(t, stored, to.Name)
+						}
+						harmed := func(kind, version string, paths, was []string) {
+							for _, path := range paths {
+								around := func(was string) bool { return strings.HasPrefix(path+".", was+".") }
+								if slices.ContainsFunc(was, around) {
+									continue
+								}
+								happens[version+" "+path] = true
+								if path == "spec" && len(was) > 0 { // rules were not evaluated then
+									continue
+								}
+								if !fails(got, path) {
+									t.Fatalf("case %d: an object of %s, stored in %s, is %s at %s by %s, and nothing is told:\n%v\nold:\n%s\nnew:\n%s",
+										i, from.Name, in, kind, path, version, spec, describe(old), describe(new))
+								}
+								harms++
 							}
-							happens[to.Name+" "+path] = true
-							if !fails(got, path) {
-								t.Fatalf("case %d: an object of %s is %s at %s by %s, and nothing is told:\n%v\nold:\n%s\nnew:\n%s",
-									i, from.Name, kind, path, to.Name, spec, describe(old), describe(new))
-							}
-							harms++
+						}
+						harmed("erased", to.Name, erased, wasErased)
+						harmed("refused", to.Name, refused, wasRefused)
+						if !before.serves(to.Name) {
+							continue // what a new version fills in is told of clients that write in it (added-in-one-version)
+						}
+						was, wasLater := before.labels(t, stored), before.labels(t, nextBefore)
+						for version, paths := range after.labels(t, next) {
+							harmed("refused later", version, paths, slices.Concat(wasRefused, was[version], wasLater[version]))
 						}
 					}
 				}

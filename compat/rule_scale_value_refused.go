@@ -205,7 +205,7 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 		if g.Witness == nil {
 			continue
 		}
-		j, err := c.journey(ctx, p, g.Witness.Object)
+		j, err := c.journey(ctx, p, home, g.Witness.Object)
 		if err != nil {
 			continue
 		}
@@ -238,7 +238,7 @@ func (c *comparison) requestRefused(ctx context.Context, p pair, path scalePath,
 		if gaps[i].Witness == nil {
 			continue
 		}
-		res, err := now.Create(ctx, gaps[i].Witness.Object)
+		res, err := now.CreateWithStatus(ctx, gaps[i].Witness.Object)
 		if err != nil {
 			continue
 		}

@@ -55,11 +55,11 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 				} else if v == "null" {
 					at[steps[len(steps)-1]] = nil
 				}
-				stored := before.write(t, "v1", spec)
+				stored := before.write(t, "v1", "v1", spec)
 				if stored == nil {
 					continue
 				}
-				_, refused := after.label(t, stored, "v1")
+				_, refused, _ := after.label(t, stored, "v1")
 				for _, p := range refused {
 					happens["."+p] = true
 					stuck++

@@ -236,12 +236,12 @@ type crossed struct{ kind, version, path string }
 // across notes what becomes of a stored object in a version of the new CRD, and what became of it under the old one.
 func (p *unionPair) across(t testing.TB, before, after *world, stored map[string]any, writer, version string, now map[crossed]string, was map[crossed]bool) []harm {
 	t.Helper()
-	erased, refused := after.label(t, stored, version)
+	erased, refused, _ := after.label(t, stored, version)
 	then := version
 	if !before.serves(version) { // who met the same in the version of the writer meets nothing new in another one
 		then = writer
 	}
-	wasErased, wasRefused := before.label(t, stored, then)
+	wasErased, wasRefused, _ := before.label(t, stored, then)
 	if len(erased) > len(wasErased) {
 		refused = nil
 	}

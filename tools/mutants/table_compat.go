@@ -88,6 +88,22 @@ var compatFaults = []fault{
 		broken: "a version that begins to be served is taken for one that clients used before",
 	},
 	{
+		file: "compat/reach.go", old: `if (filler.Storage || writes) && filler != home`, new: `if writes && filler != home`,
+		broken: "what the new storage version fills in is forgotten",
+	},
+	{
+		file: "compat/reach.go", old: `if (filler.Storage || writes) && filler != home`, new: `if filler.Storage && filler != home`,
+		broken: "what another version fills in when it writes is forgotten",
+	},
+	{
+		file: "compat/reach.go", old: `if p.Served && !p.Storage && !converts(c.old) && c.isStored(p.Name) {`, new: `if false {`,
+		broken: "objects of a served version are taken to be stored in the storage version, though status.storedVersions names both",
+	},
+	{
+		file: "compat/comparison.go", old: `if bare == p {`, new: `if bare.to != nil {`,
+		broken: "a default of .status is taken to be there when an object is created",
+	},
+	{
 		file: "compat/reach.go", old: `if same.Served || c.readFromStorage(pair{from, same}, g.Harm) {`, new: `if same.Name != "" || c.readFromStorage(pair{from, same}, g.Harm) {`,
 		broken: "what a version that is not served would refuse is not told of the others",
 	},
@@ -204,7 +220,7 @@ var compatFaults = []fault{
 		broken: "updates that were refused before are told as news",
 	},
 	{
-		file: "compat/reach.go", old: `case from.Name == to.Name && to == c.home(from) || `, new: `case from.Name == to.Name || `,
+		file: "compat/reach.go", old: `case from.Name == to.Name && to == c.home(from):`, new: `case from.Name == to.Name:`,
 		broken: "a default of the stored version is not held against the version in which the object was written",
 	},
 	{
@@ -225,7 +241,7 @@ var compatFaults = []fault{
 	},
 	{
 		file: "compat/reach.go", old: `	stored, _ = contain.AsStored(stored).(map[string]any)
-`, new: ``,
+	first`, new: `	first`,
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
 	{
@@ -243,7 +259,7 @@ var compatFaults = []fault{
 		broken: "the checker of proofs looks only at the names in a rule that uses a whole value",
 	},
 	{
-		file: "compat/reach.go", old: `case g.Harm != contain.Pruned && p.to.Served && (!g.OddAlone || g.OutOfBudget()):`, new: `case false:`,
+		file: "compat/reach.go", old: `refuses = refuses && (!g.OddAlone || g.OutOfBudget())`, new: `refuses = false`,
 		broken: "refusals in another version that are not decided are taken for safe",
 	},
 	{
@@ -288,11 +304,11 @@ var compatFaults = []fault{
 		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
 	},
 	{
-		file: "compat/reach.go", old: `!stops(&g) || before && !grown {`, new: `!stops(&g) || before && (before || grown) {`,
+		file: "compat/reach.go", old: `before && (!grown || g.Harm`, new: `before && (!grown || grown || g.Harm`,
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{
-		file: "compat/reach.go", old: `		if before && p.to.Served {`, new: `		if false {`,
+		file: "compat/reach.go", old: `erases, refuses = false, before && p.to.Served`, new: `erases, refuses = false, false`,
 		broken: "a gap that some objects met before is taken to concern no others",
 	},
 	{

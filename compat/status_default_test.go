@@ -1,0 +1,120 @@
+package compat
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"sluice.dev/report"
+)
+
+// statusVersion is one version with a schema in flow style.
+func statusVersion(name, how, schema string) string {
+	return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: " + schema + "}}\n"
+}
+
+// The API server fills in a default of .status before it drops the status of a new object, so that the object is validated without.
+func TestADefaultOfTheStatusIsDroppedWithIt(t *testing.T) {
+	const (
+		on     = "served: true, storage: true, subresources: {status: {}}"
+		off    = "served: true, storage: true"
+		filled = "{type: object, REQUIREDproperties: {spec: {type: object, properties: {a: {type: integerSPEC}}}, status: {type: object, default: {}, properties: {p: {type: string}}}}RULES}"
+	)
+	schema := func(required, spec, rules string) string {
+		return strings.NewReplacer("REQUIRED", required, "SPEC", spec, "RULES", rules).Replace(filled)
+	}
+	const rule = ", x-kubernetes-validations: [{rule: 'has(self.status)'}]"
+	const optional = ", x-kubernetes-validations: [{rule: 'oldSelf.hasValue() || has(self.status)', optionalOldSelf: true}]"
+	const spares = ", x-kubernetes-validations: [{rule: '!has(self.status) || has(self.spec) && has(self.spec.a) && self.spec.a > 5'}]"
+	plain := "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}}"
+	for _, tt := range []struct {
+		name, old, new string
+		safe           bool
+	}{
+		{"required", statusVersion("v1", on, schema("", "", "")), statusVersion("v1", on, schema("required: [status], ", "", "")), false},
+		{"required, without the subresource", statusVersion("v1", off, schema("", "", "")), statusVersion("v1", off, schema("required: [status], ", "", "")), true},
+		{"a rule", statusVersion("v1", on, schema("", "", "")), statusVersion("v1", on, schema("", "", rule)), false},
+		{"a rule, without the subresource", statusVersion("v1", off, schema("", "", "")), statusVersion("v1", off, schema("", "", rule)), true},
+		{"a rule about new objects", statusVersion("v1", on, schema("", "", "")), statusVersion("v1", on, schema("", "", optional)), false},
+		{"all at once", statusVersion("v1", off, plain), statusVersion("v1", on, schema("required: [status], ", "", "")), false},
+		{"a rule that spares new objects", statusVersion("v1", on, schema("", "", spares)), statusVersion("v1", on, schema("", ", minimum: 6", spares)), false},
+		{
+			"another version", statusVersion("v1", on, plain), statusVersion("v1", on, plain) +
+				statusVersion("v2", "served: true, storage: false, subresources: {status: {}}", schema("required: [status], ", "", "")), false,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Check(t.Context(), patched(t, "versions:\n"+tt.old), patched(t, "versions:\n"+tt.new), Options{VerifyProofs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return f.Severity == report.Fail })
+			if failed == tt.safe {
+				t.Errorf("%s: %v", got.Verdict, ruleIDs(got.Findings))
+			}
+			for _, f := range got.Findings {
+				if f.Outcome == report.Violation && tt.name != "another version" && f.Level == report.ObjectsStuck {
+					t.Errorf("%s: only new objects are refused, and it is told as %s", f.Rule, f.Level)
+				}
+			}
+		})
+	}
+}
+
+// TestNewObjectsWithAStatusSubresource draws schemas of .status, and holds "safe" against the creation of objects.
+func TestNewObjectsWithAStatusSubresource(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	draw := func() string {
+		return statusVersion("v1", "served: true, storage: true"+pick(", subresources: {status: {}}", ", subresources: {status: {}}", ""),
+			"{type: object"+pick("", "", ", required: [status]", ", required: [spec]")+", properties: {spec: {type: object"+pick("", ", default: {}")+", properties: {a: {type: integer"+pick("", ", minimum: 6", ", default: 7")+"}}}, status: {type: object"+
+				pick("", "", ", required: [p]")+pick("", ", default: {p: x}", ", default: {p: y}")+", properties: {p: {type: string"+pick("", ", default: x", ", enum: [x, y]")+"}}}}"+
+				pick("", "", ", x-kubernetes-validations: [{rule: 'has(self.status)'}]", ", x-kubernetes-validations: [{rule: '!has(self.status) || !has(self.status.p) || self.status.p == \"x\"'}]",
+					", x-kubernetes-validations: [{rule: '!has(self.status) || has(self.spec) && has(self.spec.a) && self.spec.a > 5'}]")+"}")
+	}
+	domain := []map[string]any{{}, {"spec": map[string]any{}}, {"spec": map[string]any{"a": int64(1)}}, {"spec": map[string]any{"a": int64(9)}}}
+	for _, status := range []map[string]any{{}, {"p": "x"}, {"p": "y"}} {
+		domain = append(domain, map[string]any{"status": status}, map[string]any{"spec": map[string]any{"a": int64(1)}, "status": status}, map[string]any{"spec": map[string]any{"a": int64(9)}, "status": status})
+	}
+	safe, harmed := 0, 0
+	for i := range cases(t, 150) {
+		old, new := patched(t, "versions:\n"+draw()), patched(t, "versions:\n"+draw())
+		if !takes(t, old) || !takes(t, new) {
+			continue
+		}
+		got, err := Check(t.Context(), old, new, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return f.Severity == report.Fail })
+		before, after := newWorld(t, old), newWorld(t, new)
+		for _, fields := range domain {
+			obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}}
+			for k, v := range fields {
+				obj[k] = v
+			}
+			was, err := before.validators["v1"].Create(t.Context(), obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := after.validators["v1"].Create(t.Context(), obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if was.Refused() || !now.Refused() {
+				continue
+			}
+			harmed++
+			if !failed {
+				t.Fatalf("case %d: creating %v is refused now: %v; told: %v\nold: %s\nnew: %s", i, fields, now.Errors, ruleIDs(got.Findings), describeAll(old), describeAll(new))
+			}
+		}
+		if !failed {
+			safe++
+		}
+	}
+	if safe < 5 || harmed < 50 {
+		t.Errorf("%d safe cases, %d refused creations: the test shows little", safe, harmed)
+	}
+}
