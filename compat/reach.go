@@ -141,12 +141,17 @@ func (c *comparison) crossAgain(ctx context.Context, p pair, known, was told, ou
 		return
 	}
 	for _, filler := range c.newParts {
-		before := find(c.oldParts, filler.Name)
-		writes := filler.Served && before != nil && before.Served && filler != p.to
+		writes := c.stillServed(filler) && filler != p.to
 		if (filler.Storage || writes) && filler != home && filler.build() == nil {
 			c.crossFilled(ctx, p, filler, known, was, out)
 		}
 	}
+}
+
+// stillServed reports whether both CRDs serve the version.
+func (c *comparison) stillServed(p *part) bool {
+	before := find(c.oldParts, p.Name)
+	return p.Served && before != nil && before.Served
 }
 
 // crossFilled adds what objects meet because of the defaults of the version that reads them.
@@ -630,8 +635,8 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 	return j, err
 }
 
-// writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler, or, if that is the storage version, in
-// the version p.to as well.
+// writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that is the
+// storage version, in the version p.to.
 func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
 	writers := []*part{filler}
 	if filler.Storage {
@@ -643,7 +648,7 @@ func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, hom
 			return nil, err
 		}
 		res, err := v.TouchUpdateFrom(ctx, home, stored, false)
-		if err == nil && w.Served && !res.Refused() {
+		if err == nil && !res.Refused() && (w == p.to || c.stillServed(w)) {
 			return res.Stored, nil
 		}
 	}
