@@ -549,63 +549,29 @@ var errNoJourney = errors.New("the object is not stored")
 // API server's code. If filler is not the version that reads what the old CRD has stored, the object is written back once before, and read
 // by the new storage version then: filler is that version, or the one in which the object is written back before.
 func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[string]any) (journey, error) {
-	storing, home := p.from, c.home(p.from)
-	reader := home
-	if s := c.storing(p.from); s != nil {
-		storing = s
-	}
-	if s := storage(c.newParts); filler != home && s != nil {
-		reader = s
-	}
-	var at [5]*upstream.Validator
-	for i, q := range []*part{p.from, storing, reader, p.to, home} {
-		v, err := c.validator(q)
-		if err != nil {
-			return journey{}, err
-		}
-		at[i] = v
-	}
-	res, err := at[0].CreateWithStatus(ctx, obj)
-	if err != nil || res.Refused() {
-		return journey{}, errors.Join(errNoJourney, err)
-	}
-	stored := res.Stored
-	if storing != p.from {
-		if stored, _, err = at[1].Convert(stored); err != nil {
-			return journey{}, err
-		}
-	}
-	stored, _ = contain.AsStored(stored).(map[string]any)
-	first := stored
-	if filler != home {
-		again, err := c.writtenAgain(ctx, p, filler, at[4], stored)
-		if err != nil {
-			return journey{}, err
-		}
-		if stored, _, err = at[2].Convert(again); err != nil {
-			return journey{}, err
-		}
-		stored, _ = contain.AsStored(stored).(map[string]any)
-	}
-	kept, dropped, err := at[2].Convert(stored) // without the defaults that reading fills in: they are no data
+	r, err := c.route(p, filler)
 	if err != nil {
 		return journey{}, err
 	}
-	converted, more, err := at[3].Convert(kept)
+	first, stored, err := c.stored(ctx, p, filler, r, obj)
+	if err != nil {
+		return journey{}, err
+	}
+	kept, dropped, err := r.reader.Convert(stored) // without the defaults that reading fills in: they are no data
+	if err != nil {
+		return journey{}, err
+	}
+	converted, more, err := r.to.Convert(kept)
 	if err != nil {
 		return journey{}, err
 	}
 	differ := func(a, b map[string]any) bool { return compact(withoutType(a)) != compact(withoutType(b)) }
 	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
-	from := at[2]
-	if reader == p.to {
-		from = nil
-	}
-	touch, err := at[3].TouchUpdateFrom(ctx, from, stored, false)
+	touch, err := r.to.TouchUpdateFrom(ctx, r.reader, stored, false)
 	if err != nil || len(touch.Errors) == 0 {
 		return j, err
 	}
-	was, err := c.touchedBefore(ctx, p, at[1], first)
+	was, err := c.touchedBefore(ctx, p, r.storing, first)
 	if err != nil {
 		return j, err
 	}
@@ -621,7 +587,7 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 	if len(j.errors) == 0 {
 		return j, nil
 	}
-	before, err := at[3].TouchUpdateFrom(ctx, at[1], first, false)
+	before, err := r.to.TouchUpdateFrom(ctx, r.storing, first, false)
 	if err != nil {
 		return j, err
 	}
@@ -630,9 +596,62 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return strings.Contains(e, "rule") })
 		return j, nil
 	}
-	created, err := at[3].CreateWithStatus(ctx, converted)
+	created, err := r.to.CreateWithStatus(ctx, converted)
 	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
+}
+
+// route are the validators of the versions on a journey: of the writer and of what stores it under the old CRD, and under the new one of
+// home, which reads that, of the last reader, and of the version in which the object is written back.
+type route struct{ from, storing, home, reader, to *upstream.Validator }
+
+func (c *comparison) route(p pair, filler *part) (route, error) {
+	storing, home := p.from, c.home(p.from)
+	reader := home
+	if s := c.storing(p.from); s != nil {
+		storing = s
+	}
+	if s := storage(c.newParts); filler != home && s != nil {
+		reader = s
+	}
+	var r route
+	for _, x := range []struct {
+		part *part
+		of   **upstream.Validator
+	}{{p.from, &r.from}, {storing, &r.storing}, {home, &r.home}, {reader, &r.reader}, {p.to, &r.to}} {
+		v, err := c.validator(x.part)
+		if err != nil {
+			return r, err
+		}
+		*x.of = v
+	}
+	return r, nil
+}
+
+// stored returns what the old CRD stores of an object, and what is stored when it is read for the last time.
+func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, obj map[string]any) (first, last map[string]any, err error) {
+	res, err := r.from.CreateWithStatus(ctx, obj)
+	if err != nil || res.Refused() {
+		return nil, nil, errors.Join(errNoJourney, err)
+	}
+	first = res.Stored
+	if r.storing != r.from {
+		if first, _, err = r.storing.Convert(first); err != nil {
+			return nil, nil, err
+		}
+	}
+	first, _ = contain.AsStored(first).(map[string]any)
+	if filler == c.home(p.from) {
+		return first, first, nil
+	}
+	if last, err = c.writtenAgain(ctx, p, filler, r.home, first); err != nil {
+		return nil, nil, err
+	}
+	if last, _, err = r.reader.Convert(last); err != nil {
+		return nil, nil, err
+	}
+	last, _ = contain.AsStored(last).(map[string]any)
+	return first, last, nil
 }
 
 // writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that is the

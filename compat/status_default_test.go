@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -91,9 +92,7 @@ func TestNewObjectsWithAStatusSubresource(t *testing.T) {
 		before, after := newWorld(t, old), newWorld(t, new)
 		for _, fields := range domain {
 			obj := map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": "default"}}
-			for k, v := range fields {
-				obj[k] = v
-			}
+			maps.Copy(obj, fields)
 			was, err := before.validators["v1"].Create(t.Context(), obj)
 			if err != nil {
 				t.Fatal(err)
