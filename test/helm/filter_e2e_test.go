@@ -171,6 +171,10 @@ func TestE2EFilterIsAFunctionOfKustomize(t *testing.T) {
 // application.
 func TestE2EThePluginOfArgoCDStopsUnsafeUpgrades(t *testing.T) {
 	c, p := shared.Get(t), readPlugin(t)
+	// Another test of this cluster may have left the CRD.
+	if _, errs, err := c.Kubectl(t, "", "delete", "crd", "databases.example.sluice.dev", "--ignore-not-found"); err != nil {
+		t.Fatal(err, errs)
+	}
 	s := newShell(t, "KUBECONFIG="+c.Kubeconfig)
 	kustomize, err := os.ReadFile(tool(t, "kustomize"))
 	if err != nil {
