@@ -39,8 +39,11 @@ func shares(limit int64, resolvers bool) memoryShares {
 // leastMemory is less than what a process needs to do anything, in bytes.
 const leastMemory = 64 << 20
 
-// memory divides the memory that the container has, or that is given, and has Go keep to its part unless GOMEMLIMIT says
-// otherwise.
+// serveGCPercent takes the place of [GCPercent] in a server, which lives long and waits most of the time.
+const serveGCPercent = 100
+
+// memory divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage often,
+// unless GOMEMLIMIT and GOGC say otherwise.
 func memory(getenv func(string) string, given string, resolvers bool) (memoryShares, error) {
 	out := shares(defaultMemory, resolvers)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.
@@ -62,6 +65,9 @@ func memory(getenv func(string) string, given string, resolvers bool) (memorySha
 	}
 	if getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(out.heap)
+	}
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(serveGCPercent)
 	}
 	return out, nil
 }
