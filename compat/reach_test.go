@@ -332,7 +332,7 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 						}
 						harmed("erased", to.Name, true, erased, wasErased)
 						harmed("refused", to.Name, true, refused, wasRefused)
-						// What a new version fills in is told of clients that write in it (added-in-one-version).
+						// Rule added-in-one-version reports what a new version fills in when its clients write.
 						must := before.serves(to.Name)
 						was, wasLater := before.labels(t, stored), before.labels(t, nextBefore)
 						for version, paths := range after.labels(t, next) {

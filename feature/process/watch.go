@@ -36,7 +36,7 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 			o.FieldSelector = selector
 			out, err := client.List(ctx, o)
 			if err != nil {
-				heard(err) // a user who may list may still be refused to watch
+				heard(err) // the rights may allow list and not watch
 			}
 			return out, err
 		},

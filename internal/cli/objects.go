@@ -68,7 +68,7 @@ func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) erro
 	return ctx.Err()
 }
 
-// withoutObjects says how to go on where the API server does not give the objects, whoever is to blame.
+// withoutObjects returns advice for an error of the API server while it lists stored objects.
 func withoutObjects(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -41,8 +41,8 @@ func (p *process) serveDelivery(ctx context.Context, ready func()) error {
 	return c.Run(ctx, ready)
 }
 
-// archives returns a function that fetches archives from one host. Whoever may write the status of a source would otherwise have this
-// process ask any address in the cluster.
+// archives returns a function that fetches archives from one host only. Without that bound, a user who can write the status of a source
+// could make this process call any address in the cluster.
 func archives(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
 	if host == "" {
 		return func(context.Context, string, string, string) ([]byte, error) {

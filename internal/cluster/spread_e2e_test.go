@@ -151,7 +151,7 @@ func (w *world) scan(t *testing.T, wire *wire, config *rest.Config, o ScanOption
 	return s
 }
 
-// at lists the names of what was stored at a resource version.
+// at returns the names of the objects stored at a resource version.
 func (w *world) at(t *testing.T, version string) []string {
 	t.Helper()
 	list, err := w.objects.List(t.Context(), metav1.ListOptions{ResourceVersion: version, ResourceVersionMatch: metav1.ResourceVersionMatchExact})

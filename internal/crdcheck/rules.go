@@ -100,7 +100,7 @@ const (
 	ruleObjectsUnread    = "stored-objects-unread"
 	// RuleNew is told of a CRD that is compared with a cluster and that the cluster does not have.
 	RuleNew = "crd-not-in-cluster"
-	// RuleDeleted is told of a CRD that the cluster is deleting.
+	// RuleDeleted reports a CRD that the cluster is deleting.
 	RuleDeleted = "crd-being-deleted"
 	// RulePermission is what the preflight PermissionValidation finds.
 	RulePermission = "permission-missing"

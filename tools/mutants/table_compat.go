@@ -196,7 +196,7 @@ var compatFaults = []fault{
 		broken: "what one version wrote is pruned by the stored one, which is not served, and it is not told",
 	},
 	{
-		file: "compat/reach.go", old: `append(dropped, more...)`, new: `more`,
+		file: "compat/journey.go", old: `append(dropped, more...)`, new: `more`,
 		broken: "what reading drops, before the object is converted, is not counted as lost",
 	},
 	{
@@ -208,7 +208,7 @@ var compatFaults = []fault{
 		broken: "readers are warned of values that the scale subresource refuses",
 	},
 	{
-		file: "compat/reach.go", old: `j.filled = minusErrors(j.errors, before.Errors)`, new: `_ = before`,
+		file: "compat/journey.go", old: `j.filled = minusErrors(j.errors, before.Errors)`, new: `_ = before`,
 		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
 	},
 	{
@@ -216,7 +216,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
-		file: "compat/reach.go", old: `j.errors = minusErrors(j.errors, was)`, new: `_ = was`,
+		file: "compat/journey.go", old: `j.errors = minusErrors(j.errors, was)`, new: `_ = was`,
 		broken: "updates that were refused before are told as news",
 	},
 	{
@@ -232,15 +232,15 @@ var compatFaults = []fault{
 		broken: "what is not decided about defaults that reading fills in is taken for safe",
 	},
 	{
-		file: "compat/reach.go", old: ` || len(dropped) == 0 && differ(kept, stored)}`, new: `}`,
+		file: "compat/journey.go", old: ` || len(dropped) == 0 && differ(kept, stored)}`, new: `}`,
 		broken: "a null that the stored version drops when it is read is taken for kept",
 	},
 	{
-		file: "compat/reach.go", old: `return concerns(path, g) || path == "<nil>"`, new: `return concerns(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
+		file: "compat/journey.go", old: `return concerns(path, g) || path == "<nil>"`, new: `return concerns(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
 	{
-		file: "compat/reach.go", old: `	first, _ = contain.AsStored(first).(map[string]any)
+		file: "compat/journey.go", old: `	first, _ = contain.AsStored(first).(map[string]any)
 `, new: ``,
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
@@ -263,7 +263,7 @@ var compatFaults = []fault{
 		broken: "refusals in another version that are not decided are taken for safe",
 	},
 	{
-		file: "compat/reach.go", old: `if slices.ContainsFunc(was, skipsRules) {`, new: `if len(was) > 0 {`,
+		file: "compat/journey.go", old: `if slices.ContainsFunc(was, skipsRules) {`, new: `if len(was) > 0 {`,
 		broken: "what rules refuse in another version is left out where the old CRD refused the object as well",
 	},
 	{

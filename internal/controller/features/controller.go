@@ -97,7 +97,7 @@ type session struct {
 	stores   map[string]cache.SharedIndexInformer // by resource
 	queue    workqueue.TypedDelayingInterface[string]
 	failures workqueue.TypedRateLimiter[string]
-	looks    workqueue.TypedRateLimiter[string] // for checks of what the API server enforces
+	looks    workqueue.TypedRateLimiter[string] // for checks that the API server enforces the policies
 
 	mu      sync.Mutex
 	seen    map[string]seen      // by component

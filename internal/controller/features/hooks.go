@@ -229,7 +229,7 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	return out
 }
 
-// collect fills in what is asked: what is enforced, and what users are told of.
+// collect fills in the questions for the webhook: enforced parts, and parts with a warning.
 func (m *hookMaker) collect() {
 	p := m.plan
 	for i := range p.set.Enforced {

@@ -188,7 +188,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	return left
 }
 
-// inProgress begins the message of a waiting request. The name of what it waits for follows.
+// inProgress is the prefix of the message of a waiting request. The state of the request follows.
 const inProgress = resolution.MessageInProgress + ": "
 
 // outdated reports whether the mark of a request is no longer true: its resolver has ended or started since.
