@@ -17,6 +17,22 @@ import (
 type crossing struct {
 	pair
 	contain.Gap
+	// filler is the version whose default makes the other version refuse the object; nil if no default does.
+	filler *part
+}
+
+// clash says what happens to objects between the two versions.
+func (x *crossing) clash() string {
+	unknown := x.Verdict == contain.Unknown
+	switch {
+	case x.filler != nil && unknown:
+		return "defaults of " + x.filler.Name + " may make " + x.to.Name + " refuse objects written as " + x.from.Name
+	case x.filler != nil:
+		return "the default in " + x.filler.Name + " makes " + x.to.Name + " refuse objects written as " + x.from.Name
+	case unknown:
+		return "objects written as " + x.from.Name + " may not fit " + x.to.Name
+	}
+	return "objects written as " + x.from.Name + " do not fit " + x.to.Name
 }
 
 // crossings are the fates of objects that are written in one version, and read and written back in another one
@@ -89,7 +105,7 @@ func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
 	if c.work.Charge(int64(len(c.oldParts)+len(c.newParts)) * unitsToCross) {
 		return true
 	}
-	out.refused = append(out.refused, crossing{p, contain.Gap{Keyword: "schema", Verdict: contain.Unknown, Reason: contain.TooMuch, Rule: -1}})
+	out.refused = append(out.refused, crossing{pair: p, Gap: contain.Gap{Keyword: "schema", Verdict: contain.Unknown, Reason: contain.TooMuch, Rule: -1}})
 	return false
 }
 
@@ -109,7 +125,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 	for _, g := range c.unlike(ctx, p, home) {
 		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
-			out.refused = append(out.refused, crossing{p, g})
+			out.refused = append(out.refused, crossing{p, g, p.to})
 		}
 	}
 	spared = told{}
@@ -120,7 +136,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 		if known.has(&g) || own.has(&g) || !stops(&g) || before && (!grown || g.Harm == contain.Pruned && g.Keyword == "nullable") {
 			continue
 		}
-		if c.addCrossing(ctx, crossing{p, g}, before, out) {
+		if c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out) {
 			known.add(g)
 		} else { // what others write may get there
 			spared.add(g)
@@ -156,7 +172,7 @@ func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, know
 	for _, g := range c.filledIn(ctx, p, reader) {
 		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
-			out.refused = append(out.refused, crossing{p, g})
+			out.refused = append(out.refused, crossing{p, g, reader})
 		}
 	}
 }
@@ -206,7 +222,7 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known, was told, out 
 		harms := g.Harm == contain.Pruned || p.to.Served
 		if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was.has(&g) {
 			known.add(g)
-			out.onesided = append(out.onesided, crossing{p, g})
+			out.onesided = append(out.onesided, crossing{pair: p, Gap: g})
 		}
 	}
 }

@@ -97,12 +97,12 @@ versions:
 		for _, x := range c.reachable(ctx).refused {
 			f := c.cross(x)
 			if x.Verdict == contain.Unknown {
-				f.Outcome, f.Message = report.Undecided, Undetermined+": objects written as "+x.from.Name+" may not fit "+x.to.Name
+				f.Outcome, f.Message = report.Undecided, Undetermined+": "+x.clash()
 				out = append(out, f)
 				continue
 			}
 			f.Level = report.ClientsBroken
-			f.Message = "objects written as " + x.from.Name + " do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
+			f.Message = x.clash() + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			out = append(out, f)
 		}
 		return out

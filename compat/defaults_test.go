@@ -117,3 +117,18 @@ func TestNewObjectsWithAStatusSubresource(t *testing.T) {
 		t.Errorf("%d safe cases, %d refused creations: the test shows little", safe, harmed)
 	}
 }
+
+// A finding about a default names the version that has it, which need not be the one that refuses the object.
+func TestTheVersionWithTheDefaultIsNamed(t *testing.T) {
+	const rule = ", x-kubernetes-validations: [{rule: '!has(self.f) || has(self.g)'}]"
+	spec := func(field, rules string) string {
+		return "{type: object, properties: {spec: {type: object, properties: {f: {type: string" + field + "}, g: {type: string}}" + rules + "}}}"
+	}
+	old := patched(t, "versions:\n"+statusVersion("v1", "served: true, storage: true", spec("", rule)))
+	new := patched(t, "versions:\n"+statusVersion("v1", "served: true, storage: false", spec("", rule))+statusVersion("v2", "served: false, storage: true", spec(", default: x", "")))
+	got := check(t, old, new)
+	i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
+	if i < 0 || !strings.HasPrefix(got.Findings[i].Message, "the default in v2 makes v1 refuse objects written as v1: ") || got.Findings[i].Path != ".spec.f" {
+		t.Errorf("%+v", got.Findings)
+	}
+}
