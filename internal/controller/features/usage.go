@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ const (
 type usage struct {
 	clock    clock.Clock
 	interval time.Duration
+	log      *slog.Logger
 	poke     chan struct{}
 
 	mu     sync.Mutex
@@ -76,8 +78,8 @@ type tally struct {
 
 type gateOf struct{ component, gate string }
 
-func newUsage(c clock.Clock, interval time.Duration) *usage {
-	return &usage{clock: c, interval: interval, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
+func newUsage(c clock.Clock, interval time.Duration, log *slog.Logger) *usage {
+	return &usage{clock: c, interval: interval, log: log, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
 }
 
 // gate sets the resources of a component to count; nil if there are none, or if another process counts them.
@@ -214,7 +216,7 @@ func (u *usage) rest() func(context.Context) error {
 	}
 }
 
-// end records the result of a scan.
+// end records the result of a scan. It logs a failure that is not the one of the scan before.
 func (u *usage) end(name string, models []*feature.Model, result *featureusage.Result, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -223,6 +225,9 @@ func (u *usage) end(name string, models []*feature.Model, result *featureusage.R
 		return // nobody gates it any more
 	}
 	now := u.clock.Now()
+	if err != nil && (t.err == nil || t.err.Error() != err.Error()) {
+		u.log.Info("the objects that use features cannot be counted", "error", err)
+	}
 	t.tried, t.err = now, err
 	if err != nil {
 		t.due = now.Add(min(u.interval, usageRetry))
@@ -396,7 +401,6 @@ func (s *session) count(ctx context.Context) error {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
 			s.Metrics.scanned("failed", 0, s.Clock.Since(start))
-			s.Log.Info("the objects that use features cannot be counted", "error", err)
 		default:
 			s.Metrics.scanned("done", result.Scanned, s.Clock.Since(start))
 		}

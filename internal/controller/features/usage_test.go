@@ -3,6 +3,7 @@ package features
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ var errForbidden = fmt.Errorf("widgets.demo.dev: %w", apierrors.NewForbidden(sch
 func usageOfPlan(t *testing.T) (*usage, *plan, *clocktesting.FakeClock) {
 	t.Helper()
 	c := clocktesting.NewFakeClock(usageStart)
-	u := newUsage(c, 10*time.Minute)
+	u := newUsage(c, 10*time.Minute, slog.New(slog.DiscardHandler))
 	p := movesPlan(t, newServer)
 	u.gate("demo", gatedWidgets(p.model))
 	return u, p, c
@@ -98,6 +99,20 @@ func TestScansAreFarApart(t *testing.T) {
 	}
 }
 
+// TestAFailureThatStaysIsLoggedOnce: what cannot be counted is tried every half minute, and an operator may want it so.
+func TestAFailureThatStaysIsLoggedOnce(t *testing.T) {
+	u, _, c := usageOfPlan(t)
+	var log strings.Builder
+	u.log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, err := range []error{errForbidden, errForbidden, errors.New("no answer"), nil, errForbidden, errForbidden} {
+		scanned(t, u, err, nil)
+		c.Step(10 * time.Minute)
+	}
+	if got := strings.Count(log.String(), "cannot be counted"); got != 3 {
+		t.Errorf("%d lines, want 3, one for each new failure:\n%s", got, log.String())
+	}
+}
+
 func TestOneScanIsForAllComponents(t *testing.T) {
 	u, p, _ := usageOfPlan(t)
 	u.gate("other", gatedWidgets(p.model))
@@ -113,7 +128,7 @@ func TestOneScanIsForAllComponents(t *testing.T) {
 
 func TestScansRestBetweenPages(t *testing.T) {
 	c := clocktesting.NewFakeClock(usageStart)
-	u := newUsage(c, time.Minute)
+	u := newUsage(c, time.Minute, slog.New(slog.DiscardHandler))
 	rest := u.rest()
 	for page, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, time.Minute: maxRest} {
 		c.Step(page)
