@@ -135,16 +135,8 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	if !ok {
 		return fail("has no metadata")
 	}
-	o.Name, _ = meta["name"].(string)
-	o.Namespace, _ = meta["namespace"].(string)
-	if o.Name == "" {
-		if prefix, _ := meta["generateName"].(string); prefix != "" {
-			return fail("has generateName: each apply would make another one; give it a name")
-		}
-		return fail("has no metadata.name")
-	}
-	if strings.ContainsAny(o.Name+o.Namespace, "/%") || o.Name == "." || o.Name == ".." {
-		return fail("its name is none that Kubernetes allows")
+	if o.Name, o.Namespace, err = nameIn(meta); err != nil {
+		return fail("%w", err)
 	}
 	for _, f := range serverFields {
 		delete(meta, f)
@@ -156,13 +148,7 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
 	o.marks = marksOf(content)
-	if o.replace, err = onImmutable(o.ID, annotations); err != nil {
-		return fail("%w", err)
-	}
-	if o.ignore, err = ignored(annotations); err != nil {
-		return fail("%w", err)
-	}
-	if err := checkReady(annotations); err != nil {
+	if err := o.heed(annotations); err != nil {
 		return fail("%w", err)
 	}
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
@@ -174,6 +160,33 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 		}
 	}
 	return o, o.set(content)
+}
+
+// heed reads the annotations that say how the object is applied.
+func (o *Object) heed(annotations map[string]any) (err error) {
+	if o.replace, err = onImmutable(o.ID, annotations); err != nil {
+		return err
+	}
+	if o.ignore, err = ignored(annotations); err != nil {
+		return err
+	}
+	return checkReady(annotations)
+}
+
+// nameIn returns the name and the namespace in metadata.
+func nameIn(meta map[string]any) (name, namespace string, err error) {
+	name, _ = meta["name"].(string)
+	namespace, _ = meta["namespace"].(string)
+	prefix, _ := meta["generateName"].(string)
+	switch {
+	case name == "" && prefix != "":
+		return name, namespace, errors.New("has generateName: each apply would make another one; give it a name")
+	case name == "":
+		return name, namespace, errors.New("has no metadata.name")
+	case strings.ContainsAny(name+namespace, "/%") || name == "." || name == "..":
+		return name, namespace, errors.New("its name is none that Kubernetes allows")
+	}
+	return name, namespace, nil
 }
 
 // stringData moves stringData of a Secret into data, as the server does. Nobody owns fields that are written through stringData, so

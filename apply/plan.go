@@ -272,8 +272,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if len(objects) == 0 && len(p.LeftOut) > 0 {
 		return fmt.Errorf("the source has no object to apply: %s", strings.Join(p.Notes(), "; "))
 	}
-	into := p.request.IntoNamespace
-	if into != "" {
+	if into := p.request.IntoNamespace; into != "" {
 		if objects, err = relocate(objects, into); err != nil {
 			return err
 		}
@@ -286,9 +285,27 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 	if err := a.mapper.load(ctx, versionsOf(objects)); err != nil {
 		return err
 	}
+	if err := a.place(ctx, p, objects, defined); err != nil {
+		return err
+	}
+	if err := p.dropTwins(objects); err != nil {
+		return err
+	}
+	if err := a.version(ctx, p); err != nil {
+		return err
+	}
+	if err := p.arrange(); err != nil {
+		return err
+	}
+	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
+	return nil
+}
+
+// place makes the item of each object: the resource that serves its kind, and its namespace. Errors of objects are joined.
+func (a *Applier) place(ctx context.Context, p *Plan, objects []Object, defined map[schema.GroupVersionKind]mapping) error {
 	var errs []error
 	groups := map[string][]string{}
-	moved := map[ID]ID{}
+	into, moved := p.request.IntoNamespace, map[ID]ID{}
 	for i := range objects {
 		o := &objects[i]
 		m, err := a.mapper.find(ctx, o.GVK(), defined)
@@ -322,20 +339,7 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		}
 		p.Items = append(p.Items, item)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if err := p.dropTwins(objects); err != nil {
-		return err
-	}
-	if err := a.version(ctx, p); err != nil {
-		return err
-	}
-	if err := p.arrange(); err != nil {
-		return err
-	}
-	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
-	return nil
+	return errors.Join(errs...)
 }
 
 // versionsOf returns the API versions of objects, each once.

@@ -88,17 +88,19 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 			it.Action, it.Reason = Replace, why
 		}
 	}
-	all := slices.Concat(conflicts...)
-	err = errors.Join(failures...)
+	return refusal(failures, slices.Concat(conflicts...))
+}
+
+// refusal is the error of dry runs; a [*ConflictError] if there are only conflicts.
+func refusal(failures []error, conflicts []Conflict) error {
+	err := errors.Join(failures...)
 	switch {
-	case err == nil && len(all) == 0:
-		return nil
+	case len(conflicts) == 0:
+		return err
 	case err == nil:
-		return &ConflictError{all}
-	case len(all) > 0:
-		return errors.Join(err, &ConflictError{all})
+		return &ConflictError{conflicts}
 	}
-	return err
+	return errors.Join(err, &ConflictError{conflicts})
 }
 
 // ask sends the dry run of one item.

@@ -33,9 +33,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if len(p.Untried) > 0 {
 		a.events.tell(Event{Note: untriedNote(p.Untried)})
 	}
-	next := p.result(Applied)
-	begun := p.inventory == nil || !p.pending(next)
-	if !begun {
+	if p.inventory != nil && p.pending(p.result(Applied)) {
 		if err := p.recordable(); err != nil {
 			return err
 		}
@@ -70,10 +68,15 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 	if err := a.prune(ctx, p); err != nil {
 		return err
 	}
+	return a.finish(ctx, p)
+}
+
+// finish records that the apply is complete.
+func (a *Applier) finish(ctx context.Context, p *Plan) error {
 	if p.inventory == nil {
 		return nil
 	}
-	next = p.result(Applied)
+	next := p.result(Applied)
 	if !p.pending(next) {
 		return nil
 	}

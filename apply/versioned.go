@@ -150,20 +150,9 @@ func refer(it *Item, renamed map[ID]string) error {
 	walk = func(key string, v any) {
 		switch x := v.(type) {
 		case map[string]any:
-			switch key {
-			case "configMap", "configMapRef", "configMapKeyRef":
-				to(x, "name", "ConfigMap")
-			case "secret":
-				to(x, "secretName", "Secret")
-				to(x, "name", "Secret")
-			case "secretRef", "secretKeyRef", "imagePullSecrets":
-				to(x, "name", "Secret")
-			case "secrets":
-				if it.Kind == "ServiceAccount" {
-					to(x, "name", "Secret")
-				}
-			case "tls":
-				to(x, "secretName", "Secret")
+			kind, fields := nameFields(it.Kind, key)
+			for _, f := range fields {
+				to(x, f, kind)
 			}
 			for k, inner := range x {
 				walk(k, inner)
@@ -199,6 +188,26 @@ func refer(it *Item, renamed map[ID]string) error {
 		return nil
 	}
 	return it.set(content)
+}
+
+// nameFields returns what an object that stands at a key refers to, and the fields that may have the name; empty if it refers to
+// nothing that has versions. of is the kind of the object around it.
+func nameFields(of, key string) (kind string, fields []string) {
+	switch key {
+	case "configMap", "configMapRef", "configMapKeyRef":
+		return "ConfigMap", []string{"name"}
+	case "secret":
+		return "Secret", []string{"secretName", "name"}
+	case "secretRef", "secretKeyRef", "imagePullSecrets":
+		return "Secret", []string{"name"}
+	case "secrets":
+		if of == "ServiceAccount" {
+			return "Secret", []string{"name"}
+		}
+	case "tls":
+		return "Secret", []string{"secretName"}
+	}
+	return "", nil
 }
 
 // referTo changes the reference in an annotation; empty if its object keeps its name.
