@@ -113,17 +113,8 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 			return nil, "", err
 		}
 	default:
-		if data, err = base64.StdEncoding.DecodeString(s.Data); err != nil {
-			return nil, "it is not base64: " + err.Error(), nil //nolint:nilerr // it is told
-		}
-		switch s.DataEncoding {
-		case "":
-		case v1beta1.EncodingGzip:
-			if data, wrong = unzip(data, s.DataSize); wrong != "" {
-				return nil, wrong, nil
-			}
-		default:
-			return nil, fmt.Sprintf("its encoding is %.100q, which this client does not know", s.DataEncoding), nil
+		if data, wrong = decoded(s); wrong != "" {
+			return nil, wrong, nil
 		}
 	}
 	if kept && int64(len(data)) != s.DataSize {
@@ -135,6 +126,21 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 		}
 	}
 	return data, "", nil
+}
+
+// decoded returns the content that is in the status itself.
+func decoded(s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string) {
+	data, err := base64.StdEncoding.DecodeString(s.Data)
+	if err != nil {
+		return nil, "it is not base64: " + err.Error()
+	}
+	switch s.DataEncoding {
+	case "":
+		return data, ""
+	case v1beta1.EncodingGzip:
+		return unzip(data, s.DataSize)
+	}
+	return nil, fmt.Sprintf("its encoding is %.100q, which this client does not know", s.DataEncoding)
 }
 
 // unzip decompresses no more than size bytes.

@@ -372,25 +372,33 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		}
 	}
 	r.opts.Observer.Phase(name, PhaseFetch, r.opts.Clock.Now().Sub(began))
-	if out.err != nil {
-		held.Release()
-		if _, ok := errors.AsType[*Error](out.err); !ok && errors.Is(out.err, context.DeadlineExceeded) {
-			return nil, Transientf("%s did not answer in time", cmp.Or(f.host, "the remote"))
-		}
-		return nil, out.err
-	}
-	if err := checkResource(name, out.res, r.opts.Limits.Content); err != nil {
+	if err := r.judge(f, out.res, out.err); err != nil {
 		held.Release()
 		return nil, err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
 	f.reads = reads
-	res := out.res.looked(began)
+	return f.expiring(out.res.looked(began), began), nil
+}
+
+// judge is the error of a call, or what is wrong with its result.
+func (r *Runner) judge(f *flight, res *Resource, err error) error {
+	if err == nil {
+		return checkResource(f.spec.Name, res, r.opts.Limits.Content)
+	}
+	if _, ok := errors.AsType[*Error](err); !ok && errors.Is(err, context.DeadlineExceeded) {
+		return Transientf("%s did not answer in time", cmp.Or(f.host, "the remote"))
+	}
+	return err
+}
+
+// expiring makes the result of a fetch that had an identity expire when that may have lost its access.
+func (f *flight) expiring(res *Resource, began time.Time) *Resource {
 	if until := began.Add(f.common.access); !f.public && !res.Anonymous && (res.Expires.IsZero() || res.Expires.After(until)) {
 		res = res.clone()
 		res.Expires = until
 	}
-	return res, nil
+	return res
 }
 
 // slowAgain is the time of the next check whether a fetch is slow; never, if no fetch can lose its place for that.

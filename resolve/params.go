@@ -63,46 +63,13 @@ func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error
 }
 
 // parse is Parse, and returns the parameters without effect.
-func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, warnings []string, _ error) {
+func (s Spec) parse(given []Given, c Config) (map[string]Value, CacheMode, []string, error) {
 	if len(given) > maxGiven {
 		return nil, "", nil, Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
 	}
 	declared := s.Parameters()
-	by, names := map[string]int{}, []string{}
-	for i, d := range declared {
-		for _, n := range append([]string{d.Name}, d.Aliases...) {
-			by[n] = i
-			names = append(names, n)
-		}
-	}
 	var p problems
-	out, as := map[string]Value{}, map[string]string{}
-	for _, g := range given {
-		i, ok := by[g.Name]
-		if !ok {
-			if hint := brief.Hint(g.Name, names); hint != "" {
-				p.add("unknown parameter %s%s", quote(g.Name), hint)
-			} else {
-				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quote(g.Name)))
-			}
-			continue
-		}
-		d := declared[i]
-		if before, ok := as[d.Name]; ok {
-			if before == g.Name {
-				p.add("parameter %s is given twice", g.Name)
-			} else {
-				p.add("parameters %s and %s are the same, only one may be given", before, g.Name)
-			}
-			continue
-		}
-		as[d.Name] = g.Name
-		if d.typ() == String && g.Value.Type == String && g.Value.String == "" {
-			continue // an empty string counts as not given
-		}
-		d.take(g, &p)
-		out[d.Name] = g.Value
-	}
+	out, warnings := s.take(given, declared, &p)
 	for _, d := range declared {
 		if _, ok := out[d.Name]; ok {
 			continue
@@ -133,6 +100,46 @@ func (s Spec) parse(given []Given, c Config) (_ map[string]Value, _ CacheMode, w
 	}
 	delete(out, ParamCache)
 	return out, mode, warnings, nil
+}
+
+// take returns the given values by the names of the declared parameters, and warnings about parameters without effect.
+func (s Spec) take(given []Given, declared []Param, p *problems) (out map[string]Value, warnings []string) {
+	by, names := map[string]int{}, []string{}
+	for i, d := range declared {
+		for _, n := range append([]string{d.Name}, d.Aliases...) {
+			by[n] = i
+			names = append(names, n)
+		}
+	}
+	out = map[string]Value{}
+	as := map[string]string{}
+	for _, g := range given {
+		i, ok := by[g.Name]
+		if !ok {
+			if hint := brief.Hint(g.Name, names); hint != "" {
+				p.add("unknown parameter %s%s", quote(g.Name), hint)
+			} else {
+				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quote(g.Name)))
+			}
+			continue
+		}
+		d := declared[i]
+		if before, ok := as[d.Name]; ok {
+			if before == g.Name {
+				p.add("parameter %s is given twice", g.Name)
+			} else {
+				p.add("parameters %s and %s are the same, only one may be given", before, g.Name)
+			}
+			continue
+		}
+		as[d.Name] = g.Name
+		if d.typ() == String && g.Value.Type == String && g.Value.String == "" {
+			continue // an empty string counts as not given
+		}
+		d.take(g, p)
+		out[d.Name] = g.Value
+	}
+	return out, warnings
 }
 
 func orKey(d Param) string {

@@ -66,18 +66,8 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 			all.Annotations = map[string]string{cutAnnotation: "true"}
 			break
 		}
-		to, err := req.URL.Parse(next[1])
-		if err != nil || to.Scheme != req.URL.Scheme || to.Host != req.URL.Host || to.Path != req.URL.Path {
-			return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads elsewhere for the next page of what refers to it")
-		}
-		again := req.Clone(req.Context())
-		again.URL = to
-		if resp, err = g.exchange(again); err != nil {
+		if resp, err = g.page(req, next[1], page+1); err != nil {
 			return nil, err
-		}
-		if resp.StatusCode != http.StatusOK {
-			_ = resp.Body.Close()
-			return nil, failf("the registry answers %d for page %d of what refers to it", resp.StatusCode, page+1)
 		}
 	}
 	text, err := json.Marshal(all)
@@ -87,5 +77,24 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 	header.Del("Link")
 	header.Del("Content-Length")
 	resp.Header, resp.ContentLength, resp.Body = header, int64(len(text)), io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// page asks for the page of a number, at the address that the page before gives.
+func (g *guard) page(req *http.Request, at string, number int) (*http.Response, error) {
+	to, err := req.URL.Parse(at)
+	if err != nil || to.Scheme != req.URL.Scheme || to.Host != req.URL.Host || to.Path != req.URL.Path {
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads elsewhere for the next page of what refers to it")
+	}
+	again := req.Clone(req.Context())
+	again.URL = to
+	resp, err := g.exchange(again)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, failf("the registry answers %d for page %d of what refers to it", resp.StatusCode, number)
+	}
 	return resp, nil
 }

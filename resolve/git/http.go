@@ -255,6 +255,21 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(d, 0), time.Hour)
 }
 
+// explain turns a status into an error for the user.
+func (e *statusError) explain(where string) *resolve.Error {
+	switch c := e.code; {
+	case c == http.StatusUnauthorized || c == http.StatusForbidden && e.retryAfter == 0:
+		return resolve.Errorf(resolve.ReasonDenied, "%s: %s; the credential is missing or not good for this", where, e.Error())
+	case c == http.StatusNotFound || c == http.StatusGone:
+		return resolve.Errorf(resolve.ReasonNotFound, "%s: no such repository, or the credential may not read it (%d)", where, c)
+	case c == http.StatusTooManyRequests || c == http.StatusForbidden || c == http.StatusRequestTimeout || c >= 500:
+		later := resolve.Transientf("%s: %s", where, e.Error())
+		later.RetryAfter = e.retryAfter
+		return later
+	}
+	return resolve.Errorf(resolve.ReasonFailed, "%s: %s", where, e.Error())
+}
+
 // explain turns an error of the network or the protocol into one for the user. where names the repository.
 func explain(err error, where string) error {
 	var (
@@ -277,17 +292,9 @@ func explain(err error, where string) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &status):
-		switch c := status.code; {
-		case c == http.StatusUnauthorized || c == http.StatusForbidden && status.retryAfter == 0:
-			return wrap(resolve.ReasonDenied, "%s; the credential is missing or not good for this", status.Error())
-		case c == http.StatusNotFound || c == http.StatusGone:
-			return wrap(resolve.ReasonNotFound, "no such repository, or the credential may not read it (%d)", c)
-		case c == http.StatusTooManyRequests || c == http.StatusForbidden || c == http.StatusRequestTimeout || c >= 500:
-			e := resolve.Transientf("%s: %s", where, status.Error())
-			e.RetryAfter, e.Err = status.retryAfter, err
-			return e
-		}
-		return wrap(resolve.ReasonFailed, "%s", status.Error())
+		e := status.explain(where)
+		e.Err = err
+		return e
 	case errors.As(err, &redir):
 		return wrap(redir.reason, "%s", redir.why)
 	case errors.As(err, &host):

@@ -467,22 +467,7 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 		w.have = slices.Clone(m.complete)
 		m.mu.Unlock()
 	}
-	for {
-		w.filter = filters[way]
-		err = m.fetch(ctx, caps, w, limits.PackBytes)
-		var damaged *packError
-		switch {
-		case errors.Is(err, errNoFilter) && m.refused(way):
-			way++
-			w.have = nil
-			continue
-		case len(w.have) > 0 && errors.As(err, &damaged):
-			// The pack may depend on objects that are missing here after all.
-			w.have = nil
-			continue
-		}
-		break
-	}
+	way, err = m.fetchBy(ctx, caps, w, way, limits)
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
 		// The server only accepts tips. The commit may be in the history of one.
@@ -510,6 +495,25 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 		m.complete = m.complete[1:]
 	}
 	return nil
+}
+
+// fetchBy fetches in the first way that the server does not refuse, and returns that way.
+func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way, limits Limits) (way, error) {
+	for {
+		w.filter = filters[way]
+		err := m.fetch(ctx, caps, w, limits.PackBytes)
+		var damaged *packError
+		switch {
+		case errors.Is(err, errNoFilter) && m.refused(way):
+			way++
+			w.have = nil
+		case len(w.have) > 0 && errors.As(err, &damaged):
+			// The pack may depend on objects that are missing here after all.
+			w.have = nil
+		default:
+			return way, err
+		}
+	}
 }
 
 // readCommit reads the commit. It follows annotated tags.

@@ -251,6 +251,22 @@ func first(list, name string) func([]byte) (string, error) {
 	}
 }
 
+// commitID returns the ID of the commit that a revision names.
+func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bool, repository string) (string, error) {
+	if isObjectID(revision) {
+		return revision, nil
+	}
+	body, err := a.commit(ctx, org, repo, revision, isTag)
+	if err != nil {
+		return "", a.explain(err, repository, fmt.Sprintf("revision %q", revision))
+	}
+	id, err := a.provider.id(body)
+	if err != nil {
+		return "", resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", repository)
+	}
+	return id, nil
+}
+
 // throughAPI reads through a provider's API.
 func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
 	s, err := choose(r.Config, r.Get("configKey"), "")
@@ -299,15 +315,9 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
-	id := revision
-	if !isObjectID(revision) {
-		body, err := a.commit(ctx, org, repo, revision, isTag)
-		if err != nil {
-			return nil, a.explain(err, f.repository, fmt.Sprintf("revision %q", revision))
-		}
-		if id, err = a.provider.id(body); err != nil {
-			return nil, resolve.Errorf(resolve.ReasonFailed, "%s: what the server answers names no commit; is scmType right?", f.repository)
-		}
+	id, err := a.commitID(ctx, org, repo, revision, isTag, f.repository)
+	if err != nil {
+		return nil, err
 	}
 	f.revisions, f.path = []string{revision, full, id}, path
 	if err := allowed(f); err != nil {

@@ -414,25 +414,8 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		return nil
 	}
 	if count <= 64 && size < largePlain {
-		// Many packs are slow to search. A few objects are better loose, and a large tree then takes no memory.
-		loose := filepath.Join(staging, "loose")
-		if err := os.Mkdir(loose, 0o700); err != nil {
-			return diskError(err)
-		}
-		err := unpackPlain(ctx, f, size, count, m.objectFormat(), loose)
-		if errors.Is(err, errNotPlain) && size < smallPack {
-			err = s.index.unpack(ctx, m.dir, loose, pack)
-		}
-		if err == nil {
-			return s.adoptLoose(m, loose)
-		}
-		if _, refused := errors.AsType[*packError](err); !refused && !errors.Is(err, errNotPlain) {
-			return diskError(err)
-		}
-		// Unpacked, a pack of deltas may be a thousand times as large, so it stays a pack. A damaged pack is refused later as a
-		// pack, too.
-		if err := os.RemoveAll(loose); err != nil {
-			return diskError(err)
+		if done, err := s.loosen(ctx, m, f, size, count, filepath.Join(staging, "loose")); done || err != nil {
+			return err
 		}
 	}
 	if err := f.Close(); err != nil {
@@ -452,6 +435,29 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		return diskError(err)
 	}
 	return s.adopt(m, from)
+}
+
+// loosen stores the few objects of a pack as loose ones, in the folder loose first: many packs are slow to search, and a large tree
+// then takes no memory. It reports whether it did. Unpacked, a pack of deltas may be a thousand times as large, so it stays a pack. A
+// damaged pack is refused later as a pack, too.
+func (s *store) loosen(ctx context.Context, m *mirror, pack *os.File, size int64, count uint32, loose string) (done bool, err error) {
+	if err := os.Mkdir(loose, 0o700); err != nil {
+		return false, diskError(err)
+	}
+	err = unpackPlain(ctx, pack, size, count, m.objectFormat(), loose)
+	if errors.Is(err, errNotPlain) && size < smallPack {
+		err = s.index.unpack(ctx, m.dir, loose, pack.Name())
+	}
+	if err == nil {
+		return true, s.adoptLoose(m, loose)
+	}
+	if _, refused := errors.AsType[*packError](err); !refused && !errors.Is(err, errNotPlain) {
+		return false, diskError(err)
+	}
+	if err := os.RemoveAll(loose); err != nil {
+		return false, diskError(err)
+	}
+	return false, nil
 }
 
 const (

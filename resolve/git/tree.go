@@ -349,38 +349,7 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	if strings.Count(prefix, "/") > maxComponents {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has directories nested deeper than %d", c.asked, maxComponents)
 	}
-	var found []entry
-	files, directories := len(c.files), 0
-	err := c.each(ctx, f.id, func(raw rawEntry) error {
-		if c.looked++; c.looked > maxLooked {
-			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
-		}
-		e := raw.entry()
-		switch hidden := c.below && strings.HasPrefix(e.name, "."); {
-		case hidden || e.mode == modeSubmodule:
-			return nil
-		case e.mode == modeTree:
-			if !c.below {
-				return nil
-			}
-			if directories++; directories > maxDirectories {
-				return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d directories in one", c.asked, maxDirectories)
-			}
-		case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(e.name)):
-			return nil
-		default:
-			// Links to directories are ignored, but their number has a limit.
-			if files++; files > 2*c.limits.DirectoryFiles {
-				return c.tooMany()
-			}
-		}
-		if e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
-			// Its path would be that of another file.
-			return resolve.Errorf(resolve.ReasonForbidden, "pathInRepo: the directory %q has an entry whose name is not one of a file", c.asked)
-		}
-		found = append(found, e)
-		return nil
-	})
+	found, err := c.choose(ctx, f.id)
 	if err != nil {
 		return err
 	}
@@ -413,6 +382,42 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 		}
 	}
 	return nil
+}
+
+// choose returns the entries of one directory that are wanted: files by their extensions, and directories if those are entered.
+func (c *collector) choose(ctx context.Context, id string) (found []entry, err error) {
+	files, directories := len(c.files), 0
+	err = c.each(ctx, id, func(raw rawEntry) error {
+		if c.looked++; c.looked > maxLooked {
+			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
+		}
+		e := raw.entry()
+		switch hidden := c.below && strings.HasPrefix(e.name, "."); {
+		case hidden || e.mode == modeSubmodule:
+			return nil
+		case e.mode == modeTree:
+			if !c.below {
+				return nil
+			}
+			if directories++; directories > maxDirectories {
+				return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d directories in one", c.asked, maxDirectories)
+			}
+		case !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(e.name)):
+			return nil
+		default:
+			// Links to directories are ignored, but their number has a limit.
+			if files++; files > 2*c.limits.DirectoryFiles {
+				return c.tooMany()
+			}
+		}
+		if e.name == "." || e.name == ".." || strings.Contains(e.name, "/") {
+			// Its path would be that of another file.
+			return resolve.Errorf(resolve.ReasonForbidden, "pathInRepo: the directory %q has an entry whose name is not one of a file", c.asked)
+		}
+		found = append(found, e)
+		return nil
+	})
+	return found, err
 }
 
 // prepare fetches the directories among the entries in one fetch.

@@ -69,15 +69,9 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 	for _, a := range signer.UnauthenticatedAttributes {
 		switch {
 		case a.Type.Equal(attributeLog):
-			var raw []byte
-			entry := &protorekor.TransparencyLogEntry{}
-			if _, err := asn1.Unmarshal(a.Value.Bytes, &raw); err != nil || proto.Unmarshal(raw, entry) != nil {
-				return nil, errors.New("its entry of the log cannot be read")
-			}
-			if len(entry.GetCanonicalizedBody()) == 0 {
-				if entry.CanonicalizedBody, err = logged(message, signer.EncryptedDigest, cert.Raw); err != nil {
-					return nil, err
-				}
+			entry, err := rekorEntry(a.Value.Bytes, message, signer.EncryptedDigest, cert.Raw)
+			if err != nil {
+				return nil, err
 			}
 			material.TlogEntries = append(material.TlogEntries, entry)
 		case a.Type.Equal(attributeStamp):
@@ -103,6 +97,21 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 	}
 	sum := sha256.Sum256(message)
 	return Signatories{identities: s.identities}.judge(ctx, b, sum[:])
+}
+
+// rekorEntry reads the entry of the log in an attribute. An entry without a body is the one about this signature of the message.
+func rekorEntry(attribute, message, signature, certificate []byte) (*protorekor.TransparencyLogEntry, error) {
+	var raw []byte
+	entry := &protorekor.TransparencyLogEntry{}
+	if _, err := asn1.Unmarshal(attribute, &raw); err != nil || proto.Unmarshal(raw, entry) != nil {
+		return nil, errors.New("its entry of the log cannot be read")
+	}
+	if len(entry.GetCanonicalizedBody()) > 0 {
+		return entry, nil
+	}
+	body, err := logged(message, signature, certificate)
+	entry.CanonicalizedBody = body
+	return entry, err
 }
 
 // logged is what the log has about a signature: an entry hashedrekord 0.0.1 in canonical JSON (github.com/sigstore/rekor,
