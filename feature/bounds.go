@@ -22,30 +22,25 @@ type Bounds struct {
 
 // outside reports whether a value, which is not null, is outside of the bounds.
 func (b *Bounds) outside(v any) bool {
-	over := func(n int, bound *int64) bool { return bound != nil && int64(n) > *bound }
+	return b.over(v) || b.Values != nil && !scalarIs(v, b.Values, nil) || b.pattern != nil && !scalarIs(v, nil, b.pattern)
+}
+
+// over reports whether a number, a length or a number of items is outside of the bounds.
+func (b *Bounds) over(v any) bool {
+	more := func(n int, bound *int64) bool { return bound != nil && int64(n) > *bound }
 	switch v := v.(type) {
 	case int64:
-		if b.Minimum != nil && v < *b.Minimum || b.Maximum != nil && v > *b.Maximum {
-			return true
-		}
+		return b.Minimum != nil && v < *b.Minimum || b.Maximum != nil && v > *b.Maximum
 	case float64:
-		if b.Minimum != nil && v < float64(*b.Minimum) || b.Maximum != nil && v > float64(*b.Maximum) {
-			return true
-		}
+		return b.Minimum != nil && v < float64(*b.Minimum) || b.Maximum != nil && v > float64(*b.Maximum)
 	case string:
-		if b.MaxLength != nil && over(utf8.RuneCountInString(v), b.MaxLength) {
-			return true
-		}
+		return b.MaxLength != nil && more(utf8.RuneCountInString(v), b.MaxLength)
 	case []any:
-		if over(len(v), b.MaxItems) {
-			return true
-		}
+		return more(len(v), b.MaxItems)
 	case map[string]any:
-		if over(len(v), b.MaxItems) {
-			return true
-		}
+		return more(len(v), b.MaxItems)
 	}
-	return b.Values != nil && !scalarIs(v, b.Values, nil) || b.pattern != nil && !scalarIs(v, nil, b.pattern)
+	return false
 }
 
 // BoundsText lists bounds with "or" between them.

@@ -53,22 +53,31 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 		if len(rest) > 1 {
 			continue
 		}
-		if rest[0].Kind != Field {
-			if drop && (positive(n.MinItems) || positive(n.MinProperties)) {
-				broken(t.Path[:i], "may have too few entries; they can be refused, but not dropped")
-			}
-			continue
-		}
-		if drop && positive(n.MinProperties) {
-			broken(t.Path[:i], "may have too few fields; it can be refused, but not dropped")
-		}
-		switch what := junctorsWithout(n, rest[0].Name, 0); {
-		case what == Violated:
-			broken(t.Path[:i], "is not valid, by its allOf, anyOf or oneOf")
-		case what == Open && drop:
-			broken(t.Path[:i], "may not be valid, by its anyOf or oneOf; it can be refused, but not dropped")
+		if why := lossIn(n, rest[0], drop); why != "" {
+			broken(t.Path[:i], "%s", why)
 		}
 	}
+}
+
+// lossIn says what is wrong with a value that has lost a part; empty if nothing is. Only parts that are dropped are lost in a write that
+// is accepted.
+func lossIn(n *schema.Node, part Step, drop bool) string {
+	if part.Kind != Field {
+		if drop && (positive(n.MinItems) || positive(n.MinProperties)) {
+			return "may have too few entries; they can be refused, but not dropped"
+		}
+		return ""
+	}
+	what := junctorsWithout(n, part.Name, 0)
+	switch {
+	case what == Violated:
+		return "is not valid, by its allOf, anyOf or oneOf"
+	case drop && positive(n.MinProperties):
+		return "may have too few fields; it can be refused, but not dropped"
+	case drop && what == Open:
+		return "may not be valid, by its anyOf or oneOf; it can be refused, but not dropped"
+	}
+	return ""
 }
 
 func positive(n *int64) bool { return n != nil && *n > 0 }

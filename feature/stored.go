@@ -239,26 +239,7 @@ func equalAt(a, b any, depth int, null bool) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		if !ok {
-			return false
-		}
-		n := 0
-		for k, v := range a {
-			if v == nil && !null {
-				continue
-			}
-			n++
-			other, there := b[k]
-			if null && !there || !equalAt(v, other, depth-1, null) {
-				return false
-			}
-		}
-		for _, v := range b {
-			if v != nil || null {
-				n--
-			}
-		}
-		return n == 0
+		return ok && equalFields(a, b, depth, null)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, func(x, y any) bool { return equalAt(x, y, depth-1, null) })
@@ -274,6 +255,26 @@ func equalAt(a, b any, depth int, null bool) bool {
 	x, ok := number(a)
 	y, ok2 := number(b)
 	return ok && ok2 && x == y
+}
+
+func equalFields(a, b map[string]any, depth int, null bool) bool {
+	n := 0
+	for k, v := range a {
+		if v == nil && !null {
+			continue
+		}
+		n++
+		other, there := b[k]
+		if null && !there || !equalAt(v, other, depth-1, null) {
+			return false
+		}
+	}
+	for _, v := range b {
+		if v != nil || null {
+			n--
+		}
+	}
+	return n == 0
 }
 
 // number returns an integral number as itself, and another as its bits and true.

@@ -59,10 +59,13 @@ func (c *compiler) unsaidOf(t *feature.Target, s *shape) string {
 			return fmt.Sprintf("the items of the set %s are not all strings, numbers or booleans", t.Path[:i])
 		}
 	}
-	if s.exact && s.open < len(t.Path) && t.Values == nil {
+	if !s.exact || t.Values != nil {
+		return ""
+	}
+	if s.open < len(t.Path) {
 		return "any of the values beneath a list whose items have no identity may be the stored one, which takes too long to find out"
 	}
-	if s.exact && t.Values == nil && t.Pattern == nil && !isScalar(t.Schema) {
+	if t.Pattern == nil && !isScalar(t.Schema) {
 		switch {
 		case s.index:
 			return "objects and arrays in a list cannot be compared with those that are stored in time proportional to their number"

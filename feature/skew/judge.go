@@ -201,24 +201,31 @@ func (j *judge) feature(f *feature.Feature) {
 			note(m.process)
 		}
 	}
-	required := f.Spec.RequiredProcesses
-	for _, p := range required {
-		if _, runs := j.runs[p]; want && !runs {
-			d.Missing = append(d.Missing, p)
-			note(p)
-		}
-	}
-	for _, m := range j.members {
-		if _, knows := m.gates[gate]; want && !knows && (known[m.process] || slices.Contains(required, m.process)) {
-			d.Missing = append(d.Missing, m.name)
-			note(m.process)
-		}
+	if want {
+		j.missing(f, &d, known, note)
 	}
 	d.RollingUpdate = differs && rolling
 	if e := j.enforced[gate]; e != nil && e.Open != effective.Open {
 		d.Enforced, d.RollingUpdate = e, false
 	}
 	j.result.Features[gate] = j.conclude(&d, differs, want)
+}
+
+// missing finds the processes and instances that should have a feature on and do not know it. note takes the process of each.
+func (j *judge) missing(f *feature.Feature, d *Disagreement, known map[string]bool, note func(process string)) {
+	required := f.Spec.RequiredProcesses
+	for _, p := range required {
+		if _, runs := j.runs[p]; !runs {
+			d.Missing = append(d.Missing, p)
+			note(p)
+		}
+	}
+	for _, m := range j.members {
+		if _, knows := m.gates[f.Spec.Gate]; !knows && (known[m.process] || slices.Contains(required, m.process)) {
+			d.Missing = append(d.Missing, m.name)
+			note(m.process)
+		}
+	}
 }
 
 // conclude makes the condition of a feature, and records a disagreement.

@@ -54,7 +54,7 @@ func (w *typed) walk(path []string, v any, t reflect.Type) {
 	_, isBool := v.(bool)
 	switch {
 	case t == anyJSON:
-	case t == schemaOrBool || t == schemaOrList || t == schemaOrText:
+	case slices.Contains([]reflect.Type{schemaOrBool, schemaOrList, schemaOrText}, t):
 		w.schemaOr(path, v, t)
 	case reflect.PointerTo(t).Implements(unmarshaler):
 		b, err := json.Marshal(v)

@@ -181,31 +181,7 @@ func (d *doctor) manifests(ctx context.Context) error {
 	if len(d.deployments) == 0 {
 		return nil
 	}
-	o := config.Options{Image: "sluice", Namespace: d.namespace}
-	known := config.RoleNames()
-	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
-		if !slices.Contains(known, role) {
-			d.say(Warn, "Deployment "+d.namespace+"/"+d.deployments[role].Name, "", "this version of sluice has no role %q", role)
-			continue
-		}
-		o.Roles = append(o.Roles, role)
-		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
-			for _, arg := range c.Args {
-				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
-					o.BesideTekton, o.TektonNamespace = true, tekton
-				}
-				if strings.HasPrefix(arg, "--guard-cert-dir=") { // cert-manager's
-					o.GuardCertManager = true
-				}
-				if resolvers, ok := strings.CutPrefix(arg, "--config-namespace="); ok && resolvers != d.namespace {
-					o.TektonResolversNamespace = resolvers
-				}
-			}
-		}
-	}
-	if !o.BesideTekton {
-		o.TektonResolversNamespace = ""
-	}
+	o := d.options()
 	if len(o.Roles) == 0 {
 		return nil
 	}
@@ -245,6 +221,36 @@ func (d *doctor) manifests(ctx context.Context) error {
 	}
 	d.say(OK, "manifests", "", "%d objects are as this version of sluice installs them", same)
 	return nil
+}
+
+// options are those that the running Deployments were installed with.
+func (d *doctor) options() config.Options {
+	o := config.Options{Image: "sluice", Namespace: d.namespace}
+	known := config.RoleNames()
+	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
+		if !slices.Contains(known, role) {
+			d.say(Warn, "Deployment "+d.namespace+"/"+d.deployments[role].Name, "", "this version of sluice has no role %q", role)
+			continue
+		}
+		o.Roles = append(o.Roles, role)
+		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
+			for _, arg := range c.Args {
+				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
+					o.BesideTekton, o.TektonNamespace = true, tekton
+				}
+				if strings.HasPrefix(arg, "--guard-cert-dir=") { // cert-manager's
+					o.GuardCertManager = true
+				}
+				if resolvers, ok := strings.CutPrefix(arg, "--config-namespace="); ok && resolvers != d.namespace {
+					o.TektonResolversNamespace = resolvers
+				}
+			}
+		}
+	}
+	if !o.BesideTekton {
+		o.TektonResolversNamespace = ""
+	}
+	return o
 }
 
 // differs tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:

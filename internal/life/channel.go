@@ -103,27 +103,7 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 	out = crd.DeepCopy()
 	var wrong Problems
 	for _, f := range closed {
-		for i := range f.Targets {
-			t := &f.Targets[i]
-			if t.Group != crd.Spec.Group || t.Resource != crd.Spec.Names.Plural {
-				continue
-			}
-			if t.WholeVersion {
-				if problem := cutVersion(out, t.Version); problem != "" {
-					wrong.add("", 0, "%s: %s cannot be left out: %s", crd.Name, f.Spec.Gate, problem)
-				}
-				continue
-			}
-			for j := range out.Spec.Versions {
-				v := &out.Spec.Versions[j]
-				if t.Version != "" && t.Version != v.Name || v.Schema == nil {
-					continue
-				}
-				for _, problem := range cutTarget(v, t) {
-					wrong.add("", 0, "%s, version %s: %s cannot be left out: %s", crd.Name, v.Name, f.Spec.Gate, problem)
-				}
-			}
-		}
+		cutFeature(out, f, &wrong)
 	}
 	if err := wrong.err(); err != nil {
 		return nil, nil, err
@@ -162,6 +142,31 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 		return nil, nil, err
 	}
 	return out, notes, nil
+}
+
+// cutFeature removes the parts of a feature.
+func cutFeature(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Feature, wrong *Problems) {
+	for i := range f.Targets {
+		t := &f.Targets[i]
+		if t.Group != crd.Spec.Group || t.Resource != crd.Spec.Names.Plural {
+			continue
+		}
+		if t.WholeVersion {
+			if problem := cutVersion(crd, t.Version); problem != "" {
+				wrong.add("", 0, "%s: %s cannot be left out: %s", crd.Name, f.Spec.Gate, problem)
+			}
+			continue
+		}
+		for j := range crd.Spec.Versions {
+			v := &crd.Spec.Versions[j]
+			if t.Version != "" && t.Version != v.Name || v.Schema == nil {
+				continue
+			}
+			for _, problem := range cutTarget(v, t) {
+				wrong.add("", 0, "%s, version %s: %s cannot be left out: %s", crd.Name, v.Name, f.Spec.Gate, problem)
+			}
+		}
+	}
 }
 
 // valid validates a CRD with the API server's code.

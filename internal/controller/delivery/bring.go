@@ -97,28 +97,31 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		return r.failed(ctx, got, err)
 	}
 	r.tellLost(plan)
+	stopped := false
 	if decided {
-		same, err := r.sameFeatures(ctx, a, plan)
-		if err != nil {
-			return r.failed(ctx, got, err)
-		}
-		if same {
-			return r.stays(process, cfg, got)
-		}
+		stopped, err = r.sameFeatures(ctx, a, plan)
 	}
-	stopped, err := r.judge(ctx, cfg, a, plan, set, got, decision)
+	if !stopped && err == nil {
+		stopped, err = r.judge(ctx, cfg, a, plan, set, got, decision)
+	}
 	if err != nil {
 		return r.failed(ctx, got, err)
 	}
 	if stopped {
-		r.Metrics.applies.WithLabelValues("blocked").Inc()
 		return r.stays(process, cfg, got)
 	}
-	if over, err := r.tooMany(plan); err != nil {
+	over, err := r.tooMany(plan)
+	if err != nil {
 		return r.failed(ctx, got, err)
-	} else if over != "" {
+	}
+	if over != "" {
 		return r.refused(process, cfg, got, v1alpha1.ReasonTooManyDeletions, over)
 	}
+	return r.carryOut(ctx, process, a, request, plan, got)
+}
+
+// carryOut writes a plan that may be written, and returns when to check again. What is applied already is only checked for drift.
+func (r *run) carryOut(ctx, process context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan, got *fetched) time.Duration {
 	if r.isApplied(got.revision.Digest) {
 		stop, err := r.drift(ctx, a, request, plan)
 		if apierrors.IsConflict(err) {
@@ -128,7 +131,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 			return r.delivered(process, a, got)
 		}
 	}
-	plan, err = r.write(ctx, a, request, plan)
+	plan, err := r.write(ctx, a, request, plan)
 	if ctx.Err() == nil && r.mayWait(plan, err) {
 		return r.waits(got, err)
 	}
@@ -249,6 +252,7 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 		return false, nil
 	}
 	r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionFalse, v1alpha1.ReasonBlocked, blocked(got.revision.Revision, st.Report, s))
+	r.Metrics.applies.WithLabelValues("blocked").Inc()
 	return true, nil
 }
 

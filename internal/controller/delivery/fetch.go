@@ -80,28 +80,38 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 		r.d.Status.Request = request
 		return nil, r.unresolved(ctx, err)
 	}
-	sum := sha256.Sum256(resource.Data)
-	digest := "sha256:" + hex.EncodeToString(sum[:])
 	out := &fetched{
 		data: resource.Data, name: sourceName(&r.d.Spec.Source), request: request, ended: r.now,
-		revision: &v1alpha1.Revision{Revision: digest, Digest: digest},
+		revision: revisionOf(resource),
 	}
 	if c := q.Status.Succeeded(); c != nil {
 		out.ended = c.LastTransitionTime.Time
 	}
-	if s := resource.Source; s != nil {
-		out.digests = s.Digest
-		out.revision.URI, out.revision.EntryPoint = s.URI, s.EntryPoint
-		for _, algorithm := range []string{"sha1", "sha256"} {
-			if v := s.Digest[algorithm]; v != "" {
-				out.revision.Revision = algorithm + ":" + v
-				break
-			}
-		}
+	if resource.Source != nil {
+		out.digests = resource.Source.Digest
 	}
 	r.d.Status.Observed = out.revision
 	r.set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+out.revision.Revision)
 	return out, 0
+}
+
+// revisionOf is the revision that a resource says it is of; its digest if it says none.
+func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
+	sum := sha256.Sum256(resource.Data)
+	digest := "sha256:" + hex.EncodeToString(sum[:])
+	out := &v1alpha1.Revision{Revision: digest, Digest: digest}
+	s := resource.Source
+	if s == nil {
+		return out
+	}
+	out.URI, out.EntryPoint = s.URI, s.EntryPoint
+	for _, algorithm := range []string{"sha1", "sha256"} {
+		if v := s.Digest[algorithm]; v != "" {
+			out.Revision = algorithm + ":" + v
+			break
+		}
+	}
+	return out
 }
 
 // unresolved says that the source could not be fetched, and returns when to try again.

@@ -198,7 +198,13 @@ func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
 }
 
 // enforcement is the known enforcement by the API server. The error says which parts are not known.
-func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enforced, err error) {
+func (p *plan) enforcement(ctx context.Context, done *outcome) ([]skew.Enforced, error) {
+	before, err := p.enforcedAsBefore(ctx, done)
+	return append(p.enforcedNow(done), before...), err
+}
+
+// enforcedNow is the enforcement by what was written now.
+func (p *plan) enforcedNow(done *outcome) (out []skew.Enforced) {
 	old := map[string]bool{}
 	for i := range done.stale {
 		old[nameOf(done.stale[i].policy)] = true
@@ -219,9 +225,14 @@ func (p *plan) enforcement(ctx context.Context, done *outcome) (out []skew.Enfor
 			case done.failed[e.Name] == nil && !done.frozen[e.Name] && !done.held && !old[by]:
 				out = append(out, skew.Enforced{Gate: gate, Open: state.Open, By: by})
 			}
-			// What others say they are asked below.
+			// What others say enforcedAsBefore asks them.
 		}
 	}
+	return out
+}
+
+// enforcedAsBefore is the enforcement by policies that could not be replaced.
+func (p *plan) enforcedAsBefore(ctx context.Context, done *outcome) (out []skew.Enforced, err error) {
 	var errs []error
 	for i := range done.stale {
 		x := &done.stale[i]

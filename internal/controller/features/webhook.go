@@ -306,22 +306,26 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		err = utiljson.Unmarshal(req.OldObject.Raw, &q.Old)
 	}
 	if err != nil {
-		outcome = outcomeError
-		return refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
+		outcome, resp = outcomeError, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
+		return resp
 	}
+	outcome, resp = j.decide(ask, q)
+	return resp
+}
+
+// decide answers what a webhook is asked about a write.
+func (j *judge) decide(ask string, q *feature.Request) (outcome string, resp *admissionv1.AdmissionResponse) {
 	d := j.evaluators[ask].Evaluate(q)
-	resp = &admissionv1.AdmissionResponse{Allowed: true}
+	outcome, resp = outcomeAllowed, &admissionv1.AdmissionResponse{Allowed: true}
 	switch ask {
 	case askReject:
 		if !d.Allowed() {
-			outcome = outcomeRefused
-			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
+			return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
 		}
 	case askLeft:
 		if d.Dropped.Count > 0 {
-			outcome = outcomeRefused
 			message := (&feature.Decision{Rejected: d.Dropped}).Message()
-			return refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "set again after it was dropped: "+message)
+			return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "set again after it was dropped: "+message)
 		}
 	case askWarn:
 		resp.AuditAnnotations = map[string]string{}
@@ -337,19 +341,18 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		}
 	case askDrop:
 		if d.Object == nil {
-			return resp
+			return outcome, resp
 		}
 		patch, err := json.Marshal(difference(q.Object, d.Object, "", nil))
 		if err != nil {
-			outcome = outcomeError
-			return refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+			return outcomeError, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
 		}
 		outcome = outcomeChanged
 		resp.Patch, resp.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
 		resp.Warnings = (&feature.Decision{Dropped: d.Dropped}).Warnings()
 		resp.AuditAnnotations = map[string]string{"features": gatesIn(&d.Dropped)}
 	}
-	return resp
+	return outcome, resp
 }
 
 // gatesIn lists the gates of violations.

@@ -393,12 +393,9 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	if r, err = a.whole(ctx, r); err != nil {
 		return nil, nil, kept{}, err
 	}
-	req.URL, req.Params = r.Spec.URL, make(map[string]resolve.Value, len(r.Spec.Params))
-	for _, p := range r.Spec.Params {
-		if _, twice := req.Params[p.Name]; twice {
-			return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
-		}
-		req.Params[p.Name] = value(p.Value)
+	req.URL = r.Spec.URL
+	if req.Params, err = values(r.Spec.Params); err != nil {
+		return nil, nil, kept{}, err
 	}
 	if a.Identity != nil {
 		if req.Identity, err = a.Identity(ctx, r, name); err != nil {
@@ -420,11 +417,7 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, held, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
 	}
 	if err == nil {
-		if res.Annotations[resolve.AnnotationLookedAt] != "" && !res.LookedAt.IsZero() {
-			res.Annotations = maps.Clone(res.Annotations)
-			res.Annotations[resolve.AnnotationLookedAt] = a.Server.Server(res.LookedAt).UTC().Format(time.RFC3339Nano)
-		}
-		if e := checkAnnotations(res); e != nil {
+		if e := a.annotate(res); e != nil {
 			return nil, held, kept{}, e
 		}
 		where, err = a.placer.place(ctx, res.Data)
@@ -436,6 +429,27 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, held, kept{}, err
 	}
 	return res, held, where, nil
+}
+
+// annotate gives the time of the look by the clock of the API server, and checks the annotations.
+func (a *Adapter) annotate(res *resolve.Resource) error {
+	if res.Annotations[resolve.AnnotationLookedAt] != "" && !res.LookedAt.IsZero() {
+		res.Annotations = maps.Clone(res.Annotations)
+		res.Annotations[resolve.AnnotationLookedAt] = a.Server.Server(res.LookedAt).UTC().Format(time.RFC3339Nano)
+	}
+	return checkAnnotations(res)
+}
+
+// values are the parameters of a request by their names.
+func values(params []v1beta1.Param) (map[string]resolve.Value, error) {
+	out := make(map[string]resolve.Value, len(params))
+	for _, p := range params {
+		if _, twice := out[p.Name]; twice {
+			return nil, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
+		}
+		out[p.Name] = value(p.Value)
+	}
+	return out, nil
 }
 
 // whole is the request with its spec, which the cache does not keep if it is large.

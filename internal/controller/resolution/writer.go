@@ -46,7 +46,6 @@ type writer struct {
 // write writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
 func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
-	requests := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace)
 	// The cache may know a newer version by now.
 	if now := w.lookup(); now != nil && now.UID == r.UID {
 		r = now
@@ -70,32 +69,32 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 			return false, err
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		if cause == "conflict" {
-			if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
-				// The watch was as fast as the answer.
-				r = now
-				continue
-			}
-		} else if err := w.pause(ctx, wait); err != nil {
+		if r, err = w.newer(ctx, r, cause == "conflict", wait); err != nil || r == nil {
 			return false, err
 		}
-		now, err := requests.Get(ctx, r.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err) || (err == nil && now.UID != r.UID):
-			return false, nil
-		case err == nil && now.ResourceVersion != r.ResourceVersion:
-			r = now
-			continue
-		case err == nil:
-			r = now
-		}
-		if cause == "conflict" {
-			// There is no newer state, so the next attempt would fail in the same way.
-			if err := w.pause(ctx, wait); err != nil {
-				return false, err
-			}
-		}
 	}
+}
+
+// newer returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
+// conflict only if there is no newer state, because the next attempt would fail in the same way.
+func (w writer) newer(ctx context.Context, r *v1beta1.ResolutionRequest, conflict bool, wait time.Duration) (*v1beta1.ResolutionRequest, error) {
+	if conflict {
+		if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
+			return now, nil // the watch was as fast as the answer
+		}
+	} else if err := w.pause(ctx, wait); err != nil {
+		return nil, err
+	}
+	now, err := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && now.UID != r.UID:
+		return nil, nil
+	case err == nil && now.ResourceVersion != r.ResourceVersion:
+		return now, nil
+	case conflict:
+		return r, w.pause(ctx, wait)
+	}
+	return r, nil
 }
 
 // passing names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
