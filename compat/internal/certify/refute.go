@@ -382,6 +382,9 @@ func (l lazy) isFalse() bool {
 
 func (r *refuter) noList(x *facts, deep bool) bool {
 	lo, hi := x.limits(entries)
+	if slices.ContainsFunc(pick[distinct](x), func(d distinct) bool { return d.neg }) {
+		lo = max(lo, 2) // two equal items
+	}
 	if lo > hi {
 		return true
 	}
@@ -409,7 +412,7 @@ func (r *refuter) noList(x *facts, deep bool) bool {
 		}
 	}
 	for _, two := range pick[distinct](x) {
-		if two.neg && (hi < 2 || slices.ContainsFunc(pick[distinct](x), func(d distinct) bool { return !d.neg && d.by.implies(two.by) })) {
+		if two.neg && slices.ContainsFunc(pick[distinct](x), func(d distinct) bool { return !d.neg && d.by.implies(two.by) }) {
 			return true
 		}
 	}
