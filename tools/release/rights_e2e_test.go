@@ -60,6 +60,7 @@ func (w *walk) audited() []clustertest.Option {
 	return []clustertest.Option{
 		clustertest.APIServerArg("audit-policy-file=" + w.file("audit-policy.yaml", auditPolicy)),
 		clustertest.APIServerArg("audit-log-path=" + w.auditLog),
+		clustertest.APIServerArg("audit-log-maxsize=10000"), // MB: a long run fills 100 MB, and requests reads one file
 	}
 }
 
