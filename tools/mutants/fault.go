@@ -4,43 +4,98 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
 	"strings"
 )
 
-// fault is one row of the table.
+// fault is one row of the table: it says which function is wrong, and how. A row does not depend on where the function stands or
+// how it is formatted: code is compared by its tokens, without white space, line breaks and comments.
 type fault struct {
 	number int
-	// file is relative to the module's root, with slashes.
-	file string
-	// old is a part of the file's text that occurs exactly once, and new its replacement.
-	old, new string
+	// in names the function, method, variable or constant that has the fault: the folder of its package, a dot, and its name as
+	// Go prints it, without type parameters, such as "compat.(*comparison).isStored".
+	in string
+	// returns: the function returns this at once.
+	returns string
+	// without: this statement, or operand of && or ||, is left out. The name of a function or method stands for its call:
+	// "isStored" leaves out the operand !c.isStored(v).
+	without string
+	// call, answers: each call of this function or method answers this.
+	call, answers string
+	// find, put: put stands in place of find. Both are any tokens, such as "if max < 2 {".
+	find, put string
 	// broken describes the failure, as a sentence without a full stop.
 	broken string
 	// tests are the packages whose tests have to catch it, relative to the module's root, in the order in which they are
-	// asked. nil: that of the file, then those that depend on it.
+	// asked. nil: that of the function, then those that depend on it.
 	tests []string
 }
 
 // errTable says that a row of the table does not fit the code any more.
 var errTable = errors.New("the table of faults does not fit the code")
 
-// apply returns the text of the file with the fault. The error wraps errTable where the row no longer fits.
-func (f *fault) apply(dir string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.file))) //nolint:gosec // a file of this module
+// folder is that of the package that has the fault.
+func (f *fault) folder() string {
+	folder, _, _ := strings.Cut(f.in, ".")
+	return folder
+}
+
+// apply returns the name and the text of the file that has the fault. The error wraps errTable where the row no longer fits.
+func (f *fault) apply(m *module) (file string, text []byte, err error) {
+	d, err := m.declared(f.in)
+	if err == nil {
+		text, err = f.change(d)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: fault %d: %w", errTable, f.number, err)
+		return "", nil, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
 	}
-	switch n := bytes.Count(text, []byte(f.old)); {
-	case f.old == "" || f.old == f.new:
-		return nil, fmt.Errorf("%w: fault %d changes nothing", errTable, f.number)
-	case f.broken == "":
-		return nil, fmt.Errorf("%w: fault %d does not say what it breaks", errTable, f.number)
-	case n != 1:
-		return nil, fmt.Errorf("%w: fault %d (%s): its text occurs %d times in %s, and not once:\n%s", errTable, f.number, f.broken, n, f.file, indent(f.old))
+	return d.file, text, nil
+}
+
+func (f *fault) change(d *declaration) ([]byte, error) {
+	said := slices.DeleteFunc([]string{f.returns, f.without, f.call, f.find}, func(s string) bool { return s == "" })
+	if f.broken == "" || len(said) != 1 {
+		return nil, errors.New("a row says what it breaks, and one of returns, without, call and find")
 	}
-	return bytes.Replace(text, []byte(f.old), []byte(f.new), 1), nil
+	var where []span
+	put := f.put
+	switch {
+	case f.returns != "":
+		put = "\nreturn " + f.returns + "\n"
+		if fn, ok := d.node.(*ast.FuncDecl); ok && fn.Body != nil {
+			start := d.offset(fn.Body.Lbrace) + 1
+			where = []span{{start, start}}
+		}
+	case f.without != "":
+		where = d.places(func(n ast.Node, above []ast.Node) (span, bool) {
+			if !calls(n, f.without) && !d.is(n, f.without) {
+				return span{}, false
+			}
+			return d.part(n, above)
+		})
+	case f.call != "":
+		put = f.answers
+		where = d.places(func(n ast.Node, _ []ast.Node) (span, bool) { return d.span(n), calls(n, f.call) })
+	default:
+		where = d.runs(f.find)
+	}
+	if len(where) == 0 || len(where) > 1 && f.call == "" {
+		return nil, fmt.Errorf("%s has %d places, and not one, for this:\n%s", f.in, len(where), indent(said[0]))
+	}
+	out := d.text
+	for _, w := range slices.Backward(where) {
+		out = slices.Concat(out[:w.from], []byte(put), out[w.to:])
+	}
+	if bytes.Equal(out, d.text) {
+		return nil, fmt.Errorf("%s stays as it is", f.in)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), d.file, out, parser.SkipObjectResolution); err != nil {
+		return nil, fmt.Errorf("%s is no Go with the fault: %w", f.in, err)
+	}
+	return out, nil
 }
 
 func indent(s string) string { return "\t" + strings.ReplaceAll(s, "\n", "\n\t") }

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	run := flag.String("run", "", "try only the faults whose file or text matches this `regexp`")
+	run := flag.String("run", "", "try only the faults whose function, file or text matches this `regexp`")
 	verbose := flag.Bool("v", false, "print what the failing tests say, and which packages are tested")
 	near := flag.Bool("near", false, "ask only the tests of the package that has the fault: quick, and stricter")
 	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one package may take; a fault that makes them hang is caught")
@@ -23,7 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	out := bufio.NewWriter(os.Stdout)
-	err := try(ctx, &runner{dir: ".", limit: *limit, verbose: *verbose, near: *near, out: out}, *run)
+	err := try(ctx, &runner{code: newModule("."), limit: *limit, verbose: *verbose, near: *near, out: out}, *run)
 	if err := errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()
@@ -36,7 +36,7 @@ func try(ctx context.Context, r *runner, pattern string) error {
 	if err != nil {
 		return err
 	}
-	return r.all(ctx, choose(faults(), re))
+	return r.all(ctx, choose(faults(), re, r.code))
 }
 
 // faults is the table, in the order of the numbers.
@@ -51,10 +51,14 @@ func faults() []fault {
 	return out
 }
 
-func choose(all []fault, re *regexp.Regexp) []fault {
+func choose(all []fault, re *regexp.Regexp, code *module) []fault {
 	var out []fault
 	for _, f := range all {
-		if re.MatchString(f.file) || re.MatchString(f.broken) {
+		file := ""
+		if d, err := code.declared(f.in); err == nil {
+			file = d.file
+		}
+		if re.MatchString(f.in) || re.MatchString(file) || re.MatchString(f.broken) {
 			out = append(out, f)
 		}
 	}

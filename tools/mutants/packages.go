@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,10 +77,9 @@ var dear = []string{
 	"schema/contain/internal/regular",
 }
 
-// testsOf returns the packages whose tests have to catch a fault in the file: its own first, then those that depend on it,
+// testsOf returns the packages whose tests have to catch a fault in the package: its own first, then those that depend on it,
 // cheap ones first.
-func (g *graph) testsOf(file string) []string {
-	own := path.Dir(file)
+func (g *graph) testsOf(own string) []string {
 	depends := map[string]bool{own: true}
 	for grown := true; grown; {
 		grown = false

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// runner tries faults in the module in dir.
+// runner tries faults in a module.
 type runner struct {
-	dir string
+	code *module
 	// limit bounds the time for the tests of one package.
 	limit   time.Duration
 	verbose bool
@@ -44,7 +44,7 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	if len(chosen) == 0 {
 		return errors.New("no fault matches")
 	}
-	g, err := load(ctx, r.dir)
+	g, err := load(ctx, r.code.dir)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = r.dir
+	cmd.Dir = r.code.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
 	}
@@ -105,7 +105,7 @@ func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
 func (r *runner) tests(g *graph, f *fault) []string {
 	tests := f.tests
 	if tests == nil {
-		tests = g.testsOf(f.file)
+		tests = g.testsOf(f.folder())
 	}
 	if r.near {
 		tests = tests[:min(1, len(tests))]
@@ -113,9 +113,9 @@ func (r *runner) tests(g *graph, f *fault) []string {
 	return tests
 }
 
-// line prints a row: number, seconds, what caught the fault, its file, and what it breaks.
+// line prints a row: number, seconds, what caught the fault, its function, and what it breaks.
 func (r *runner) line(f *fault, o outcome, took time.Duration) {
-	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.file, f.broken)
+	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.in, f.broken)
 	fmt.Fprintf(r.out, "              %s\n", o.by)
 	r.out.Flush() //nolint:errcheck // the last Flush tells
 }
@@ -128,16 +128,16 @@ type outcome struct {
 
 // one tries a fault. The error wraps errTable where the fault does not fit the code.
 func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outcome, error) {
-	text, err := f.apply(r.dir)
+	file, text, err := f.apply(r.code)
 	if err != nil {
 		return outcome{}, err
 	}
-	overlay, err := r.overlay(f, text, tmp)
+	overlay, err := r.overlay(file, text, tmp)
 	if err != nil {
 		return outcome{}, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+path.Dir(f.file)) //nolint:gosec // of the table
-	build.Dir = r.dir
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+f.folder()) //nolint:gosec // of the table
+	build.Dir = r.code.dir
 	if msg, err := build.CombinedOutput(); err != nil {
 		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indent(strings.TrimSpace(string(msg))))
 	}
@@ -161,16 +161,16 @@ func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outco
 }
 
 // overlay writes the changed file and the overlay that names it, and returns the path of the latter.
-func (r *runner) overlay(f *fault, text []byte, tmp string) (string, error) {
-	root, err := filepath.Abs(r.dir)
+func (r *runner) overlay(file string, text []byte, tmp string) (string, error) {
+	root, err := filepath.Abs(r.code.dir)
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(tmp, path.Base(f.file))
+	changed := filepath.Join(tmp, path.Base(file))
 	if err := os.WriteFile(changed, text, 0o600); err != nil {
 		return "", err
 	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, filepath.FromSlash(f.file)): changed}})
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, filepath.FromSlash(file)): changed}})
 	if err != nil {
 		return "", err
 	}
@@ -189,7 +189,7 @@ func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error)
 	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", r.limit.String(), "./"+pkg) //nolint:gosec // of the table
-	cmd.Dir = r.dir
+	cmd.Dir = r.code.dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute
 	var stderr bytes.Buffer

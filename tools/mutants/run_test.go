@@ -71,7 +71,7 @@ func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
 		list[i].number = i + 1
 	}
 	var out bytes.Buffer
-	r := &runner{dir: dir, limit: 2 * time.Second, near: near, out: bufio.NewWriter(&out)}
+	r := &runner{code: newModule(dir), limit: 2 * time.Second, near: near, out: bufio.NewWriter(&out)}
 	err := r.all(t.Context(), list)
 	if err := r.out.Flush(); err != nil {
 		t.Fatal(err)
@@ -85,13 +85,13 @@ func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
 }
 
 func TestFaultsOfASmallModule(t *testing.T) {
-	wrong := fault{file: "add/add.go", old: "return a + b", new: "return a - b", broken: "sums are differences"}
-	far := fault{file: "add/add.go", old: "Add(a, a)", new: "Add(a, 1)", broken: "twice is one more"}
-	hang := fault{file: "add/add.go", old: "return a + b", new: "for { a++ }", broken: "sums take for ever"}
-	unseen := fault{file: "add/add.go", old: "return 3", new: "return 4", broken: "nobody looks"}
-	broken := fault{file: "add/add.go", old: "return 3", new: "return x", broken: "no Go"}
-	gone := fault{file: "add/add.go", old: "return 5", new: "return 4", broken: "not in the text"}
-	twice := fault{file: "add/add.go", old: "return", new: "panic", broken: "more than once in the text"}
+	wrong := fault{in: "add.Add", find: "a + b", put: "a - b", broken: "sums are differences"}
+	far := fault{in: "add.Twice", call: "Add", answers: "a + 1", broken: "twice is one more"}
+	hang := fault{in: "add.Add", find: "return a + b", put: "for { a++ }", broken: "sums take for ever"}
+	unseen := fault{in: "add.Unused", returns: "4", broken: "nobody looks"}
+	broken := fault{in: "add.Unused", returns: "x", broken: "no Go"}
+	gone := fault{in: "add.Thrice", returns: "4", broken: "not in the package"}
+	twice := fault{in: "add.Add", find: "b", put: "a", broken: "more than once in the function"}
 	for _, tt := range []struct {
 		name   string
 		near   bool
@@ -108,7 +108,7 @@ func TestFaultsOfASmallModule(t *testing.T) {
 			[]fault{broken, gone, twice, wrong},
 			[]string{"ERROR", "1 of 4 caught"},
 			errTable,
-			[]string{"no Go", "does not compile", "occurs 0 times", "occurs 3 times"},
+			[]string{"no Go", "does not compile", "package add declares Thrice 0 times", "add.Add has 2 places"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -136,11 +136,11 @@ func TestTestsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its own first, the whole command last, and those of its other users in between.
-	settings := g.testsOf("internal/config/apply.go")
+	settings := g.testsOf("internal/config")
 	if settings[0] != "internal/config" || settings[len(settings)-1] != "internal/cli" || !slices.Contains(settings, "internal/controller/guard") || slices.Contains(settings, "schema/contain") {
 		t.Errorf("tests of the configuration: %v", settings)
 	}
-	logic := g.testsOf("schema/contain/internal/logic/solve.go")
+	logic := g.testsOf("schema/contain/internal/logic")
 	if logic[0] != "schema/contain/internal/logic" || !slices.Contains(logic, "schema/contain") || !slices.Contains(logic, "internal/cli") || slices.Contains(logic, "report") {
 		t.Errorf("tests of the solver: %v", logic)
 	}
