@@ -123,20 +123,6 @@ objects of a CRD that --prune would delete can block an apply.`,
 // minRevision is how much of a digest has to be given.
 const minRevision = 7
 
-// addOutput adds the flag -o of commands that print text or JSON.
-func addOutput(cmd *cobra.Command, o *string) {
-	cmd.Flags().StringVarP(o, "output", "o", "text", "text or json")
-	complete(cmd, "output", "text", "json")
-}
-
-// checkOutput refuses other values of that flag.
-func checkOutput(o string) error {
-	if o != "text" && o != "json" {
-		return fmt.Errorf("unknown output format %q: the formats are text, json", o)
-	}
-	return nil
-}
-
 // deliverer is one run of the command.
 type deliverer struct {
 	*env
@@ -192,7 +178,6 @@ const (
 	outcomeUnchanged = "unchanged"
 	outcomeTried     = "tried"
 	outcomeBlocked   = "blocked"
-	outcomeFailed    = "failed"
 )
 
 func (d *deliverer) run(ctx context.Context) error {
@@ -232,7 +217,7 @@ func (d *deliverer) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.loaded, err = d.load(ctx, &f.sourceFlags, rest); err != nil {
+	if d.loaded, err = load(ctx, d.env, &f.sourceFlags, rest); err != nil {
 		return err
 	}
 	if back != nil {
@@ -411,7 +396,7 @@ func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, er
 		names = append(names, s.Name)
 	}
 	r := preflight.Report(cfg, ran, "cluster "+d.applier.Cluster().Host(), strings.Join(names, ", "), d.loaded.crds, d.now())
-	o := report.Options{Verbose: d.flags.verbose, Version: sluiceVersion, Rules: preflight.Doc}
+	o := report.Options{Verbose: d.flags.verbose, Version: d.version, Rules: preflight.Doc}
 	if d.outTTY {
 		o.Width = d.width
 	}

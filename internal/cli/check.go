@@ -117,21 +117,6 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	return cmd
 }
 
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil { // the flag does not exist: a mistake in this file
-		cmd.PrintErrln(err)
-	}
-}
-
-func formatNames() []string {
-	var out []string
-	for _, p := range report.Printers() {
-		out = append(out, p.Name)
-	}
-	return out
-}
-
 // checker is one run of the command.
 type checker struct {
 	*env
@@ -174,7 +159,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 		return err
 	}
 	o := report.Options{
-		Verbose: c.flags.verbose, Color: color, Version: sluiceVersion, Rules: preflight.Doc,
+		Verbose: c.flags.verbose, Color: color, Version: c.version, Rules: preflight.Doc,
 	}
 	if c.outTTY {
 		o.Width = c.width
@@ -232,19 +217,6 @@ func unproven(crds []report.CRD) error {
 		}
 	}
 	return nil
-}
-
-// wantsColor reads --color.
-func (e *env) wantsColor(flag string) (bool, error) {
-	switch flag {
-	case "auto":
-		return e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb", nil
-	case "always":
-		return true, nil
-	case "never":
-		return false, nil
-	}
-	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
 }
 
 func (c *checker) configure() (*config.Config, error) {

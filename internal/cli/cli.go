@@ -3,9 +3,7 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,19 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"sluice.dev/internal/brief"
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
-	"sluice.dev/report"
-)
-
-// Exit codes of every command.
-const (
-	// ExitOK: the command did its work, and nothing is wrong.
-	ExitOK = 0
-	// ExitFindings: findings at a failing level, a blocked apply, a difference (diff) or a refused transition (verify).
-	ExitFindings = 1
-	// ExitFailed: the command could not do its work: wrong usage, bad input or no access.
-	ExitFailed = 2
 )
 
 // GCPercent is how much the heap may grow between collections, in percent, unless the environment variable GOGC says
@@ -42,22 +28,6 @@ const GCPercent = 400
 // memoryLimit is the memory in bytes from which on garbage is collected as often as need be, unless the environment variable
 // GOMEMLIMIT says otherwise: a large change must not take a gigabyte for its garbage.
 const memoryLimit = 832 << 20
-
-// errFindings ends a command that has told its findings.
-var errFindings = errors.New("findings")
-
-// env is what commands have of the world around them.
-type env struct {
-	// name is how the program was called.
-	name     string
-	in       io.Reader
-	out, err io.Writer
-	now      func() time.Time
-	// terminal tells whether out and err are terminals.
-	outTTY, errTTY bool
-	width          int
-	getenv         func(string) string
-}
 
 // Main runs the command line args (without the program's name) and returns the exit code. Results go to stdout,
 // diagnostics to stderr. An interrupt ends it with ExitFailed.
@@ -79,60 +49,8 @@ func run(ctx context.Context, args []string, e *env) int {
 	if e.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	out := &checkedWriter{w: e.out}
-	e.out = out
-	root := newRoot(e)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if out.err != nil && (err == nil || errors.Is(err, errFindings)) {
-		err = fmt.Errorf("writing the result: %w", out.err)
-	}
-	switch {
-	case err == nil:
-		return ExitOK
-	case errors.Is(err, errFindings):
-		return ExitFindings
-	case ctx.Err() != nil:
-		err = errors.New("interrupted")
-	}
-	fmt.Fprintf(e.err, "sluice: %s\n", brief.OneLine(err.Error()))
-	if f := cmd.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && cmd.Annotations[resultKind] != noDocument {
-		kind := cmp.Or(cmd.Annotations[resultKind], "Error")
-		_ = encode(out, failure{report.APIVersion, kind, outcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
-	}
-	return ExitFailed
-}
-
-// resultKind is the annotation of a command with the kind of its document, which has an outcome and an error.
-const resultKind = "sluice.dev/result"
-
-// noDocument in its place says that the command prints objects, which must not have an error among them.
-const noDocument = "none"
-
-// failure is what a command prints for programs that has not come as far as its document.
-type failure struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Outcome    string `json:"outcome"`
-	Error      string `json:"error"`
-}
-
-// checkedWriter remembers the first error, so that a result that could not be written is no success.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-	// written: something was.
-	written bool
-}
-
-// Write implements io.Writer.
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.written = c.written || n > 0
-	if c.err == nil {
-		c.err = err
-	}
-	return n, err
+	e.version = sluiceVersion
+	return runCommand(ctx, e, args, newRoot)
 }
 
 // Command returns the commands, for their man pages and completions. They cannot be run.
@@ -145,10 +63,8 @@ func newRoot(e *env) *cobra.Command {
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
 Exit codes of every command: 0 no failing finding, 1 findings at a failing level, 2 error.`,
-		Version:       thisVersion().String(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Version: thisVersion().String(),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

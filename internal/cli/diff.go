@@ -142,7 +142,7 @@ func runDiff(ctx context.Context, e *env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	loaded, err := e.load(ctx, &f.sourceFlags, rest)
+	loaded, err := load(ctx, e, &f.sourceFlags, rest)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 			if err != nil {
 				return err
 			}
-			return e.tellChecks(checks, output)
+			return tellChecks(e, checks, output)
 		},
 	}
 	fs := cmd.Flags()
@@ -70,7 +70,7 @@ type diagnosis struct {
 }
 
 // tellChecks prints the checks. Its error is errFindings where something is wrong.
-func (e *env) tellChecks(checks []installation.Check, output string) error {
+func tellChecks(e *env, checks []installation.Check, output string) error {
 	count := map[installation.State]int{}
 	for _, c := range checks {
 		count[c.State]++

@@ -17,7 +17,7 @@ func TestTheMatrixInGoPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cases, errs bytes.Buffer
-	if code := Main([]string{"features", "matrix", "-f", filepath.Join(root, "examples", "operator", "features.yaml"), "-o", "go"}, strings.NewReader(""), &cases, &errs); code != 0 {
+	if code := runFeatures(t, []string{"matrix", "-f", filepath.Join(root, "examples", "operator", "features.yaml"), "-o", "go"}, &cases, &errs); code != 0 {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	const test = `package features

@@ -89,7 +89,7 @@ func promote(ctx context.Context, e *env, f *promoteFlags, gate string, stage v1
 		return err
 	}
 	if out == nil {
-		if err := report.Print(e.out, report.Printers()[0].Name, why, report.Options{Rules: lawDoc}); err != nil {
+		if err := report.Print(e.out, report.Printers()[0].Name, why, report.Options{Rules: life.Doc}); err != nil {
 			return err
 		}
 		return errFindings

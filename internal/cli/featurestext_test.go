@@ -2,10 +2,20 @@ package cli
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// runFeatures runs sluice features with the environment of the test, and returns the exit code.
+func runFeatures(t *testing.T, args []string, stdout, stderr io.Writer) int {
+	t.Helper()
+	return runCommand(t.Context(), &env{in: strings.NewReader(""), out: stdout, err: stderr, now: time.Now, getenv: os.Getenv}, args, newFeatures)
+}
 
 // modeUsage is what a change and a count show of a feature.
 var modeUsage = usageOf{

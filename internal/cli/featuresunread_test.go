@@ -61,23 +61,23 @@ func TestSettingsThatCannotBeReadHideNothingElse(t *testing.T) {
 		out, err   []string
 	}{
 		{
-			"list", "features list", 0,
+			"list", "list", 0,
 			[]string{"closed     One   Alpha  false    true     -       the settings say on", "free       Two   Alpha  false    true     -       the settings say on"},
 			[]string{"note: what is on is what the status of the features says: the settings of closed: you may not"},
 		},
 		{
-			"get", "features get one", 0,
+			"get", "get one", 0,
 			[]string{"Enabled:  true: the settings say on", "Skew:     webhook disagrees"},
 			[]string{"note: what is on is what the status of the features says: the settings of closed"},
 		},
-		{"get another", "features get two -o json", 0, []string{`"enabled": true`}, nil},
-		{"skew of what can be read", "features skew free", 0, []string{"free: "}, nil},
-		{"skew", "features skew", 2, []string{"free: "}, []string{"the settings of closed: you may not"}},
-		{"disable", "features disable one", 2, nil, []string{"the settings of closed: you may not"}},
+		{"get another", "get two -o json", 0, []string{`"enabled": true`}, nil},
+		{"skew of what can be read", "skew free", 0, []string{"free: "}, nil},
+		{"skew", "skew", 2, []string{"free: "}, []string{"the settings of closed: you may not"}},
+		{"disable", "disable one", 2, nil, []string{"the settings of closed: you may not"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := Main(append(strings.Fields(tt.args), "--kubeconfig", kubeconfig), strings.NewReader(""), &out, &errs)
+			code := runFeatures(t, append(strings.Fields(tt.args), "--kubeconfig", kubeconfig), &out, &errs)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}

@@ -64,7 +64,7 @@ func verifyFeatures(ctx context.Context, e *env, file, against, output string, c
 	if err != nil {
 		return err
 	}
-	o := report.Options{Version: sluiceVersion, Rules: lawDoc}
+	o := report.Options{Version: e.version, Rules: life.Doc}
 	if e.outTTY {
 		o.Width = e.width
 	}
@@ -124,14 +124,4 @@ func clusterBase(ctx context.Context, e *env, p *life.Project, connection *clust
 		}
 	}
 	return life.NewBase("cluster", &components[i], features, crds, e.now())
-}
-
-// lawDoc finds the documentation of a rule.
-func lawDoc(id string) (report.RuleDoc, bool) {
-	rules := life.Rules()
-	i := slices.IndexFunc(rules, func(r life.Rule) bool { return r.ID == id })
-	if i < 0 {
-		return report.RuleDoc{}, false
-	}
-	return report.RuleDoc{ID: id, Title: id, Why: rules[i].Why, Help: rules[i].Help}, true
 }

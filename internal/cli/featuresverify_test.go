@@ -118,7 +118,7 @@ func TestSixReleasesOfLegalSteps(t *testing.T) {
 	run := func(args ...string) (int, string) {
 		t.Helper()
 		var out bytes.Buffer
-		code := Main(append([]string{"features"}, args...), strings.NewReader(""), &out, &out)
+		code := runFeatures(t, args, &out, &out)
 		return code, out.String()
 	}
 	git("init", "-q", ".")

@@ -43,7 +43,7 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: map[string]string{resultKind: noDocument},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.filter(cmd.Context(), f, strings.Join(args, ""))
+			return filter(cmd.Context(), e, f, strings.Join(args, ""))
 		},
 	}
 	fs := cmd.Flags()
@@ -59,20 +59,20 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 }
 
 // filter passes what it reads through, if old may be upgraded to it.
-func (e *env) filter(ctx context.Context, f *checkFlags, old string) error {
+func filter(ctx context.Context, e *env, f *checkFlags, old string) error {
 	data, err := limit.ReadAll(e.in, maxFiltered)
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	if list := asResourceList(data); list != nil {
-		return e.filterList(ctx, f, old, data, list)
+		return filterList(ctx, e, f, old, data, list)
 	}
-	r, err := e.judgeText(ctx, f, old, data)
+	r, err := judgeText(ctx, e, f, old, data)
 	if err != nil {
 		return err
 	}
 	if r != nil && len(worthTelling(r)) > 0 {
-		if err := report.Print(e.err, "text", r, report.Options{Version: sluiceVersion}); err != nil {
+		if err := report.Print(e.err, "text", r, report.Options{Version: e.version}); err != nil {
 			return err
 		}
 		if r.Failing() > 0 {
@@ -84,7 +84,7 @@ func (e *env) filter(ctx context.Context, f *checkFlags, old string) error {
 }
 
 // judgeText compares the CRDs of manifests with old; nil if there are none.
-func (e *env) judgeText(ctx context.Context, f *checkFlags, old string, manifests []byte) (*report.Report, error) {
+func judgeText(ctx context.Context, e *env, f *checkFlags, old string, manifests []byte) (*report.Report, error) {
 	_, err := input.Load(ctx, input.Source{Kind: input.Stdin}, input.Options{Stdin: bytes.NewReader(manifests)})
 	if errors.Is(err, input.ErrNoCRD) {
 		return nil, nil //nolint:nilnil // there is nothing to judge
@@ -153,7 +153,7 @@ func asResourceList(data []byte) *resourceList {
 const crdKind = "CustomResourceDefinition"
 
 // filterList is the KRM function.
-func (e *env) filterList(ctx context.Context, f *checkFlags, old string, data []byte, list *resourceList) error {
+func filterList(ctx context.Context, e *env, f *checkFlags, old string, data []byte, list *resourceList) error {
 	settings, _, err := unstructured.NestedStringMap(list.FunctionConfig, "data")
 	if err != nil {
 		return fmt.Errorf("the functionConfig: %w", err)
@@ -185,7 +185,7 @@ func (e *env) filterList(ctx context.Context, f *checkFlags, old string, data []
 		crds.Write(text)
 		paths[u.GetName()] = u.GetAnnotations()["internal.config.kubernetes.io/path"]
 	}
-	r, err := e.judgeText(ctx, f, old, crds.Bytes())
+	r, err := judgeText(ctx, e, f, old, crds.Bytes())
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (e *env) filterList(ctx context.Context, f *checkFlags, old string, data []
 			fmt.Fprintf(e.err, "%s: %s: %s: %s\n", finding.Severity, finding.CRD, finding.Rule, finding.Message) // kustomize shows only this
 		}
 	}
-	if err := e.writeList(data, list); err != nil {
+	if err := writeList(e, data, list); err != nil {
 		return err
 	}
 	if failing {
@@ -224,7 +224,7 @@ func krmResultOf(f report.Finding, path string) krmResult {
 }
 
 // writeList writes the list with its results. The items stay as they came, with their comments, unless the list had results before.
-func (e *env) writeList(data []byte, list *resourceList) error {
+func writeList(e *env, data []byte, list *resourceList) error {
 	if len(list.Results) == 0 {
 		_, err := e.out.Write(data)
 		return err

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"text/tabwriter"
 	"time"
 
@@ -157,17 +155,4 @@ func listObjects(ctx context.Context, e *env, f *lsFlags, a *apply.Applier, name
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", dash(s.ID.Namespace), kind, s.ID.Name, s.Status, s.Message)
 	}
 	return w.Flush()
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func encode(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

@@ -60,7 +60,7 @@ func runCheck(t *testing.T, terminal bool, now func() time.Time, args ...string)
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: now, getenv: func(string) string { return "" }, errTTY: terminal}
-	code = run(t.Context(), append([]string{"check"}, args...), e)
+	code = runCommand(t.Context(), e, args, newCheck)
 	return code, out.String(), errs.String()
 }
 

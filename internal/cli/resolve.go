@@ -143,16 +143,6 @@ func newResolveWith(e *env, entry resolvers.Entry, table []resolvers.Entry) *cob
 	return cmd
 }
 
-// completeWith completes the values of a flag by a function of what is typed.
-func completeWith(cmd *cobra.Command, flag string, values func(typed string) ([]string, cobra.ShellCompDirective)) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return values(typed)
-	})
-	if err != nil { // the flag does not exist: a mistake in this package
-		cmd.PrintErrln(err)
-	}
-}
-
 func completeParam(spec resolve.Spec, typed string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	name, _, valued := strings.Cut(typed, "=")
@@ -229,7 +219,7 @@ func helpOf(spec resolve.Spec) string {
 
 // failure is the error that a command ends with for one of a resolver: where policies refuse what was fetched, that is a
 // finding and not a failure.
-func (e *env) failure(err error) error {
+func tellFailure(e *env, err error) error {
 	if r, ok := errors.AsType[*resolve.Error](err); ok && r.Reason == resolve.ReasonVerification {
 		fmt.Fprintf(e.err, "sluice: %s: %s\n", r.Reason, brief.OneLine(r.Error()))
 		return errFindings
@@ -261,12 +251,12 @@ func resolveLocally(ctx context.Context, e *env, f resolveFlags, entry resolvers
 	defer func() { err = errors.Join(err, l.Close()) }()
 	res, err := l.fetch(ctx, entry.Name, given)
 	if err != nil {
-		return e.failure(err)
+		return tellFailure(e, err)
 	}
-	e.warn(entry.Name, res)
+	warn(e, entry.Name, res)
 	list, err := follow.all(ctx, e, resolved{Resolver: entry.Name, Params: asParams(given), Resource: res}, l.fetchRef)
 	if err != nil {
-		return e.failure(err)
+		return tellFailure(e, err)
 	}
-	return e.printResolved(f.output, list)
+	return printResolved(e, f.output, list)
 }

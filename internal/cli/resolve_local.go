@@ -21,13 +21,9 @@ import (
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/controller/resolution"
-	"sluice.dev/internal/limit"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 )
-
-// maxFile bounds the files that a user names.
-const maxFile = 4 << 20
 
 // local runs resolvers in this process, each made when it is wanted.
 type local struct {
@@ -286,20 +282,6 @@ func asYAML(doc []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(content)
-}
-
-// readFileBounded reads a file that a user has named.
-func readFileBounded(name string) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // the user names it
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	data, err := limit.ReadAll(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
 }
 
 // givenSecrets are Secrets by name, the same in every namespace. It implements [resolve.Secrets].

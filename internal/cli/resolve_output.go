@@ -66,7 +66,7 @@ func checkFormat(format string) error {
 }
 
 // printResolved prints what was fetched.
-func (e *env) printResolved(format string, list []resolved) error {
+func printResolved(e *env, format string, list []resolved) error {
 	var out bytes.Buffer
 	switch format {
 	case "json", "yaml":
@@ -164,7 +164,7 @@ func objectNames(data []byte) []string {
 }
 
 // warn prints the warnings that a resource carries: parameters without effect, and signatures that a policy only warns of.
-func (e *env) warn(what string, res *resolve.Resource) {
+func warn(e *env, what string, res *resolve.Resource) {
 	for _, name := range []string{resolve.AnnotationWarning, annotationUnverified} {
 		if text := res.Annotations[name]; text != "" {
 			fmt.Fprintf(e.err, "warning: %s: %s\n", what, text)

@@ -139,7 +139,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	if err != nil {
 		return resolved{}, err
 	}
-	l.warn(ref.Resolver, res)
+	warn(l.env, ref.Resolver, res)
 	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
 }
 

@@ -21,7 +21,6 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/internal/brief"
-	"sluice.dev/internal/limit"
 	"sluice.dev/requester"
 	"sluice.dev/resolve"
 )
@@ -95,17 +94,17 @@ func resolveRequests(ctx context.Context, e *env, f requestFlags) (err error) {
 	for _, r := range slices.Clone(a.made) {
 		res, err := a.await(ctx, r)
 		if err != nil {
-			return e.requestFailure(r, err)
+			return requestFailure(e, r, err)
 		}
 		more, err := follow.all(ctx, e, res, func(ctx context.Context, ref requester.Ref) (resolved, error) {
 			return a.fetchRef(ctx, r.Namespace, ref)
 		})
 		if err != nil {
-			return e.requestFailure(r, err)
+			return requestFailure(e, r, err)
 		}
 		out = append(out, more...)
 	}
-	return e.printResolved(f.output, out)
+	return printResolved(e, f.output, out)
 }
 
 // asker makes requests in a cluster.
@@ -141,18 +140,6 @@ func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Re
 		return resolved{}, err
 	}
 	return a.await(ctx, r)
-}
-
-// readInput reads a file, or standard input for -.
-func (e *env) readInput(name string) ([]byte, error) {
-	if name != "-" {
-		return readFileBounded(name)
-	}
-	data, err := limit.ReadAll(e.in, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	return data, nil
 }
 
 // parseRequests reads requests of both versions.
@@ -209,7 +196,7 @@ func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolv
 	if err != nil {
 		return resolved{}, err
 	}
-	stop := a.showWaiting(ctx, fmt.Sprintf("waiting for the resolver %s, seconds", resolver))
+	stop := showWaiting(ctx, a.env, fmt.Sprintf("waiting for the resolver %s, seconds", resolver))
 	defer stop()
 	ended, err := awaitEnd(ctx, a.client, r)
 	if err != nil {
@@ -223,12 +210,12 @@ func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolv
 	if s := res.Source; s != nil {
 		out.Source = resolve.Source{URI: s.URI, Digest: s.Digest, EntryPoint: s.EntryPoint}
 	}
-	a.warn(r.Namespace+"/"+r.Name, out)
+	warn(a.env, r.Namespace+"/"+r.Name, out)
 	return resolved{Request: r.Namespace + "/" + r.Name, Resolver: resolver, Params: r.Spec.Params, Resource: out}, nil
 }
 
 // showWaiting counts seconds on a terminal until it is stopped.
-func (e *env) showWaiting(ctx context.Context, label string) (stop func()) {
+func showWaiting(ctx context.Context, e *env, label string) (stop func()) {
 	bar := e.progress(label, 0)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -291,7 +278,7 @@ func awaitEnd(ctx context.Context, client versioned.Interface, r *v1beta1.Resolu
 }
 
 // requestFailure is the error that the command ends with for a request.
-func (e *env) requestFailure(r *v1beta1.ResolutionRequest, err error) error {
+func requestFailure(e *env, r *v1beta1.ResolutionRequest, err error) error {
 	if failed, ok := errors.AsType[*requester.FailedError](err); ok && failed.Exact == string(resolve.ReasonVerification) {
 		fmt.Fprintf(e.err, "sluice: %s/%s: %s\n", r.Namespace, r.Name, brief.OneLine(failed.Error()))
 		return errFindings

@@ -24,7 +24,7 @@ func runResolve(t *testing.T, args ...string) (code int, stdout, stderr string) 
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
-	code = run(t.Context(), append([]string{"resolve"}, args...), e)
+	code = runCommand(t.Context(), e, args, newResolve)
 	return code, out.String(), errs.String()
 }
 

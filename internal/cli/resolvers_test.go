@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sluice.dev/config"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
@@ -190,17 +189,6 @@ func TestDirectories(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); err == nil && diff != "" || (err == nil) != (test.want != nil) {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
-	}
-}
-
-// TestEveryRoleCanBeInstalled holds the table of resolvers against that of their manifests.
-func TestEveryRoleCanBeInstalled(t *testing.T) {
-	run := append(roleNames(resolvers.Table()), allRoles)
-	installed := config.RoleNames()
-	slices.Sort(run)
-	slices.Sort(installed)
-	if diff := cmp.Diff(run, installed); diff != "" {
-		t.Errorf("roles that run, and roles that can be installed: %s", diff)
 	}
 }
 

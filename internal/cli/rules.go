@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/life"
 	"sluice.dev/report"
 )
 
@@ -114,7 +115,7 @@ func newExplain(e *env) *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
-			if law, found := lawDoc(args[0]); found && !ok {
+			if law, found := life.Doc(args[0]); found && !ok {
 				_, err := fmt.Fprintf(e.out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indent(law.Why), indent(law.Help))
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"sluice.dev/config"
 	"sluice.dev/internal/resolvers"
 )
 
@@ -55,5 +57,16 @@ func TestABusyPortIsCalledOne(t *testing.T) {
 	code := Main([]string{"serve", "--roles=features", "--kubeconfig=" + file, "--listen=" + busy}, strings.NewReader(""), &out, &errs)
 	if text := errs.String(); code != ExitFailed || !strings.Contains(text, "another process listens on "+busy) || strings.Contains(text, "no access to the cluster") {
 		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+// TestEveryRoleCanBeInstalled holds the table of resolvers against that of their manifests.
+func TestEveryRoleCanBeInstalled(t *testing.T) {
+	run := append(roleNames(resolvers.Table()), allRoles)
+	installed := config.RoleNames()
+	slices.Sort(run)
+	slices.Sort(installed)
+	if diff := cmp.Diff(run, installed); diff != "" {
+		t.Errorf("roles that run, and roles that can be installed: %s", diff)
 	}
 }

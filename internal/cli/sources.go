@@ -75,7 +75,7 @@ type fetcher struct {
 }
 
 // load reads all sources, in their order.
-func (e *env) load(ctx context.Context, f *sourceFlags, cluster *rest.Config) (*loaded, error) {
+func load(ctx context.Context, e *env, f *sourceFlags, cluster *rest.Config) (*loaded, error) {
 	if len(f.sources) == 0 {
 		return nil, errors.New("nothing to do: give a source with -f (a file, a directory, -, git+https://..., oci://..., https://...)")
 	}
@@ -315,7 +315,7 @@ func (r *fetcher) resolve(ctx context.Context, name string, q *resolve.Query) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	r.warn(name, res)
+	warn(r.env, name, res)
 	set, err := input.DecodeObjects(ctx, name, res.Data)
 	if err != nil {
 		return err

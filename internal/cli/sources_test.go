@@ -117,7 +117,7 @@ func (p *places) repository(t *testing.T) {
 
 // names loads sources and gives the names of their objects.
 func (p *places) names(ctx context.Context, f sourceFlags) ([]string, *loaded, error) {
-	l, err := p.env.load(ctx, &f, nil)
+	l, err := load(ctx, p.env, &f, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,16 @@ var ranks = []v1alpha1.Stage{"", v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable,
 
 func stageRank(s v1alpha1.Stage) int { return slices.Index(ranks, s) }
 
+// Doc finds the documentation of a rule.
+func Doc(id string) (report.RuleDoc, bool) {
+	rules := Rules()
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return report.RuleDoc{}, false
+	}
+	return report.RuleDoc{ID: id, Title: id, Why: rules[i].Why, Help: rules[i].Help}, true
+}
+
 // Rules are the law. A rule is one literal; the fixtures of its test show changes that it allows and changes that it refuses.
 func Rules() []Rule {
 	return append([]Rule{

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/report"
+)
+
+// complete completes the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil { // the flag does not exist: a mistake in the command
+		cmd.PrintErrln(err)
+	}
+}
+
+// completeWith completes the values of a flag by a function of what is typed.
+func completeWith(cmd *cobra.Command, flag string, values func(typed string) ([]string, cobra.ShellCompDirective)) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return values(typed)
+	})
+	if err != nil { // the flag does not exist: a mistake in the command
+		cmd.PrintErrln(err)
+	}
+}
+
+// addOutput adds the flag -o of commands that print text or JSON.
+func addOutput(cmd *cobra.Command, o *string) {
+	cmd.Flags().StringVarP(o, "output", "o", "text", "text or json")
+	complete(cmd, "output", "text", "json")
+}
+
+// checkOutput refuses other values of that flag.
+func checkOutput(o string) error {
+	if o != "text" && o != "json" {
+		return fmt.Errorf("unknown output format %q: the formats are text, json", o)
+	}
+	return nil
+}
+
+// formatNames are the names of the formats of a report.
+func formatNames() []string {
+	var out []string
+	for _, p := range report.Printers() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// wantsColor reads --color.
+func (e *env) wantsColor(flag string) (bool, error) {
+	switch flag {
+	case "auto":
+		return e.outTTY && e.getenv("NO_COLOR") == "" && e.getenv("TERM") != "dumb", nil
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	}
+	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
+}
