@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/apply"
+	applycmd "sluice.dev/internal/cli/apply"
 )
 
 // loseInventory deletes the inventory of an app, as somebody may who clears a namespace of what looks unused.
@@ -41,7 +42,7 @@ func (w *world) bind(name string, rules ...rbacv1.PolicyRule) {
 func (w *world) orphans(args ...string) []apply.Orphan {
 	w.t.Helper()
 	out, _ := w.run(ExitOK, "ls", append([]string{"--orphans", "-o", "json"}, args...)...)
-	var list orphanList
+	var list applycmd.OrphanList
 	if err := json.Unmarshal([]byte(out), &list); err != nil {
 		w.t.Fatalf("%v: %s", err, out)
 	}
@@ -100,7 +101,7 @@ func TestE2EALostInventoryIsNoticedAndRebuilt(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	out, _ := w.run(ExitOK, "adopt", "x", "-o", "json")
-	var r adoptResult
+	var r applycmd.AdoptResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Kind != "AdoptResult" || len(r.Objects) != 3 || len(r.Left) != 1 || r.Left[0].Name != "keep" {
 		t.Errorf("%v: %s", err, out)
 	}

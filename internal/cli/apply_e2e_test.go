@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"sluice.dev/internal/cli/apply"
 	"sluice.dev/tools/clustertest"
 )
 
@@ -81,10 +82,10 @@ func (w *world) run(want int, command string, args ...string) (stdout, stderr st
 }
 
 // apply runs sluice apply -o json.
-func (w *world) apply(want int, args ...string) applyResult {
+func (w *world) apply(want int, args ...string) apply.Result {
 	w.t.Helper()
 	out, errs := w.run(want, "apply", append([]string{"-o", "json"}, args...)...)
-	var r applyResult
+	var r apply.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		w.t.Fatalf("%v\n%s%s", err, out, errs)
 	}

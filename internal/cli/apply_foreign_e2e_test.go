@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 // keeping and sparing are the annotations by which other tools keep objects, and leave them alone.
@@ -105,7 +107,7 @@ func TestE2EWhatOthersLeaveAloneIsNotWritten(t *testing.T) {
 	if got := value("missing"); got != "missing" {
 		t.Errorf("what is not to be created was, as %s", got)
 	}
-	if r := w.apply(ExitOK, "--app", "x", "-f", two, "--prune"); r.Outcome != outcomeUnchanged {
+	if r := w.apply(ExitOK, "--app", "x", "-f", two, "--prune"); r.Outcome != apply.OutcomeUnchanged {
 		t.Errorf("again: %s", r.Outcome)
 	}
 	// What is left alone is not the app's any more.

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 const notReady = `---
@@ -117,7 +119,7 @@ func TestE2EModesOfPreflightsAndAllTheirFindingsAtOnce(t *testing.T) {
 	rules := func(text string) string {
 		return w.file("rules.yaml", "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\npreflightRules:\n"+text)
 	}
-	dry := func(want int, args ...string) applyResult {
+	dry := func(want int, args ...string) apply.Result {
 		t.Helper()
 		return w.apply(want, append([]string{"--app", "x", "-f", unsafe, "--dry-run", "client"}, args...)...)
 	}
@@ -139,7 +141,7 @@ func TestE2EModesOfPreflightsAndAllTheirFindingsAtOnce(t *testing.T) {
 		}
 	}
 	// What the mode lets pass is applied, and told all the same.
-	if r := w.apply(ExitOK, "--app", "x", "-f", unsafe, "--mode", "warn"); r.Outcome != outcomeApplied || !strings.Contains(string(r.Report), "enum-value-removed") {
+	if r := w.apply(ExitOK, "--app", "x", "-f", unsafe, "--mode", "warn"); r.Outcome != apply.OutcomeApplied || !strings.Contains(string(r.Report), "enum-value-removed") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -16,13 +16,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/internal/cli/apply"
+	"sluice.dev/internal/cli/command"
 )
 
 // pipe is what a program printed, piped into sluice.
 func (w *world) pipe(want int, text string, args ...string) (stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{in: strings.NewReader(text), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{In: strings.NewReader(text), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
 	code := run(w.t.Context(), append([]string{args[0], "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "-f", "-"}, args[1:]...), e)
 	if code != want {
 		w.t.Fatalf("sluice %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), errs.String())
@@ -31,10 +34,10 @@ func (w *world) pipe(want int, text string, args ...string) (stdout, stderr stri
 }
 
 // pipeApply is pipe into sluice apply -o json.
-func (w *world) pipeApply(want int, text string, args ...string) applyResult {
+func (w *world) pipeApply(want int, text string, args ...string) apply.Result {
 	w.t.Helper()
 	out, errs := w.pipe(want, text, append([]string{"apply", "-o", "json"}, args...)...)
-	var r applyResult
+	var r apply.Result
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		w.t.Fatalf("%v\n%s%s", err, out, errs)
 	}
@@ -122,7 +125,7 @@ secretGenerator:
 	if _, err := w.dynamic.Resource(widgets).Namespace(made).Get(t.Context(), "w", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
-	if r := w.pipeApply(ExitOK, build("color=red\n"), "--app", "x", "--wait=false", "--prune"); r.Outcome != outcomeUnchanged || r.Summary["unchanged"] != 6 {
+	if r := w.pipeApply(ExitOK, build("color=red\n"), "--app", "x", "--wait=false", "--prune"); r.Outcome != apply.OutcomeUnchanged || r.Summary["unchanged"] != 6 {
 		t.Errorf("again: %s %v", r.Outcome, r.Summary)
 	}
 
@@ -201,7 +204,7 @@ func TestE2EHelmComesThroughAPipe(t *testing.T) {
 	if err != nil || len(jobs.Items) != 1 {
 		t.Errorf("%d jobs, %v", len(jobs.Items), err)
 	}
-	if r := w.pipeApply(ExitOK, all, args[1:]...); r.Outcome != outcomeUnchanged || r.Summary["unchanged"] != len(want) || len(r.LeftOut) != 2 {
+	if r := w.pipeApply(ExitOK, all, args[1:]...); r.Outcome != apply.OutcomeUnchanged || r.Summary["unchanged"] != len(want) || len(r.LeftOut) != 2 {
 		t.Errorf("again: %s %v, left out %v", r.Outcome, r.Summary, r.LeftOut)
 	}
 

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 // gadgetCRD is a CRD with the versions that are named, each served; later ones have more fields. The last is stored.
@@ -80,7 +82,7 @@ func TestE2EConflictsInAVersionThatComesWithTheSourceAreFoundBeforehand(t *testi
 	// Of fields that the new version adds the old one knows nothing.
 	v2 := w.file("v2.yaml", gadgetCRD(group, "v1", "v2")+gadget(group, "v2", "{size: small, color: red}"))
 	r := w.apply(ExitFindings, "--app", "x", "-f", v2, "--preflight", "")
-	if len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".spec.size" || r.Conflicts[0].Owner != "kubectl-edit using "+group+"/v1" || r.Outcome != outcomeBlocked || len(r.Written) > 0 {
+	if len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".spec.size" || r.Conflicts[0].Owner != "kubectl-edit using "+group+"/v1" || r.Outcome != apply.OutcomeBlocked || len(r.Written) > 0 {
 		t.Errorf("%+v", r)
 	}
 	if now := crd(); now != before {
@@ -142,7 +144,7 @@ func TestE2EAnObjectMovesToAVersionWithMoreFields(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"sluice": group + "/v2", "controller": group + "/v2"}, owners); diff != "" {
 		t.Error(diff)
 	}
-	if r := w.apply(ExitOK, "--app", "x", "-f", v2, "--preflight", ""); r.Outcome != outcomeUnchanged {
+	if r := w.apply(ExitOK, "--app", "x", "-f", v2, "--preflight", ""); r.Outcome != apply.OutcomeUnchanged {
 		t.Errorf("again: %+v", r)
 	}
 	// Who still writes the old version is in nobody's way: a change is found, tried and applied.
@@ -284,7 +286,7 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 				}
 				out, _ = w.run(ExitFindings, command, "--app", "new", "-f", crd, "-o", "json")
 				var told struct{ Error, Outcome string }
-				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != outcomeBlocked {
+				if err := json.Unmarshal([]byte(out), &told); err != nil || !strings.Contains(told.Error, "belongs to the app") || command == "apply" && told.Outcome != apply.OutcomeBlocked {
 					t.Errorf("%s: %v: %s", command, err, out)
 				}
 			}
@@ -334,11 +336,11 @@ func TestE2EDiffAndDryRunTellConflictsAsApplyDoes(t *testing.T) {
 		t.Errorf("stderr %s", errs)
 	}
 	out, _ = w.run(ExitFindings, "diff", "--app", "x", "-f", next, "-o", "json")
-	var r diffResult
+	var r apply.DiffResult
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.k" || len(r.Differences) != 1 {
 		t.Errorf("%v: %s", err, out)
 	}
-	if r := w.apply(ExitFindings, "--app", "x", "-f", next, "--dry-run", "server"); r.Outcome != outcomeBlocked || len(r.Conflicts) != 1 {
+	if r := w.apply(ExitFindings, "--app", "x", "-f", next, "--dry-run", "server"); r.Outcome != apply.OutcomeBlocked || len(r.Conflicts) != 1 {
 		t.Errorf("%+v", r)
 	}
 	w.apply(ExitFindings, "--app", "x", "-f", next)

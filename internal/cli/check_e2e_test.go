@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/report"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
@@ -71,7 +72,7 @@ func TestE2ECheckTellsWhatTheClusterDoesNotHave(t *testing.T) {
 	if code, out, errs := check(two, "--new-crds=fail"); code != ExitFailed || !strings.Contains(errs, "does not have news.example.sluice.dev") {
 		t.Errorf("exit code %d where it fails: %s%s", code, out, errs)
 	}
-	for _, format := range formatNames() {
+	for _, format := range command.FormatNames() {
 		if code, out, errs := check(two, "-o", format); code != ExitOK || !strings.Contains(out, "crd-not-in-cluster") && !strings.Contains(out, "does not have this CRD") {
 			t.Errorf("exit code %d in format %s, and the new CRD is not told: %s%s", code, format, out, errs)
 		}

@@ -18,7 +18,20 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"sluice.dev/internal/cli/apply"
+	"sluice.dev/internal/cli/check"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/features"
+	"sluice.dev/internal/cli/install"
+	"sluice.dev/internal/cli/resolve"
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
+)
+
+// Exit codes of every command; package command says when each is returned.
+const (
+	ExitOK       = command.ExitOK
+	ExitFindings = command.ExitFindings
+	ExitFailed   = command.ExitFailed
 )
 
 // GCPercent is how much the heap may grow between collections, in percent, unless the environment variable GOGC says
@@ -34,29 +47,29 @@ const memoryLimit = 832 << 20
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	e := &env{name: os.Args[0], in: stdin, out: stdout, err: stderr, now: time.Now, getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
-	e.outTTY, e.width = terminal(stdout)
-	e.errTTY, _ = terminal(stderr)
+	e := &command.Env{Name: os.Args[0], In: stdin, Out: stdout, Err: stderr, Now: time.Now, Getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
+	e.OutTTY, e.Width = command.Terminal(stdout)
+	e.ErrTTY, _ = command.Terminal(stderr)
 	// The libraries of Kubernetes write to klog: a server has it in its log, and of a command's business it says nothing.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	return run(ctx, args, e)
 }
 
-func run(ctx context.Context, args []string, e *env) int {
-	if e.getenv("GOGC") == "" {
+func run(ctx context.Context, args []string, e *command.Env) int {
+	if e.Getenv("GOGC") == "" {
 		debug.SetGCPercent(GCPercent)
 	}
-	if e.getenv("GOMEMLIMIT") == "" {
+	if e.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	e.version = sluiceVersion
-	return runCommand(ctx, e, args, newRoot)
+	e.Version = sluiceVersion
+	return command.Run(ctx, e, args, newRoot)
 }
 
 // Command returns the commands, for their man pages and completions. They cannot be run.
-func Command() *cobra.Command { return newRoot(&env{}) }
+func Command() *cobra.Command { return newRoot(&command.Env{}) }
 
-func newRoot(e *env) *cobra.Command {
+func newRoot(e *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sluice",
 		Short: "Change Kubernetes APIs without breaking those who use them",
@@ -69,18 +82,18 @@ Exit codes of every command: 0 no failing finding, 1 findings at a failing level
 			return cmd.Help()
 		},
 	}
-	if strings.HasPrefix(filepath.Base(e.name), "kubectl-") { // kubectl runs it as a plugin
+	if strings.HasPrefix(filepath.Base(e.Name), "kubectl-") { // kubectl runs it as a plugin
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sluice"}
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetIn(e.in)
-	root.SetOut(e.out)
-	root.SetErr(e.err)
+	root.SetIn(e.In)
+	root.SetOut(e.Out)
+	root.SetErr(e.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
-	root.AddCommand(newCheck(e), newRules(e), newExplain(e), newFeatures(e), newVersion(e), newServe(e), newManifests(e), newUninstall(e), newDoctor(e),
-		newFilter(e), newApply(e), newDiff(e), newLs(e), newHistory(e), newAdopt(e), newDelete(e), newResolve(e))
+	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e),
+		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), resolve.New(e))
 	refuseUnknown(root)
 	return root
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sluice.dev/internal/cli/command"
 )
 
 // full takes some bytes, as a disk does that is nearly full, or a pipe whose reader goes.
@@ -35,7 +37,7 @@ func TestResultThatCannotBeWrittenIsNoSuccess(t *testing.T) {
 		"help of commands": {[]string{"check", "--help"}, 10},
 	} {
 		var errs bytes.Buffer
-		e := &env{in: strings.NewReader(""), out: &full{test.left}, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
+		e := &command.Env{In: strings.NewReader(""), Out: &full{test.left}, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
 		if code := run(t.Context(), test.args, e); code != ExitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: exit code %d, %q", name, code, errs.String())
 		}

@@ -18,6 +18,12 @@ import (
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/apply"
+	applycmd "sluice.dev/internal/cli/apply"
+	"sluice.dev/internal/cli/check"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/features"
+	"sluice.dev/internal/cli/install"
+	"sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/life"
 	"sluice.dev/report"
 	"sluice.dev/tools/jsonschema"
@@ -25,32 +31,32 @@ import (
 
 // documentTypes has the Go type of each document that commands print for programs, by kind. A schema of each stands in docs/schemas.
 var documentTypes = map[string]reflect.Type{
-	"AdoptResult":       reflect.TypeFor[adoptResult](),
-	"App":               reflect.TypeFor[objectList](),
-	"AppList":           reflect.TypeFor[appList](),
-	"ApplyResult":       reflect.TypeFor[applyResult](),
-	"ChannelStep":       reflect.TypeFor[channelStep](),
-	"DeleteResult":      reflect.TypeFor[deleteResult](),
-	"Diagnosis":         reflect.TypeFor[diagnosis](),
-	"Diff":              reflect.TypeFor[diffResult](),
-	"Error":             reflect.TypeFor[failure](),
-	"FeatureChange":     reflect.TypeFor[featureChange](),
-	"FeatureDetails":    reflect.TypeFor[featureDetailsList](),
-	"FeatureDocs":       reflect.TypeFor[life.Docs](),
-	"FeatureFindings":   reflect.TypeFor[featureFindings](),
-	"FeatureMatrix":     reflect.TypeFor[featureMatrix](),
-	"FeatureSimulation": reflect.TypeFor[simulation](),
-	"FeatureSkew":       reflect.TypeFor[featureSkew](),
-	"FeatureStates":     reflect.TypeFor[featureStates](),
-	"FeatureUsage":      reflect.TypeFor[featureUsage](),
-	"History":           reflect.TypeFor[historyResult](),
-	"OrphanList":        reflect.TypeFor[orphanList](),
-	report.Kind:         reflect.TypeFor[report.Document](),
-	kindRequestsList:    reflect.TypeFor[summaryList](),
-	kindResolved:        reflect.TypeFor[resolvedList](),
-	"RuleList":          reflect.TypeFor[ruleList](),
-	"UninstallResult":   reflect.TypeFor[uninstallResult](),
-	"Version":           reflect.TypeFor[versionInfo](),
+	"AdoptResult":            reflect.TypeFor[applycmd.AdoptResult](),
+	"App":                    reflect.TypeFor[applycmd.ObjectList](),
+	"AppList":                reflect.TypeFor[applycmd.AppList](),
+	"ApplyResult":            reflect.TypeFor[applycmd.Result](),
+	"ChannelStep":            reflect.TypeFor[features.ChannelStep](),
+	"DeleteResult":           reflect.TypeFor[applycmd.DeleteResult](),
+	"Diagnosis":              reflect.TypeFor[install.Diagnosis](),
+	"Diff":                   reflect.TypeFor[applycmd.DiffResult](),
+	"Error":                  reflect.TypeFor[command.Failure](),
+	"FeatureChange":          reflect.TypeFor[features.Change](),
+	"FeatureDetails":         reflect.TypeFor[features.DetailsList](),
+	"FeatureDocs":            reflect.TypeFor[life.Docs](),
+	"FeatureFindings":        reflect.TypeFor[features.Findings](),
+	"FeatureMatrix":          reflect.TypeFor[features.Matrix](),
+	"FeatureSimulation":      reflect.TypeFor[features.Simulation](),
+	"FeatureSkew":            reflect.TypeFor[features.Skew](),
+	"FeatureStates":          reflect.TypeFor[features.States](),
+	"FeatureUsage":           reflect.TypeFor[features.Usage](),
+	"History":                reflect.TypeFor[applycmd.HistoryResult](),
+	"OrphanList":             reflect.TypeFor[applycmd.OrphanList](),
+	report.Kind:              reflect.TypeFor[report.Document](),
+	resolve.KindRequestsList: reflect.TypeFor[resolve.SummaryList](),
+	resolve.KindResolved:     reflect.TypeFor[resolve.ResolvedList](),
+	"RuleList":               reflect.TypeFor[check.RuleList](),
+	"UninstallResult":        reflect.TypeFor[install.UninstallResult](),
+	"Version":                reflect.TypeFor[versionInfo](),
 }
 
 // printed has a row for each command that prints a document, with the kind. The commands without a cluster run in the folder of
@@ -72,7 +78,7 @@ var printed = []struct {
 	{"features verify --against .", report.Kind, false},
 	{"features simulate -f page.yaml --features config --settings enable-api-fields=alpha", "FeatureSimulation", false},
 	{"features simulate -f page.yaml --features config", "FeatureSimulation", false},
-	{"resolve dir -p path=config/crd.yaml", kindResolved, false},
+	{"resolve dir -p path=config/crd.yaml", resolve.KindResolved, false},
 	{"history shop", "History", false},
 	{"diff -f none.yaml", "Diff", false},
 	{"apply -f none.yaml", "ApplyResult", false},
@@ -96,7 +102,7 @@ var printed = []struct {
 	{"features usage", "FeatureUsage", true},
 	{"features channel --to stable", "ChannelStep", true},
 	{"features skew", "FeatureSkew", true},
-	{"resolve ls -A", kindRequestsList, true},
+	{"resolve ls -A", resolve.KindRequestsList, true},
 	{"doctor", "Diagnosis", true},
 	{"uninstall --dry-run", "UninstallResult", true},
 }
@@ -121,9 +127,9 @@ func TestTheSchemasOfDocumentsAreCurrent(t *testing.T) {
 	m := jsonschema.New(t, "../..")
 	m.Special[reflect.TypeFor[json.RawMessage]()] = m.Of(documentTypes[report.Kind])
 	m.Special[reflect.TypeFor[v1beta1.ParamValue]()] = jsonschema.Object{"description": "A string, an array of strings, or an object of strings."}
-	m.Special[reflect.TypeFor[apply.Removal]()] = m.Of(reflect.TypeFor[objectResult]())
+	m.Special[reflect.TypeFor[apply.Removal]()] = m.Of(reflect.TypeFor[applycmd.ObjectResult]())
 	failures := map[string]bool{}
-	eachCommand(Command(), func(c *cobra.Command) { failures[c.Annotations[resultKind]] = true })
+	eachCommand(Command(), func(c *cobra.Command) { failures[c.Annotations[command.ResultKind]] = true })
 	for kind, typ := range documentTypes {
 		if kind == report.Kind {
 			continue // package report has its schema
@@ -145,7 +151,7 @@ func orFailure(schema jsonschema.Object) {
 	properties["error"] = jsonschema.Object{"type": "string", "description": "Error says what failed; empty if nothing did."}
 	schema["anyOf"] = []jsonschema.Object{
 		{"required": schema["required"]},
-		{"required": []string{"apiVersion", "error", "kind", "outcome"}, "properties": jsonschema.Object{"outcome": jsonschema.Object{"enum": []string{outcomeFailed}}}},
+		{"required": []string{"apiVersion", "error", "kind", "outcome"}, "properties": jsonschema.Object{"outcome": jsonschema.Object{"enum": []string{command.OutcomeFailed}}}},
 	}
 	delete(schema, "required")
 }
@@ -216,21 +222,21 @@ func schemasOfDocuments(t *testing.T) map[string]func(v any) error {
 
 // printsDocument runs a command with -o json. What it prints has the kind, fits the schema, and with a value of another type in any
 // place it does not.
-func printsDocument(t *testing.T, fits map[string]func(v any) error, command, kind string) {
+func printsDocument(t *testing.T, fits map[string]func(v any) error, line, kind string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Main(append(strings.Fields(command), "-o", "json"), strings.NewReader(""), &out, &errs)
+	code := Main(append(strings.Fields(line), "-o", "json"), strings.NewReader(""), &out, &errs)
 	var document map[string]any
 	if err := json.Unmarshal(out.Bytes(), &document); err != nil {
-		t.Errorf("sluice %s prints no document, exit code %d: %v\n%s%s", command, code, err, out.String(), errs.String())
+		t.Errorf("sluice %s prints no document, exit code %d: %v\n%s%s", line, code, err, out.String(), errs.String())
 		return
 	}
 	if document["kind"] != kind {
-		t.Errorf("sluice %s prints the kind %v, want %s\n%s", command, document["kind"], kind, errs.String())
+		t.Errorf("sluice %s prints the kind %v, want %s\n%s", line, document["kind"], kind, errs.String())
 		return
 	}
 	if err := fits[kind](document); err != nil {
-		t.Errorf("sluice %s does not fit %s: %v\n%.2000s", command, schemaOf(kind), err, out.String())
+		t.Errorf("sluice %s does not fit %s: %v\n%.2000s", line, schemaOf(kind), err, out.String())
 	}
 	for key, value := range document {
 		document[key] = func() {} // no JSON value has this type
@@ -248,9 +254,9 @@ func printsDocument(t *testing.T, fits map[string]func(v any) error, command, ki
 func failing() (own, none string) {
 	var with, without []string
 	eachCommand(Command(), func(c *cobra.Command) {
-		switch kind := c.Annotations[resultKind]; {
+		switch kind := c.Annotations[command.ResultKind]; {
 		case kind == "" || c.Flags().Lookup("output") == nil:
-		case kind == noDocument:
+		case kind == command.NoDocument:
 			without = append(without, "`"+c.CommandPath()+"`")
 		default:
 			with = append(with, "`"+c.CommandPath()+"`")

@@ -31,6 +31,8 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/features"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
 )
@@ -406,7 +408,7 @@ clidemo.turbo   clidemo-b  40       80
 		t.Errorf("%d objects named", n)
 	}
 	out, _ = c.features(ExitOK, "usage", "-o", "json")
-	var usage featureUsage
+	var usage features.Usage
 	if err := json.Unmarshal([]byte(out), &usage); err != nil || usage.Scanned != 121 || len(usage.Features) != 4 {
 		t.Errorf("%v: %+v", err, usage)
 	}
@@ -489,7 +491,7 @@ spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, re
 	defer stop()
 	ended := make(chan int, 1)
 	go func() {
-		e := &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, now: time.Now, getenv: func(string) string { return "" }}
+		e := &command.Env{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Getenv: func(string) string { return "" }}
 		ended <- run(ctx, []string{
 			"features", "report", "--component", "clidemo", "--process", "webhook", "--instance", "b", "-n", "clidemo", "--interval", "1s",
 			"--scrape", server.URL, "--kubeconfig", c.Kubeconfig,

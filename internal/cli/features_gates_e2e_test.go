@@ -20,6 +20,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
+	applycmd "sluice.dev/internal/cli/apply"
 	"sluice.dev/tools/kube"
 )
 
@@ -175,7 +176,7 @@ func TestE2EFeaturesThatAreOffStopAnApply(t *testing.T) {
 		return schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
 	}
 	group, component := w.gates("  optIn: {namespaceLabel: true}\n")
-	apply := func(want int, text string, more ...string) applyResult {
+	apply := func(want int, text string, more ...string) applycmd.Result {
 		t.Helper()
 		return w.apply(want, append([]string{"-f", w.file("source.yaml", text), "--preflight", "CRDUpgradeSafety,FeatureGates"}, more...)...)
 	}

@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/report"
 	"sluice.dev/tools/clustertest"
@@ -120,7 +121,7 @@ func (g *guarded) serve(t *testing.T, address string, change func(*guardFlags)) 
 	if change != nil {
 		change(&f.guard)
 	}
-	e := &env{out: io.Discard, err: p.log, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{Out: io.Discard, Err: p.log, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() { p.done <- serve(ctx, e, f, nil) }()
 	t.Cleanup(cancel)
 	until(t, "the guard to be ready", func() error {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 func TestE2EAnAppGoesBackToAnEarlierRevision(t *testing.T) {
@@ -38,7 +40,7 @@ func TestE2EAnAppGoesBackToAnEarlierRevision(t *testing.T) {
 		w.run(ExitOK, "apply", "--app", "x", "-f", source, "--prune") // the same once more is no revision
 	}
 	out, _ := w.run(ExitOK, "history", "x", "-o", "json")
-	var h historyResult
+	var h apply.HistoryResult
 	if err := json.Unmarshal([]byte(out), &h); err != nil || len(h.Revisions) != 10 {
 		t.Fatalf("%v, %d revisions: %s", err, len(h.Revisions), out)
 	}

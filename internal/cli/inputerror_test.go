@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sluice.dev/internal/cli/command"
 )
 
 // sluice runs the command line, without an environment, and returns the exit code and both outputs.
 func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{in: strings.NewReader(""), out: &out, err: &errs, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
 	code = run(t.Context(), args, e)
 	return code, out.String(), errs.String()
 }
@@ -47,12 +49,12 @@ func TestErrorsAreDocumentsWhereJSONIsAskedFor(t *testing.T) {
 			c.args = c.args[1:]
 		}
 		code, out, errs := sluice(t, append(args, c.args[1:]...)...)
-		var got failure
+		var got command.Failure
 		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Errorf("%v: %v\n%s%s", c.args, err, out, errs)
 			continue
 		}
-		if code != ExitFailed || got.Kind != c.kind || got.Outcome != outcomeFailed || got.Error == "" || !strings.Contains(got.Error, c.says) || !strings.Contains(errs, got.Error) {
+		if code != ExitFailed || got.Kind != c.kind || got.Outcome != command.OutcomeFailed || got.Error == "" || !strings.Contains(got.Error, c.says) || !strings.Contains(errs, got.Error) {
 			t.Errorf("%v: %d %+v\n%s", c.args, code, got, errs)
 		}
 	}

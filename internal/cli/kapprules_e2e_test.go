@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	applycmd "sluice.dev/internal/cli/apply"
 )
 
 // lamp is a CRD whose objects have a status that anybody may write, and an object of it.
@@ -165,7 +167,7 @@ func TestE2ERebaseRules(t *testing.T) {
 				if got := replicas(); got != n {
 					t.Errorf("%d replicas, want %d", got, n)
 				}
-				if r := w.apply(ExitOK, args...); r.Outcome != outcomeUnchanged {
+				if r := w.apply(ExitOK, args...); r.Outcome != applycmd.OutcomeUnchanged {
 					t.Errorf("again: %+v", r)
 				}
 			}
@@ -214,13 +216,13 @@ spec:
 			t.Errorf("%v, %v", other.Annotations, err)
 		}
 	}
-	apply := func(value string) applyResult {
+	apply := func(value string) applycmd.Result {
 		t.Helper()
 		return w.apply(ExitOK, "--app", "x", "--wait=false", "--prune", "-f", source(value))
 	}
 	apply("one")
 	refers("settings-ver-1")
-	if r := apply("one"); r.Outcome != outcomeUnchanged {
+	if r := apply("one"); r.Outcome != applycmd.OutcomeUnchanged {
 		t.Errorf("the same again: %+v", r.Summary)
 	}
 	apply("two")

@@ -25,6 +25,7 @@ import (
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
+	resolvecmd "sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/requester"
 	"sluice.dev/requester/contentstore"
@@ -108,7 +109,7 @@ func TestE2EContentThatIsTooLargeForARequest(t *testing.T) {
 	}
 	client := versioned.NewForConfigOrDie(c.Config())
 	processes := []running{begin(t, c, "resolution", sizes(), nil), begin(t, c, "resolver-git", sizes(), func(f *serveFlags) {
-		f.compress, f.store, f.storePlainHTTP, f.maxContent = true, repository, true, 4<<20
+		f.compress, f.Store, f.StorePlainHTTP, f.maxContent = true, repository, true, 4<<20
 	})}
 	for name, test := range map[string]struct {
 		size  int
@@ -161,7 +162,7 @@ func TestE2EContentThatIsTooLargeForARequest(t *testing.T) {
 		}
 	}
 	code, out, errs := sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-n", "default", "-o", "json")
-	var list struct{ Items []summary }
+	var list struct{ Items []resolvecmd.Summary }
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != ExitOK {
 		t.Fatalf("exit code %d, %v, %s", code, err, errs)
 	}
@@ -213,7 +214,7 @@ func TestE2ELargeContentIsRefusedWhereTheAPIHasNoPlaceForIt(t *testing.T) {
 	})
 	repository := registryOnLoopback(t)
 	p := begin(t, c, "resolver-git", sizes(), func(f *serveFlags) {
-		f.compress, f.store, f.storePlainHTTP, f.maxContent = true, repository, true, 4<<20
+		f.compress, f.Store, f.StorePlainHTTP, f.maxContent = true, repository, true, 4<<20
 	})
 	client := versioned.NewForConfigOrDie(c.Config())
 	for _, form := range []string{"text", "noise"} {

@@ -59,7 +59,7 @@ All commands have the same exit codes.
 
 `)
 	table(&b, "code", "meaning")
-	for _, c := range constants(t, "run.go") {
+	for _, c := range constants(t, "command/run.go") {
 		if c.group == "Exit codes of every command." {
 			row(&b, "`"+c.value+"`", c.text)
 		}

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 const scaled = `---
@@ -158,7 +160,7 @@ func TestE2EReplace(t *testing.T) {
 	if r.Summary["replace"] != 2 || uid("flag") == flag || uid("note") == note {
 		t.Errorf("%+v", r)
 	}
-	if r := w.apply(ExitOK, "--app", "x", "--wait=false", "-f", next, "--replace"); r.Outcome != outcomeUnchanged {
+	if r := w.apply(ExitOK, "--app", "x", "--wait=false", "-f", next, "--replace"); r.Outcome != apply.OutcomeUnchanged {
 		t.Errorf("again: %+v", r)
 	}
 	// The annotation does without the flag.
@@ -214,7 +216,7 @@ func TestE2EWhatCannotBeTriedIsNamedAndApplied(t *testing.T) {
 	if _, err := w.kube.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), "later", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Error("written although another one's namespace is missing:", err)
 	}
-	if !slices.ContainsFunc(r.Objects, func(o objectResult) bool { return o.Name == "later" }) {
+	if !slices.ContainsFunc(r.Objects, func(o apply.ObjectResult) bool { return o.Name == "later" }) {
 		t.Error("the document does not name it")
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/resolve"
 )
 
 // safeBuffer is written to and read at once.
@@ -58,7 +60,7 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 	watching, stopWatching := context.WithCancel(t.Context())
 	seen := &safeBuffer{}
 	watched := make(chan int, 1)
-	e := &env{in: strings.NewReader(""), out: seen, err: seen, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{In: strings.NewReader(""), Out: seen, Err: seen, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() {
 		watched <- run(watching, []string{"resolve", "ls", "-w", "-n", "default", "--kubeconfig", c.Kubeconfig}, e)
 	}()
@@ -79,7 +81,7 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 	alpha := write(t, dir, "alpha.yaml", `{apiVersion: resolution.tekton.dev/v1alpha1, kind: ResolutionRequest,
   metadata: {name: cli-alpha, namespace: default, labels: {resolution.tekton.dev/resolver: git}}, spec: {params: {text: alpha}}}`)
 	code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", alpha, "--keep", "-o", "json")
-	var list resolvedList
+	var list resolve.ResolvedList
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != ExitOK || len(list.Items) != 1 {
 		t.Fatalf("exit code %d, %q, %q, %v", code, out, errs, err)
 	}
@@ -115,11 +117,11 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 	}
 
 	code, out, errs = sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-A", "-o", "json", "-l", "resolution.tekton.dev/resolver=git")
-	var summaries struct{ Items []summary }
+	var summaries struct{ Items []resolve.Summary }
 	if err := json.Unmarshal([]byte(out), &summaries); err != nil || code != ExitOK || len(summaries.Items) != 1 {
 		t.Fatalf("exit code %d, %q, %q, %v", code, out, errs, err)
 	}
-	if s := summaries.Items[0]; s.Name != "cli-alpha" || s.Resolver != "git" || s.Phase != phaseSucceeded || s.Bytes != 5 || s.Seconds == nil {
+	if s := summaries.Items[0]; s.Name != "cli-alpha" || s.Resolver != "git" || s.Phase != resolve.PhaseSucceeded || s.Bytes != 5 || s.Seconds == nil {
 		t.Errorf("summary %+v", s)
 	}
 	if code, out, errs = sluice(t, "resolve", "ls", "--kubeconfig", c.Kubeconfig, "-n", "kube-public"); code != ExitOK || out != "" || errs != "no requests\n" {
@@ -226,7 +228,7 @@ func TestE2EResolveWithoutACluster(t *testing.T) {
 
 func mustRead(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := readFileBounded(name)
+	data, err := command.ReadFileBounded(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ import (
 
 	"sluice.dev/client/versioned"
 	resolutionscheme "sluice.dev/client/versioned/scheme"
+	"sluice.dev/internal/cli/command"
+	resolvecmd "sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
@@ -70,11 +72,11 @@ type serveFlags struct {
 	guard                      guardFlags
 	features                   featureWebhookFlags
 
-	storeFlags
+	resolvecmd.StoreFlags
 	watchFlags
 }
 
-func newServe(e *env) *cobra.Command {
+func newServe(e *command.Env) *cobra.Command {
 	var f serveFlags
 	table := resolvers.Table()
 	cmd := &cobra.Command{
@@ -106,7 +108,7 @@ On SIGTERM the process stops cleanly: another process, or the next one, takes ov
 	flags.IntVar(&f.slots, "slots", 0, "number of requests that are processed at once; default 512")
 	flags.IntVar(&f.maxData, "max-data", resolution.DefaultMaxData, "limit of the content in a request, in bytes")
 	flags.BoolVar(&f.compress, "compress", false, "compress content over --max-data; clients have to support it")
-	f.addStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is still over --max-data; clients have to support it")
+	f.AddStore(flags, "repository in an OCI registry, REGISTRY/PATH, for content that is still over --max-data; clients have to support it")
 	flags.IntVar(&f.maxContent, "max-content", resolution.DefaultMaxContent, "limit of content that is compressed or stored, in bytes")
 	flags.BoolVar(&f.wideAddresses, "wide-addresses", false, "allow private addresses and plain http in requests, unless the resolver's ConfigMap forbids it")
 	flags.StringVar(&f.contentKinds, "content-kinds", "", "kinds that content can have, unless the resolver's ConfigMap sets them, for example "+resolve.TektonKinds+"; default: all")
@@ -127,7 +129,7 @@ On SIGTERM the process stops cleanly: another process, or the next one, takes ov
 
 // contentLimit is how many bytes content may have, wherever it is kept.
 func (f *serveFlags) contentLimit() int {
-	if f.compress || f.store != "" {
+	if f.compress || f.Store != "" {
 		return max(f.maxData, f.maxContent)
 	}
 	return f.maxData
@@ -208,7 +210,7 @@ type process struct {
 	certificates *certificates
 }
 
-func serve(ctx context.Context, e *env, f serveFlags, table []resolvers.Entry) error {
+func serve(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
 		return err
@@ -306,7 +308,7 @@ func endOf(ctx context.Context) error {
 }
 
 // startResolvers starts those of the table that the process has a role for.
-func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.Entry, run func(string, func(context.Context, func()) error), parts *sync.WaitGroup, configured <-chan struct{}) error {
+func (p *process) startResolvers(ctx context.Context, e *command.Env, table []resolvers.Entry, run func(string, func(context.Context, func()) error), parts *sync.WaitGroup, configured <-chan struct{}) error {
 	var mine []resolvers.Entry
 	for _, r := range table {
 		if slices.Contains(p.roles, resolution.Role(r.Name)) {
@@ -316,9 +318,9 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	if len(mine) == 0 {
 		return nil
 	}
-	directories, err := roots(p.flags.dirs)
+	directories, err := resolvecmd.Roots(p.flags.dirs)
 	if err == nil {
-		err = areDirectories(directories)
+		err = resolvecmd.AreDirectories(directories)
 	}
 	if err != nil {
 		return err
@@ -329,14 +331,14 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 			return errors.New("the role resolver-dir needs --dir")
 		}
 	}
-	folder, remove, err := cacheFolder(p.flags.cacheDir)
+	folder, remove, err := resolvecmd.CacheFolder(p.flags.cacheDir)
 	if err != nil {
 		return fmt.Errorf("no folder for mirrors: %w; name one with --cache-dir", err)
 	}
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
-	rs, err := newResolving(ctx, mine, resolvers.Env{
-		Clock: tells, Getenv: e.getenv, Network: network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
+	rs, err := resolvecmd.NewResolvers(ctx, mine, resolvers.Env{
+		Clock: tells, Getenv: e.Getenv, Network: resolvecmd.Network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
 		Memory: resolve.NewMemory(p.memory.content),
@@ -344,17 +346,17 @@ func (p *process) startResolvers(ctx context.Context, e *env, table []resolvers.
 	if err != nil {
 		return errors.Join(err, remove())
 	}
-	rs.maxCache = p.memory.cache
+	rs.MaxCache = p.memory.cache
 	waits := []<-chan struct{}{configured}
-	for name, configure := range rs.configMaps(ctx, credentials) {
+	for name, configure := range rs.ConfigMaps(ctx, credentials) {
 		waits = append(waits, p.watchConfig(ctx, parts, name, configure))
 	}
-	if err := p.publishSchemas(ctx, rs.specs, parts); err != nil {
+	if err := p.publishSchemas(ctx, rs.Specs, parts); err != nil {
 		return errors.Join(err, rs.Close(), remove())
 	}
 	adapter := p.adapter(rs)
-	if p.flags.store != "" {
-		if adapter.Store, err = p.flags.open(); err != nil {
+	if p.flags.Store != "" {
+		if adapter.Store, err = p.flags.Open(); err != nil {
 			return errors.Join(err, rs.Close(), remove())
 		}
 	}
@@ -393,7 +395,7 @@ func await(ctx context.Context, c <-chan struct{}) {
 	}
 }
 
-func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
+func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
@@ -405,7 +407,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	server := resolution.NewServerClock(clock.RealClock{})
 	cfg.Wrap(server.Watch)
-	log, err := f.logger(e.err)
+	log, err := f.logger(e.Err)
 	if err != nil {
 		return nil, err
 	}
@@ -417,7 +419,7 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	p.certificates = processMetrics(p.registry)
 	p.metrics = resolution.NewMetrics(p.registry)
 	runsResolver := slices.ContainsFunc(roles, func(r string) bool { return strings.HasPrefix(r, resolution.Role("")) })
-	if p.memory, err = memory(e.getenv, f.memory, runsResolver); err != nil {
+	if p.memory, err = memory(e.Getenv, f.memory, runsResolver); err != nil {
 		return nil, err
 	}
 	var errs [4]error
@@ -433,10 +435,10 @@ func newProcess(e *env, f serveFlags, roles []string) (*process, error) {
 	}
 	id := f.id
 	if id == "" {
-		id = e.getenv("POD_NAME")
+		id = e.Getenv("POD_NAME")
 	}
 	if id == "" {
-		id = fmt.Sprintf("%s-%x", roles[0], e.now().UnixNano())
+		id = fmt.Sprintf("%s-%x", roles[0], e.Now().UnixNano())
 	}
 	p.members = &resolution.Members{Kube: p.kube, Namespace: f.namespace, ID: id, Roles: roles, Clock: p.clock, Log: p.log}
 	return p, nil
@@ -468,9 +470,9 @@ func (p *process) startTracing(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-func (p *process) adapter(r *resolving) *resolution.Adapter {
+func (p *process) adapter(r *resolvecmd.Resolvers) *resolution.Adapter {
 	return &resolution.Adapter{
-		Client: p.client, Kube: p.kube, Resolvers: r.adapters(), Identity: r.identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
+		Client: p.client, Kube: p.kube, Resolvers: r.Adapters(), Identity: r.Identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
 		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout, Writes: resolve.NewMemory(p.memory.writes),
 		Metrics: p.metrics, Recorder: p.recorder, Tracer: p.tracer, Log: p.log, Clock: p.clock, Server: p.server,
 	}

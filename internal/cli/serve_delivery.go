@@ -31,8 +31,8 @@ func (p *process) serveDelivery(ctx context.Context, ready func()) error {
 		Config: p.config, Kube: p.kube, Client: p.client, Namespace: p.flags.namespace, Members: p.members, Metrics: delivery.NewMetrics(p.registry),
 		Recorder: p.recorder, Log: p.log, Clock: p.clock, Archive: archive,
 	}
-	if p.flags.store != "" {
-		store, err := p.flags.open()
+	if p.flags.Store != "" {
+		store, err := p.flags.Open()
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	resolutionapi "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
@@ -147,7 +149,7 @@ func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.
 	if change != nil {
 		change(&f)
 	}
-	e := &env{out: io.Discard, err: r.log, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{Out: io.Discard, Err: r.log, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() { r.done <- serve(ctx, e, f, table) }()
 	until(t, role+" to be ready", func() error {
 		if code, body := get(t, "http://"+r.listen+"/readyz"); code != http.StatusOK {
@@ -227,4 +229,17 @@ func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
 	if err != nil || len(leases.Items) != 0 {
 		t.Errorf("Leases are left: %v %v", leases.Items, err)
 	}
+}
+
+// write makes a file in a folder and returns its path.
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -29,6 +29,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/compat"
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
@@ -54,7 +55,7 @@ func (s *storyWorld) process(id, role, kubeconfig string) string {
 		webhookListen: "127.0.0.1:0", qps: 500, id: id, maxData: resolution.DefaultMaxData,
 		guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}}, watchFlags: watchFlags{logLevel: "warn"},
 	}
-	e := &env{out: io.Discard, err: log, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{Out: io.Discard, Err: log, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() { done <- serve(ctx, e, f, resolvers.Table()) }()
 	stop := sync.OnceValue(func() error {
 		cancel()

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 const takeoverBefore = `apiVersion: v1
@@ -140,7 +142,7 @@ func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
 				t.Fatal(err, errs)
 			}
 			out, _ := w.run(ExitFindings, "diff", "--app", "x", "-f", after, "-o", "json")
-			var d diffResult
+			var d apply.DiffResult
 			if err := json.Unmarshal([]byte(out), &d); err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +175,7 @@ func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
 					}
 				}
 				// What diff has shown is what came.
-				i := slices.IndexFunc(d.Differences, func(d differenceJSON) bool { return d.Name == object })
+				i := slices.IndexFunc(d.Differences, func(d apply.Difference) bool { return d.Name == object })
 				var shown map[string]any
 				if err := yaml.Unmarshal([]byte(d.Differences[i].After), &shown); err != nil {
 					t.Fatal(err)
@@ -194,7 +196,7 @@ func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
 					t.Errorf("%s: diff promised something else: %s", object, diff)
 				}
 			}
-			if r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false"); r.Outcome != outcomeUnchanged {
+			if r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false"); r.Outcome != apply.OutcomeUnchanged {
 				t.Errorf("again: %s %v", r.Outcome, r.Summary)
 			}
 		})

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sluice.dev/internal/cli/command"
 )
 
 // pseudoTerminal gives both ends of a pseudo terminal.
@@ -60,7 +62,7 @@ func (w *world) asked(want int, question, answer string, args ...string) string 
 		}
 	}()
 	var out bytes.Buffer
-	e := &env{in: program, out: &out, err: program, errTTY: true, now: time.Now, getenv: func(string) string { return "" }}
+	e := &command.Env{In: program, Out: &out, Err: program, ErrTTY: true, Now: time.Now, Getenv: func(string) string { return "" }}
 	code := run(w.t.Context(), append(args, "--kubeconfig", w.Kubeconfig, "-n", w.namespace), e)
 	mu.Lock()
 	defer mu.Unlock()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	kubeversion "k8s.io/component-base/version"
+
+	"sluice.dev/internal/cli/command"
 )
 
 // sluiceVersion is set when the program is linked (see the Makefile).
@@ -33,7 +35,7 @@ func (v versionInfo) String() string {
 	return fmt.Sprintf("sluice %s (rules of Kubernetes %s; %s %s)", v.Version, v.Kubernetes, v.Go, v.Platform)
 }
 
-func newVersion(e *env) *cobra.Command {
+func newVersion(e *command.Env) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -43,10 +45,10 @@ func newVersion(e *env) *cobra.Command {
 			v := thisVersion()
 			switch output {
 			case "":
-				_, err := fmt.Fprintln(e.out, v)
+				_, err := fmt.Fprintln(e.Out, v)
 				return err
 			case "json":
-				enc := json.NewEncoder(e.out)
+				enc := json.NewEncoder(e.Out)
 				enc.SetIndent("", "  ")
 				return enc.Encode(v)
 			}
@@ -54,6 +56,6 @@ func newVersion(e *env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for text")
-	complete(cmd, "output", "json")
+	command.Complete(cmd, "output", "json")
 	return cmd
 }

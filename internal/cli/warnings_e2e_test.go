@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/apply"
+	applycmd "sluice.dev/internal/cli/apply"
 )
 
 // endpoints are of a kind that is deprecated: the API server warns at each write (k8s.io/kubernetes/pkg/registry/core/endpoint).
@@ -39,7 +40,7 @@ func TestE2EWarningsOfTheServerAreTold(t *testing.T) {
 		one.Objects = append(one.Objects, apply.ID{Kind: "Endpoints", Namespace: w.namespace, Name: n})
 	}
 	want = append(want, one)
-	var d diffResult
+	var d applycmd.DiffResult
 	out, errs := w.run(ExitFindings, "diff", "--app", "x", "-f", f, "-o", "json")
 	check("diff", errs)
 	if err := json.Unmarshal([]byte(out), &d); err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cli/apply"
 )
 
 // program runs sluice as a process of its own, and gives all that it writes to standard error.
@@ -121,12 +123,12 @@ func TestE2EDiffWithRightsToRead(t *testing.T) {
 	w.apply(ExitOK, "--app", "x", "--wait=false", "-f", w.file("a.yaml", takeoverBefore+configMapDoc("old")))
 	w.reader("reader", "get", "list")
 	next := w.file("b.yaml", takeoverAfter+configMapDoc("new"))
-	decode := func(out string) map[string]differenceJSON {
-		var d diffResult
+	decode := func(out string) map[string]apply.Difference {
+		var d apply.DiffResult
 		if err := json.Unmarshal([]byte(out), &d); err != nil {
 			t.Fatal(err)
 		}
-		all := map[string]differenceJSON{}
+		all := map[string]apply.Difference{}
 		for _, one := range d.Differences {
 			all[one.Name] = one
 		}

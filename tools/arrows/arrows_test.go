@@ -206,13 +206,48 @@ var table = []row{
 	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config"}},
 	{pkg: "internal/inflection", why: "keeps a library from files of the working directory before main runs; imports syscall alone"},
 	{
-		pkg: "internal/cli", why: "commands put the parts together; only programs import them",
+		pkg: "internal/cli/command", why: "what the commands share: exit codes, flags, progress, output; it knows no command",
+		may: []string{"internal/brief", "internal/cluster", "internal/limit", "report"},
+	},
+	{
+		pkg: "internal/cli/check", why: "the commands that judge CRDs; what a difference means is for the packages below",
 		may: []string{
-			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "config",
-			"feature", "feature/matrix", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/process", "feature/skew", "internal/admission", "internal/cluster",
-			"internal/config", "internal/controller/delivery", "internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/crdcheck",
-			"internal/featureusage", "internal/inflection", "internal/input", "internal/installation", "internal/life", "internal/limit", "internal/brief", "internal/preflight", "internal/resolvers", "internal/servingcert", "internal/sourceurl",
-			"report", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+			"compat", "internal/brief", "internal/cli/command", "internal/cluster", "internal/config", "internal/crdcheck", "internal/input", "internal/life", "internal/limit",
+			"internal/preflight", "report",
+		},
+	},
+	{
+		pkg: "internal/cli/features", why: "the commands about features; what they mean and how they are enforced is for the packages below",
+		may: []string{
+			"api/v1alpha1", "feature", "feature/matrix", "feature/policy", "feature/policy/simulate", "feature/process", "feature/rules", "feature/skew", "internal/brief",
+			"internal/cli/command", "internal/cluster", "internal/featureusage", "internal/input", "internal/life", "internal/limit", "report",
+		},
+	},
+	{
+		pkg: "internal/cli/resolve", why: "the commands that resolve, and the set of resolvers that a process runs; how one fetches is not its business",
+		may: []string{
+			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/brief", "internal/cli/command", "internal/controller/resolution",
+			"internal/resolvers", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+		},
+	},
+	{
+		pkg: "internal/cli/apply", why: "the commands about apps, and their sources; planning and writing is for apply",
+		may: []string{
+			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "internal/brief", "internal/cli/command", "internal/cli/resolve", "internal/config",
+			"internal/input", "internal/preflight", "internal/resolvers", "internal/sourceurl", "report", "resolve",
+		},
+	},
+	{
+		pkg: "internal/cli/install", why: "the commands about Sluice in a cluster; what it has there, internal/installation says",
+		may: []string{"config", "internal/brief", "internal/cli/command", "internal/installation", "report", "requester/contentstore"},
+	},
+	{
+		pkg: "internal/cli", why: "puts the commands together, and runs the roles of serve; only programs import it",
+		may: []string{
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
+			"internal/cli/features", "internal/cli/install", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
+			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight",
+			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/netguard",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

@@ -18,7 +18,8 @@ const (
 // HelpPage is the name under which the help texts of all commands count together.
 const HelpPage = "help texts"
 
-const helpSources = "internal/cli"
+// helpSources are the files of the commands.
+var helpSources = []string{"internal/cli/*.go", "internal/cli/*/*.go"}
 
 // Finding is one place to be written again.
 type Finding struct {
@@ -98,9 +99,13 @@ func Check(root fs.FS) ([]Page, error) {
 		out = append(out, look(name, name, blocks(page)).sorted())
 	}
 	help := Page{Name: HelpPage}
-	sources, err := fs.Glob(root, helpSources+"/*.go")
-	if err != nil {
-		return nil, fmt.Errorf("listing the commands: %w", err)
+	var sources []string
+	for _, pattern := range helpSources {
+		found, err := fs.Glob(root, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("listing the commands: %w", err)
+		}
+		sources = append(sources, found...)
 	}
 	for _, name := range sources {
 		if strings.HasSuffix(name, "_test.go") {

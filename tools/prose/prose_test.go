@@ -144,12 +144,12 @@ func read(t *testing.T) map[string]ceiling {
 // site is a module with one page and one command, and with what Check expects beside them.
 func site(page, command string) fstest.MapFS {
 	return fstest.MapFS{
-		"CHANGELOG.md":        {Data: []byte("# Changelog\n\n## Unreleased\n\n- It is new.\n\n## v1.0.0\n\n- It is told of.\n")},
-		"CONTRIBUTING.md":     {Data: []byte("# Contributing\n")},
-		"README.md":           {Data: []byte("# Readme\n")},
-		"docs/a/page.md":      {Data: []byte(page)},
-		"docs/other.md":       {Data: []byte("# Other\n\n## A `b`, c\n")},
-		"internal/cli/run.go": {Data: []byte("package cli\n\nvar c = command{\n\tShort: \"Run\",\n\tLong: " + command + "}\n\nfunc init() { fs.BoolVar(&f.x, \"x\", false, \"say so\") }\n")},
+		"CHANGELOG.md":              {Data: []byte("# Changelog\n\n## Unreleased\n\n- It is new.\n\n## v1.0.0\n\n- It is told of.\n")},
+		"CONTRIBUTING.md":           {Data: []byte("# Contributing\n")},
+		"README.md":                 {Data: []byte("# Readme\n")},
+		"docs/a/page.md":            {Data: []byte(page)},
+		"docs/other.md":             {Data: []byte("# Other\n\n## A `b`, c\n")},
+		"internal/cli/group/run.go": {Data: []byte("package cli\n\nvar c = command{\n\tShort: \"Run\",\n\tLong: " + command + "}\n\nfunc init() { fs.BoolVar(&f.x, \"x\", false, \"say so\") }\n")},
 	}
 }
 
@@ -192,10 +192,10 @@ func TestEachSortOfBadSentenceIsFound(t *testing.T) {
 	}
 	for sentence, rule := range bad {
 		for where, found := range map[string][]Finding{
-			"docs/a/page.md":      findings(t, "# Page\n\nIt is `good`.\nYes. "+sentence+"\n", good),
-			"internal/cli/run.go": findings(t, "# Page\n", "`Runs.\n\nIt is good.\nYes. "+sentence+"`,\n"),
+			"docs/a/page.md":            findings(t, "# Page\n\nIt is `good`.\nYes. "+sentence+"\n", good),
+			"internal/cli/group/run.go": findings(t, "# Page\n", "`Runs.\n\nIt is good.\nYes. "+sentence+"`,\n"),
 		} {
-			line := map[string]int{"docs/a/page.md": 4, "internal/cli/run.go": 8}[where]
+			line := map[string]int{"docs/a/page.md": 4, "internal/cli/group/run.go": 8}[where]
 			if len(found) != 1 || found[0].File != where || found[0].Rule != rule || found[0].Line != line || found[0].Sentence != sentence {
 				t.Errorf("%q in %s gives %v, not one %s in line %d", sentence, where, found, rule, line)
 			}

@@ -1,0 +1,188 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+)
+
+type adoptFlags struct {
+	command.ClusterFlags
+
+	dryRun               bool
+	timeout, lockTimeout time.Duration
+	output               string
+}
+
+// NewAdopt returns the command adopt.
+func NewAdopt(e *command.Env) *cobra.Command {
+	f := &adoptFlags{}
+	cmd := &cobra.Command{
+		Use:   "adopt APP",
+		Short: "Rebuild the inventory of an app from the objects in the cluster",
+		Long: `Adopt searches the whole cluster for objects that carry the mark of the app. It records the ones that the inventory of the app
+lacks. If the inventory is lost, adopt creates a new one. It does not change the objects.
+
+Afterwards sluice apply --prune deletes the objects that the source no longer has, and sluice delete deletes all of them. Adopt
+leaves out objects that an annotation keeps, because the app gave them up. It records namespaces as older than the app, so no command
+deletes them by default.
+
+Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and objects may be missing, 2 error.`,
+		Example: `  sluice adopt shop -n default --dry-run
+  sluice adopt shop -n default`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{command.ResultKind: "AdoptResult"},
+		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
+	}
+	f.Add(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
+	addLockTimeout(fs, &f.lockTimeout)
+	command.AddOutput(cmd, &f.output)
+	return cmd
+}
+
+// AdoptResult is the outcome for programs.
+type AdoptResult struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	App        string `json:"app"`
+	Namespace  string `json:"namespace"`
+	DryRun     bool   `json:"dryRun,omitempty"`
+	Outcome    string `json:"outcome"`
+	Error      string `json:"error,omitempty"`
+	// Objects are those that the inventory gets.
+	Objects []apply.Orphan `json:"objects"`
+	// Left are those that an annotation keeps.
+	Left []apply.Orphan `json:"left,omitempty"`
+	// Unlisted says what could not be listed.
+	Unlisted []string `json:"unlisted,omitempty"`
+}
+
+func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) error {
+	if err := command.CheckOutput(f.output); err != nil {
+		return err
+	}
+	rest, namespace, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, LockTimeout: f.lockTimeout})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	var plan *apply.Adoption
+	for {
+		locked, unlock := ctx, func() {}
+		if !f.dryRun {
+			locked, unlock, err = applier.Resume(ctx, namespace, app)
+		}
+		if err == nil {
+			plan, err = applier.PlanAdoption(locked, namespace, app)
+		}
+		if err == nil && !f.dryRun {
+			err = applier.Adopt(locked, plan)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			break
+		}
+		fmt.Fprintf(e.Err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	}
+	if err != nil {
+		return lockHint(err)
+	}
+	result := AdoptResult{
+		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: "adopted",
+		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
+	}
+	did, done := "adopted", "adopted"
+	if f.dryRun {
+		result.Outcome, did, done = outcomeTried, "would adopt", "to be adopted"
+	}
+	if len(plan.Unlisted) > 0 {
+		err = errBlocked
+	}
+	if f.output == "json" {
+		return errors.Join(err, command.Encode(e.Out, result))
+	}
+	for _, o := range plan.Objects {
+		fmt.Fprintf(e.Out, "%s %s\n", did, o.ID)
+	}
+	for _, o := range plan.Left {
+		fmt.Fprintf(e.Out, "left alone: %s: %s\n", o.ID, o.Kept)
+	}
+	tellUnlisted(e, plan.Unlisted)
+	fmt.Fprintf(e.Out, "app %s: %d objects %s\n", app, len(plan.Objects), done)
+	return err
+}
+
+// tellUnlisted tells what could not be listed.
+func tellUnlisted(e *command.Env, unlisted []string) {
+	for _, u := range unlisted {
+		fmt.Fprintf(e.Err, "note: %s; there may be more objects\n", brief.OneLine(u))
+	}
+}
+
+// OrphanList is the orphans for programs.
+type OrphanList struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Objects    []apply.Orphan `json:"objects"`
+	Unlisted   []string       `json:"unlisted,omitempty"`
+}
+
+func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string, args []string) error {
+	app := ""
+	if len(args) == 1 {
+		if app = args[0]; f.all {
+			return errors.New("-A is for all apps: leave it out where you name one")
+		}
+		if err := apply.CheckApp(app); err != nil {
+			return err
+		}
+	}
+	if f.all {
+		namespace = ""
+	}
+	found, err := a.Orphans(ctx, namespace, app)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return command.Encode(e.Out, OrphanList{report.APIVersion, "OrphanList", append([]apply.Orphan{}, found.Objects...), found.Unlisted})
+	}
+	tellUnlisted(e, found.Unlisted)
+	if len(found.Objects) == 0 {
+		fmt.Fprintln(e.Err, "no orphan")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "APP\tNAMESPACE\tKIND\tNAME\tWHY")
+	for _, o := range found.Objects {
+		kind, why := o.Kind, "the inventory does not have it"
+		if o.Group != "" {
+			kind += "." + o.Group
+		}
+		switch {
+		case o.Kept != "":
+			why = o.Kept
+		case o.Lost:
+			why = "the app has no inventory"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, command.Dash(o.Namespace), kind, o.Name, why)
+	}
+	return w.Flush()
+}

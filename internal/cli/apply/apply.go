@@ -1,0 +1,554 @@
+// Package apply has the commands about apps: apply, diff, delete, ls, history and adopt. It reads their sources; package
+// sluice.dev/apply plans and writes.
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/preflight"
+	"sluice.dev/report"
+)
+
+// What --dry-run takes.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// applyGCPercent takes the place of [GCPercent] during an apply.
+const applyGCPercent = 100
+
+type applyFlags struct {
+	sourceFlags
+	command.ClusterFlags
+
+	app   string
+	prune bool
+	deleteFlagsOf
+	takeOver       []string
+	into           string
+	revision       string
+	allowEmpty     bool
+	maxDeletes     string
+	force          bool
+	replace        bool
+	wait           bool
+	timeout        time.Duration
+	lockTimeout    time.Duration
+	dryRun         string
+	configs        []string
+	preflights     []string
+	mode, failMode string
+	output, report string
+	verbose        bool
+}
+
+// New returns the command apply.
+func New(e *command.Env) *cobra.Command {
+	f := &applyFlags{}
+	cmd := &cobra.Command{
+		Use:   "apply -f SOURCE...",
+		Short: "Check objects, and deliver them to a cluster",
+		Long: `Apply delivers objects from any source to a cluster by server-side apply. It applies Namespaces and CRDs first, and waits
+until the API server serves them. Admission configuration comes last. Preflights run before anything changes. For example, they
+stop the upgrade of a CRD that harms stored objects, writers or readers.
+
+` + sourceHelp + `
+
+With --app, Sluice records the objects in the cluster under that name. Then sluice ls lists them, and --prune deletes objects
+that the source no longer has. If an apply is interrupted, run the same command again to resume it.
+
+Exit codes: 0 applied, or nothing to do; 1 blocked; 2 error. A preflight, fields of other owners, objects of another app, or stored
+objects of a CRD that --prune would delete can block an apply.`,
+		Example: `  sluice apply --app shop -f config/
+  sluice apply --app shop -f git+https://example.com/shop.git//deploy?ref=v1.2.0 --prune
+  sluice apply --app operator -f oci://registry.example.com/operator/manifests:v2
+  kustomize build . | sluice apply --app shop -f - --dry-run=server`,
+		Args: cobra.NoArgs, Annotations: map[string]string{command.ResultKind: "ApplyResult"},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("preflight") {
+				f.preflights = nil
+			} else if f.preflights == nil {
+				f.preflights = []string{}
+			}
+			return (&deliverer{Env: e, flags: f}).run(cmd.Context())
+		},
+	}
+	f.sourceFlags.add(cmd)
+	f.ClusterFlags.Add(cmd)
+	fs := cmd.Flags()
+	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
+	fs.BoolVar(&f.prune, "prune", false, "delete objects of the app that the source no longer has")
+	f.deleteFlagsOf.add(fs, "let --prune delete ")
+	fs.StringVar(&f.maxDeletes, "max-deletes", "", "most objects that --prune may delete at once, as a number or as a share of the app such as 30% (default: 50%, or 10 if that is more)")
+	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept an empty source among several")
+	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields of other owners, and objects of other apps")
+	addTakeOver(fs, &f.takeOver)
+	addInto(fs, &f.into)
+	fs.StringVar(&f.revision, "revision", "", "instead of -f: go back to the revision of the app with this commit or digest, or a prefix of it; sluice history lists them")
+	fs.BoolVar(&f.replace, "replace", false, "delete objects whose immutable fields differ, and create them again; objects that hold data are never replaced")
+	fs.BoolVar(&f.wait, "wait", true, "wait until all objects are ready")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
+	addLockTimeout(fs, &f.lockTimeout)
+	fs.StringVar(&f.dryRun, "dry-run", dryRunNone, "client: show the differences and write nothing; server: also send dry runs to the API server")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
+	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, instead of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
+	fs.StringVar(&f.mode, "mode", "", "for CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: a finding blocks only if a stored object shows it (default: from the configuration, or error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "for CRDUpgradeSafety; closed: an undecided change blocks; open: it is a warning (default: from the configuration, or closed)")
+	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format: "+strings.Join(command.FormatNames(), ", "))
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print unchanged objects, and every finding of the preflights")
+	command.Complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
+	command.Complete(cmd, "preflight", config.Preflights()...)
+	command.Complete(cmd, "mode", "error", "warn", "stored")
+	command.Complete(cmd, "fail-mode", "closed", "open")
+	command.Complete(cmd, "output", "text", "json")
+	command.Complete(cmd, "report", command.FormatNames()...)
+	return cmd
+}
+
+// minRevision is how much of a digest has to be given.
+const minRevision = 7
+
+// deliverer is one run of the command.
+type deliverer struct {
+	*command.Env
+
+	flags   *applyFlags
+	applier *apply.Applier
+	loaded  *loaded
+	plan    *apply.Plan
+	told    *teller
+	result  Result
+	// ended: all was done, but for what is kept.
+	ended bool
+}
+
+// Result is the outcome for programs.
+type Result struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        string           `json:"app,omitempty"`
+	Namespace  string           `json:"namespace"`
+	DryRun     string           `json:"dryRun,omitempty"`
+	Outcome    string           `json:"outcome"`
+	Error      string           `json:"error,omitempty"`
+	Sources    []apply.Source   `json:"sources"`
+	Ran        []string         `json:"preflights"`
+	Report     json.RawMessage  `json:"report,omitempty"`
+	Conflicts  []apply.Conflict `json:"conflicts,omitempty"`
+	NotReady   []apply.NotReady `json:"notReady,omitempty"`
+	// Written is what was created or updated by an apply that has not ended in order.
+	Written []apply.ID `json:"written,omitempty"`
+	// Untried is what the server could not be asked about before the first write.
+	Untried []apply.Untried `json:"untried,omitempty"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
+	// LeftOut is what stands in the source and is not applied.
+	LeftOut []apply.Hook   `json:"leftOut,omitempty"`
+	Objects []ObjectResult `json:"objects"`
+	Summary map[string]int `json:"summary"`
+}
+
+// ObjectResult is what becomes of one object.
+type ObjectResult struct {
+	apply.ID
+
+	Action apply.Action `json:"action"`
+	Reason string       `json:"reason,omitempty"`
+	// TakesOver are field managers of other appliers whose fields become ours.
+	TakesOver []string `json:"takesOver,omitempty"`
+}
+
+// Outcomes of an apply.
+const (
+	OutcomeApplied   = "applied"
+	OutcomeUnchanged = "unchanged"
+	outcomeTried     = "tried"
+	OutcomeBlocked   = "blocked"
+)
+
+func (d *deliverer) run(ctx context.Context) error {
+	f := d.flags
+	if err := d.checkFlags(); err != nil {
+		return err
+	}
+	settings := config.Options{Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, notes, err := config.Load(settings)
+	if err != nil {
+		return err
+	}
+	if f.verbose {
+		for _, n := range notes {
+			fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+		}
+	}
+	if err := missing(f.sources); err != nil {
+		return err
+	}
+	rest, namespace, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	if d.Getenv("GOGC") == "" {
+		// An apply waits for the server far more than it computes: memory is worth more here.
+		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
+	}
+	f.mayBeEmpty = f.allowEmpty
+	var back *apply.Revision
+	if f.revision != "" {
+		a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now})
+		if err != nil {
+			return err
+		}
+		if back, err = d.goBack(ctx, a, namespace); err != nil {
+			return err
+		}
+	}
+	if d.loaded, err = load(ctx, d.Env, &f.sourceFlags, rest); err != nil {
+		return err
+	}
+	if back != nil {
+		if err := holds(back, d.loaded.sources); err != nil {
+			return err
+		}
+		d.loaded.sources = back.Sources // under the names that they had
+	}
+	if cfg, err = d.configured(cfg, settings); err != nil {
+		return err
+	}
+	lines := d.Out
+	if f.output == "json" || f.report != "" && f.report != "text" {
+		lines = d.Err // standard output is for the document
+	}
+	d.told = &teller{Env: d.Env, lines: lines, quiet: f.output == "json"}
+	d.result = Result{
+		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
+		Ran: []string{}, Objects: []ObjectResult{}, Summary: map[string]int{},
+	}
+	if f.dryRun == dryRunNone {
+		d.result.DryRun = ""
+	}
+	for _, s := range d.loaded.sources {
+		d.told.line("source %s", sourceLine(s))
+	}
+	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now, Observe: d.told.event, LockTimeout: f.lockTimeout}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	if f.app != "" {
+		tellKeeper(ctx, d.Env, rest, namespace, f.app, "put its own source back")
+	}
+	return d.finish(d.deliver(ctx, cfg))
+}
+
+// configured is the configuration with those that came with the sources. It tells what of them is not done.
+func (d *deliverer) configured(cfg *config.Config, settings config.Options) (*config.Config, error) {
+	if len(d.loaded.configs) > 0 {
+		settings.Documents = d.loaded.configs
+		var err error
+		if cfg, _, err = config.Load(settings); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range cfg.NotDone() {
+		fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+	}
+	return cfg, nil
+}
+
+func (d *deliverer) checkFlags() error {
+	f := d.flags
+	if err := command.CheckOutput(f.output); err != nil {
+		return err
+	}
+	if f.report != "" && !slices.Contains(command.FormatNames(), f.report) {
+		return report.Print(d.Out, f.report, &report.Report{}, report.Options{})
+	}
+	if f.report != "" && f.output == "json" {
+		return errors.New("-o json holds what the preflights found already: leave --report out")
+	}
+	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, f.dryRun) {
+		return fmt.Errorf("--dry-run %q: it is none, client or server", f.dryRun)
+	}
+	if f.prune && f.app == "" {
+		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
+	}
+	if err := f.check(f.prune); err != nil {
+		return err
+	}
+	if _, err := apply.MostDeletes(f.maxDeletes, 0); err != nil {
+		return fmt.Errorf("--max-deletes %w", err)
+	}
+	if f.into != "" {
+		if problems := validation.IsDNS1123Label(f.into); len(problems) > 0 {
+			return fmt.Errorf("--into-namespace %q is no name of a namespace: %s", f.into, strings.Join(problems, "; "))
+		}
+	}
+	for _, app := range f.takeOver {
+		if _, _, err := appOf(app, ""); err != nil {
+			return err
+		}
+	}
+	if f.timeout <= 0 {
+		return errors.New("--timeout must be more than 0")
+	}
+	switch {
+	case f.revision != "" && (f.app == "" || len(f.sources) > 0):
+		return errors.New("--revision is for --app, and without -f: the revision has its sources")
+	case f.revision != "" && len(f.revision) < minRevision:
+		return fmt.Errorf("--revision %q: give at least %d characters", f.revision, minRevision)
+	case f.app != "":
+		return apply.CheckApp(f.app)
+	}
+	return nil
+}
+
+// sourceLine tells what was resolved.
+func sourceLine(s apply.Source) string {
+	for _, alg := range []string{"sha1", "sha256"} {
+		switch digest := s.Digest[alg]; {
+		case digest == "":
+		case alg == "sha1":
+			return s.Name + " commit " + digest
+		default:
+			return s.Name + " " + alg + ":" + digest
+		}
+	}
+	return s.Name
+}
+
+// errBlocked ends a command that did not do all it was asked to, for the sake of something.
+var errBlocked = command.ErrFindings
+
+// attempt plans, checks and applies.
+func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
+	f := d.flags
+	var err error
+	d.plan, err = d.applier.Plan(ctx, apply.Request{
+		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
+		Force: f.force, TakeOver: appsOf(f.takeOver, d.result.Namespace), IntoNamespace: f.into, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
+	})
+	if err != nil {
+		return err
+	}
+	blocked, err := d.preflight(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if blocked {
+		fmt.Fprintln(d.Err, "sluice: blocked by the preflights; nothing was changed")
+		return errBlocked
+	}
+	if err := d.plan.Err(); err != nil {
+		return err
+	}
+	d.result.LeftOut = d.plan.LeftOut
+	d.showNotes()
+	d.showRemovals()
+	if err := d.mayPrune(); err != nil {
+		return err
+	}
+	switch f.dryRun {
+	case dryRunClient:
+		d.showPlan()
+	case dryRunServer:
+		if _, err := d.applier.Try(ctx, d.plan, apply.TryOptions{}); err != nil {
+			return err
+		}
+		d.showPlan()
+		d.showUntried()
+	default:
+		if err := d.applier.Apply(ctx, d.plan); err != nil {
+			return err
+		}
+	}
+	d.ended = true
+	if f.prune && len(kept(d.plan)) > 0 {
+		return errBlocked
+	}
+	return nil
+}
+
+// preflight runs the preflights and tells what they found. It returns whether that blocks.
+func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, error) {
+	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
+	d.told.done()
+	if err != nil {
+		return false, err
+	}
+	d.result.Ran = append(d.result.Ran, ran.Ran...)
+	var names []string
+	for _, s := range d.loaded.sources {
+		names = append(names, s.Name)
+	}
+	r := preflight.Report(cfg, ran, "cluster "+d.applier.Cluster().Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
+	o := report.Options{Verbose: d.flags.verbose, Version: d.Version, Rules: preflight.Doc}
+	if d.OutTTY {
+		o.Width = d.Width
+	}
+	if wd, err := os.Getwd(); err == nil {
+		o.Root = wd
+	}
+	o.Color = d.OutTTY && d.Getenv("NO_COLOR") == "" && d.Getenv("TERM") != "dumb"
+	s := r.Summary()
+	switch {
+	case d.flags.output == "json":
+		var b bytes.Buffer
+		if err := report.Print(&b, "json", r, o); err != nil {
+			return false, err
+		}
+		d.result.Report = bytes.TrimSpace(b.Bytes())
+	case d.flags.report != "":
+		err = report.Print(d.Out, d.flags.report, r, o)
+	case s.Fail+s.Warn+s.Notes > 0:
+		err = report.Print(d.Out, "text", r, o)
+	}
+	return r.Failing() > 0, err
+}
+
+// showNotes tells of objects that are not treated as one may expect.
+func (d *deliverer) showNotes() {
+	for _, n := range d.plan.Notes() {
+		fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+	}
+}
+
+// showPlan tells what a dry run found.
+func (d *deliverer) showPlan() {
+	for i := range d.plan.Items {
+		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
+			line := fmt.Sprintf("would %s %s", verb(it.Action), it.ID)
+			if it.Action == apply.Replace {
+				line += ": " + it.Reason
+			}
+			if len(it.TakesOver) > 0 {
+				line += ", taking it over from " + strings.Join(it.TakesOver, ", ")
+			}
+			d.told.line("%s", line)
+		}
+	}
+}
+
+// showUntried tells what the server could not be asked about.
+func (d *deliverer) showUntried() {
+	for _, u := range d.plan.Untried {
+		fmt.Fprintf(d.Err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
+	}
+}
+
+func verb(a apply.Action) string {
+	if a == apply.Unchanged {
+		return "leave unchanged"
+	}
+	return string(a)
+}
+
+// finish tells the outcome.
+func (d *deliverer) finish(err error) error {
+	d.told.done()
+	r := &d.result
+	var conflict *apply.ConflictError
+	changed := false
+	if d.plan != nil {
+		changed = d.applier.Writes() > 0
+		for i := range d.plan.Items {
+			it := &d.plan.Items[i]
+			r.Objects = append(r.Objects, ObjectResult{it.ID, it.Action, it.Reason, it.TakesOver})
+			r.Summary[string(it.Action)]++
+		}
+		r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
+		d.told.warn(r.Warnings)
+		if d.flags.prune {
+			for i := range d.plan.Removals {
+				it := &d.plan.Removals[i]
+				r.Objects = append(r.Objects, ObjectResult{ID: it.ID, Action: it.Action, Reason: it.Reason})
+				r.Summary[string(it.Action)]++
+			}
+		}
+	}
+	switch {
+	case err == nil && d.flags.dryRun != dryRunNone:
+		r.Outcome = outcomeTried
+	case err == nil && !changed:
+		r.Outcome = OutcomeUnchanged
+	case err == nil:
+		r.Outcome = OutcomeApplied
+	case errors.Is(err, errBlocked):
+		r.Outcome = OutcomeBlocked
+	case errors.As(err, &conflict):
+		r.Outcome, r.Conflicts, r.Error = OutcomeBlocked, conflict.Conflicts, err.Error()
+		d.showConflicts(conflict)
+		if !onlyConflicts(err) {
+			// Taking the fields over would not help what else went wrong.
+			r.Outcome, r.Error = command.OutcomeFailed, brief.OneLine(err.Error())
+			break
+		}
+		err = errBlocked
+	case errors.Is(err, apply.ErrOtherApp):
+		r.Outcome, r.Error = OutcomeBlocked, brief.OneLine(err.Error())
+		d.showOtherApps(err)
+		err = errBlocked
+	default:
+		r.Outcome, r.Error = command.OutcomeFailed, brief.OneLine(err.Error())
+		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
+			r.NotReady = unready.Objects
+		}
+	}
+	if blocked := errors.Is(err, errBlocked) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
+		r.Written = d.told.written
+		fmt.Fprintln(d.Err, "note: "+leftBehind(r.Written))
+	}
+	if d.flags.output == "json" {
+		enc := json.NewEncoder(d.Out)
+		enc.SetIndent("", "  ")
+		return errors.Join(err, enc.Encode(r))
+	}
+	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
+		d.told.line("%s", d.summary())
+	}
+	return err
+}
+
+// summary counts what was done.
+func (d *deliverer) summary() string {
+	var parts []string
+	words := map[apply.Action]string{
+		apply.Create: "created", apply.Update: "updated", apply.Replace: "replaced", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",
+	}
+	for _, a := range []apply.Action{apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Delete, apply.Keep, apply.Forget} {
+		if n := d.result.Summary[string(a)]; n > 0 {
+			word := words[a]
+			if d.flags.dryRun != dryRunNone && a != apply.Unchanged {
+				word = "to be " + word
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	head := "done"
+	if d.flags.app != "" {
+		head = "app " + d.flags.app
+	}
+	if d.flags.dryRun != dryRunNone {
+		head += " (dry run)"
+	}
+	return head + ": " + strings.Join(parts, ", ")
+}

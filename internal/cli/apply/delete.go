@@ -1,0 +1,206 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+)
+
+type deleteFlags struct {
+	command.ClusterFlags
+
+	deleteFlagsOf
+	keepProtected bool
+	dryRun        bool
+	timeout       time.Duration
+	lockTimeout   time.Duration
+	output        string
+}
+
+// NewDelete returns the command delete.
+func NewDelete(e *command.Env) *cobra.Command {
+	f := &deleteFlags{}
+	cmd := &cobra.Command{
+		Use:   "delete APP",
+		Short: "Delete an app: all objects of its inventory, and the inventory",
+		Long: `Delete deletes the objects of an app in the opposite order of an apply, and waits until they are gone. These objects stay:
+
+- objects that another app has taken over;
+- objects that an annotation of Helm, kapp, Flux, Argo CD or cli-utils keeps, with their namespaces;
+- namespaces that are older than the app, unless you give --allow-delete-namespaces.
+
+If a CRD has stored objects of others, or a namespace has objects of others, delete deletes nothing. To delete them too, give
+--allow-delete-crds or --allow-delete-namespaces. To keep that CRD or namespace and delete the rest, give --keep-protected. On a
+terminal the command asks first.
+
+If delete is interrupted, run the same command again to resume it.
+
+Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
+		Example: `  sluice delete shop -n default --dry-run
+  sluice delete shop -n default`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{command.ResultKind: "DeleteResult"},
+		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
+	}
+	f.ClusterFlags.Add(cmd)
+	fs := cmd.Flags()
+	f.deleteFlagsOf.add(fs, "delete ")
+	fs.BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
+	addLockTimeout(fs, &f.lockTimeout)
+	command.AddOutput(cmd, &f.output)
+	return cmd
+}
+
+// DeleteResult is the outcome for programs.
+type DeleteResult struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	App        string         `json:"app"`
+	Namespace  string         `json:"namespace"`
+	DryRun     bool           `json:"dryRun,omitempty"`
+	Outcome    string         `json:"outcome"`
+	Error      string         `json:"error,omitempty"`
+	Objects    []ObjectResult `json:"objects"`
+	// Warnings are what the API server warns of.
+	Warnings []apply.Warning `json:"warnings,omitempty"`
+}
+
+func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) error {
+	if err := command.CheckOutput(f.output); err != nil {
+		return err
+	}
+	rest, namespace, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	told := &teller{Env: e, lines: e.Out, quiet: f.output == "json"}
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, Observe: told.event, LockTimeout: f.lockTimeout})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
+	defer cancel()
+	tellKeeper(ctx, e, rest, namespace, app, "create again what is deleted")
+	for {
+		locked, unlock := ctx, func() {}
+		if !f.dryRun {
+			locked, unlock, err = applier.Resume(ctx, namespace, app)
+		}
+		if err == nil {
+			err = deleteOnce(locked, e, f, applier, told, namespace, app)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			return lockHint(err)
+		}
+		fmt.Fprintf(e.Err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	}
+}
+
+// announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted.
+func announceRemovals(plan *apply.Deletion, told *teller) (deletes int) {
+	for i := range plan.Removals {
+		switch r := &plan.Removals[i]; r.Action {
+		case apply.Delete:
+			told.line("will be deleted: %s", removalLine(r))
+			deletes++
+		case apply.Keep:
+			told.line("will be kept: %s: %s", r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
+		}
+	}
+	return deletes
+}
+
+// addRemovals adds what has become of the objects, or would become of them, and counts those that are deleted and kept.
+func (d *DeleteResult) addRemovals(plan *apply.Deletion, told *teller, would bool) (deleted, kept int) {
+	for i := range plan.Removals {
+		r := &plan.Removals[i]
+		d.Objects = append(d.Objects, ObjectResult{ID: r.ID, Action: r.Action, Reason: r.Reason})
+		switch r.Action {
+		case apply.Delete:
+			deleted++
+		case apply.Keep:
+			kept++
+		case apply.Forget:
+			word := "forgotten"
+			if r.Stays() {
+				word = "left alone"
+			}
+			if would {
+				word = "would be " + word
+			}
+			told.line("%s: %s: %s", word, r.ID, r.Reason)
+		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
+		}
+	}
+	return deleted, kept
+}
+
+// deleteOnce plans and deletes.
+func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *apply.Applier, told *teller, namespace, app string) error {
+	plan, err := applier.PlanDeletion(ctx, apply.DeletionRequest{
+		App: app, Namespace: namespace, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces, KeepProtected: f.keepProtected,
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range plan.Notes() {
+		fmt.Fprintln(e.Err, "note:", n)
+	}
+	deletes := announceRemovals(plan, told)
+	result := DeleteResult{
+		APIVersion: report.APIVersion, Kind: "DeleteResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: outcomeTried, Objects: []ObjectResult{},
+	}
+	err = plan.Err()
+	if err == nil && !f.dryRun {
+		err = f.confirm(e, fmt.Sprintf("delete %d objects of app %s/%s", deletes, namespace, app), deletes)
+	}
+	if err == nil && !f.dryRun {
+		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {
+			return err
+		}
+		result.Outcome = "deleted"
+	}
+	told.done()
+	result.Warnings = plan.Warnings()
+	told.warn(result.Warnings)
+	deleted, kept := result.addRemovals(plan, told, f.dryRun || err != nil)
+	switch {
+	case errors.Is(err, apply.ErrProtected):
+		result.Outcome, result.Error = OutcomeBlocked, brief.OneLine(err.Error())
+		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err).Error()))
+		err = errBlocked
+	case err != nil:
+		result.Outcome, result.Error = command.OutcomeFailed, brief.OneLine(err.Error())
+		if ctx.Err() != nil {
+			fmt.Fprintln(e.Err, "note: what was done so far stays; the same command goes on")
+		}
+	case kept > 0:
+		result.Outcome, err = OutcomeBlocked, errBlocked
+	}
+	if f.output == "json" {
+		return errors.Join(err, command.Encode(e.Out, result))
+	}
+	if result.Error != "" {
+		return err
+	}
+	if err == nil || errors.Is(err, errBlocked) {
+		word := "deleted"
+		if f.dryRun {
+			word = "to be deleted"
+		}
+		told.line("app %s: %d %s, %d kept", app, deleted, word, kept)
+	}
+	return err
+}

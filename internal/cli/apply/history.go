@@ -1,0 +1,171 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/sourceurl"
+	"sluice.dev/report"
+)
+
+type historyFlags struct {
+	command.ClusterFlags
+
+	output string
+}
+
+// NewHistory returns the command history.
+func NewHistory(e *command.Env) *cobra.Command {
+	f := &historyFlags{}
+	cmd := &cobra.Command{
+		Use:   "history APP",
+		Short: "List the revisions of an app",
+		Long: `History lists the last revisions of an app, at most ten, newest first. For each it shows the time of the apply, the number of objects,
+and the sources with commit or digest. To go back to one, run sluice apply --app APP --revision DIGEST.`,
+		Example: `  sluice history shop -n default
+  sluice apply --app shop -n default --revision sha1:0c4e1f0 --prune`,
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{command.ResultKind: "History"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := command.CheckOutput(f.output); err != nil {
+				return err
+			}
+			rest, namespace, err := f.Connect()
+			if err != nil {
+				return err
+			}
+			a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
+			if err != nil {
+				return err
+			}
+			v, err := a.App(cmd.Context(), namespace, args[0])
+			if err != nil {
+				return err
+			}
+			return showHistory(e, f.output, v)
+		},
+	}
+	f.Add(cmd)
+	command.AddOutput(cmd, &f.output)
+	return cmd
+}
+
+// HistoryResult is the history for programs.
+type HistoryResult struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        string           `json:"app"`
+	Namespace  string           `json:"namespace"`
+	Revisions  []apply.Revision `json:"revisions"`
+}
+
+func showHistory(e *command.Env, output string, v *apply.Inventory) error {
+	if output == "json" {
+		return command.Encode(e.Out, HistoryResult{report.APIVersion, "History", v.App, v.Namespace, append([]apply.Revision{}, v.History...)})
+	}
+	if len(v.History) == 0 {
+		fmt.Fprintln(e.Err, "no revision is recorded; the next apply with another source records it")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "APPLIED\tOBJECTS\tSOURCE")
+	for _, r := range v.History {
+		at := "-"
+		if r.Applied != nil {
+			at = r.Applied.UTC().Format(time.RFC3339)
+		}
+		var sources []string
+		for _, s := range r.Sources {
+			sources = append(sources, sourceLine(s))
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\n", at, r.Objects, strings.Join(sources, ", "))
+	}
+	return w.Flush()
+}
+
+// goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.
+func (d *deliverer) goBack(ctx context.Context, a *apply.Applier, namespace string) (*apply.Revision, error) {
+	f := d.flags
+	v, err := a.App(ctx, namespace, f.app)
+	if err != nil {
+		return nil, err
+	}
+	var found *apply.Revision
+	for i := range v.History {
+		r := &v.History[i]
+		switch {
+		case !r.Has(f.revision):
+		case found == nil:
+			found = r
+		case !found.Same(r):
+			return nil, fmt.Errorf("--revision %s: several revisions of app %s have it; give more of the digest", f.revision, f.app)
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("--revision %s: app %s has no such revision; sluice history %s -n %s lists them", f.revision, f.app, f.app, namespace)
+	}
+	for _, s := range found.Sources {
+		name, err := pinnedSource(s)
+		if err != nil {
+			return nil, fmt.Errorf("--revision %s: %w", f.revision, err)
+		}
+		f.sources = append(f.sources, name)
+	}
+	return found, nil
+}
+
+// pinnedSource names a source at the commit or image that it had.
+func pinnedSource(s apply.Source) (string, error) {
+	scheme, rest, remote := strings.Cut(s.Name, "://")
+	commit, image := s.Digest["sha1"], s.Digest["sha256"]
+	switch {
+	case s.Name == "-":
+		return "", errors.New("it came from standard input, which nobody has kept: pipe it again")
+	case remote && strings.HasPrefix(scheme, "git+") && commit != "":
+		repo, path, _, err := sourceurl.SplitGit(rest)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.Name, err)
+		}
+		if path != "" {
+			path = "//" + path
+		}
+		return scheme + "://" + repo + path + "?ref=" + url.QueryEscape(commit), nil
+	case !remote && strings.HasPrefix(s.Name, "git:") && commit != "":
+		_, path, has := strings.Cut(strings.TrimPrefix(s.Name, "git:"), ":")
+		if has {
+			path = ":" + path
+		}
+		return "git:" + commit + path, nil
+	case scheme == "oci" && remote && image != "":
+		rest, _, _ = strings.Cut(rest, "@")
+		if i := strings.LastIndexByte(rest, ':'); i > strings.LastIndexByte(rest, '/') {
+			rest = rest[:i]
+		}
+		return "oci://" + rest + "@sha256:" + image, nil
+	}
+	return s.Name, nil
+}
+
+// holds tells whether sources hold what they held in a revision.
+func holds(r *apply.Revision, now []apply.Source) error {
+	for i, s := range r.Sources {
+		if i >= len(now) || !maps.Equal(s.Digest, now[i].Digest) {
+			return fmt.Errorf("%s no longer holds this revision, so it cannot be applied again; only git and OCI sources keep what they held", s.Name)
+		}
+	}
+	if !slices.EqualFunc(r.Sources, now, func(a, b apply.Source) bool { return maps.Equal(a.Digest, b.Digest) }) {
+		return errors.New("the sources have become more than those of this revision")
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/cli/command"
+)
+
+// tellKeeper warns of a Delivery that applies the app again by itself: it creates what is deleted, and puts back what is changed.
+// Where Deliveries cannot be read, or there are none in this cluster, it says nothing: the warning is a help, not a check.
+func tellKeeper(ctx context.Context, e *command.Env, config *rest.Config, namespace, app, undoes string) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return
+	}
+	d, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("deliveries")).Namespace(namespace).Get(ctx, app, metav1.GetOptions{})
+	if err != nil || d.GetDeletionTimestamp() != nil {
+		return
+	}
+	if suspended, _, _ := unstructured.NestedBool(d.Object, "spec", "suspend"); suspended {
+		return
+	}
+	fmt.Fprintf(e.Err, "warning: the Delivery %s/%s applies this app and will %s; suspend or delete the Delivery first (kubectl -n %s delete delivery %s)\n",
+		namespace, app, undoes, namespace, app)
+}

@@ -1,0 +1,75 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/config"
+)
+
+// deliver plans, checks and applies, once more where somebody has changed the app in the meantime.
+func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
+	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
+		return d.attempt(ctx, cfg)
+	}
+	for {
+		locked, unlock, err := d.applier.Resume(ctx, "", d.flags.app)
+		if err == nil {
+			err = d.attempt(locked, cfg)
+		}
+		unlock()
+		if !errors.Is(err, apply.ErrChanged) {
+			return lockHint(err)
+		}
+		fmt.Fprintf(d.Err, "note: somebody has changed app %s in the meantime; comparing and checking again\n", d.flags.app)
+		d.result.Ran = []string{}
+	}
+}
+
+// addLockTimeout adds the flag of commands that change an app.
+func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
+	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while another run changes the app; 0 does not wait")
+}
+
+// lockHint adds to an error that somebody else changes the app what can be done about it.
+func lockHint(err error) error {
+	if _, locked := errors.AsType[*apply.LockedError](err); locked {
+		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
+	}
+	return err
+}
+
+// addTakeOver adds the flag that names apps whose objects are taken.
+func addTakeOver(fs *pflag.FlagSet, apps *[]string) {
+	fs.StringSliceVar(apps, "take-over", nil, "app to take objects over from, if the source has them, as NAME or NAMESPACE/NAME (may be repeated)")
+}
+
+// appOf reads the name of an app, which may have a namespace.
+func appOf(text, namespace string) (in, name string, err error) {
+	in, name, found := strings.Cut(text, "/")
+	if !found {
+		in, name = namespace, text
+	}
+	return in, name, apply.CheckApp(name)
+}
+
+// appsOf gives NAMESPACE/NAME of each app.
+func appsOf(list []string, namespace string) []string {
+	var out []string
+	for _, text := range list {
+		in, name, _ := appOf(text, namespace)
+		out = append(out, in+"/"+name)
+	}
+	return out
+}
+
+// addInto adds the flag that moves a source into one namespace.
+func addInto(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to these objects, such as subjects of role bindings and services of webhooks, change too")
+}

@@ -1,0 +1,160 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/apply"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+)
+
+type lsFlags struct {
+	command.ClusterFlags
+
+	all     bool
+	orphans bool
+	output  string
+}
+
+// NewLs returns the command ls.
+func NewLs(e *command.Env) *cobra.Command {
+	f := &lsFlags{}
+	cmd := &cobra.Command{
+		Use:   "ls [APP]",
+		Short: "List the apps in a cluster, or the objects of one",
+		Long: `Ls lists the apps that sluice apply --app has recorded: the state, the number of objects and the source of each. With the name of an
+app it lists the app's objects, each with its state.
+
+With --orphans it lists objects in the whole cluster that carry the mark of an app but are missing from its inventory. It lists those of
+the named app, of all apps of the namespace, or with -A of all apps. sluice adopt records them again.`,
+		Example: `  sluice ls -A
+  sluice ls shop -n default
+  sluice ls --orphans -A`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := command.CheckOutput(f.output); err != nil {
+				return err
+			}
+			rest, namespace, err := f.Connect()
+			if err != nil {
+				return err
+			}
+			applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
+			if err != nil {
+				return err
+			}
+			if f.orphans {
+				return listOrphans(cmd.Context(), e, f, applier, namespace, args)
+			}
+			if len(args) == 1 {
+				return listObjects(cmd.Context(), e, f, applier, namespace, args[0])
+			}
+			if f.all {
+				namespace = ""
+			}
+			return listApps(cmd.Context(), e, f, applier, namespace)
+		},
+	}
+	f.Add(cmd)
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
+	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app but are missing from its inventory")
+	command.AddOutput(cmd, &f.output)
+	return cmd
+}
+
+// AppList is the apps for programs.
+type AppList struct {
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Apps       []*apply.Inventory `json:"apps"`
+}
+
+func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string) error {
+	apps, err := a.Apps(ctx, namespace)
+	if err != nil && apps == nil {
+		return err
+	}
+	if f.output == "json" {
+		if apps == nil {
+			apps = []*apply.Inventory{}
+		}
+		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", apps}))
+	}
+	if len(apps) == 0 && err == nil {
+		fmt.Fprintln(e.Err, "no app")
+		return nil
+	}
+	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tAPP\tSTATE\tOBJECTS\tSINCE\tSOURCE")
+	for _, v := range apps {
+		at := v.Finished
+		if at == nil {
+			at = v.Started
+		}
+		since := "-"
+		if at != nil {
+			since = at.UTC().Format(time.RFC3339)
+		}
+		source := "-"
+		list := v.Sources
+		if len(list) == 0 {
+			list = v.Next
+		}
+		if len(list) > 0 {
+			source = sourceLine(list[0])
+		}
+		if len(list) > 1 {
+			source += fmt.Sprintf(" and %d more", len(list)-1)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), since, source)
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// ObjectList is the objects of an app for programs.
+type ObjectList struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	App        *apply.Inventory `json:"app"`
+	Objects    []apply.NotReady `json:"objects"`
+}
+
+func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace, app string) error {
+	v, err := a.App(ctx, namespace, app)
+	if err != nil {
+		return err
+	}
+	states, err := a.Status(ctx, v)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return command.Encode(e.Out, ObjectList{report.APIVersion, "App", v, states})
+	}
+	for _, s := range v.Sources {
+		fmt.Fprintf(e.Out, "source %s\n", sourceLine(s))
+	}
+	if v.Incomplete {
+		fmt.Fprintf(e.Out, "incomplete: the inventory was lost and created again; sluice adopt %s -n %s finds the missing objects\n", v.App, v.Namespace)
+	}
+	if v.State != apply.Applied {
+		fmt.Fprintf(e.Out, "%s: the last run has not ended in order; some of these may not exist\n", v.State)
+	}
+	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tSTATE\tMESSAGE")
+	for _, s := range states {
+		kind := s.ID.Kind
+		if s.ID.Group != "" {
+			kind += "." + s.ID.Group
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), kind, s.ID.Name, s.Status, s.Message)
+	}
+	return w.Flush()
+}

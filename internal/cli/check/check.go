@@ -1,0 +1,495 @@
+// Package check has the commands that judge CRDs: check, filter, rules and explain. What a difference means, packages compat and
+// internal/crdcheck say.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	kubeversion "k8s.io/component-base/version"
+
+	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/input"
+	"sluice.dev/internal/preflight"
+	"sluice.dev/report"
+)
+
+type checkFlags struct {
+	git         string
+	exclude     []string
+	output      string
+	verbose     bool
+	color       string
+	configs     []string
+	mode        string
+	failMode    string
+	kubeVersion string
+	newCRDs     string
+	budget      int64
+	objects     bool
+	objectPages int
+	noObjects   bool // --objects=false
+	digest      bool
+	trace       string
+	verify      bool
+	kubeconfig  string
+	context     string
+}
+
+// New returns the command check.
+func New(e *command.Env) *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check [OLD] NEW | check --git BASE[..HEAD] [PATH...]",
+		Short: "Prove that an upgrade of CRDs is safe, or show an object that it would break",
+		Long: `Check compares two versions of CustomResourceDefinitions. For every change it gives a proof that the change is safe, or an
+object that breaks: the old version accepts the object, and the new one refuses, prunes or changes it. The API server's own code
+confirms each such object. If check can neither prove nor refute a change, it says so.
+
+OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
+Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
+dry run if it accepts the new CRDs.
+
+In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts with a note; render them first. The file
+.sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
+
+Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
+		Example: `  sluice check old.yaml new.yaml
+  sluice check --git origin/main..HEAD config/crd
+  sluice check git:v1.2.0:config/crd config/crd -o markdown
+  sluice check new.yaml                      # against the cluster and its stored objects
+  kustomize build . | sluice check cluster -`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"cluster\tthe live CRDs", "-\tstandard input"}, cobra.ShellCompDirectiveDefault
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.git != "":
+				return nil
+			case len(args) == 0:
+				return errors.New("nothing to check: give OLD and NEW, NEW alone to compare with the cluster, or --git BASE..HEAD [PATH]")
+			case len(args) > 2:
+				return fmt.Errorf("%d arguments: give OLD and NEW (a directory or - holds several CRDs)", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.digest {
+				return printDigests(cmd.Context(), e, args)
+			}
+			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
+			return (&checker{Env: e, flags: f}).run(cmd.Context(), args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE..HEAD, BASE...HEAD (merge base), or BASE with the work tree")
+	fs.StringVarP(&f.output, "output", "o", "text", "format: "+strings.Join(command.FormatNames(), ", "))
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
+	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
+	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
+	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
+	fs.StringVar(&f.newCRDs, "new-crds", newSome, "effect of CRDs that the cluster lacks. fail: it is an error; some: it is an error if the cluster lacks all of them; allow: they are only reported")
+	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files to leave out of directories, as in .sluiceignore (may be repeated)")
+	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "limit of work for each CRD, in units of less than a microsecond; changes beyond it are undecided")
+	fs.BoolVar(&f.objects, "objects", false, "also read the stored objects of the cluster (on if OLD is the cluster; --objects=false turns it off)")
+	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of a different namespace; 1 reads one after the other")
+	fs.BoolVar(&f.verify, "verify-proofs", false, "write down the proof of each safe change and let an independent checker verify it; exit code 2 if a proof does not verify")
+	fs.StringVar(&f.trace, "trace", "", "place in a schema, such as .spec.tasks[*].name or . for the object: print to standard error each question about it, and the lemma or object that answered")
+	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
+	command.Complete(cmd, "output", command.FormatNames()...)
+	command.Complete(cmd, "color", "auto", "always", "never")
+	command.Complete(cmd, "new-crds", newFail, newSome, newAllow)
+	command.Complete(cmd, "mode", "error", "warn", "stored")
+	command.Complete(cmd, "fail-mode", "closed", "open")
+	return cmd
+}
+
+// checker is one run of the command.
+type checker struct {
+	*command.Env
+	flags *checkFlags
+
+	cluster   *cluster.Cluster
+	old, next side
+	kube      *version.Version
+	// templates are the files that were passed over last.
+	templates []string
+	// partly is set where NEW may have other CRDs than OLD.
+	partly bool
+	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
+	asksServer bool
+}
+
+// side is what one source holds, by name.
+type side struct {
+	name    string
+	crds    map[string]input.Document
+	skipped map[string]int
+	// live is set for the cluster, which has CRDs that nobody speaks of.
+	live bool
+}
+
+func (c *checker) run(ctx context.Context, args []string) error {
+	cfg, err := c.configure()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(command.FormatNames(), c.flags.output) {
+		return report.Print(c.Out, c.flags.output, &report.Report{}, report.Options{})
+	}
+	color, err := c.WantsColor(c.flags.color)
+	if err != nil {
+		return err
+	}
+	r, err := c.judge(ctx, cfg, args)
+	if err != nil {
+		return err
+	}
+	o := report.Options{
+		Verbose: c.flags.verbose, Color: color, Version: c.Version, Rules: preflight.Doc,
+	}
+	if c.OutTTY {
+		o.Width = c.Width
+	}
+	if wd, err := os.Getwd(); err == nil {
+		o.Root = wd
+	}
+	if err := report.Print(c.Out, c.flags.output, r, o); err != nil {
+		return err
+	}
+	if err := unproven(r.CRDs); err != nil {
+		return err
+	}
+	if r.Failing() > 0 {
+		return command.ErrFindings
+	}
+	return nil
+}
+
+// judge compares what the arguments name.
+func (c *checker) judge(ctx context.Context, cfg *config.Config, args []string) (*report.Report, error) {
+	if err := c.load(ctx, args); err != nil {
+		return nil, err
+	}
+	pairs, err := c.pairs()
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{
+		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
+		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skipped(),
+	}
+	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
+		return nil, err
+	}
+	if c.old.live {
+		tellLive(r.CRDs, pairs, c.old.name)
+	}
+	if c.scans() {
+		if err := c.scan(ctx, pairs, r); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Apply(r, c.Now())
+	r.Sort()
+	c.locate(r)
+	return r, nil
+}
+
+// unproven is an error for the first CRD that is called safe and whose proof does not verify.
+func unproven(crds []report.CRD) error {
+	for i := range crds {
+		if p := crds[i].Proof; p != nil && len(p.Refused) > 0 && crds[i].Verdict == report.Safe {
+			return fmt.Errorf("%s is called safe, but its proof does not verify: %s; this is a mistake in sluice, so do not rely on the verdict, and please report it with both CRDs", crds[i].Name, p.Refused[0])
+		}
+	}
+	return nil
+}
+
+func (c *checker) configure() (*config.Config, error) {
+	cfg, notes, err := config.Load(config.Options{
+		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: preflight.Rules(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.flags.verbose {
+		for _, n := range notes {
+			fmt.Fprintln(c.Err, "note:", n)
+		}
+	}
+	for _, n := range cfg.Unmatched() {
+		fmt.Fprintln(c.Err, "note:", brief.OneLine(n))
+	}
+	if c.flags.budget < 1 {
+		return nil, fmt.Errorf("--budget %d: it is at least 1; the default is %d", c.flags.budget, compat.DefaultBudget)
+	}
+	if n := c.flags.objectPages; n < 1 || n > cluster.MaxPages {
+		return nil, fmt.Errorf("--object-pages %d: it is between 1 and %d; the default is %d", n, cluster.MaxPages, cluster.DefaultPages)
+	}
+	kube := c.flags.kubeVersion
+	if kube == "" {
+		kube = cfg.KubeVersion()
+	}
+	if kube == "" {
+		return cfg, nil
+	}
+	if c.kube, err = version.ParseGeneric(strings.TrimPrefix(kube, "v")); err != nil || c.kube.Major() != 1 {
+		return nil, fmt.Errorf("--kube-version %q: it is a version such as 1.29", kube)
+	}
+	c.kube = version.MajorMinor(c.kube.Major(), c.kube.Minor())
+	if oldest, newest := compat.KubeVersions(); c.kube.LessThan(oldest) || newest.LessThan(c.kube) {
+		return nil, fmt.Errorf("--kube-version %q: this build knows the rules of %s to %s", kube, oldest, newest)
+	}
+	return cfg, nil
+}
+
+// load reads both sides.
+func (c *checker) load(ctx context.Context, args []string) error {
+	exclude, err := c.exclude()
+	if err != nil {
+		return err
+	}
+	o := input.Options{Stdin: c.In, Exclude: exclude, PassTemplates: true}
+	from, to, err := c.sources(ctx, args, o)
+	if err != nil {
+		return err
+	}
+	// The files first: what is wrong with them shows without a cluster.
+	if to.Kind != input.Cluster {
+		if c.next, err = c.read(ctx, to, o); err != nil {
+			return err
+		}
+	}
+	if from.Kind != input.Cluster {
+		if c.old, err = c.read(ctx, from, o); err != nil {
+			return err
+		}
+	}
+	if from.Kind == input.Cluster || to.Kind == input.Cluster || c.flags.objects {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if from.Kind == input.Cluster {
+		c.old, err = c.live(ctx, c.next)
+	}
+	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
+		err = c.mayAsk(ctx)
+	}
+	if to.Kind == input.Cluster {
+		c.next, err = c.live(ctx, c.old)
+	}
+	if c.kube == nil {
+		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+	}
+	return err
+}
+
+// sources returns where the old and the new CRDs come from.
+func (c *checker) sources(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
+	switch {
+	case c.flags.git != "":
+		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+	case len(args) == 1:
+		from = input.Source{Kind: input.Cluster}
+		to, err = input.ParseSource(args[0])
+	default:
+		if from, err = input.ParseSource(args[0]); err == nil {
+			to, err = input.ParseSource(args[1])
+		}
+	}
+	switch {
+	case err != nil:
+	case from.Kind == input.Cluster && to.Kind == input.Cluster:
+		err = errors.New("OLD and NEW are both the cluster: give the new CRDs as a file, a directory, - or git:REV")
+	case from.Kind == input.Stdin && to.Kind == input.Stdin:
+		err = errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
+	}
+	return from, to, err
+}
+
+// mayAsk finds out whether the API server may be asked to try the new CRDs.
+func (c *checker) mayAsk(ctx context.Context) error {
+	verbs := []string{"update"}
+	if len(c.old.crds) < len(c.next.crds) {
+		verbs = append(verbs, "create")
+	}
+	why, err := c.cluster.MayDryRun(ctx, verbs...)
+	if why != "" {
+		c.asksServer = false
+		fmt.Fprintf(c.Err, "warning: the API server is not asked whether it takes the new CRDs, because %s; the code of Kubernetes %s says so\n", why, kubeversion.DefaultKubeBinaryVersion)
+	}
+	return err
+}
+
+// read loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
+func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (side, error) {
+	set, err := input.Load(ctx, src, o)
+	if set != nil {
+		c.tellLeftOut(src.String(), set)
+	}
+	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
+		return side{name: src.String()}, nil
+	}
+	switch {
+	case errors.Is(err, input.ErrNoCRD):
+		return side{}, fmt.Errorf("%w%s", err, goTypesHint())
+	case err != nil:
+		return side{}, err
+	}
+	for _, w := range set.Warnings {
+		fmt.Fprintf(c.Err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
+	}
+	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped}
+	for _, d := range set.Documents {
+		s.crds[d.CRD.Name] = d
+	}
+	return s, nil
+}
+
+func (c *checker) connect(ctx context.Context) error {
+	var err error
+	if c.cluster, err = cluster.Connect(cluster.Options{Kubeconfig: c.flags.kubeconfig, Context: c.flags.context}); err != nil {
+		return err
+	}
+	if c.kube == nil {
+		if c.kube, err = c.cluster.Version(ctx); err != nil {
+			return err
+		}
+		c.asksServer = true // of no other version
+		if _, newest := compat.KubeVersions(); newest.LessThan(version.MajorMinor(c.kube.Major(), c.kube.Minor())) {
+			fmt.Fprintf(c.Err, "warning: the cluster runs Kubernetes %s; the findings follow the rules of %s, the newest version that this build knows\n", c.kube, newest)
+		}
+	}
+	return nil
+}
+
+// live reads those CRDs of the cluster that the other side has.
+func (c *checker) live(ctx context.Context, other side) (side, error) {
+	s := side{name: "cluster " + c.cluster.Host(), crds: map[string]input.Document{}, live: true}
+	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
+		crd, err := c.cluster.CRD(ctx, name)
+		if err != nil {
+			return s, err
+		}
+		if crd != nil {
+			s.crds[name] = input.Document{File: "cluster", CRD: crd}
+		}
+	}
+	return s, nil
+}
+
+// pair is one CRD on both sides; either may be nil.
+type pair struct {
+	name      string
+	old, next *apiextensionsv1.CustomResourceDefinition
+}
+
+// pairs brings the CRDs of both sides together by name. Two sources without a name in common are a mistake of the user's,
+// not two safe sets.
+func (c *checker) pairs() ([]pair, error) {
+	var out []pair
+	both := 0
+	names := slices.Sorted(maps.Keys(c.next.crds))
+	for name := range c.old.crds {
+		if !slices.Contains(names, name) && !c.partly {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := pair{name: name}
+		if d, ok := c.old.crds[name]; ok {
+			p.old = d.CRD
+		}
+		if d, ok := c.next.crds[name]; ok {
+			p.next = d.CRD
+		}
+		if p.old != nil && p.next != nil {
+			both++
+		}
+		out = append(out, p)
+	}
+	if err := c.newToCluster(out); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
+	}
+	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly {
+		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
+			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
+	}
+	return out, nil
+}
+
+func someNames(crds map[string]input.Document) string { return someOf(slices.Sorted(maps.Keys(crds))) }
+
+func (c *checker) skipped() map[string]int {
+	out := map[string]int{}
+	for _, s := range []side{c.old, c.next} {
+		for k, n := range s.skipped {
+			out[k] += n
+		}
+	}
+	return out
+}
+
+// compare checks the pairs on all processors.
+func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, error) {
+	list := make([]crdcheck.Pair, len(pairs))
+	for i, p := range pairs {
+		list[i] = crdcheck.Pair{Old: p.old, New: p.next}
+	}
+	bar := c.Progress("checking CRDs", int64(len(pairs)))
+	defer bar.Done()
+	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget, VerifyProofs: c.flags.verify}
+	if c.asksServer {
+		o.Server = crdcheck.Ask(c.cluster)
+	}
+	var trace *tracer
+	if c.flags.trace != "" {
+		trace = newTracer(c.flags.trace)
+		o.Trace = trace.add
+	}
+	out, err := crdcheck.Compare(ctx, list, o, bar.Set)
+	if trace != nil && err == nil {
+		trace.print(c.Err)
+	}
+	return out, err
+}
+
+// locate fills in where findings stand in the new files, or in the old one of a CRD that is gone.
+func (c *checker) locate(r *report.Report) {
+	for i := range r.CRDs {
+		for j := range r.CRDs[i].Findings {
+			f := &r.CRDs[i].Findings[j]
+			if f.Position != nil {
+				continue
+			}
+			if d, ok := c.next.crds[f.CRD]; ok {
+				f.Position = d.Place(f)
+			} else if d, ok := c.old.crds[f.CRD]; ok {
+				f.Position = d.Place(f)
+			}
+		}
+	}
+}

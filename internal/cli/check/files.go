@@ -1,0 +1,76 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/patternmatcher/ignorefile"
+
+	"sluice.dev/internal/input"
+)
+
+// ignoreFile has the patterns of files that a check leaves out, with the syntax of .dockerignore.
+const ignoreFile = ".sluiceignore"
+
+// exclude gives the patterns of the command line and of the file, in this order: the later one wins.
+func (c *checker) exclude() ([]string, error) {
+	data, err := os.ReadFile(ignoreFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c.flags.exclude, nil
+	case err != nil:
+		return nil, err
+	}
+	patterns, err := ignorefile.ReadAll(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ignoreFile, err)
+	}
+	return append(patterns, c.flags.exclude...), nil
+}
+
+// tellLeftOut tells what was not read in a source; templates that both sources have once.
+func (c *checker) tellLeftOut(source string, set *input.Set) {
+	if n := len(set.Templates); n > 0 && !slices.Equal(set.Templates, c.templates) {
+		c.templates = set.Templates
+		names := strings.Join(set.Templates[:min(n, 3)], ", ")
+		if n > 3 {
+			names += fmt.Sprintf(" and %d more", n-3)
+		}
+		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", names)
+	}
+	if set.Excluded > 0 && c.flags.verbose {
+		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)
+	}
+}
+
+// goTypesHint says what to do in a project of Go types whose CRDs are not written yet; empty elsewhere.
+func goTypesHint() string {
+	const most = 20_000
+	found, seen := "", 0
+	_ = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		seen++
+		switch {
+		case err != nil || seen > most:
+			return fs.SkipAll // a hint is not worth an error
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"vendor", "node_modules"}, d.Name())):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, "_types.go") && d.Name() != "types.go":
+			return nil
+		}
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte("+kubebuilder:")) { //nolint:gosec // a file below the current directory
+			found = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %s has kubebuilder markers: write the CRDs first (make manifests, or controller-gen crd paths=./...)", found)
+}

@@ -1,0 +1,172 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/compat"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/life"
+	"sluice.dev/report"
+)
+
+type ruleJSON struct {
+	ID    string       `json:"id"`
+	Title string       `json:"title"`
+	Level report.Level `json:"level,omitempty"`
+	// Default is what findings of the level do: fail, warn, or nothing for notes.
+	Default report.Severity `json:"default,omitempty"`
+	Varies  bool            `json:"levelVaries,omitempty"`
+	Why     string          `json:"why"`
+	Help    string          `json:"help"`
+}
+
+// RuleList is the rules for programs.
+type RuleList struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Rules      []ruleJSON `json:"rules"`
+}
+
+// NewRules returns the command rules.
+func NewRules(e *command.Env) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "List the rules of check, with their levels of harm",
+		Example: `  sluice rules
+  sluice rules -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			switch output {
+			case "":
+				return printRules(e)
+			case "name":
+				for _, r := range crdcheck.Rules() {
+					if _, err := fmt.Fprintln(e.Out, r.ID); err != nil {
+						return err
+					}
+				}
+				return nil
+			case "json":
+				l := RuleList{APIVersion: report.APIVersion, Kind: "RuleList"}
+				for _, r := range crdcheck.Rules() {
+					d, _ := r.Level.Default()
+					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
+				}
+				enc := json.NewEncoder(e.Out)
+				enc.SetIndent("", "  ")
+				return enc.Encode(l)
+			}
+			return fmt.Errorf("unknown output format %q: leave -o out, or give json or name", output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json, name, or empty for a table")
+	command.Complete(cmd, "output", "json", "name")
+	return cmd
+}
+
+func printRules(e *command.Env) error {
+	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
+	for _, r := range crdcheck.Rules() {
+		level, def := string(r.Level), "note"
+		if s, ok := r.Level.Default(); ok {
+			def = string(s)
+		}
+		if r.Varies {
+			level += " *"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, level, def, r.Title)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.Out, "\n* the level of a finding depends on what its witness shows\n\nLEVELS, most severe first")
+	for _, l := range report.Levels() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", l.ID, l.Default, l.Meaning)
+	}
+	return w.Flush()
+}
+
+// NewExplain returns the command explain.
+func NewExplain(e *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "explain RULE",
+		Short:   "Explain why a rule matters, with an example and the way out",
+		Example: `  sluice explain required-added`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var out []string
+			for _, r := range crdcheck.Rules() {
+				out = append(out, r.ID+"\t"+r.Title)
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one rule; sluice rules lists them")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			r, ok := crdcheck.Lookup(args[0])
+			if law, found := life.Doc(args[0]); found && !ok {
+				_, err := fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indent(law.Why), indent(law.Help))
+				return err
+			}
+			if !ok {
+				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
+			}
+			_, err := fmt.Fprint(e.Out, explain(r))
+			return err
+		},
+	}
+}
+
+func explain(r compat.Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", r.ID, r.Title)
+	if s, ok := r.Level.Default(); ok {
+		fmt.Fprintf(&b, "Level %s (%s by default)", r.Level, s)
+		if r.Varies {
+			b.WriteString(", or another level if the witness shows more or less harm")
+		}
+		b.WriteString(".\n")
+	}
+	section := func(head, text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			fmt.Fprintf(&b, "\n%s\n%s\n", head, indent(text))
+		}
+	}
+	section("Why", r.Why)
+	what := "part of the CRD's spec"
+	if r.InSpec() {
+		what = "properties of the object's spec"
+	}
+	if r.Unsafe.Old != "" || r.Unsafe.New != "" {
+		section("Example: before ("+what+")", r.Unsafe.Old)
+		section("Example: after", r.Unsafe.New)
+	}
+	section("The way out", r.Help)
+	section("Example: instead", r.Instead)
+	return b.String()
+}
+
+func indent(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = "  " + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}

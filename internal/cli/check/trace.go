@@ -1,0 +1,88 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"sluice.dev/compat"
+)
+
+// tracer keeps the steps of comparisons that are about one place.
+type tracer struct {
+	place string // as a Path is written: "" for the object
+
+	mu    sync.Mutex
+	steps map[string][]compat.Step // by CRD
+	near  string                   // the longest path above the place that anything was asked about
+	seen  bool
+}
+
+func newTracer(place string) *tracer {
+	if place = strings.TrimPrefix(place, "."); place != "" && place[0] != '[' {
+		place = "." + place
+	}
+	return &tracer{place: place, steps: map[string][]compat.Step{}}
+}
+
+// add keeps a step. It may be called concurrently.
+func (t *tracer) add(s compat.Step) {
+	path := s.Path.String()
+	above := path == t.place || strings.HasPrefix(t.place, path) && strings.ContainsRune(".[", rune(t.place[len(path)]))
+	if !above {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen = true
+	if len(path) > len(t.near) {
+		t.near = path
+	}
+	if path == t.place || s.Below {
+		t.steps[s.CRD] = append(t.steps[s.CRD], s)
+	}
+}
+
+// print writes the steps, CRD by CRD.
+func (t *tracer) print(w io.Writer) {
+	if len(t.steps) == 0 {
+		fmt.Fprintf(w, "trace: nothing was asked about %s", placeName(t.place))
+		if t.seen {
+			fmt.Fprintf(w, "; the nearest place above it is %s", placeName(t.near))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.steps)) {
+		last := ""
+		for _, s := range t.steps[name] {
+			head := fmt.Sprintf("trace: %s %s to %s, %s", name, s.From, s.To, placeName(s.Path.String()))
+			if head != last {
+				fmt.Fprintln(w, head)
+				last = head
+			}
+			about := s.Keyword
+			if s.Detail != "" {
+				about += " " + s.Detail
+			}
+			fmt.Fprintf(w, "  %s: %s\n", about, s.Text)
+			if s.Object == nil {
+				continue
+			}
+			if object, err := json.Marshal(s.Object); err == nil {
+				fmt.Fprintf(w, "    %s\n", object)
+			}
+		}
+	}
+}
+
+// placeName is a place as people write it.
+func placeName(place string) string {
+	if place == "" {
+		return "the object"
+	}
+	return place
+}

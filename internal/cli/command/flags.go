@@ -1,0 +1,63 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/report"
+)
+
+// Complete completes the values of a flag.
+func Complete(cmd *cobra.Command, flag string, values ...string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil { // the flag does not exist: a mistake in the command
+		cmd.PrintErrln(err)
+	}
+}
+
+// CompleteWith completes the values of a flag by a function of what is typed.
+func CompleteWith(cmd *cobra.Command, flag string, values func(typed string) ([]string, cobra.ShellCompDirective)) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return values(typed)
+	})
+	if err != nil { // the flag does not exist: a mistake in the command
+		cmd.PrintErrln(err)
+	}
+}
+
+// AddOutput adds the flag -o of commands that print text or JSON.
+func AddOutput(cmd *cobra.Command, o *string) {
+	cmd.Flags().StringVarP(o, "output", "o", "text", "text or json")
+	Complete(cmd, "output", "text", "json")
+}
+
+// CheckOutput refuses other values of that flag.
+func CheckOutput(o string) error {
+	if o != "text" && o != "json" {
+		return fmt.Errorf("unknown output format %q: the formats are text, json", o)
+	}
+	return nil
+}
+
+// FormatNames are the names of the formats of a report.
+func FormatNames() []string {
+	var out []string
+	for _, p := range report.Printers() {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// WantsColor reads --color.
+func (e *Env) WantsColor(flag string) (bool, error) {
+	switch flag {
+	case "auto":
+		return e.OutTTY && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb", nil
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	}
+	return false, fmt.Errorf("--color %q: it is auto, always or never", flag)
+}

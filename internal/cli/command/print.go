@@ -1,0 +1,21 @@
+package command
+
+import (
+	"encoding/json"
+	"io"
+)
+
+// Dash stands in a table for what is empty.
+func Dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Encode prints a document as indented JSON.
+func Encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,37 @@
+package command
+
+import (
+	"fmt"
+	"os"
+
+	"sluice.dev/internal/limit"
+)
+
+// maxFile bounds the files that a user names.
+const maxFile = 4 << 20
+
+// ReadFileBounded reads a file that a user has named.
+func ReadFileBounded(name string) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	data, err := limit.ReadAll(f, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
+}
+
+// ReadInput reads a file, or standard input for -.
+func (e *Env) ReadInput(name string) ([]byte, error) {
+	if name != "-" {
+		return ReadFileBounded(name)
+	}
+	data, err := limit.ReadAll(e.In, maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return data, nil
+}

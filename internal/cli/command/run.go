@@ -1,0 +1,78 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/report"
+)
+
+// Exit codes of every command.
+const (
+	// ExitOK: the command did its work, and nothing is wrong.
+	ExitOK = 0
+	// ExitFindings: findings at a failing level, a blocked apply, a difference (diff) or a refused transition (verify).
+	ExitFindings = 1
+	// ExitFailed: the command could not do its work: wrong usage, bad input or no access.
+	ExitFailed = 2
+)
+
+// Run runs the command that newCommand makes and returns the exit code. It tells an error on standard error, and as a document
+// where JSON is asked for.
+func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobra.Command) int {
+	out := &checkedWriter{w: e.Out}
+	e.Out = out
+	cmd := newCommand(e)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	ran, err := cmd.ExecuteContextC(ctx)
+	if out.err != nil && (err == nil || errors.Is(err, ErrFindings)) {
+		err = fmt.Errorf("writing the result: %w", out.err)
+	}
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, ErrFindings):
+		return ExitFindings
+	case ctx.Err() != nil:
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(err.Error()))
+	if f := ran.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && ran.Annotations[ResultKind] != NoDocument {
+		kind := cmp.Or(ran.Annotations[ResultKind], "Error")
+		_ = Encode(out, Failure{report.APIVersion, kind, OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
+	}
+	return ExitFailed
+}
+
+// Failure is what a command prints for programs that has not come as far as its document.
+type Failure struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Outcome    string `json:"outcome"`
+	Error      string `json:"error"`
+}
+
+// checkedWriter remembers the first error, so that a result that could not be written is no success.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+	// written: something was.
+	written bool
+}
+
+// Write implements io.Writer.
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.written = c.written || n > 0
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}

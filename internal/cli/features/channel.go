@@ -1,0 +1,230 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/life"
+	"sluice.dev/report"
+)
+
+// channelFlags choose a channel.
+type channelFlags struct {
+	level string
+	gates []string
+}
+
+func (f *channelFlags) add(cmd *cobra.Command, name, help string) {
+	cmd.Flags().StringVar(&f.level, name, "", help)
+	cmd.Flags().StringSliceVar(&f.gates, "gates", nil, "GATE=true or GATE=false: include or leave out a feature, whatever its stage")
+	command.Complete(cmd, name, "stable", "beta", "alpha")
+}
+
+func (f *channelFlags) channel() (life.Channel, error) {
+	c := life.Channel{Level: v1alpha1.Level(f.level)}
+	for _, g := range f.gates {
+		name, value, _ := strings.Cut(g, "=")
+		if value != "true" && value != "false" {
+			return c, fmt.Errorf("--gates: %q has to be GATE=true or GATE=false", g)
+		}
+		if c.Gates == nil {
+			c.Gates = map[string]bool{}
+		}
+		c.Gates[name] = value == "true"
+	}
+	return c, nil
+}
+
+// ChannelStep is the document for programs.
+type ChannelStep struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Channel    string `json:"channel"`
+	Scanned    int64  `json:"scanned"`
+	// Features are the features that the channel leaves out, with the stored objects that use them.
+	Features []usageOf `json:"features"`
+}
+
+func newFeaturesChannel(e *command.Env) *cobra.Command {
+	f := &featuresFlags{}
+	var channel channelFlags
+	guard := false
+	cmd := &cobra.Command{
+		Use:   "channel --to CHANNEL",
+		Short: "List the stored objects that would lose data in a narrower channel",
+		Long: `List the stored objects that would lose data if the CRDs moved to a narrower channel. These are objects that use a feature which
+the channel leaves out. After such a CRD is applied, every write of such an object destroys the data, even a write of its status.
+
+Exit code 1 if there is such an object. --guard prints a policy that refuses the step. It refuses updates of the CRDs in use that carry the
+annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Delete the policy when no such object is left.`,
+		Example: `  sluice features channel --to stable
+  sluice features channel --to stable --guard | kubectl apply --server-side -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
+				return err
+			}
+			c, err := channel.channel()
+			if err != nil {
+				return err
+			}
+			if channel.level == "" && len(channel.gates) == 0 {
+				return errors.New("which channel? Give --to stable, --to beta or --gates")
+			}
+			return channelRun(cmd.Context(), e, f, &c, guard)
+		},
+	}
+	f.add(e, cmd, false, "json", "yaml")
+	channel.add(cmd, "to", "the channel: stable, beta or alpha")
+	cmd.Flags().BoolVar(&guard, "guard", false, "print a policy that refuses the step")
+	return cmd
+}
+
+func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.Channel, guard bool) error {
+	w, err := readFeatures(ctx, e, f)
+	if err != nil {
+		return err
+	}
+	if err := w.canScan(ctx, ""); err != nil {
+		return err
+	}
+	out := ChannelStep{APIVersion: report.APIVersion, Kind: "ChannelStep", Channel: c.String(), Features: []usageOf{}}
+	var crds []string
+	affected := int64(0)
+	for _, p := range w.parts {
+		if p.model == nil {
+			continue
+		}
+		closed, err := c.Closed(p.model)
+		if err != nil {
+			return err
+		}
+		var gates []string
+		for _, x := range closed {
+			if len(x.Targets) > 0 {
+				gates = append(gates, x.Spec.Gate)
+			}
+		}
+		if gates == nil {
+			continue
+		}
+		scan := w.scan(e, p, gates, "")
+		scan.Names = maxNames
+		result, err := runScan(ctx, e, scan)
+		if err != nil {
+			return err
+		}
+		out.Scanned += result.Scanned
+		for i := range result.Usage {
+			u := usageFor(p, &result.Usage[i])
+			out.Features = append(out.Features, *u)
+			if u.Objects > 0 {
+				affected += u.Objects
+				crds = append(crds, gatedCRDs(p.model.Feature(result.Usage[i].Gate))...)
+			}
+		}
+	}
+	switch {
+	case guard:
+		err = printGuard(e, c, crds)
+	case f.output != "":
+		err = printValue(e, f.output, out)
+	default:
+		err = (&Usage{Features: out.Features}).print(e, true)
+	}
+	if err != nil || affected == 0 {
+		if err == nil {
+			fmt.Fprintf(e.Err, "no stored object uses what the channel %s leaves out\n", c)
+		}
+		return err
+	}
+	fmt.Fprintf(e.Err, "%s would lose data in the channel %s, with the next write of each, of its status as well\n", objectCount(affected), c)
+	if guard {
+		return nil // the policy is the answer
+	}
+	return command.ErrFindings
+}
+
+// gatedCRDs are the names of the CRDs with parts that a feature gates.
+func gatedCRDs(f *feature.Feature) (out []string) {
+	for i := range f.Targets {
+		if name := f.Targets[i].Resource + "." + f.Targets[i].Group; f.Targets[i].Group != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// printGuard prints the policy that refuses a step of CRDs to a channel, and its binding.
+func printGuard(e *command.Env, c *life.Channel, crds []string) error {
+	slices.Sort(crds)
+	crds = slices.Compact(crds)
+	if len(crds) == 0 {
+		return nil
+	}
+	name := "channel-guard.sluice.dev"
+	narrow := []string{fmt.Sprintf("c == '%s'", c)}
+	for _, l := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
+		if c.Level == "" {
+			break
+		}
+		narrow = append(narrow, fmt.Sprintf("c == '%s' || c.startsWith('%s,')", l, l))
+		if l == c.Level {
+			break
+		}
+	}
+	// Gateway API and OpenShift name the sets of their CRDs with annotations of their own.
+	annotation := func(of string) string {
+		return fmt.Sprintf("!has(%[1]s) ? '' : '%[2]s' in %[1]s ? %[1]s['%[2]s']"+
+			" : 'gateway.networking.k8s.io/channel' in %[1]s ? (%[1]s['gateway.networking.k8s.io/channel'] == 'standard' ? 'stable' : 'alpha')"+
+			" : 'release.openshift.io/feature-set' in %[1]s ? ('Default' in %[1]s['release.openshift.io/feature-set'].split(',') ? 'stable' : 'alpha')"+
+			" : ''", of+".metadata.annotations", life.ChannelAnnotation)
+	}
+	fail, exact := admissionv1.Fail, admissionv1.Equivalent
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fail,
+			MatchConstraints: &admissionv1.MatchResources{MatchPolicy: &exact, ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				ResourceNames: crds,
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule:       admissionv1.Rule{APIGroups: []string{"apiextensions.k8s.io"}, APIVersions: []string{"*"}, Resources: []string{"customresourcedefinitions"}},
+				},
+			}}},
+			Variables: []admissionv1.Variable{{Name: "channel", Expression: annotation("object")}, {Name: "before", Expression: annotation("oldObject")}},
+			Validations: []admissionv1.Validation{{
+				Expression: fmt.Sprintf("variables.channel == variables.before || ![variables.channel].exists(c, %s)", strings.Join(narrow, " || ")),
+				Message:    fmt.Sprintf("stored objects use what the channel %s leaves out, and would lose it: sluice features channel --to %s names them", c, c),
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	for _, o := range []runtime.Object{policy, binding} {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/life"
+)
+
+// docsFlags are the flags of the command docs.
+type docsFlags struct {
+	file, output, template, from, to, write string
+	verify                                  bool
+}
+
+func newFeaturesDocs(e *command.Env) *cobra.Command {
+	var f docsFlags
+	cmd := &cobra.Command{
+		Use:   "docs",
+		Short: "Print the documentation of features, or what changed between two releases",
+		Long: `Print the documentation of features: a table with stage, default, fields and the way to turn each feature on; the history of each
+feature; and a section for each CRD. With --from, it prints release notes: what changed after that release, up to the one in --to.
+
+--template takes a file for Go's text/template. The template gets the document that -o json prints, with Go names, such as .Features.
+With --verify, the exit code is 1 if the file is not current.`,
+		Example: `  sluice features docs
+  sluice features docs --from v1.0.0 --to v1.1.0
+  sluice features docs --template table.tmpl --write docs/features.md`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return featuresDocs(cmd.Context(), e, &f)
+		},
+	}
+	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "markdown", "markdown or json")
+	cmd.Flags().StringVar(&f.template, "template", "", "file with a text/template to use instead of Sluice's own")
+	cmd.Flags().StringVar(&f.from, "from", "", "print what changed after this release")
+	cmd.Flags().StringVar(&f.to, "to", "", "last release of the notes; default: spec.release")
+	cmd.Flags().StringVar(&f.write, "write", "", "file to write instead of standard output")
+	cmd.Flags().BoolVar(&f.verify, "verify", false, "write nothing; show how the file differs (default: output.docs), and exit with 1 if it does")
+	command.Complete(cmd, "output", "markdown", "json")
+	return cmd
+}
+
+// check returns an error for flags that exclude each other.
+func (f *docsFlags) check() error {
+	switch {
+	case f.output != "markdown" && f.output != "json":
+		return fmt.Errorf("unknown output format %q%s: the formats are markdown, json", f.output, brief.Hint(f.output, []string{"markdown", "json"}))
+	case f.output == "json" && (f.template != "" || f.write != "" || f.verify):
+		return errors.New("-o json goes to standard output: --template, --write and --verify are for Markdown")
+	case f.to != "" && f.from == "":
+		return errors.New("--to is the end of release notes: give their beginning with --from")
+	}
+	return nil
+}
+
+func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	p, err := loadProject(ctx, e, f.file)
+	if err != nil {
+		return err
+	}
+	d := p.Docs()
+	if f.from != "" {
+		to := f.to
+		if to == "" {
+			to = p.File.Spec.Release
+		}
+		if d.Notes, err = p.Notes(f.from, to); err != nil {
+			return err
+		}
+	}
+	if f.output == "json" {
+		return printValue(e, "json", d)
+	}
+	template, target := f.template, f.write
+	if f.from == "" && template == "" {
+		template = p.File.Template()
+	}
+	text, err := d.Markdown(template)
+	if err != nil {
+		return err
+	}
+	if f.verify && target == "" {
+		if target = p.File.DocsFile(); target == "" {
+			return errors.New("which file? Give --write FILE, or say output.docs in " + p.Name())
+		}
+	}
+	switch {
+	case f.verify:
+		return verifyGenerated(e, life.NewOutputs(target, text))
+	case target != "":
+		return written(e, life.NewOutputs(target, text))
+	}
+	_, err = e.Out.Write(text)
+	return err
+}

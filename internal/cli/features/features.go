@@ -1,0 +1,239 @@
+// Package features has the commands about features. What a feature means, packages feature and internal/life say.
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	featurepolicy "sluice.dev/feature/policy"
+	"sluice.dev/feature/rules"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/input"
+)
+
+// featureFlags are the flags of all commands about features.
+type featureFlags struct {
+	files      []string
+	component  string
+	release    string
+	kubernetes string
+	mode       string
+	settings   []string
+	output     string
+	processes  bool
+	missing    bool // the ConfigMap with the settings is missing
+}
+
+func (f *featureFlags) add(e *command.Env, cmd *cobra.Command, outputs string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.component, "component", "", "component to use if the files have several")
+	flags.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
+	flags.StringVar(&f.kubernetes, "kube-version", "", "oldest API server that has to accept the policies, such as 1.35; default: "+featurepolicy.Newest)
+	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the policies contain the settings; default: from the component")
+	flags.StringSliceVar(&f.settings, "settings", nil, "file with the ConfigMap, or KEY=VALUE (may be repeated)")
+	flags.BoolVar(&f.processes, "assume-processes", false, "assume that required processes (requiredProcesses) report their features on; otherwise such features are off")
+	flags.StringVarP(&f.output, "output", "o", "", outputs)
+	command.Complete(cmd, "mode", "live", "baked")
+	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		if len(f.files) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return componentsToComplete(cmd.Context(), quiet(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// New returns the command features.
+func New(e *command.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "features",
+		Short: "Gate unstable parts of stable APIs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newFeaturesList(e), newFeaturesGet(e), newFeaturesEnable(e), newFeaturesDisable(e), newFeaturesUsage(e), newFeaturesSkew(e), newFeaturesReport(e),
+		newFeaturesLint(e), newFeaturesCompile(e), newFeaturesSimulate(e), newFeaturesGenerate(e), newFeaturesChannel(e), newFeaturesVerify(e), newFeaturesPromote(e), newFeaturesRemove(e),
+		newFeaturesDocs(e), newFeaturesMatrix(e), newFeaturesScaffold(e))
+	return cmd
+}
+
+func newFeaturesCompile(e *command.Env) *cobra.Command {
+	var f featureFlags
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "compile -f FILE",
+		Short: "Print the admission policies that enforce features, without a process beside the API server",
+		Long: `Print the admission policies that enforce the features of a component. Give the files with its Component, its Features, and the
+CRDs that the features gate:
+
+  sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
+
+If policies cannot enforce a part, standard error says why: the part needs the webhook. With --strict the exit code is then 1.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{command.ResultKind: command.NoDocument},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"", "yaml", "json", "name"}, f.output) {
+				return fmt.Errorf("unknown output format %q: the formats are yaml, json, name", f.output)
+			}
+			d, err := readDefinitions(cmd.Context(), e, f.files)
+			if err != nil {
+				return err
+			}
+			c, err := d.compile(cmd.Context(), e, &f)
+			if err != nil {
+				return err
+			}
+			for _, w := range c.set.Enforced {
+				if w.Kind == "" {
+					fmt.Fprintf(e.Err, "note: %s needs the webhook: %s\n", partName(&w), w.Reason)
+				}
+			}
+			for _, w := range c.set.Told {
+				fmt.Fprintf(e.Err, "note: warnings about uses of %s need the webhook: %s\n", partName(&w), w.Reason)
+			}
+			if why := c.set.SettingsReason; why != "" {
+				fmt.Fprintf(e.Err, "note: bad settings are refused by the webhook only: %s\n", why)
+			}
+			objects := c.set.Objects()
+			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
+				fmt.Fprintf(e.Err, "note: the policies read ConfigMap %s/%s: while it is not there they let every write pass, so let it be there first\n", ref.Namespace, ref.Name)
+			}
+			if err := printObjects(e, f.output, objects); err != nil {
+				return err
+			}
+			if strict && (c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
+				return command.ErrFindings
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook")
+	f.add(e, cmd, "yaml, json or name; default: yaml")
+	command.Complete(cmd, "output", "yaml", "json", "name")
+	return cmd
+}
+
+func partName(w *featurepolicy.Enforced) string {
+	resource := w.Resource
+	if w.Group != "" {
+		resource += "." + w.Group
+	}
+	if w.Version != "" {
+		resource += " " + w.Version
+	}
+	return fmt.Sprintf("%s (spec.parts[%d], %s)", w.Gate, w.Part, resource)
+}
+
+// compiled is a component with the policies of its features.
+type compiled struct {
+	model  *feature.Model
+	states *feature.States
+	data   map[string]string // the settings; nil if there are none
+	set    *featurepolicy.Set
+}
+
+// compile checks the definitions and the settings, and makes the policies.
+func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFlags) (*compiled, error) {
+	component, err := d.component(f.component)
+	if err != nil {
+		return nil, err
+	}
+	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources})
+	for _, x := range findings {
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.Err, at.String())
+	}
+	if findings.Err() != nil {
+		return nil, command.ErrFindings
+	}
+	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
+		at := d.placed(component, &x)
+		fmt.Fprintln(e.Err, at.String())
+	}
+	c := &compiled{model: model}
+	var at []*input.Positions
+	if c.data, at, err = d.settings(ctx, e, component, f.settings); err != nil {
+		return nil, err
+	}
+	settings, findings := model.ParseSettings(c.data)
+	for _, x := range findings {
+		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
+	}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
+	switch strings.ToLower(f.mode) {
+	case "":
+	case "live":
+		o.Mode = v1alpha1.Live
+	case "baked":
+		o.Mode = v1alpha1.Baked
+	default:
+		return nil, fmt.Errorf("unknown mode %q: the modes are live, baked", f.mode)
+	}
+	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
+		return nil, err
+	}
+	// In live mode without a ConfigMap, policies have nothing to read.
+	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
+		return nil, command.ErrFindings // do not bake bad settings in
+	}
+	c.states = model.Resolve(settings, o.Runtime)
+	for _, x := range model.Features() {
+		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
+			fmt.Fprintf(e.Err, "note: %s is closed, whatever the settings say: nobody reports here that %s has it on (--assume-processes)\n", x.Spec.Gate, strings.Join(list, " and "))
+		}
+	}
+	return c, nil
+}
+
+// printObjects prints manifests, a List of them, or their names.
+func printObjects(e *command.Env, output string, objects []runtime.Object) error {
+	if len(objects) == 0 {
+		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
+	}
+	if output == "json" {
+		enc := json.NewEncoder(e.Out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	}
+	for _, o := range objects {
+		if output == "name" {
+			if err := printObjectName(e, o); err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printObjectName prints kind, group and name as kubectl does.
+func printObjectName(e *command.Env, o runtime.Object) error {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	gk := o.GetObjectKind().GroupVersionKind().GroupKind()
+	_, err = fmt.Fprintf(e.Out, "%s/%s\n", strings.ToLower(gk.String()), m.GetName())
+	return err
+}

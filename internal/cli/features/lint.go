@@ -1,0 +1,191 @@
+package features
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/input"
+	"sluice.dev/report"
+)
+
+// featureFinding is a finding with the place in the files, for programs.
+type featureFinding struct {
+	sourcePlace `json:",inline"`
+
+	Severity  feature.Severity `json:"severity"`
+	Code      feature.Code     `json:"code"`
+	Component string           `json:"component,omitempty"`
+	Gate      string           `json:"gate,omitempty"`
+	// Where is a path in the object, or a key of the settings.
+	Where   string `json:"where,omitempty"`
+	Message string `json:"message"`
+}
+
+// String writes a finding in a line, as compilers do.
+func (f *featureFinding) String() string {
+	text := string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
+	if at := f.sourcePlace.String(); at != "" {
+		return at + ": " + text
+	}
+	return text
+}
+
+// Findings is what lint found, for programs.
+type Findings struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Findings   []featureFinding `json:"findings"`
+}
+
+// codeNoComponent is the code of features whose component is not in the files.
+const codeNoComponent feature.Code = "unknown-component"
+
+// lintFlags are the flags of sluice features lint.
+type lintFlags struct {
+	files              []string
+	component, release string
+	output             string
+	strict             bool
+}
+
+func newFeaturesLint(e *command.Env) *cobra.Command {
+	var f lintFlags
+	cmd := &cobra.Command{
+		Use:   "lint -f FILE",
+		Short: "Find errors in the definitions of features, with file and line",
+		Long: `Find errors in the definitions of features: in Components, Features, the CRDs that they gate, and the ConfigMap of settings if the
+files have it. A cluster would not accept a definition with an error, such as a path that the schema does not have, or the name of a
+removed feature that is used again. A warning marks a definition to change soon, such as a gate past its time.
+
+Without the CRDs, lint finds only errors that need no schema. Exit code 1 if there is an error; with --strict also for a warning.`,
+		Example: `  sluice features lint -f config/features.yaml -f crds/
+  sluice features lint -f config/ -o json --strict`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
+				return err
+			}
+			d, err := readDefinitions(cmd.Context(), e, f.files)
+			if err != nil {
+				return err
+			}
+			list, err := d.lint(e, &f)
+			if err != nil {
+				return err
+			}
+			if err := printFindings(e, f.output, list); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }) {
+				return command.ErrFindings
+			}
+			return nil
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs and ConfigMaps, - for standard input")
+	fs.StringVar(&f.component, "component", "", "only this component")
+	fs.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
+	fs.StringVarP(&f.output, "output", "o", "", "json, yaml, or empty for text")
+	fs.BoolVar(&f.strict, "strict", false, "exit with 1 for warnings too")
+	command.Complete(cmd, "output", "json", "yaml")
+	return cmd
+}
+
+// lint checks all components of the files, or one.
+func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, err error) {
+	components := make([]*v1alpha1.Component, 0, len(d.components))
+	var names []string
+	for i := range d.components {
+		if c := &d.components[i]; f.component == "" || c.Name == f.component {
+			components = append(components, c)
+		}
+		names = append(names, d.components[i].Name)
+	}
+	if f.component != "" && len(components) == 0 || names == nil && len(d.features) == 0 {
+		if _, err = d.component(f.component); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range components {
+		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources}
+		model, findings := rules.Define(c, d.features, o)
+		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
+			out = append(out, d.placed(c, &x))
+		}
+		out = append(out, d.lintSettings(c, model)...)
+	}
+	for i := range d.features {
+		s := &d.features[i].Spec
+		if f.component == "" && !slices.Contains(names, s.Component) {
+			x := featureFinding{
+				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
+				Component: s.Component, Gate: s.Gate, Where: "spec.component",
+				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, brief.Hint(s.Component, names)),
+			}
+			out = append(out, x)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b featureFinding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+	return out, nil
+}
+
+// partsOfFeatures are the fields that a Feature has and a Component does not have.
+var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
+
+// placed adds the place to a finding about a definition.
+func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
+	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
+	switch path := input.Steps(x.Where); {
+	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
+		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
+	default:
+		out.sourcePlace = d.findComponent(c.Name, path...)
+	}
+	return out
+}
+
+// lintSettings checks the ConfigMap of a component, if the files have it.
+func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
+	for i := range d.configMaps {
+		m := &d.configMaps[i]
+		if !isOf(m, c) {
+			continue
+		}
+		_, findings := model.ParseSettings(m.Data)
+		for _, x := range findings {
+			out = append(out, featureFinding{
+				sourcePlace: settingPlace(d.settingsOf(c), x.Where),
+				Severity:    x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message,
+			})
+		}
+	}
+	return out
+}
+
+// printFindings prints findings, or that there are none.
+func printFindings(e *command.Env, output string, list []featureFinding) error {
+	if output != "" {
+		if list == nil {
+			list = []featureFinding{}
+		}
+		return printValue(e, output, Findings{report.APIVersion, "FeatureFindings", list})
+	}
+	for i := range list {
+		if _, err := fmt.Fprintln(e.Out, list[i].String()); err != nil {
+			return err
+		}
+	}
+	if list == nil {
+		fmt.Fprintln(e.Err, "no findings")
+	}
+	return nil
+}

@@ -1,0 +1,410 @@
+package features
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+)
+
+// featureState is a feature for programs.
+type featureState struct {
+	Name      string         `json:"name"`
+	Component string         `json:"component"`
+	Gate      string         `json:"gate"`
+	Stage     v1alpha1.Stage `json:"stage,omitempty"`
+	Default   *bool          `json:"default,omitempty"`
+	// Enabled reports whether the feature is in effect; nil if the definition is wrong.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Access says for whom it is in effect: nobody, those who opt in, everybody.
+	Access feature.Access `json:"access,omitempty"`
+	Why    string         `json:"why,omitempty"`
+	// Fix says what would turn it on.
+	Fix string `json:"fix,omitempty"`
+	// InUse is the last count in the cluster; nil if there is none.
+	InUse *int64 `json:"inUse,omitempty"`
+	// Errors and Warnings are about the definition. If it comes from a file, they begin with FILE:LINE.
+	Errors   []string `json:"errors,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// States is the features of the components, for programs.
+type States struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Features   []featureState `json:"features"`
+	// Settings are the errors of the settings, by component.
+	Settings map[string][]string `json:"settingsErrors,omitempty"`
+}
+
+func (c *chosenFeature) value() featureState {
+	d := c.definition
+	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
+	for _, x := range c.findings.Of(d.Spec.Gate) {
+		text := c.places.placed(c.component, &x).before() + x.String()
+		if x.Severity == feature.Error {
+			out.Errors = append(out.Errors, text)
+		} else {
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	if s := c.state; s != nil {
+		out.Stage, out.Default, out.Enabled, out.Why, out.Fix = s.Feature.Stage, &s.Feature.Default, &s.Open, s.Reason, s.Fix
+		out.Access = c.access
+		if c.hidden != nil {
+			out.Enabled, out.Why, out.Fix = d.Status.Enabled, d.Status.Why, ""
+			out.Access = ""
+		}
+	}
+	return out
+}
+
+func newFeaturesList(e *command.Env) *cobra.Command {
+	f := &featuresFlags{}
+	cmd := &cobra.Command{
+		Use:   "list [FEATURE...]",
+		Short: "List features, their state and the reason",
+		Example: `  sluice features list
+  sluice features list --component demo -o name`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			return w.list(e, f.output, list)
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	return cmd
+}
+
+// wrongSettings returns the errors of the settings, by component.
+func (w *featureWorld) wrongSettings() map[string][]string {
+	out := map[string][]string{}
+	for _, p := range w.parts {
+		for _, x := range p.wrong {
+			if x.Severity == feature.Error {
+				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).before()+x.String())
+			}
+		}
+	}
+	return out
+}
+
+func (w *featureWorld) list(e *command.Env, output string, list []chosenFeature) error {
+	if output == "name" {
+		return printNames(e, list)
+	}
+	tellUnread(e, list)
+	values := make([]featureState, len(list))
+	for i := range list {
+		values[i] = list[i].value()
+	}
+	if output != "" {
+		return printValue(e, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
+	}
+	for _, p := range w.parts {
+		for _, x := range p.wrong {
+			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).before(), x.Severity, p.component.Name, x)
+		}
+		if p.stays() {
+			fmt.Fprintf(e.Err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
+		}
+	}
+	for i := range values {
+		for _, text := range values[i].Warnings {
+			fmt.Fprintf(e.Err, "warning: %s: %s\n", values[i].Component, text)
+		}
+	}
+	if len(values) == 0 {
+		fmt.Fprintln(e.Err, "no feature")
+		return nil
+	}
+	t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "COMPONENT\tGATE\tSTAGE\tDEFAULT\tENABLED\tIN USE\tWHY")
+	for i := range values {
+		v := &values[i]
+		used := "-"
+		if v.InUse != nil {
+			used = fmt.Sprint(*v.InUse)
+		}
+		if len(v.Errors) > 0 {
+			v.Why = "wrong definition: " + strings.Join(v.Errors, "; ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, command.Dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
+	}
+	return t.Flush()
+}
+
+func printNames(e *command.Env, list []chosenFeature) error {
+	for _, c := range list {
+		if _, err := fmt.Fprintln(e.Out, "feature.sluice.dev/"+c.definition.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enabledText says whether a feature is on. If it is off, it says whether users who opt in can use it.
+func enabledText(v *featureState) string {
+	if v.Access == feature.Allowed {
+		return string(feature.Allowed)
+	}
+	return boolText(v.Enabled)
+}
+
+func boolText(b *bool) string {
+	if b == nil {
+		return "-"
+	}
+	return fmt.Sprint(*b)
+}
+
+// featureDetails has everything that is known about a feature.
+type featureDetails struct {
+	featureState `json:",inline"`
+
+	Description       string                  `json:"description,omitempty"`
+	Stages            []v1alpha1.FeatureStage `json:"stages"`
+	Parts             []v1alpha1.Part         `json:"parts,omitempty"`
+	WhenDisabled      v1alpha1.WhenDisabled   `json:"whenDisabled,omitempty"`
+	Ratchet           v1alpha1.Ratchet        `json:"ratchet,omitempty"`
+	Requires          []string                `json:"requires,omitempty"`
+	ImpliedBy         []string                `json:"impliedBy,omitempty"`
+	RequiredBy        []string                `json:"requiredBy,omitempty"`
+	RequiredProcesses []string                `json:"requiredProcesses,omitempty"`
+	NeedsRestart      bool                    `json:"needsRestart,omitempty"`
+	Key               string                  `json:"key,omitempty"`
+	EnforcedBy        []v1alpha1.Enforcer     `json:"enforcedBy,omitempty"`
+	// Skew says which processes disagree; empty if none does.
+	Skew string `json:"skew,omitempty"`
+}
+
+// DetailsList is all about the features that were asked for, for programs.
+type DetailsList struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Features   []featureDetails `json:"features"`
+}
+
+func newFeaturesGet(e *command.Env) *cobra.Command {
+	f := &featuresFlags{}
+	cmd := &cobra.Command{
+		Use:   "get FEATURE...",
+		Short: "Show a feature: history, gated parts, state and reason",
+		Example: `  sluice features get tasks-timeout
+  sluice features get tekton-pipelines.tasks-timeout -o yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			if f.output == "name" {
+				return printNames(e, list)
+			}
+			tellUnread(e, list)
+			details := make([]featureDetails, len(list))
+			for i := range list {
+				details[i] = list[i].details()
+			}
+			if f.output != "" {
+				return printValue(e, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
+			}
+			for i := range details {
+				if i > 0 {
+					fmt.Fprintln(e.Out)
+				}
+				if err := details[i].print(e.Out); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	return cmd
+}
+
+func (c *chosenFeature) details() featureDetails {
+	s := &c.definition.Spec
+	if c.state != nil {
+		s = &c.state.Feature.Spec // with defaults filled in
+	}
+	d := featureDetails{
+		featureState: c.value(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
+		Requires: s.Requires, ImpliedBy: s.ImpliedBy, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
+	}
+	if len(d.Parts) == 0 {
+		d.WhenDisabled, d.Ratchet = "", ""
+	}
+	for _, other := range c.features {
+		if slices.Contains(other.Spec.Requires, s.Gate) {
+			d.RequiredBy = append(d.RequiredBy, other.Spec.Gate)
+		}
+	}
+	if c.hidden != nil {
+		if is := meta.FindStatusCondition(c.definition.Status.Conditions, v1alpha1.ConditionSkew); is != nil && is.Status == metav1.ConditionTrue {
+			d.Skew = is.Message
+		}
+		return d
+	}
+	for i := range c.skew.Disagreements {
+		if x := &c.skew.Disagreements[i]; x.Gate == s.Gate {
+			d.Skew = x.String()
+		}
+	}
+	return d
+}
+
+func (d *featureDetails) print(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	row := func(name string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				fmt.Fprintf(t, "%s\t%s\n", name, v)
+				name = ""
+			}
+		}
+	}
+	row("Name:", d.Name)
+	row("Gate:", d.Gate)
+	row("About:", d.Description)
+	for _, e := range d.Errors {
+		row("Wrong:", e)
+	}
+	for _, w := range d.Warnings {
+		row("Warning:", w)
+	}
+	if d.Enabled != nil {
+		row("Enabled:", fmt.Sprintf("%t: %s", *d.Enabled, d.Why))
+		row("To enable:", d.Fix)
+	} else {
+		row("Enabled:", d.Why)
+	}
+	row("Key:", d.Key)
+	var stages []string
+	for _, s := range d.Stages {
+		stages = append(stages, stageText(&s))
+	}
+	row("Stages:", stages...)
+	var parts []string
+	for _, p := range d.Parts {
+		parts = append(parts, partText(&p))
+	}
+	row("Gates:", parts...)
+	if len(parts) == 0 {
+		row("Gates:", "behaviour only")
+	}
+	row("When off:", whenOff(d.WhenDisabled, d.Ratchet))
+	row("Requires:", strings.Join(d.Requires, ", "))
+	row("Required by:", strings.Join(d.RequiredBy, ", "))
+	row("Implied by:", strings.Join(d.ImpliedBy, ", "))
+	row("Processes:", strings.Join(d.RequiredProcesses, ", "))
+	if d.NeedsRestart {
+		row("Restart:", "a change takes a restart of the processes")
+	}
+	var enforcers []string
+	for _, e := range d.EnforcedBy {
+		enforcers = append(enforcers, e.Kind+" "+e.Name)
+	}
+	row("Enforced by:", enforcers...)
+	if d.InUse != nil {
+		row("In use:", fmt.Sprintf("%d objects when they were last counted", *d.InUse))
+	}
+	row("Skew:", d.Skew)
+	return t.Flush()
+}
+
+func stageText(s *v1alpha1.FeatureStage) string {
+	text := string(s.Stage) + " since "
+	switch {
+	case s.Release != "" && s.Date != "":
+		text += s.Release + ", " + s.Date
+	default:
+		text += s.Release + s.Date
+	}
+	if s.Default != nil {
+		text += fmt.Sprintf(", default %t", *s.Default)
+	}
+	if s.LockToDefault {
+		text += ", locked"
+	}
+	return text
+}
+
+func partText(p *v1alpha1.Part) string {
+	text := strings.TrimSuffix(p.Resource+"."+p.Group, ".")
+	if len(p.Versions) > 0 {
+		text += " " + strings.Join(p.Versions, ", ")
+	}
+	switch {
+	case p.WholeVersion:
+		text += ": all of it"
+	case len(p.Values) > 0:
+		text += ": " + p.Field + " being " + strings.Join(p.Values, " or ")
+	case p.Pattern != "":
+		text += ": " + p.Field + " that matches " + p.Pattern
+	case len(p.Match) > 0:
+		var conditions []string
+		for _, m := range p.Match {
+			conditions = append(conditions, m.Field)
+		}
+		text += ": " + p.Field + " by its " + strings.Join(conditions, " and ")
+	case p.Beyond != nil:
+		text += ": " + p.Field + " beyond " + feature.BoundsText(p.Beyond)
+	default:
+		text += ": " + p.Field
+	}
+	if p.ResetTo != nil {
+		text += ", reset to " + *p.ResetTo
+	}
+	return text
+}
+
+// whenOff says what happens to uses while a feature is off.
+func whenOff(w v1alpha1.WhenDisabled, r v1alpha1.Ratchet) string {
+	var what string
+	switch w {
+	case v1alpha1.Reject:
+		what = "new uses are refused"
+	case v1alpha1.Drop:
+		what = "new uses are dropped"
+	case v1alpha1.Warn:
+		what = "new uses get a warning"
+	default:
+		return ""
+	}
+	switch r {
+	case v1alpha1.Unchanged:
+		return what + "; what is stored may stay as it is, or go"
+	case v1alpha1.InObject:
+		return what + "; an object that uses the feature anywhere may use it everywhere"
+	case v1alpha1.InUse:
+	}
+	return what + "; what is stored stays, and may change"
+}

@@ -1,0 +1,122 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/life"
+	"sluice.dev/report"
+)
+
+// promoteFlags are the flags of promote and remove.
+type promoteFlags struct {
+	file, release string
+	dryRun        bool
+}
+
+func (f *promoteFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the differences")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return errors.New("name one feature, as features.yaml does")
+		}
+		return nil
+	}
+}
+
+func newFeaturesPromote(e *command.Env) *cobra.Command {
+	var f promoteFlags
+	to := ""
+	cmd := &cobra.Command{
+		Use:   "promote FEATURE --to beta --release v1.4.0",
+		Short: "Promote a feature to its next stage, if the policy allows it",
+		Long: `Promote a feature to its next stage. The command writes the stage into features.yaml, and a line into CHANGELOG.md beside it. If the
+policy forbids the step, it writes nothing and prints the reason (exit code 1). Run sluice features generate afterwards.`,
+		Example: `  sluice features promote Banner --to beta --release v1.4.0 --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			stage := v1alpha1.Stage("")
+			if to != "" {
+				stage = v1alpha1.Stage(strings.ToUpper(to[:1]) + strings.ToLower(to[1:]))
+			}
+			if stage == v1alpha1.Removed {
+				return errors.New("sluice features remove removes a feature")
+			}
+			return promote(cmd.Context(), e, &f, args[0], stage)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "new stage: alpha, beta, stable or deprecated")
+	command.Complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
+	return cmd
+}
+
+func newFeaturesRemove(e *command.Env) *cobra.Command {
+	var f promoteFlags
+	cmd := &cobra.Command{
+		Use:   "remove FEATURE --release v1.6.0",
+		Short: "Remove a feature, if the policy allows it",
+		Long: `Remove a feature. The command writes the stage Removed into features.yaml and keeps the gated parts there, so that nobody reuses the
+name. It deletes the feature's markers from the Go types, and writes a line into CHANGELOG.md beside features.yaml. Delete the field
+itself a release later. If the policy forbids the step, the command writes nothing and prints the reason (exit code 1).`,
+		Example: `  sluice features remove Banner --release v1.6.0 --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return promote(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func promote(ctx context.Context, e *command.Env, f *promoteFlags, gate string, stage v1alpha1.Stage) error {
+	if f.release == "" {
+		return errors.New("from which release on? Give --release")
+	}
+	p, err := loadProject(ctx, e, f.file)
+	if err != nil {
+		return err
+	}
+	out, why, err := p.Promote(ctx, gate, stage, f.release, e.Now())
+	if err != nil {
+		return err
+	}
+	if out == nil {
+		if err := report.Print(e.Out, report.Printers()[0].Name, why, report.Options{Rules: life.Doc}); err != nil {
+			return err
+		}
+		return command.ErrFindings
+	}
+	if f.dryRun {
+		return showChanges(e, out)
+	}
+	return written(e, out)
+}
+
+// showChanges shows the changes without writing them.
+func showChanges(e *command.Env, out life.Outputs) error {
+	return out.Each(func(path string, old, want []byte) {
+		name := filepath.ToSlash(path)
+		fmt.Fprintf(e.Out, "%s", diff.Diff(name, old, name, want))
+	})
+}
+
+// written writes files and prints their names.
+func written(e *command.Env, out life.Outputs) error {
+	changed, err := out.Write()
+	for _, path := range changed {
+		fmt.Fprintf(e.Err, "wrote %s\n", filepath.ToSlash(path))
+	}
+	if err == nil && changed == nil {
+		fmt.Fprintln(e.Err, "all files are up to date")
+	}
+	return err
+}

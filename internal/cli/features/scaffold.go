@@ -1,0 +1,59 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/life"
+)
+
+func newFeaturesScaffold(e *command.Env) *cobra.Command {
+	var f life.NewFeature
+	file, dryRun := featuresFile, false
+	cmd := &cobra.Command{
+		Use:   "scaffold FEATURE",
+		Short: "Add a feature to a project, with a test for on and off",
+		Long: `Add a feature at stage alpha to a project. The command writes the entry in features.yaml, the marker above the field that --field
+names, the generated files, and a Go test that runs with the feature on and off. Without --field, the feature gates behaviour.
+
+If features.yaml does not exist, the command begins one for the Go module. It knows the layout of kubebuilder. If there is an error, it
+prints all errors with file and line, and writes nothing.`,
+		Example: `  sluice features scaffold FastPath
+  sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one feature in CamelCase, such as FastPath")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Gate = args[0]
+			out, err := life.Scaffold(cmd.Context(), file, f, e.Now())
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return showChanges(e, out)
+			}
+			if err := written(e, out); err != nil {
+				return err
+			}
+			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {
+				fmt.Fprintln(e.Err, "note: go.mod does not require sluice.dev: run go mod tidy")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVar(&f.Field, "field", "", "Go field to gate, as TYPE.FIELD or PACKAGE.TYPE.FIELD")
+	cmd.Flags().StringVar(&f.Description, "description", "", "what the feature does")
+	cmd.Flags().StringVar(&f.Release, "release", "", "first release with the feature; default: spec.release of features.yaml")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show the differences")
+	return cmd
+}

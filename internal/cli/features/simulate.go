@@ -1,0 +1,298 @@
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/feature"
+	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/internal/cli/command"
+)
+
+// simulateFlags are the flags of sluice features simulate.
+type simulateFlags struct {
+	featureFlags
+	object, old string
+	labels      []string
+	mayUse      []string
+	noConfigMap bool
+}
+
+// Simulation is the document that the command prints.
+type Simulation struct {
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Allowed    bool               `json:"allowed"`
+	Refused    []simulate.Refusal `json:"refused,omitempty"`
+	Warned     []simulate.Refusal `json:"warned,omitempty"`
+	// Object is the object to be stored, if it differs from the given one.
+	Object map[string]any `json:"object,omitempty"`
+	// Converted are gates that judge the object in another version, which is not simulated.
+	Converted []string `json:"converted,omitempty"`
+	// Features says which features are open, and why.
+	Features []simulatedFeature `json:"features"`
+}
+
+type simulatedFeature struct {
+	Gate   string `json:"gate"`
+	Open   bool   `json:"open"`
+	Reason string `json:"reason"`
+}
+
+func newFeaturesSimulate(e *command.Env) *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate -f OBJECT --features FILE",
+		Short: "Judge an object by the policies of features, without a cluster",
+		Long: `Judge the creation of an object, or with --old an update, by the policies of a component's features. The API server's own code runs
+the policies, without a cluster. If a part needs the webhook, the webhook's own evaluator judges it.
+
+  sluice features simulate -f pipeline.yaml --features features.yaml --features crds/ --settings enable-api-fields=beta
+
+The command applies no schema: it sets no defaults, and prunes and validates nothing. Exit code 1 if the object would be refused.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{command.ResultKind: command.NoDocument},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runSimulate(cmd.Context(), e, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.object, "filename", "f", "", "the new object, - for standard input")
+	flags.StringVar(&f.old, "old", "", "the stored object that -f updates; without it, -f is created")
+	flags.StringSliceVar(&f.files, "features", nil, "file or directory with the Component, its Features and CRDs")
+	flags.StringSliceVar(&f.labels, "namespace-label", nil, "label of the object's namespace, as KEY=VALUE")
+	flags.StringSliceVar(&f.mayUse, "may-use", nil, "name of a Feature that the user has the right to use")
+	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "as if the ConfigMap with the settings did not exist: the defaults apply")
+	f.add(e, cmd, "yaml, json, or nothing for text")
+	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
+	command.Complete(cmd, "output", "yaml", "json")
+	return cmd
+}
+
+func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
+	switch {
+	case f.object == "":
+		return errors.New("no object: give it with -f")
+	case !slices.Contains([]string{"", "yaml", "json"}, f.output):
+		return fmt.Errorf("unknown output format %q: leave -o out, or give yaml or json", f.output)
+	case len(f.files) == 0:
+		return errors.New("no definitions: give files with --features")
+	}
+	d, err := readDefinitions(ctx, e, f.files)
+	if err != nil {
+		return err
+	}
+	if f.noConfigMap {
+		d.configMaps, d.configMapsAt, f.missing = nil, nil, true
+	}
+	c, err := d.compile(ctx, e, &f.featureFlags)
+	if err != nil {
+		return err
+	}
+	r, err := f.request(ctx, e, d, c)
+	if err != nil {
+		return err
+	}
+	s, err := simulate.New(c.set)
+	if err != nil {
+		return err
+	}
+	res, err := s.Run(ctx, r)
+	if err != nil {
+		return err
+	}
+	out := &Simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
+	refused, dropped := c.webhook(r, out)
+	if dropped {
+		// Validating policies see the object without the parts that the webhook has dropped.
+		again := *r
+		again.Object = out.Object
+		if res, err = s.Run(ctx, &again); err != nil {
+			return err
+		}
+		out.Refused = res.Refused
+	}
+	out.Refused = append(out.Refused, refused...)
+	out.Allowed = len(out.Refused) == 0
+	out.Converted = c.model.Converted(r.Group, r.Resource, r.Version)
+	for _, st := range c.states.All() {
+		out.Features = append(out.Features, simulatedFeature{st.Feature.Spec.Gate, st.Open, st.Reason})
+	}
+	if err := out.print(e, f.output); err != nil {
+		return err
+	}
+	if !out.Allowed {
+		return command.ErrFindings
+	}
+	return nil
+}
+
+// request makes the request of the flags.
+func (f *simulateFlags) request(ctx context.Context, e *command.Env, d *definitions, c *compiled) (*simulate.Request, error) {
+	object, err := readObject(ctx, e, f.object)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: object}
+	gvk := u.GroupVersionKind()
+	if gvk.Kind == "" || gvk.Version == "" {
+		return nil, fmt.Errorf("%s: apiVersion or kind is missing", f.object)
+	}
+	r := &simulate.Request{Group: gvk.Group, Version: gvk.Version, Resource: d.kinds[gvk.Group+"/"+gvk.Kind], Object: object, Settings: c.data}
+	if r.Resource == "" {
+		if r.Resource, err = c.guess(gvk); err != nil {
+			return nil, err
+		}
+	}
+	if r.Settings == nil && !f.noConfigMap {
+		r.Settings = map[string]string{}
+	}
+	if f.old != "" {
+		if r.Old, err = readObject(ctx, e, f.old); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range f.labels {
+		key, value, ok := strings.Cut(l, "=")
+		if !ok {
+			return nil, fmt.Errorf("--namespace-label %q: it is written KEY=VALUE", l)
+		}
+		if r.NamespaceLabels == nil {
+			r.NamespaceLabels = map[string]string{}
+		}
+		r.NamespaceLabels[key] = value
+	}
+	r.MayUse = func(name string) bool {
+		return slices.ContainsFunc(f.mayUse, func(n string) bool { return n == name || feature.Kebab(n) == name })
+	}
+	return r, nil
+}
+
+// guess finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
+// returns an error.
+func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	if scheme.Scheme.Recognizes(gvk) {
+		return plural.Resource, nil
+	}
+	var others []string
+	for _, f := range c.model.Features() {
+		for i := range f.Targets {
+			switch t := &f.Targets[i]; {
+			case t.Group != gvk.Group:
+			case t.Resource == plural.Resource:
+				return plural.Resource, nil
+			case !slices.Contains(others, t.Resource):
+				others = append(others, t.Resource)
+			}
+		}
+	}
+	if others == nil {
+		return plural.Resource, nil
+	}
+	slices.Sort(others)
+	return "", fmt.Errorf("which resource has the kind %s of %s is not known without its CRD: no feature gates %s, but of the same group %s are gated; give the CRD with --features",
+		gvk.Kind, gvk.Group, plural.Resource, strings.Join(others, ", "))
+}
+
+// webhook adds the verdict of the webhook about the parts that no policy enforces. The webhook drops parts after the policies have done
+// so. It returns the uses that it refuses, and whether it drops anything.
+func (c *compiled) webhook(r *simulate.Request, out *Simulation) (refused []simulate.Refusal, dropped bool) {
+	if !c.set.Webhook && c.set.Told == nil {
+		return nil, false
+	}
+	type part struct {
+		gate, group, resource, version string
+		index                          int
+	}
+	mine, told := map[part]bool{}, map[part]bool{}
+	for _, e := range c.set.Enforced {
+		if e.Kind == "" {
+			mine[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+		}
+	}
+	for _, e := range c.set.Told {
+		told[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+	}
+	evaluator := c.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
+		return mine[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+	})
+	object := r.Object
+	if out.Object != nil {
+		object = out.Object
+	}
+	in := c.model.Spec().OptIn
+	decision := evaluator.Evaluate(&feature.Request{
+		Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old,
+		OptedIn: func(gate string) bool {
+			return in != nil && (in.NamespaceLabel && feature.OptedIn(r.NamespaceLabels, c.model.Component(), gate) ||
+				in.RBAC && r.MayUse(feature.ObjectName(c.model.Component(), gate)))
+		},
+	})
+	said := func(v feature.Violations, prefix string) (list []simulate.Refusal) {
+		for i := range v.List {
+			list = append(list, simulate.Refusal{Policy: "webhook", Message: prefix + v.List[i].String()})
+		}
+		return list
+	}
+	out.Warned = append(out.Warned, slices.Concat(said(decision.Dropped, "dropped "), said(decision.Warned, ""))...)
+	if decision.Object != nil {
+		object, out.Object = decision.Object, decision.Object
+	}
+	found := c.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool {
+		return told[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+	}).Tell(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old})
+	for _, text := range found.Told() {
+		out.Warned = append(out.Warned, simulate.Refusal{Policy: "webhook", Message: text})
+	}
+	return said(decision.Rejected, ""), decision.Object != nil
+}
+
+func (s *Simulation) print(e *command.Env, output string) error {
+	switch output {
+	case "json":
+		enc := json.NewEncoder(e.Out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(s)
+	case "yaml":
+		data, err := yaml.Marshal(s)
+		if err == nil {
+			_, err = e.Out.Write(data)
+		}
+		return err
+	}
+	verdict := "allowed"
+	if !s.Allowed {
+		verdict = "refused"
+	}
+	fmt.Fprintln(e.Out, verdict)
+	for _, x := range s.Refused {
+		fmt.Fprintf(e.Out, "%s: %s\n", x.Policy, x.Message)
+	}
+	for _, x := range s.Warned {
+		fmt.Fprintf(e.Out, "warning: %s: %s\n", x.Policy, x.Message)
+	}
+	if s.Converted != nil {
+		fmt.Fprintf(e.Out, "not simulated: the API server converts the object to another version to judge it by %s; give the object in that version\n", strings.Join(s.Converted, ", "))
+	}
+	if s.Object != nil && s.Allowed {
+		data, err := yaml.Marshal(s.Object)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(e.Out, "what would be written:\n%s", data)
+	}
+	return nil
+}

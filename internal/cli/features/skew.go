@@ -1,0 +1,160 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/skew"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+)
+
+// Skew is the document of sluice features skew for programs.
+type Skew struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Components []componentSkew `json:"components"`
+}
+
+type componentSkew struct {
+	Component string                       `json:"component"`
+	Status    string                       `json:"status"`
+	Reason    string                       `json:"reason"`
+	Message   string                       `json:"message"`
+	Processes []v1alpha1.FeatureReportSpec `json:"processes"`
+}
+
+func newFeaturesSkew(e *command.Env) *cobra.Command {
+	f := &featuresFlags{}
+	var scrape []string
+	cmd := &cobra.Command{
+		Use:   "skew [COMPONENT...]",
+		Short: "List the processes that disagree about features",
+		Long: `List the processes that disagree about features, with each other or with the settings. Processes report their features in
+FeatureReports. If a process exposes the metric kubernetes_feature_enabled instead, name it with --scrape.
+
+Exit code 1 if some disagree. For the duration of a rolling update, Sluice tolerates a difference.`,
+		Example: `  sluice features skew --component demo`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			w, err := readFeatures(cmd.Context(), e, f)
+			if err != nil {
+				return err
+			}
+			if apierrors.IsForbidden(w.unreported) && scrape == nil {
+				return fmt.Errorf("nothing can be said of processes: %w", w.unreported)
+			}
+			if err := w.scrape(cmd.Context(), e, scrape); err != nil {
+				return err
+			}
+			return w.skew(e, f.output, args)
+		},
+	}
+	f.add(e, cmd, true, "json", "yaml", "name")
+	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "process of the component as PROCESS=URL, with the URL of its metrics in Prometheus' text format (may be repeated)")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func (w *featureWorld) skew(e *command.Env, output string, names []string) error {
+	for _, n := range names {
+		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
+			known := make([]string, len(w.parts))
+			for i, p := range w.parts {
+				known[i] = p.component.Name
+			}
+			return fmt.Errorf("there is no component %q%s", n, brief.Hint(n, known))
+		}
+	}
+	out := Skew{APIVersion: report.APIVersion, Kind: "FeatureSkew", Components: []componentSkew{}}
+	differs := false
+	var unread []error
+	for _, p := range w.parts {
+		if len(names) > 0 && !slices.Contains(names, p.component.Name) {
+			continue
+		}
+		if p.hidden != nil {
+			unread = append(unread, p.hidden)
+			continue
+		}
+		c := p.skew.Component
+		s := componentSkew{Component: p.component.Name, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Processes: []v1alpha1.FeatureReportSpec{}}
+		for _, r := range p.skew.Live {
+			s.Processes = append(s.Processes, r.Spec)
+		}
+		differs = differs || c.Reason == v1alpha1.ReasonProcessesDisagree
+		out.Components = append(out.Components, s)
+	}
+	var err error
+	switch output {
+	case "name":
+		for _, c := range out.Components {
+			if c.Reason == v1alpha1.ReasonProcessesDisagree {
+				fmt.Fprintln(e.Out, "component.sluice.dev/"+c.Component)
+			}
+		}
+	case "":
+		err = out.print(e)
+	default:
+		err = printValue(e, output, out)
+	}
+	switch {
+	case err != nil:
+		return err
+	case differs:
+		for _, err := range unread {
+			fmt.Fprintf(e.Err, "note: %v\n", err)
+		}
+		return command.ErrFindings
+	}
+	return errors.Join(unread...)
+}
+
+func (s *Skew) print(e *command.Env) error {
+	for i, c := range s.Components {
+		if i > 0 {
+			fmt.Fprintln(e.Out)
+		}
+		fmt.Fprintf(e.Out, "%s: %s\n", c.Component, c.Reason)
+		for line := range strings.SplitSeq(c.Message, "\n") {
+			fmt.Fprintf(e.Out, "  %s\n", line)
+		}
+		if len(c.Processes) == 0 {
+			continue
+		}
+		t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(t, "PROCESS\tINSTANCE\tRELEASE\tRENEWED\tON")
+		for _, p := range c.Processes {
+			var on []string
+			for _, f := range p.Features {
+				if f.Enabled {
+					on = append(on, f.Gate)
+				}
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.Process, p.Instance, command.Dash(p.Release), p.RenewTime.UTC().Format(time.RFC3339), command.Dash(strings.Join(on, " ")))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeAgain judges a component with new reports.
+func (p *componentFeatures) judgeAgain(now time.Time, reports []v1alpha1.FeatureReport) {
+	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.version(), Reports: reports})
+	p.states = p.skew.States
+}

@@ -1,0 +1,277 @@
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/featureusage"
+	"sluice.dev/report"
+)
+
+// maxNames is the limit of objects that are named for each feature.
+const maxNames = 1000
+
+// usageFlags are the flags of sluice features usage.
+type usageFlags struct {
+	featuresFlags
+
+	verbose, record bool
+}
+
+// Usage is the document for programs.
+type Usage struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Scanned    int64     `json:"scanned"`
+	Features   []usageOf `json:"features"`
+}
+
+// usageOf counts the objects that use a feature.
+type usageOf struct {
+	Name       string             `json:"name"`
+	Objects    int64              `json:"objects"`
+	Uses       int64              `json:"uses"`
+	Namespaces []usageInNamespace `json:"namespaces,omitempty"`
+	// Named are at most 1000 of the objects, with --verbose.
+	Named []usedBy `json:"named,omitempty"`
+}
+
+// usageInNamespace counts in one namespace; the namespace is empty for cluster-scoped objects.
+type usageInNamespace struct {
+	Namespace string `json:"namespace,omitempty"`
+	Objects   int64  `json:"objects"`
+	Uses      int64  `json:"uses"`
+}
+
+type usedBy struct {
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Uses      int    `json:"uses"`
+	// Path is the first place that uses the feature.
+	Path string `json:"path"`
+}
+
+func newFeaturesUsage(e *command.Env) *cobra.Command {
+	f := &usageFlags{}
+	cmd := &cobra.Command{
+		Use:   "usage [FEATURE...]",
+		Short: "Count the stored objects that use features, by namespace",
+		Long: `Count the stored objects that use features, by namespace. The command reads every object of the gated resources, page by page, even
+if the feature is off. With -v it lists at most 1000 objects for each feature, each with the place of its first use.
+
+With --record it writes the counts into the status of the features, so that kubectl get features shows them.`,
+		Example: `  sluice features usage
+  sluice features usage tasks-timeout -n team-a -v`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
+				return err
+			}
+			if f.record && f.Namespace != "" {
+				return errors.New("--record counts all namespaces: leave -n out")
+			}
+			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
+			if err != nil {
+				return err
+			}
+			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
+				return err
+			}
+			list, err := w.find(args)
+			if err != nil {
+				return err
+			}
+			return w.usage(cmd.Context(), e, f, list, len(args) > 0)
+		},
+	}
+	f.add(e, cmd, false, "json", "yaml", "name")
+	fs := cmd.Flags()
+	fs.StringVarP(&f.Namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
+	fs.BoolVar(&f.record, "record", false, "write the counts into the status of the features")
+	return cmd
+}
+
+func (w *featureWorld) usage(ctx context.Context, e *command.Env, f *usageFlags, list []chosenFeature, named bool) error {
+	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
+	for _, p := range w.parts {
+		gates := []string{}
+		for _, c := range list {
+			switch {
+			case c.componentFeatures != p:
+			case c.state == nil:
+				fmt.Fprintf(e.Err, "warning: the definition of %s is wrong, it is not counted\n", c.definition.Name)
+			case len(c.state.Feature.Targets) == 0:
+				if named {
+					fmt.Fprintf(e.Err, "note: %s gates behaviour only: no object uses it\n", c.definition.Name)
+				}
+			default:
+				gates = append(gates, c.definition.Spec.Gate)
+			}
+		}
+		if len(gates) == 0 {
+			continue
+		}
+		scan := w.scan(e, p, gates, f.Namespace)
+		if f.verbose {
+			scan.Names = maxNames
+		}
+		result, err := runScan(ctx, e, scan)
+		if err != nil {
+			return err
+		}
+		out.Scanned += result.Scanned
+		if f.record {
+			if err := w.record(ctx, e, p, result); err != nil {
+				return err
+			}
+		}
+		for i := range result.Usage {
+			out.Features = append(out.Features, *usageFor(p, &result.Usage[i]))
+		}
+	}
+	switch f.output {
+	case "name":
+		for _, u := range out.Features {
+			if u.Objects > 0 {
+				fmt.Fprintln(e.Out, "feature.sluice.dev/"+u.Name)
+			}
+		}
+		return nil
+	case "":
+		return out.print(e, f.verbose)
+	}
+	return printValue(e, f.output, out)
+}
+
+// scan makes a scan for features of a component.
+func (w *featureWorld) scan(e *command.Env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
+	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
+	if e.ErrTTY {
+		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.Err, "\r\033[K%d objects, %s", objects, resource) }
+	}
+	return s
+}
+
+// canScan returns why objects cannot be counted: the resources are not known, or the namespace does not exist.
+func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
+	if w.unread != nil {
+		return fmt.Errorf("the uses in objects are not known: %w", w.unread)
+	}
+	if namespace == "" {
+		return nil
+	}
+	// A user who cannot read namespaces only needs the right to the objects.
+	if _, err := w.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %q", namespace)
+	}
+	return nil
+}
+
+// runScan runs a scan, and removes its progress from the terminal.
+func runScan(ctx context.Context, e *command.Env, s *featureusage.Scan) (*featureusage.Result, error) {
+	result, err := s.Run(ctx)
+	if e.ErrTTY {
+		fmt.Fprint(e.Err, "\r\033[K")
+	}
+	return result, err
+}
+
+// record writes counts into the status of features, and nothing else.
+func (w *featureWorld) record(ctx context.Context, e *command.Env, p *componentFeatures, r *featureusage.Result) error {
+	at := metav1.NewTime(e.Now())
+	for _, u := range r.Usage {
+		name := p.model.Feature(u.Gate).Name
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"inUse": u.Objects, "inUseTime": at}})
+		if err != nil {
+			return err
+		}
+		resource := w.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("features"))
+		if _, err := resource.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "sluice"}, "status"); err != nil {
+			return fmt.Errorf("the status of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
+	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses}
+	for _, n := range u.Namespaces {
+		out.Namespaces = append(out.Namespaces, usageInNamespace{n.Name, n.Objects, n.Uses})
+	}
+	for _, o := range u.Names {
+		resource := o.Resource
+		if o.Group != "" {
+			resource += "." + o.Group
+		}
+		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
+	}
+	return out
+}
+
+func (u *Usage) print(e *command.Env, verbose bool) error {
+	if len(u.Features) == 0 {
+		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
+		return nil
+	}
+	t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(t, "FEATURE\tNAMESPACE\tOBJECTS\tUSES")
+	for i := range u.Features {
+		x := &u.Features[i]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, "all", x.Objects, x.Uses)
+		for _, n := range x.Namespaces {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Namespace), n.Objects, n.Uses)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if !verbose {
+		return nil
+	}
+	for i := range u.Features {
+		x := &u.Features[i]
+		if len(x.Named) == 0 {
+			continue
+		}
+		fmt.Fprintf(e.Out, "\n%s\n", x.Name)
+		t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+		x.names(t, "  ")
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows writes the counts by namespace, and with verbose the names.
+func (x *usageOf) rows(t io.Writer, indent string, verbose bool) {
+	if verbose {
+		x.names(t, indent)
+		return
+	}
+	for _, n := range x.Namespaces {
+		fmt.Fprintf(t, "%s%s\t%s\n", indent, command.Dash(n.Namespace), objectCount(n.Objects))
+	}
+}
+
+func (x *usageOf) names(t io.Writer, indent string) {
+	for _, o := range x.Named {
+		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", indent, o.Resource, command.Dash(o.Namespace), o.Name, o.Path)
+	}
+	if more := x.Objects - int64(len(x.Named)); more > 0 {
+		fmt.Fprintf(t, "%sand %d more\n", indent, more)
+	}
+}

@@ -1,0 +1,128 @@
+package features
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/life"
+	"sluice.dev/report"
+)
+
+func newFeaturesVerify(e *command.Env) *cobra.Command {
+	file, against, output := featuresFile, "", ""
+	var connection command.ClusterFlags
+	cmd := &cobra.Command{
+		Use:   "verify --against git:REV",
+		Short: "Find changes that break the promises of a feature's stage",
+		Long: `Find changes that break the promises of a feature's stage. Examples: a stage moves back; a feature is removed, or its default changes,
+before the window is over; a field changes under its name; a new enum value is open at once. The command compares features.yaml, markers
+and CRDs with those of a git revision, of another folder, or of a cluster. It computes the windows from the policy that features.yaml names, and from
+the releases and dates that it records.
+
+Exit code 1 if a rule is broken.`,
+		Example: `  sluice features verify --against git:main
+  sluice features verify --against git:v1.2.0 -o sarif`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return verifyFeatures(cmd.Context(), e, file, against, output, &connection)
+		},
+	}
+	var formats []string
+	for _, p := range report.Printers() {
+		formats = append(formats, p.Name)
+	}
+	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
+	cmd.Flags().StringVar(&against, "against", "git:main", "base of the comparison: git:REV, a folder, or cluster")
+	connection.AddCluster(cmd.Flags())
+	cmd.Flags().StringVarP(&output, "output", "o", formats[0], "format of the report")
+	command.Complete(cmd, "output", formats...)
+	return cmd
+}
+
+func verifyFeatures(ctx context.Context, e *command.Env, file, against, output string, connection *command.ClusterFlags) error {
+	p, err := loadProject(ctx, e, file)
+	if err != nil {
+		return err
+	}
+	var old *life.State
+	if against == "cluster" {
+		old, err = clusterBase(ctx, e, p, connection)
+	} else {
+		old, err = life.LoadBase(ctx, p.File, against, e.Now())
+	}
+	if err != nil {
+		return err
+	}
+	r, err := life.Verify(ctx, old, p.State(), e.Now())
+	if err != nil {
+		return err
+	}
+	o := report.Options{Version: e.Version, Rules: life.Doc}
+	if e.OutTTY {
+		o.Width = e.Width
+	}
+	if wd, err := os.Getwd(); err == nil {
+		o.Root = wd
+	}
+	if err := report.Print(e.Out, output, r, o); err != nil {
+		return err
+	}
+	if r.Failing() > 0 {
+		return command.ErrFindings
+	}
+	return nil
+}
+
+// clusterBase is the state of the component in a cluster.
+func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connection *command.ClusterFlags) (*life.State, error) {
+	config, _, err := connection.Connect()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.For(config)
+	if err != nil {
+		return nil, err
+	}
+	var components []v1alpha1.Component
+	if err := eachOf(ctx, c, "components", &components); err != nil {
+		return nil, err
+	}
+	var all []v1alpha1.Feature
+	if err := eachOf(ctx, c, "features", &all); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(components, func(c v1alpha1.Component) bool { return c.Name == p.File.Component })
+	if i < 0 {
+		return nil, fmt.Errorf("the cluster has no Component %s", p.File.Component)
+	}
+	features := slices.DeleteFunc(all, func(f v1alpha1.Feature) bool { return f.Spec.Component != p.File.Component })
+	var names []string
+	for _, crd := range p.CRDs {
+		names = append(names, crd.Name)
+	}
+	for i := range features {
+		for _, part := range features[i].Spec.Parts {
+			names = append(names, part.Resource+"."+part.Group)
+		}
+	}
+	slices.Sort(names)
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, name := range slices.Compact(names) {
+		crd, err := c.CRD(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("CRD %s: %w", name, err)
+		}
+		if crd != nil {
+			crds = append(crds, crd)
+		}
+	}
+	return life.NewBase("cluster", &components[i], features, crds, e.Now())
+}

@@ -1,0 +1,505 @@
+package features
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
+	"sluice.dev/feature/skew"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cluster"
+	"sluice.dev/internal/featureusage"
+)
+
+// featuresFlags select the source of features.
+type featuresFlags struct {
+	command.ClusterFlags
+
+	files     []string
+	component string
+	output    string
+}
+
+func (f *featuresFlags) add(e *command.Env, cmd *cobra.Command, files bool, outputs ...string) {
+	fs := cmd.Flags()
+	f.AddCluster(fs)
+	fs.StringVar(&f.component, "component", "", "only this component")
+	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or empty for a table")
+	command.Complete(cmd, "output", outputs...)
+	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
+		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+	})
+	if files {
+		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		// A shell waits for this, so objects that cannot be read are left out.
+		var out []string
+		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
+			name := x.Name
+			if name == "" {
+				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
+			}
+			named := func(arg string) bool {
+				arg = strings.TrimPrefix(arg, "feature.sluice.dev/")
+				return arg == name || arg == x.Spec.Gate || arg == feature.Kebab(x.Spec.Gate) || arg == x.Spec.Component+"."+x.Spec.Gate
+			}
+			if !slices.ContainsFunc(args, named) && (f.component == "" || f.component == x.Spec.Component) {
+				out = append(out, name+"\t"+x.Spec.Description)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completionTimeout is the time limit for the completion of names.
+const completionTimeout = 3 * time.Second
+
+// namesToComplete reads only the features, and returns none if they cannot be read.
+func namesToComplete(ctx context.Context, e *command.Env, f *featuresFlags) []v1alpha1.Feature {
+	if len(f.files) > 0 {
+		d, err := readDefinitions(ctx, e, f.files)
+		if err != nil {
+			return nil
+		}
+		return d.features
+	}
+	return toComplete[v1alpha1.Feature](ctx, f, "features")
+}
+
+// componentsToComplete are the names of components, as far as they can be read.
+func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) (names []string) {
+	var list []v1alpha1.Component
+	if len(f.files) == 0 {
+		list = toComplete[v1alpha1.Component](ctx, f, "components")
+	} else if d, err := readDefinitions(ctx, e, f.files); err == nil {
+		list = d.components
+	}
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// toComplete reads all objects of a kind of sluice.dev from the cluster, and returns none if they cannot be read.
+func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	config, _, err := f.Connect()
+	if err != nil {
+		return nil
+	}
+	c, err := cluster.For(config)
+	if err != nil {
+		return nil
+	}
+	var out []T
+	if err := eachOf(ctx, c, resource, &out); err != nil {
+		return nil
+	}
+	return out
+}
+
+// quiet is the world without standard input and diagnostics, for completion.
+func quiet(e *command.Env) *command.Env {
+	q := *e
+	q.In, q.Err = strings.NewReader(""), io.Discard
+	return &q
+}
+
+func checkListFormat(output string, formats ...string) error {
+	if output == "" || slices.Contains(formats, output) {
+		return nil
+	}
+	return fmt.Errorf("unknown output format %q: leave -o out, or give one of %s", output, strings.Join(formats, ", "))
+}
+
+// featureWorld has the features of a cluster or of files.
+type featureWorld struct {
+	definitions
+
+	parts   []*componentFeatures // sorted by component
+	cluster *cluster.Cluster
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+	scopes  []featureusage.Resource
+	// unread says why the schemas of gated resources are not known, unreported why the reports of processes are not known; nil if they
+	// are.
+	unread, unreported error
+}
+
+// componentFeatures is one component of a world.
+type componentFeatures struct {
+	component *v1alpha1.Component
+	features  []v1alpha1.Feature // its definitions, sorted by name, including wrong ones
+	model     *feature.Model
+	findings  feature.Findings
+	config    *corev1.ConfigMap // nil if there is none
+	settings  *feature.Settings // the settings in force
+	wrong     feature.Findings  // errors of the settings in the ConfigMap
+	skew      *skew.Result
+	states    *feature.States // the states in effect
+	places    *definitions    // the places of definitions from files
+	hidden    error           // why the ConfigMap cannot be read; nil if it can
+}
+
+// readFeatures reads all features, or those of the component in the flag.
+func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featureWorld, error) {
+	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
+	if len(f.files) > 0 {
+		d, err := readDefinitions(ctx, e, f.files)
+		if err != nil {
+			return nil, err
+		}
+		w.definitions = *d
+	} else if err := w.connect(ctx, e, f); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range w.components {
+		c := &w.components[i]
+		names = append(names, c.Name)
+		if f.component != "" && c.Name != f.component {
+			continue
+		}
+		p := &componentFeatures{component: c, places: &w.definitions}
+		for _, x := range w.features {
+			if x.Spec.Component == c.Name {
+				if x.Name == "" {
+					x.Name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
+				}
+				p.features = append(p.features, x)
+			}
+		}
+		w.parts = append(w.parts, p)
+	}
+	switch {
+	case f.component != "" && w.parts == nil:
+		return nil, fmt.Errorf("there is no component %q%s", f.component, brief.Hint(f.component, names))
+	case w.parts == nil:
+		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
+	}
+	slices.SortFunc(w.parts, func(a, b *componentFeatures) int { return strings.Compare(a.component.Name, b.component.Name) })
+	if w.cluster != nil {
+		err := w.resourcesOf(ctx)
+		if apierrors.IsForbidden(err) {
+			fmt.Fprintf(e.Err, "note: it is not known if the definitions fit the schemas of the CRDs that they gate: %v\n", err)
+			w.unread, w.resources, w.scopes, err = err, nil, nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range w.parts {
+		if err := p.define(ctx, e, w); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// connect reads the objects of a cluster.
+func (w *featureWorld) connect(ctx context.Context, e *command.Env, f *featuresFlags) error {
+	config, _, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	if w.cluster, err = cluster.For(config); err != nil {
+		return err
+	}
+	if w.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if w.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	if err := eachOf(ctx, w.cluster, "components", &w.components); err != nil {
+		return err
+	}
+	if err := eachOf(ctx, w.cluster, "features", &w.features); err != nil {
+		return err
+	}
+	err = eachOf(ctx, w.cluster, "featurereports", &w.reports)
+	if apierrors.IsForbidden(err) || errors.Is(err, errNoKind) {
+		// Reports are in the namespaces of components. A user who cannot read them still gets the rest.
+		fmt.Fprintf(e.Err, "note: what processes report is not known: %v\n", err)
+		w.unreported = err
+		return nil
+	}
+	return err
+}
+
+// errNoKind says that the cluster lacks a kind of sluice.dev.
+var errNoKind = errors.New("are the CRDs of features installed? (sluice manifests --roles=features)")
+
+// eachOf reads all objects of a kind of sluice.dev.
+func eachOf[T any](ctx context.Context, c *cluster.Cluster, resource string, to *[]T) error {
+	path := "/apis/" + v1alpha1.SchemeGroupVersion.String() + "/" + resource
+	err := c.Each(ctx, path, cluster.EachOptions{}, func(raw []byte) error {
+		var v T
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return err
+		}
+		*to = append(*to, v)
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the cluster does not know %s.%s: %w", resource, v1alpha1.GroupName, errNoKind)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", resource, err)
+	}
+	return nil
+}
+
+// resourcesOf reads the resources that features gate.
+func (w *featureWorld) resourcesOf(ctx context.Context) error {
+	seen := map[string]bool{}
+	var builtin []featureusage.Resource
+	for _, p := range w.parts {
+		for i := range p.features {
+			for _, x := range p.features[i].Spec.Parts {
+				name := x.Resource + "." + x.Group
+				if seen[name] {
+					continue
+				}
+				seen[name] = true
+				crd, err := w.cluster.CRD(ctx, name)
+				if err != nil {
+					return fmt.Errorf("CRD %s: %w", name, err)
+				}
+				if crd == nil {
+					builtin = append(builtin, featureusage.Resource{Group: x.Group, Resource: x.Resource})
+					continue
+				}
+				r, err := feature.ResourceOf(crd)
+				if err != nil {
+					return err
+				}
+				w.resources = append(w.resources, r)
+				s := featureusage.Resource{Group: x.Group, Resource: x.Resource, Namespaced: crd.Spec.Scope == "Namespaced"}
+				for _, v := range crd.Spec.Versions {
+					if v.Storage && v.Served {
+						s.Storage = v.Name
+					}
+				}
+				w.scopes = append(w.scopes, s)
+			}
+		}
+	}
+	if builtin == nil {
+		return nil
+	}
+	return w.builtins(builtin)
+}
+
+// builtins asks the API server for resources that no CRD defines.
+func (w *featureWorld) builtins(list []featureusage.Resource) error {
+	_, all, err := w.kube.Discovery().ServerGroupsAndResources()
+	if all == nil && err != nil {
+		return err
+	}
+	for _, r := range list {
+		known := feature.Resource{Group: r.Group, Resource: r.Resource}
+		for _, l := range all {
+			group, version, ok := strings.Cut(l.GroupVersion, "/")
+			if !ok {
+				group, version = "", l.GroupVersion
+			}
+			for i := range l.APIResources {
+				if x := &l.APIResources[i]; group == r.Group && x.Name == r.Resource {
+					known.Kind, r.Namespaced = x.Kind, x.Namespaced
+					known.Versions = append(known.Versions, feature.Version{Name: version})
+				}
+			}
+		}
+		if known.Versions != nil { // without a version, the definition is wrong, and gets an error
+			w.resources = append(w.resources, known)
+			w.scopes = append(w.scopes, r)
+		}
+	}
+	return nil
+}
+
+// define computes the states of a component's features from its definitions and settings.
+func (p *componentFeatures) define(ctx context.Context, e *command.Env, w *featureWorld) error {
+	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
+	o := feature.Options{Resources: w.resources, Date: e.Now()}
+	p.model, p.findings = rules.Define(p.component, p.features, o)
+	p.findings = append(p.findings, p.model.SharedWith(w.components, w.features, o)...)
+	if err := p.readSettings(ctx, w); err != nil {
+		return err
+	}
+	p.judgeAgain(e.Now(), w.reports)
+	return nil
+}
+
+// readSettings reads the ConfigMap.
+func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) error {
+	p.config, p.hidden = nil, nil
+	if ref := p.component.Spec.ConfigMap; ref != nil {
+		if w.kube != nil {
+			cm, err := w.kube.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+			switch {
+			case err == nil:
+				p.config = cm
+			case apierrors.IsForbidden(err):
+				// A user who cannot read it still gets the rest.
+				p.hidden = fmt.Errorf("the settings of %s: %w", p.component.Name, err)
+			case !apierrors.IsNotFound(err):
+				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
+			}
+		}
+		for i := range w.configMaps {
+			if m := &w.configMaps[i]; isOf(m, p.component) {
+				p.config = m
+			}
+		}
+	}
+	p.settings, p.wrong = p.model.ParseSettings(p.data())
+	if p.stays() {
+		p.settings = nil
+		if kept := p.component.Status.Settings; kept != nil {
+			p.settings, _ = p.model.ParseSettings(kept)
+		}
+	}
+	return nil
+}
+
+// tellUnread prints the components of these features whose settings cannot be read.
+func tellUnread(e *command.Env, list []chosenFeature) {
+	var told []*componentFeatures
+	for _, c := range list {
+		if p := c.componentFeatures; p.hidden != nil && !slices.Contains(told, p) {
+			told = append(told, p)
+			fmt.Fprintf(e.Err, "note: what is on is what the status of the features says: %v\n", p.hidden)
+		}
+	}
+}
+
+// settingPlace is the place of a key of the settings.
+func (p *componentFeatures) settingPlace(key string) sourcePlace {
+	return settingPlace(p.places.settingsOf(p.component), key)
+}
+
+// stays reports whether the last good settings, or the defaults, are in force because those in the ConfigMap are wrong.
+func (p *componentFeatures) stays() bool {
+	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
+}
+
+// data returns the data of the ConfigMap.
+func (p *componentFeatures) data() map[string]string {
+	switch {
+	case p.config == nil:
+		return nil
+	case p.config.Data == nil:
+		return map[string]string{}
+	}
+	return p.config.Data
+}
+
+func (p *componentFeatures) version() string {
+	if p.config == nil {
+		return ""
+	}
+	return p.config.ResourceVersion
+}
+
+// chosenFeature is a feature that the user has named.
+type chosenFeature struct {
+	*componentFeatures
+
+	definition *v1alpha1.Feature
+	// state is nil if the definition is wrong.
+	state  *feature.State
+	access feature.Access
+}
+
+func (p *componentFeatures) chosen(i int) chosenFeature {
+	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
+	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
+		c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
+	}
+	return c
+}
+
+// all returns all features.
+func (w *featureWorld) all() (out []chosenFeature) {
+	for _, p := range w.parts {
+		for i := range p.features {
+			out = append(out, p.chosen(i))
+		}
+	}
+	return out
+}
+
+// find returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
+// CamelCase, with or without the resource in front, as -o name prints it. Without names, it returns all features.
+func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
+	all := w.all()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var out []chosenFeature
+	for _, name := range names {
+		name = strings.TrimPrefix(name, "feature.sluice.dev/")
+		var found []chosenFeature
+		var known, full []string
+		for _, c := range all {
+			gate, spec := c.definition.Spec.Gate, &c.definition.Spec
+			known = append(known, c.definition.Name)
+			if name == c.definition.Name || name == gate || name == feature.Kebab(gate) || name == spec.Component+"."+gate {
+				found = append(found, c)
+				full = append(full, c.definition.Name)
+			}
+		}
+		switch len(found) {
+		case 0:
+			for _, c := range all {
+				known = append(known, feature.Kebab(c.definition.Spec.Gate), c.definition.Spec.Gate)
+			}
+			return nil, fmt.Errorf("there is no feature %q%s", name, cmp.Or(brief.Hint(name, known), "; sluice features list names them"))
+		case 1:
+			if !slices.ContainsFunc(out, func(c chosenFeature) bool { return c.definition == found[0].definition }) {
+				out = append(out, found[0])
+			}
+		default:
+			return nil, fmt.Errorf("%q may be %s: say which", name, strings.Join(full, " or "))
+		}
+	}
+	return out, nil
+}
+
+// printValue prints a document for programs.
+func printValue(e *command.Env, output string, v any) error {
+	if output == "yaml" {
+		data, err := yaml.Marshal(v)
+		if err == nil {
+			_, err = e.Out.Write(data)
+		}
+		return err
+	}
+	enc := json.NewEncoder(e.Out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

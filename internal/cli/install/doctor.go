@@ -1,0 +1,97 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/installation"
+	"sluice.dev/report"
+)
+
+// NewDoctor returns the command doctor.
+func NewDoctor(e *command.Env) *cobra.Command {
+	var (
+		f         command.ClusterFlags
+		namespace string
+		timeout   time.Duration
+		output    string
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what is wrong with Sluice in a cluster",
+		Long: `Doctor checks the parts of Sluice in a cluster, and changes nothing. It checks:
+
+- programs and their images;
+- the installed manifests, and if this version would install the same;
+- webhooks with their Services and certificates;
+- admission policies with their bindings and parameters;
+- Leases and clocks;
+- the conditions of Components and Deliveries.
+
+For each problem it prints what to do.
+
+Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
+		Example: `  sluice doctor
+  sluice doctor -o json | jq '.checks[] | select(.state == "fail")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := command.CheckOutput(output); err != nil {
+				return err
+			}
+			rest, _, err := f.Connect()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("the time of --timeout %s is over", timeout))
+			defer cancel()
+			checks, err := installation.Diagnose(ctx, rest, namespace, e.Now)
+			if err != nil {
+				return err
+			}
+			return tellChecks(e, checks, output)
+		},
+	}
+	fs := cmd.Flags()
+	f.AddCluster(fs)
+	fs.StringVar(&namespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	fs.DurationVar(&timeout, "timeout", time.Minute, "time limit for the whole command")
+	command.AddOutput(cmd, &output)
+	return cmd
+}
+
+// Diagnosis is the checks for programs.
+type Diagnosis struct {
+	APIVersion string               `json:"apiVersion"`
+	Kind       string               `json:"kind"`
+	Checks     []installation.Check `json:"checks"`
+}
+
+// tellChecks prints the checks. Its error is [command.ErrFindings] where something is wrong.
+func tellChecks(e *command.Env, checks []installation.Check, output string) error {
+	count := map[installation.State]int{}
+	for _, c := range checks {
+		count[c.State]++
+	}
+	if output == "json" {
+		if err := command.Encode(e.Out, Diagnosis{report.APIVersion, "Diagnosis", checks}); err != nil {
+			return err
+		}
+	} else {
+		for _, c := range checks {
+			fmt.Fprintf(e.Out, "%-4s  %s: %s\n", c.State, c.Subject, brief.OneLine(c.Message))
+			if c.Fix != "" {
+				fmt.Fprintf(e.Out, "      fix: %s\n", c.Fix)
+			}
+		}
+		fmt.Fprintf(e.Out, "%d ok, %d warn, %d fail\n", count[installation.OK], count[installation.Warn], count[installation.Fail])
+	}
+	if count[installation.Warn]+count[installation.Fail] > 0 {
+		return command.ErrFindings
+	}
+	return nil
+}

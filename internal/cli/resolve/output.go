@@ -1,0 +1,175 @@
+package resolve
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/resolve"
+)
+
+// Version and kinds of what sluice resolve prints with -o json and -o yaml.
+const (
+	outputVersion    = "sluice.dev/v1alpha1"
+	KindResolved     = "ResolvedResourceList"
+	KindRequestsList = "ResolutionRequestSummaryList"
+)
+
+// resolved is a resource with what was asked for.
+type resolved struct {
+	// Request is NAMESPACE/NAME of the request in a cluster, empty where there was none.
+	Request string
+	// From is where the reference stands that led to it, in another resource; empty for what was asked for.
+	From     string
+	Resolver string
+	Params   []v1beta1.Param
+	*resolve.Resource
+}
+
+// ResolvedList is what was resolved, for programs.
+type ResolvedList struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Items      []resolvedItem `json:"items"`
+}
+
+type resolvedItem struct {
+	Request string `json:"request,omitempty"`
+	// From is the path of the reference that led to it.
+	From     string          `json:"from,omitempty"`
+	Resolver string          `json:"resolver"`
+	Params   []v1beta1.Param `json:"params,omitempty"`
+	// Resources are the documents of the content, where all of it is YAML.
+	Resources []any `json:"resources,omitempty"`
+	// Content is the text as it was found, ContentBase64 what is no text.
+	Content       string             `json:"content,omitempty"`
+	ContentBase64 string             `json:"contentBase64,omitempty"`
+	RefSource     *v1beta1.RefSource `json:"refSource,omitempty"`
+	Annotations   map[string]string  `json:"annotations,omitempty"`
+	// Immutable: the same parameters will always give the same content.
+	Immutable bool `json:"immutable,omitempty"`
+}
+
+func checkFormat(format string) error {
+	if !slices.Contains(resolveFormats, format) {
+		return fmt.Errorf("--output %q%s: there are %s", format, brief.Hint(format, resolveFormats), strings.Join(resolveFormats, ", "))
+	}
+	return nil
+}
+
+// printResolved prints what was fetched.
+func printResolved(e *command.Env, format string, list []resolved) error {
+	var out bytes.Buffer
+	switch format {
+	case "json", "yaml":
+		doc := ResolvedList{APIVersion: outputVersion, Kind: KindResolved, Items: []resolvedItem{}}
+		for _, r := range list {
+			doc.Items = append(doc.Items, r.item())
+		}
+		data, err := marshal(format, doc)
+		if err != nil {
+			return err
+		}
+		out.Write(data)
+	case "name":
+		for _, r := range list {
+			for _, name := range objectNames(r.Data) {
+				fmt.Fprintln(&out, name)
+			}
+		}
+	default:
+		for i, r := range list {
+			if i > 0 {
+				if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+					out.WriteByte('\n')
+				}
+				if !bytes.HasPrefix(r.Data, []byte("---")) {
+					out.WriteString("---\n")
+				}
+			}
+			out.Write(r.Data)
+		}
+	}
+	_, err := e.Out.Write(out.Bytes())
+	return err
+}
+
+func marshal(format string, doc any) ([]byte, error) {
+	if format == "yaml" {
+		return yaml.Marshal(doc)
+	}
+	data, err := json.MarshalIndent(doc, "", "  ")
+	return append(data, '\n'), err
+}
+
+func (r resolved) item() resolvedItem {
+	out := resolvedItem{
+		Request: r.Request, From: r.From, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
+		RefSource: refSource(r.Resource),
+	}
+	if utf8.Valid(r.Data) {
+		out.Content = string(r.Data)
+	} else {
+		out.ContentBase64 = base64.StdEncoding.EncodeToString(r.Data)
+	}
+	out.Resources, _ = objects(r.Data)
+	return out
+}
+
+// objects are the documents of content that is a stream of YAML objects.
+func objects(data []byte) ([]any, error) {
+	docs, err := documents(data)
+	if err != nil {
+		return nil, err
+	}
+	var out []any
+	for _, doc := range docs {
+		var o map[string]any
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			return nil, err
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// objectNames names the Kubernetes objects in content, as kubectl does: kind.group/name.
+func objectNames(data []byte) []string {
+	var out []string
+	list, err := objects(data)
+	if err != nil {
+		return nil
+	}
+	for _, o := range list {
+		object, _ := o.(map[string]any)
+		kind, _ := object["kind"].(string)
+		version, _ := object["apiVersion"].(string)
+		metadata, _ := object["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		gv, err := schema.ParseGroupVersion(version)
+		if kind == "" || name == "" || err != nil {
+			continue
+		}
+		out = append(out, schema.GroupKind{Group: gv.Group, Kind: strings.ToLower(kind)}.String()+"/"+name)
+	}
+	return out
+}
+
+// Warn prints the warnings that a resource carries: parameters without effect, and signatures that a policy only warns of.
+func Warn(e *command.Env, what string, res *resolve.Resource) {
+	for _, name := range []string{resolve.AnnotationWarning, annotationUnverified} {
+		if text := res.Annotations[name]; text != "" {
+			fmt.Fprintf(e.Err, "warning: %s: %s\n", what, text)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/requester"
+	"sluice.dev/requester/refs"
+	"sluice.dev/resolve"
+)
+
+// parseRemotes reads KIND=RESOLVER,NAME=VALUE,...; the kind * stands for all that are not named.
+func parseRemotes(given []string) (refs.Remotes, error) {
+	by := map[string]requester.Ref{}
+	for _, g := range given {
+		kind, rest, ok := strings.Cut(g, "=")
+		parts := strings.Split(rest, ",")
+		if !ok || kind == "" || parts[0] == "" {
+			return nil, fmt.Errorf("--default-remote %q: want KIND=RESOLVER,NAME=VALUE and so on", g)
+		}
+		ref := requester.Ref{Resolver: parts[0]}
+		for _, part := range parts[1:] {
+			name, value, ok := strings.Cut(part, "=")
+			if !ok || name == "" {
+				return nil, fmt.Errorf("--default-remote %q: %q is not NAME=VALUE", g, part)
+			}
+			ref.Params = append(ref.Params, v1beta1.Param{Name: name, Value: v1beta1.StringValue(value)})
+		}
+		if kind == "*" {
+			kind = ""
+		}
+		kind = strings.ToLower(kind)
+		if _, twice := by[kind]; twice {
+			return nil, fmt.Errorf("--default-remote %q: the kind has one already", g)
+		}
+		by[kind] = ref
+	}
+	return refs.Templates(by), nil
+}
+
+// followFlags say what becomes of references inside of what is fetched.
+type followFlags struct {
+	recursive, pin bool
+	remotes        []string
+	limits         refs.Limits
+}
+
+func (f *followFlags) addFollow(fs *pflag.FlagSet) {
+	fs.BoolVarP(&f.recursive, "recursive", "r", false, "also fetch the resources that it refers to; those in the same repository at the same commit")
+	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image with the commit or digest that was fetched")
+	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
+	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "most resources that --recursive fetches")
+	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "longest chain of references to a resource")
+}
+
+// follower follows references, by whichever way they are fetched.
+type follower struct {
+	followFlags
+
+	where refs.Remotes
+}
+
+func (f followFlags) follow() (follower, error) {
+	if f.limits.Resources < 1 || f.limits.Depth < 1 {
+		return follower{}, errors.New("--max-resources and --max-depth are 1 at least")
+	}
+	where, err := parseRemotes(f.remotes)
+	return follower{f, where}, err
+}
+
+// all returns a resource with what it refers to, if that is wanted.
+func (f follower) all(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+	list := []resolved{root}
+	if f.recursive {
+		more, err := f.collect(ctx, e, root, fetch)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	if !f.pin {
+		return list, nil
+	}
+	for i, r := range list {
+		data, err := refs.Rewrite(r.Data, r.origin(), f.where)
+		if err != nil {
+			return nil, fmt.Errorf("references cannot be rewritten: %w", err)
+		}
+		// What was fetched may be in a cache too.
+		res := *r.Resource
+		res.Data = data
+		list[i].Resource = &res
+	}
+	return list, nil
+}
+
+// collect fetches what a resource refers to.
+func (f follower) collect(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+	bar := e.Progress("resources", 0)
+	defer bar.Done()
+	fetched := map[*requester.Resource]resolved{}
+	list, skipped, err := refs.Collect(ctx, root.origin(), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
+		r, err := fetch(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		out := &requester.Resource{Data: r.Data, Annotations: r.Annotations, Source: refSource(r.Resource)}
+		fetched[out] = r
+		bar.Set(int64(len(fetched)))
+		return out, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range skipped {
+		fmt.Fprintf(e.Err, "note: %s is not followed: it has variables, which only a run knows\n", f.Path)
+	}
+	out := make([]resolved, 0, len(list))
+	for _, c := range list {
+		r := fetched[c.Resource]
+		r.From = c.Found.Path
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// fetchRef fetches what a reference says.
+func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, error) {
+	spec, err := ref.Spec()
+	if err != nil {
+		return resolved{}, err
+	}
+	res, err := l.fetch(ctx, ref.Resolver, given(spec.Params))
+	if err != nil {
+		return resolved{}, err
+	}
+	Warn(l.Env, ref.Resolver, res)
+	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
+}
+
+func (r resolved) origin() refs.Origin {
+	return refs.Origin{Ref: requester.Ref{Resolver: r.Resolver, Params: r.Params}, Source: refSource(r.Resource)}
+}
+
+func refSource(res *resolve.Resource) *v1beta1.RefSource {
+	return &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
+}
+
+// given gives the parameters of a request to the framework.
+func given(list []v1beta1.Param) []resolve.Given {
+	var out []resolve.Given
+	for _, p := range list {
+		v := resolve.Value{Type: resolve.String, String: p.Value.StringVal}
+		switch p.Value.Type {
+		case v1beta1.ParamTypeArray:
+			v = resolve.Value{Type: resolve.Array, Array: p.Value.ArrayVal}
+		case v1beta1.ParamTypeObject:
+			v = resolve.Value{Type: resolve.Object, Object: p.Value.ObjectVal}
+		case v1beta1.ParamTypeString:
+		}
+		out = append(out, resolve.Given{Name: p.Name, Value: v})
+	}
+	return out
+}

@@ -1,0 +1,302 @@
+package resolve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1alpha1"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/client/versioned"
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/requester"
+	"sluice.dev/resolve"
+)
+
+// requestFlags are those of sluice resolve -f.
+type requestFlags struct {
+	file    string
+	keep    bool
+	timeout time.Duration
+	output  string
+
+	followFlags
+	StoreFlags
+	command.ClusterFlags
+}
+
+// maxRequests is how many requests a file may have.
+const maxRequests = 1000
+
+// generatedName begins the names of requests that have none.
+const generatedName = "sluice-"
+
+// cleanupTime is how long a run that was interrupted still tries to delete its requests.
+const cleanupTime = 5 * time.Second
+
+// resolveRequests makes the requests of a file in the cluster, waits for all and prints what they brought.
+func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err error) {
+	if err := checkFormat(f.output); err != nil {
+		return err
+	}
+	text, err := e.ReadInput(f.file)
+	if err != nil {
+		return err
+	}
+	list, err := parseRequests(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.file, err)
+	}
+	follow, err := f.follow()
+	if err != nil {
+		return err
+	}
+	config, namespace, err := f.Connect()
+	if err != nil {
+		return err
+	}
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("not finished after %s (--timeout)", f.timeout))
+	defer cancel()
+	a := asker{Env: e, client: client}
+	if f.Store != "" {
+		if a.outcomes.Store, err = f.Open(); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if !f.keep {
+			err = errors.Join(err, a.remove(ctx))
+		}
+	}()
+	for _, r := range list {
+		r.Namespace = cmp.Or(r.Namespace, namespace)
+		if _, err := a.make(ctx, r); err != nil {
+			return err
+		}
+	}
+	var out []resolved
+	for _, r := range slices.Clone(a.made) {
+		res, err := a.await(ctx, r)
+		if err != nil {
+			return requestFailure(e, r, err)
+		}
+		more, err := follow.all(ctx, e, res, func(ctx context.Context, ref requester.Ref) (resolved, error) {
+			return a.fetchRef(ctx, r.Namespace, ref)
+		})
+		if err != nil {
+			return requestFailure(e, r, err)
+		}
+		out = append(out, more...)
+	}
+	return printResolved(e, f.output, out)
+}
+
+// asker makes requests in a cluster.
+type asker struct {
+	*command.Env
+
+	client versioned.Interface
+	// outcomes reads what has become of requests.
+	outcomes requester.Requester
+	made     []*v1beta1.ResolutionRequest
+}
+
+func (a *asker) make(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+	got, err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot make the request: %w", err)
+	}
+	a.made = append(a.made, got)
+	return got, nil
+}
+
+// fetchRef has a reference resolved in a namespace.
+func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Ref) (resolved, error) {
+	spec, err := ref.Spec()
+	if err != nil {
+		return resolved{}, err
+	}
+	r, err := a.make(ctx, &v1beta1.ResolutionRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: generatedName, Labels: map[string]string{resolution.LabelType: ref.Resolver}},
+		Spec:       spec,
+	})
+	if err != nil {
+		return resolved{}, err
+	}
+	return a.await(ctx, r)
+}
+
+// parseRequests reads requests of both versions.
+func parseRequests(text []byte) ([]*v1beta1.ResolutionRequest, error) {
+	docs, err := documents(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 || len(docs) > maxRequests {
+		return nil, fmt.Errorf("it has %d documents, want 1 to %d ResolutionRequests", len(docs), maxRequests)
+	}
+	var out []*v1beta1.ResolutionRequest
+	for i, doc := range docs {
+		r, err := parseRequest(doc)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		if _, err := resolution.Resolver(r.Labels); err != nil {
+			return nil, fmt.Errorf("document %d: %w", i+1, err)
+		}
+		if r.Name == "" && r.GenerateName == "" {
+			r.GenerateName = generatedName
+		}
+		// What the API server sets, and a status, are those of another request.
+		r.UID, r.ResourceVersion, r.ManagedFields, r.Status = "", "", nil, v1beta1.ResolutionRequestStatus{}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
+	var head metav1.TypeMeta
+	if err := yaml.Unmarshal(doc, &head); err != nil {
+		return nil, err
+	}
+	switch {
+	case head.Kind == "ResolutionRequest" && head.APIVersion == v1beta1.SchemeGroupVersion.String():
+		r := &v1beta1.ResolutionRequest{}
+		return r, yaml.UnmarshalStrict(doc, r)
+	case head.Kind == "ResolutionRequest" && head.APIVersion == v1alpha1.SchemeGroupVersion.String():
+		r := &v1alpha1.ResolutionRequest{}
+		if err := yaml.UnmarshalStrict(doc, r); err != nil {
+			return nil, err
+		}
+		return v1alpha1.ToV1beta1(r)
+	}
+	return nil, fmt.Errorf("it is %s %q, not a ResolutionRequest of %s or %s",
+		head.APIVersion, head.Kind, v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion)
+}
+
+// await waits until a request has ended.
+func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolved, error) {
+	resolver, err := resolution.Resolver(r.Labels)
+	if err != nil {
+		return resolved{}, err
+	}
+	stop := showWaiting(ctx, a.Env, fmt.Sprintf("waiting for the resolver %s, seconds", resolver))
+	defer stop()
+	ended, err := awaitEnd(ctx, a.client, r)
+	if err != nil {
+		return resolved{}, err
+	}
+	res, err := a.outcomes.Outcome(ctx, ended)
+	if err != nil {
+		return resolved{}, err
+	}
+	out := &resolve.Resource{Data: res.Data, Annotations: res.Annotations}
+	if s := res.Source; s != nil {
+		out.Source = resolve.Source{URI: s.URI, Digest: s.Digest, EntryPoint: s.EntryPoint}
+	}
+	Warn(a.Env, r.Namespace+"/"+r.Name, out)
+	return resolved{Request: r.Namespace + "/" + r.Name, Resolver: resolver, Params: r.Spec.Params, Resource: out}, nil
+}
+
+// showWaiting counts seconds on a terminal until it is stopped.
+func showWaiting(ctx context.Context, e *command.Env, label string) (stop func()) {
+	bar := e.Progress(label, 0)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for n := int64(1); ; n++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				bar.Set(n)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		bar.Done()
+	}
+}
+
+// awaitEnd watches a request until it has ended. Watches that break are begun anew.
+func awaitEnd(ctx context.Context, client versioned.Interface, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+	requests := client.ResolutionV1beta1().ResolutionRequests(r.Namespace)
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, r.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", r.Name).String()
+			return requests.Watch(ctx, o)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case event, open := <-w.ResultChan():
+			switch {
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			case !open:
+				return nil, errors.New("the API server has ended the watch")
+			case event.Type == watch.Error:
+				return nil, apierrors.FromObject(event.Object)
+			}
+			now, ok := event.Object.(*v1beta1.ResolutionRequest)
+			switch {
+			case !ok || now.UID != r.UID:
+			case event.Type == watch.Deleted:
+				return nil, errors.New("it was deleted before it had ended")
+			case now.Status.Finished():
+				return now, nil
+			}
+		}
+	}
+}
+
+// requestFailure is the error that the command ends with for a request.
+func requestFailure(e *command.Env, r *v1beta1.ResolutionRequest, err error) error {
+	if failed, ok := errors.AsType[*requester.FailedError](err); ok && failed.Exact == string(resolve.ReasonVerification) {
+		fmt.Fprintf(e.Err, "sluice: %s/%s: %s\n", r.Namespace, r.Name, brief.OneLine(failed.Error()))
+		return command.ErrFindings
+	}
+	return fmt.Errorf("%s/%s: %w", r.Namespace, r.Name, err)
+}
+
+// remove deletes the requests, also after an interrupt.
+func (a *asker) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	var errs []error
+	for _, r := range a.made {
+		err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("%s/%s is left in the cluster: %w", r.Namespace, r.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

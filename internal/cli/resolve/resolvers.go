@@ -1,0 +1,291 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/verify"
+)
+
+// Names of ConfigMaps that no resolver has for itself. The first is Tekton's.
+const (
+	flagsConfigMap        = "resolvers-feature-flags"
+	verificationConfigMap = "resolver-verification-config"
+)
+
+// Resolvers is the resolvers of a process, in the framework of package resolve.
+type Resolvers struct {
+	entries []resolvers.Entry
+	Runner  *resolve.Runner
+	Specs   []resolve.Spec
+	close   []func() error
+	// MaxCache bounds the cache whatever its ConfigMap says, in bytes; 0 does not.
+	MaxCache int64
+
+	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
+	policies atomic.Pointer[verify.Policies]
+	// unverified: no policies have been read yet that could be, and there are some.
+	unverified atomic.Bool
+}
+
+// NewResolvers makes the resolvers of the entries.
+func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers.Env, o resolve.Options) (*Resolvers, error) {
+	r := &Resolvers{entries: entries}
+	r.disabled.Store(&map[string]bool{})
+	lent.Policies = r.policies.Load
+	var list []resolve.Resolver
+	for _, entry := range entries {
+		resolver, free, err := entry.New(ctx, lent)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("resolver %s: %w", entry.Name, err), r.Close())
+		}
+		if free != nil {
+			r.close = append(r.close, free)
+		}
+		list = append(list, resolver)
+		r.Specs = append(r.Specs, resolver.Spec())
+	}
+	registry, err := resolve.NewRegistry(list...)
+	if err == nil {
+		o.Resolvers, o.Verify = registry, r.verify
+		o.Epoch = func() string { return r.policies.Load().Digest() }
+		r.Runner, err = resolve.NewRunner(o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Close gives free what the resolvers hold, as soon as none is at work any more. Nobody may wait for a result.
+func (r *Resolvers) Close() error {
+	if r.Runner != nil {
+		r.Runner.Wait()
+	}
+	var errs []error
+	for _, free := range slices.Backward(r.close) {
+		errs = append(errs, free())
+	}
+	return errors.Join(errs...)
+}
+
+// ConfigMaps are those that the resolvers read, with what takes their data as long as ctx lives; nil data stands for a
+// missing one.
+func (r *Resolvers) ConfigMaps(ctx context.Context, secrets resolve.Secrets) map[string]func(data map[string]string) error {
+	var limits map[string]string
+	verified := false
+	out := map[string]func(data map[string]string) error{
+		resolve.CacheConfigMap: func(data map[string]string) error {
+			l, read := resolve.ReadCacheLimits(data, limits)
+			limits = read.Good
+			if r.MaxCache > 0 {
+				l.Bytes = min(l.Bytes, r.MaxCache)
+			}
+			r.Runner.LimitCache(l)
+			return read.Err()
+		},
+		flagsConfigMap: r.configureFlags,
+		verificationConfigMap: func(data map[string]string) error {
+			// After a mistake the last good policies stay, but a process that has seen none has nothing that stands in.
+			err := r.ConfigureVerification(ctx, data, secrets)
+			verified = verified || err == nil
+			r.unverified.Store(!verified)
+			return err
+		},
+	}
+	for _, e := range r.entries {
+		if e.ConfigMap != "" {
+			out[e.ConfigMap] = func(data map[string]string) error { return r.Runner.Configure(e.Name, data) }
+		}
+	}
+	return out
+}
+
+// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own. What is neither true
+// nor false changes nothing.
+func (r *Resolvers) configureFlags(data map[string]string) error {
+	off := map[string]bool{}
+	var errs []error
+	for _, e := range r.entries {
+		v := strings.TrimSpace(data[e.Flag])
+		if e.Flag == "" || v == "" {
+			continue
+		}
+		on, err := strconv.ParseBool(v)
+		if err != nil {
+			on = !(*r.disabled.Load())[e.Name]
+			errs = append(errs, fmt.Errorf("key %s: %w; the resolver stays %s", e.Flag, resolve.CheckBool(v), map[bool]string{true: "on", false: "off"}[on]))
+		}
+		off[e.Name] = !on
+	}
+	r.disabled.Store(&off)
+	return errors.Join(errs...)
+}
+
+// ConfigureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
+// becomes of what none of them speaks of, and trusted-root is Sigstore's trusted_root.json for the authorities without keys.
+func (r *Resolvers) ConfigureVerification(ctx context.Context, data map[string]string, secrets resolve.Secrets) error {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !slices.Contains([]string{"policies", "no-match", "trusted-root", "_example"}, key) {
+			return fmt.Errorf("unknown key %q; allowed are policies, no-match and trusted-root", key)
+		}
+	}
+	var list []verify.Policy
+	if text := data["policies"]; strings.TrimSpace(text) != "" {
+		var err error
+		if list, err = verify.Parse(ctx, []byte(text), secrets); err != nil {
+			return fmt.Errorf("key policies: %w", err)
+		}
+	}
+	noMatch := verify.NoMatch(strings.TrimSpace(data["no-match"]))
+	if len(list) == 0 && noMatch == "" {
+		r.policies.Store(nil)
+		return nil
+	}
+	p, err := verify.New(list, verify.Options{NoMatch: noMatch, TrustedRoot: data["trusted-root"]})
+	if err != nil {
+		return err
+	}
+	r.policies.Store(p)
+	return nil
+}
+
+// annotationUnverified says in the status of a request what a policy that only warns has found.
+const annotationUnverified = "sluice.dev/verification-warning"
+
+// verify judges a result by the operator's policies.
+func (r *Resolvers) verify(ctx context.Context, _ string, _ *resolve.Request, res *resolve.Resource) error {
+	warnings, err := verify.Verify(ctx, r.policies.Load(), res)
+	if len(warnings) > 0 {
+		// The resource is this request's own; what is cached stays as it is.
+		res.Annotations = maps.Clone(res.Annotations)
+		if res.Annotations == nil {
+			res.Annotations = map[string]string{}
+		}
+		res.Annotations[annotationUnverified] = strings.Join(warnings, "; ")
+	}
+	return err
+}
+
+// Adapters are the resolvers as the adapter wants them, by name.
+func (r *Resolvers) Adapters() map[string]resolution.Resolver {
+	out := map[string]resolution.Resolver{}
+	for _, e := range r.entries {
+		out[e.Name] = framed{r, e}
+	}
+	return out
+}
+
+// framed is one of the resolvers.
+type framed struct {
+	*Resolvers
+
+	entry resolvers.Entry
+}
+
+// Resolve implements [resolution.Resolver].
+func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	res, held, err := f.Hold(ctx, r)
+	held.Release()
+	return res, err
+}
+
+// Hold implements [resolution.Holder].
+func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
+	if f.unverified.Load() {
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have had mistakes since the resolver %s was started, which does nothing until it has read good ones; an event at the ConfigMap says what they are", verificationConfigMap, f.entry.Name)
+	}
+	if (*f.disabled.Load())[f.entry.Name] {
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)
+	}
+	q := &resolve.Query{
+		Resolver: f.entry.Name, Namespace: r.Namespace, Name: r.Name, UID: r.UID, URL: r.URL, Identity: r.Identity, Secrets: r.Secrets, NotBefore: r.NotBefore,
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
+		q.Params = append(q.Params, resolve.Given{Name: name, Value: r.Params[name]})
+	}
+	return f.Runner.Hold(ctx, q)
+}
+
+// Identity finds out on whose behalf a request is made, for the resolver and configuration that want to know.
+func (r *Resolvers) Identity(owner resolution.Owner) func(context.Context, *v1beta1.ResolutionRequest, string) (string, error) {
+	return func(ctx context.Context, request *v1beta1.ResolutionRequest, resolver string) (string, error) {
+		// Whatever strconv takes for true is true to the resolver.
+		if checks, err := strconv.ParseBool(r.Runner.Config(resolver)["check-access"]); resolver == "cluster" && err == nil && checks {
+			return owner.Identity(ctx, request)
+		}
+		return "", nil
+	}
+}
+
+// Network is what a process allows its resolvers beside their configuration.
+func Network(e *command.Env, clock resolve.Clock) netguard.Options {
+	lookup := func(name string) string {
+		if v := e.Getenv(name); v != "" {
+			return v
+		}
+		return e.Getenv(strings.ToLower(name))
+	}
+	o := netguard.Options{Clock: clock}
+	proxy := httpproxy.Config{HTTPProxy: lookup("HTTP_PROXY"), HTTPSProxy: lookup("HTTPS_PROXY"), NoProxy: lookup("NO_PROXY")}
+	if proxy.HTTPProxy != "" || proxy.HTTPSProxy != "" {
+		o.Proxy = &proxy
+	}
+	return o
+}
+
+// CacheFolder returns the folder for what can be fetched again, and what removes it where nobody named one.
+func CacheFolder(named string) (string, func() error, error) {
+	if named != "" {
+		return named, func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "sluice-")
+	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
+}
+
+// AreDirectories judges the directories of the resolver dir by their names.
+func AreDirectories(roots map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		if info, err := os.Stat(roots[name]); err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--dir: %s is no directory", roots[name])
+		}
+	}
+	return nil
+}
+
+// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none.
+func Roots(dirs []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, d := range dirs {
+		name, path, named := strings.Cut(d, "=")
+		if !named {
+			name, path = "default", d
+		}
+		if name == "" || path == "" {
+			return nil, fmt.Errorf("--dir %q: want PATH or NAME=PATH", d)
+		}
+		if out[name] != "" {
+			return nil, fmt.Errorf("--dir: the directory %q is given twice", name)
+		}
+		out[name] = path
+	}
+	return out, nil
+}

@@ -1,0 +1,241 @@
+package resolve
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
+	"sluice.dev/resolve/verify/verifytest"
+)
+
+// newTestResolving makes the resolvers of this build that need no cluster, with a directory that has one file.
+func newTestResolving(t *testing.T) *Resolvers {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "task.yaml"), []byte("kind: Task\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var entries []resolvers.Entry
+	for _, e := range resolvers.Table() {
+		if e.Local {
+			entries = append(entries, e)
+		}
+	}
+	r, err := NewResolvers(t.Context(), entries, resolvers.Env{
+		Clock: resolve.SystemClock(), Cache: t.TempDir(), Roots: map[string]string{"default": root},
+	}, resolve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func readFile(ctx context.Context, r *Resolvers) (*resolve.Resource, error) {
+	return framed{r, entryOf(r, "dir")}.Resolve(ctx, &resolve.Request{
+		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
+	})
+}
+
+func entryOf(r *Resolvers, name string) resolvers.Entry {
+	return r.entries[slices.IndexFunc(r.entries, func(e resolvers.Entry) bool { return e.Name == name })]
+}
+
+func TestEveryResolverHasASoundSpecification(t *testing.T) {
+	// Making them has judged the specifications; what is left is that the table tells the truth.
+	r := newTestResolving(t)
+	for _, e := range r.entries {
+		config := r.Runner.Config(e.Name)
+		if config == nil {
+			t.Errorf("%s goes by another name", e.Name)
+		}
+		if _, ok := r.ConfigMaps(t.Context(), nil)[e.ConfigMap]; e.ConfigMap != "" && !ok {
+			t.Errorf("the configuration of %s is not read", e.Name)
+		}
+	}
+}
+
+func TestResolversAreSwitchedOff(t *testing.T) {
+	r := newTestResolving(t)
+	configure := r.ConfigMaps(t.Context(), nil)[flagsConfigMap]
+	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
+		t.Errorf("error %v", err)
+	}
+	if off := *r.disabled.Load(); !off["http"] || off["git"] {
+		t.Errorf("what is right does not hold, or what is wrong does: %v", off)
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "False", "enable-http-resolver": "mybe"}); err == nil || !(*r.disabled.Load())["git"] || !(*r.disabled.Load())["http"] {
+		t.Errorf("False does not switch off, or a mistake switches on: %v", err)
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "false", "other": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	var e *resolve.Error
+	if _, err := (framed{r, entryOf(r, "git")}).Resolve(t.Context(), &resolve.Request{}); !errors.As(err, &e) || e.Reason != resolve.ReasonForbidden || !strings.Contains(e.Msg, flagsConfigMap) {
+		t.Errorf("error %v", err)
+	}
+	if err := configure(nil); err != nil || (*r.disabled.Load())["git"] {
+		t.Errorf("it stays off: %v", err)
+	}
+}
+
+// A mistake is no outage. Only what says what is allowed has nothing that stands in for it.
+func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		configMap string
+		bad, good map[string]string
+		stops     []string
+	}{
+		"its own":        {"http-resolver-config", map[string]string{"secrets-need-hosts": "yse"}, nil, []string{"http"}},
+		"what is secret": {"http-resolver-config", map[string]string{"secret-need-hosts": "true"}, map[string]string{"secrets-need-hosts": "True"}, []string{"http"}},
+		"others":         {"http-resolver-config", map[string]string{"fetch-timeout": "soon", "backoff-steps": "-1", "later": "x"}, nil, nil},
+		"flags":          {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, nil, nil},
+		"verification":   {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
+		"the cache":      {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestResolving(t)
+			configure := r.ConfigMaps(t.Context(), nil)[test.configMap]
+			stopped := func() (out []string) {
+				for _, name := range []string{"dir", "http"} {
+					// Without parameters each is refused for want of them, if it comes to that.
+					_, err := framed{r, entryOf(r, name)}.Resolve(t.Context(), &resolve.Request{})
+					var e *resolve.Error
+					if errors.As(err, &e) && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, test.configMap) {
+						out = append(out, name)
+					} else if e == nil || e.Reason != resolve.ReasonInvalid {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				return out
+			}
+			if configure(test.bad) == nil {
+				t.Error("it is taken")
+			}
+			if diff := cmp.Diff(test.stops, stopped()); diff != "" {
+				t.Errorf("with mistakes: %s", diff)
+			}
+			if err := configure(test.good); err != nil {
+				t.Fatal(err)
+			}
+			if got := stopped(); got != nil {
+				t.Errorf("repaired: %v", got)
+			}
+			if configure(test.bad) == nil {
+				t.Error("it is taken")
+			}
+			if got := stopped(); got != nil && test.good != nil {
+				t.Errorf("with the last good one: %v", got)
+			}
+		})
+	}
+}
+
+func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
+	r := newTestResolving(t)
+	if _, err := readFile(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	configure := r.ConfigMaps(t.Context(), nil)[verificationConfigMap]
+	for _, bad := range []map[string]string{{"polices": ""}, {"policies": "kind: Task"}, {"no-match": "sometimes"}} {
+		if configure(bad) == nil || r.policies.Load() != nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+	for mode, want := range map[verify.NoMatch]resolve.Reason{verify.NoMatchFail: resolve.ReasonVerification, verify.NoMatchWarn: "", verify.NoMatchIgnore: ""} {
+		if err := configure(map[string]string{"no-match": string(mode)}); err != nil {
+			t.Fatal(err)
+		}
+		res, err := readFile(t.Context(), r)
+		var e *resolve.Error
+		if errors.As(err, &e); (e == nil) != (want == "") || e != nil && e.Reason != want {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if res != nil && (res.Annotations[annotationUnverified] != "") != (mode == verify.NoMatchWarn) {
+			t.Errorf("%s: annotations %v", mode, res.Annotations)
+		}
+	}
+	if err := configure(nil); err != nil || r.policies.Load() != nil {
+		t.Errorf("the policies stay: %v", err)
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	for name, test := range map[string]struct {
+		given []string
+		want  map[string]string
+	}{
+		"none":    {nil, map[string]string{}},
+		"one":     {[]string{"/a"}, map[string]string{"default": "/a"}},
+		"named":   {[]string{"/a", "b=/c=d"}, map[string]string{"default": "/a", "b": "/c=d"}},
+		"twice":   {[]string{"/a", "default=/b"}, nil},
+		"no name": {[]string{"=/a"}, nil},
+		"no path": {[]string{"a="}, nil},
+	} {
+		got, err := Roots(test.given)
+		if diff := cmp.Diff(test.want, got); err == nil && diff != "" || (err == nil) != (test.want != nil) {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+// Certificates are verified from the root that the ConfigMap gives. Without one the policies are a mistake, and those before stay.
+func TestTheTrustedRootOfTheConfigMap(t *testing.T) {
+	r := newTestResolving(t)
+	set := r.ConfigMaps(t.Context(), nil)[verificationConfigMap]
+	const keyless = `
+apiVersion: tekton.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: p}
+spec:
+  form: cosign
+  resources: [{pattern: '.*'}]
+  authorities: [{name: ci, keyless: {identities: [{issuer: https://i.example, subject: s}]}}]
+`
+	root := verifytest.New(t).TrustedRoot(t, verifytest.Parts{})
+	if err := set(map[string]string{"policies": keyless}); err == nil || !strings.Contains(err.Error(), "trusted-root") {
+		t.Errorf("without a root: %v", err)
+	}
+	if _, err := readFile(t.Context(), r); resolveReason(err) != resolve.ReasonForbidden {
+		t.Errorf("without a root the policies are not in force, and yet: %v", err)
+	}
+	if err := set(map[string]string{"policies": keyless, "trusted-root": root}); err != nil {
+		t.Fatal(err)
+	}
+	before := r.policies.Load()
+	if len(before.Cosign("x").IDs()) != 1 {
+		t.Error("the identity is not in the policies")
+	}
+	if _, err := readFile(t.Context(), r); resolveReason(err) != resolve.ReasonVerification {
+		t.Errorf("a file without a signature: %v", err)
+	}
+	for _, bad := range []string{"", "{}", root[:len(root)/2]} {
+		if err := set(map[string]string{"policies": keyless, "trusted-root": bad}); err == nil || r.policies.Load() != before {
+			t.Errorf("a root of %d bytes: %v", len(bad), err)
+		}
+	}
+	other := verifytest.New(t).TrustedRoot(t, verifytest.Parts{})
+	if err := set(map[string]string{"policies": keyless, "trusted-root": other}); err != nil || r.policies.Load().Digest() == before.Digest() {
+		t.Errorf("what was verified from another root is taken from the cache: %v", err)
+	}
+}
+
+func resolveReason(err error) resolve.Reason {
+	if e, ok := errors.AsType[*resolve.Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}
