@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
@@ -123,9 +123,7 @@ func (p *process) addDebug(mux *http.ServeMux) {
 			p.flags.all.VisitAll(func(f *pflag.Flag) { flags[f.Name] = withoutUsers(f.Value.String()) })
 		}
 		w.Header().Set("Content-Type", "application/json")
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(map[string]any{"version": thisVersion(), "roles": p.roles, "flags": flags, "configMaps": p.inForce.get()}) // the client may be gone
+		_ = command.Encode(w, map[string]any{"version": thisVersion(), "roles": p.roles, "flags": flags, "configMaps": p.inForce.get()}) // the client may be gone
 	})
 }
 

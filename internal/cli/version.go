@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 
@@ -48,9 +47,7 @@ func newVersion(e *command.Env) *cobra.Command {
 				_, err := fmt.Fprintln(e.Out, v)
 				return err
 			case "json":
-				enc := json.NewEncoder(e.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(v)
+				return command.Encode(e.Out, v)
 			}
 			return fmt.Errorf("unknown output format %q: leave -o out, or give json", output)
 		},

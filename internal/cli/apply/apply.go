@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
@@ -211,25 +212,8 @@ func (d *deliverer) run(ctx context.Context) error {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
-	f.mayBeEmpty = f.allowEmpty
-	var back *apply.Revision
-	if f.revision != "" {
-		a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now})
-		if err != nil {
-			return err
-		}
-		if back, err = d.goBack(ctx, a, namespace); err != nil {
-			return err
-		}
-	}
-	if d.loaded, err = load(ctx, d.Env, &f.sourceFlags, rest); err != nil {
+	if err := d.load(ctx, rest, namespace); err != nil {
 		return err
-	}
-	if back != nil {
-		if err := holds(back, d.loaded.sources); err != nil {
-			return err
-		}
-		d.loaded.sources = back.Sources // under the names that they had
 	}
 	if cfg, err = d.configured(cfg, settings); err != nil {
 		return err
@@ -258,6 +242,31 @@ func (d *deliverer) run(ctx context.Context) error {
 		tellKeeper(ctx, d.Env, rest, namespace, f.app, "put its own source back")
 	}
 	return d.finish(d.deliver(ctx, cfg))
+}
+
+// load reads the sources: those of the flags, or of the revision that the app goes back to.
+func (d *deliverer) load(ctx context.Context, config *rest.Config, namespace string) error {
+	f := d.flags
+	f.mayBeEmpty = f.allowEmpty
+	var back *apply.Revision
+	if f.revision != "" {
+		a, err := apply.New(config, apply.Options{Namespace: namespace, Now: d.Now})
+		if err != nil {
+			return err
+		}
+		if back, err = d.goBack(ctx, a, namespace); err != nil {
+			return err
+		}
+	}
+	var err error
+	if d.loaded, err = load(ctx, d.Env, &f.sourceFlags, config); err != nil || back == nil {
+		return err
+	}
+	if err := holds(back, d.loaded.sources); err != nil {
+		return err
+	}
+	d.loaded.sources = back.Sources // under the names that they had
+	return nil
 }
 
 // configured is the configuration with those that came with the sources. It tells what of them is not done.
@@ -311,6 +320,11 @@ func (d *deliverer) checkFlags() error {
 	if f.timeout <= 0 {
 		return errors.New("--timeout must be more than 0")
 	}
+	return f.checkRevision()
+}
+
+// checkRevision judges --app, and --revision with it.
+func (f *applyFlags) checkRevision() error {
 	switch {
 	case f.revision != "" && (f.app == "" || len(f.sources) > 0):
 		return errors.New("--revision is for --app, and without -f: the revision has its sources")
@@ -465,26 +479,44 @@ func verb(a apply.Action) string {
 // finish tells the outcome.
 func (d *deliverer) finish(err error) error {
 	d.told.done()
+	if d.plan != nil {
+		d.record()
+	}
+	changed := d.plan != nil && d.applier.Writes() > 0
+	err = d.judge(err, changed)
+	if d.flags.output == "json" {
+		return errors.Join(err, command.Encode(d.Out, d.result))
+	}
+	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
+		d.told.line("%s", d.summary())
+	}
+	return err
+}
+
+// record takes what became of each object into the result.
+func (d *deliverer) record() {
+	r := &d.result
+	for i := range d.plan.Items {
+		it := &d.plan.Items[i]
+		r.Objects = append(r.Objects, ObjectResult{it.ID, it.Action, it.Reason, it.TakesOver})
+		r.Summary[string(it.Action)]++
+	}
+	r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
+	d.told.warn(r.Warnings)
+	if !d.flags.prune {
+		return
+	}
+	for i := range d.plan.Removals {
+		it := &d.plan.Removals[i]
+		r.Objects = append(r.Objects, ObjectResult{ID: it.ID, Action: it.Action, Reason: it.Reason})
+		r.Summary[string(it.Action)]++
+	}
+}
+
+// judge takes the outcome into the result, and returns the error that the command ends with.
+func (d *deliverer) judge(err error, changed bool) error {
 	r := &d.result
 	var conflict *apply.ConflictError
-	changed := false
-	if d.plan != nil {
-		changed = d.applier.Writes() > 0
-		for i := range d.plan.Items {
-			it := &d.plan.Items[i]
-			r.Objects = append(r.Objects, ObjectResult{it.ID, it.Action, it.Reason, it.TakesOver})
-			r.Summary[string(it.Action)]++
-		}
-		r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
-		d.told.warn(r.Warnings)
-		if d.flags.prune {
-			for i := range d.plan.Removals {
-				it := &d.plan.Removals[i]
-				r.Objects = append(r.Objects, ObjectResult{ID: it.ID, Action: it.Action, Reason: it.Reason})
-				r.Summary[string(it.Action)]++
-			}
-		}
-	}
 	switch {
 	case err == nil && d.flags.dryRun != dryRunNone:
 		r.Outcome = outcomeTried
@@ -516,14 +548,6 @@ func (d *deliverer) finish(err error) error {
 	if blocked := errors.Is(err, errBlocked) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
 		r.Written = d.told.written
 		fmt.Fprintln(d.Err, "note: "+leftBehind(r.Written))
-	}
-	if d.flags.output == "json" {
-		enc := json.NewEncoder(d.Out)
-		enc.SetIndent("", "  ")
-		return errors.Join(err, enc.Encode(r))
-	}
-	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
-		d.told.line("%s", d.summary())
 	}
 	return err
 }

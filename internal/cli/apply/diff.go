@@ -115,18 +115,23 @@ type Difference struct {
 	TakesOver []string `json:"takesOver,omitempty"`
 }
 
-func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
+// checkOwn judges the flags that apply does not have, and reports whether to print in colours.
+func (f *diffFlags) checkOwn(e *command.Env) (color bool, err error) {
 	if err := command.CheckOutput(f.output); err != nil {
-		return err
+		return false, err
 	}
-	color, err := e.WantsColor(f.color)
-	if err != nil {
-		return err
+	if color, err = e.WantsColor(f.color); err != nil {
+		return false, err
 	}
 	if f.prune && f.app == "" {
-		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
+		return false, errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	if err := f.look.check(); err != nil {
+	return color, f.look.check()
+}
+
+func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
+	color, err := f.checkOwn(e)
+	if err != nil {
 		return err
 	}
 	settings := config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights}
@@ -246,9 +251,7 @@ func (d *differ) encode(differences []apply.Difference) error {
 	for _, x := range differences {
 		d.result.Differences = append(d.result.Differences, Difference{x.ID, x.Action, x.Before, x.After, x.Note, x.TakesOver})
 	}
-	enc := json.NewEncoder(d.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(d.result)
+	return command.Encode(d.out, d.result)
 }
 
 func showDifferences(e *command.Env, out io.Writer, differences []apply.Difference, stay []ObjectResult, look diffLook, color bool) error {

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,9 +59,7 @@ func NewRules(e *command.Env) *cobra.Command {
 					d, _ := r.Level.Default()
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
 				}
-				enc := json.NewEncoder(e.Out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(l)
+				return command.Encode(e.Out, l)
 			}
 			return fmt.Errorf("unknown output format %q: leave -o out, or give json or name", output)
 		},

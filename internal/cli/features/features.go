@@ -3,7 +3,6 @@ package features
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -204,10 +203,7 @@ func printObjects(e *command.Env, output string, objects []runtime.Object) error
 		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
 	}
 	if output == "json" {
-		enc := json.NewEncoder(e.Out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+		return printValue(e, output, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 	for _, o := range objects {
 		if output == "name" {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,11 +81,9 @@ func (f *reportFlags) run(ctx context.Context, e *command.Env) error {
 	if err != nil {
 		return err
 	}
-	if f.instance == "" {
-		if f.instance = e.Getenv("POD_NAME"); f.instance == "" {
-			if f.instance, err = os.Hostname(); err != nil {
-				return fmt.Errorf("%w: name the process with --instance", err)
-			}
+	if f.instance = cmp.Or(f.instance, e.Getenv("POD_NAME")); f.instance == "" {
+		if f.instance, err = os.Hostname(); err != nil {
+			return fmt.Errorf("%w: name the process with --instance", err)
 		}
 	}
 	reports := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("featurereports")).Namespace(namespace)

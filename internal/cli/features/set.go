@@ -250,19 +250,25 @@ func (s *setter) plan() *Change {
 		if was.Open == state.Open && was.Lifted == state.Lifted {
 			continue
 		}
-		x := changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason}
-		if f.Spec.NeedsRestart {
-			x.Needs = "processes take it in when they are restarted"
-		}
-		if findings.Err() != nil {
-			x.Needs = strings.TrimPrefix(x.Needs+"; it is taken in when what else is wrong with the settings is mended: sluice features list tells", "; ")
-		}
-		if state.Open && len(f.Spec.RequiredProcesses) > 0 {
-			x.Needs = strings.TrimPrefix(x.Needs+"; it is in effect when "+strings.Join(f.Spec.RequiredProcesses, " and ")+" report it", "; ")
-		}
-		c.Features = append(c.Features, x)
+		c.Features = append(c.Features, changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason, Needs: needs(&state, findings.Err() != nil)})
 	}
 	return c
+}
+
+// needs says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.
+func needs(state *feature.State, wrong bool) string {
+	var out []string
+	spec := state.Feature.Spec
+	if spec.NeedsRestart {
+		out = append(out, "processes take it in when they are restarted")
+	}
+	if wrong {
+		out = append(out, "it is taken in when what else is wrong with the settings is mended: sluice features list tells")
+	}
+	if state.Open && len(spec.RequiredProcesses) > 0 {
+		out = append(out, "it is in effect when "+strings.Join(spec.RequiredProcesses, " and ")+" report it")
+	}
+	return strings.Join(out, "; ")
 }
 
 // refusal is the message for an error of the settings, with the way out.

@@ -2,7 +2,6 @@ package features
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -260,18 +259,8 @@ func (c *compiled) webhook(r *simulate.Request, out *Simulation) (refused []simu
 }
 
 func (s *Simulation) print(e *command.Env, output string) error {
-	switch output {
-	case "json":
-		enc := json.NewEncoder(e.Out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(s)
-	case "yaml":
-		data, err := yaml.Marshal(s)
-		if err == nil {
-			_, err = e.Out.Write(data)
-		}
-		return err
+	if output == "json" || output == "yaml" {
+		return printValue(e, output, s)
 	}
 	verdict := "allowed"
 	if !s.Allowed {
