@@ -43,7 +43,7 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 		Annotations: map[string]string{command.ResultKind: "AdoptResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
 	}
-	f.Add(cmd)
+	f.AddClusterNamespace(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")

@@ -92,12 +92,12 @@ objects of a CRD that --prune would delete can block an apply.`,
 			return (&deliverer{Env: e, flags: f}).run(cmd.Context())
 		},
 	}
-	f.sourceFlags.add(cmd)
-	f.ClusterFlags.Add(cmd)
+	f.addSources(cmd)
+	f.AddClusterNamespace(cmd)
 	fs := cmd.Flags()
 	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
 	fs.BoolVar(&f.prune, "prune", false, "delete objects of the app that the source no longer has")
-	f.deleteFlagsOf.add(fs, "let --prune delete ")
+	f.addDelete(fs, "let --prune delete ")
 	fs.StringVar(&f.maxDeletes, "max-deletes", "", "most objects that --prune may delete at once, as a number or as a share of the app such as 30% (default: 50%, or 10 if that is more)")
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept an empty source among several")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields of other owners, and objects of other apps")

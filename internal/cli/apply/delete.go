@@ -50,9 +50,9 @@ Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 		Annotations: map[string]string{command.ResultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
-	f.ClusterFlags.Add(cmd)
+	f.AddClusterNamespace(cmd)
 	fs := cmd.Flags()
-	f.deleteFlagsOf.add(fs, "delete ")
+	f.addDelete(fs, "delete ")
 	fs.BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")

@@ -13,7 +13,7 @@ import (
 // deleteFlagsOf are the flags of commands that delete objects.
 type deleteFlagsOf struct{ allowDeleteCRDs, allowDeleteNamespaces, yes bool }
 
-func (f *deleteFlagsOf) add(fs *pflag.FlagSet, verb string) {
+func (f *deleteFlagsOf) addDelete(fs *pflag.FlagSet, verb string) {
 	fs.BoolVar(&f.allowDeleteCRDs, "allow-delete-crds", false, verb+"CRDs with stored objects, and the objects with them")
 	fs.BoolVar(&f.allowDeleteNamespaces, "allow-delete-namespaces", false, verb+"namespaces that are older than the app or have objects of others, with all objects in them")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before deleting objects; Sluice asks only if standard input and standard error are terminals")

@@ -61,8 +61,8 @@ objects that --prune would keep block an apply.`,
 			return runDiff(cmd.Context(), e, f)
 		},
 	}
-	f.sourceFlags.add(cmd)
-	f.ClusterFlags.Add(cmd)
+	f.addSources(cmd)
+	f.AddClusterNamespace(cmd)
 	fs := cmd.Flags()
 	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
 	fs.BoolVar(&f.prune, "prune", false, "also show the objects that --prune would delete")
@@ -214,7 +214,7 @@ func (d *differ) otherApps(err error) error {
 	d.showOtherApps(err)
 	if d.flags.output == "json" {
 		d.result.Error = brief.OneLine(err.Error())
-		return errors.Join(command.ErrFindings, command.Encode(d.Env.Out, d.result))
+		return errors.Join(command.ErrFindings, command.Encode(d.Out, d.result))
 	}
 	return command.ErrFindings
 }

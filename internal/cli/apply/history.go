@@ -56,7 +56,7 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 			return showHistory(e, f.output, v)
 		},
 	}
-	f.Add(cmd)
+	f.AddClusterNamespace(cmd)
 	command.AddOutput(cmd, &f.output)
 	return cmd
 }

@@ -61,7 +61,7 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
 			return listApps(cmd.Context(), e, f, applier, namespace)
 		},
 	}
-	f.Add(cmd)
+	f.AddClusterNamespace(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
 	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app but are missing from its inventory")

@@ -44,7 +44,7 @@ git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/
 Pipe the output of Kustomize or Helm to -f -. Sluice leaves out Helm hooks that do not belong to an install or an upgrade (test,
 pre-delete, ...), and applies the other hooks like other objects.`
 
-func (f *sourceFlags) add(cmd *cobra.Command) {
+func (f *sourceFlags) addSources(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.sources, "filename", "f", nil, "source of objects (may be repeated)")
 	fs.StringArrayVar(&f.allow, "allow-address", nil, "host, host:port, address or range to fetch from although it is local to this machine")

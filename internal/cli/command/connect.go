@@ -11,8 +11,8 @@ import (
 // ClusterFlags say which cluster and namespace.
 type ClusterFlags struct{ kubeconfig, context, Namespace string }
 
-// Add adds the flags that say which cluster and namespace.
-func (f *ClusterFlags) Add(cmd *cobra.Command) {
+// AddClusterNamespace adds the flags that say which cluster and namespace.
+func (f *ClusterFlags) AddClusterNamespace(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.AddCluster(fs)
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the app, and of objects without a namespace (default: the context's)")
