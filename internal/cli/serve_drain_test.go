@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"sluice.dev/tools/clustertest/nodeless"
 )
 
 // TestNoCallOfAWebhookIsLostWhenItsProcessIsReplaced has clients, with connections that they keep as the API server does, call a
@@ -42,7 +44,11 @@ func TestNoCallOfAWebhookIsLostWhenItsProcessIsReplaced(t *testing.T) {
 	var processes sync.WaitGroup
 	start := func() (end context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
-		address, ready := freeAddress(t), make(chan struct{})
+		ready := make(chan struct{})
+		address, err := nodeless.FreeAddress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		processes.Go(func() {
 			if err := listen(ctx, address, handler, secure, log.New(io.Discard, "", 0), func() { close(ready) }); err != nil {
 				t.Error(err)
@@ -92,15 +98,4 @@ func call(ctx context.Context, client *http.Client) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return errors.Join(err, answer.Body.Close())
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	var config net.ListenConfig
-	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
