@@ -432,7 +432,7 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 }
 
 // annotate gives the time of the look by the clock of the API server, and checks the annotations.
-func (a *Adapter) annotate(res *resolve.Resource) error {
+func (a *Adapter) annotate(res *resolve.Resource) *resolve.Error {
 	if res.Annotations[resolve.AnnotationLookedAt] != "" && !res.LookedAt.IsZero() {
 		res.Annotations = maps.Clone(res.Annotations)
 		res.Annotations[resolve.AnnotationLookedAt] = a.Server.Server(res.LookedAt).UTC().Format(time.RFC3339Nano)
