@@ -86,21 +86,9 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	case string:
 		return c.evalString(f, v)
 	case int64:
-		switch f := f.(type) {
-		case IntRange:
-			return truth(v >= f.Lo && v <= f.Hi)
-		case IntMultiple:
-			return truth((v%f.N == 0) != f.Neg)
-		}
+		return evalInt(f, v)
 	case float64:
-		switch f := f.(type) {
-		case FloatRange:
-			return truth(f.contains(v))
-		case FloatMultiple:
-			return truth(IsFloatMultiple(v, f.F) != f.Neg)
-		case Integral:
-			return truth(f.holds(v) != f.Neg)
-		}
+		return evalFloat(f, v)
 	case map[string]any:
 		return c.evalObject(f, v)
 	case []any:
@@ -119,6 +107,28 @@ func (c evaluator) evalString(f Formula, v string) Truth {
 		return truth(c.MatchPattern(f.Expr, v) != f.Neg)
 	case Format:
 		return truth(c.MatchFormat(f.Name, v) != f.Neg)
+	}
+	return Yes
+}
+
+func evalInt(f Formula, v int64) Truth {
+	switch f := f.(type) {
+	case IntRange:
+		return truth(v >= f.Lo && v <= f.Hi)
+	case IntMultiple:
+		return truth((v%f.N == 0) != f.Neg)
+	}
+	return Yes
+}
+
+func evalFloat(f Formula, v float64) Truth {
+	switch f := f.(type) {
+	case FloatRange:
+		return truth(f.contains(v))
+	case FloatMultiple:
+		return truth(IsFloatMultiple(v, f.F) != f.Neg)
+	case Integral:
+		return truth(f.holds(v) != f.Neg)
 	}
 	return Yes
 }

@@ -213,7 +213,7 @@ func (Opaque) formula()        {}
 func (Lazy) formula()          {}
 
 // Not returns the negation.
-func Not(f Formula) Formula { //nolint:gocyclo // a case for each kind of formula
+func Not(f Formula) Formula {
 	switch f := f.(type) {
 	case And:
 		out := make(Or, len(f))
@@ -236,23 +236,9 @@ func Not(f Formula) Formula { //nolint:gocyclo // a case for each kind of formul
 	case Format:
 		return And{Kinds(String), Format{f.Name, !f.Neg}}
 	case IntRange:
-		var out Or
-		if f.Lo > math.MinInt64 {
-			out = append(out, IntRange{math.MinInt64, f.Lo - 1})
-		}
-		if f.Hi < math.MaxInt64 {
-			out = append(out, IntRange{f.Hi + 1, math.MaxInt64})
-		}
-		return And{Kinds(Int), out}
+		return And{Kinds(Int), f.outside()}
 	case FloatRange:
-		var out Or
-		if !math.IsInf(f.Lo, -1) {
-			out = append(out, FloatRange{Lo: math.Inf(-1), Hi: f.Lo, HiOpen: !f.LoOpen})
-		}
-		if !math.IsInf(f.Hi, 1) {
-			out = append(out, FloatRange{Lo: f.Hi, LoOpen: !f.HiOpen, Hi: math.Inf(1)})
-		}
-		return And{Kinds(Float), out}
+		return And{Kinds(Float), f.outside()}
 	case IntMultiple:
 		return And{Kinds(Int), IntMultiple{f.N, !f.Neg}}
 	case FloatMultiple:
@@ -261,6 +247,17 @@ func Not(f Formula) Formula { //nolint:gocyclo // a case for each kind of formul
 		return And{Kinds(Float), Integral{!f.Neg, f.Exact}}
 	case Enum:
 		return Enum{f.Values, !f.Neg}
+	case Opaque:
+		return Opaque{f.ID, !f.Neg}
+	case Lazy:
+		return Lazy{f.ID, f.Make, !f.Neg, f.Small}
+	}
+	return notComposite(f)
+}
+
+// notComposite negates a formula about objects or arrays.
+func notComposite(f Formula) Formula {
+	switch f := f.(type) {
 	case Has:
 		return And{Kinds(Object), Lacks(f)}
 	case Lacks:
@@ -285,12 +282,32 @@ func Not(f Formula) Formula { //nolint:gocyclo // a case for each kind of formul
 		return notRange(Array, f.Min, f.Max, func(a, b int64) Formula { return NumItems{a, b} })
 	case Unique:
 		return And{Kinds(Array), Unique{f.By, !f.Neg}}
-	case Opaque:
-		return Opaque{f.ID, !f.Neg}
-	case Lazy:
-		return Lazy{f.ID, f.Make, !f.Neg, f.Small}
 	}
 	return Opaque{ID: "negation of an unknown formula"}
+}
+
+// outside returns the ranges below and above.
+func (r IntRange) outside() Or {
+	var out Or
+	if r.Lo > math.MinInt64 {
+		out = append(out, IntRange{math.MinInt64, r.Lo - 1})
+	}
+	if r.Hi < math.MaxInt64 {
+		out = append(out, IntRange{r.Hi + 1, math.MaxInt64})
+	}
+	return out
+}
+
+// outside returns the ranges below and above.
+func (r FloatRange) outside() Or {
+	var out Or
+	if !math.IsInf(r.Lo, -1) {
+		out = append(out, FloatRange{Lo: math.Inf(-1), Hi: r.Lo, HiOpen: !r.LoOpen})
+	}
+	if !math.IsInf(r.Hi, 1) {
+		out = append(out, FloatRange{Lo: r.Hi, LoOpen: !r.HiOpen, Hi: math.Inf(1)})
+	}
+	return out
 }
 
 func notRange(k Kind, lo, hi int64, r func(a, b int64) Formula) Formula {

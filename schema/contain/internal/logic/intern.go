@@ -192,23 +192,23 @@ func flag(b []byte, set bool) []byte {
 	return append(b, 0)
 }
 
+func bounds(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
+
 func float(b []byte, f float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(f)) }
 
 // write returns a text that no other formula of another meaning has.
-func (t *Table) write(f Formula, w *Work) []byte { //nolint:gocyclo // a case for each kind of formula
-	two := func(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
-	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }
+func (t *Table) write(f Formula, w *Work) []byte {
 	switch f := f.(type) {
 	case Kinds:
 		return []byte{tagKinds, byte(f)}
 	case Length:
-		return two(tagLength, f.Min, f.Max)
+		return bounds(tagLength, f.Min, f.Max)
 	case Pattern:
 		return flag(word([]byte{tagPattern}, f.Expr), f.Neg)
 	case Format:
 		return flag(word([]byte{tagFormat}, f.Name), f.Neg)
 	case IntRange:
-		return two(tagInts, f.Lo, f.Hi)
+		return bounds(tagInts, f.Lo, f.Hi)
 	case FloatRange:
 		return flag(flag(float(float([]byte{tagFloats}, f.Lo), f.Hi), f.LoOpen), f.HiOpen)
 	case IntMultiple:
@@ -224,6 +224,16 @@ func (t *Table) write(f Formula, w *Work) []byte { //nolint:gocyclo // a case fo
 			b = value(b, v)
 		}
 		return b
+	case Opaque:
+		return flag(word([]byte{tagOpaque}, f.ID), f.Neg)
+	}
+	return t.writeComposite(f, w)
+}
+
+// writeComposite writes a formula about objects or arrays.
+func (t *Table) writeComposite(f Formula, w *Work) []byte {
+	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }
+	switch f := f.(type) {
 	case Has:
 		return word([]byte{tagHas}, f.Name)
 	case Lacks:
@@ -239,17 +249,15 @@ func (t *Table) write(f Formula, w *Work) []byte { //nolint:gocyclo // a case fo
 	case SomeKey:
 		return of(tagSomeKey, f.F)
 	case NumProps:
-		return two(tagNumProps, f.Min, f.Max)
+		return bounds(tagNumProps, f.Min, f.Max)
 	case Items:
 		return of(tagItems, f.F)
 	case SomeItem:
 		return of(tagSomeItem, f.F)
 	case NumItems:
-		return two(tagNumItems, f.Min, f.Max)
+		return bounds(tagNumItems, f.Min, f.Max)
 	case Unique:
 		return flag(flag(flag(word(word([]byte{tagUnique}, f.By.Keys), f.By.Defaults), f.By.Text), f.By.Numbers), f.Neg)
-	case Opaque:
-		return flag(word([]byte{tagOpaque}, f.ID), f.Neg)
 	}
 	return number([]byte{tagOther, 0}, int64(len(t.byText))) // equals nothing
 }

@@ -75,6 +75,18 @@ func abs(v int64) int64 {
 	return v
 }
 
+// finite returns the bounds, with a number far from the other bound in place of an infinite one.
+func (r FloatRange) finite() (lo, hi float64) {
+	lo, hi = r.Lo, r.Hi
+	if math.IsInf(lo, -1) {
+		lo = min(-1e6, hi-10)
+	}
+	if math.IsInf(hi, 1) {
+		hi = max(1e6, lo+10)
+	}
+	return lo, hi
+}
+
 func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	r := st.floats
 	exact := slices.Contains(st.integral, Integral{Exact: true})
@@ -87,13 +99,7 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 			}
 		}
 	}
-	lo, hi := r.Lo, r.Hi
-	if math.IsInf(lo, -1) {
-		lo = min(-1e6, hi-10)
-	}
-	if math.IsInf(hi, 1) {
-		hi = max(1e6, lo+10)
-	}
+	lo, hi := r.finite()
 	if !integral {
 		try(0.5, 1.5, -0.5)
 		try(r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))

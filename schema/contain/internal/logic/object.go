@@ -264,6 +264,12 @@ func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bo
 		have[name] = nil
 		members = append(members, member{name, found})
 	}
+	return s.padFresh(st, members, have, complete, depth)
+}
+
+// padFresh adds properties that no formula mentions. The mentioned ones are in have, or cannot be added: complete reports whether that
+// is proved.
+func (s *Solver) padFresh(st *state, members []member, have map[string][]fact, complete bool, depth int) ([]member, bool) {
 	for int64(len(members)) < st.numProps.Min {
 		missing := st.numProps.Min - int64(len(members))
 		if missing > manyKeys || missing > manyItems && len(st.allKeys) > 0 {

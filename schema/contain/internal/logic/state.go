@@ -164,23 +164,9 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		}
 		return s.addOr(st, f, why)
 	case Lazy:
-		if !s.step(int64(len(st.lazy) / seenAtOnce)) {
-			return true
-		}
-		if g, at, ok := st.lazyOf(f.ID); ok {
-			return g.Neg == f.Neg || s.clash(why|at)
-		}
-		st.lazy = append(st.lazy, fact{f, why})
-		return s.add(st, f.Expand(), why)
+		return s.addLazy(st, f, why)
 	case Opaque:
-		if !s.step(int64(len(st.opaque) / seenAtOnce)) {
-			return true
-		}
-		if g, at, ok := st.opaqueOf(f.ID); ok {
-			return g.Neg == f.Neg || s.clash(why|at)
-		}
-		st.opaque = append(st.opaque, fact{f, why})
-		return true
+		return s.addOpaque(st, f, why)
 	case Kinds:
 		st.all = append(st.all, f)
 		if st.kinds&^Kind(f) != 0 {
@@ -226,6 +212,29 @@ func (s *Solver) addOr(st *state, f Or, why deps) bool {
 	}
 	st.wholes = append(st.wholes, asserted{id, why})
 	st.ors = append(st.ors, disjunction{f, why})
+	return true
+}
+
+// addLazy keeps a formula that is made when it is needed, and adds what it stands for unless it was added before.
+func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
+	if !s.step(int64(len(st.lazy) / seenAtOnce)) {
+		return true
+	}
+	if g, at, ok := st.lazyOf(f.ID); ok {
+		return g.Neg == f.Neg || s.clash(why|at)
+	}
+	st.lazy = append(st.lazy, fact{f, why})
+	return s.add(st, f.Expand(), why)
+}
+
+func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
+	if !s.step(int64(len(st.opaque) / seenAtOnce)) {
+		return true
+	}
+	if g, at, ok := st.opaqueOf(f.ID); ok {
+		return g.Neg == f.Neg || s.clash(why|at)
+	}
+	st.opaque = append(st.opaque, fact{f, why})
 	return true
 }
 

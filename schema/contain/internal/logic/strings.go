@@ -7,14 +7,7 @@ import (
 )
 
 func (s *Solver) solveString(st *state, want int) ([]any, bool) {
-	var match, avoid []string
-	for _, p := range st.patterns {
-		if p.Neg {
-			avoid = append(avoid, p.Expr)
-		} else {
-			match = append(match, p.Expr)
-		}
-	}
+	match, avoid := st.expressions()
 	excluded, refused := 0, false
 	var samples []string
 	positive := false
@@ -63,6 +56,18 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		s.fail("no string found for the patterns and formats")
 	}
 	return out, false
+}
+
+// expressions returns the patterns that a string must match, and those that it must not.
+func (st *state) expressions() (match, avoid []string) {
+	for _, p := range st.patterns {
+		if p.Neg {
+			avoid = append(avoid, p.Expr)
+		} else {
+			match = append(match, p.Expr)
+		}
+	}
+	return match, avoid
 }
 
 // excludedWords is an expression for the strings that the enums exclude, "" if there are none or too many. No other value equals a
