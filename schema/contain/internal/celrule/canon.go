@@ -294,14 +294,7 @@ func (p *printer) entries(e *expr, width int) []string {
 func (p *printer) call(e *expr) string {
 	switch e.name {
 	case operators.LogicalNot:
-		inner := e
-		for inner.kind == call && inner.name == operators.LogicalNot {
-			inner = inner.args[0]
-		}
-		if isLogical(inner) || inner == e.args[0] {
-			return p.boolean(e, false)
-		}
-		return wrap("!", p.value(e.args[0])) // !!x is an error where x is no boolean, x is none
+		return p.negation(e)
 	case operators.LogicalAnd, operators.LogicalOr:
 		s := p.boolean(e, false)
 		if !strings.HasPrefix(s, "(&& ") && !strings.HasPrefix(s, "(|| ") {
@@ -347,6 +340,17 @@ func (p *printer) call(e *expr) string {
 		name = "." + name
 	}
 	return wrap(name, p.values(e.args)...)
+}
+
+func (p *printer) negation(e *expr) string {
+	inner := e
+	for inner.kind == call && inner.name == operators.LogicalNot {
+		inner = inner.args[0]
+	}
+	if isLogical(inner) || inner == e.args[0] {
+		return p.boolean(e, false)
+	}
+	return wrap("!", p.value(e.args[0])) // !!x is an error where x is no boolean, x is none
 }
 
 func isNumber(e *expr) bool {

@@ -12,16 +12,7 @@ func (t *translator) size(_ *expr, a sval) (value, error) {
 	case strV:
 		return just(intV(len([]rune(string(a))))), nil
 	case strAt:
-		extra := int64(len([]rune(a.before+a.after)) - a.lo)
-		if a.hi >= 0 {
-			return just(intV(int64(a.hi) + extra)), nil
-		}
-		n := newNum(sizeAt{a.ref, logic.String})
-		n.lo = int64(a.lo)
-		if extra != 0 {
-			n, _ = n.withConst('+', num{i: extra}, false)
-		}
-		return just(n), nil
+		return just(a.size()), nil
 	case rawV:
 		return just(intV(len(a))), nil
 	case listV:
@@ -38,11 +29,8 @@ func (t *translator) size(_ *expr, a sval) (value, error) {
 			}
 		}
 	case refV:
-		switch {
-		case a.node.Type == "array":
-			return just(newNum(sizeAt{a.ref, logic.Array})), nil
-		case isMap(a.node):
-			return just(newNum(sizeAt{a.ref, logic.Object})), nil
+		if n := sizeOf(a); n != nil {
+			return just(newNum(n)), nil
 		}
 	case comprV:
 		return t.comprSize(a.compr)
@@ -59,6 +47,20 @@ func (t *translator) size(_ *expr, a sval) (value, error) {
 		}
 	}
 	return nil, errUnsupported
+}
+
+// size counts the code points.
+func (v strAt) size() sval {
+	extra := int64(len([]rune(v.before+v.after)) - v.lo)
+	if v.hi >= 0 {
+		return intV(int64(v.hi) + extra)
+	}
+	n := newNum(sizeAt{v.ref, logic.String})
+	n.lo = int64(v.lo)
+	if extra != 0 {
+		n, _ = n.withConst('+', num{i: extra}, false)
+	}
+	return n
 }
 
 func (t *translator) toText(e *expr, a sval) (value, error) {

@@ -51,16 +51,16 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 	if r, ok := equalEmpty(a, b); ok {
 		return r, nil
 	}
-	if r, ok := equalEmpty(b, a); ok {
-		return r, nil
-	}
 	return t.equalTerms(a, b)
 }
 
 // equalEmpty compares an empty list or map with one at a place.
-func equalEmpty(empty, v sval) (boolV, bool) {
-	n := sizeOf(v)
-	if n == nil || !emptyList(empty) {
+func equalEmpty(a, b sval) (boolV, bool) {
+	if emptyList(b) {
+		a, b = b, a
+	}
+	n := sizeOf(b)
+	if n == nil || !emptyList(a) {
 		return boolV{}, false
 	}
 	return boolV{n.within(0, 0), n.within(1, maxSize)}, true
@@ -344,12 +344,7 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 		if !isMap(x.node) {
 			return t.indexArray(x, b, optional)
 		}
-		if s, ok := b.(strV); ok {
-			return t.selectField(a, string(s), optional)
-		}
-		if k, ok := t.keyOf(b); ok && k.of.at.equal(x.at) && !optional {
-			return t.load(place{scope: k.scope + 1}, x.node.Additional)
-		}
+		return t.indexMap(x, b, optional)
 	case constV:
 		if s, ok := b.(strV); ok && isMap(x.node) {
 			return t.selectField(a, string(s), optional)
@@ -364,6 +359,17 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 			r, _ := utf8.DecodeRuneInString(x.split.sep)
 			return just(prefixAt{x.split.ref, allBut(r)}), nil
 		}
+	}
+	return nil, errUnsupported
+}
+
+// indexMap evaluates an index into a map at a place.
+func (t *translator) indexMap(m refV, b sval, optional bool) (value, error) {
+	if s, ok := b.(strV); ok {
+		return t.selectField(m, string(s), optional)
+	}
+	if k, ok := t.keyOf(b); ok && k.of.at.equal(m.at) && !optional {
+		return t.load(place{scope: k.scope + 1}, m.node.Additional)
 	}
 	return nil, errUnsupported
 }

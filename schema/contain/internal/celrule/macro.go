@@ -194,36 +194,41 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 			t.pure = false // if nothing passes the filter, there is no error
 			return t.settle(mark, s.scope, v, name, func() (boolV, error) { return t.opaque(e, env) })
 		case refV:
-			c, err := t.newCompr(s.ref)
-			if err != nil {
-				return nil, err
-			}
-			mark := len(t.asides)
-			vars := bind(names, c.elem, c.scope, env)
-			if n == 2 && isMap(s.node) {
-				elem, err := t.load(place{scope: c.scope + 1}, s.node.Additional)
-				if err != nil {
-					return nil, err
-				}
-				vars = bind(names[:1], c.elem, c.scope, env)
-				vars = bind(names[1:], elem, c.scope+1, vars)
-			}
-			v, err := t.macroCompr(name, c, bodies, vars)
-			opaque := func() (boolV, error) { return t.opaque(e, env) }
-			if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
-				if len(t.asides) > mark { // the bounds hold only under the assumptions
-					err = errMixed
-				}
-				t.asides = t.asides[:mark]
-				return t.few(e, env, s.ref, err)
-			}
-			if err != nil {
-				return nil, err
-			}
-			return t.settle(mark, c.scope, v, name, opaque)
+			return t.macroAt(e, s.ref, names, bodies, env)
 		}
 		return nil, errUnsupported
 	})
+}
+
+// macroAt evaluates a macro over a list or map at a place.
+func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, env *variable) (value, error) {
+	c, err := t.newCompr(over)
+	if err != nil {
+		return nil, err
+	}
+	mark := len(t.asides)
+	vars := bind(names, c.elem, c.scope, env)
+	if len(names) == 2 && isMap(over.node) {
+		elem, err := t.load(place{scope: c.scope + 1}, over.node.Additional)
+		if err != nil {
+			return nil, err
+		}
+		vars = bind(names[:1], c.elem, c.scope, env)
+		vars = bind(names[1:], elem, c.scope+1, vars)
+	}
+	v, err := t.macroCompr(e.name, c, bodies, vars)
+	opaque := func() (boolV, error) { return t.opaque(e, env) }
+	if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
+		if len(t.asides) > mark { // the bounds hold only under the assumptions
+			err = errMixed
+		}
+		t.asides = t.asides[:mark]
+		return t.few(e, env, over, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.settle(mark, c.scope, v, e.name, opaque)
 }
 
 func (t *translator) optMap(name string, s sval, varName string, body *expr, env *variable) (value, error) {

@@ -13,43 +13,16 @@ import (
 const mark = "\x01"
 
 // term names a value.
-func (t *translator) term(v sval) (termV, bool) { //nolint:gocyclo // a case for each kind of value
+func (t *translator) term(v sval) (termV, bool) {
 	switch v := v.(type) {
 	case termV:
 		return v, true
-	case nullV:
-		return termV{text: "null", typ: "null_type"}, true
-	case intV:
-		return termV{text: writeConst(int64(v)), typ: "int"}, true
-	case uintV:
-		return termV{text: writeConst(uint64(v)), typ: "uint"}, true
-	case dblV:
-		return termV{text: writeConst(float64(v)), typ: "double"}, true
-	case strV:
-		return termV{text: writeConst(string(v)), typ: "string"}, true
-	case rawV:
-		return termV{text: writeConst([]byte(v)), typ: "bytes"}, true
-	case typeV:
-		return termV{text: "type " + string(v), typ: "type"}, true
-	case formatV:
-		return termV{text: "format " + string(v)}, true
-	case boolV:
-		switch {
-		case v.t.op == opTrue:
-			return termV{text: "true", typ: "bool"}, true
-		case v.f.op == opTrue:
-			return termV{text: "false", typ: "bool"}, true
-		}
-	case mapV:
-		return termV{text: "{}", typ: "map"}, true
 	case strAt:
 		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
 	case prefixAt:
 		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
 	case schemeAt:
 		return termV{text: wrap("getScheme", wrap("url", mark)), refs: []ref{v.of.ref}, typ: "string"}, true
-	case durV:
-		return termV{text: time.Duration(v).String(), typ: durationType}, true
 	case numV:
 		x, ok := v.base.term()
 		if !ok {
@@ -77,6 +50,40 @@ func (t *translator) term(v sval) (termV, bool) { //nolint:gocyclo // a case for
 			parts[i] = x
 		}
 		return apply("list", "list", false, parts...), true
+	}
+	return constantTerm(v)
+}
+
+// constantTerm names a value that comes from no place.
+func constantTerm(v sval) (termV, bool) {
+	switch v := v.(type) {
+	case nullV:
+		return termV{text: "null", typ: "null_type"}, true
+	case intV:
+		return termV{text: writeConst(int64(v)), typ: "int"}, true
+	case uintV:
+		return termV{text: writeConst(uint64(v)), typ: "uint"}, true
+	case dblV:
+		return termV{text: writeConst(float64(v)), typ: "double"}, true
+	case strV:
+		return termV{text: writeConst(string(v)), typ: "string"}, true
+	case rawV:
+		return termV{text: writeConst([]byte(v)), typ: "bytes"}, true
+	case typeV:
+		return termV{text: "type " + string(v), typ: "type"}, true
+	case formatV:
+		return termV{text: "format " + string(v)}, true
+	case durV:
+		return termV{text: time.Duration(v).String(), typ: durationType}, true
+	case mapV:
+		return termV{text: "{}", typ: "map"}, true
+	case boolV:
+		switch {
+		case v.t.op == opTrue:
+			return termV{text: "true", typ: "bool"}, true
+		case v.f.op == opTrue:
+			return termV{text: "false", typ: "bool"}, true
+		}
 	}
 	return termV{}, false
 }

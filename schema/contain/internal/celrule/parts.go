@@ -128,20 +128,7 @@ func (t *translator) sets(name string, a, b sval) (value, error) {
 	if !okC || n.Type != "array" || n.Items == nil || n.Items.Type != "string" || n.Items.IntOrString || n.Items.Nullable || typed(n.Items) != "" {
 		return nil, errUnsupported
 	}
-	has := func() ([]boolV, error) {
-		out := make([]boolV, len(consts))
-		for i, c := range consts {
-			v, err := t.inArray(strV(c), at)
-			if err != nil {
-				return nil, err
-			}
-			if out[i], err = t.asBool(v, nil); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	}
-	each, err := has()
+	each, err := t.eachIn(consts, at)
 	if err != nil {
 		return nil, err
 	}
@@ -169,4 +156,19 @@ func (t *translator) sets(name string, a, b sval) (value, error) {
 		return just(boolV{and(all.t, only.t), or(all.f, only.f)}), nil
 	}
 	return nil, errUnsupported
+}
+
+// eachIn says of each string whether it is in the list.
+func (t *translator) eachIn(consts []string, at refV) ([]boolV, error) {
+	out := make([]boolV, len(consts))
+	for i, c := range consts {
+		v, err := t.inArray(strV(c), at)
+		if err != nil {
+			return nil, err
+		}
+		if out[i], err = t.asBool(v, nil); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

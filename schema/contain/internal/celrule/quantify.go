@@ -142,6 +142,11 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 		}
 		return other(append(outer, p)...), nil
 	}
+	return q.byCases(c, budget)
+}
+
+// byCases quantifies for the case that a part about other scopes holds, and for the case that it does not.
+func (q quantifier) byCases(c *cond, budget int) (*cond, error) {
 	atom := foreign(c, q.mask)
 	if budget == 0 || atom == nil {
 		return nil, errMixed

@@ -107,6 +107,11 @@ func relateFormulas(op condOp, f, g logic.Formula) relation {
 		lo2, hi2, _, _ := countRange(g)
 		return relateRanges(op, lo, hi, lo2, hi2, least)
 	}
+	return relateAtoms(op, f, g)
+}
+
+// relateAtoms is about formulas that are either the same, opposites or unrelated.
+func relateAtoms(op condOp, f, g logic.Formula) relation {
 	switch f := f.(type) {
 	case logic.Has:
 		g2, ok := g.(logic.Lacks)

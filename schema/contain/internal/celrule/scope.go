@@ -257,20 +257,7 @@ func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 	}
 	switch x := x.(type) {
 	case string:
-		if n.IntOrString || n.Type == "string" && typed(n) == "" {
-			return strV(x), true, nil
-		}
-		typ := typed(n)
-		if typ == durationType {
-			d, err := strfmt.ParseDuration(x)
-			return durV(d), err == nil, nil
-		}
-		if p := readable[n.Format]; p != "" && !t.s.Checker.MatchPattern(p, x) {
-			return nil, false, nil
-		}
-		if typ != "" {
-			return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
-		}
+		return t.constantText(x, n)
 	case int64:
 		switch {
 		case n.IntOrString, n.Type == "integer":
@@ -297,6 +284,25 @@ func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 		if n.Type == "object" {
 			return constV{x, n}, true, nil
 		}
+	}
+	return nil, false, errUnsupported
+}
+
+// constantText converts a string, which the format may give another type.
+func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) {
+	if n.IntOrString || n.Type == "string" && typed(n) == "" {
+		return strV(x), true, nil
+	}
+	typ := typed(n)
+	if typ == durationType {
+		d, err := strfmt.ParseDuration(x)
+		return durV(d), err == nil, nil
+	}
+	if p := readable[n.Format]; p != "" && !t.s.Checker.MatchPattern(p, x) {
+		return nil, false, nil
+	}
+	if typ != "" {
+		return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
 	}
 	return nil, false, errUnsupported
 }
@@ -335,20 +341,24 @@ func fill(x any, n *schema.Node, depth int) {
 			if c := n.Property(k); c != nil {
 				fill(x[k], c, depth+1)
 			} else if n.Additional != nil {
-				if x[k] == nil && !n.Additional.Nullable && n.Additional.HasDefault {
-					x[k] = copyJSON(n.Additional.Default)
-				}
+				x[k] = orDefault(x[k], n.Additional)
 				fill(x[k], n.Additional, depth+1)
 			}
 		}
 	case []any:
 		for i := range x {
-			if n.Items != nil && x[i] == nil && !n.Items.Nullable && n.Items.HasDefault {
-				x[i] = copyJSON(n.Items.Default)
-			}
+			x[i] = orDefault(x[i], n.Items)
 			fill(x[i], n.Items, depth+1)
 		}
 	}
+}
+
+// orDefault returns the default in place of a null that is not allowed.
+func orDefault(x any, n *schema.Node) any {
+	if n != nil && x == nil && !n.Nullable && n.HasDefault {
+		return copyJSON(n.Default)
+	}
+	return x
 }
 
 func copyJSON(x any) any {
