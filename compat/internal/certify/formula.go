@@ -140,7 +140,7 @@ const (
 
 var counted = [...]kinds{integer, text, list, object}
 
-func not(f formula) formula { //nolint:gocyclo // a case for each kind of formula
+func not(f formula) formula {
 	switch f := f.(type) {
 	case and:
 		out := or{}
@@ -182,6 +182,17 @@ func not(f formula) formula { //nolint:gocyclo // a case for each kind of formul
 		return and{is(text), formatted{f.name, !f.neg}}
 	case among:
 		return among{f.values, f.set, !f.neg}
+	case opaque:
+		return opaque{f.id, !f.neg}
+	case lazy:
+		return lazy{f.id, f.make, !f.neg}
+	}
+	return notComposite(f)
+}
+
+// notComposite negates a formula about the fields of objects or the items of lists.
+func notComposite(f formula) formula {
+	switch f := f.(type) {
 	case present:
 		return and{is(object), present{f.name, !f.neg}}
 	case prop:
@@ -196,10 +207,6 @@ func not(f formula) formula { //nolint:gocyclo // a case for each kind of formul
 		return and{is(list), items{not(f.f)}}
 	case distinct:
 		return and{is(list), distinct{f.by, !f.neg}}
-	case opaque:
-		return opaque{f.id, !f.neg}
-	case lazy:
-		return lazy{f.id, f.make, !f.neg}
 	}
 	return opaque{id: "the negation of a formula of no kind"}
 }

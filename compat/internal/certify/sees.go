@@ -21,6 +21,12 @@ func seesSame(o, n *node, keeps bool) bool {
 		return false
 	}
 	keeps = keeps || deref(n.XPreserveUnknownFields)
+	return seesSameFields(o, n, keeps) && seesSame(o.item, n.item, keeps) && seesSame(o.extra, n.extra, false) &&
+		sameForNull(o.item, n.item) && sameForNull(o.extra, n.extra)
+}
+
+// seesSameFields is seesSame for the declared fields of an object.
+func seesSameFields(o, n *node, keeps bool) bool {
 	for name, a := range o.kids {
 		b := n.kids[name]
 		switch {
@@ -34,7 +40,7 @@ func seesSame(o, n *node, keeps bool) bool {
 			return false
 		}
 	}
-	return seesSame(o.item, n.item, keeps) && seesSame(o.extra, n.extra, false) && sameForNull(o.item, n.item) && sameForNull(o.extra, n.extra)
+	return true
 }
 
 // alwaysWritten reports whether every object that o accepts has the field before defaults are filled in.
