@@ -50,7 +50,7 @@ var logicFaults = []fault{
 		broken: "a disjunct that cannot hold of one kind is dropped for all",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).add", find: "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || s.clash(why|at)",
+		in: "schema/contain/internal/logic.(*Solver).addLazy", find: "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || s.clash(why|at)",
 		put:    "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || at >= 0",
 		broken: "a formula and its negation do not contradict each other",
 	},
@@ -59,13 +59,13 @@ var logicFaults = []fault{
 		broken: "that items differ by one key is taken to follow from that they differ by two",
 	},
 	{
-		in: "schema/contain/internal/logic.Not", find: "And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}",
+		in: "schema/contain/internal/logic.notComposite", find: "And{Kinds(Object), Has{f.Name}, Prop{f.Name, Not(f.F)}}",
 		put:    "And{Kinds(Object), Prop{f.Name, Not(f.F)}}",
 		broken: "a property that is left out is taken for a wrong one",
 	},
-	{in: "schema/contain/internal/logic.Not", find: "!f.LoOpen", put: "f.LoOpen", broken: "the negation of an inclusive minimum has the minimum in it"},
+	{in: "schema/contain/internal/logic.FloatRange.outside", find: "!r.LoOpen", put: "r.LoOpen", broken: "the negation of an inclusive minimum has the minimum in it"},
 	{in: "schema/contain/internal/logic.notRange", find: "hi+1", put: "hi+2", broken: "the negation of a maximum is off by one"},
-	{in: "schema/contain/internal/logic.Not", find: "f.Lo - 1", put: "f.Lo - 2", broken: "the negation of a minimum of integers is off by one"},
+	{in: "schema/contain/internal/logic.IntRange.outside", find: "r.Lo - 1", put: "r.Lo - 2", broken: "the negation of a minimum of integers is off by one"},
 	{
 		in: "schema/contain/internal/logic.(*Solver).solve", find: "return nil, false", put: "return nil, true",
 		broken: "a value that would nest too deeply is taken for impossible",

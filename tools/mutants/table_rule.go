@@ -15,7 +15,7 @@ var ruleFaults = []fault{
 	},
 	{in: "schema/contain/internal/celrule.quantifier.outside", call: "or", answers: "c", broken: "all() is not true of an empty list"},
 	{
-		in: "schema/contain/internal/celrule.quantifier.split", find: "and(not(atom), f)", put: "and(not(atom), t), and(no, f)",
+		in: "schema/contain/internal/celrule.quantifier.byCases", find: "and(not(atom), f)", put: "and(not(atom), t), and(no, f)",
 		broken: "a statement about outer values is assumed true where it is false, too",
 	},
 	{
@@ -44,7 +44,7 @@ var ruleFaults = []fault{
 		broken: "every comparison is taken for an error where a key is missing",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*translator).macro", find: "if len(t.asides) > mark {",
+		in: "schema/contain/internal/celrule.(*translator).macroAt", find: "if len(t.asides) > mark {",
 		put:    `if len(t.asides) > mark && name == "" {`,
 		broken: "the bounds of a macro are taken to hold where what was granted does not",
 	},
