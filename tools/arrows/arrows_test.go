@@ -253,6 +253,7 @@ var table = []row{
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
 
 	{pkg: "tools/kube", why: "puts manifests into a cluster, for tests and the demo"},
+	{pkg: "tools/memapi", why: "an API server in memory, for tests of controllers in one process"},
 	{pkg: "tools/dnstest", why: "a name server, for tests"},
 	{pkg: "tools/schemagen", why: "random schemas know nothing of the prover that they attack"},
 	{pkg: "tools/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
@@ -320,7 +321,7 @@ func isPure(imp string) bool {
 var helpers = []string{
 	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules",
 	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "resolve/verify/verifytest", "schema/upstream",
-	"internal/preflight", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/dnstest", "tools/featuregen", "tools/jsonschema", "tools/kube", "tools/schemagen", "tools/testsource",
+	"internal/preflight", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/dnstest", "tools/featuregen", "tools/jsonschema", "tools/kube", "tools/memapi", "tools/schemagen", "tools/testsource",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.
