@@ -1,0 +1,250 @@
+package features
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/tools/memapi"
+)
+
+// gatedCluster is a cluster with a controller of features, in a bubble whose time is the test's. It has a CRD whose field secret is
+// gated, and settings. Whether policies are in force is simulated: the newest probe answers.
+type gatedCluster struct {
+	*testing.T
+
+	api    *memapi.Server
+	user   memapi.Client
+	events chan string
+}
+
+const (
+	gatedCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.acme.dev}
+spec:
+  group: acme.dev
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {secret: {type: string}, plain: {type: string}}}}}}`
+	gatedComponent = "apiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: acme}\nspec: {release: v1.2.0, configMap: {namespace: acme-system, name: flags}}"
+	gatedFeature   = `apiVersion: sluice.dev/v1alpha1
+kind: Feature
+metadata: {name: acme.secret}
+spec:
+  component: acme
+  gate: Secret
+  stages: [{stage: Alpha, release: v1.0.0}]
+  parts: [{group: acme.dev, resource: widgets, field: spec.secret}]`
+	gatePolicy = "features.acme.widgets.acme.dev.reject.v1"
+	noGates    = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: acme-system, name: flags}\ndata: {}"
+)
+
+func inGated(t *testing.T, test func(g *gatedCluster)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := memapi.New(t)
+		api.Hook(func(c *memapi.Call) error {
+			if c.Resource != "leases" || !c.DryRun {
+				return nil
+			}
+			rules, _, _ := unstructured.NestedSlice(api.Get(validatingPolicies, "", probeName("acme")), "spec", "validations")
+			for _, r := range rules {
+				if rule, ok := r.(map[string]any); ok {
+					text, _ := rule["message"].(string)
+					c.Warn(text)
+				}
+			}
+			return nil
+		})
+		g := &gatedCluster{t, api, api.As("user"), nil}
+		for _, text := range []string{gatedCRD, noGates, gatedComponent, gatedFeature} {
+			g.user.Put(text)
+		}
+		kube, err := kubernetes.NewForConfig(api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		crds, err := apiextensions.NewForConfig(api.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder := record.NewFakeRecorder(100)
+		g.events = recorder.Events
+		c := &Controller{
+			Cluster:       Cluster{Config: api.Config(), Kube: kube, CRDs: crds, Namespace: "sluice-system", Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
+			UsageInterval: -1, Metrics: NewMetrics(prometheus.NewRegistry()), Recorder: recorder,
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx, func() {}) }()
+		defer func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
+		g.after(time.Minute)
+		test(g)
+	})
+}
+
+func (g *gatedCluster) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (g *gatedCluster) feature() *v1alpha1.Feature {
+	g.Helper()
+	f := &v1alpha1.Feature{}
+	if !g.api.Into(featuresResource, "", "acme.secret", f) {
+		g.Fatal("the feature is gone")
+	}
+	return f
+}
+
+// has fails the test unless a condition of the feature is so.
+func (g *gatedCluster) has(condition string, status metav1.ConditionStatus, reason string) {
+	g.Helper()
+	c := meta.FindStatusCondition(g.feature().Status.Conditions, condition)
+	if c == nil || c.Status != status || c.Reason != reason {
+		g.Fatalf("%s is %+v, want %s %s", condition, c, status, reason)
+	}
+}
+
+// policies names the policies of the component, without its probe.
+func (g *gatedCluster) policies() []string {
+	return slices.DeleteFunc(g.api.Names(validatingPolicies), func(name string) bool { return !strings.Contains(name, "acme") || name == probeName("acme") })
+}
+
+func (g *gatedCluster) tells(text string) {
+	g.Helper()
+	var got []string
+	for len(g.events) > 0 {
+		got = append(got, <-g.events)
+	}
+	if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, text) }) {
+		g.Errorf("no event with %q in %q", text, got)
+	}
+}
+
+func TestAFeatureBecomesAPolicyThatIsSeenInForce(t *testing.T) {
+	inGated(t, func(g *gatedCluster) {
+		g.has(v1alpha1.ConditionAccepted, "True", v1alpha1.ReasonAccepted)
+		g.has(v1alpha1.ConditionEnforced, "True", v1alpha1.ReasonEnforcedByPolicy)
+		if !slices.Contains(g.policies(), gatePolicy) {
+			g.Errorf("policies %q, want %s", g.policies(), gatePolicy)
+		}
+		if e := g.feature().Status.Enabled; e == nil || *e {
+			g.Errorf("enabled %v, want false", e)
+		}
+		for _, c := range g.api.Writes() {
+			if strings.HasPrefix(c.Resource, "validating") && (c.Verb != "apply" || c.Manager != Manager) {
+				g.Errorf("%s, want an apply by %s", &c, Manager)
+			}
+		}
+		g.after(time.Hour)
+		for _, c := range g.api.Writes() {
+			g.Errorf("%s, though nothing has changed", &c)
+		}
+	})
+}
+
+func TestAFlippedSettingIsToldAndChangesNoPolicy(t *testing.T) {
+	inGated(t, func(g *gatedCluster) {
+		g.api.Writes()
+		g.user.Put(strings.Replace(noGates, "data: {}", `data: {feature-gates: "Secret=true"}`, 1))
+		g.after(10 * time.Second)
+		if e := g.feature().Status.Enabled; e == nil || !*e {
+			g.Errorf("enabled %v, want true", e)
+		}
+		g.tells("Normal " + v1alpha1.EventOpened)
+		g.user.Put(noGates)
+		g.after(10 * time.Second)
+		g.tells("Normal " + v1alpha1.EventClosed)
+		for _, c := range g.api.Writes() {
+			if strings.HasPrefix(c.Resource, "validating") {
+				g.Errorf("%s, though policies read the settings themselves", &c)
+			}
+		}
+	})
+}
+
+func TestPoliciesThatOthersTouchArePutBack(t *testing.T) {
+	for name, touch := range map[string]func(g *gatedCluster, policy string){
+		"deleted": func(g *gatedCluster, policy string) { g.user.Delete(validatingPolicies, "", policy) },
+		"edited": func(g *gatedCluster, policy string) {
+			g.user.Edit(validatingPolicies, "", policy, func(u *unstructured.Unstructured) {
+				u.Object["spec"] = map[string]any{"failurePolicy": "Ignore"}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGated(t, func(g *gatedCluster) {
+				const policy = gatePolicy
+				was := g.api.Get(validatingPolicies, "", policy)["spec"]
+				touch(g, policy)
+				g.after(time.Minute)
+				is := g.api.Get(validatingPolicies, "", policy)
+				if is == nil {
+					g.Fatal("it stays deleted")
+				}
+				if !cmp.Equal(was, is["spec"]) {
+					g.Errorf("its spec is %v, want %v", is["spec"], was)
+				}
+				g.tells("Warning " + v1alpha1.EventRestored)
+				g.has(v1alpha1.ConditionEnforced, "True", v1alpha1.ReasonEnforcedByPolicy)
+			})
+		})
+	}
+}
+
+func TestAComponentTakesItsPoliciesAlongAndBringsThemBack(t *testing.T) {
+	inGated(t, func(g *gatedCluster) {
+		g.user.Delete(componentsResource, "", "acme")
+		g.after(time.Minute)
+		if left := g.policies(); len(left) != 0 {
+			g.Errorf("policies %q are left", left)
+		}
+		g.user.Put(gatedComponent)
+		g.after(time.Minute)
+		if !slices.Contains(g.policies(), gatePolicy) {
+			g.Errorf("policies %q, want %s", g.policies(), gatePolicy)
+		}
+		g.has(v1alpha1.ConditionEnforced, "True", v1alpha1.ReasonEnforcedByPolicy)
+	})
+}
+
+func TestSettingsThatAreDeletedArePutBack(t *testing.T) {
+	inGated(t, func(g *gatedCluster) {
+		g.user.Put(strings.Replace(noGates, "data: {}", `data: {feature-gates: "Secret=true"}`, 1))
+		g.after(10 * time.Second)
+		g.user.Delete("configmaps", "acme-system", "flags")
+		g.after(time.Minute)
+		data, _ := g.api.Get("configmaps", "acme-system", "flags")["data"].(map[string]any)
+		if len(data) == 0 {
+			g.Errorf("the settings are %v, want the last good ones", data)
+		}
+		g.tells("Warning " + v1alpha1.EventSettingsPutBack)
+	})
+}
