@@ -253,7 +253,7 @@ var table = []row{
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},
 
 	{pkg: "tools/kube", why: "puts manifests into a cluster, for tests and the demo"},
-	{pkg: "tools/memapi", why: "an API server in memory, for tests of controllers in one process"},
+	{pkg: "tools/memapi", why: "an API server in memory, for tests of controllers in one process", may: []string{"internal/limit"}},
 	{pkg: "tools/dnstest", why: "a name server, for tests"},
 	{pkg: "tools/schemagen", why: "random schemas know nothing of the prover that they attack"},
 	{pkg: "tools/clustertest/binary", why: "builds the local cluster with nothing but the go command"},

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -29,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/limit"
 )
 
 // Kind is a kind that the server has.
@@ -436,7 +439,7 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	var body []byte
 	if r.Body != nil {
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
+		if body, err = limit.ReadAll(r.Body, maxBody); err != nil {
 			return 0, nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
@@ -597,7 +600,8 @@ func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[
 		}
 		is.Object = next
 	}
-	return code, next, s.store(c, k, at, old, is)
+	s.store(c, k, at, old, is)
+	return code, next, nil
 }
 
 // own sets what is the server's.
@@ -612,9 +616,7 @@ func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
 			for key := range next {
 				delete(next, key)
 			}
-			for key, v := range content {
-				next[key] = v
-			}
+			maps.Copy(next, content)
 			is.SetManagedFields(meta)
 		case old == nil:
 			delete(next, status)
@@ -626,7 +628,7 @@ func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
 	}
 	if old == nil {
 		is.SetUID(uuid.NewUUID())
-		is.SetCreationTimestamp(metav1.NewTime(time.Now().UTC().Truncate(time.Second)))
+		is.SetCreationTimestamp(metav1.NewTime(now()))
 		is.SetDeletionTimestamp(nil)
 		if k.Status {
 			is.SetGeneration(1)
@@ -645,6 +647,9 @@ func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
 	}
 }
 
+// maxBody bounds a request, in bytes.
+const maxBody = 16 << 20
+
 func withoutMeta(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
@@ -656,26 +661,28 @@ func withoutMeta(obj map[string]any) map[string]any {
 }
 
 // store stores an object, unless nothing has changed.
-func (s *Server) store(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) error {
+func (s *Server) store(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
 	if old != nil && is.GetDeletionTimestamp() != nil && len(is.GetFinalizers()) == 0 {
 		if !c.DryRun {
 			s.put(at, nil)
 		}
-		return nil
+		return
 	}
 	if old != nil && reflect.DeepEqual(toMap(nil, old), toMap(nil, is.Object)) {
-		return nil
+		return
 	}
 	if k.Resource == crds {
 		s.establish(is.Object, c.DryRun)
 	}
 	if c.DryRun {
-		return nil
+		return
 	}
 	is.SetResourceVersion(strconv.Itoa(s.version + 1))
 	s.put(at, clone(is.Object))
-	return nil
 }
+
+// now is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
+func now() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
 
 func (s *Server) put(at place, obj map[string]any) {
 	s.version++
@@ -710,8 +717,7 @@ func (s *Server) remove(c *Call, at place, old map[string]any) (int, map[string]
 	case len(is.GetFinalizers()) == 0:
 		s.put(at, nil)
 	case is.GetDeletionTimestamp() == nil:
-		now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
-		is.SetDeletionTimestamp(&now)
+		is.SetDeletionTimestamp(new(metav1.NewTime(now())))
 		is.SetGeneration(is.GetGeneration() + 1)
 		is.SetResourceVersion(strconv.Itoa(s.version + 1))
 		s.put(at, is.Object)
@@ -743,7 +749,7 @@ func (s *Server) establish(obj map[string]any, dryRun bool) {
 	}
 	conditions := []any{}
 	for _, t := range []string{"NamesAccepted", "Established"} {
-		conditions = append(conditions, map[string]any{"type": t, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)})
+		conditions = append(conditions, map[string]any{"type": t, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": now().Format(time.RFC3339)})
 	}
 	if obj[status] == nil {
 		obj[status] = map[string]any{"conditions": conditions}

@@ -29,7 +29,7 @@ func toMap(t testing.TB, v any) map[string]any {
 	}
 	if err != nil {
 		if t == nil {
-			panic(err) // it came as JSON
+			panic(err) //nolint:forbidigo // it came as JSON
 		}
 		t.Error(err)
 	}
@@ -81,7 +81,7 @@ func newFieldManager(k Kind, subresource string) fieldManager {
 	gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
 	m, err := managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{}, gvk, gvk.GroupVersion(), subresource, nil)
 	if err != nil {
-		panic(err) // it fails for no kind
+		panic(err) //nolint:forbidigo // it fails for no kind
 	}
 	return fieldManager{m}
 }
@@ -123,7 +123,7 @@ func content(o runtime.Object) map[string]any {
 // asIs is the conversion, defaulting and creation of objects that have one version.
 type asIs struct{}
 
-func (asIs) Convert(in, out, _ any) error { return errors.New("no conversion") }
+func (asIs) Convert(_, _, _ any) error { return errors.New("no conversion") }
 
 func (asIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
@@ -259,7 +259,7 @@ func (s *Server) discovery(path string) (int, map[string]any, *apierrors.StatusE
 		var versions []any
 		for _, k := range have {
 			v := map[string]any{"groupVersion": k.apiVersion(), "version": k.Version}
-			if k.Group == name && !slices.ContainsFunc(versions, func(o any) bool { return o.(map[string]any)["version"] == k.Version }) { //nolint:forcetypeassert // made above
+			if k.Group == name && !slices.ContainsFunc(versions, func(o any) bool { return o.(map[string]any)["version"] == k.Version }) { //nolint:errcheck,forcetypeassert // made above
 				versions = append(versions, v)
 			}
 		}

@@ -406,11 +406,11 @@ func (r *refuter) noList(x *facts, deep bool) bool {
 	if lo > 0 && r.below(append(slices.Clip(each), and{}), deep) { // even where it is one schema alone
 		return true
 	}
-	return r.cannotDiffer(x, each, lo, hi)
+	return r.cannotDiffer(x, each, lo)
 }
 
-// cannotDiffer reports whether what the facts say about equal items contradicts itself or the length, which is from lo to hi.
-func (r *refuter) cannotDiffer(x *facts, each []formula, lo, hi int64) bool {
+// cannotDiffer reports whether what the facts say about equal items contradicts itself or the length, which is lo at least.
+func (r *refuter) cannotDiffer(x *facts, each []formula, lo int64) bool {
 	for _, d := range pick[distinct](x) {
 		if !d.neg && lo > 1 && r.different(each, d.by) < lo {
 			return true
