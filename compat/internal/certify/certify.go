@@ -328,13 +328,20 @@ func (c *checker) demandAt(x *spot, s Step, goal formula) {
 		goal = y.wrap(goal)
 	}
 	whole := &refuter{fuel: wholeFuel}
+	closed := whole.closed(c.accepts(c.root), c.envelope, goal)
+	if !closed && whole.fuel > 0 {
+		whole = &refuter{fuel: wholeFuel, alone: true}
+		closed = whole.closed(c.accepts(c.root), c.envelope, goal)
+	}
 	switch {
-	case whole.closed(c.accepts(c.root), c.envelope, goal):
+	case closed:
 		c.Verified++
 	case r.fuel <= 0 || whole.fuel <= 0:
 		c.Trusted[TooLarge]++
 	case (lemma == WithRules || lemma == SubtreeWithRules) && anyRule(c.root.node):
 		c.Trusted[lemma]++
+	case s.Keyword == "default" && anyRule(c.root.node): // the old schema may refuse its own default by a rule
+		c.Trusted[WithRules]++
 	default:
 		c.refuse(s, "%s does not hold: the old schema leaves a value open", lemma)
 	}

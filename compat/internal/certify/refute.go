@@ -11,6 +11,8 @@ import (
 // refuter looks for contradictions. It finds no values: a question that it does not refute stays open.
 type refuter struct {
 	fuel int // the number of formulas that it may still visit
+	// alone: it also looks into parts about which only their schema says something. A schema that allows no value is rare.
+	alone bool
 }
 
 // facts is a conjunction.
@@ -357,7 +359,7 @@ func (x *facts) noText(deep bool) bool {
 
 // below reports whether the statements about a part contradict each other.
 func (r *refuter) below(fs []formula, deep bool) bool {
-	if len(fs) == 1 {
+	if len(fs) == 1 && !r.alone {
 		if l, ok := fs[0].(lazy); ok && !l.neg {
 			return l.isFalse() // a schema alone usually allows a value
 		}
