@@ -253,11 +253,9 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		return true
 	}
 	blame := func(g contain.Gap, w *contain.Witness) {
-		for _, l := range lacking { // what is refused may be another default than the one that was asked about
-			if slices.ContainsFunc(w.Errors, func(e string) bool { path, _, _ := strings.Cut(e, ": "); return concerns(path, &l) }) {
-				g = l
-				break
-			}
+		// What is refused may be another default than the one that was asked about.
+		if i := slices.IndexFunc(lacking, func(l contain.Gap) bool { return speakOf(w.Errors, &l) }); i >= 0 {
+			g = lacking[i]
 		}
 		g.Keyword, g.Path, g.Detail, g.Witness = "default", fullPath(&g), "", w
 		out = append(out, g)
@@ -296,6 +294,11 @@ func follows(e string, filled []contain.Gap) bool {
 		a, b := withoutIndexes(path), withoutIndexes(strings.TrimPrefix(fullPath(&g).String(), "."))
 		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 	})
+}
+
+// speakOf reports whether one of some errors is about the place of a gap.
+func speakOf(errs []string, g *contain.Gap) bool {
+	return slices.ContainsFunc(errs, func(e string) bool { path, _, _ := strings.Cut(e, ": "); return concerns(path, g) })
 }
 
 var indexOrKey = regexp.MustCompile(`\[[^\]]*\]|\.\*`)

@@ -62,28 +62,36 @@ func settle(p, reader *props, depth int) (*props, bool) {
 		}
 		slices.Sort(out.Required[len(p.Required):])
 	}
-	if p.Items != nil && p.Items.Schema != nil {
-		var other *props
-		if below.Items != nil {
-			other = below.Items.Schema
-		}
-		if sub, ok := settle(p.Items.Schema, other, depth+1); ok {
+	if items := itemsOf(p); items != nil {
+		if sub, ok := settle(items, itemsOf(&below), depth+1); ok {
 			out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
 		}
 	}
-	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
-		var other *props
-		if below.AdditionalProperties != nil {
-			other = below.AdditionalProperties.Schema
-		}
-		if sub, ok := settle(ap.Schema, other, depth+1); ok {
-			out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: sub}, true
+	if values := extraOf(p); values != nil {
+		if sub, ok := settle(values, extraOf(&below), depth+1); ok {
+			out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: sub}, true
 		}
 	}
 	if !changed {
 		return p, false
 	}
 	return &out, true
+}
+
+// itemsOf returns the schema of the items of a list, nil if there is none.
+func itemsOf(p *props) *props {
+	if p.Items == nil {
+		return nil
+	}
+	return p.Items.Schema
+}
+
+// extraOf returns the schema of properties without a name, nil if there is none.
+func extraOf(p *props) *props {
+	if p.AdditionalProperties == nil {
+		return nil
+	}
+	return p.AdditionalProperties.Schema
 }
 
 // naming returns the version with names for the unknown fields that it keeps, and that some of the others declare and not all of

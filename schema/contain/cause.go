@@ -83,10 +83,7 @@ func (w *walker) cause(o, n place, x piece) string {
 }
 
 // alike reports whether the keyword of a piece of n is written in the same way in o.
-func alike(o, n *schema.Node, x piece) bool { //nolint:gocyclo // a case for each keyword
-	branches := func(a, b []*schema.Node) bool {
-		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
-	}
+func alike(o, n *schema.Node, x piece) bool {
 	switch x.keyword {
 	case "required":
 		return slices.Contains(o.Required, x.detail)
@@ -96,6 +93,39 @@ func alike(o, n *schema.Node, x piece) bool { //nolint:gocyclo // a case for eac
 		return o.Format == n.Format
 	case "pattern":
 		return o.Pattern == n.Pattern
+	case "uniqueItems":
+		return o.UniqueItems
+	case "x-kubernetes-list-type":
+		return o.ListType == n.ListType && slices.Equal(o.ListMapKeys, n.ListMapKeys)
+	case "x-kubernetes-embedded-resource":
+		return o.Embedded
+	case keywordRules:
+		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool { return r.Rule == x.rule.Rule && optional(&r) == optional(x.rule) })
+	}
+	return alikeJunctor(o, n, x)
+}
+
+// alikeJunctor is alike for the keywords that combine schemas.
+func alikeJunctor(o, n *schema.Node, x piece) bool {
+	branches := func(a, b []*schema.Node) bool {
+		return slices.EqualFunc(a, b, func(p, q *schema.Node) bool { return p.Hash() == q.Hash() })
+	}
+	switch x.keyword {
+	case "allOf":
+		return slices.ContainsFunc(o.AllOf, func(b *schema.Node) bool { return b.Hash() == n.AllOf[x.index].Hash() })
+	case "anyOf":
+		return branches(o.AnyOf, n.AnyOf)
+	case "oneOf":
+		return branches(o.OneOf, n.OneOf)
+	case "not":
+		return o.Not.Hash() == n.Not.Hash()
+	}
+	return alikeBound(o, n, x)
+}
+
+// alikeBound is alike for bounds.
+func alikeBound(o, n *schema.Node, x piece) bool {
+	switch x.keyword {
 	case "minimum":
 		return reflect.DeepEqual(o.Minimum, n.Minimum) && o.ExclusiveMinimum == n.ExclusiveMinimum
 	case "maximum":
@@ -114,22 +144,6 @@ func alike(o, n *schema.Node, x piece) bool { //nolint:gocyclo // a case for eac
 		return reflect.DeepEqual(o.MinProperties, n.MinProperties)
 	case "maxProperties":
 		return reflect.DeepEqual(o.MaxProperties, n.MaxProperties)
-	case "uniqueItems":
-		return o.UniqueItems
-	case "x-kubernetes-list-type":
-		return o.ListType == n.ListType && slices.Equal(o.ListMapKeys, n.ListMapKeys)
-	case "x-kubernetes-embedded-resource":
-		return o.Embedded
-	case "allOf":
-		return slices.ContainsFunc(o.AllOf, func(b *schema.Node) bool { return b.Hash() == n.AllOf[x.index].Hash() })
-	case "anyOf":
-		return branches(o.AnyOf, n.AnyOf)
-	case "oneOf":
-		return branches(o.OneOf, n.OneOf)
-	case "not":
-		return o.Not.Hash() == n.Not.Hash()
-	case keywordRules:
-		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool { return r.Rule == x.rule.Rule && optional(&r) == optional(x.rule) })
 	}
 	return false
 }

@@ -151,6 +151,12 @@ func (s *search) ratcheted(p *pending) bool {
 	if len(g.Path) == 0 || g.Path[0].Kind != Field || isMeta(g.Path[0].Name) {
 		return false
 	}
+	return s.foundAgain(p)
+}
+
+// foundAgain reports whether an update finds the value of the gap, or one around it, again, and the value always equals itself.
+func (s *search) foundAgain(p *pending) bool {
+	g := &p.gap
 	unreadable := g.Keyword == "type" || g.Keyword == "format" // a rule that reads the value is an error
 	if unreadable && len(s.sides[1].Node.Rules) > 0 {
 		return false

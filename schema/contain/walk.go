@@ -169,15 +169,8 @@ func (w *walker) compareKept(o, n place) {
 // compareTypes compares type and nullable. It returns true if the types of most values differ, so that a deeper comparison is useless.
 func (w *walker) compareTypes(o, n place) bool {
 	allowed := w.new.kinds(n.node)
-	if o.kind == declared && o.pos == n.pos && (n.node.Nullable || !o.node.Nullable) {
-		bare := *n.node
-		if bare.Nullable = o.node.Nullable; w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
-			w.step("type", "", equalKeyword)
-			if n.pos == atProperty && !n.node.Nullable {
-				w.step("nullable", "", equalKeyword)
-			}
-			return false // the old schema accepts the same values, or fewer
-		}
+	if w.sameTypes(o, n) {
+		return false
 	}
 	if n.pos == atProperty {
 		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
@@ -217,6 +210,22 @@ func (w *walker) compareTypes(o, n place) bool {
 		}
 	}
 	return found
+}
+
+// sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it takes down the steps of the proof.
+func (w *walker) sameTypes(o, n place) bool {
+	if o.kind != declared || o.pos != n.pos || !n.node.Nullable && o.node.Nullable {
+		return false
+	}
+	bare := *n.node
+	if bare.Nullable = o.node.Nullable; !w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
+		return false
+	}
+	w.step("type", "", equalKeyword)
+	if n.pos == atProperty && !n.node.Nullable {
+		w.step("nullable", "", equalKeyword)
+	}
+	return true
 }
 
 func formatOf(p place) any {

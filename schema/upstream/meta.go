@@ -170,16 +170,7 @@ func (v *Validator) plainMeta(meta map[string]any) bool {
 			return false
 		}
 	}
-	annotations, _ := meta["annotations"].(map[string]any)
-	size := 0
-	for k, value := range annotations {
-		s, _ := value.(string)
-		size += len(k) + len(s)
-		if !qualifiedName(strings.ToLower(k)) {
-			return false
-		}
-	}
-	if size > 256<<10 {
+	if !plainAnnotations(meta) {
 		return false
 	}
 	finalizers, _ := meta["finalizers"].([]any)
@@ -189,6 +180,19 @@ func (v *Validator) plainMeta(meta map[string]any) bool {
 		}
 	}
 	return plainOwners(meta) && plainManaged(meta)
+}
+
+func plainAnnotations(meta map[string]any) bool {
+	annotations, _ := meta["annotations"].(map[string]any)
+	size := 0
+	for k, value := range annotations {
+		s, _ := value.(string)
+		size += len(k) + len(s)
+		if !qualifiedName(strings.ToLower(k)) {
+			return false
+		}
+	}
+	return size <= 256<<10
 }
 
 func plainOwners(meta map[string]any) bool {

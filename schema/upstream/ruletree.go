@@ -153,6 +153,15 @@ func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path s
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
 		n.additional = m.element(p.AdditionalProperties.Schema, declares(p) == declaresMap, additional, path+"/additionalProperties")
 	}
+	n.props = m.properties(p, resource, whole, path)
+	if !some && n.items == nil && n.additional == nil && len(n.props) == 0 {
+		return nil
+	}
+	return n
+}
+
+// properties makes the trees of the properties, sorted by their names. CEL leaves out properties without a type.
+func (m *ruleTreeMaker) properties(p *props, resource bool, whole *schema.Node, path string) (out []ruleProperty) {
 	for name := range p.Properties {
 		child := p.Properties[name]
 		node := m.node(&child, child.XEmbeddedResource, whole.Property(name), path+"/properties/"+name)
@@ -164,18 +173,15 @@ func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path s
 			typed = property(p, name, resource) != nil
 		}
 		if !typed {
-			continue // CEL leaves out properties without a type
+			continue
 		}
 		if name == "metadata" && resource && !plainMetadataRules(node) {
 			m.odd = true
 		}
-		n.props = append(n.props, ruleProperty{name, node})
+		out = append(out, ruleProperty{name, node})
 	}
-	if !some && n.items == nil && n.additional == nil && len(n.props) == 0 {
-		return nil
-	}
-	slices.SortFunc(n.props, func(a, b ruleProperty) int { return strings.Compare(a.name, b.name) })
-	return n
+	slices.SortFunc(out, func(a, b ruleProperty) int { return strings.Compare(a.name, b.name) })
+	return out
 }
 
 // element makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.

@@ -183,6 +183,9 @@ func cleanMeta(name string, v any) bool {
 	return ok
 }
 
+// replacesNull reports whether the default of an item or of the value of a key replaces null.
+func (n *shapeNode) replacesNull() bool { return n != nil && !n.nullable && n.hasDefault }
+
 // wantsDefaults reports whether defaulting would change x: structuraldefaulting.Default.
 func (n *shapeNode) wantsDefaults(x any) bool {
 	if n == nil {
@@ -199,7 +202,7 @@ func (n *shapeNode) wantsDefaults(x any) bool {
 			child, declared := n.props[name]
 			if !declared {
 				child = n.additional
-				if v == nil && child != nil && !child.nullable && child.hasDefault {
+				if v == nil && child.replacesNull() {
 					return true
 				}
 			}
@@ -209,7 +212,7 @@ func (n *shapeNode) wantsDefaults(x any) bool {
 		}
 	case []any:
 		for _, v := range x {
-			if v == nil && n.items != nil && !n.items.nullable && n.items.hasDefault {
+			if v == nil && n.items.replacesNull() {
 				return true
 			}
 			if n.items.wantsDefaults(v) {

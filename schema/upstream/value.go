@@ -301,22 +301,27 @@ func (n *valueNode) validNumber(v any, f float64) bool {
 		return false
 	}
 	if i, ok := v.(int64); ok {
-		if n.maximum != nil {
-			if m := int64(*n.maximum); i > m || (n.exclusiveMax && i == m) {
-				return false
-			}
-		}
-		if n.minimum != nil {
-			if m := int64(*n.minimum); i < m || (n.exclusiveMin && i == m) {
-				return false
-			}
-		}
-		return true
+		return n.withinBounds(i)
 	}
 	if n.maximum != nil && (f > *n.maximum || (n.exclusiveMax && f >= *n.maximum)) {
 		return false
 	}
 	return n.minimum == nil || (f >= *n.minimum && (!n.exclusiveMin || f > *n.minimum))
+}
+
+// withinBounds compares an integer with the bounds, converted to integers.
+func (n *valueNode) withinBounds(i int64) bool {
+	if n.maximum != nil {
+		if m := int64(*n.maximum); i > m || (n.exclusiveMax && i == m) {
+			return false
+		}
+	}
+	if n.minimum != nil {
+		if m := int64(*n.minimum); i < m || (n.exclusiveMin && i == m) {
+			return false
+		}
+	}
+	return true
 }
 
 // validSize reports whether a list is valid apart from its items.

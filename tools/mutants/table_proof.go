@@ -200,7 +200,7 @@ var proofFaults = []fault{
 		broken: "rules that see the stored value are taken to be ratcheted",
 	},
 	{
-		in: "schema/contain.(*search).ratcheted", find: "!unreadable || !s.seenByUpdates(g.Path)", put: "true",
+		in: "schema/contain.(*search).foundAgain", find: "!unreadable || !s.seenByUpdates(g.Path)", put: "true",
 		broken: "values that CEL cannot read are taken to be ratcheted below rules about updates",
 	},
 	{

@@ -222,6 +222,19 @@ func (c *checker) walk(x *spot) {
 		c.skip(x.path)
 		return
 	}
+	c.demandTypes(x)
+	for _, p := range c.pieces(x.n) {
+		if p.keyword == "x-kubernetes-list-type" && c.keysAreThere(x) {
+			p.f = distinct{by: c.keys(x.o.node)}
+		}
+		c.demand(x, p.keyword, p.detail, not(p.f))
+	}
+	c.rules(x)
+	c.below(x)
+}
+
+// demandTypes demands the proofs of type and nullable. A null of a property that is not allowed is dropped, not refused.
+func (c *checker) demandTypes(x *spot) {
 	allowed := c.types(x.n.node)
 	atProperty := !x.n.item && !x.n.root
 	if atProperty {
@@ -235,14 +248,6 @@ func (c *checker) walk(x *spot) {
 	if atProperty && !x.n.Nullable {
 		c.demand(x, "nullable", "", is(null))
 	}
-	for _, p := range c.pieces(x.n) {
-		if p.keyword == "x-kubernetes-list-type" && c.keysAreThere(x) {
-			p.f = distinct{by: c.keys(x.o.node)}
-		}
-		c.demand(x, p.keyword, p.detail, not(p.f))
-	}
-	c.rules(x)
-	c.below(x)
 }
 
 // equalSubtree verifies that the schemas at the spot and below are the same.

@@ -203,9 +203,7 @@ func call(c ast.CallExpr, vars map[string][]*look) []*look {
 		reads(args[0], vars)
 		return nil
 	case name == "size" || name == "hasValue": // the target was looked at
-		for _, a := range args {
-			reads(a, vars)
-		}
+		readAll(args, vars)
 		return nil
 	case name == "_?._" && len(args) == 2 && args[1].Kind() == ast.LiteralKind:
 		text, _ := args[1].AsLiteral().(types.String)
@@ -216,19 +214,20 @@ func call(c ast.CallExpr, vars map[string][]*look) []*look {
 		used(reads(args[0], vars))
 		return append(slices.Clip(reads(args[1], vars)), reads(args[2], vars)...)
 	case slices.Contains(passing, name):
-		out := slices.Clip(target)
-		for _, a := range args {
-			out = append(out, reads(a, vars)...)
-		}
-		return out
+		return append(slices.Clip(target), readAll(args, vars)...)
 	case slices.Contains(macros, name) && len(args) > 1 && args[0].Kind() == ast.IdentKind:
 		return macro(name, target, args, vars)
 	}
 	used(target)
-	for _, a := range args {
-		used(reads(a, vars))
-	}
+	used(readAll(args, vars))
 	return nil
+}
+
+func readAll(args []ast.Expr, vars map[string][]*look) (out []*look) {
+	for _, a := range args {
+		out = append(out, reads(a, vars)...)
+	}
+	return out
 }
 
 func index(args []ast.Expr, vars map[string][]*look) []*look {
