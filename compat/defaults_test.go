@@ -132,3 +132,31 @@ func TestTheVersionWithTheDefaultIsNamed(t *testing.T) {
 		t.Errorf("%+v", got.Findings)
 	}
 }
+
+// What a client of another served version writes has that version's defaults, which a third version may refuse.
+func TestADefaultThatAnotherVersionFillsInWhenItWrites(t *testing.T) {
+	versions := func(v2 string) string {
+		const plain = "{type: object, properties: {spec: {type: object, properties: {mode: {type: stringMORE}}}}}"
+		more := func(text string) string { return strings.Replace(plain, "MORE", text, 1) }
+		return "versions:\n" + statusVersion("v1", "served: true, storage: true", more("")) +
+			statusVersion("v2", "served: true, storage: false", more(v2)) +
+			statusVersion("v3", "served: true, storage: false", more(", enum: [a]"))
+	}
+	old, new := patched(t, versions("")), patched(t, versions(", default: x"))
+	got, err := Check(t.Context(), old, new, Options{VerifyProofs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+		return f.Severity == report.Fail && f.Version == "v3" && f.Path == ".spec.mode"
+	})
+	after := newWorld(t, new)
+	stored := newWorld(t, old).write(t, "v1", "v1", map[string]any{})
+	_, _, next := after.label(t, stored, "v2")
+	if _, refused, _ := after.label(t, next, "v3"); len(refused) == 0 {
+		t.Fatalf("the API server lets %v pass: the test shows nothing", next)
+	}
+	if !told {
+		t.Errorf("%s: %v", got.Verdict, listed(got))
+	}
+}
