@@ -74,7 +74,7 @@ func TestE2ECheckOfWhatIsHalfThere(t *testing.T) {
 		code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", file)
 		var doc struct{ CRDs []report.CRD }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != ExitOK {
-			t.Fatalf("exit code %d: %v: %s", code, err, errs)
+			t.Fatalf("exit code %d: %v: %s%s", code, err, errs, out)
 		}
 		if found := doc.CRDs[0].Findings; len(found) != 1 || found[0].Rule != "crd-being-deleted" || !strings.Contains(found[0].Message, "is deleting this CRD since 2") {
 			t.Errorf("%+v", found)
