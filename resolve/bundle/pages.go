@@ -54,7 +54,7 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 		if !cut {
 			var one referrersList
 			if json.Unmarshal(raw, &one) != nil {
-				return nil, failf("the registry's list of what refers to it cannot be read")
+				return nil, failf("the registry's list of referrers cannot be read")
 			}
 			size += len(raw)
 			all.SchemaVersion, all.MediaType, all.Manifests = one.SchemaVersion, one.MediaType, append(all.Manifests, one.Manifests...)
@@ -84,7 +84,7 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 func (g *guard) page(req *http.Request, at string, number int) (*http.Response, error) {
 	to, err := req.URL.Parse(at)
 	if err != nil || to.Scheme != req.URL.Scheme || to.Host != req.URL.Host || to.Path != req.URL.Path {
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads elsewhere for the next page of what refers to it")
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry sends the next page of its list of referrers to another address")
 	}
 	again := req.Clone(req.Context())
 	again.URL = to
@@ -94,7 +94,7 @@ func (g *guard) page(req *http.Request, at string, number int) (*http.Response, 
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
-		return nil, failf("the registry answers %d for page %d of what refers to it", resp.StatusCode, number)
+		return nil, failf("the registry answers %d for page %d of its list of referrers", resp.StatusCode, number)
 	}
 	return resp, nil
 }

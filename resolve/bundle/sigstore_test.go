@@ -289,9 +289,9 @@ func TestPagesOfReferrers(t *testing.T) {
 		{"one more than is read", maxPages + 1, maxPages + 1, 1, "?page=%d", "20 pages", resolve.ReasonVerification},
 		{"more bytes than are read", 4, 4, 8000, "?page=%d", "bytes at most", resolve.ReasonVerification},
 		{"without end", -1, 1 << 30, 1, "?page=%d", "20 pages", resolve.ReasonVerification},
-		{"on another host", 2, 2, 1, "https://evil.example/v2/team/bundle/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
-		{"at another path", 2, 2, 1, "/v2/other/tasks/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
-		{"without TLS", 2, 2, 1, "ftp://reg.example.com/v2/team/bundle/referrers/DIGEST?page=%d", "elsewhere", resolve.ReasonForbidden},
+		{"on another host", 2, 2, 1, "https://evil.example/v2/team/bundle/referrers/DIGEST?page=%d", "to another address", resolve.ReasonForbidden},
+		{"at another path", 2, 2, 1, "/v2/other/tasks/referrers/DIGEST?page=%d", "to another address", resolve.ReasonForbidden},
+		{"without TLS", 2, 2, 1, "ftp://reg.example.com/v2/team/bundle/referrers/DIGEST?page=%d", "to another address", resolve.ReasonForbidden},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f.front = func(w http.ResponseWriter, r *http.Request) bool {

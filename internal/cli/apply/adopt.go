@@ -84,25 +84,18 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	var plan *apply.Adoption
-	for {
-		locked, unlock := ctx, func() {}
-		if !f.dryRun {
-			locked, unlock, err = applier.Resume(ctx, namespace, app)
-		}
-		if err == nil {
-			plan, err = applier.PlanAdoption(locked, namespace, app)
-		}
-		if err == nil && !f.dryRun {
-			err = applier.Adopt(locked, plan)
-		}
-		unlock()
-		if !errors.Is(err, apply.ErrChanged) {
-			break
-		}
-		fmt.Fprintf(e.Err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	if f.dryRun {
+		plan, err = applier.PlanAdoption(ctx, namespace, app)
+	} else {
+		err = underLock(ctx, e, applier, namespace, app, func(ctx context.Context) (err error) {
+			if plan, err = applier.PlanAdoption(ctx, namespace, app); err != nil {
+				return err
+			}
+			return applier.Adopt(ctx, plan)
+		})
 	}
 	if err != nil {
-		return lockHint(err)
+		return err
 	}
 	result := AdoptResult{
 		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: "adopted",

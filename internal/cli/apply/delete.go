@@ -91,20 +91,11 @@ func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) 
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	tellKeeper(ctx, e, rest, namespace, app, "create again what is deleted")
-	for {
-		locked, unlock := ctx, func() {}
-		if !f.dryRun {
-			locked, unlock, err = applier.Resume(ctx, namespace, app)
-		}
-		if err == nil {
-			err = deleteOnce(locked, e, f, applier, told, namespace, app)
-		}
-		unlock()
-		if !errors.Is(err, apply.ErrChanged) {
-			return lockHint(err)
-		}
-		fmt.Fprintf(e.Err, "note: somebody has changed app %s in the meantime; looking again\n", app)
+	once := func(ctx context.Context) error { return deleteOnce(ctx, e, f, applier, told, namespace, app) }
+	if f.dryRun {
+		return once(ctx)
 	}
+	return underLock(ctx, e, applier, namespace, app, once)
 }
 
 // announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted.

@@ -10,25 +10,33 @@ import (
 	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
 )
 
-// deliver plans, checks and applies, once more where somebody has changed the app in the meantime.
+// deliver plans, checks and applies.
 func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
 		return d.attempt(ctx, cfg)
 	}
+	return underLock(ctx, d.Env, d.applier, "", d.flags.app, func(ctx context.Context) error {
+		d.result.Ran = []string{}
+		return d.attempt(ctx, cfg)
+	})
+}
+
+// underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the change again.
+func underLock(ctx context.Context, e *command.Env, a *apply.Applier, namespace, app string, change func(ctx context.Context) error) error {
 	for {
-		locked, unlock, err := d.applier.Resume(ctx, "", d.flags.app)
+		locked, unlock, err := a.Resume(ctx, namespace, app)
 		if err == nil {
-			err = d.attempt(locked, cfg)
+			err = change(locked)
 		}
 		unlock()
 		if !errors.Is(err, apply.ErrChanged) {
 			return lockHint(err)
 		}
-		fmt.Fprintf(d.Err, "note: somebody has changed app %s in the meantime; comparing and checking again\n", d.flags.app)
-		d.result.Ran = []string{}
+		fmt.Fprintf(e.Err, "note: somebody has changed app %s in the meantime; checking again\n", app)
 	}
 }
 

@@ -16,7 +16,7 @@ func Complete(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// CompleteWith completes the values of a flag by a function of what is typed.
+// CompleteWith registers a function that returns the completions of a flag's value. It gets the text typed so far.
 func CompleteWith(cmd *cobra.Command, flag string, values func(typed string) ([]string, cobra.ShellCompDirective)) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return values(typed)

@@ -71,7 +71,7 @@ func TestSettingsThatCannotBeReadHideNothingElse(t *testing.T) {
 			[]string{"note: what is on is what the status of the features says: the settings of closed"},
 		},
 		{"get another", "get two -o json", 0, []string{`"enabled": true`}, nil},
-		{"skew of what can be read", "skew free", 0, []string{"free: "}, nil},
+		{"skew of a readable component", "skew free", 0, []string{"free: "}, nil},
 		{"skew", "skew", 2, []string{"free: "}, []string{"the settings of closed: you may not"}},
 		{"disable", "disable one", 2, nil, []string{"the settings of closed: you may not"}},
 	} {
