@@ -8,26 +8,22 @@ package memapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
-	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -144,6 +140,32 @@ func New(t testing.TB) *Server {
 	return &Server{t: t, kinds: slices.Clone(builtIn), objects: map[place]map[string]any{}, changed: make(chan struct{})}
 }
 
+// Run runs a test with a new server in a bubble of testing/synctest, in parallel with other tests.
+func Run(t *testing.T, test func(t *testing.T, s *Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, New(t)) })
+}
+
+// After lets a time pass in the bubble, whose clock is virtual, until all of its goroutines rest.
+func After(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Start runs a controller until the end of the test, which fails if the controller returns an error.
+func (s *Server) Start(run func(ctx context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
 // Config connects to the server.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://memapi.test", Transport: s, QPS: -1, UserAgent: "test", ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
@@ -166,173 +188,11 @@ func (s *Server) Writes() []Call {
 	return out
 }
 
-// Remove takes kinds of a group out of what the server has.
+// Remove removes the kinds of a group from the server.
 func (s *Server) Remove(group string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kinds = slices.DeleteFunc(s.kinds, func(k Kind) bool { return k.Group == group })
-}
-
-// Client is a user that writes and reads as a test does: an error ends the test.
-type Client struct {
-	s    *Server
-	name string
-}
-
-// As returns a client with the name of a field manager.
-func (s *Server) As(manager string) Client { return Client{s, manager} }
-
-func (c Client) call(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
-	c.s.t.Helper()
-	query.Set("fieldManager", c.name)
-	r, err := http.NewRequestWithContext(c.s.t.Context(), verb, "http://memapi.test"+path+"?"+query.Encode(), bytes.NewReader(body))
-	if err != nil {
-		c.s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", contentType)
-	_, out, failure := c.s.answer(r)
-	return out, failure
-}
-
-// path is the path of an object, and whether it exists.
-func (c Client) path(obj map[string]any) (string, bool) {
-	u := &unstructured.Unstructured{Object: obj}
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	for _, k := range c.s.kinds {
-		if k.apiVersion() != u.GetAPIVersion() || k.Kind != u.GetKind() {
-			continue
-		}
-		return pathOf(k, u.GetNamespace()), c.s.objects[place{k.groupResource(), u.GetNamespace(), u.GetName()}] != nil
-	}
-	c.s.t.Fatalf("the server has no %s %s", u.GetAPIVersion(), u.GetKind())
-	return "", false
-}
-
-func pathOf(k Kind, namespace string) string {
-	path := "/apis/" + k.apiVersion()
-	if k.Group == "" {
-		path = "/api/v1"
-	}
-	if namespace != "" {
-		path += "/namespaces/" + namespace
-	}
-	return path + "/" + k.Resource
-}
-
-// Put creates the objects of YAML documents, or replaces their content but for the status, which only [Client.Status] writes.
-func (c Client) Put(documents string) {
-	c.s.t.Helper()
-	for text := range strings.SplitSeq(documents, "\n---\n") {
-		var obj map[string]any
-		if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
-			c.s.t.Fatal(err)
-		}
-		c.put(obj, "")
-	}
-}
-
-// Status changes an object by f and writes its status.
-func (c Client) Status(resource, namespace, name string, f func(status map[string]any)) {
-	c.s.t.Helper()
-	obj := c.s.Get(resource, namespace, name)
-	st, ok := obj[status].(map[string]any)
-	if !ok {
-		st = map[string]any{}
-		obj[status] = st
-	}
-	f(st)
-	c.put(obj, status)
-}
-
-// Edit changes an object by f and writes it.
-func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Unstructured)) {
-	c.s.t.Helper()
-	u := &unstructured.Unstructured{Object: c.s.Get(resource, namespace, name)}
-	f(u)
-	c.put(u.Object, "")
-}
-
-func (c Client) put(obj map[string]any, subresource string) {
-	c.s.t.Helper()
-	path, exists := c.path(obj)
-	verb := http.MethodPost
-	if exists {
-		verb = http.MethodPut
-		path += "/" + (&unstructured.Unstructured{Object: obj}).GetName()
-	}
-	if subresource != "" {
-		path += "/" + subresource
-	}
-	body, err := json.Marshal(obj)
-	if err != nil {
-		c.s.t.Fatal(err)
-	}
-	if _, failure := c.call(verb, path, url.Values{}, "application/json", body); failure != nil {
-		c.s.t.Fatal(failure)
-	}
-}
-
-// Delete deletes an object.
-func (c Client) Delete(resource, namespace, name string) {
-	c.s.t.Helper()
-	for _, k := range c.s.have() {
-		if k.Resource == resource {
-			if _, failure := c.call(http.MethodDelete, pathOf(k, namespace)+"/"+name, url.Values{}, "", nil); failure != nil {
-				c.s.t.Fatal(failure)
-			}
-			return
-		}
-	}
-}
-
-func (s *Server) have() []Kind {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.kinds)
-}
-
-// Get returns a copy of an object; nil if there is none.
-func (s *Server) Get(resource, namespace, name string) map[string]any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for at, obj := range s.objects {
-		if at.Resource == resource && at.namespace == namespace && at.name == name {
-			return clone(obj)
-		}
-	}
-	return nil
-}
-
-// Into reads an object into a typed one, and reports whether it exists.
-func (s *Server) Into(resource, namespace, name string, out any) bool {
-	s.t.Helper()
-	obj := s.Get(resource, namespace, name)
-	if obj == nil {
-		return false
-	}
-	text, err := json.Marshal(obj)
-	if err == nil {
-		err = json.Unmarshal(text, out)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return true
-}
-
-// Names returns the objects of a resource as NAMESPACE/NAME, or NAME without a namespace, sorted.
-func (s *Server) Names(resource string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []string
-	for at := range s.objects {
-		if at.Resource == resource {
-			out = append(out, strings.TrimPrefix(at.namespace+"/"+at.name, "/"))
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -536,232 +396,4 @@ func (s *Server) matching(r *http.Request, c *Call, k Kind) (out []map[string]an
 		out = append(out, s.objects[at])
 	}
 	return out
-}
-
-// write changes an object.
-func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[string]any, error) {
-	gr, at := k.groupResource(), place{k.groupResource(), c.Namespace, c.Name}
-	old := s.objects[at]
-	code := http.StatusOK
-	var next map[string]any
-	manager := newFieldManager(k, c.Subresource)
-	switch c.Verb {
-	case "create":
-		if old != nil {
-			return 0, nil, apierrors.NewAlreadyExists(gr, c.Name)
-		}
-		next, code = clone(c.Body), http.StatusCreated
-	case "apply":
-		if old == nil {
-			if c.Subresource != "" {
-				return 0, nil, apierrors.NewNotFound(gr, c.Name)
-			}
-			code = http.StatusCreated
-		}
-		live := old
-		if live == nil {
-			live = map[string]any{}
-		}
-		var err error
-		if next, err = manager.apply(k, live, c, r.URL.Query().Get("force") == "true"); err != nil {
-			return 0, nil, err
-		}
-	default:
-		if old == nil {
-			return 0, nil, apierrors.NewNotFound(gr, c.Name)
-		}
-		if c.Verb == "delete" {
-			return s.remove(c, at, old)
-		}
-		var err error
-		if next, err = patched(r.Header.Get("Content-Type"), c, old, body); err != nil {
-			return 0, nil, err
-		}
-	}
-	was, is := &unstructured.Unstructured{Object: old}, &unstructured.Unstructured{Object: next}
-	is.SetAPIVersion(k.apiVersion())
-	is.SetKind(k.Kind)
-	if k.Namespaced {
-		is.SetNamespace(c.Namespace)
-	}
-	if old != nil {
-		if v := is.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
-			return 0, nil, apierrors.NewConflict(gr, c.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
-		}
-		if u := is.GetUID(); u != "" && u != was.GetUID() {
-			return 0, nil, apierrors.NewConflict(gr, c.Name, errors.New("the UID in the precondition differs"))
-		}
-	}
-	s.own(k, c, old, next)
-	if c.Verb != "apply" {
-		var err error
-		if next, err = manager.update(k, old, next, c.Manager); err != nil {
-			return 0, nil, err
-		}
-		is.Object = next
-	}
-	s.store(c, k, at, old, is)
-	return code, next, nil
-}
-
-// own sets what is the server's.
-func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
-	was, is := &unstructured.Unstructured{Object: old}, &unstructured.Unstructured{Object: next}
-	if k.Status {
-		switch {
-		case c.Subresource == status:
-			meta := is.GetManagedFields()
-			content := clone(old)
-			content[status] = next[status]
-			for key := range next {
-				delete(next, key)
-			}
-			maps.Copy(next, content)
-			is.SetManagedFields(meta)
-		case old == nil:
-			delete(next, status)
-		case old[status] != nil:
-			next[status] = clone(old)[status]
-		default:
-			delete(next, status)
-		}
-	}
-	if old == nil {
-		is.SetUID(uuid.NewUUID())
-		is.SetCreationTimestamp(metav1.NewTime(now()))
-		is.SetDeletionTimestamp(nil)
-		if k.Status {
-			is.SetGeneration(1)
-		}
-	} else {
-		is.SetUID(was.GetUID())
-		is.SetCreationTimestamp(was.GetCreationTimestamp())
-		is.SetDeletionTimestamp(was.GetDeletionTimestamp())
-		is.SetResourceVersion(was.GetResourceVersion())
-		if k.Status {
-			is.SetGeneration(was.GetGeneration())
-			if !reflect.DeepEqual(withoutMeta(old), withoutMeta(next)) {
-				is.SetGeneration(was.GetGeneration() + 1)
-			}
-		}
-	}
-}
-
-// maxBody bounds a request, in bytes.
-const maxBody = 16 << 20
-
-func withoutMeta(obj map[string]any) map[string]any {
-	out := map[string]any{}
-	for k, v := range obj {
-		if k != "metadata" && k != status {
-			out[k] = v
-		}
-	}
-	return toMap(nil, out) // numbers have one type then
-}
-
-// store stores an object, unless nothing has changed.
-func (s *Server) store(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
-	if old != nil && is.GetDeletionTimestamp() != nil && len(is.GetFinalizers()) == 0 {
-		if !c.DryRun {
-			s.put(at, nil)
-		}
-		return
-	}
-	if old != nil && reflect.DeepEqual(toMap(nil, old), toMap(nil, is.Object)) {
-		return
-	}
-	if k.Resource == crds {
-		s.establish(is.Object, c.DryRun)
-	}
-	if c.DryRun {
-		return
-	}
-	is.SetResourceVersion(strconv.Itoa(s.version + 1))
-	s.put(at, clone(is.Object))
-}
-
-// now is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
-
-func (s *Server) put(at place, obj map[string]any) {
-	s.version++
-	before := s.objects[at]
-	if obj == nil {
-		obj = clone(before)
-		(&unstructured.Unstructured{Object: obj}).SetResourceVersion(strconv.Itoa(s.version))
-		s.log = append(s.log, event{s.version, at, obj, nil})
-		delete(s.objects, at)
-	} else {
-		s.log = append(s.log, event{s.version, at, before, obj})
-		s.objects[at] = obj
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-func (s *Server) remove(c *Call, at place, old map[string]any) (int, map[string]any, error) {
-	is := &unstructured.Unstructured{Object: clone(old)}
-	p, _, err := unstructured.NestedMap(c.Body, "preconditions")
-	if err != nil {
-		return 0, nil, err
-	}
-	if v, ok := p["resourceVersion"].(string); ok && v != is.GetResourceVersion() {
-		return 0, nil, apierrors.NewConflict(at.GroupResource, at.name, errors.New("the ResourceVersion in the precondition differs"))
-	}
-	if v, ok := p["uid"].(string); ok && types.UID(v) != is.GetUID() {
-		return 0, nil, apierrors.NewConflict(at.GroupResource, at.name, errors.New("the UID in the precondition differs"))
-	}
-	switch {
-	case c.DryRun:
-	case len(is.GetFinalizers()) == 0:
-		s.put(at, nil)
-	case is.GetDeletionTimestamp() == nil:
-		is.SetDeletionTimestamp(new(metav1.NewTime(now())))
-		is.SetGeneration(is.GetGeneration() + 1)
-		is.SetResourceVersion(strconv.Itoa(s.version + 1))
-		s.put(at, is.Object)
-	}
-	return http.StatusOK, is.Object, nil
-}
-
-// establish serves the kinds of a CRD.
-func (s *Server) establish(obj map[string]any, dryRun bool) {
-	var crd struct {
-		Spec struct {
-			Group    string
-			Scope    string
-			Names    struct{ Plural, Kind string }
-			Versions []struct {
-				Name         string
-				Served       bool
-				Subresources map[string]any
-			}
-		}
-	}
-	text, err := json.Marshal(obj)
-	if err == nil {
-		err = json.Unmarshal(text, &crd)
-	}
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	conditions := []any{}
-	for _, t := range []string{"NamesAccepted", "Established"} {
-		conditions = append(conditions, map[string]any{"type": t, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": now().Format(time.RFC3339)})
-	}
-	if obj[status] == nil {
-		obj[status] = map[string]any{"conditions": conditions}
-	}
-	if dryRun {
-		return
-	}
-	spec := crd.Spec
-	s.kinds = slices.DeleteFunc(s.kinds, func(k Kind) bool { return k.Group == spec.Group && k.Resource == spec.Names.Plural })
-	for _, v := range spec.Versions {
-		if v.Served {
-			s.kinds = append(s.kinds, Kind{spec.Group, v.Name, spec.Names.Plural, spec.Names.Kind, spec.Scope == "Namespaced", v.Subresources[status] != nil})
-		}
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,9 +40,7 @@ type world struct {
 // inWorld runs a test with a controller.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := memapi.New(t)
+	memapi.Run(t, func(t *testing.T, api *memapi.Server) {
 		kube, err := kubernetes.NewForConfig(api.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -57,32 +54,18 @@ func inWorld(t *testing.T, test func(w *world)) {
 			Config: api.Config(), Kube: kube, Client: client, Metrics: NewMetrics(prometheus.NewRegistry()), Recorder: recorder,
 			Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{},
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx, func() {}) }()
-		defer func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}()
+		api.Start(func(ctx context.Context) error { return c.Run(ctx, func() {}) })
 		w := &world{t, api, api.As("user"), recorder.Events}
-		w.after(time.Second) // informers look every 100 ms whether their caches are filled
+		memapi.After(time.Second) // informers look every 100 ms whether their caches are filled
 		test(w)
 	})
-}
-
-// after lets time pass until the controller rests.
-func (w *world) after(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }
 
 // deliver creates or changes a delivery; spec is indented YAML besides its source.
 func (w *world) deliver(name, spec string) {
 	w.Helper()
 	w.user.Put("apiVersion: sluice.dev/v1alpha1\nkind: Delivery\nmetadata: {namespace: \"n\", name: " + name + "}\nspec:\n  source: {resolver: test, params: [{name: of, value: " + name + "}]}\n  " + spec)
-	w.after(0)
+	memapi.After(0)
 }
 
 // resolve ends the open requests of a delivery with content.
@@ -111,7 +94,7 @@ func (w *world) end(name string, f func(map[string]any)) {
 		w.Fatalf("delivery %s has %d open requests, want 1", name, len(open))
 	}
 	w.api.As("resolver").Status("resolutionrequests", "n", open[0], f)
-	w.after(0)
+	memapi.After(0)
 }
 
 // open names the requests of a delivery that have not ended.
@@ -208,11 +191,11 @@ func TestADeliveryFromItsCreationToNewContent(t *testing.T) {
 		if got := w.value("one"); got != "1" {
 			w.Errorf("the object has %v", got)
 		}
-		w.after(59 * time.Second)
+		memapi.After(59 * time.Second)
 		if open := w.open("app"); len(open) != 0 {
 			w.Fatalf("%d requests before the interval is over", len(open))
 		}
-		w.after(2 * time.Second)
+		memapi.After(2 * time.Second)
 		w.resolve("app", configMap("one", "2"))
 		w.has("app", "Ready", "True", "Delivered")
 		if got := w.value("one"); got != "2" {
@@ -235,11 +218,11 @@ func TestASourceThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 			if told := w.told(); (len(told) > 0) != (i == 0) {
 				w.Errorf("failure %d: events %q, want one about the first only", i, told)
 			}
-			w.after(pause - time.Second)
+			memapi.After(pause - time.Second)
 			if open := w.open("app"); len(open) != 0 {
 				w.Fatalf("failure %d: asked again before %s are over", i, pause)
 			}
-			w.after(time.Second)
+			memapi.After(time.Second)
 		}
 		w.wrote()
 		w.resolve("app", configMap("one", "1"))
@@ -252,7 +235,7 @@ func TestWhatAFailingSourceDeliveredBeforeStays(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deliver("app", "interval: 1m\n  prune: true")
 		w.resolve("app", configMap("one", "1"))
-		w.after(61 * time.Second)
+		memapi.After(61 * time.Second)
 		w.changed()
 		w.fail("app", "gone")
 		w.has("app", "Ready", "False", "ResolutionFailed", "gone")
@@ -272,7 +255,7 @@ func TestPruneDeletesWhatTheSourceNoLongerHasAndNothingOfOthers(t *testing.T) {
 		w.user.Edit("configmaps", "n", "three", func(u *unstructured.Unstructured) {
 			u.SetAnnotations(map[string]string{apply.AnnotationApp: "n/other"})
 		})
-		w.after(61 * time.Second)
+		memapi.After(61 * time.Second)
 		w.changed()
 		w.resolve("app", configMap("one", "1"))
 		w.has("app", "Ready", "True", "Delivered")
@@ -287,7 +270,7 @@ func TestASourceThatTakesAwayTooMuchChangesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deliver("app", "interval: 1m\n  prune: true\n  maxDeletes: 1")
 		w.resolve("app", configMap("one", "1")+"---\n"+configMap("two", "1")+"---\n"+configMap("three", "1"))
-		w.after(61 * time.Second)
+		memapi.After(61 * time.Second)
 		w.changed()
 		w.resolve("app", configMap("one", "2"))
 		w.has("app", "Ready", "False", "TooManyDeletions", "2 of the 3 objects", "set spec.maxDeletes to 2 or more")
@@ -300,7 +283,7 @@ func TestASuspendedDeliveryDoesNothingUntilItIsResumed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deliver("app", "interval: 1m\n  suspend: true")
 		w.has("app", "Suspended", "True", "Suspended", "nothing is fetched")
-		w.after(time.Hour)
+		memapi.After(time.Hour)
 		if open := w.open("app"); len(open) != 0 {
 			w.Errorf("requests %q", open)
 		}
@@ -323,7 +306,7 @@ func TestADeletionFollowsItsPolicy(t *testing.T) {
 				w.resolve("app", configMap("one", "1"))
 				w.has("app", "Ready", "True", "Delivered")
 				w.user.Delete("deliveries", "n", "app")
-				w.after(0)
+				memapi.After(0)
 				if w.api.Get("deliveries", "n", "app") != nil {
 					w.Error("the delivery is still there")
 				}
@@ -350,9 +333,9 @@ func TestADeletionThatIsRefusedEndsWithTheTimeoutAndSaysWhatIsLeft(t *testing.T)
 		})
 		w.told()
 		w.user.Delete("deliveries", "n", "app")
-		w.after(time.Second)
+		memapi.After(time.Second)
 		w.has("app", "Ready", "False", "Deleting", "deleting what was delivered", "a policy")
-		w.after(2 * time.Minute)
+		memapi.After(2 * time.Minute)
 		if w.api.Get("deliveries", "n", "app") != nil {
 			w.Error("the delivery is still there")
 		}
@@ -373,7 +356,7 @@ func TestFieldsOfAnotherManagerAreTakenOnlyByForce(t *testing.T) {
 		w.has("app", "Stalled", "True", "FieldConflict")
 		w.wrote()
 		w.deliver("app", "interval: 1m\n  force: true")
-		w.after(10 * time.Second)
+		memapi.After(10 * time.Second)
 		w.has("app", "Ready", "True", "Delivered")
 		if w.value("one") != "1" {
 			w.Errorf("the object has %v", w.value("one"))
@@ -410,7 +393,7 @@ func TestAnObjectBelongsToTheFirstOfTwoDeliveries(t *testing.T) {
 			w.Errorf("the object has %v", w.value("one"))
 		}
 		w.deliver("second", "interval: 1h\n  takeOver: [{name: first}]")
-		w.after(10 * time.Second)
+		memapi.After(10 * time.Second)
 		w.has("second", "Ready", "True", "Delivered")
 		if w.value("one") != "2" {
 			w.Errorf("the object has %v", w.value("one"))
@@ -440,7 +423,7 @@ func TestACRDThatWouldHarmStopsTheWholeRevision(t *testing.T) {
 		w.deliver("app", "interval: 1m")
 		w.resolve("app", crd("integer")+"---\n"+configMap("one", "1"))
 		w.has("app", "Ready", "True", "Delivered")
-		w.after(61 * time.Second)
+		memapi.After(61 * time.Second)
 		w.changed()
 		w.told()
 		w.resolve("app", crd("string")+"---\n"+configMap("one", "2"))
@@ -453,7 +436,7 @@ func TestACRDThatWouldHarmStopsTheWholeRevision(t *testing.T) {
 		if text, _ := report["report.txt"].(string); !strings.Contains(text, "things.test.dev") {
 			w.Errorf("the report is %q", text)
 		}
-		w.after(61 * time.Second)
+		memapi.After(61 * time.Second)
 		w.resolve("app", crd("integer")+"---\n"+configMap("one", "3"))
 		w.has("app", "Ready", "True", "Delivered")
 		w.lacks("app", "Stalled")
@@ -470,7 +453,7 @@ func TestDriftIsCorrectedOrOnlyReported(t *testing.T) {
 					u.Object["data"] = map[string]any{"a": "theirs"}
 				})
 				w.told()
-				w.after(61 * time.Second)
+				memapi.After(61 * time.Second)
 				w.resolve("app", configMap("one", "1"))
 				if got := w.value("one"); got != test.want {
 					w.Errorf("the object has %v, want %s", got, test.want)
@@ -501,7 +484,7 @@ func TestWithoutTheRightToImpersonateNothingIsFetched(t *testing.T) {
 			w.Errorf("requests %q", open)
 		}
 		allowed.Store(true)
-		w.after(time.Minute)
+		memapi.After(time.Minute)
 		w.resolve("app", configMap("one", "1"))
 		w.has("app", "Ready", "True", "Delivered")
 		for _, c := range w.api.Writes() {
@@ -554,7 +537,7 @@ func TestAnObjectThatIsNotReadyIsWaitedForAndTold(t *testing.T) {
 		w.resolve("app", deployment)
 		w.has("app", "Applied", "True", "Applied")
 		w.has("app", "Ready", "Unknown", "Waiting", "waiting for 1 objects", "n/web")
-		w.after(2 * time.Minute)
+		memapi.After(2 * time.Minute)
 		w.has("app", "Ready", "False", "NotReady", "1 objects are not ready")
 		w.api.As("kubelet").Status("deployments", "n", "web", func(st map[string]any) {
 			for _, f := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "observedGeneration"} {
@@ -562,7 +545,7 @@ func TestAnObjectThatIsNotReadyIsWaitedForAndTold(t *testing.T) {
 			}
 			st["conditions"] = []any{map[string]any{"type": "Available", "status": "True"}, map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}}
 		})
-		w.after(time.Minute)
+		memapi.After(time.Minute)
 		w.has("app", "Ready", "True", "Delivered")
 	})
 }
@@ -578,7 +561,7 @@ func TestAStatusThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 			return nil
 		})
 		w.deliver("app", "interval: 1h")
-		w.after(time.Minute)
+		memapi.After(time.Minute)
 		w.resolve("app", configMap("one", "1"))
 		w.has("app", "Ready", "True", "Delivered")
 		if failures != 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,9 +60,7 @@ spec:
 
 func inGated(t *testing.T, test func(g *gatedCluster)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		api := memapi.New(t)
+	memapi.Run(t, func(t *testing.T, api *memapi.Server) {
 		api.Hook(func(c *memapi.Call) error {
 			if c.Resource != "leases" || !c.DryRun {
 				return nil
@@ -95,23 +92,10 @@ func inGated(t *testing.T, test func(g *gatedCluster)) {
 			Cluster:       Cluster{Config: api.Config(), Kube: kube, CRDs: crds, Namespace: "sluice-system", Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
 			UsageInterval: -1, Metrics: NewMetrics(prometheus.NewRegistry()), Recorder: recorder,
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx, func() {}) }()
-		defer func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}()
-		g.after(time.Minute)
+		api.Start(func(ctx context.Context) error { return c.Run(ctx, func() {}) })
+		memapi.After(time.Minute)
 		test(g)
 	})
-}
-
-func (g *gatedCluster) after(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }
 
 func (g *gatedCluster) feature() *v1alpha1.Feature {
@@ -163,7 +147,7 @@ func TestAFeatureBecomesAPolicyThatIsSeenInForce(t *testing.T) {
 				g.Errorf("%s, want an apply by %s", &c, Manager)
 			}
 		}
-		g.after(time.Hour)
+		memapi.After(time.Hour)
 		for _, c := range g.api.Writes() {
 			g.Errorf("%s, though nothing has changed", &c)
 		}
@@ -174,13 +158,13 @@ func TestAFlippedSettingIsToldAndChangesNoPolicy(t *testing.T) {
 	inGated(t, func(g *gatedCluster) {
 		g.api.Writes()
 		g.user.Put(strings.Replace(noGates, "data: {}", `data: {feature-gates: "Secret=true"}`, 1))
-		g.after(10 * time.Second)
+		memapi.After(10 * time.Second)
 		if e := g.feature().Status.Enabled; e == nil || !*e {
 			g.Errorf("enabled %v, want true", e)
 		}
 		g.tells("Normal " + v1alpha1.EventOpened)
 		g.user.Put(noGates)
-		g.after(10 * time.Second)
+		memapi.After(10 * time.Second)
 		g.tells("Normal " + v1alpha1.EventClosed)
 		for _, c := range g.api.Writes() {
 			if strings.HasPrefix(c.Resource, "validating") {
@@ -204,7 +188,7 @@ func TestPoliciesThatOthersTouchArePutBack(t *testing.T) {
 				const policy = gatePolicy
 				was := g.api.Get(validatingPolicies, "", policy)["spec"]
 				touch(g, policy)
-				g.after(time.Minute)
+				memapi.After(time.Minute)
 				is := g.api.Get(validatingPolicies, "", policy)
 				if is == nil {
 					g.Fatal("it stays deleted")
@@ -222,12 +206,12 @@ func TestPoliciesThatOthersTouchArePutBack(t *testing.T) {
 func TestAComponentTakesItsPoliciesAlongAndBringsThemBack(t *testing.T) {
 	inGated(t, func(g *gatedCluster) {
 		g.user.Delete(componentsResource, "", "acme")
-		g.after(time.Minute)
+		memapi.After(time.Minute)
 		if left := g.policies(); len(left) != 0 {
 			g.Errorf("policies %q are left", left)
 		}
 		g.user.Put(gatedComponent)
-		g.after(time.Minute)
+		memapi.After(time.Minute)
 		if !slices.Contains(g.policies(), gatePolicy) {
 			g.Errorf("policies %q, want %s", g.policies(), gatePolicy)
 		}
@@ -238,9 +222,9 @@ func TestAComponentTakesItsPoliciesAlongAndBringsThemBack(t *testing.T) {
 func TestSettingsThatAreDeletedArePutBack(t *testing.T) {
 	inGated(t, func(g *gatedCluster) {
 		g.user.Put(strings.Replace(noGates, "data: {}", `data: {feature-gates: "Secret=true"}`, 1))
-		g.after(10 * time.Second)
+		memapi.After(10 * time.Second)
 		g.user.Delete("configmaps", "acme-system", "flags")
-		g.after(time.Minute)
+		memapi.After(time.Minute)
 		data, _ := g.api.Get("configmaps", "acme-system", "flags")["data"].(map[string]any)
 		if len(data) == 0 {
 			g.Errorf("the settings are %v, want the last good ones", data)

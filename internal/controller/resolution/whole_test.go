@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,15 +38,12 @@ type scene struct {
 	// recorder sends events, and metrics are those of the one controller that runs.
 	recorder *record.FakeRecorder
 	metrics  *Metrics
-	ctx      context.Context
-	ended    sync.WaitGroup
 }
 
 func inScene(t *testing.T, test func(s *scene)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scene{T: t, api: memapi.New(t), recorder: record.NewFakeRecorder(100), metrics: NewMetrics(prometheus.NewRegistry())}
+	memapi.Run(t, func(t *testing.T, api *memapi.Server) {
+		s := &scene{T: t, api: api, recorder: record.NewFakeRecorder(100), metrics: NewMetrics(prometheus.NewRegistry())}
 		s.user, s.events = s.api.As("user"), s.recorder.Events
 		var err error
 		if s.client, err = versioned.NewForConfig(s.api.Config()); err != nil {
@@ -57,22 +52,14 @@ func inScene(t *testing.T, test func(s *scene)) {
 		if s.kube, err = kubernetes.NewForConfig(s.api.Config()); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		s.ctx = ctx
-		defer s.ended.Wait()
-		defer cancel()
 		test(s)
 	})
 }
 
 // run runs a role until the end of the test.
 func (s *scene) run(role func(ctx context.Context, ready func()) error) {
-	s.ended.Go(func() {
-		if err := role(s.ctx, func() {}); err != nil {
-			s.Error(err)
-		}
-	})
-	s.after(time.Second) // informers look every 100 ms whether their caches are filled
+	s.api.Start(func(ctx context.Context) error { return role(ctx, func() {}) })
+	memapi.After(time.Second) // informers look every 100 ms whether their caches are filled
 }
 
 // answers runs an adapter with one resolver, test.
@@ -108,11 +95,6 @@ func found(text string) (*resolve.Resource, error) {
 	return &resolve.Resource{Data: []byte(text), Source: resolve.Source{URI: "test:", Digest: map[string]string{"sha1": "00"}}}, nil
 }
 
-func (s *scene) after(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // ask creates a request for the resolver test; more is YAML of its metadata and spec.
 func (s *scene) ask(name, metadata, params string) {
 	s.Helper()
@@ -122,7 +104,7 @@ func (s *scene) ask(name, metadata, params string) {
 func (s *scene) askOf(resolver, name, metadata, params string) {
 	s.Helper()
 	s.user.Put(fmt.Sprintf("apiVersion: resolution.tekton.dev/v1beta1\nkind: ResolutionRequest\nmetadata: {namespace: ns, name: %s, labels: {resolution.tekton.dev/type: %s}%s}\nspec: {params: [%s]}", name, resolver, metadata, params))
-	s.after(0)
+	memapi.After(0)
 }
 
 func (s *scene) request(name string) *v1beta1.ResolutionRequest {
@@ -241,12 +223,12 @@ func TestAResolverThatTakesTooLongIsStopped(t *testing.T) {
 		})
 		s.ask("short", `, annotations: {sluice.dev/resolution-timeout: "10s"}`, "")
 		s.ask("long", "", "")
-		s.after(10*time.Second - time.Nanosecond)
+		memapi.After(10*time.Second - time.Nanosecond)
 		s.waits("short")
-		s.after(time.Nanosecond)
+		memapi.After(time.Nanosecond)
 		s.is("short", "False", "ResolutionTimedOut", "not resolved within 10s of its creation", "still at work")
 		s.waits("long")
-		s.after(50 * time.Second)
+		memapi.After(50 * time.Second)
 		s.is("long", "False", "ResolutionTimedOut", "within 1m0s")
 		s.tells("Warning ResolutionTimedOut test: ", "Warning ResolutionTimedOut test: ")
 	})
@@ -267,7 +249,7 @@ func TestWorkOnARequestEndsWithItsDeletion(t *testing.T) {
 			st["conditions"] = []any{map[string]any{"type": "Succeeded", "status": "True"}}
 		})
 		s.api.Writes()
-		s.after(0)
+		memapi.After(0)
 		if got := []error{<-causes, <-causes}; !slices.Contains(got, error(errGone)) || !slices.Contains(got, error(errFinished)) {
 			s.Errorf("causes %v", got)
 		}
@@ -306,7 +288,7 @@ func TestAResultIsWrittenInTheEnd(t *testing.T) {
 				})
 				s.ask("one", "", "")
 				s.waits("one")
-				s.after(test.after)
+				memapi.After(test.after)
 				s.is("one", "True", "")
 				if looks != 1 || int(refused.Load()) != test.times+1 {
 					s.Errorf("resolved %d times, written %d times", looks, refused.Load())
@@ -346,7 +328,7 @@ func TestAStatusThatIsForbiddenForGoodIsTriedAgainUntilDisbeliefEnds(t *testing.
 		w := writer{client: s.client, metrics: s.metrics, clock: clock.RealClock{}, resolver: "test", lookup: func() *v1beta1.ResolutionRequest { return nil }}
 		s.ask("one", "", "")
 		began := time.Now()
-		wrote, err := w.write(s.ctx, s.request("one"), failed(resolve.Errorf(resolve.ReasonFailed, "x"), began), "result")
+		wrote, err := w.write(s.Context(), s.request("one"), failed(resolve.Errorf(resolve.ReasonFailed, "x"), began), "result")
 		if took := time.Since(began); wrote || !apierrors.IsForbidden(err) || took < disbelief || took > disbelief+lastWait || tries < 3 {
 			s.Errorf("%v %v after %s and %d tries", wrote, err, took, tries)
 		}
@@ -357,13 +339,13 @@ func TestAWaitingRequestIsMarkedAndEndsWithItsTime(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.manage()
 		s.ask("one", "", "")
-		s.after(progressAfter - time.Second)
+		memapi.After(progressAfter - time.Second)
 		if c := s.request("one").Status.Succeeded(); c != nil {
 			s.Errorf("marked at once: %+v", c)
 		}
-		s.after(2 * time.Second)
+		memapi.After(2 * time.Second)
 		s.is("one", "Unknown", "ResolutionInProgress", `waiting for resolver: the resolver "test" has not answered`)
-		s.after(time.Minute)
+		memapi.After(time.Minute)
 		s.is("one", "False", "ResolutionTimedOut", "not resolved within 1m0s", "has not answered")
 		s.tells("Warning ResolutionTimedOut ")
 	})
@@ -379,11 +361,11 @@ func TestAFinishedRequestWithoutOwnerIsDeletedAfterItsTime(t *testing.T) {
 				st["conditions"] = []any{map[string]any{"type": "Succeeded", "status": "True", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}
 			})
 		}
-		s.after(9 * time.Minute)
+		memapi.After(9 * time.Minute)
 		if got := s.api.Names(resource); len(got) != 2 {
 			s.Fatalf("requests %q", got)
 		}
-		s.after(2 * time.Minute)
+		memapi.After(2 * time.Minute)
 		if got := s.api.Names(resource); !slices.Equal(got, []string{"ns/owned"}) {
 			s.Errorf("requests %q, want the one with an owner", got)
 		}
@@ -395,7 +377,7 @@ func TestARequestWhoseResolverWroteOnlyDataIsFinished(t *testing.T) {
 		s.manage()
 		s.ask("one", "", "")
 		s.user.Status(resource, "ns", "one", func(st map[string]any) { st["data"] = "YQ==" })
-		s.after(0)
+		memapi.After(0)
 		s.is("one", "True", "")
 		if got := s.request("one").Status.Data; got != "YQ==" {
 			s.Errorf("content %q", got)
@@ -406,7 +388,7 @@ func TestARequestWhoseResolverWroteOnlyDataIsFinished(t *testing.T) {
 func TestARequestForAResolverThatNobodyRunsIsRefused(t *testing.T) {
 	inScene(t, func(s *scene) {
 		m := &Members{Kube: s.kube, Namespace: "sluice-system", ID: "a", Roles: []string{Role("test"), LifecycleRole}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)}
-		if err := m.Join(s.ctx); err != nil {
+		if err := m.Join(s.Context()); err != nil {
 			s.Fatal(err)
 		}
 		s.run(func(ctx context.Context, _ func()) error { m.Run(ctx); return nil })
@@ -416,9 +398,9 @@ func TestARequestForAResolverThatNobodyRunsIsRefused(t *testing.T) {
 		for _, of := range []string{"tset", "theirs", "test"} {
 			s.askOf(of, of, "", "")
 		}
-		s.after(unknownAfter - time.Second)
+		memapi.After(unknownAfter - time.Second)
 		s.waits("tset")
-		s.after(2 * time.Second)
+		memapi.After(2 * time.Second)
 		s.is("tset", "False", "ResolutionFailed", `UnknownResolver: nobody runs a resolver "tset"`, "there are test, theirs")
 		s.is("theirs", "Unknown", "ResolutionInProgress", "not one of Sluice's")
 		s.is("test", "Unknown", "ResolutionInProgress", "runs and has not ended this request", "requests that wait for it: 1")
@@ -429,11 +411,11 @@ func TestWorkIsTakenOverFromAProcessThatIsGoneOrLeaves(t *testing.T) {
 	inScene(t, func(s *scene) {
 		member := func(id string) (*Members, context.CancelFunc) {
 			m := &Members{Kube: s.kube, Namespace: "sluice-system", ID: id, Roles: []string{Role("test")}, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)}
-			if err := m.Join(s.ctx); err != nil {
+			if err := m.Join(s.Context()); err != nil {
 				s.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(s.ctx)
-			s.ended.Go(func() { m.Run(ctx) })
+			ctx, cancel := context.WithCancel(s.Context())
+			s.api.Start(func(context.Context) error { m.Run(ctx); return nil })
 			return m, cancel
 		}
 		one, _ := member("one")
@@ -446,12 +428,12 @@ func TestWorkIsTakenOverFromAProcessThatIsGoneOrLeaves(t *testing.T) {
 			return nil
 		})
 		three, kill := member("three")
-		s.after(6 * time.Second)
+		memapi.After(6 * time.Second)
 		if a, b, c := one.Alive(Role("test")), two.Alive(Role("test")), three.Alive(Role("test")); a != 3 || b != 3 || c != 3 {
 			s.Fatalf("they see %d, %d and %d members, want 3", a, b, c)
 		}
 		leave()
-		s.after(2 * time.Second)
+		memapi.After(2 * time.Second)
 		if n := one.Alive(Role("test")); n != 2 {
 			s.Errorf("%d members after one has left, want 2", n)
 		}
@@ -459,11 +441,11 @@ func TestWorkIsTakenOverFromAProcessThatIsGoneOrLeaves(t *testing.T) {
 		one.OnChange(func() { changes++ })
 		dead.Store(true)
 		kill()
-		s.after(5 * time.Second)
+		memapi.After(5 * time.Second)
 		if n := one.Alive(Role("test")); n != 2 || changes != 0 {
 			s.Errorf("%d members before a Lease is over, want 2", n)
 		}
-		s.after(5 * time.Second)
+		memapi.After(5 * time.Second)
 		if n := one.Alive(Role("test")); n != 1 || changes != 1 || !one.Owns(Role("test"), "any") {
 			s.Errorf("%d members and %d changes after a Lease is over, want 1 and 1", n, changes)
 		}

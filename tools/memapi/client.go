@@ -1,0 +1,176 @@
+package memapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Client is a user that writes and reads as a test does: an error ends the test.
+type Client struct {
+	s    *Server
+	name string
+}
+
+// As returns a client with the name of a field manager.
+func (s *Server) As(manager string) Client { return Client{s, manager} }
+
+func (c Client) call(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
+	c.s.t.Helper()
+	query.Set("fieldManager", c.name)
+	r, err := http.NewRequestWithContext(c.s.t.Context(), verb, "http://memapi.test"+path+"?"+query.Encode(), bytes.NewReader(body))
+	if err != nil {
+		c.s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", contentType)
+	_, out, failure := c.s.answer(r)
+	return out, failure
+}
+
+// path is the path of an object, and whether it exists.
+func (c Client) path(obj map[string]any) (string, bool) {
+	u := &unstructured.Unstructured{Object: obj}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	for _, k := range c.s.kinds {
+		if k.apiVersion() != u.GetAPIVersion() || k.Kind != u.GetKind() {
+			continue
+		}
+		return pathOf(k, u.GetNamespace()), c.s.objects[place{k.groupResource(), u.GetNamespace(), u.GetName()}] != nil
+	}
+	c.s.t.Fatalf("the server has no %s %s", u.GetAPIVersion(), u.GetKind())
+	return "", false
+}
+
+func pathOf(k Kind, namespace string) string {
+	path := "/apis/" + k.apiVersion()
+	if k.Group == "" {
+		path = "/api/v1"
+	}
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + k.Resource
+}
+
+// Put creates the objects of YAML documents, or replaces their content but for the status, which only [Client.Status] writes.
+func (c Client) Put(documents string) {
+	c.s.t.Helper()
+	for text := range strings.SplitSeq(documents, "\n---\n") {
+		var obj map[string]any
+		if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
+			c.s.t.Fatal(err)
+		}
+		c.put(obj, "")
+	}
+}
+
+// Status changes an object by f and writes its status.
+func (c Client) Status(resource, namespace, name string, f func(status map[string]any)) {
+	c.s.t.Helper()
+	obj := c.s.Get(resource, namespace, name)
+	st, ok := obj[status].(map[string]any)
+	if !ok {
+		st = map[string]any{}
+		obj[status] = st
+	}
+	f(st)
+	c.put(obj, status)
+}
+
+// Edit changes an object by f and writes it.
+func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Unstructured)) {
+	c.s.t.Helper()
+	u := &unstructured.Unstructured{Object: c.s.Get(resource, namespace, name)}
+	f(u)
+	c.put(u.Object, "")
+}
+
+func (c Client) put(obj map[string]any, subresource string) {
+	c.s.t.Helper()
+	path, exists := c.path(obj)
+	verb := http.MethodPost
+	if exists {
+		verb = http.MethodPut
+		path += "/" + (&unstructured.Unstructured{Object: obj}).GetName()
+	}
+	if subresource != "" {
+		path += "/" + subresource
+	}
+	body, err := json.Marshal(obj)
+	if err != nil {
+		c.s.t.Fatal(err)
+	}
+	if _, failure := c.call(verb, path, url.Values{}, "application/json", body); failure != nil {
+		c.s.t.Fatal(failure)
+	}
+}
+
+// Delete deletes an object.
+func (c Client) Delete(resource, namespace, name string) {
+	c.s.t.Helper()
+	for _, k := range c.s.have() {
+		if k.Resource == resource {
+			if _, failure := c.call(http.MethodDelete, pathOf(k, namespace)+"/"+name, url.Values{}, "", nil); failure != nil {
+				c.s.t.Fatal(failure)
+			}
+			return
+		}
+	}
+}
+
+func (s *Server) have() []Kind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kinds)
+}
+
+// Get returns a copy of an object; nil if there is none.
+func (s *Server) Get(resource, namespace, name string) map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, obj := range s.objects {
+		if at.Resource == resource && at.namespace == namespace && at.name == name {
+			return clone(obj)
+		}
+	}
+	return nil
+}
+
+// Into reads an object into a typed one, and reports whether it exists.
+func (s *Server) Into(resource, namespace, name string, out any) bool {
+	s.t.Helper()
+	obj := s.Get(resource, namespace, name)
+	if obj == nil {
+		return false
+	}
+	text, err := json.Marshal(obj)
+	if err == nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return true
+}
+
+// Names returns the objects of a resource as NAMESPACE/NAME, or NAME without a namespace, sorted.
+func (s *Server) Names(resource string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for at := range s.objects {
+		if at.Resource == resource {
+			out = append(out, strings.TrimPrefix(at.namespace+"/"+at.name, "/"))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
