@@ -51,9 +51,7 @@ func (d *Denied) Error() string { return "admission refuses it: " + d.Says }
 // of the server's validation. An error says why there is no answer; it may be a [Denied].
 func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
 	own := metav1.ObjectMeta{Name: next.Name, Labels: next.Labels, Annotations: next.Annotations, Finalizers: next.Finalizers, OwnerReferences: next.OwnerReferences}
-	request := c.rest.Post().AbsPath(crdPath)
 	if live != nil {
-		request = c.rest.Put().AbsPath(crdPath, url.PathEscape(next.Name))
 		kept := live.ObjectMeta.DeepCopy() // an update that does not name them keeps them, as kubectl apply does
 		kept.Labels, kept.Annotations = merged(kept.Labels, own.Labels), merged(kept.Annotations, own.Annotations)
 		kept.ResourceVersion, kept.ManagedFields = "", nil
@@ -61,10 +59,7 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	}
 	sent := apiextensionsv1.CustomResourceDefinition{TypeMeta: next.TypeMeta, ObjectMeta: own, Spec: next.Spec}
 	sent.APIVersion, sent.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-	if live != nil {
-		sent.ResourceVersion = live.ResourceVersion
-	}
-	err := c.send(ctx, request.Param("dryRun", metav1.DryRunAll), &sent, nil)
+	err := c.tryCRD(ctx, live, &sent)
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
 		return nil, explain(err)
@@ -80,6 +75,29 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 		return objections(s), nil
 	}
 	return nil, explain(err)
+}
+
+// tryCRD sends a dry run. The API server itself changes the status of a CRD, also while it is deleted: if only that has changed since
+// live was read, tryCRD tries again.
+func (c *Cluster) tryCRD(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) error {
+	if live == nil {
+		return c.send(ctx, c.rest.Post().AbsPath(crdPath).Param("dryRun", metav1.DryRunAll), sent, nil)
+	}
+	sent.ResourceVersion = live.ResourceVersion
+	for attempt := 1; ; attempt++ {
+		err := c.send(ctx, c.rest.Put().AbsPath(crdPath, url.PathEscape(sent.Name)).Param("dryRun", metav1.DryRunAll), sent, nil)
+		if !apierrors.IsConflict(err) || attempt == 5 {
+			return err
+		}
+		now, readErr := c.CRD(ctx, sent.Name)
+		if readErr != nil {
+			return readErr
+		}
+		if now == nil || now.UID != live.UID || now.Generation != live.Generation {
+			return err
+		}
+		sent.ResourceVersion = now.ResourceVersion
+	}
 }
 
 func merged(a, b map[string]string) map[string]string {
@@ -98,7 +116,12 @@ func denies(s metav1.Status) bool {
 	if strings.HasPrefix(s.Message, `admission webhook "`) || s.Code == http.StatusForbidden {
 		return true
 	}
-	return s.Details != nil && len(s.Details.Causes) > 0 && !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
+	if s.Code >= http.StatusInternalServerError { // a webhook that does not answer, or a fault of the API server or its store
+		return strings.Contains(s.Message, "failed calling webhook ")
+	}
+	return s.Details != nil && len(s.Details.Causes) > 0 && !slices.ContainsFunc(s.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field != "" || c.Type == metav1.CauseTypeUnexpectedServerResponse // client-go's own word for an answer that is no Status
+	})
 }
 
 // objections are the causes that the validation gives, or its message.
