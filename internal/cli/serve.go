@@ -8,13 +8,10 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -530,82 +527,4 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 // told of a new certificate: nothing that an operator has to know.
 func (p *process) clientErrors() *log.Logger {
 	return slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
-}
-
-// How long a webhook is still served after its process was told to end, and how long calls that run then may take. Pods have 30 s.
-const (
-	drainTime = 5 * time.Second
-	graceTime = 10 * time.Second // the longest time-out of our webhooks
-)
-
-// listen serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
-// a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer tells
-// the client to close the connection, until none is open or drainTime is over.
-func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("another process listens on %s already: %w", address, err)
-	}
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: errs}
-	drain := func(context.Context) {}
-	if secure != nil {
-		l = tls.NewListener(l, secure)
-		drain = draining(ctx, server)
-	}
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime+graceTime)
-		defer cancel()
-		drain(grace)
-		// What is still running then is cut off.
-		_ = server.Shutdown(grace)
-	})
-	ready()
-	err = server.Serve(l)
-	if !errors.Is(err, http.ErrServerClosed) {
-		stop()
-		return err
-	}
-	<-stopped
-	return nil
-}
-
-// draining makes a server close each connection after its next answer once ctx is done. The function waits until none is open, at
-// most drainTime.
-func draining(ctx context.Context, server *http.Server) func(context.Context) {
-	var open atomic.Int64
-	server.ConnState = func(_ net.Conn, s http.ConnState) {
-		switch s {
-		case http.StateNew:
-			open.Add(1)
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		case http.StateActive, http.StateIdle:
-		}
-	}
-	handler := server.Handler
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ctx.Err() != nil {
-			w.Header().Set("Connection", "close")
-		}
-		handler.ServeHTTP(w, r)
-	})
-	return func(grace context.Context) {
-		limit, cancel := context.WithTimeout(grace, drainTime)
-		defer cancel()
-		look := time.NewTicker(20 * time.Millisecond)
-		defer look.Stop()
-		for open.Load() > 0 {
-			select {
-			case <-limit.Done():
-				return
-			case <-look.C:
-			}
-		}
-	}
 }
