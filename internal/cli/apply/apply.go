@@ -26,7 +26,7 @@ import (
 	"sluice.dev/report"
 )
 
-// What --dry-run takes.
+// Values of --dry-run.
 const (
 	dryRunNone   = "none"
 	dryRunClient = "client"
@@ -138,7 +138,7 @@ type deliverer struct {
 	plan    *apply.Plan
 	told    *teller
 	result  Result
-	// ended: all was done, but for what is kept.
+	// ended is set when everything is done, except for objects that are kept.
 	ended bool
 }
 
@@ -168,7 +168,7 @@ type Result struct {
 	Summary map[string]int `json:"summary"`
 }
 
-// ObjectResult is what becomes of one object.
+// ObjectResult is the outcome for one object.
 type ObjectResult struct {
 	apply.ID
 

@@ -55,7 +55,7 @@ func (d *deliverer) mayPrune() error {
 	return d.flags.confirm(d.Env, fmt.Sprintf("delete %d objects of app %s", deletes, d.flags.app), deletes)
 }
 
-// removalLine names what is deleted, and what goes with it.
+// removalLine describes a removal, and the objects that are deleted with it.
 func removalLine(r *apply.Removal) string {
 	if r.Takes == "" {
 		return r.String()

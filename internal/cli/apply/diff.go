@@ -197,7 +197,7 @@ func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
 	return nil
 }
 
-// differ compares what a plan would write with what is there, and prints it.
+// differ compares the objects of a plan with the live ones, and prints the differences.
 type differ struct {
 	*deliverer
 

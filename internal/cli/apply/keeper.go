@@ -13,8 +13,8 @@ import (
 	"sluice.dev/internal/cli/command"
 )
 
-// tellKeeper warns of a Delivery that applies the app again by itself: it creates what is deleted, and puts back what is changed.
-// Where Deliveries cannot be read, or there are none in this cluster, it says nothing: the warning is a help, not a check.
+// tellKeeper warns if a Delivery manages the app: the Delivery creates deleted objects again and reverts changes.
+// If Deliveries cannot be read, or the cluster has none, it prints nothing: the warning is a help, not a check.
 func tellKeeper(ctx context.Context, e *command.Env, config *rest.Config, namespace, app, undoes string) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

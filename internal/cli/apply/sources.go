@@ -37,7 +37,7 @@ type sourceFlags struct {
 	mayBeEmpty   bool
 }
 
-// sourceHelp is told by every command that has sources.
+// sourceHelp is the part of the help that all commands with sources share.
 const sourceHelp = `A source is a file, a directory, - (standard input), git:REV[:PATH] in the current repository,
 git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG
 (Tekton bundles, Flux's artifacts, tars), http(s)://..., or a file with a ResolutionRequest, which Sluice resolves locally.
@@ -194,7 +194,7 @@ func redact(s string) string {
 	return scheme + "://" + rest
 }
 
-// local reads files, standard input, or a revision of a local repository. uri is told of it where it is not empty.
+// local reads files, standard input, or a revision of a local repository. uri, if not empty, is the URI of the source in the result.
 func (r *fetcher) local(ctx context.Context, name string, src input.Source, dir, uri string) error {
 	if src.Kind == input.Cluster {
 		return errors.New("the cluster is no source; a file called cluster is ./cluster")
@@ -376,7 +376,7 @@ func (r *fetcher) start(ctx context.Context) error {
 	}
 	clock := resolve.SystemClock()
 	lent := resolvers.Env{Clock: clock, Network: resolvecmd.Network(r.Env, clock), Cache: folder, Roots: map[string]string{"default": "."}, Cluster: r.cluster}
-	// The user of this machine chooses the addresses. What is local to it takes a word more.
+	// The user of this machine chooses the addresses. Local addresses need a flag.
 	lent.Network.AllowPrivate = true
 	lent.Network.Allow = r.flags.allow
 	var entries []resolvers.Entry
@@ -442,7 +442,7 @@ const (
 )
 
 // localSecrets are the user's own credentials: the SSH key and known_hosts, a token from the environment. Secrets that a
-// ResolutionRequest names are not to be had.
+// ResolutionRequest names are not available.
 type localSecrets struct{ r *fetcher }
 
 // Secret implements [resolve.Secrets].

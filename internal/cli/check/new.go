@@ -9,7 +9,7 @@ import (
 	"sluice.dev/report"
 )
 
-// What --new-crds says of CRDs that the cluster does not have.
+// Values of --new-crds, for CRDs that the cluster does not have.
 const (
 	newFail  = "fail"
 	newSome  = "some"

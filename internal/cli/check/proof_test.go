@@ -7,7 +7,7 @@ import (
 	"sluice.dev/report"
 )
 
-// TestUnproven ends a check with an error where a safe verdict has a proof that does not verify, and only there.
+// TestUnproven: a check ends with an error if and only if a safe verdict has a proof that does not verify.
 func TestUnproven(t *testing.T) {
 	crd := func(v report.Verdict, refused ...string) report.CRD {
 		return report.CRD{Name: "widgets.example.com", Verdict: v, Proof: &report.Proof{Verified: 3, Refused: refused}}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ErrFindings ends a command that has told its findings.
+// ErrFindings ends a command that has printed failing findings.
 var ErrFindings = errors.New("findings")
 
-// Env is what commands have of the world around them.
+// Env is the environment of a command: its input and output, clock and variables.
 type Env struct {
 	// Name is how the program was called.
 	Name string
@@ -30,7 +30,7 @@ type Env struct {
 // ResultKind is the annotation of a command with the kind of its document, which has an outcome and an error.
 const ResultKind = "sluice.dev/result"
 
-// NoDocument in its place says that the command prints objects, which must not have an error among them.
+// NoDocument, instead of a kind, marks a command that prints objects: it must not print an error among them.
 const NoDocument = "none"
 
 // OutcomeFailed is the outcome in the document of a command that could not do its work.

@@ -32,7 +32,7 @@ func AddOutput(cmd *cobra.Command, o *string) {
 	Complete(cmd, "output", "text", "json")
 }
 
-// CheckOutput refuses other values of that flag.
+// CheckOutput returns an error for other values of that flag.
 func CheckOutput(o string) error {
 	if o != "text" && o != "json" {
 		return fmt.Errorf("unknown output format %q: the formats are text, json", o)

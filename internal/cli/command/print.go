@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Dash stands in a table for what is empty.
+// Dash is the text of an empty cell of a table.
 func Dash(s string) string {
 	if s == "" {
 		return "-"

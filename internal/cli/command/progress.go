@@ -10,7 +10,7 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Progress draws a bar on a terminal, and nothing elsewhere.
+// Progress draws a progress bar on a terminal; elsewhere it draws nothing.
 type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil where nothing is drawn
@@ -34,7 +34,7 @@ func (e *Env) Progress(label string, total int64) *Progress {
 	return p
 }
 
-// Remark has a note drawn behind the bar, at once.
+// Remark draws a note behind the bar.
 func (p *Progress) Remark(note string) {
 	if p.w == nil {
 		return
@@ -46,10 +46,10 @@ func (p *Progress) Remark(note string) {
 
 const barWidth = 30
 
-// Set draws how far the work is, at most ten times a second.
+// Set draws the number of finished items, at most ten times a second.
 func (p *Progress) Set(done int64) { p.SetOf(done, p.total) }
 
-// SetOf does the same where the total changes, too.
+// SetOf is Set with a new total.
 func (p *Progress) SetOf(done, total int64) {
 	if p.w == nil {
 		return

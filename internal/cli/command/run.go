@@ -51,7 +51,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	return ExitFailed
 }
 
-// Failure is what a command prints for programs that has not come as far as its document.
+// Failure is the document of a command that fails before it has a document of its own.
 type Failure struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

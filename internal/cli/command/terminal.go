@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal tells whether w is a terminal, and how many columns it has.
+// Terminal reports whether w is a terminal, and its number of columns.
 func Terminal(w io.Writer) (bool, int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -27,13 +27,13 @@ func Terminal(w io.Writer) (bool, int) {
 // errNotConfirmed is the answer "no" to a question.
 var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 
-// Interactive tells whether somebody can be asked.
+// Interactive reports whether the command can ask the user.
 func Interactive(e *Env) bool {
 	in, ok := e.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd()))
 }
 
-// Confirm asks a question on the terminal. Where nobody can answer, the error names the flag that answers it.
+// Confirm asks a question on the terminal. If nobody can answer, the error names the flag that answers it.
 func Confirm(e *Env, question string) error {
 	if !Interactive(e) {
 		return errors.New("nobody can be asked, as standard input is no terminal: add --yes to do it without a question, or --dry-run to look first")

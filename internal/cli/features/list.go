@@ -197,7 +197,7 @@ type featureDetails struct {
 	Skew string `json:"skew,omitempty"`
 }
 
-// DetailsList is all about the features that were asked for, for programs.
+// DetailsList has the details of the requested features, for programs.
 type DetailsList struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`

@@ -64,7 +64,7 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 	return cmd
 }
 
-// Diagnosis is the checks for programs.
+// Diagnosis has the checks, for programs.
 type Diagnosis struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`

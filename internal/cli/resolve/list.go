@@ -61,7 +61,7 @@ func newResolveList(e *command.Env) *cobra.Command {
 	return cmd
 }
 
-// Phases of a request, as sluice resolve ls tells them.
+// Phases of a request, as sluice resolve ls prints them.
 const (
 	phasePending    = "Pending" // nobody has taken notice yet
 	phaseInProgress = "InProgress"

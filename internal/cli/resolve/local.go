@@ -48,7 +48,7 @@ func newLocal(e *command.Env, f resolveFlags, entry resolvers.Entry, table []res
 	return l, err
 }
 
-// Close gives free what the resolvers hold.
+// Close releases what the resolvers hold.
 func (l *local) Close() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(l.made)) {

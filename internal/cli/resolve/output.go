@@ -36,7 +36,7 @@ type resolved struct {
 	*resolve.Resource
 }
 
-// ResolvedList is what was resolved, for programs.
+// ResolvedList has the resolved resources, for programs.
 type ResolvedList struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`

@@ -54,7 +54,7 @@ func TestRequestsOfBothVersionsAreRead(t *testing.T) {
 	}
 }
 
-// TestJSONIsNoYAML has pairs of surrogates, which YAML does not know.
+// TestJSONIsNoYAML uses surrogate pairs, which YAML does not have.
 func TestJSONIsNoYAML(t *testing.T) {
 	const request = `{"apiVersion": "resolution.tekton.dev/v1beta1", "kind": "ResolutionRequest",
  "metadata": {"labels": {"resolution.tekton.dev/type": "git"}, "annotations": {"mood": "\ud83d\ude00 \u003c"}}, "spec": {"params": []}}`

@@ -23,13 +23,13 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-// Names of ConfigMaps that no resolver has for itself. The first is Tekton's.
+// Names of ConfigMaps that all resolvers share. The first is Tekton's.
 const (
 	flagsConfigMap        = "resolvers-feature-flags"
 	verificationConfigMap = "resolver-verification-config"
 )
 
-// Resolvers is the resolvers of a process, in the framework of package resolve.
+// Resolvers are the resolvers of a process, in the framework of package resolve.
 type Resolvers struct {
 	entries []resolvers.Entry
 	Runner  *resolve.Runner
@@ -73,7 +73,7 @@ func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers
 	return r, nil
 }
 
-// Close gives free what the resolvers hold, as soon as none is at work any more. Nobody may wait for a result.
+// Close releases what the resolvers hold, once none of them works any more. Nobody may wait for a result.
 func (r *Resolvers) Close() error {
 	if r.Runner != nil {
 		r.Runner.Wait()
@@ -183,7 +183,7 @@ func (r *Resolvers) verify(ctx context.Context, _ string, _ *resolve.Request, re
 	return err
 }
 
-// Adapters are the resolvers as the adapter wants them, by name.
+// Adapters returns the resolvers by name, in the form that the adapter takes.
 func (r *Resolvers) Adapters() map[string]resolution.Resolver {
 	out := map[string]resolution.Resolver{}
 	for _, e := range r.entries {
@@ -223,7 +223,7 @@ func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource
 	return f.Runner.Hold(ctx, q)
 }
 
-// Identity finds out on whose behalf a request is made, for the resolver and configuration that want to know.
+// Identity finds the user of a request, for resolvers and configurations that ask for it.
 func (r *Resolvers) Identity(owner resolution.Owner) func(context.Context, *v1beta1.ResolutionRequest, string) (string, error) {
 	return func(ctx context.Context, request *v1beta1.ResolutionRequest, resolver string) (string, error) {
 		// Whatever strconv takes for true is true to the resolver.
@@ -234,7 +234,7 @@ func (r *Resolvers) Identity(owner resolution.Owner) func(context.Context, *v1be
 	}
 }
 
-// Network is what a process allows its resolvers beside their configuration.
+// Network returns the network rules that a process adds to those in the configuration of its resolvers.
 func Network(e *command.Env, clock resolve.Clock) netguard.Options {
 	lookup := func(name string) string {
 		if v := e.Getenv(name); v != "" {
@@ -250,7 +250,7 @@ func Network(e *command.Env, clock resolve.Clock) netguard.Options {
 	return o
 }
 
-// CacheFolder returns the folder for what can be fetched again, and what removes it where nobody named one.
+// CacheFolder returns the folder of the cache, and a function that removes it if it is a temporary one.
 func CacheFolder(named string) (string, func() error, error) {
 	if named != "" {
 		return named, func() error { return nil }, nil
@@ -259,7 +259,7 @@ func CacheFolder(named string) (string, func() error, error) {
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
 }
 
-// AreDirectories judges the directories of the resolver dir by their names.
+// AreDirectories checks that the directories of the resolver dir exist.
 func AreDirectories(roots map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(roots)) {
 		if info, err := os.Stat(roots[name]); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sluice.dev/requester/contentstore"
 )
 
-// StoreFlags say where content is that is too large for a request.
+// StoreFlags name the store for content that is too large for a request.
 type StoreFlags struct {
 	Store, storeCredentials string
 	StorePlainHTTP          bool
@@ -22,7 +22,7 @@ func (f *StoreFlags) AddStore(fs *pflag.FlagSet, doc string) {
 	fs.BoolVar(&f.StorePlainHTTP, "store-plain-http", false, "use the registry of --store without TLS if it has none")
 }
 
-// Open returns the store; it is not spoken to yet.
+// Open returns the store; it does not contact it.
 func (f *StoreFlags) Open() (*contentstore.Store, error) {
 	o := contentstore.Options{PlainHTTP: f.StorePlainHTTP}
 	if f.storeCredentials != "" {
