@@ -260,23 +260,7 @@ func (s *Server) parse(r *http.Request) (*Call, Kind, *apierrors.StatusError) {
 	if len(parts) > 2 {
 		c.Subresource = parts[2]
 	}
-	switch r.Method {
-	case http.MethodGet:
-		c.Verb = "get"
-		if c.Name == "" {
-			c.Verb = "list"
-			if q := r.URL.Query().Get("watch"); q == "true" || q == "1" {
-				c.Verb = "watch"
-			}
-		}
-	case http.MethodPatch:
-		c.Verb = "patch"
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-			c.Verb = "apply"
-		}
-	default:
-		c.Verb = map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete"}[r.Method]
-	}
+	c.Verb = verbOf(r, c.Name)
 	for _, k := range s.have() {
 		if k.Group == gv.Group && k.Version == gv.Version && k.Resource == c.Resource {
 			return c, k, nil
@@ -296,17 +280,9 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if c == nil {
 		return s.discovery(r.URL.Path)
 	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = limit.ReadAll(r.Body, maxBody); err != nil {
-			return 0, nil, apierrors.NewBadRequest(err.Error())
-		}
-	}
-	if len(body) > 0 && (c.Verb != "patch" || strings.Contains(r.Header.Get("Content-Type"), "merge-patch")) {
-		if err := yaml.Unmarshal(body, &c.Body); err != nil {
-			return 0, nil, apierrors.NewBadRequest(err.Error())
-		}
+	body, err := c.read(r)
+	if err != nil {
+		return 0, nil, apierrors.NewBadRequest(err.Error())
 	}
 	if k.Kind == "" && c.Body != nil {
 		review(c)
@@ -317,17 +293,8 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if c.Manager == "" && c.Verb != "get" && c.Verb != "list" {
 		c.Manager, _, _ = strings.Cut(r.Header.Get("User-Agent"), "/")
 	}
-	s.mu.Lock()
-	hooks := s.hooks
-	s.mu.Unlock()
-	for _, f := range hooks {
-		if err := f(c); err != nil {
-			var is *apierrors.StatusError
-			if !errors.As(err, &is) {
-				is = apierrors.NewInternalError(err)
-			}
-			return 0, nil, is
-		}
+	if err := s.hooked(c); err != nil {
+		return 0, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -357,6 +324,52 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 		s.writes = append(s.writes, *c)
 	}
 	return code, as(k, out), nil
+}
+
+// verbOf is the verb of an authorizer for a request about an object, or about a resource if there is no name.
+func verbOf(r *http.Request, name string) string {
+	switch watch := r.URL.Query().Get("watch"); {
+	case r.Method == http.MethodGet && name != "":
+		return "get"
+	case r.Method == http.MethodGet && (watch == "true" || watch == "1"):
+		return "watch"
+	case r.Method == http.MethodGet:
+		return "list"
+	case r.Method == http.MethodPatch && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch"):
+		return "apply"
+	}
+	return map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+}
+
+// maxBody bounds a request, in bytes.
+const maxBody = 16 << 20
+
+// read returns the body of a request, and decodes it if it is an object.
+func (c *Call) read(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	body, err := limit.ReadAll(r.Body, maxBody)
+	if err != nil || len(body) == 0 || c.Verb == "patch" && !strings.Contains(r.Header.Get("Content-Type"), "merge-patch") {
+		return body, err
+	}
+	return body, yaml.Unmarshal(body, &c.Body)
+}
+
+// hooked returns the answer of the first hook that has one.
+func (s *Server) hooked(c *Call) *apierrors.StatusError {
+	s.mu.Lock()
+	hooks := s.hooks
+	s.mu.Unlock()
+	for _, f := range hooks {
+		if err := f(c); err != nil {
+			if is, ok := errors.AsType[*apierrors.StatusError](err); ok {
+				return is
+			}
+			return apierrors.NewInternalError(err)
+		}
+	}
+	return nil
 }
 
 // review answers a question about permissions: everything is allowed, unless a hook changes the status.

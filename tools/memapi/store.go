@@ -126,9 +126,6 @@ func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
 	}
 }
 
-// maxBody bounds a request, in bytes.
-const maxBody = 16 << 20
-
 func withoutMeta(obj map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range obj {
