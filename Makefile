@@ -63,7 +63,7 @@ unit: ## unit, golden and property tests, no cluster; the chart as Helm renders 
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -timeout 60m -tags e2e -run 'E2E' ./apply ./config ./examples/kubebuilder ./examples/operator ./feature/process ./internal/cli ./internal/cluster ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./internal/life ./resolve/cluster ./tools/release
+	$(GO) test -timeout 60m -tags e2e -run 'E2E' ./apply ./config ./examples/kubebuilder ./examples/operator ./feature/process ./internal/cli ./internal/cluster ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./internal/life ./resolve/cluster ./tools/memapi ./tools/release
 	cd localcluster && $(GO) test ./...
 	cd test/helm && $(GO) test -count=1 -timeout 60m -tags e2e -run E2E ./...
 

@@ -3,7 +3,7 @@
 //
 // It has discovery, resource versions, generations, status subresources, finalizers, dry runs, watches, and field managers with the
 // API server's own code. It does not validate, convert, authorize or collect garbage; lists are atomic for field managers. What
-// depends on these belongs in a test against the real API server.
+// depends on these belongs in a test against the real API server. An end-to-end test holds all else against that server.
 package memapi
 
 import (
@@ -287,6 +287,7 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if k.Kind == "" && c.Body != nil {
 		review(c)
 	}
+	c.DryRun = c.DryRun || c.Verb == "delete" && c.Body["dryRun"] != nil // options of a deletion come in the body
 	if c.Verb == "create" {
 		c.Name = (&unstructured.Unstructured{Object: c.Body}).GetName()
 	}
