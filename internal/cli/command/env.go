@@ -30,7 +30,7 @@ type Env struct {
 // ResultKind is the annotation of a command with the kind of its document, which has an outcome and an error.
 const ResultKind = "sluice.dev/result"
 
-// NoDocument, instead of a kind, marks a command that prints objects: it must not print an error among them.
+// NoDocument marks a command that prints objects, in place of a kind: it must not print an error among them.
 const NoDocument = "none"
 
 // OutcomeFailed is the outcome in the document of a command that could not do its work.
