@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -52,13 +51,7 @@ type cover struct {
 
 // coverOf returns the cover of a policy; ok is false for another object, or for a policy that enforces no gates.
 func coverOf(o runtime.Object) (c cover, ok bool) {
-	var m *admissionregistrationv1.MatchResources
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		m = o.Spec.MatchConstraints
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		m = o.Spec.MatchConstraints
-	}
+	m := viewOf(o).matches
 	if m == nil || len(m.ResourceRules) != 1 {
 		return c, false
 	}

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,61 +57,61 @@ func managed(o runtime.Object) (runtime.Object, error) {
 	return o, nil
 }
 
+// view is what can be said about each of the four kinds of objects that enforce features. What it points to belongs to the object.
+type view struct {
+	kind, resource string
+	// spec is the part that is compared.
+	spec any
+	// failure and matches are those of a policy.
+	failure **admissionregistrationv1.FailurePolicyType
+	matches *admissionregistrationv1.MatchResources
+	// limits and params are those of a binding.
+	limits *admissionregistrationv1.MatchResources
+	params *admissionregistrationv1.ParamRef
+}
+
+// viewOf returns the view of an object, the zero value for one of another kind.
+func viewOf(o runtime.Object) view {
+	switch o := o.(type) {
+	case *admissionregistrationv1.ValidatingAdmissionPolicy:
+		return view{kind: "ValidatingAdmissionPolicy", resource: validatingPolicies, spec: &o.Spec, failure: &o.Spec.FailurePolicy, matches: o.Spec.MatchConstraints}
+	case *admissionregistrationv1.MutatingAdmissionPolicy:
+		return view{kind: "MutatingAdmissionPolicy", resource: mutatingPolicies, spec: &o.Spec, failure: &o.Spec.FailurePolicy, matches: o.Spec.MatchConstraints}
+	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
+		return view{kind: "ValidatingAdmissionPolicyBinding", resource: validatingBindings, spec: &o.Spec, limits: o.Spec.MatchResources, params: o.Spec.ParamRef}
+	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		return view{kind: "MutatingAdmissionPolicyBinding", resource: mutatingBindings, spec: &o.Spec, limits: o.Spec.MatchResources, params: o.Spec.ParamRef}
+	}
+	return view{}
+}
+
 // setDefaults fills in the defaults of the API server (pkg/apis/admissionregistration/v1/defaults.go), so that stored and wanted
 // objects can be compared.
 func setDefaults(o runtime.Object) {
-	resources := func(m *admissionregistrationv1.MatchResources) {
-		if m == nil {
-			return
-		}
-		if m.MatchPolicy == nil {
-			m.MatchPolicy = new(admissionregistrationv1.Equivalent)
-		}
-		if m.NamespaceSelector == nil {
-			m.NamespaceSelector = &metav1.LabelSelector{}
-		}
-		if m.ObjectSelector == nil {
-			m.ObjectSelector = &metav1.LabelSelector{}
-		}
-		for _, rules := range [][]admissionregistrationv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
-			for i := range rules {
-				if rules[i].Scope == nil {
-					rules[i].Scope = new(admissionregistrationv1.AllScopes)
-				}
+	v := viewOf(o)
+	if v.failure != nil && *v.failure == nil {
+		*v.failure = new(admissionregistrationv1.Fail)
+	}
+	m := cmp.Or(v.matches, v.limits)
+	if m == nil {
+		return
+	}
+	if m.MatchPolicy == nil {
+		m.MatchPolicy = new(admissionregistrationv1.Equivalent)
+	}
+	if m.NamespaceSelector == nil {
+		m.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	if m.ObjectSelector == nil {
+		m.ObjectSelector = &metav1.LabelSelector{}
+	}
+	for _, rules := range [][]admissionregistrationv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+		for i := range rules {
+			if rules[i].Scope == nil {
+				rules[i].Scope = new(admissionregistrationv1.AllScopes)
 			}
 		}
 	}
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		if o.Spec.FailurePolicy == nil {
-			o.Spec.FailurePolicy = new(admissionregistrationv1.Fail)
-		}
-		resources(o.Spec.MatchConstraints)
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		if o.Spec.FailurePolicy == nil {
-			o.Spec.FailurePolicy = new(admissionregistrationv1.Fail)
-		}
-		resources(o.Spec.MatchConstraints)
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		resources(o.Spec.MatchResources)
-	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-		resources(o.Spec.MatchResources)
-	}
-}
-
-// specOf returns the part of an object that is compared.
-func specOf(o runtime.Object) any {
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		return o.Spec
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		return o.Spec
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		return o.Spec
-	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-		return o.Spec
-	}
-	return nil
 }
 
 // same reports whether the stored object has the wanted spec, and the wanted labels and annotations.
@@ -129,21 +130,11 @@ func same(want, have runtime.Object) bool {
 		return true
 	}
 	return within(a.GetLabels(), b.GetLabels()) && within(a.GetAnnotations(), b.GetAnnotations()) &&
-		equality.Semantic.DeepEqual(specOf(want), specOf(have))
+		equality.Semantic.DeepEqual(viewOf(want).spec, viewOf(have).spec)
 }
 
 // resourceOf is the resource of an object.
-func resourceOf(o runtime.Object) string {
-	switch o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		return validatingPolicies
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		return validatingBindings
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		return mutatingPolicies
-	}
-	return mutatingBindings
-}
+func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 
 // apply writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
 // the whole object.
@@ -156,9 +147,8 @@ func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Objec
 	if err != nil {
 		return nil, err
 	}
-	have := empty(want)
-	err = s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(m.GetName()).
-		VersionedParams(&metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Into(have)
+	have, err := s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(m.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Get()
 	if err != nil || same(want, have) {
 		return have, err
 	}
@@ -173,9 +163,8 @@ func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Objec
 	}
 	w.SetResourceVersion(stored.GetResourceVersion())
 	w.SetUID(stored.GetUID())
-	err = s.rest.Put().Resource(resourceOf(want)).Name(m.GetName()).
-		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Into(have)
-	return have, err
+	return s.rest.Put().Resource(resourceOf(want)).Name(m.GetName()).
+		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Get()
 }
 
 // configuration is an object in the form for server-side apply: it claims no missing fields.
@@ -189,18 +178,6 @@ func configuration(o runtime.Object) ([]byte, error) {
 		delete(m, "creationTimestamp")
 	}
 	return json.Marshal(u)
-}
-
-func empty(o runtime.Object) runtime.Object {
-	switch o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		return &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		return &admissionregistrationv1.MutatingAdmissionPolicy{}
-	}
-	return &admissionregistrationv1.MutatingAdmissionPolicyBinding{}
 }
 
 // remove deletes an object that was read as have.
@@ -283,26 +260,11 @@ func anchor(namespace string, s server) []runtime.Object {
 	return out
 }
 
-// nameOf names an object for people.
+// nameOf names an object for people. Watched objects do not have their kind.
 func nameOf(o runtime.Object) string {
 	m, err := meta.Accessor(o)
 	if err != nil {
-		return kindNameOf(o)
+		return viewOf(o).kind
 	}
-	return fmt.Sprintf("%s %s", kindNameOf(o), m.GetName())
-}
-
-// kindNameOf is the kind of an object. Watched objects do not have it.
-func kindNameOf(o runtime.Object) string {
-	switch o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		return "ValidatingAdmissionPolicy"
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		return "ValidatingAdmissionPolicyBinding"
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		return "MutatingAdmissionPolicy"
-	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-		return "MutatingAdmissionPolicyBinding"
-	}
-	return o.GetObjectKind().GroupVersionKind().Kind
+	return fmt.Sprintf("%s %s", viewOf(o).kind, m.GetName())
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -139,24 +138,18 @@ func (o *outcome) unlike(name string, x *bound) error {
 
 // enforcerOf names a policy as what enforces a feature.
 func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
-	out := v1alpha1.Enforcer{Kind: kindNameOf(o), Reason: "it should not, and is still there"}
+	of := viewOf(o)
+	out := v1alpha1.Enforcer{Kind: of.kind, Reason: "it should not, and is still there"}
 	if m, err := meta.Accessor(o); err == nil {
 		out.Name = m.GetName()
 	}
-	var match *admissionregistrationv1.MatchResources
-	switch o := o.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicy:
-		match = o.Spec.MatchConstraints
-	case *admissionregistrationv1.MutatingAdmissionPolicy:
-		match = o.Spec.MatchConstraints
-	}
-	if match == nil || len(match.ResourceRules) == 0 {
+	if of.matches == nil || len(of.matches.ResourceRules) == 0 {
 		return out
 	}
-	if groups := match.ResourceRules[0].APIGroups; len(groups) > 0 {
+	if groups := of.matches.ResourceRules[0].APIGroups; len(groups) > 0 {
 		out.Group = groups[0]
 	}
-	if resources := match.ResourceRules[0].Resources; len(resources) > 0 {
+	if resources := of.matches.ResourceRules[0].Resources; len(resources) > 0 {
 		out.Resource = resources[0]
 	}
 	return out
@@ -184,13 +177,7 @@ func (st *standing) leftEnforcers(gate string) (out []v1alpha1.Enforcer) {
 
 // readBy is the ConfigMap that the policy of a binding reads; nil if it reads none, or one that is not named.
 func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
-	var ref *admissionregistrationv1.ParamRef
-	switch b := binding.(type) {
-	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		ref = b.Spec.ParamRef
-	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-		ref = b.Spec.ParamRef
-	}
+	ref := viewOf(binding).params
 	if ref == nil {
 		return nil
 	}
