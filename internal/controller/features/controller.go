@@ -61,28 +61,7 @@ type Controller struct {
 
 // Run works until ctx is done. It calls ready when it has seen all existing objects.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
-	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
-	for ctx.Err() == nil {
-		s, err := askServer(c.Kube.Discovery())
-		if err == nil {
-			failures.Forget("server")
-			err = c.session(ctx, s, ready)
-		}
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // to be stopped is no error
-		}
-		if errors.Is(err, errServerChanged) {
-			c.Log.Info("beginning anew", "reason", err)
-			continue
-		}
-		if err != nil {
-			c.Log.Warn("cannot ask the API server what it can do", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-c.Clock.After(failures.When("server")):
-		}
-	}
+	c.sessions(ctx, func(ctx context.Context, can server) error { return c.session(ctx, can, ready) })
 	return nil
 }
 
@@ -152,7 +131,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 	ready()
 	s.all()
 	wg.Go(func() {
-		if err := s.followServer(ctx); err != nil {
+		if err := s.followServer(ctx, can); err != nil {
 			cancel(err)
 		}
 	})
@@ -282,25 +261,6 @@ func (s *session) of(component string) (out []runtime.Object) {
 		}
 	}
 	return out
-}
-
-// followServer returns when the abilities of the API server have changed.
-func (s *session) followServer(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.Clock.After(lookAtServer):
-		}
-		now, err := askServer(s.Kube.Discovery())
-		if err != nil {
-			s.Log.Warn("cannot ask the API server what it can do", "error", err)
-			continue
-		}
-		if now != s.server {
-			return errServerChanged
-		}
-	}
 }
 
 func (s *session) work(ctx context.Context) {

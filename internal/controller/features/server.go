@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"sluice.dev/feature"
@@ -46,9 +47,56 @@ func (s server) matchConditions() bool {
 	return err == nil && v.AtLeast(version.MajorMinor(1, 28))
 }
 
+// sessions runs one session after another until ctx is done. Each is for the present abilities of the API server, and ends with
+// [errServerChanged] when they have changed.
+func (c *Cluster) sessions(ctx context.Context, run func(ctx context.Context, can server) error) {
+	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
+	for ctx.Err() == nil {
+		can, err := c.askServer(ctx)
+		if err == nil {
+			failures.Forget("")
+			err = run(ctx, can)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errServerChanged):
+			c.Log.Info("beginning anew", "reason", err)
+			continue
+		case err != nil:
+			c.Log.Warn("cannot ask the API server what it can do", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.Clock.After(failures.When("")):
+		}
+	}
+}
+
+// followServer returns [errServerChanged] when the API server has other abilities, and nil when ctx is done.
+func (c *Cluster) followServer(ctx context.Context, can server) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.Clock.After(lookAtServer):
+		}
+		now, err := c.askServer(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			c.Log.Warn("cannot ask the API server what it can do", "error", err)
+		case now != can:
+			return errServerChanged
+		}
+	}
+}
+
 // askServer asks the API server for its abilities.
-func askServer(d discovery.DiscoveryInterface) (server, error) {
-	info, err := d.ServerVersion()
+func (c *Cluster) askServer(ctx context.Context) (server, error) {
+	d := discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
+	info, err := d.ServerVersionWithContext(ctx)
 	if err != nil {
 		return server{}, err
 	}
@@ -57,7 +105,7 @@ func askServer(d discovery.DiscoveryInterface) (server, error) {
 		return server{}, err
 	}
 	s := server{version: fmt.Sprintf("%d.%d", v.Major(), v.Minor())}
-	list, err := d.ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
+	list, err := d.ServerResourcesForGroupVersionWithContext(ctx, "admissionregistration.k8s.io/v1")
 	if err != nil {
 		return server{}, err
 	}

@@ -3,7 +3,6 @@ package features
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -108,32 +107,15 @@ func judgeOf(out *plan) *judge {
 
 // Run keeps the judges up to date until ctx is done. It calls ready when it has judges for all components.
 func (h *Webhook) Run(ctx context.Context, ready func()) error {
-	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
-	for ctx.Err() == nil {
-		can, err := askServer(h.Kube.Discovery())
-		if err == nil {
-			failures.Forget("server")
-			err = h.session(ctx, can, failures, ready)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		if errors.Is(err, errServerChanged) {
-			continue
-		}
-		h.Log.Warn("cannot ask the API server what it can do", "error", err)
-		select {
-		case <-ctx.Done():
-		case <-h.Clock.After(failures.When("server")):
-		}
-	}
-	return nil //nolint:nilerr // to be stopped is no error
+	h.sessions(ctx, func(ctx context.Context, can server) error { return h.session(ctx, can, ready) })
+	return nil
 }
 
-func (h *Webhook) session(outer context.Context, can server, failures workqueue.TypedRateLimiter[string], ready func()) error {
+func (h *Webhook) session(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: h.Clock})
+	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
 	w, err := h.open(queue.Add)
 	if err != nil {
 		return err
@@ -184,15 +166,8 @@ func (h *Webhook) session(outer context.Context, can server, failures workqueue.
 		}
 	})
 	wg.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-h.Clock.After(lookAtServer):
-			}
-			if now, err := askServer(h.Kube.Discovery()); err == nil && now != can {
-				cancel(errServerChanged)
-			}
+		if err := h.followServer(ctx, can); err != nil {
+			cancel(err)
 		}
 	})
 	<-ctx.Done()
