@@ -351,6 +351,8 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 			}
 		}()
 		out.res, out.err = f.Resolve(own, &request)
+		// The methods of the resolver's own error may panic too.
+		out.err = r.judge(f, out.res, out.err)
 		returned = true
 	})
 	var out result
@@ -372,24 +374,27 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		}
 	}
 	r.opts.Observer.Phase(name, PhaseFetch, r.opts.Clock.Now().Sub(began))
-	if err := r.judge(f, out.res, out.err); err != nil {
+	if out.err != nil {
 		held.Release()
-		return nil, err
+		return nil, out.err
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
 	f.reads = reads
 	return f.expiring(out.res.looked(began), began), nil
 }
 
-// judge is the error of a call, or what is wrong with its result.
+// judge is the error of a call in the form that users see, or what is wrong with its result.
 func (r *Runner) judge(f *flight, res *Resource, err error) error {
 	if err == nil {
-		return checkResource(f.spec.Name, res, r.opts.Limits.Content)
+		err = checkResource(f.spec.Name, res, r.opts.Limits.Content)
+	}
+	if err == nil {
+		return nil
 	}
 	if _, ok := errors.AsType[*Error](err); !ok && errors.Is(err, context.DeadlineExceeded) {
 		return Transientf("%s did not answer in time", cmp.Or(f.host, "the remote"))
 	}
-	return err
+	return clean(err)
 }
 
 // expiring makes the result of a fetch that had an identity expire when that may have lost its access.

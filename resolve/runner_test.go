@@ -509,11 +509,22 @@ func TestResultsAreJudged(t *testing.T) {
 	}
 }
 
+// brokenError has no text if it is nil.
+type brokenError struct{ text string }
+
+func (e *brokenError) Error() string { return e.text }
+
 func TestBrokenResolversGiveErrors(t *testing.T) {
 	boom := func(*resolve.Request) string { var list []string; return list[len(list)] }
 	breaks := map[string]func(s *resolve.Spec) func(context.Context, *resolve.Request) (*resolve.Resource, error){
 		"Resolve panics": func(*resolve.Spec) func(context.Context, *resolve.Request) (*resolve.Resource, error) {
 			return func(_ context.Context, r *resolve.Request) (*resolve.Resource, error) { boom(r); return nil, nil }
+		},
+		"the error panics": func(*resolve.Spec) func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+			return func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+				var failed *brokenError
+				return nil, failed
+			}
 		},
 		"Scope panics": func(s *resolve.Spec) func(context.Context, *resolve.Request) (*resolve.Resource, error) {
 			s.Scope = boom
@@ -534,7 +545,7 @@ func TestBrokenResolversGiveErrors(t *testing.T) {
 		panics := 0
 		r := runner(t, s, resolve.Options{Observer: resolve.Observer{Panicked: func(string, any, []byte) { panics++ }}}, do)
 		_, err := r.Resolve(t.Context(), ask("p"))
-		if reason(err) != resolve.ReasonFailed || panics != 1 || strings.Contains(err.Error(), "index") {
+		if reason(err) != resolve.ReasonFailed || panics != 1 || strings.Contains(err.Error(), "runtime error") {
 			t.Errorf("%s: %v, %d panics told", name, err, panics)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,7 +51,7 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 				if i >= len(pairs) || ctx.Err() != nil {
 					return
 				}
-				out[i], errs[i] = compat.Check(ctx, pairs[i].Old, pairs[i].New, o)
+				out[i], errs[i] = compare(ctx, pairs[i], o)
 				if done != nil {
 					done(finished.Add(1))
 				}
@@ -62,6 +63,16 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 		return nil, err
 	}
 	return out, errors.Join(errs...)
+}
+
+// compare turns a panic into an error. Compare runs it in goroutines of its own, where no caller can recover.
+func compare(ctx context.Context, p Pair, o Options) (out report.CRD, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return compat.Check(ctx, p.Old, p.New, o)
 }
 
 // maxExamples is how many objects are named in a finding.

@@ -99,6 +99,17 @@ func TestErrorsOfAllPairsAreTold(t *testing.T) {
 	}
 }
 
+func TestAPanicIsAnErrorOfThatPair(t *testing.T) {
+	t.Parallel()
+	pairs := []Pair{{crd(t, "one", "integer"), crd(t, "one", "string")}}
+	server := func(context.Context, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+		panic("a defect")
+	}
+	if _, err := Compare(t.Context(), pairs, Options{Server: server}, nil); err == nil || !strings.Contains(err.Error(), "a defect") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestACancellationEndsTheComparison(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@ package features
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -146,7 +147,7 @@ func (h *Webhook) session(outer context.Context, can server, ready func()) error
 			if closed {
 				return
 			}
-			known, again, err := h.look(ctx, p, name)
+			known, again, err := h.safely(ctx, p, name)
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
@@ -172,6 +173,17 @@ func (h *Webhook) session(outer context.Context, can server, ready func()) error
 	})
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// safely is look with a panic turned into an error, so that one component does not stop the webhook.
+func (h *Webhook) safely(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			h.Log.Error("a component cannot be read", "component", name, "panic", r, "stack", string(debug.Stack()))
+			err = errors.New("the webhook failed: this is a mistake in it, and its log has more")
+		}
+	}()
+	return h.look(ctx, p, name)
 }
 
 // look updates the judge of a component. It reports whether its state is known, and when to check again.

@@ -267,6 +267,13 @@ func TestNamesThatAreMadeUpAreNoFloodOfQuestions(t *testing.T) {
 	}
 }
 
+func TestADefectThatAComponentShowsIsAnError(t *testing.T) {
+	h, _, _ := newTestWebhook(t)
+	if known, _, err := h.safely(t.Context(), nil, "shop"); known || err == nil || strings.Contains(err.Error(), "runtime error") {
+		t.Errorf("known %t, error %v", known, err)
+	}
+}
+
 func TestTheComponentOfAWebhook(t *testing.T) {
 	for name, want := range map[string]bool{
 		"shop.reject" + hookSuffix:        true,
