@@ -10,17 +10,12 @@ import (
 
 // batch is a set of objects for one fetch.
 type batch struct {
-	ids     map[string]bool
-	limit   int64
-	most    int64
-	waiters int
-	ctx     context.Context
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error
-	broken  *accident
-	// join makes the waits of the fetch count for a caller, until it leaves.
-	join func(context.Context) (leave func())
+	*shared
+
+	ids   map[string]bool
+	limit int64
+	most  int64
+	err   error
 }
 
 const maxBatch = 512
@@ -84,9 +79,7 @@ func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*b
 	m.mu.Lock()
 	b := m.next
 	if b == nil {
-		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		run, join := resolve.ShareProgress(run)
-		b = &batch{ids: map[string]bool{}, ctx: run, cancel: cancel, done: make(chan struct{}), join: join}
+		b = &batch{shared: share(ctx), ids: map[string]bool{}}
 		m.next = b
 	}
 	for _, id := range ids {
@@ -102,26 +95,14 @@ func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*b
 		go m.runBatches()
 	}
 	m.mu.Unlock()
-	defer b.join(ctx)()
-
-	select {
-	case <-b.done:
-		if b.broken != nil {
-			panic(b.broken) //nolint:forbidigo // the runner makes an error of it, for each request that waits
-		}
-		return b, b.err
-	case <-ctx.Done():
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b.waiters--
-	if b.waiters == 0 {
-		b.cancel()
+	if err := b.wait(ctx, &m.mu, func() {
 		if m.next == b {
 			m.next = nil
 		}
+	}); err != nil {
+		return b, err
 	}
-	return b, ctx.Err()
+	return b, b.err
 }
 
 func (m *mirror) runBatches() {

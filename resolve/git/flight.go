@@ -31,24 +31,60 @@ func guarded(fn func()) (a *accident) {
 	return nil
 }
 
-// flights lets callers with the same key share one run. A run ends when no caller waits for it any more.
+// shared is work that several callers wait for. It ends when no caller waits for it any more.
+type shared struct {
+	ctx    context.Context //nolint:containedctx // it is that of the work, not of a caller
+	cancel context.CancelFunc
+	done   chan struct{}
+	broken *accident
+	// waiters is for whoever shares the work, under a lock.
+	waiters int
+	// join makes the waits of the work count for a caller, until it leaves.
+	join func(context.Context) (leave func())
+}
+
+// share returns work that is begun for a caller. Its context has no deadline.
+func share(ctx context.Context) *shared {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	run, join := resolve.ShareProgress(run)
+	return &shared{ctx: run, cancel: cancel, done: make(chan struct{}), join: join}
+}
+
+// wait waits until done is closed. If ctx ends first, it returns that error. For the last waiter it ends the work, and calls forget
+// under the lock, so that nobody waits for that work any more.
+func (s *shared) wait(ctx context.Context, lock *sync.Mutex, forget func()) error {
+	defer s.join(ctx)()
+	select {
+	case <-s.done:
+		if s.broken != nil {
+			panic(s.broken) //nolint:forbidigo // the runner makes an error of it, for each request that waits
+		}
+		return nil
+	case <-ctx.Done():
+	}
+	lock.Lock()
+	defer lock.Unlock()
+	if s.waiters--; s.waiters == 0 {
+		s.cancel()
+		forget()
+	}
+	return ctx.Err()
+}
+
+// flights lets callers with the same key share one run.
 type flights[T any] struct {
 	mu   sync.Mutex
 	runs map[string]*flight[T]
 }
 
 type flight[T any] struct {
-	done    chan struct{}
-	value   T
-	err     error
-	broken  *accident
-	waiters int
-	cancel  context.CancelFunc
-	// join makes the waits of the run count for a caller, until it leaves.
-	join func(context.Context) (leave func())
+	*shared
+
+	value T
+	err   error
 }
 
-// do runs fn, or waits for the run of the same key. fn's context has no deadline of its own: it ends when all waiters have left.
+// do runs fn, or waits for the run of the same key.
 func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
@@ -56,45 +92,31 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 	}
 	g.mu.Lock()
 	f := g.runs[key]
+	// forget is for callers that hold the lock.
+	forget := func() {
+		if g.runs[key] == f {
+			delete(g.runs, key)
+		}
+	}
 	if f == nil {
 		if g.runs == nil {
 			g.runs = map[string]*flight[T]{}
 		}
-		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		run, join := resolve.ShareProgress(run)
-		f = &flight[T]{done: make(chan struct{}), cancel: cancel, join: join}
+		f = &flight[T]{shared: share(ctx)}
 		g.runs[key] = f
 		go func() {
-			defer cancel()
-			f.broken = guarded(func() { f.value, f.err = fn(run) })
+			defer f.cancel()
+			f.broken = guarded(func() { f.value, f.err = fn(f.ctx) })
 			g.mu.Lock()
-			if g.runs[key] == f {
-				delete(g.runs, key)
-			}
+			forget()
 			g.mu.Unlock()
 			close(f.done)
 		}()
 	}
 	f.waiters++
 	g.mu.Unlock()
-	defer f.join(ctx)()
-
-	select {
-	case <-f.done:
-		if f.broken != nil {
-			panic(f.broken) //nolint:forbidigo // the runner makes an error of it, for each request that waits
-		}
-		return f.value, f.err
-	case <-ctx.Done():
+	if err := f.wait(ctx, &g.mu, forget); err != nil {
+		return zero, err
 	}
-	g.mu.Lock()
-	f.waiters--
-	if f.waiters == 0 {
-		f.cancel()
-		if g.runs[key] == f {
-			delete(g.runs, key)
-		}
-	}
-	g.mu.Unlock()
-	return zero, ctx.Err()
+	return f.value, f.err
 }
