@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
@@ -127,7 +126,7 @@ func WithPlainHTTP(registries ...string) Option {
 func WithLimits(l Limits) Option { return func(r *Resolver) { r.limits = l.withDefaults() } }
 
 // WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
-func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.now = c.Now } }
+func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.clock = c } }
 
 // Resolver resolves bundles. [New] makes it.
 type Resolver struct {
@@ -137,7 +136,7 @@ type Resolver struct {
 	policies  func() *verify.Policies
 	plain     map[string]bool
 	limits    Limits
-	now       func() time.Time
+	clock     resolve.Clock
 }
 
 var _ resolve.Resolver = (*Resolver)(nil)
@@ -266,7 +265,7 @@ func (r *Resolver) image(ctx context.Context, req *resolve.Request) (*image, err
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
-	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), now: r.now}
+	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), clock: r.clock}
 	creds, err := r.credentials(ctx, req)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func TestFaultsOfRegistries(t *testing.T) {
 		{"429 with seconds", status(429, "7"), resolve.ReasonUnavailable, true, 7 * time.Second},
 		{"429 with a date", status(429, now.Add(time.Minute).Format(http.TimeFormat)), resolve.ReasonUnavailable, true, time.Minute},
 		{"429 with a date that has been", status(429, now.Add(-time.Minute).Format(http.TimeFormat)), resolve.ReasonUnavailable, true, 0},
-		{"429 with years", status(429, "2000000000"), resolve.ReasonUnavailable, true, maxRetryAfter},
+		{"429 with years", status(429, "2000000000"), resolve.ReasonUnavailable, true, time.Hour},
 		{"429 with nonsense", status(429, "-1"), resolve.ReasonUnavailable, true, 0},
 		{"503 with seconds", status(503, "3"), resolve.ReasonUnavailable, true, 3 * time.Second},
 		{"500", status(500, ""), resolve.ReasonUnavailable, true, 0},

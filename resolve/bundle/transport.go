@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/netguard"
 )
 
 const (
@@ -20,8 +20,6 @@ const (
 	maxExchanges = 100
 	// maxErrorBody bounds the body of an error answer.
 	maxErrorBody = 16 << 10
-	// maxRetryAfter bounds the wait that a server can ask for.
-	maxRetryAfter = time.Hour
 )
 
 // guard is between the registry library and the network, for one request. It refuses plain HTTP, and bounds the number and the size
@@ -30,7 +28,7 @@ type guard struct {
 	inner http.RoundTripper
 	plain map[string]bool
 	max   int64
-	now   func() time.Time
+	clock resolve.Clock // nil: dates in Retry-After are ignored
 	count atomic.Int32
 }
 
@@ -108,7 +106,8 @@ func (g *guard) exchange(req *http.Request) (*http.Response, error) {
 	switch s := resp.StatusCode; {
 	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
 		_ = resp.Body.Close()
-		return nil, &busyError{host: req.URL.Host, status: s, retryAfter: g.retryAfter(resp.Header.Get("Retry-After"))}
+		wait, _ := netguard.RetryAfter(resp.Header, g.clock)
+		return nil, &busyError{host: req.URL.Host, status: s, retryAfter: wait}
 	case s >= 400:
 		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
 	case resp.ContentLength > g.max:
@@ -118,16 +117,6 @@ func (g *guard) exchange(req *http.Request) (*http.Response, error) {
 		resp.Body = &boundedBody{inner: resp.Body, left: g.max, host: req.URL.Host}
 	}
 	return resp, nil
-}
-
-func (g *guard) retryAfter(s string) time.Duration {
-	var d time.Duration
-	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
-		d = time.Duration(n) * time.Second
-	} else if at, err := http.ParseTime(s); err == nil && g.now != nil {
-		d = at.Sub(g.now())
-	}
-	return min(max(d, 0), maxRetryAfter)
 }
 
 type cutBody struct {

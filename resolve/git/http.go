@@ -30,7 +30,7 @@ func canonicalHost(u *url.URL) string { return net.JoinHostPort(u.Hostname(), po
 // httpRemote uses git's smart HTTP protocol.
 type httpRemote struct {
 	client *http.Client
-	now    func() time.Time
+	clock  resolve.Clock
 	// origin is the requested address, credential the login for it.
 	origin     *url.URL
 	credential string
@@ -42,8 +42,8 @@ type httpRemote struct {
 	authorization string
 }
 
-func newHTTPRemote(client *http.Client, address *url.URL, authorization string, now func() time.Time) *httpRemote {
-	return &httpRemote{client: client, now: now, origin: address, credential: authorization, base: address, authorization: authorization}
+func newHTTPRemote(client *http.Client, address *url.URL, authorization string, clock resolve.Clock) *httpRemote {
+	return &httpRemote{client: client, clock: clock, origin: address, credential: authorization, base: address, authorization: authorization}
 }
 
 func (h *httpRemote) close() {}
@@ -221,7 +221,7 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
-		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.now())}
+		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.clock)}
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if contentType != "" && strings.TrimSpace(got) != contentType {
@@ -239,20 +239,16 @@ func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, 
 // errDumb: the answer is the file info/refs of a repository. So a web server provides files, and does not run git.
 var errDumb = fmt.Errorf("only files are served: %w", errGarbage)
 
-// retryAfter reads the wait that a server asks for, at most an hour.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	var d time.Duration
-	if n, err := strconv.Atoi(v); err == nil && n >= 0 {
-		d = time.Duration(min(n, 3600)) * time.Second
-	} else if at, err := http.ParseTime(v); err == nil {
-		d = at.Sub(now)
-	} else if v := h.Get("X-RateLimit-Reset"); v != "" && h.Get("X-RateLimit-Remaining") == "0" {
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			d = time.Unix(n, 0).Sub(now)
+// retryAfter reads the wait that a server asks for, at most an hour. The SCM providers have a header of their own for the time at which
+// their limit is reset.
+func retryAfter(h http.Header, clock resolve.Clock) time.Duration {
+	wait, asked := netguard.RetryAfter(h, clock)
+	if !asked && h.Get("X-RateLimit-Remaining") == "0" {
+		if n, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil {
+			wait = time.Unix(n, 0).Sub(clock.Now())
 		}
 	}
-	return min(max(d, 0), time.Hour)
+	return min(max(wait, 0), time.Hour)
 }
 
 // explain turns a status into an error for the user.

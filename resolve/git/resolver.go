@@ -533,7 +533,7 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 	case "git":
 		return measured{&daemonRemote{repo, guard}}, nil
 	}
-	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock.Now), nil
+	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock), nil
 }
 
 // guard returns the guard of the network under a configuration. chosen is true if the requester has chosen the address, and false

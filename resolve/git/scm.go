@@ -562,7 +562,7 @@ func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte,
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock.Now())}
+		return nil, nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock)}
 	}
 	if resp.ContentLength > most {
 		return nil, nil, errTooMuch

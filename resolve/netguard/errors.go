@@ -19,7 +19,7 @@ import (
 )
 
 // maxRetryAfter bounds the wait that a server can ask for.
-const maxRetryAfter = 24 * time.Hour
+const maxRetryAfter = time.Hour
 
 // Error turns an error of the network into one for users. place is a name that users know, for example a redacted URL. It returns a
 // [*resolve.Error] inside unchanged. If ctx, the caller's context, has ended, the reason is [resolve.ReasonCanceled] or
@@ -138,7 +138,7 @@ func classifyTLS(err error, place string) *resolve.Error {
 // as GitHub and others do. StatusError does not read the body. clock may be nil.
 func StatusError(resp *http.Response, place string, clock resolve.Clock) *resolve.Error {
 	code := resp.StatusCode
-	wait, asked := retryAfter(resp.Header, clock)
+	wait, asked := RetryAfter(resp.Header, clock)
 	switch {
 	case code >= 200 && code < 300:
 		return nil
@@ -163,8 +163,9 @@ func StatusError(resp *http.Response, place string, clock resolve.Clock) *resolv
 	}
 }
 
-// retryAfter reads Retry-After, seconds or a date (RFC 9110, 10.2.3).
-func retryAfter(h http.Header, clock resolve.Clock) (time.Duration, bool) {
+// RetryAfter reads the header Retry-After, which has seconds or a date (RFC 9110, 10.2.3). asked is false if there is none that can be
+// read. The wait is at most an hour, and 0 for a date if clock is nil.
+func RetryAfter(h http.Header, clock resolve.Clock) (wait time.Duration, asked bool) {
 	text := h.Get("Retry-After")
 	if text == "" {
 		return 0, false

@@ -306,7 +306,7 @@ func TestStatuses(t *testing.T) {
 		{429, [2]string{"Retry-After", "3"}, resolve.ReasonUnavailable, true, 3 * time.Second},
 		{503, [2]string{"Retry-After", "Sat, 01 Aug 2026 12:01:00 GMT"}, resolve.ReasonUnavailable, true, time.Minute},
 		{503, [2]string{"Retry-After", "Sat, 01 Aug 2020 12:01:00 GMT"}, resolve.ReasonUnavailable, true, 0},
-		{503, [2]string{"Retry-After", "18446744073709551615"}, resolve.ReasonUnavailable, true, 24 * time.Hour},
+		{503, [2]string{"Retry-After", "18446744073709551615"}, resolve.ReasonUnavailable, true, time.Hour},
 		{503, [2]string{"Retry-After", "-5"}, resolve.ReasonUnavailable, true, 0},
 		{500, [2]string{}, resolve.ReasonUnavailable, true, 0},
 		{501, [2]string{}, resolve.ReasonFailed, false, 0},
