@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
@@ -90,18 +90,4 @@ func cause(err error) string {
 }
 
 // clean makes the message of a remote fit for one line of text.
-func clean(s string) string {
-	const most = 200
-	var b strings.Builder
-	for _, r := range s {
-		if b.Len() >= most {
-			b.WriteString("…")
-			break
-		}
-		if !unicode.IsPrint(r) {
-			r = ' '
-		}
-		b.WriteRune(r)
-	}
-	return strings.TrimSpace(b.String())
-}
+func clean(s string) string { return brief.Clip(brief.OneLine(s), 200) }

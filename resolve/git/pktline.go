@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // The kinds of packets, see gitprotocol-common and gitprotocol-v2 of git's documentation.
@@ -41,16 +43,7 @@ func (e *remoteError) Error() string        { return e.text }
 func (e *remoteError) Is(target error) bool { return target == errFromPeer }
 
 func newRemoteError(text []byte) error {
-	s := strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r == 0xfffd {
-			return ' '
-		}
-		return r
-	}, string(bytes.TrimSpace(text)))
-	if len(s) > 200 {
-		s = strings.ToValidUTF8(s[:200], "") + "..."
-	}
-	return &remoteError{s}
+	return &remoteError{brief.Clip(brief.OneLine(string(text)), 200)}
 }
 
 func newPackets(r io.Reader, limit int64) *packets {

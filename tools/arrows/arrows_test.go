@@ -117,7 +117,7 @@ var table = []row{
 	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
 	{pkg: "resolve/verify/verifytest", why: "a Sigstore in memory, for tests of what verifies signatures"},
 	{pkg: "resolve/git/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
-	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
+	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{pkg: "resolve/bundle/bundletest", why: "a registry and the bundles in it, for tests"},
 	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{pkg: "resolve/cluster", why: "one resolver", may: []string{"resolve"}},

@@ -214,7 +214,7 @@ func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
 func TestMessagesAreOneBoundedLine(t *testing.T) {
 	s := failed(&resolve.Error{Reason: resolve.ReasonNotFound, Msg: "a\r\n\tb\x00\xff %d" + strings.Repeat("x", 1<<20)}, time.Unix(0, 0))
 	got := s.Conditions[0].Message
-	if !strings.HasPrefix(got, "NotFound: a b ? %dxxx") || len(got) > maxMessage+100 {
+	if !strings.HasPrefix(got, "NotFound: a; b %dxxx") || len(got) > maxMessage+100 {
 		t.Errorf("%d bytes: %.60q", len(got), got)
 	}
 }

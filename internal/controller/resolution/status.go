@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -131,18 +130,8 @@ func checkAnnotations(res *resolve.Resource) *resolve.Error {
 	return nil
 }
 
-// clean makes one line of bounded length, valid UTF-8, without control characters.
-func clean(s string) string {
-	if len(s) > maxMessage {
-		s = s[:maxMessage] + "..."
-	}
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))), " ")
-}
+// clean makes one line of bounded length.
+func clean(s string) string { return brief.Clip(brief.OneLine(s), maxMessage) }
 
 // deadline is the time when a request times out: after the operator's limit, or after the time in its annotation if that is shorter.
 func deadline(r *v1beta1.ResolutionRequest, limit time.Duration) time.Time {
