@@ -7,6 +7,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -45,6 +46,17 @@ type Position struct {
 	// Line and Column count from 1; 0 is unknown.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
+}
+
+// Tell puts the place before a message, as compilers do: FILE:LINE: MESSAGE. Unknown parts are left out.
+func (p Position) Tell(message string) string {
+	switch {
+	case p.File == "":
+		return message
+	case p.Line == 0:
+		return p.File + ": " + message
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, message)
 }
 
 // Witness is an object that shows a finding: the old CRD accepts it, and the new one has the Effect on it.

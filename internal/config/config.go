@@ -116,15 +116,7 @@ type Error struct {
 }
 
 // Error implements error: FILE:LINE: MSG.
-func (e *Error) Error() string {
-	switch {
-	case e.Position.File == "":
-		return e.Msg
-	case e.Position.Line == 0:
-		return e.Position.File + ": " + e.Msg
-	}
-	return fmt.Sprintf("%s:%d: %s", e.Position.File, e.Position.Line, e.Msg)
-}
+func (e *Error) Error() string { return e.Position.Tell(e.Msg) }
 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }

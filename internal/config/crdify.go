@@ -179,5 +179,5 @@ func (p *parser) word(f field, path string, allowed []string) (string, bool) {
 
 // unmatched remembers what of crdify's configuration Sluice has nothing for.
 func (p *parser) unmatched(n *yaml.Node, format string, args ...any) {
-	p.config.unmatched = append(p.config.unmatched, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, fmt.Sprintf(format, args...)))
+	p.config.unmatched = append(p.config.unmatched, p.at(n).Tell(fmt.Sprintf(format, args...)))
 }

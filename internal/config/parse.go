@@ -93,7 +93,7 @@ func (p *parser) failAt(pos report.Position, format string, args ...any) {
 }
 
 func (p *parser) note(n *yaml.Node, format string, args ...any) {
-	p.notes = append(p.notes, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, fmt.Sprintf(format, args...)))
+	p.notes = append(p.notes, p.at(n).Tell(fmt.Sprintf(format, args...)))
 }
 
 func (p *parser) at(n *yaml.Node) report.Position {
@@ -300,7 +300,7 @@ func (p *parser) applyRules(f field) {
 
 // undone remembers what an apply does not do.
 func (p *parser) undone(n *yaml.Node, why string) {
-	p.config.notDone = append(p.config.notDone, fmt.Sprintf("%s:%d: %s", p.name, p.at(n).Line, why))
+	p.config.notDone = append(p.config.notDone, p.at(n).Tell(why))
 }
 
 func (p *parser) preflightRules(list field) {

@@ -11,7 +11,6 @@ package input
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -68,15 +67,7 @@ type Error struct {
 }
 
 // Error implements error: FILE:LINE: MSG.
-func (e *Error) Error() string {
-	switch {
-	case e.Position.File == "":
-		return e.Msg
-	case e.Position.Line == 0:
-		return e.Position.File + ": " + e.Msg
-	}
-	return e.Position.File + ":" + strconv.Itoa(e.Position.Line) + ": " + e.Msg
-}
+func (e *Error) Error() string { return e.Position.Tell(e.Msg) }
 
 // Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }

@@ -14,6 +14,7 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/limit"
+	"sluice.dev/report"
 )
 
 // Kind is the kind of features.yaml; its apiVersion is that of package v1alpha1.
@@ -144,13 +145,7 @@ func (p Problems) Error() string {
 
 // String is the problem as compilers write it.
 func (p Problem) String() string {
-	switch {
-	case p.File == "":
-		return p.Message
-	case p.Line == 0:
-		return p.File + ": " + p.Message
-	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+	return report.Position{File: p.File, Line: p.Line}.Tell(p.Message)
 }
 
 func (p *Problems) add(file string, line int, format string, args ...any) {

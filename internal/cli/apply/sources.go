@@ -237,7 +237,7 @@ func (r *fetcher) local(ctx context.Context, name string, src input.Source, dir,
 // take adds the objects of a set.
 func (r *fetcher) take(set *input.Set, source apply.Source) error {
 	for _, w := range set.Warnings {
-		fmt.Fprintf(r.Err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
+		fmt.Fprintln(r.Err, "warning:", w.Position.Tell(w.Message))
 	}
 	objects, configs := preflight.Configs(set)
 	r.out.configs = append(r.out.configs, configs...)

@@ -356,7 +356,7 @@ func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (
 		return side{}, err
 	}
 	for _, w := range set.Warnings {
-		fmt.Fprintf(c.Err, "warning: %s:%d: %s\n", w.Position.File, w.Position.Line, w.Message)
+		fmt.Fprintln(c.Err, "warning:", w.Position.Tell(w.Message))
 	}
 	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped}
 	for _, d := range set.Documents {
