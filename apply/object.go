@@ -25,16 +25,16 @@ type ID struct {
 	Name      string `json:"name"`
 }
 
+// GroupKind is the kind with its group; its text is KIND[.GROUP].
+func (i ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: i.Group, Kind: i.Kind} }
+
 // String returns KIND[.GROUP] [NAMESPACE/]NAME.
 func (i ID) String() string {
-	kind, name := i.Kind, i.Name
-	if i.Group != "" {
-		kind += "." + i.Group
-	}
+	name := i.Name
 	if i.Namespace != "" {
 		name = i.Namespace + "/" + name
 	}
-	return kind + " " + name
+	return i.GroupKind().String() + " " + name
 }
 
 // Compare orders IDs by group, kind, namespace and name.

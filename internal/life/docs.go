@@ -9,6 +9,7 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -307,10 +308,7 @@ func partsDoc(f *feature.Feature) (out []PartDoc) {
 		if p.Match != nil {
 			text += " of some items"
 		}
-		crd := p.Resource
-		if p.Group != "" {
-			crd += "." + p.Group
-		}
+		crd := schema.GroupResource{Group: p.Group, Resource: p.Resource}.String()
 		out = append(out, PartDoc{crd, p.Versions, text})
 	}
 	return out

@@ -165,17 +165,14 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "APP\tNAMESPACE\tKIND\tNAME\tWHY")
 	for _, o := range found.Objects {
-		kind, why := o.Kind, "the inventory does not have it"
-		if o.Group != "" {
-			kind += "." + o.Group
-		}
+		why := "the inventory does not have it"
 		switch {
 		case o.Kept != "":
 			why = o.Kept
 		case o.Lost:
 			why = "the app has no inventory"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, command.Dash(o.Namespace), kind, o.Name, why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, command.Dash(o.Namespace), o.GroupKind(), o.Name, why)
 	}
 	return w.Flush()
 }

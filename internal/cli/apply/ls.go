@@ -150,11 +150,7 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tSTATE\tMESSAGE")
 	for _, s := range states {
-		kind := s.ID.Kind
-		if s.ID.Group != "" {
-			kind += "." + s.ID.Group
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), kind, s.ID.Name, s.Status, s.Message)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), s.ID.GroupKind(), s.ID.Name, s.Status, s.Message)
 	}
 	return w.Flush()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
@@ -126,10 +127,7 @@ If policies cannot enforce a part, standard error says why: the part needs the w
 }
 
 func partName(w *featurepolicy.Enforced) string {
-	resource := w.Resource
-	if w.Group != "" {
-		resource += "." + w.Group
-	}
+	resource := schema.GroupResource{Group: w.Group, Resource: w.Resource}.String()
 	if w.Version != "" {
 		resource += " " + w.Version
 	}

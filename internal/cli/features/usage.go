@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
@@ -212,10 +213,7 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 		out.Namespaces = append(out.Namespaces, usageInNamespace{n.Name, n.Objects, n.Uses})
 	}
 	for _, o := range u.Names {
-		resource := o.Resource
-		if o.Group != "" {
-			resource += "." + o.Group
-		}
+		resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
 		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
 	}
 	return out

@@ -159,7 +159,7 @@ func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
 func (st *standing) tellLeft(gate string) string {
 	var lines []string
 	for _, l := range st.left[gate] {
-		where := strings.TrimSuffix(l.Resource+"."+l.Group, ".")
+		where := enforcedWhere(&l.Enforcer)
 		lines = append(lines, fmt.Sprintf("%s is still enforced by %s %s, as it was before: %s", where, l.Kind, l.Name, brief.OneLine(l.err.Error())))
 	}
 	slices.Sort(lines)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -190,10 +191,7 @@ type enforcement struct {
 }
 
 func enforcedWhere(e *v1alpha1.Enforcer) string {
-	if e.Group == "" {
-		return e.Resource
-	}
-	return e.Resource + "." + e.Group
+	return schema.GroupResource{Group: e.Group, Resource: e.Resource}.String()
 }
 
 func (t *enforcement) addHook(e *v1alpha1.Enforcer) {
