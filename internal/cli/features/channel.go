@@ -11,7 +11,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -217,14 +216,5 @@ func printGuard(e *command.Env, c *life.Channel, crds []string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
-	for _, o := range []runtime.Object{policy, binding} {
-		data, err := yaml.Marshal(o)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printObjects(e, "yaml", []runtime.Object{policy, binding})
 }
