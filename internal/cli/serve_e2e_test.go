@@ -68,17 +68,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func until(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(6 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waiting for %s: %v", what, err)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	clustertest.Eventually(t, what, func(context.Context) error { return check() })
 }
 
 type echo struct{}

@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"testing"
-	"time"
 
 	"sluice.dev/internal/cli"
 	"sluice.dev/tools/clustertest"
@@ -24,25 +22,4 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// patience is long because a busy machine is no failure.
-const patience = 6 * time.Minute
-
-// eventually calls check until it returns nil.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-tick.C:
-		}
-	}
-}
+var eventually = clustertest.Eventually

@@ -123,7 +123,7 @@ func (s *system) reroute(u *unstructured.Unstructured) error {
 
 // policiesAct waits until the policies are in force.
 func (s *system) policiesAct(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, clustertest.Patience)
 	defer cancel()
 	requests := s.client.ResolutionV1beta1().ResolutionRequests("default")
 	for tick := time.NewTicker(25 * time.Millisecond); ; {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -332,21 +331,7 @@ func until(ctx context.Context, what string, check func() error) error {
 
 // untilAfter waits for a condition, and no longer than the time given.
 func untilAfter(ctx context.Context, most time.Duration, what string, check func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, cmp.Or(err, ctx.Err()))
-		case <-tick.C:
-		}
-	}
+	return clustertest.Until(ctx, most, what, func(context.Context) error { return check() })
 }
 
 // fetch reads an address, at most 64 MiB of it.

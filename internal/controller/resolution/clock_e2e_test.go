@@ -17,6 +17,7 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/client/versioned"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
 )
 
 // The clocks of the machines of a resolver and of the lifecycle controller are an hour off. Requests end as they would elsewhere.
@@ -70,7 +71,7 @@ func TestE2EClocksThatAreWrongEndNoRequest(t *testing.T) {
 			}
 			created := one.CreationTimestamp.Time
 			looked, err := time.Parse(time.RFC3339Nano, one.Status.Annotations[resolve.AnnotationLookedAt])
-			if err != nil || looked.Sub(created).Abs() > patience || one.Status.Succeeded().LastTransitionTime.Sub(created).Abs() > patience {
+			if err != nil || looked.Sub(created).Abs() > clustertest.Patience || one.Status.Succeeded().LastTransitionTime.Sub(created).Abs() > clustertest.Patience {
 				t.Errorf("created at %s, looked at %s (%v), ended at %s", created, looked, err, one.Status.Succeeded().LastTransitionTime)
 			}
 			// A request whose time is up ends then, and not an hour later.

@@ -32,26 +32,7 @@ var shared clustertest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-const patience = 6 * time.Minute
-
-// eventually calls check until it returns nil, or fails the test after a minute and a half.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for tick := time.NewTicker(20 * time.Millisecond); ; {
-		err := check(ctx)
-		if err == nil {
-			tick.Stop()
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-tick.C:
-		}
-	}
-}
+var eventually = clustertest.Eventually
 
 // installation is what is installed in the shared cluster once: our manifests, with the conversion webhook served by the
 // test's process.
@@ -129,7 +110,7 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 
 // policiesAct waits until the policies refuse what they should.
 func (in *installation) policiesAct(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, clustertest.Patience)
 	defer cancel()
 	client, err := versioned.NewForConfig(in.config)
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/clustertest"
 )
 
 // wire counts the calls of a process by method and resource, and those that the API server did not carry out, with its
@@ -161,7 +162,7 @@ func start(t *testing.T, cfg *rest.Config, role string, members bool, run func(c
 	t.Cleanup(p.stop)
 	select {
 	case <-ready:
-	case <-time.After(patience):
+	case <-time.After(clustertest.Patience):
 		t.Fatal("it does not become ready")
 	}
 	return p

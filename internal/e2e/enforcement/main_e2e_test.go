@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,36 +29,11 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-// patience is long because a busy machine is no failure.
-const patience = 6 * time.Minute
-
 var shared clustertest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-// until calls try until it returns nil.
-func until(t testing.TB, what string, try func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, last)
-		case <-tick.C:
-		}
-	}
-}
+var until = clustertest.Eventually
 
 // server is the cluster with clients of an administrator.
 type server struct {

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -30,8 +29,6 @@ const (
 	// asSluice has the test binary be the command sluice.
 	asSluice        = "SLUICE_E2E_AS_COMMAND"
 	systemNamespace = "sluice-system"
-	// patience is long because a busy machine is no failure.
-	patience = 6 * time.Minute
 )
 
 var shared clustertest.Shared
@@ -62,25 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// eventually calls check until it returns nil.
-func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-tick.C:
-		}
-	}
-}
+var eventually = clustertest.Eventually
 
 // system is a cluster in which features are installed.
 type system struct {

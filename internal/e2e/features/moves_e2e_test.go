@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/feature/policy"
+	"sluice.dev/tools/clustertest"
 )
 
 // TestE2EMoves: what moves from one policy to another that exists is written there first.
@@ -50,7 +51,7 @@ func TestE2EMoves(t *testing.T) {
 	defer w.Stop()
 	c.apply(c.feature("TasksTimeout", featureParts["TasksTimeout"], sceneOptions{whenDisabled: "Warn"}))
 	var order []string
-	end := time.NewTimer(patience)
+	end := time.NewTimer(clustertest.Patience)
 	defer end.Stop()
 	for len(order) < 2 {
 		select {

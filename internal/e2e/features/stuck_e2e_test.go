@@ -23,6 +23,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/controller/features"
+	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/clustertest/nodeless"
 )
 
@@ -303,7 +304,7 @@ func TestE2ENothingIsStuck(t *testing.T) { //nolint:paralleltest // see above
 	}
 	controller.Kill()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clustertest.Patience)
 		defer cancel()
 		if _, err := s.start(ctx, "features"); err != nil {
 			t.Error(err)

@@ -1,0 +1,42 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for what must come. It is long because a busy machine is no failure.
+const Patience = 6 * time.Minute
+
+// Until calls check until it returns nil. When the time is over, or ctx ends, the error wraps the last one of check.
+func Until(ctx context.Context, most time.Duration, what string, check func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil { // after its end, a check says no more than that
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// Eventually calls check until it returns nil, and fails the test if it does not within [Patience].
+func Eventually(t testing.TB, what string, check func(ctx context.Context) error) {
+	t.Helper()
+	if err := Until(t.Context(), Patience, what, check); err != nil {
+		t.Fatal(err)
+	}
+}
