@@ -167,6 +167,12 @@ func Hostile(size int) []HostilePair {
 			list := h.many(40, func(i int) string { return fmt.Sprintf("f%06d", i) })
 			return "s: {type: object, " + strings.Repeat("required: ["+list+"], ", turn) + "properties: {" + h.fields(40, func(int) string { return "type: string" }) + "}}"
 		}),
+		both("names of unknown fields that are required", func(turn int) string {
+			return "s: {type: object, x-kubernetes-preserve-unknown-fields: true, required: [" + h.many(9, func(i int) string { return fmt.Sprintf("f%06d", i+turn) }) + "]}"
+		}),
+		both("names of dropped fields that are required", func(turn int) string {
+			return "s: {type: object, required: [" + h.many(9, func(i int) string { return fmt.Sprintf("f%06d", i+turn) }) + "]}"
+		}),
 		both("levels", func(turn int) string {
 			return h.chains(300, 34, "", "type: string"+strings.Repeat(", maxLength: 5", turn))
 		}),

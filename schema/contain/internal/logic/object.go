@@ -68,34 +68,41 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	return s.assemble(st, members, want), false
 }
 
-// assemble makes objects of the members: the first value of each, then each alternative alone.
+// entriesCopied is the number of entries of an object that a unit of work pays to copy.
+const entriesCopied = 8
+
+// assemble makes objects of the members: the first value of each, then each alternative alone. It makes one at a time: an object may
+// have as many members as a request has room for, and as many alternatives as members.
 func (s *Solver) assemble(st *state, members []member, want int) []any {
 	base := make(map[string]any, len(members))
 	for _, m := range members {
 		base[m.name] = m.values[0]
 	}
-	candidates := []any{base}
-	for round := 1; len(candidates) < want; round++ {
-		more := false
-		for _, m := range members {
-			if round < len(m.values) {
-				more = true
-				v := maps.Clone(base)
-				v[m.name] = m.values[round]
-				candidates = append(candidates, v)
-			}
-		}
-		if !more {
-			break
+	var out []any
+	// Children satisfy the facts of st about them, so only facts about the object as a whole have to be checked.
+	keep := func(v map[string]any) {
+		if s.wholeHolds(st, v) {
+			out = append(out, v)
 		}
 	}
-	// Children satisfy the facts of st about them, so only facts about the object as a whole have to be checked.
-	var out []any
-	for _, c := range candidates {
-		if s.wholeHolds(st, c) {
-			if out = append(out, c); len(out) >= want {
+	keep(base)
+	made := 1
+	for round := 1; made < want; round++ {
+		before := made
+		for _, m := range members {
+			if round >= len(m.values) {
+				continue
+			}
+			if len(out) >= want || !s.step(int64(len(members)/entriesCopied+1)) {
 				break
 			}
+			v := maps.Clone(base)
+			v[m.name] = m.values[round]
+			keep(v)
+			made++
+		}
+		if made == before {
+			break
 		}
 	}
 	if len(out) == 0 {

@@ -1,7 +1,9 @@
 package logic
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -271,5 +273,41 @@ func TestSolveSaysWhatStoppedIt(t *testing.T) {
 	}
 	if total.Done() <= 5 {
 		t.Errorf("work of %d units, and the budget of 5 was said to be spent", total.Done())
+	}
+}
+
+// An object of many members that are all free to choose is copied for each model that is asked for, and not for each member.
+func TestObjectsOfManyMembersAreCopiedFewTimes(t *testing.T) {
+	const members, want = 4000, 12
+	f := And{objects}
+	for i := range members {
+		f = append(f, Has{fmt.Sprintf("k%04d", i)})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := Solver{Strings: library{}, Budget: 1 << 30}
+	r := s.Solve(want, f)
+	runtime.ReadMemStats(&after)
+	if len(r.Models) < want/2 {
+		t.Errorf("%d models", len(r.Models))
+	}
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 200 {
+		t.Errorf("%d MB are allocated", mb)
+	}
+}
+
+// The names of fields that must exist are written down once, and not again for each that is added.
+func TestManyDemandedFieldsTakeLittleMemory(t *testing.T) {
+	f := And{objects, Rest{F: False}}
+	for i := range 20_000 {
+		f = append(f, Has{fmt.Sprintf("k%05d", i)})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s := Solver{Strings: library{}, Budget: 1 << 30}
+	s.Solve(1, f)
+	runtime.ReadMemStats(&after)
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 300 {
+		t.Errorf("%d MB are allocated", mb)
 	}
 }

@@ -413,7 +413,7 @@ func (s *Solver) addHas(st *state, name string, why deps) bool {
 		return true
 	}
 	x.has, x.hasWhy = true, why
-	st.fields.had = append(slices.Clip(st.fields.had), name)
+	st.fields.had = append(st.fields.had, name) // nobody shares it: field has clipped it
 	switch {
 	case x.lacks:
 		return s.drop(st, Object, x.hasWhy|x.lacksWhy)
