@@ -102,7 +102,10 @@ func (m *membersOf) simple(n int) (out []string) {
 	}
 	for i := m.length.Min; i <= min(m.length.Max, m.length.Min+8) && len(out) < n; i++ { // any letters do
 		for _, letter := range "abcdefgh" {
-			if s := strings.Repeat(string(letter), int(i)); len(out) < n && !slices.Contains(out, s) {
+			if len(out) >= n {
+				return out
+			}
+			if s := strings.Repeat(string(letter), int(i)); !slices.Contains(out, s) {
 				out = append(out, s)
 			}
 		}

@@ -173,6 +173,13 @@ func Hostile(size int) []HostilePair {
 		both("names of dropped fields that are required", func(turn int) string {
 			return "s: {type: object, required: [" + h.many(9, func(i int) string { return fmt.Sprintf("f%06d", i+turn) }) + "]}"
 		}),
+		both("long strings that are required", func(turn int) string {
+			list := h.many(60, func(i int) string { return fmt.Sprintf("f%06d", i) })
+			return "s: {type: object, required: [" + list + "], properties: {" + h.fields(60, func(i int) string { return fmt.Sprintf("type: string, minLength: %d", 2_900_000-i+turn) }) + "}}"
+		}),
+		both("long strings in a list", func(turn int) string {
+			return fmt.Sprintf("l: {type: array, minItems: 1000, items: {type: string, minLength: %d}}", 2_900_000+turn)
+		}),
 		both("levels", func(turn int) string {
 			return h.chains(300, 34, "", "type: string"+strings.Repeat(", maxLength: 5", turn))
 		}),

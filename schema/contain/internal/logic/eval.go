@@ -97,9 +97,13 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	return Yes
 }
 
+// bytesCounted is the number of bytes of a string that a unit of work pays to count.
+const bytesCounted = 512
+
 func (c evaluator) evalString(f Formula, v string) Truth {
 	switch f := f.(type) {
 	case Length:
+		c.work.Charge(int64(len(v) / bytesCounted))
 		n := int64(utf8.RuneCountInString(v))
 		return truth(n >= f.Min && n <= f.Max)
 	case Pattern:

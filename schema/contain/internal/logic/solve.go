@@ -80,6 +80,10 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	models, none := s.solve(facts, want, 0)
 	var kept []any
 	for _, m := range models {
+		if room(m, maxLength) < 0 {
+			s.fail("the values found are larger than a request may be")
+			continue
+		}
 		if Eval(And(fs), m, s.Strings) != No {
 			kept = append(kept, copied(m)) // parts that are remembered are in several models
 		}
@@ -90,6 +94,27 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	}
 	s.Total.Charge(s.work.done)
 	return r
+}
+
+// room returns how many of so many bytes the JSON of v leaves at most; less than 0 if v certainly is larger.
+func room(v any, bytes int) int {
+	switch v := v.(type) {
+	case string:
+		return bytes - len(v)
+	case map[string]any:
+		for k, x := range v {
+			if bytes = room(x, bytes-len(k)-1); bytes < 0 {
+				return bytes
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if bytes = room(x, bytes-1); bytes < 0 {
+				return bytes
+			}
+		}
+	}
+	return bytes
 }
 
 // copied returns a value that shares nothing with v.

@@ -28,11 +28,16 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		}
 	}
 	var out []any
-	for n := want + 8; ; n *= 8 { // more if the first ones are all excluded
+	first := want + 8
+	if st.length.Min > longString {
+		first = 1
+	}
+	for n := first; ; n *= 8 { // more if the first ones are all excluded
 		found, none := s.Strings.Members(&s.work, match, avoid, st.length, min(n, want+excluded+8))
 		if none {
 			return nil, true
 		}
+		s.step(bytesOf(found) / bytesMade)
 		enough := len(found) < n || n >= want+excluded+8
 		if refused || positive {
 			found = append(found, notOfAnyFormat...)
@@ -46,6 +51,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		if none {
 			return nil, true
 		}
+		s.step(bytesOf(found) / bytesMade)
 		out = s.keep(st, values(found), want)
 	}
 	switch {
@@ -56,6 +62,20 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		s.fail("no string found for the patterns and formats")
 	}
 	return out, false
+}
+
+// longString is the length of strings that are made one at a time.
+const longString = 1 << 14
+
+// bytesMade is the number of bytes of strings that a unit of work pays to make: they stay in memory.
+const bytesMade = 128
+
+func bytesOf(ss []string) int64 {
+	n := 0
+	for _, s := range ss {
+		n += len(s)
+	}
+	return int64(n)
 }
 
 // expressions returns the patterns that a string must match, and those that it must not.
