@@ -672,3 +672,35 @@ func TestAFieldThatOnlyAnotherVersionStored(t *testing.T) {
 		})
 	}
 }
+
+// Reading fills in the old value of an update in another version, and nothing fills in the new one: rules about updates that the old
+// CRD never broke refuse to set the field for the first time, or to leave it out.
+func TestADefaultOfTheStoredVersionUnderRulesAboutUpdates(t *testing.T) {
+	version := func(name, how, spec string) string {
+		return "- {name: " + name + ", " + how + ", schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, " + spec + "}}}}}\n"
+	}
+	both := func(filled, own, rule string) *crd {
+		return patched(t, "versions:\n"+version("v1", "served: true, storage: true", "properties: {f: {type: string, maxLength: 9"+filled+"}}")+
+			version("v2", "served: true, storage: false", "properties: {f: {type: string, maxLength: 9"+own+"}}"+rule))
+	}
+	const rules = ", x-kubernetes-validations: [{rule: '"
+	for name, c := range map[string]struct {
+		own, rule string
+		told      bool
+	}{
+		"set for the first time": {own: rules + "self == oldSelf'}]", told: true},
+		"left out":               {rule: rules + "!has(oldSelf.f) || has(self.f)'}]", told: true},
+		"set or not":             {rule: rules + "has(self.f) == has(oldSelf.f)'}]", told: true},
+		"another field":          {rule: rules + "!has(self.f) || !has(oldSelf.f) || self.f.size() < 10'}]"},
+		"a rule about creation":  {rule: rules + "!has(self.f) || self.f.size() < 10'}]"},
+		"the version fills it in too, and it may change": {own: ", default: x" + rules + "self.size() >= 0 || self == oldSelf'}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := check(t, both("", c.own, c.rule), both(", default: x", c.own, c.rule))
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
+			if i >= 0 != c.told || i >= 0 && (got.Findings[i].Version != "v2" || got.Findings[i].Path != ".spec.f" || !strings.Contains(got.Findings[i].Message, "failed rule")) {
+				t.Errorf("%s", listed(got))
+			}
+		})
+	}
+}

@@ -146,6 +146,9 @@ func (c *comparison) cross(x crossing) report.Finding {
 	}
 	if f.Witness != nil {
 		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.named(), x.to.named()
+		if was := find(c.oldParts, x.to.Name); x.Gap.Witness.Old != nil && was != nil && was.Served { // see refusedSet
+			f.Witness.AcceptedBy = was.named()
+		}
 	}
 	return f
 }
