@@ -160,3 +160,21 @@ func TestADefaultThatAnotherVersionFillsInWhenItWrites(t *testing.T) {
 		t.Errorf("%s: %v", got.Verdict, listed(got))
 	}
 }
+
+// What is blamed is what changed: a rule about updates that is as before is not said to be added.
+func TestARuleAboutUpdatesThatIsAsBeforeIsNotBlamed(t *testing.T) {
+	const field = "{type: string, maxLength: 9FILLED, x-kubernetes-validations: [{rule: self == oldSelf}]}"
+	own := func(filled string) string { return strings.ReplaceAll(field, "FILLED", filled) }
+	for name, c := range map[string]struct{ old, new, says string }{
+		"its own default":     {"f: " + own(""), "f: " + own(", default: std"), ".spec.f has a default now"},
+		"a default around it": {"p: {type: object, properties: {f: " + own("") + "}}", "p: {type: object, default: {f: std}, properties: {f: " + own("") + "}}", ".spec.p has a default now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := check(t, specCRD(t, c.old), specCRD(t, c.new))
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "transition-rule-added" })
+			if i < 0 || !strings.Contains(got.Findings[i].Message, "is as before, but "+c.says) || got.Findings[i].Before != got.Findings[i].After {
+				t.Errorf("%s", listed(got))
+			}
+		})
+	}
+}

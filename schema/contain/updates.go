@@ -39,8 +39,30 @@ func (w *walker) compareTransitions(o, n place) {
 			continue
 		}
 		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}
+		if hasRule(o, r) {
+			g.Before, g.Cause = r.Rule, w.causeOfUpdates(o, n, piece{keyword: keywordRules, detail: r.Rule, rule: r})
+		}
 		w.suspect(o, n, g, logic.True)
 	}
+}
+
+// causeOfUpdates names the change because of which a rule about updates that is the same on both sides restricts more: in what the rule
+// reads, or in the values around it, which decide what an update finds as the old value.
+func (w *walker) causeOfUpdates(o, n place, x piece) string {
+	if c := w.cause(o, n, x); c != "" {
+		return c
+	}
+	c := changes{}
+	for i := len(w.above) - 1; i >= 0 && c.first == ""; i-- {
+		a, b := w.above[i][0], w.above[i][1]
+		if a.kind == declared && b.kind == declared {
+			c.differ(w.publicPath()[:i], a.node, b.node)
+		}
+	}
+	if c.first == "" {
+		return "an update compares other values than before"
+	}
+	return c.first
 }
 
 // sameTransition reports whether the old node's rules say as much about updates.
