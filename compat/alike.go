@@ -27,6 +27,7 @@ func (c *comparison) ask(ctx context.Context, from, to *part) []contain.Gap {
 	}
 	o := c.containOptions(from)
 	o.Prove = c.opts.VerifyProofs
+	o.Draft = from.Name != to.Name // a journey follows, see [comparison.travels]
 	if c.opts.Trace != nil {
 		o.Trace = func(e contain.Event) {
 			c.opts.Trace(Step{CRD: c.name(), From: from.Name, To: to.Name, Event: e})

@@ -216,7 +216,7 @@ func (c *comparison) validator(p *part) (*upstream.Validator, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.judge = v
+		p.judge = v.Exact()
 	}
 	return p.judge, nil
 }

@@ -51,6 +51,9 @@ type Options struct {
 	Prove bool
 	// Trace, if not nil, is called for each step of the comparison, in order, with the question about a place and its answer.
 	Trace func(Event)
+	// Draft leaves out the last word of the API server's own code about witnesses: the caller judges them itself, with
+	// [upstream.Validator.Exact].
+	Draft bool
 	// Shared, if not nil, keeps the results of a comparison for the next one. It is for comparisons with the same Work and KubeVersion,
 	// one after the other.
 	Shared *Shared

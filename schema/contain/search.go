@@ -65,6 +65,9 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 			}
 		}
 	}
+	if !s.opts.Draft {
+		s.lastWord(ctx, all)
+	}
 	gaps, ratchets, unlooked := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion), 0
 	for _, p := range all {
 		if !p.done {
@@ -406,6 +409,7 @@ type confirmer struct {
 	objs     []map[string]any
 	bare     *upstream.Validator
 	bareErr  error
+	exact    bool // the validators are exact
 }
 
 func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*confirmer, error) {
@@ -435,7 +439,9 @@ func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource()).Share(s.sides[1].Node, &s.opts.Shared.compiled)
 	}
 	if c.bare == nil && c.bareErr == nil {
-		c.bare, c.bareErr = c.s.bareCut.For(c.objs...)
+		if c.bare, c.bareErr = c.s.bareCut.For(c.objs...); c.bareErr == nil && c.exact {
+			c.bare = c.bare.Exact()
+		}
 	}
 	return c.bare, c.bareErr
 }

@@ -187,7 +187,7 @@ func thin(g generator, o map[string]any) {
 func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(2, 2))}
 	eachVersion(t, 2, func(id string, s *props, o upstream.Options) {
-		slow, err := upstream.NewSlow(s, o)
+		exact, err := upstream.NewExact(s, o)
 		if err != nil {
 			t.Log(id, err)
 			return
@@ -200,8 +200,8 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 		for _, fit := range []int{100, 98} {
 			obj := g.resourceOf(s, o, fit)
 			old := asMap(g.mutate(obj))
-			if diff := compareVerdicts(t, slow, fast, obj, old); diff != "" {
-				t.Errorf("%s: -slow +fast:\n%s", id, diff)
+			if diff := compareVerdicts(t, exact, fast, obj, old); diff != "" {
+				t.Errorf("%s: -exact +fast:\n%s", id, diff)
 			}
 			for range 4 {
 				thin(g, obj)
@@ -210,7 +210,7 @@ func TestCorpusObjectsAreJudgedAlike(t *testing.T) {
 			if err != nil {
 				t.Fatal(id, err)
 			}
-			if diff := compareVerdicts(t, slow, part, obj, old); diff != "" {
+			if diff := compareVerdicts(t, exact, part, obj, old); diff != "" {
 				t.Errorf("%s: -whole +projected:\n%s", id, diff)
 			}
 		}

@@ -67,7 +67,7 @@ func (w work) none() bool { return w == work{} }
 
 // work returns the steps that decoding and defaulting obj need.
 func (v *Validator) work(obj map[string]any, from source) work {
-	if v.slow || !v.known(obj) {
+	if v.exact || !v.known(obj) {
 		return work{prunes | dropsNulls | coerces | defaults, true}
 	}
 	var w work

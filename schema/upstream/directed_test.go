@@ -46,13 +46,13 @@ func TestRareCasesAgreeWithUpstream(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := schemaOf(t, tt.schema)
-			slow, err := upstream.NewSlow(s, widgets)
+			exact, err := upstream.NewExact(s, widgets)
 			if err != nil {
 				t.Fatal(err)
 			}
 			fast := newValidator(t, s, widgets)
-			if diff := compareVerdicts(t, slow, fast, tt.obj, widget(t, "{}")); diff != "" {
-				t.Errorf("-slow +fast:\n%s", diff)
+			if diff := compareVerdicts(t, exact, fast, tt.obj, widget(t, "{}")); diff != "" {
+				t.Errorf("-exact +fast:\n%s", diff)
 			}
 			r, err := fast.Create(t.Context(), tt.obj)
 			if err != nil {
@@ -70,11 +70,11 @@ func TestLabelsAreNotTolerated(t *testing.T) {
 	s := decodeYAML[props](t, "{type: object, properties: {metadata: {type: object, properties: {name: {type: string}, namespace: {type: string}, generation: {type: integer}, creationTimestamp: {type: string}, resourceVersion: {type: string}, uid: {type: string}, labels: {type: object, maxProperties: 1, additionalProperties: {type: string}}}}, spec: {type: object}}}")
 	stored := widget(t, "{}")
 	stored["metadata"] = map[string]any{"name": "w", "namespace": "default", "labels": map[string]any{"a": "b"}}
-	slow, err := upstream.NewSlow(&s, widgets)
+	exact, err := upstream.NewExact(&s, widgets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, v := range map[string]*upstream.Validator{"slow": slow, "fast": newValidator(t, &s, widgets)} {
+	for name, v := range map[string]*upstream.Validator{"exact": exact, "fast": newValidator(t, &s, widgets)} {
 		got, err := v.TouchUpdate(t.Context(), stored, true)
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,10 @@
 package upstream
 
-// NewSlow is New for a validator that asks the API server's code for everything.
-func NewSlow(props *props, o Options) (*Validator, error) {
+// NewExact is New for a validator that asks the API server's code for everything.
+func NewExact(props *props, o Options) (*Validator, error) {
 	v, err := New(props, o)
 	if v != nil {
-		v.slow = true
+		v = v.Exact()
 	}
 	return v, err
 }

@@ -20,7 +20,7 @@ func TestJudgeAgreesWithItsParts(t *testing.T) {
 		o.StatusSubresource = g.chance(50)
 		obj := g.resource(schema, pick(g, 80, 95, 100))
 		g.metadata(obj)
-		slow, err := upstream.NewSlow(schema, o)
+		exact, err := upstream.NewExact(schema, o)
 		if err != nil {
 			return
 		}
@@ -29,18 +29,18 @@ func TestJudgeAgreesWithItsParts(t *testing.T) {
 		if diff := cmp.Diff(before, any(obj)); diff != "" {
 			t.Errorf("seed %d: the object was changed:\n%s", seed, diff)
 		}
-		served, pruned, defaulted, readErr := slow.Read(obj)
+		served, pruned, defaulted, readErr := exact.Read(obj)
 		if (err != nil) != (readErr != nil) {
 			t.Fatalf("seed %d: error %v, reading says %v", seed, err, readErr)
 		}
 		if err != nil {
 			return
 		}
-		strict, err := slow.TouchUpdate(t.Context(), obj, false)
+		strict, err := exact.TouchUpdate(t.Context(), obj, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tolerant, err := slow.TouchUpdate(t.Context(), obj, true)
+		tolerant, err := exact.TouchUpdate(t.Context(), obj, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstruct
 		return append(errs, v.validateSchema(u.Object)...)
 	})
 	errs = append(errs, v.validateEmbedded(ctx, u.Object)...)
-	if v.tree().shape.mayRepeat(u.Object) {
+	if v.mayRepeat(u.Object) {
 		errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
 	}
 	errs = v.validateRules(ctx, errs, u.Object, nil, nil)
@@ -67,7 +67,7 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	var correlated *common.CorrelatedObject
 	if h.ratchet && v.structural != nil {
 		var schema common.Schema = v.tree().cel
-		if v.slow {
+		if v.exact {
 			schema = &model.Structural{Structural: v.structural}
 		}
 		correlated = common.NewCorrelatedObject(u.Object, old.Object, schema)
@@ -82,10 +82,15 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	if !h.status {
 		own = append(own, v.validateEmbedded(ctx, u.Object)...)
 	}
-	if !h.touch && v.tree().shape.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
+	if !h.touch && v.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
 		own = append(own, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
 	}
 	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, correlated)...)
+}
+
+// mayRepeat reports whether lists of type set or map in obj have to be checked.
+func (v *Validator) mayRepeat(obj map[string]any) bool {
+	return v.structural != nil && (v.exact || v.tree().shape.mayRepeat(obj))
 }
 
 // validateSchema validates an object against the schema.
@@ -140,7 +145,7 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 
 // validateEmbedded checks the metadata of embedded resources.
 func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) field.ErrorList {
-	if shape := v.tree().shape; shape == nil || !shape.anyEmbedded {
+	if shape := v.tree().shape; shape == nil || !shape.anyEmbedded && !v.exact {
 		return nil
 	}
 	return schemaobjectmeta.Validate(ctx, nil, obj, v.structural, false)

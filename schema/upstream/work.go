@@ -26,13 +26,20 @@ func ValidationWork(crd *apiextensionsv1.CustomResourceDefinition) int64 {
 	}
 	total := 0.0
 	for i := range crd.Spec.Versions {
-		if s := crd.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
-			var w schemaWork
-			w.node(s.OpenAPIV3Schema)
-			total += w.total
+		if s := crd.Spec.Versions[i].Schema; s != nil {
+			total += schemaWorkOf(s.OpenAPIV3Schema)
 		}
 	}
 	return int64(min(total, math.MaxInt64/4))
+}
+
+// schemaWorkOf is the work for a schema that is not too deep; 0 for nil.
+func schemaWorkOf(p *props) float64 {
+	var w schemaWork
+	if p != nil {
+		w.node(p)
+	}
+	return w.total
 }
 
 // schemaWork adds up the work for one schema.
