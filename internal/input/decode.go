@@ -39,8 +39,8 @@ type loader struct {
 	set *Set
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
-	// objects tells that all objects are wanted.
-	objects bool
+	// objects tells that all objects are wanted, passPatches that patches are skipped in the file that is read.
+	objects, passPatches bool
 }
 
 func newLoader(name string) *loader {
@@ -202,6 +202,11 @@ func (l *loader) object(p *place, kind string, depth int) error {
 		return &Error{Position: p.at(), Msg: "an object without a kind"}
 	case kind == "":
 		l.set.Skipped[NoKind]++
+	case kind == crdKind && l.passPatches && isPatch(object):
+		l.set.Skipped[CRDPatch]++
+		if !slices.Contains(l.set.Patches, p.doc.file) {
+			l.set.Patches = append(l.set.Patches, p.doc.file)
+		}
 	case kind == crdKind:
 		if err := l.definition(p, object); err != nil {
 			return err
@@ -215,6 +220,13 @@ func (l *loader) object(p *place, kind string, depth int) error {
 		l.set.Skipped[kind]++
 	}
 	return nil
+}
+
+// isPatch reports whether a definition has none of the fields that each definition must have: it changes another one when
+// kustomize builds.
+func isPatch(object map[string]any) bool {
+	spec, _ := object["spec"].(map[string]any)
+	return spec["group"] == nil && spec["names"] == nil && spec["versions"] == nil
 }
 
 // keep adds an object to those of all kinds, if they are wanted.

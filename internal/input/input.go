@@ -135,10 +135,14 @@ type Set struct {
 	// [Options.Exclude] left out.
 	Templates []string
 	Excluded  int
+	// Patches are the files with patches for kustomize that were passed over as [Options.PassTemplates] says.
+	Patches []string
 }
 
-// Under these names [Set.Skipped] counts documents that have no kind.
+// Under these names [Set.Skipped] counts documents that have no kind of their own.
 const (
 	NoKind   = "(no kind)"
 	NoObject = "(no object)"
+	// CRDPatch counts patches of definitions.
+	CRDPatch = "patches of a CustomResourceDefinition"
 )

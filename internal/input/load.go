@@ -104,5 +104,6 @@ func (r *reader) decode(ctx context.Context, name string, data []byte, below boo
 	if below && r.template(ctx, name, data) {
 		return nil
 	}
+	r.passPatches = below && r.opts.PassTemplates
 	return r.file(ctx, name, data)
 }

@@ -114,7 +114,8 @@ type Options struct {
 	// that are left out where a directory is read. They are relative to the current directory.
 	Exclude []string
 	// PassTemplates skips files that cannot be read because they are templates of a Helm chart, and lists them in [Set.Templates].
-	// Without it, such a file is an error.
+	// Without it, such a file is an error. In the same way it skips patches of definitions for kustomize, and lists them in
+	// [Set.Patches].
 	PassTemplates bool
 }
 

@@ -63,8 +63,8 @@ OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in 
 Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
 dry run if it accepts the new CRDs.
 
-In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts with a note; render them first. The file
-.sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
+In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts and patches of kustomize with a note;
+render them first. The file .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
 Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Example: `  sluice check old.yaml new.yaml
@@ -129,8 +129,8 @@ type checker struct {
 	cluster   *cluster.Cluster
 	old, next side
 	kube      *version.Version
-	// templates are the files that were passed over last.
-	templates []string
+	// templates and patches are the files that were passed over last.
+	templates, patches []string
 	// partly is set where NEW may have other CRDs than OLD.
 	partly bool
 	// asksServer is set where the cluster's API server says whether it takes the new CRDs.

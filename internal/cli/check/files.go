@@ -34,19 +34,29 @@ func (c *checker) exclude() ([]string, error) {
 	return append(patterns, c.flags.exclude...), nil
 }
 
-// tellLeftOut tells what was not read in a source; templates that both sources have once.
+// tellLeftOut tells what was not read in a source; templates and patches that both sources have once.
 func (c *checker) tellLeftOut(source string, set *input.Set) {
-	if n := len(set.Templates); n > 0 && !slices.Equal(set.Templates, c.templates) {
+	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
-		names := strings.Join(set.Templates[:min(n, 3)], ", ")
-		if n > 3 {
-			names += fmt.Sprintf(" and %d more", n-3)
-		}
-		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", names)
+		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", some(set.Templates))
+	}
+	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
+		c.patches = set.Patches
+		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", some(set.Patches))
 	}
 	if set.Excluded > 0 && c.flags.verbose {
 		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)
 	}
+}
+
+// some names the first few files.
+func some(files []string) string {
+	const most = 3
+	names := strings.Join(files[:min(len(files), most)], ", ")
+	if n := len(files) - most; n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	return names
 }
 
 // goTypesHint says what to do in a project of Go types whose CRDs are not written yet; empty elsewhere.
