@@ -276,7 +276,7 @@ func (l *loader) definition(p *place, object map[string]any) error {
 		}
 		return &Error{
 			Position: report.Position{File: doc.File, Line: doc.Line},
-			Msg: fmt.Sprintf("CustomResourceDefinition %s is here and, with other content, at %s:%d; a source can have it only once",
+			Msg: fmt.Sprintf("CustomResourceDefinition %s is here and, with other content, at %s:%d; a source can have it only once: name the files to check, or leave one out with --exclude",
 				crd.Name, earlier.File, earlier.Line),
 		}
 	}
