@@ -83,6 +83,13 @@ func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return len(s.Objects) > 0 })
 }
 
+// removes tells whether an object that has no namespace goes.
+func (p *Plan) removes(kind, name string) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return slices.ContainsFunc(s.Objects, func(o Object) bool { return o.Kind == kind && o.Name == name })
+	})
+}
+
 // Options change a removal. With the zero value kinds that have objects stay, with their CRDs.
 type Options struct {
 	// DeleteObjects removes the objects of Sluice's kinds too: deliveries, features and requests. What a delivery has
@@ -228,7 +235,7 @@ func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 	if err != nil {
 		return err
 	}
-	own, others, err := c.inNamespace(ctx)
+	own, others, err := c.inNamespace(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -325,8 +332,8 @@ func objectOf(o *metav1.PartialObjectMetadata, kind string, resource schema.Grou
 }
 
 // inNamespace sorts what is in Sluice's namespace into what Sluice's programs have made there, and what others have. What is removed
-// by an earlier step and what Kubernetes puts into each namespace is neither.
-func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err error) {
+// by an earlier step of the plan and what Kubernetes puts into each namespace is neither.
+func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Object, err error) {
 	lists, err := discovery.ServerPreferredNamespacedResources(c.discovery)
 	if lists == nil && err != nil {
 		return nil, nil, err
@@ -347,7 +354,7 @@ func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err er
 			return nil, nil, err
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || passing(gv.Group, r.Kind) {
+			if !slices.Contains(r.Verbs, "list") || passing(r.Kind) || p.removes("CustomResourceDefinition", r.Name+"."+gv.Group) {
 				continue
 			}
 			page, err := c.objects.Resource(gv.WithResource(r.Name)).Namespace(c.namespace).List(ctx, metav1.ListOptions{Limit: 500})
@@ -360,7 +367,7 @@ func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err er
 			for i := range page.Items {
 				o := &page.Items[i]
 				switch it := objectOf(o, r.Kind, gv.WithResource(r.Name)); {
-				case everywhere(r.Kind, o.Name) || o.Labels["app.kubernetes.io/part-of"] == "sluice" || o.DeletionTimestamp != nil:
+				case goes(r.Kind, o):
 				case made(r.Kind, o):
 					own = append(own, it)
 				default:
@@ -374,13 +381,19 @@ func (c *Cluster) inNamespace(ctx context.Context) (own, others []Object, err er
 	return own, others, nil
 }
 
-// passing tells of kinds that Kubernetes makes and removes by itself for others.
-func passing(group, kind string) bool {
-	switch kind {
-	case "Event", "EndpointSlice", "Endpoints", "ReplicaSet", "Pod", "ControllerRevision", "PodMetrics":
-		return true
-	}
-	return slices.Contains(groups, group) // counted with its CRD
+// passing tells of kinds whose objects Kubernetes makes and removes by itself.
+func passing(kind string) bool {
+	return slices.Contains([]string{"Event", "EndpointSlice", "Endpoints", "PodMetrics"}, kind)
+}
+
+// follows tells of objects that a controller of Kubernetes has made for another one, which is counted itself.
+func follows(kind string, o *metav1.PartialObjectMetadata) bool {
+	return slices.Contains([]string{"ReplicaSet", "Pod", "ControllerRevision"}, kind) && metav1.GetControllerOf(o) != nil
+}
+
+// goes tells of objects that need no step of their own: Kubernetes makes or removes them, or an earlier step does.
+func goes(kind string, o *metav1.PartialObjectMetadata) bool {
+	return everywhere(kind, o.Name) || follows(kind, o) || o.Labels["app.kubernetes.io/part-of"] == "sluice" || o.DeletionTimestamp != nil
 }
 
 // everywhere tells of what Kubernetes puts into each namespace.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,6 +163,23 @@ func TestE2EUninstall(t *testing.T) {
 	if _, err := s.kube.CoreV1().ConfigMaps(systemNamespace).Create(ctx, settings, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// What stands in the namespace of Sluice, but with a kind that stays, or that others usually make.
+	delivery := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "sluice.dev/v1alpha1", "kind": "Delivery",
+		"metadata": map[string]any{"name": "d"}, "spec": map[string]any{"source": map[string]any{"url": "https://example.test/d.yaml"}, "serviceAccountName": "d"},
+	}}
+	deliveries := s.dynamic.Resource(schema.GroupVersionResource{Group: "sluice.dev", Version: "v1alpha1", Resource: "deliveries"}).Namespace(systemNamespace)
+	if _, err := deliveries.Create(ctx, delivery, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app": "debug"}
+	debug := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: appsv1.ReplicaSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}}},
+	}}
+	if _, err := s.kube.AppsV1().ReplicaSets(systemNamespace).Create(ctx, debug, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "sluice-resolver-credentials"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "sluice-resolver-credentials"},
@@ -206,7 +224,8 @@ func TestE2EUninstall(t *testing.T) {
 	}
 	for _, kept := range []string{
 		"CustomResourceDefinition features.sluice.dev: ", "CustomResourceDefinition resolutionrequests.resolution.tekton.dev: ",
-		"ConfigMap sluice-system/git-resolver-config: ", "RoleBinding stays/sluice-resolver-credentials: ", "ServiceAccount stays/shop: ", "Namespace sluice-system: ",
+		"ConfigMap sluice-system/git-resolver-config: ", "Delivery sluice-system/d: ", "ReplicaSet sluice-system/debug: ",
+		"RoleBinding stays/sluice-resolver-credentials: ", "ServiceAccount stays/shop: ", "Namespace sluice-system: ",
 	} {
 		if !strings.Contains(out, "keep    "+kept) {
 			t.Errorf("%q is not told:\n%s", kept, out)
