@@ -184,6 +184,9 @@ func (d *doctor) programs(ctx context.Context) error {
 	if len(list.Items) == 0 {
 		d.say(Fail, "programs", "sluice manifests | kubectl apply --server-side -f -", "there is no Deployment of Sluice in the namespace %s; --sluice-namespace names another one", d.namespace)
 	}
+	if err := d.others(ctx); err != nil {
+		return err
+	}
 	if len(images) > 1 {
 		var lines []string
 		for image, of := range images {
@@ -192,6 +195,30 @@ func (d *doctor) programs(ctx context.Context) error {
 		}
 		slices.Sort(lines)
 		d.say(Warn, "images", "apply the manifests of one version", "the roles run different images: %s", strings.Join(lines, ", "))
+	}
+	return nil
+}
+
+// others looks for installations in other namespaces: all of them share the objects that have no namespace.
+func (d *doctor) others(ctx context.Context) error {
+	list, err := d.kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: partOf})
+	if apierrors.IsForbidden(err) {
+		return nil // the check of this namespace is all that the user may do
+	}
+	if err != nil {
+		return err
+	}
+	var namespaces []string
+	for i := range list.Items {
+		at := list.Items[i].Namespace
+		if strings.HasPrefix(list.Items[i].Name, "sluice-") && at != d.namespace && !slices.Contains(namespaces, at) {
+			namespaces = append(namespaces, at)
+		}
+	}
+	if len(namespaces) > 0 {
+		slices.Sort(namespaces)
+		d.say(Warn, "installations", "apply the manifests for the namespace that stays again, then delete the others",
+			"Sluice is installed in %s as well; a cluster can have it once, for installations share cluster roles, policies, webhooks and kinds", strings.Join(namespaces, ", "))
 	}
 	return nil
 }

@@ -254,12 +254,16 @@ func (d *doctor) options() config.Options {
 }
 
 // differs tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
-// the rules of roles, the versions of kinds, and policies. The policy of who writes the status of requests names accounts of the
+// the rules of roles and who has them, the versions of kinds, and policies with their bindings. The policy of who writes the status of requests names accounts of the
 // operator's.
 func differs(want, have map[string]any) bool {
 	switch want["kind"] {
 	case "Role", "ClusterRole":
 		return !within(want["rules"], have["rules"])
+	case "RoleBinding", "ClusterRoleBinding":
+		return !within(want["roleRef"], have["roleRef"]) || !among(want["subjects"], have["subjects"])
+	case "ValidatingAdmissionPolicyBinding":
+		return !within(want["spec"], have["spec"])
 	case "CustomResourceDefinition":
 		from, _ := want["spec"].(map[string]any)
 		in, _ := have["spec"].(map[string]any)
@@ -271,6 +275,15 @@ func differs(want, have map[string]any) bool {
 		return !within(want["spec"], have["spec"])
 	}
 	return false
+}
+
+// among tells whether each item of want is in have, in any order and beside others.
+func among(want, have any) bool {
+	w, _ := want.([]any)
+	h, _ := have.([]any)
+	return !slices.ContainsFunc(w, func(x any) bool {
+		return !slices.ContainsFunc(h, func(y any) bool { return within(x, y) })
+	})
 }
 
 // within tells whether all of want is in have, which may have more fields: defaults.

@@ -86,6 +86,10 @@ func TestE2EDoctor(t *testing.T) {
 			_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "crd":
 			_, err = s.dynamic.Resource(crds).Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
+		case "clusterrolebinding":
+			_, err = kube.RbacV1().ClusterRoleBindings().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		case "policybinding":
+			_, err = kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "clusterrole":
 			_, err = kube.RbacV1().ClusterRoles().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		}
@@ -197,6 +201,32 @@ func TestE2EDoctor(t *testing.T) {
 				trust(ca)
 			},
 			installation.Warn, "ClusterRole sluice-resolver", "it is not as this version of sluice installs it",
+		},
+		{
+			"rights of another account", func() {
+				patch("clusterrolebinding", "sluice-resolver-git", `{"subjects":[{"kind":"ServiceAccount","name":"sluice-resolver-git","namespace":"other"}]}`)
+			},
+			func() {
+				patch("clusterrolebinding", "sluice-resolver-git", `{"subjects":[{"kind":"User","name":"x"},{"kind":"ServiceAccount","name":"sluice-resolver-git","namespace":"sluice-system"}]}`)
+			},
+			installation.Warn, "ClusterRoleBinding sluice-resolver-git", "it is not as this version of sluice installs it",
+		},
+		{
+			"a policy that refuses nothing", func() { patch("policybinding", "members.sluice.dev", `{"spec":{"validationActions":["Audit"]}}`) },
+			func() { patch("policybinding", "members.sluice.dev", `{"spec":{"validationActions":["Deny"]}}`) },
+			installation.Warn, "ValidatingAdmissionPolicyBinding members.sluice.dev", "it is not as this version of sluice installs it",
+		},
+		{
+			"a second installation", func() {
+				second := list.Items[0].DeepCopy()
+				second.Namespace, second.ResourceVersion = "default", ""
+				_, err := kube.AppsV1().Deployments("default").Create(ctx, second, metav1.CreateOptions{})
+				must(err)
+			},
+			func() {
+				must(kube.AppsV1().Deployments("default").Delete(ctx, list.Items[0].Name, metav1.DeleteOptions{}))
+			},
+			installation.Warn, "installations", "default",
 		},
 		{
 			"a certificate that has ended", func() { trust(authority(t, time.Now().Add(-time.Hour))) }, func() { trust(ca) },
