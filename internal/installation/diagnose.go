@@ -1,8 +1,11 @@
 package installation
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"sluice.dev/config"
 )
 
 // State is the outcome of a check.
@@ -182,7 +187,7 @@ func (d *doctor) programs(ctx context.Context) error {
 		d.say(state, subject, fix, "%d of %d replicas are available%s", have, want, why)
 	}
 	if len(list.Items) == 0 {
-		d.say(Fail, "programs", "sluice manifests | kubectl apply --server-side -f -", "there is no Deployment of Sluice in the namespace %s; --sluice-namespace names another one", d.namespace)
+		d.say(Fail, "programs", d.apply(), "there is no Deployment of Sluice in the namespace %s; --sluice-namespace names another one", d.namespace)
 	}
 	if err := d.others(ctx); err != nil {
 		return err
@@ -197,6 +202,45 @@ func (d *doctor) programs(ctx context.Context) error {
 		d.say(Warn, "images", "apply the manifests of one version", "the roles run different images: %s", strings.Join(lines, ", "))
 	}
 	return nil
+}
+
+// apply is the command that installs roles as they are installed here, as far as the Deployments tell.
+func (d *doctor) apply(roles ...string) string {
+	images := map[string]int{}
+	most := ""
+	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
+		p := d.deployments[role]
+		if release := p.Annotations["meta.helm.sh/release-name"]; release != "" {
+			return "helm upgrade " + release + " CHART --namespace " + p.Annotations["meta.helm.sh/release-namespace"] + " --reuse-values, with " + strings.Join(roles, " and ") + " among the roles"
+		}
+		for _, c := range p.Spec.Template.Spec.Containers {
+			if images[c.Image]++; images[c.Image] > images[most] {
+				most = c.Image
+			}
+		}
+	}
+	if _, err := config.Manifests(config.Options{}); most == "" && errors.Is(err, config.ErrNoImage) {
+		most = "IMAGE"
+	}
+	command := "sluice manifests"
+	flag := func(name, value, usual string) {
+		if value != usual {
+			command += " --" + name + "=" + value
+		}
+	}
+	o := d.flags()
+	if o.BesideTekton {
+		command += " --beside-tekton"
+		flag("tekton-namespace", o.TektonNamespace, "tekton-pipelines")
+		flag("tekton-resolvers-namespace", cmp.Or(o.TektonResolversNamespace, "tekton-pipelines-resolvers"), "tekton-pipelines-resolvers")
+	}
+	if o.GuardCertManager && slices.Contains(roles, config.GuardRole) {
+		command += " --guard-cert-manager"
+	}
+	flag("namespace", d.namespace, DefaultNamespace)
+	flag("roles", strings.Join(roles, ","), "")
+	flag("image", most, "")
+	return command + " | kubectl apply --server-side -f -"
 }
 
 // others looks for installations in other namespaces: all of them share the objects that have no namespace.

@@ -118,7 +118,7 @@ func (d *doctor) answers(ctx context.Context, h hook) (problem, fix string, err 
 	}
 	namespace, name, _ := strings.Cut(h.service, "/")
 	role := strings.TrimPrefix(name, "sluice-")
-	install := "sluice manifests --roles=" + role + " | kubectl apply --server-side -f -, or sluice uninstall"
+	install := d.apply(role) + ", or sluice uninstall"
 	if _, err := d.kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		return "its Service " + h.service + " does not exist, so that every call fails", install, nil
 	} else if err != nil && !apierrors.IsForbidden(err) {
@@ -189,7 +189,7 @@ func (d *doctor) manifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apply := "sluice manifests --roles=" + strings.Join(o.Roles, ",") + " | kubectl apply --server-side -f -, with the flags of the installation"
+	apply := d.apply(o.Roles...) + ", with the other flags of the installation"
 	same := 0
 	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		want := &unstructured.Unstructured{}
@@ -225,7 +225,7 @@ func (d *doctor) manifests(ctx context.Context) error {
 
 // options are those that the running Deployments were installed with.
 func (d *doctor) options() config.Options {
-	o := config.Options{Image: "sluice", Namespace: d.namespace}
+	o := d.flags()
 	known := config.RoleNames()
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
 		if !slices.Contains(known, role) {
@@ -233,6 +233,14 @@ func (d *doctor) options() config.Options {
 			continue
 		}
 		o.Roles = append(o.Roles, role)
+	}
+	return o
+}
+
+// flags are the options that the arguments of the running Deployments tell, without roles.
+func (d *doctor) flags() config.Options {
+	o := config.Options{Image: "sluice", Namespace: d.namespace}
+	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
 		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
 			for _, arg := range c.Args {
 				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
@@ -354,7 +362,7 @@ func (d *doctor) policies(ctx context.Context) error {
 		d.say(OK, "policies", "", "%d admission policies are bound and have their parameters", fine)
 	}
 	if made > 0 && d.deployments["features"] == nil {
-		d.say(Warn, "policies", "sluice manifests --roles=features | kubectl apply --server-side -f -, or sluice uninstall",
+		d.say(Warn, "policies", d.apply("features")+", or sluice uninstall",
 			"%d admission policies of features are left, and no role features keeps them in step", made)
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestE2EDoctor(t *testing.T) {
 	ctx := t.Context()
 	cluster := clustertest.Start(t)
 	admin := cluster.Config()
-	if checks, code := doctor(t, admin); code != 1 || !told(checks, installation.Fail, "programs", "there is no Deployment of Sluice") {
+	if checks, code := doctor(t, admin); code != 1 || !told(checks, installation.Fail, "programs", "there is no Deployment of Sluice") || !mended(checks, "sluice manifests --image=IMAGE | kubectl apply --server-side -f -") {
 		t.Errorf("an empty cluster: exit code %d, %+v", code, checks)
 	}
 	s, err := install(ctx, cluster)
@@ -153,6 +153,9 @@ func TestE2EDoctor(t *testing.T) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "guard-1", Labels: map[string]string{"app.kubernetes.io/component": "crd-guard"}},
 		Spec:       list.Items[slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return d.Name == "sluice-crd-guard" })].Spec.Template.Spec,
+	}
+	if code, out, _ := run(t, admin, "doctor", "--sluice-namespace=other"); code != 1 || !strings.Contains(out, "fix: sluice manifests --namespace=other --image=IMAGE |") {
+		t.Errorf("another namespace: exit code %d\n%s", code, out)
 	}
 	for _, b := range []struct {
 		name           string
@@ -292,6 +295,9 @@ func TestE2EDoctor(t *testing.T) {
 		if code != 1 || !told(checks, b.state, b.subject, b.words) {
 			t.Errorf("%s: exit code %d, %+v", b.name, code, checks)
 		}
+		if b.state == installation.Fail && b.words == "it is missing" && !mended(checks, "--image=example.test/sluice:v1 | kubectl apply --server-side -f -, with the other flags") {
+			t.Errorf("%s: its command has another image: %+v", b.name, checks)
+		}
 		for _, c := range checks {
 			if c.State != installation.OK && c.Fix == "" {
 				t.Errorf("%s: nothing to do about %+v", b.name, c)
@@ -323,6 +329,14 @@ func TestE2EDoctor(t *testing.T) {
 		}
 	})
 
+	t.Run("what Helm has installed is upgraded by Helm", func(t *testing.T) {
+		patch("deployment", "sluice-delivery", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"ours","meta.helm.sh/release-namespace":"sluice-system"}}}`)
+		patch("clusterrole", "sluice-resolver", `{"rules":[]}`)
+		if checks, _ := doctor(t, admin); !mended(checks, "helm upgrade ours CHART --namespace sluice-system --reuse-values, with crd-guard and delivery and") {
+			t.Errorf("%+v", checks)
+		}
+	})
+
 	t.Run("without rights it says what it could not look at", func(t *testing.T) {
 		anybody := rest.CopyConfig(admin)
 		anybody.Impersonate = rest.ImpersonationConfig{UserName: "somebody"}
@@ -331,6 +345,11 @@ func TestE2EDoctor(t *testing.T) {
 			t.Errorf("exit code %d, %+v", code, checks)
 		}
 	})
+}
+
+// mended tells whether a check says this of what to do.
+func mended(checks []installation.Check, words string) bool {
+	return slices.ContainsFunc(checks, func(c installation.Check) bool { return strings.Contains(c.Fix, words) })
 }
 
 func told(checks []installation.Check, state installation.State, subject, words string) bool {
