@@ -82,6 +82,11 @@ func TestUnknownRolesAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"guards"`) {
 		t.Errorf("%v", err)
 	}
+	for _, o := range []config.Options{{Image: testImage, Roles: []string{}}, {Image: testImage, Values: []byte("roles: []")}, {Image: testImage, Values: []byte("roles: null")}} {
+		if _, err = config.Manifests(o); err == nil || !strings.Contains(err.Error(), "no role is named; the roles are crd-guard,") {
+			t.Errorf("no role: %v", err)
+		}
+	}
 	for _, r := range config.RoleNames() {
 		data, err := config.Manifests(config.Options{Image: testImage, Roles: []string{r}})
 		if err != nil || r != "all" && !slices.ContainsFunc(decode(t, data), func(u *unstructured.Unstructured) bool {

@@ -52,6 +52,7 @@ workloads:
 // bad values, each with a part of the message that both give.
 var bad = map[string]string{
 	"{image: i, roles: [git]}":                                            `there is no role "git"`,
+	"{image: i, roles: []}":                                               "no role is named",
 	"{image: i, workloads: {git: {replicas: 1}}}":                         `there is no role "git"`,
 	"{image: 'a b'}":                                                      "is no name of an image",
 	"{image: i, writers: [admin]}":                                        "is no user of the form",

@@ -2,6 +2,7 @@
 {{- define "sluice.check" }}
 {{- $v := .Values }}
 {{- $known := append (splitList " " (include "sluice.roles" .)) "all" }}
+{{- if not $v.roles }}{{ fail (printf "no role is named; the roles are %s" (join ", " $known)) }}{{ end }}
 {{- range concat $v.roles (keys $v.workloads | sortAlpha) }}
 {{- if not (has . $known) }}{{ fail (printf "there is no role %q; the roles are %s" . (join ", " $known)) }}{{ end }}
 {{- end }}
