@@ -77,7 +77,7 @@ func newRoot(e *command.Env) *cobra.Command {
 
 Exit codes of every command: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Version: thisVersion().String(),
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

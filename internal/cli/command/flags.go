@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -24,6 +25,19 @@ func CompleteWith(cmd *cobra.Command, flag string, values func(typed string) ([]
 	if err != nil { // the flag does not exist: a mistake in the command
 		cmd.PrintErrln(err)
 	}
+}
+
+// NoArgs is [cobra.NoArgs] for a command that has others below it: what follows it is taken for one of them, and the error names
+// the one that is meant.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return fmt.Errorf("unknown command %q for %q%s; %[2]s --help lists the commands", args[0], cmd.CommandPath(), brief.Hint(args[0], names))
 }
 
 // AddOutput adds the flag -o of commands that print text or JSON.

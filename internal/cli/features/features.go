@@ -58,7 +58,7 @@ func New(e *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "features",
 		Short: "Gate unstable parts of stable APIs",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
