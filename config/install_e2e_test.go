@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -72,5 +73,29 @@ func TestE2EInstallationsAreTaken(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, errs)
 		}
 		pods(name, 11)
+	}
+}
+
+// TestE2EClientSideAndServerSideApplyMix applies each release over the one before as a client and as the server, as people do: neither
+// finds a conflict. Fields that the API server takes as a whole, such as fieldRef, would be one with defaults that they do not name.
+func TestE2EClientSideAndServerSideApplyMix(t *testing.T) {
+	c := clustertest.Start(t)
+	kube, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for release, args := range [][]string{nil, {"--server-side"}, nil, {"--server-side"}} {
+		image := fmt.Sprintf("i.test/sluice:%d", release)
+		text, err := config.Manifests(config.Options{Image: image, Roles: []string{"all"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, errs, err := c.Kubectl(t, string(text), append([]string{"apply", "-f", "-"}, args...)...); err != nil {
+			t.Fatalf("%s %v: %v\n%s", image, args, err, errs)
+		}
+		d, err := kube.AppsV1().Deployments("sluice-system").Get(t.Context(), "sluice-features", metav1.GetOptions{})
+		if err != nil || d.Spec.Template.Spec.Containers[0].Image != image {
+			t.Errorf("%s %v: %v %v", image, args, err, d.Spec.Template.Spec.Containers)
+		}
 	}
 }

@@ -180,7 +180,7 @@ spec:
             {{- end }}
           env:
             - name: POD_NAME
-              valueFrom: {fieldRef: {fieldPath: metadata.name}}
+              valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
             {{- if .cache }}
             - {name: TMPDIR, value: /var/cache/sluice}
             {{- end }}
