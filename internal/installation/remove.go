@@ -90,8 +90,21 @@ func (c *Cluster) delete(ctx context.Context, o *Object) error {
 	if o.Kind == "Deployment" {
 		policy = metav1.DeletePropagationForeground // its Pods are gone before it is
 	}
-	if o.Kind == "CustomResourceDefinition" {
-		if err := c.unlock(ctx, o); err != nil {
+	var unlock []schema.GroupVersionResource
+	switch o.Kind {
+	case "CustomResourceDefinition":
+		plural, group, _ := strings.Cut(o.Name, ".")
+		unlock = append(unlock, schema.GroupVersionResource{Group: group, Resource: plural})
+	case "Namespace": // kinds that stay may have objects in it
+		unlock = append(unlock, schema.GroupVersionResource{Group: "sluice.dev", Resource: "deliveries"},
+			schema.GroupVersionResource{Group: "resolution.tekton.dev", Resource: "resolutionrequests"})
+	}
+	for _, resource := range unlock {
+		namespace := metav1.NamespaceAll
+		if o.Kind == "Namespace" {
+			namespace = o.Name
+		}
+		if err := c.unlock(ctx, resource, namespace); err != nil {
 			return err
 		}
 	}
@@ -104,10 +117,10 @@ func (c *Cluster) delete(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// unlock takes Sluice's finalizers off the objects of a kind that goes: who would act on them has gone.
-func (c *Cluster) unlock(ctx context.Context, crd *Object) error {
-	plural, group, _ := strings.Cut(crd.Name, ".")
-	resource, err := c.mapper.ResourceFor(schema.GroupVersionResource{Group: group, Resource: plural})
+// unlock takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them has
+// gone.
+func (c *Cluster) unlock(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
+	resource, err := c.mapper.ResourceFor(resource)
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
@@ -117,7 +130,7 @@ func (c *Cluster) unlock(ctx context.Context, crd *Object) error {
 	var locked []*metav1.PartialObjectMetadata
 	isOurs := func(f string) bool { return strings.HasPrefix(f, "sluice.dev/") }
 	err = c.each(ctx, resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
-		if slices.ContainsFunc(o.Finalizers, isOurs) {
+		if (namespace == metav1.NamespaceAll || o.Namespace == namespace) && slices.ContainsFunc(o.Finalizers, isOurs) {
 			locked = append(locked, o)
 		}
 	})
@@ -133,7 +146,7 @@ func (c *Cluster) unlock(ctx context.Context, crd *Object) error {
 		}
 		_, err = c.objects.Resource(resource).Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("cannot take the finalizer of Sluice off %s %s/%s: %w", plural, o.Namespace, o.Name, err)
+			return fmt.Errorf("cannot take the finalizer of Sluice off %s %s/%s: %w", resource.Resource, o.Namespace, o.Name, err)
 		}
 	}
 	return nil

@@ -166,7 +166,7 @@ func TestE2EUninstall(t *testing.T) {
 	// What stands in the namespace of Sluice, but with a kind that stays, or that others usually make.
 	delivery := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "sluice.dev/v1alpha1", "kind": "Delivery",
-		"metadata": map[string]any{"name": "d"}, "spec": map[string]any{"source": map[string]any{"url": "https://example.test/d.yaml"}, "serviceAccountName": "d"},
+		"metadata": map[string]any{"name": "d", "finalizers": []any{"sluice.dev/delivery"}}, "spec": map[string]any{"source": map[string]any{"url": "https://example.test/d.yaml"}, "serviceAccountName": "d"},
 	}}
 	deliveries := s.dynamic.Resource(schema.GroupVersionResource{Group: "sluice.dev", Version: "v1alpha1", Resource: "deliveries"}).Namespace(systemNamespace)
 	if _, err := deliveries.Create(ctx, delivery, metav1.CreateOptions{}); err != nil {
@@ -244,6 +244,17 @@ func TestE2EUninstall(t *testing.T) {
 		_, err := requests.Patch(ctx, "r", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 		return err
 	})
+
+	// The kind of deliveries stays, for there is another one. Nobody is left who would act on the finalizer of the one in the namespace.
+	other := delivery.DeepCopy()
+	unstructured.RemoveNestedField(other.Object, "metadata", "finalizers")
+	if _, err := s.dynamic.Resource(schema.GroupVersionResource{Group: "sluice.dev", Version: "v1alpha1", Resource: "deliveries"}).Namespace("stays").Create(ctx, other, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = s.uninstall(t, "--yes", "--delete-namespace")
+	if code != cli.ExitOK || !strings.Contains(out, "remove  Namespace sluice-system") || !strings.Contains(out, "keep    CustomResourceDefinition deliveries.sluice.dev: ") {
+		t.Fatalf("the namespace alone: exit code %d\n%s%s", code, out, errs)
+	}
 
 	code, out, errs = s.uninstall(t, "--yes", "--delete-objects", "--delete-namespace", "-o=json")
 	if code != cli.ExitOK || !strings.Contains(out, `"removed"`) {
