@@ -66,8 +66,11 @@ func (r *release) run(ctx context.Context, only string) error {
 	if err := r.describe(ctx); err != nil {
 		return err
 	}
-	var err error
-	if r.dir, err = os.MkdirTemp(filepath.Dir(filepath.Clean(r.out)), ".release-"); err != nil {
+	out, err := filepath.Abs(r.out) // other programs take a relative folder for one below another place
+	if err != nil {
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(filepath.Dir(out), ".release-"); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(r.dir) }() // gone already unless something failed

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -159,5 +161,39 @@ func unpack(t *testing.T, name string) fstest.MapFS {
 			t.Fatal(err)
 		}
 		out[h.Name] = &fstest.MapFile{Data: data}
+	}
+}
+
+// The folder of a release is relative in the Makefile, and apt reads relative folders below the root of the system.
+func TestAptGetsAbsoluteFolders(t *testing.T) {
+	bin := t.TempDir()
+	for name, text := range map[string]string{
+		"go":      `while [ "$1" != -o ]; do shift; done; mkdir -p "$(dirname "$2")" && echo program >"$2"`,
+		"apt-get": `echo "$@" >"$(dirname "$0")/asked"; exit 1`,
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GO", filepath.Join(bin, "go"))
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "a"}} {
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	r := &release{version: "v1", image: "i", out: "dist", platforms: []string{"linux/amd64"}}
+	if err := r.run(t.Context(), "image"); err == nil || !strings.Contains(err.Error(), "apt-get") {
+		t.Fatal(err)
+	}
+	asked, err := os.ReadFile(filepath.Join(bin, "asked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(string(asked)) {
+		if option, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(option, "Dir::") && !filepath.IsAbs(value) {
+			t.Errorf("apt-get got %s", word)
+		}
 	}
 }
