@@ -62,7 +62,8 @@ func speed(ctx context.Context, c *config) error {
 
 // process measures the start of the command and whole runs of it.
 func process(ctx context.Context, c *config) error {
-	if _, err := os.Stat(c.sluice); err != nil {
+	program, err := os.Stat(c.sluice)
+	if err != nil {
 		return fmt.Errorf("%w (make build)", err)
 	}
 	dir, err := os.MkdirTemp("", "sluice-bench")
@@ -104,6 +105,7 @@ func process(ctx context.Context, c *config) error {
 		}
 	}
 	c.table(rows...)
+	fmt.Fprintf(c.out, "\nThe executable has %.1f MB.\n", float64(program.Size())/1e6)
 	return nil
 }
 
