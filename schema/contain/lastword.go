@@ -25,7 +25,11 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 	if err != nil {
 		return // the same schemas and objects had validators before
 	}
-	work := c.old.ExactWork() + c.new.ExactWork() + int64(len(objs))*unitsToConfirm
+	before, after := c.old.Costs(), c.new.Costs()
+	work := before.Rules + after.Rules
+	for _, obj := range objs {
+		work += unitsToConfirm + weight(obj)*(before.Exact+stepsOfFate*after.Exact)
+	}
 	if work > s.opts.Work.Left() {
 		return
 	}
@@ -39,6 +43,9 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 		}
 	}
 }
+
+// stepsOfFate is how often a confirmation asks the new schema about an object: the request, the stored object, and two updates of it.
+const stepsOfFate = 4
 
 // objects are the objects that the API server's code judges for the witness.
 func (w *Witness) objects() []map[string]any {

@@ -92,8 +92,26 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 // maxUnlooked bounds the changes that are named as undecided because the budget was spent before.
 const maxUnlooked = 200
 
-// unitsToConfirm is the work of running one candidate through the upstream code of both sides.
-const unitsToConfirm = 200
+// unitsToConfirm is the work of running one candidate through the upstream code of both sides, unitsForValue what each value in it adds.
+const unitsToConfirm, unitsForValue = 200, 10
+
+// weight is the number of values in v, and more for long strings.
+func weight(v any) int64 {
+	n := int64(1)
+	switch v := v.(type) {
+	case string:
+		n += int64(len(v)) / 512
+	case map[string]any:
+		for _, x := range v {
+			n += weight(x)
+		}
+	case []any:
+		for _, x := range v {
+			n += weight(x)
+		}
+	}
+	return n
+}
 
 // firstModels is the number of first candidates from a suspect.
 const firstModels = 12
@@ -247,7 +265,11 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	if len(objs) == 0 || ctx.Err() != nil {
 		return
 	}
-	if !s.opts.Work.Charge(int64(len(objs)) * unitsToConfirm) {
+	work := int64(0)
+	for _, obj := range objs {
+		work += unitsToConfirm + unitsForValue*weight(obj)
+	}
+	if !s.opts.Work.Charge(work) {
 		for _, p := range all {
 			p.reason = orDefault(p.reason, TooMuch)
 		}
@@ -428,8 +450,16 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 			return nil, err
 		}
 	}
-	c.new, err = s.newCut.For(c.objs...)
-	return c, err
+	if c.new, err = s.newCut.For(c.objs...); err != nil {
+		return nil, err
+	}
+	before, after := c.old.Costs(), c.new.Costs()
+	work := before.Prepare + after.Prepare
+	for _, obj := range c.objs {
+		work += weight(obj) * (before.Simple + after.Simple)
+	}
+	s.opts.Work.Charge(work)
+	return c, nil
 }
 
 // rulesAlone returns a validator of the new schema's rules and types only. The API server does not evaluate rules if there are other

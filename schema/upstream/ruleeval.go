@@ -29,14 +29,14 @@ type ruleRun struct {
 
 // runRules evaluates the rules of the tree n over obj and, in an update, old (nil otherwise). With correlated, failures on unchanged
 // parts are tolerated.
-func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
+func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) (errs field.ErrorList, left int64) {
 	r := &ruleRun{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, correlated: correlated}
 	var oldValue any
 	if old != nil {
 		oldValue = old
 	}
 	r.node(n, nil, obj, oldValue)
-	return r.errs
+	return r.errs, r.budget
 }
 
 // step leads from a value to one inside of it; nil is the root.

@@ -71,10 +71,18 @@ type ruleKey struct {
 	resource bool
 }
 
-// Bound limits the work of compiling rules. affords gets the work before it is done, in microseconds of one core, and returns false if
-// the budget does not cover it. Every value then gets an error for these rules, and the results of the [Validator] must not be used.
+// Bound limits the work of compiling and evaluating rules. affords gets the work in microseconds of one core, that of compiling before it
+// is done, and returns false if the budget does not cover it. Every value then gets an error for these rules, and the results of the [Validator] must not be used.
 // Call Bound before c is used. Once affords has returned false, it has to return false for ever.
 func (c *RuleCache) Bound(affords func(work int64) bool) { c.affords = affords }
+
+// evaluated charges for the evaluation of the rules of one object, after which so much of the API server's budget for it is left. A unit
+// of that budget takes less than a tenth of a microsecond.
+func (c *RuleCache) evaluated(left int64) {
+	if c.affords != nil {
+		c.affords((celconfig.RuntimeCELCostBudget - max(left, 0)) / 10)
+	}
+}
 
 func (c *RuleCache) get(key ruleKey) *compiledRules {
 	c.mu.Lock()

@@ -194,7 +194,9 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	if tree.rules != nil {
-		return append(errs, runRules(ctx, tree.rules, obj, old, correlated)...)
+		ruleErrs, left := runRules(ctx, tree.rules, obj, old, correlated)
+		v.compiled.evaluated(left)
+		return append(errs, ruleErrs...)
 	}
 	if !tree.oddRules {
 		return errs
@@ -207,7 +209,8 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 	if old != nil {
 		oldValue = old
 	}
-	ruleErrs, _ := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
+	ruleErrs, left := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
+	v.compiled.evaluated(left)
 	return append(errs, ruleErrs...)
 }
 

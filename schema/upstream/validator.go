@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"fmt"
-	"math"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -137,17 +136,13 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 
 // Exact returns a validator with the same schema that leaves every step to the API server's own code. v decides the simple steps with
 // code that is shorter and gives the same results, as tests show. An exact validator takes several times as long: it compiles all rules
-// of the schema at once, see [Validator.ExactWork].
+// of the schema at once, see [Validator.Costs].
 func (v *Validator) Exact() *Validator {
 	return &Validator{
 		opts: v.opts, apiVersion: v.apiVersion, props: v.props, structural: v.structural, schema: v.schema, status: v.status, spec: v.spec,
 		problem: v.problem, compiled: v.compiled, node: v.node, rulesElsewhere: v.rulesElsewhere, exact: true,
 	}
 }
-
-// ExactWork estimates the work of preparing an exact validator, in microseconds of one core. It is an upper bound, nearly all of it
-// for rules.
-func (v *Validator) ExactWork() int64 { return int64(min(schemaWorkOf(v.props), math.MaxInt64/4)) }
 
 // structure reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place, because they were
 // decoded for this schema alone.

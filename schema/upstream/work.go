@@ -1,7 +1,11 @@
 package upstream
 
 import (
+	"bytes"
+	"cmp"
 	"math"
+	"strconv"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -10,8 +14,8 @@ import (
 // it: their compilation grows with the square of their length, and each place with rules needs the types of everything below it.
 const (
 	workNode      = 10
-	workPattern   = 30  // plus a quarter for each byte
-	workDefault   = 50  // plus one for each byte, and two for each node below
+	workPattern   = 30  // plus a quarter for each byte, and a sixteenth for each byte that a count repeats
+	workDefault   = 50  // plus one for each byte, two for each node below, and two for each value and each branch below
 	workPlace     = 700 // with rules, plus two for each node below
 	workRule      = 80
 	workRuleByte  = 6
@@ -27,27 +31,48 @@ func ValidationWork(crd *apiextensionsv1.CustomResourceDefinition) int64 {
 	total := 0.0
 	for i := range crd.Spec.Versions {
 		if s := crd.Spec.Versions[i].Schema; s != nil {
-			total += schemaWorkOf(s.OpenAPIV3Schema)
+			total += workOf(s.OpenAPIV3Schema).total
 		}
 	}
 	return int64(min(total, math.MaxInt64/4))
 }
 
-// schemaWorkOf is the work for a schema that is not too deep; 0 for nil.
-func schemaWorkOf(p *props) float64 {
-	var w schemaWork
+// Costs estimate the work with a validator, in microseconds of one core. They are upper bounds.
+type Costs struct {
+	// Prepare is for making the validator from its schema. Rules is for compiling all its rules, which an exact validator does at once.
+	Prepare, Rules int64
+	// Simple is for each value of an object. Exact is that for an exact validator, which makes a validator for each value and each branch,
+	// with its pattern.
+	Simple, Exact int64
+}
+
+// The measured work of a validator, see [Costs].
+const (
+	workPrepare = 30 // for each schema
+	workValue   = 10 // for each value
+)
+
+// Costs returns what work with the validator costs.
+func (v *Validator) Costs() Costs {
+	w := workOf(v.props)
+	return Costs{Prepare: int64(w.nodes * workPrepare), Rules: int64(min(w.rules, math.MaxInt64/4)), Simple: 1 + int64(w.branches/16), Exact: workValue + int64(w.pattern+2*w.branches)}
+}
+
+// workOf adds up the work for a schema that is not too deep; nothing for nil.
+func workOf(p *props) (w schemaWork) {
 	if p != nil {
 		w.node(p)
 	}
-	return w.total
+	return w
 }
 
-// schemaWork adds up the work for one schema.
-type schemaWork struct{ total float64 }
+// schemaWork is the work for one schema: in all, for its rules, and for the pattern that costs most. branches are the schemas in its
+// junctors; eight values of an enum count as one.
+type schemaWork struct{ total, nodes, rules, pattern, branches float64 }
 
 // node adds the work for a schema and all below it, and returns how many schemas they are.
 func (w *schemaWork) node(p *props) float64 {
-	below := 0.0
+	below, branches := 0.0, w.branches
 	one := func(s *props) {
 		if s != nil {
 			below += w.node(s)
@@ -75,20 +100,39 @@ func (w *schemaWork) node(p *props) float64 {
 	list(p.AnyOf)
 	list(p.OneOf)
 	one(p.Not)
+	w.nodes++
+	w.branches += float64(len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)) + float64(len(p.Enum))/8
 	w.total += workNode + float64(len(p.Enum)+len(p.Required))
 	for i := range p.Enum {
 		w.total += float64(len(p.Enum[i].Raw)) / 16
 	}
 	if p.Pattern != "" {
-		w.total += workPattern + float64(len(p.Pattern))/4
+		one := patternWork(p.Pattern)
+		w.total += one
+		w.pattern = max(w.pattern, one)
 	}
 	if p.Default != nil {
-		w.total += workDefault + float64(len(p.Default.Raw)) + 2*below
+		values := 1 + float64(bytes.Count(p.Default.Raw, []byte{','}))
+		w.total += workDefault + float64(len(p.Default.Raw)) + 2*below + 2*values*(w.branches-branches)
 	}
 	if len(p.XValidations) > 0 {
-		w.total += float64(rulesWork(p.XValidations)) + 2*below
+		rules := float64(rulesWork(p.XValidations)) + 2*below
+		w.total += rules
+		w.rules += rules
 	}
 	return below + 1
+}
+
+// patternWork is the work of compiling a pattern. Counts, such as {0,300}, make copies; Go's library allows 1,000 in all.
+func patternWork(pattern string) float64 {
+	copies := 0
+	for _, part := range strings.Split(pattern, "{")[1:] {
+		count, _, _ := strings.Cut(part, "}")
+		_, most, _ := strings.Cut(count, ",")
+		n, _ := strconv.Atoi(cmp.Or(most, strings.TrimSuffix(count, ",")))
+		copies = min(copies+n, 1000)
+	}
+	return workPattern + float64(len(pattern))/4 + float64(len(pattern)*copies)/16
 }
 
 // rulesWork is the work of compiling the rules of one place, without that for what is below it.

@@ -4,6 +4,22 @@ package main
 // version.
 var upstreamFaults = []fault{
 	{
+		in: "schema/upstream.(*schemaWork).node", find: "2*values*(w.branches-branches)", put: "0",
+		broken: "a default with many values above many branches costs nothing to validate",
+	},
+	{
+		in: "schema/upstream.(*RuleCache).evaluated", find: "/ 10", put: "/ 10_000_000",
+		broken: "the evaluation of rules costs nothing",
+	},
+	{
+		in: "schema/contain.(*search).newConfirmer", find: "before.Prepare + after.Prepare", put: "int64(0)",
+		broken: "preparing the API server's code for large candidates costs nothing",
+	},
+	{
+		in: "schema/contain.(*search).lastWord", find: "w != nil", put: "w != nil || true",
+		broken: "a witness counts that the API server's own code does not confirm",
+	},
+	{
 		in: "schema/upstream.ratchetingSince", find: "version.MajorMinor(1, 30)", put: "version.MajorMinor(1, 31)",
 		broken: "ratcheting begins a version too late",
 	},

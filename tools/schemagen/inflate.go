@@ -1,0 +1,239 @@
+package schemagen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Inflate makes one to three things in a schema many or huge, each at a random place: properties, required names, branches, enum values,
+// rules, bounds, patterns, levels, defaults. n is how many, or how huge, within two orders of magnitude. Unlike [Hostile] it mixes what
+// costs: it is for searching costs that nobody has thought of.
+func (g *Gen) Inflate(root *props, n int) *props {
+	out := root.DeepCopy()
+	for range 1 + g.IntN(3) {
+		g.inflateBelow(out, n, 0)
+	}
+	return out
+}
+
+func (g *Gen) inflateBelow(p *props, n, depth int) {
+	if keys := slices.Sorted(maps.Keys(p.Properties)); len(keys) > 0 && (depth == 0 || g.chance(60)) {
+		k := pick(g, keys)
+		c := p.Properties[k]
+		g.inflateBelow(&c, n, depth+1)
+		p.Properties[k] = c
+		return
+	}
+	if p.Items != nil && p.Items.Schema != nil && g.chance(60) {
+		g.inflateBelow(p.Items.Schema, n, depth+1)
+		return
+	}
+	g.inflate(p, n)
+}
+
+// inflate makes one thing of p many or huge.
+func (g *Gen) inflate(p *props, n int) {
+	switch p.Type {
+	case "object":
+		g.inflateObject(p, n)
+	case "array":
+		g.inflateList(p, n)
+	case "string":
+		g.inflateString(p, n)
+	case "integer", "number":
+		p.Enum = numbers(n)
+	default:
+		g.inflateBranches(p, n)
+	}
+}
+
+func (g *Gen) inflateObject(p *props, n int) {
+	if p.AdditionalProperties != nil {
+		p.MinProperties, p.MaxProperties = new(g.huge(n)), nil
+		return
+	}
+	if p.Properties == nil {
+		p.Properties = map[string]props{}
+	}
+	many := func(each func(i int) *props) {
+		for i := range n {
+			p.Properties["p"+strconv.Itoa(i)] = *each(i)
+		}
+	}
+	keys := slices.Sorted(maps.Keys(p.Properties))
+	switch g.IntN(9) {
+	case 0: // the same property again and again
+		one := props{Type: "string"}
+		if len(keys) > 0 {
+			one = p.Properties[pick(g, keys)]
+		}
+		many(func(int) *props { return one.DeepCopy() })
+	case 1:
+		many(func(int) *props { return g.node(1) })
+	case 2: // names that are there, or are not
+		if g.chance(50) {
+			many(func(int) *props { return &props{Type: "string", MinLength: new(g.huge(n))} })
+		}
+		for i := range n {
+			p.Required = append(p.Required, "p"+strconv.Itoa(i))
+		}
+		if g.chance(50) {
+			p.XPreserveUnknownFields = new(true)
+		}
+	case 3:
+		g.inflateBranches(p, n)
+	case 4: // many rules
+		for i := range n {
+			p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: g.anyRule(p, i)})
+		}
+	case 5: // one long rule
+		texts := make([]string, n)
+		for i := range texts {
+			texts[i] = g.anyRule(p, i)
+		}
+		text := strings.Join(texts, pick(g, []string{" && ", " || "}))
+		if g.chance(30) {
+			text = "(" + text + ") ? true : " + texts[0]
+		}
+		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: text})
+	case 6: // many defaults below
+		many(func(i int) *props { return &props{Type: "string", Default: new(raw("v" + strconv.Itoa(i)))} })
+		if g.chance(50) {
+			p.Default = new(raw(map[string]any{}))
+		}
+	case 7: // many levels
+		inner := *p.DeepCopy()
+		for range min(n, 60) {
+			inner = props{Type: "object", Properties: map[string]props{"d": inner}}
+		}
+		p.Properties["deep"] = inner
+	default:
+		p.MinProperties = new(g.huge(n))
+		p.XPreserveUnknownFields = new(true)
+	}
+}
+
+func (g *Gen) inflateList(p *props, n int) {
+	switch g.IntN(4) {
+	case 0:
+		p.MinItems, p.MaxItems = new(g.huge(n)), nil
+	case 1:
+		p.MaxItems, p.UniqueItems = new(g.huge(n)), false
+		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "self.all(x, self.exists_one(y, x == y))"})
+	case 2:
+		if item := p.Items; item != nil && item.Schema != nil && item.Schema.Type == "object" {
+			p.XListType, p.XListMapKeys = new("map"), nil
+			for i := range n {
+				name := "p" + strconv.Itoa(i)
+				if item.Schema.Properties == nil {
+					item.Schema.Properties = map[string]props{}
+				}
+				item.Schema.Properties[name] = props{Type: "string"}
+				item.Schema.Required = append(item.Schema.Required, name)
+				p.XListMapKeys = append(p.XListMapKeys, name)
+			}
+			return
+		}
+		p.MinItems = new(g.huge(n))
+	default:
+		items := make([]any, n)
+		for i := range items {
+			items[i] = "v" + strconv.Itoa(i)
+		}
+		p.Default = new(raw(items))
+	}
+}
+
+func (g *Gen) inflateString(p *props, n int) {
+	switch g.IntN(6) {
+	case 0:
+		p.Enum = nil
+		for i := range n {
+			p.Enum = append(p.Enum, raw("v"+strconv.Itoa(i)))
+		}
+	case 1:
+		p.MinLength = new(g.huge(n))
+	case 2:
+		p.MaxLength = new(g.huge(n))
+	case 3:
+		p.Pattern = fmt.Sprintf("^([a-z]%s){0,%d}$", pick(g, []string{"", "?", "+", "[0-9]*"}), min(n, 900))
+	case 4:
+		words := make([]string, n)
+		for i := range words {
+			words[i] = "w" + strconv.Itoa(i*7919%n)
+		}
+		p.Pattern = "^(" + strings.Join(words, "|") + ")" + pick(g, []string{"", "*", ".*", "{1,5}"}) + "$"
+	default:
+		g.inflateBranches(p, n)
+	}
+}
+
+// inflateBranches gives p many branches of one junctor.
+func (g *Gen) inflateBranches(p *props, n int) {
+	branches := make([]props, n)
+	for i := range branches {
+		switch p.Type {
+		case "object":
+			branches[i] = props{Required: []string{"p" + strconv.Itoa(i%97)}}
+		case "string":
+			branches[i] = props{Pattern: "^v" + strconv.Itoa(i)}
+		default:
+			branches[i] = props{Enum: numbers(1 + i%3)}
+		}
+	}
+	switch g.IntN(3) {
+	case 0:
+		p.AllOf = branches
+	case 1:
+		p.AnyOf = branches
+	default:
+		p.OneOf = branches
+	}
+}
+
+// anyRule returns a rule about p, the i-th of many.
+func (g *Gen) anyRule(p *props, i int) string {
+	keys := slices.Sorted(maps.Keys(p.Properties))
+	if len(keys) == 0 {
+		return "self.size() != " + strconv.Itoa(i)
+	}
+	k := pick(g, keys)
+	if strings.Contains(k, "-") || k == "in" {
+		return "true"
+	}
+	has := "!has(self." + k + ")"
+	switch p.Properties[k].Type {
+	case "string":
+		text := "'v" + strconv.Itoa(i) + "'"
+		if g.chance(30) {
+			return has + " || self." + k + " != " + text
+		}
+		return has + " || self." + k + "." + pick(g, []string{"startsWith", "matches", "contains"}) + "(" + text + ")"
+	case "integer":
+		return has + " || self." + k + " > " + strconv.Itoa(i)
+	case "array":
+		return has + " || self." + k + ".size() != " + strconv.Itoa(i)
+	}
+	return pick(g, []string{has, "has(self." + k + ")", has + " || self." + k + " == self." + k})
+}
+
+// huge returns a bound of about n, or about the square of it.
+func (g *Gen) huge(n int) int64 {
+	if g.chance(50) {
+		return int64(n)
+	}
+	return int64(n) * int64(n)
+}
+
+func numbers(n int) []apiextensionsv1.JSON {
+	out := make([]apiextensionsv1.JSON, n)
+	for i := range out {
+		out[i] = raw(i)
+	}
+	return out
+}
