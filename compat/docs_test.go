@@ -29,7 +29,7 @@ func golden(t *testing.T, file, got string) {
 }
 
 func TestDocsAreCurrent(t *testing.T) {
-	got, err := Markdown(t.Context())
+	got, err := markdown(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

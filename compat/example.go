@@ -1,15 +1,11 @@
 package compat
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
-
-	"sluice.dev/report"
 )
 
 // exampleCRD is the CRD around the fragments of examples.
@@ -40,42 +36,6 @@ func (r *Rule) CRDs(e Example) (old, new *crd, err error) {
 	}
 	new, err = r.crd(e.New)
 	return old, new, err
-}
-
-// Demonstrate checks the rule's unsafe example and returns what the rule finds in it, with the witness.
-func (r *Rule) Demonstrate(ctx context.Context) (report.Finding, error) {
-	old, new, err := r.CRDs(r.Unsafe)
-	if err != nil {
-		return report.Finding{}, err
-	}
-	result, err := Check(ctx, old, new, Options{})
-	if err != nil {
-		return report.Finding{}, err
-	}
-	i := slices.IndexFunc(result.Findings, func(f report.Finding) bool { return f.Rule == r.ID })
-	if i < 0 {
-		return report.Finding{}, fmt.Errorf("the example of rule %s is not reported", r.ID)
-	}
-	return result.Findings[i], nil
-}
-
-// Remaining returns the worst level at which the change still fails if Instead takes the place of Unsafe.New; it is empty where
-// nothing fails.
-func (r *Rule) Remaining(ctx context.Context) (report.Level, error) {
-	old, new, err := r.CRDs(Example{r.Unsafe.Old, r.Instead})
-	if err != nil {
-		return "", err
-	}
-	result, err := Check(ctx, old, new, Options{})
-	if err != nil {
-		return "", err
-	}
-	for _, l := range report.Levels() {
-		if slices.ContainsFunc(result.Findings, func(f report.Finding) bool { return f.Severity == report.Fail && f.Level == l.ID }) {
-			return l.ID, nil
-		}
-	}
-	return "", nil
 }
 
 func (r *Rule) crd(fragment string) (*crd, error) {

@@ -42,7 +42,7 @@ func TestRulesAreDocumented(t *testing.T) {
 func TestUnsafeExamplesAreReported(t *testing.T) {
 	for _, r := range Rules() {
 		t.Run(r.ID, func(t *testing.T) {
-			f, err := r.Demonstrate(t.Context())
+			f, err := r.demonstrate(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

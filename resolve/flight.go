@@ -162,8 +162,7 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 		return nil, false, full()
 	}
 	// The fetch belongs to all its waiters, so it does not use the context of any.
-	f.ctx, f.cancel = context.WithCancelCause(context.WithValue(context.Background(), phaseKey{},
-		phases{clock: r.opts.Clock, resolver: w.spec.Name, observe: r.opts.Observer.Phase}))
+	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	r.flights[key] = f
 	go r.fly(f)
 	return f, false, nil

@@ -1,9 +1,6 @@
 package resolve
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Observer receives the events of a [Runner], for metrics and logs. Functions may be nil. Calls are concurrent and must return
 // soon.
@@ -18,7 +15,7 @@ type Observer struct {
 	Shared func(resolver string)
 	// InFlight: the number of running fetches changed by delta.
 	InFlight func(resolver string, delta int)
-	// Phase: a part of a fetch took d: [PhaseQueue], [PhaseFetch], or a resolver's own; see [StartPhase].
+	// Phase: a part of a fetch took d: [PhaseQueue] or [PhaseFetch].
 	Phase func(resolver, phase string, d time.Duration)
 	// Bytes: the size of the content that a fetch returned.
 	Bytes func(resolver string, n int)
@@ -39,30 +36,11 @@ const (
 	CacheEvicted CacheEvent = "evicted"
 )
 
-// Phases that the runner itself reports.
+// Phases of a fetch.
 const (
 	PhaseQueue = "queue"
 	PhaseFetch = "fetch"
 )
-
-type phaseKey struct{}
-
-type phases struct {
-	clock    Clock
-	resolver string
-	observe  func(resolver, phase string, d time.Duration)
-}
-
-// StartPhase begins a part of a resolver's work with a metric of its own, for example "clone"; the function ends it. The context
-// must come from Resolve; with another one nothing happens.
-func StartPhase(ctx context.Context, phase string) (end func()) {
-	p, ok := ctx.Value(phaseKey{}).(phases)
-	if !ok || p.observe == nil {
-		return func() {}
-	}
-	began := p.clock.Now()
-	return func() { p.observe(p.resolver, phase, p.clock.Now().Sub(began)) }
-}
 
 // fill sets every function that is nil.
 func (o Observer) fill() Observer {

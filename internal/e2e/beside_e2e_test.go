@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -90,7 +89,7 @@ func besideTekton(t *testing.T) *system {
 	for _, ns := range []string{tektonNamespace, "tekton-pipelines-resolvers"} {
 		before.apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+"}\n")
 	}
-	webhook := httptest.NewTLSServer(http.HandlerFunc(resolution.Convert))
+	webhook := httptest.NewTLSServer(resolution.NewConverter())
 	t.Cleanup(webhook.Close)
 	ca, err := json.Marshal([]byte(gittest.PEM(webhook.Certificate().Raw)))
 	if err != nil {

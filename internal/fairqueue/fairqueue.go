@@ -165,10 +165,3 @@ func (q *Queue[K]) tidy(whose string) {
 		q.turn = slices.DeleteFunc(q.turn, func(o string) bool { return o == whose })
 	}
 }
-
-// Depth is how many keys wait, and how many run.
-func (q *Queue[K]) Depth() (waiting, running int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.queued), len(q.running)
-}

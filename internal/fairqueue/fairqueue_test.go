@@ -83,7 +83,7 @@ func TestAKeyRunsOnceAtATime(t *testing.T) {
 	if got := drain(q); got != nil {
 		t.Errorf("handed out %v although it was forgotten", got)
 	}
-	if w, r := q.Depth(); w != 0 || r != 0 {
+	if w, r := depth(q); w != 0 || r != 0 {
 		t.Errorf("%d wait, %d run", w, r)
 	}
 }
@@ -146,7 +146,7 @@ func TestEachKeyGoesToOneWorkerThatWaits(t *testing.T) {
 	if diff := cmp.Diff(want, seen, cmp.AllowUnexported(key{})); diff != "" {
 		t.Error(diff)
 	}
-	if waiting, running := q.Depth(); waiting != 0 || running != 0 || len(q.idle) != 0 {
+	if waiting, running := depth(q); waiting != 0 || running != 0 || len(q.idle) != 0 {
 		t.Errorf("left: %d waiting, %d running, %d workers", waiting, running, len(q.idle))
 	}
 }
@@ -194,4 +194,11 @@ func TestSharesGrowWhenANamespaceGivesUp(t *testing.T) {
 	if k := <-got; k != named("a", 1) {
 		t.Errorf("got %v", k)
 	}
+}
+
+// depth is how many keys wait, and how many run.
+func depth[K comparable](q *Queue[K]) (waiting, running int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queued), len(q.running)
 }

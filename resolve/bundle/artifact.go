@@ -21,7 +21,7 @@ import (
 // ArtifactName is the name of the resolver [Artifact].
 const ArtifactName = "oci"
 
-// Bounds of artifacts, in addition to [Limits].
+// Bounds of artifacts, in addition to limits.
 const (
 	maxArtifactLayer  = 64 << 20
 	maxArtifactLayers = 100
@@ -41,7 +41,7 @@ var _ resolve.Resolver = (*Artifact)(nil)
 // NewArtifact returns an Artifact; the options are those of [New].
 func NewArtifact(opts ...Option) *Artifact {
 	r := New(opts...)
-	r.limits = Limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}.withDefaults()
+	r.limits = limits{Compressed: maxArtifactLayer, Content: maxArtifactLayer, Layers: maxArtifactLayers}.withDefaults()
 	return &Artifact{r}
 }
 

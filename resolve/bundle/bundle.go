@@ -63,8 +63,8 @@ type ServiceAccounts interface {
 	ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error)
 }
 
-// Limits bound reads from a registry; a zero field stands for its default.
-type Limits struct {
+// limits bound reads from a registry; a zero field stands for its default.
+type limits struct {
 	// Manifest is the size of a manifest or an index in bytes. Default: 1 MiB.
 	Manifest int64
 	// Compressed is the size of a layer in the registry, in bytes. Default: 4 MiB.
@@ -75,7 +75,7 @@ type Limits struct {
 	Layers int
 }
 
-func (l Limits) withDefaults() Limits {
+func (l limits) withDefaults() limits {
 	if l.Manifest <= 0 {
 		l.Manifest = 1 << 20
 	}
@@ -122,9 +122,6 @@ func WithPlainHTTP(registries ...string) Option {
 	}
 }
 
-// WithLimits replaces the default bounds.
-func WithLimits(l Limits) Option { return func(r *Resolver) { r.limits = l.withDefaults() } }
-
 // WithClock sets the clock for dates in Retry-After. Default: such dates are ignored.
 func WithClock(c resolve.Clock) Option { return func(r *Resolver) { r.clock = c } }
 
@@ -135,7 +132,7 @@ type Resolver struct {
 	accounts  ServiceAccounts
 	policies  func() *verify.Policies
 	plain     map[string]bool
-	limits    Limits
+	limits    limits
 	clock     resolve.Clock
 }
 
@@ -147,7 +144,7 @@ func New(opts ...Option) *Resolver {
 		guards:   netguard.NewPool(netguard.Options{}),
 		policies: func() *verify.Policies { return nil },
 		plain:    map[string]bool{},
-		limits:   Limits{}.withDefaults(),
+		limits:   limits{}.withDefaults(),
 	}
 	for _, o := range opts {
 		o(r)

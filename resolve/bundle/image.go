@@ -27,7 +27,7 @@ type image struct {
 	// options are those that the puller was made with.
 	options []remote.Option
 	repo    name.Repository
-	limits  Limits
+	limits  limits
 	// digest is the digest of the manifest, computed from the bytes that were read.
 	digest v1.Hash
 	// top is the digest of the object that the reference names: the index that lists the image, or the image.

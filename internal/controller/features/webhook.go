@@ -229,9 +229,6 @@ func (h *Webhook) judge(component string) *judge {
 	return h.judges[component]
 }
 
-// Knows reports whether the webhook has something in force for a component.
-func (h *Webhook) Knows(component string) bool { return h.judge(component) != nil }
-
 // ServeHTTP answers an AdmissionReview of admission.k8s.io/v1.
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ask := r.PathValue("ask")

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"sync"
@@ -67,7 +66,7 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	webhook := httptest.NewTLSServer(http.HandlerFunc(Convert))
+	webhook := httptest.NewTLSServer(NewConverter())
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})
 	manifests, err := config.Manifests(config.Options{Image: "example.test/sluice:v1", Writers: []string{
 		"system:serviceaccount:custom:any", "system:serviceaccount:custom:demo=demo", "system:serviceaccount:custom:demo=bundle", "system:serviceaccount:custom:all=*",

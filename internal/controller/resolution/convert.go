@@ -36,9 +36,6 @@ type Converter struct {
 // NewConverter returns a converter.
 func NewConverter() *Converter { return &Converter{make(chan struct{}, 1), maxReview} }
 
-// Convert answers like a [Converter], without turns for large reviews.
-func Convert(w http.ResponseWriter, r *http.Request) { convert(w, r, maxReview) }
-
 // ServeHTTP implements [http.Handler].
 func (c *Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength < 0 || r.ContentLength > smallReview {

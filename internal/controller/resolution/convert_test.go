@@ -14,7 +14,7 @@ import (
 func review(t *testing.T, body string) (int, *apiextensionsv1.ConversionResponse) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	Convert(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/convert", strings.NewReader(body)))
+	NewConverter().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/convert", strings.NewReader(body)))
 	if w.Code != http.StatusOK {
 		return w.Code, nil
 	}

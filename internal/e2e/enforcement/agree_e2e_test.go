@@ -153,7 +153,7 @@ func (s *drawn) uninstall() {
 	if err := errors.Join(err, s.objects.DeleteCRD(ctx, s.trial.World.CRD.Name)); err != nil {
 		s.Error(err)
 	}
-	until(s, "the webhook to forget the component", func(context.Context) error { return s.hook.forgotten("gen") })
+	until(s, "the webhook to forget the component", func(ctx context.Context) error { return s.hook.forgotten(ctx, "gen") })
 }
 
 // judge stores old objects, and has each judged by policies and by the webhook.

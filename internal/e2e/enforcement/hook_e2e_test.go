@@ -42,7 +42,6 @@ type hook struct {
 	client *http.Client
 	// registered tells whether the API server asks it.
 	registered bool
-	handler    *features.Webhook
 }
 
 // with is the server for a test within the test.
@@ -79,7 +78,7 @@ func (s *server) serve() *hook {
 	mux.Handle(features.HookPattern, h)
 	web := httptest.NewTLSServer(mux)
 	s.Cleanup(web.Close)
-	return &hook{handler: h, url: web.URL, client: web.Client(), bundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})}
+	return &hook{url: web.URL, client: web.Client(), bundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})}
 }
 
 // post asks the webhook as the API server does.
@@ -165,12 +164,13 @@ func patched(object map[string]any, text []byte) (map[string]any, error) {
 	return out, utiljson.Unmarshal(after, &out)
 }
 
-// forgotten tells whether the webhook has nothing to say of a component.
-func (h *hook) forgotten(component string) error {
-	if h.handler.Knows(component) {
-		return errors.New("it is in force")
+// forgotten tells whether the webhook has nothing to say of a component: it answers probes with a warning otherwise.
+func (h *hook) forgotten(ctx context.Context, component string) error {
+	resp, err := h.post(ctx, component, "probe", "", pair{})
+	if err == nil && len(resp.Warnings) > 0 {
+		err = errors.New("it is in force")
 	}
-	return nil
+	return err
 }
 
 // register has the API server ask the webhook for all that the component gates.

@@ -3,7 +3,6 @@ package regular
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 )
 
@@ -90,13 +89,3 @@ func measure(re *syntax.Regexp) (insts, ranges int64) {
 
 // maxEstimate is the upper limit of estimates, so that their sums do not overflow.
 const maxEstimate = 1 << 50
-
-// Prefix returns the set of strings that begin with s. It fails as Compile does, which
-// for a text in valid UTF-8 of reasonable length is never.
-func Prefix(s string) (*Lang, error) { return Compile(`\A` + regexp.QuoteMeta(s)) }
-
-// Suffix returns the set of strings that end with s. It fails as Prefix does.
-func Suffix(s string) (*Lang, error) { return Compile(regexp.QuoteMeta(s) + `\z`) }
-
-// Containing returns the set of strings in which s occurs. It fails as Prefix does.
-func Containing(s string) (*Lang, error) { return Compile(regexp.QuoteMeta(s)) }

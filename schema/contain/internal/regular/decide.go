@@ -5,23 +5,10 @@ import (
 	"fmt"
 )
 
-// Contained decides whether every string of a is in b. A witness is a string of a that is not
-// in b: one with the fewest runes and, of these, one of the most readable
-// (lower-case letters first, then digits, other printable ASCII, other letters,
-// everything else).
-func Contained(a, b *Lang, budget Budget) Answer {
-	return find(Intersect(a, Complement(b)), budget)
-}
-
-// Empty decides whether a contains no string. A witness is a member of a, chosen as for
-// Contained.
+// Empty decides whether a contains no string. A witness is a member of a: one with the
+// fewest runes and, of these, one of the most readable (lower-case letters first, then
+// digits, other printable ASCII, other letters, everything else).
 func Empty(a *Lang, budget Budget) Answer { return find(a, budget) }
-
-// Equal decides whether a and b contain the same strings. A witness is a string that is in
-// one of them only, chosen as for Contained.
-func Equal(a, b *Lang, budget Budget) Answer {
-	return find(Union(Intersect(a, Complement(b)), Intersect(b, Complement(a))), budget)
-}
 
 // find decides whether l is empty; a witness is a member.
 func find(l *Lang, budget Budget) Answer {

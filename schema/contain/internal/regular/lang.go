@@ -16,13 +16,12 @@ const (
 	kindLength // first, last
 	kindNot    // kids[0]
 	kindAnd    // kids
-	kindOr     // kids
 )
 
 // Lang is a set of strings. It is immutable and may be used by several goroutines at once.
 // A nil *Lang is the empty set.
 //
-// A Lang is only a description; Contained and its like build the automata that they
+// A Lang is only a description; Empty and its like build the automata that they
 // need, as far as they need them.
 type Lang struct {
 	kind        kind
@@ -43,12 +42,6 @@ var (
 	none = &Lang{kind: kindNone, size: 1}
 	all  = &Lang{kind: kindAll, size: 1}
 )
-
-// All returns the set of all strings.
-func All() *Lang { return all }
-
-// None returns the empty set.
-func None() *Lang { return none }
 
 // LengthBetween returns the set of strings that have at least least and at most most
 // runes. A negative most means no upper bound, a negative least means 0. Its cost does not
@@ -73,40 +66,33 @@ func Complement(a *Lang) *Lang {
 		return none
 	case kindNot:
 		return a.kids[0]
-	case kindRegex, kindLength, kindAnd, kindOr:
+	case kindRegex, kindLength, kindAnd:
 	}
 	return &Lang{kind: kindNot, kids: []*Lang{a}, size: sizeOf(a)}
 }
 
 // Intersect returns the set of strings that are in all of the given sets: all strings
 // when none are given.
-func Intersect(sets ...*Lang) *Lang { return join(kindAnd, all, none, sets) }
-
-// Union returns the set of strings that are in one or more of the given sets: the
-// empty set when none are given.
-func Union(sets ...*Lang) *Lang { return join(kindOr, none, all, sets) }
-
-// join builds an And or an Or; neutral changes nothing in it and zero decides it.
-func join(op kind, neutral, zero *Lang, sets []*Lang) *Lang {
+func Intersect(sets ...*Lang) *Lang {
 	kids := make([]*Lang, 0, len(sets))
 	for _, l := range sets {
-		l = l.orNone()
-		if l.kind == zero.kind {
-			return zero
-		}
-		if l.kind == op {
+		switch l = l.orNone(); l.kind {
+		case kindNone:
+			return none
+		case kindAll:
+		case kindAnd:
 			kids = append(kids, l.kids...)
-		} else if l.kind != neutral.kind {
+		case kindRegex, kindLength, kindNot:
 			kids = append(kids, l)
 		}
 	}
 	switch len(kids) {
 	case 0:
-		return neutral
+		return all
 	case 1:
 		return kids[0]
 	}
-	return &Lang{kind: op, kids: kids, size: sizeOf(kids...)}
+	return &Lang{kind: kindAnd, kids: kids, size: sizeOf(kids...)}
 }
 
 func sizeOf(kids ...*Lang) int {
@@ -146,7 +132,7 @@ func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
 		m.step(len(s) / 8)
 		n := int64(utf8.RuneCountInString(s))
 		return n >= l.first && (l.last < 0 || n <= l.last)
-	case kindRegex, kindNot, kindAnd, kindOr:
+	case kindRegex, kindNot, kindAnd:
 	}
 	if known, ok := memo[l]; ok {
 		return known
@@ -159,8 +145,6 @@ func (l *Lang) match(s string, m *meter, memo map[*Lang]bool) bool {
 		in = !l.kids[0].match(s, m, memo)
 	case kindAnd:
 		in = !slices.ContainsFunc(l.kids, func(k *Lang) bool { return !k.match(s, m, memo) })
-	case kindOr:
-		in = slices.ContainsFunc(l.kids, func(k *Lang) bool { return k.match(s, m, memo) })
 	case kindNone, kindAll, kindLength:
 	}
 	memo[l] = in
@@ -181,26 +165,6 @@ const (
 )
 
 func (l *Lang) describe(b *strings.Builder, depth int) {
-	list := func(open, sep, end string, n int, item func(i int)) {
-		b.WriteString(open)
-		for i := range min(n, maxListed) {
-			if i > 0 {
-				b.WriteString(sep)
-			}
-			item(i)
-		}
-		if n > maxListed {
-			fmt.Fprintf(b, "%s… (%d)", sep, n)
-		}
-		b.WriteString(end)
-	}
-	kids := func(sep string) {
-		if depth == 0 {
-			b.WriteString("(…)")
-			return
-		}
-		list("(", sep, ")", len(l.kids), func(i int) { l.kids[i].describe(b, depth-1) })
-	}
 	switch l.kind {
 	case kindNone:
 		b.WriteString("none")
@@ -218,9 +182,21 @@ func (l *Lang) describe(b *strings.Builder, depth int) {
 		b.WriteString("not ")
 		l.kids[0].describe(b, max(0, depth-1))
 	case kindAnd:
-		kids(" and ")
-	case kindOr:
-		kids(" or ")
+		if depth == 0 {
+			b.WriteString("(…)")
+			return
+		}
+		b.WriteString("(")
+		for i, k := range l.kids[:min(len(l.kids), maxListed)] {
+			if i > 0 {
+				b.WriteString(" and ")
+			}
+			k.describe(b, depth-1)
+		}
+		if len(l.kids) > maxListed {
+			fmt.Fprintf(b, " and … (%d)", len(l.kids))
+		}
+		b.WriteString(")")
 	}
 }
 

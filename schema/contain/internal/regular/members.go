@@ -46,43 +46,6 @@ func Members(a *Lang, n int, budget Budget) []string {
 	return list[:min(n, len(list))]
 }
 
-// LongestUpTo returns a member of a that has as many runes as possible, but not more
-// than limit, and whether one was found. The budget holds for each of about 2·log2(limit)
-// searches; where it is spent, the member may not be the longest.
-func LongestUpTo(a *Lang, limit int64, budget Budget) (string, bool) {
-	limit = min(limit, int64(budget.orDefault().Runes))
-	if limit < 0 {
-		return "", false
-	}
-	atLeast := func(length int64) (string, bool) {
-		answer := Empty(Intersect(a, LengthBetween(length, limit)), budget)
-		return answer.Witness, answer.Verdict == Refuted
-	}
-	// Whether there is a member with at least k runes goes from yes to no once as k grows.
-	text, yes, no := "", int64(-1), limit+1
-	for gap := int64(0); yes < 0; gap = 2*gap + 1 {
-		k := max(0, limit-gap)
-		s, ok := atLeast(k)
-		switch {
-		case ok:
-			text, yes = s, int64(utf8.RuneCountInString(s))
-		case k == 0:
-			return "", false
-		default:
-			no = k
-		}
-	}
-	for yes+1 < no {
-		k := yes + (no-yes)/2
-		if s, ok := atLeast(k); ok {
-			text, yes = s, int64(utf8.RuneCountInString(s))
-		} else {
-			no = k
-		}
-	}
-	return text, true
-}
-
 // sample returns about n strings of a task. It determinises, or tries one instruction at a time, first the one and then the other;
 // nondet says which comes first. If m is over, the result is still right, but has fewer strings.
 func (q *query) sample(t task, n int, nondet bool, m *meter) []string {

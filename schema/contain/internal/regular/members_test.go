@@ -77,34 +77,3 @@ func TestMembersKeepToLengths(t *testing.T) {
 		}
 	}
 }
-
-func TestLongestUpTo(t *testing.T) {
-	re := func(p string) *Lang { return mustCompile(t, p) }
-	tests := []struct {
-		name   string
-		l      *Lang
-		limit  int64
-		length int
-		ok     bool
-	}{
-		{"unbounded", re(label), 253, 253, true},
-		{"bounded by the pattern", re(label63), 253, 63, true},
-		{"bounded by the length", Intersect(re(label), LengthBetween(0, 40)), 253, 40, true},
-		{"multiples", re(`^(a{7})*$`), 253, 252, true},
-		{"only the empty string", oneOf([]string{""}), 10, 0, true},
-		{"of an enum", oneOf([]string{"a", "abc", "abcdefgh"}), 5, 3, true},
-		{"all are longer", re(`^a{9}`), 8, 0, false},
-		{"empty", None(), 100, 0, false},
-		{"a negative limit", All(), -1, 0, false},
-		{"a limit of 0", All(), 0, 0, true},
-		{"a far limit", re(`^(ab)*$`), 100_001, 100_000, true},
-	}
-	for _, c := range tests {
-		t.Run(c.name, func(t *testing.T) {
-			s, ok := LongestUpTo(c.l, c.limit, Budget{})
-			if ok != c.ok || utf8.RuneCountInString(s) != c.length || ok && !c.l.Match(s) {
-				t.Errorf("got %d runes, %v; want %d, %v", utf8.RuneCountInString(s), ok, c.length, c.ok)
-			}
-		})
-	}
-}

@@ -107,10 +107,10 @@ func (q *query) normal(l *Lang, neg bool, length int64) *expr {
 		return &expr{op: exprLeaf, leaf: q.leaf(l), neg: neg}
 	case kindNot:
 		return q.normal(l.kids[0], !neg, length)
-	case kindAnd, kindOr:
+	case kindAnd:
 	}
 	op, neutral, zero := exprAnd, exprAll, exprNone
-	if (l.kind == kindOr) != neg {
+	if neg {
 		op, neutral, zero = exprOr, exprNone, exprAll
 	}
 	var kids []*expr

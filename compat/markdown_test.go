@@ -3,14 +3,15 @@ package compat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sluice.dev/report"
 )
 
-// Markdown returns the documentation of all rules, the content of docs/rules.md. It searches the witnesses again; the error names
+// markdown returns the documentation of all rules, the content of docs/rules.md. It searches the witnesses again; the error names
 // the rule whose example failed.
-func Markdown(ctx context.Context) (string, error) {
+func markdown(ctx context.Context) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Rules of `sluice check`\n\n" +
 		"This page lists every rule: whom a change harms, an example with its witness, and the way out with the YAML to write instead.\n" +
@@ -51,7 +52,7 @@ func levelName(r *Rule) string {
 }
 
 func (r *Rule) markdown(ctx context.Context, b *strings.Builder) error {
-	f, err := r.Demonstrate(ctx)
+	f, err := r.demonstrate(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (r *Rule) markdown(ctx context.Context, b *strings.Builder) error {
 	if r.Instead == "" {
 		return nil
 	}
-	left, err := r.Remaining(ctx)
+	left, err := r.remaining(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,4 +99,40 @@ func (e Example) markdown(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "\n```yaml\n# %s\n%s```\n", x.title, strings.TrimPrefix(x.text, "\n"))
 	}
+}
+
+// demonstrate checks the rule's unsafe example and returns what the rule finds in it, with the witness.
+func (r *Rule) demonstrate(ctx context.Context) (report.Finding, error) {
+	old, new, err := r.CRDs(r.Unsafe)
+	if err != nil {
+		return report.Finding{}, err
+	}
+	result, err := Check(ctx, old, new, Options{})
+	if err != nil {
+		return report.Finding{}, err
+	}
+	i := slices.IndexFunc(result.Findings, func(f report.Finding) bool { return f.Rule == r.ID })
+	if i < 0 {
+		return report.Finding{}, fmt.Errorf("the example of rule %s is not reported", r.ID)
+	}
+	return result.Findings[i], nil
+}
+
+// remaining returns the worst level at which the change still fails if Instead takes the place of Unsafe.New; it is empty where
+// nothing fails.
+func (r *Rule) remaining(ctx context.Context) (report.Level, error) {
+	old, new, err := r.CRDs(Example{r.Unsafe.Old, r.Instead})
+	if err != nil {
+		return "", err
+	}
+	result, err := Check(ctx, old, new, Options{})
+	if err != nil {
+		return "", err
+	}
+	for _, l := range report.Levels() {
+		if slices.ContainsFunc(result.Findings, func(f report.Finding) bool { return f.Severity == report.Fail && f.Level == l.ID }) {
+			return l.ID, nil
+		}
+	}
+	return "", nil
 }
