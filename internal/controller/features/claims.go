@@ -48,7 +48,7 @@ func aboutClaims(name string) bool {
 // write is refused because the webhook is down, and a write waits for a second at most, so that writes of the status do not wait for a
 // gate. The number of webhooks follows from the bound of a condition's length; it is 0 if no version is closed as a whole. Name,
 // address and namespaces are not set.
-func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out []admissionregistrationv1.ValidatingWebhook) {
+func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out []hook) {
 	ways := map[string]hookedResource{}
 	for r, list := range closed {
 		for _, t := range list {
@@ -62,7 +62,7 @@ func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out [
 		if together == nil {
 			return
 		}
-		w := admissionregistrationv1.ValidatingWebhook{
+		w := hook{
 			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), ObjectSelector: &metav1.LabelSelector{},
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: claimsCondition, Expression: strings.Join(together, orElse)}},
@@ -100,13 +100,13 @@ func claims(closed map[hookedResource][]*feature.Target, conditions bool) (out [
 }
 
 // askAnyway makes the API server call a webhook for every write. If it does not answer, no write is refused or waits long.
-func askAnyway(w *admissionregistrationv1.ValidatingWebhook) {
+func askAnyway(w *hook) {
 	w.MatchConditions, w.FailurePolicy, w.TimeoutSeconds = nil, new(admissionregistrationv1.Ignore), new(int32(askedAnyway))
 }
 
 // keepClaims adds the alternatives of the stored webhook about claims to the wanted ones. During a transition, this webhook cannot be
 // called for every write as others are, because its rules include the status.
-func keepClaims(w, have *admissionregistrationv1.ValidatingWebhook) {
+func keepClaims(w, have *hook) {
 	ways := slices.Concat(claimWays(w), claimWays(have))
 	slices.Sort(ways)
 	expression := strings.Join(slices.Compact(ways), orElse)
@@ -118,7 +118,7 @@ func keepClaims(w, have *admissionregistrationv1.ValidatingWebhook) {
 }
 
 // claimWays are the alternatives in the condition of a webhook about claims; nil if it has no such condition.
-func claimWays(w *admissionregistrationv1.ValidatingWebhook) []string {
+func claimWays(w *hook) []string {
 	if len(w.MatchConditions) != 1 || w.MatchConditions[0].Name != claimsCondition {
 		return nil
 	}

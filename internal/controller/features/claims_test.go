@@ -30,7 +30,7 @@ func claimsOf(t *testing.T, from, to int, conditions bool) *hookSet {
 }
 
 // waits tells of a webhook whether a write of the status of an object that claims nothing can wait for it for long or be refused.
-func waits(w *admissionregistrationv1.ValidatingWebhook) bool {
+func waits(w *hook) bool {
 	return len(w.MatchConditions) == 0 && (*w.FailurePolicy != admissionregistrationv1.Ignore || *w.TimeoutSeconds > askedAnyway)
 }
 
@@ -59,10 +59,10 @@ func TestNoStatusWaitsWhileClaimsMove(t *testing.T) {
 		{name: "nor does it", have: claimsOf(t, 0, 2, false), want: claimsOf(t, 1, 3, false)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.keep(tt.have.validating, nil)
+			tt.want.keep(tt.have)
 			for range 3 { // what was kept is what stands when it is looked at next
 				again := &hookSet{validating: slices.Clone(tt.want.validating)}
-				again.keep(tt.want.validating, nil)
+				again.keep(tt.want)
 				if diff := cmp.Diff(tt.want.validating, again.validating); diff != "" {
 					t.Error(diff)
 				}
@@ -81,7 +81,7 @@ func TestNoStatusWaitsWhileClaimsMove(t *testing.T) {
 			}
 			for _, have := range tt.have.validating {
 				for _, r := range have.Rules {
-					if !slices.ContainsFunc(tt.want.validating, func(w admissionregistrationv1.ValidatingWebhook) bool {
+					if !slices.ContainsFunc(tt.want.validating, func(w hook) bool {
 						return slices.ContainsFunc(w.Rules, func(o admissionregistrationv1.RuleWithOperations) bool { return slices.Equal(r.Resources, o.Resources) })
 					}) {
 						t.Errorf("nobody is asked about %v", r.Resources)
@@ -97,7 +97,7 @@ func TestWhatIsKeptOfClaimsIsBounded(t *testing.T) {
 	have := claimsOf(t, 0, 10, true)
 	for i := range 200 {
 		want := claimsOf(t, i, i+10, true)
-		want.keep(have.validating, nil)
+		want.keep(have)
 		have = want
 		for j := range have.validating {
 			w := &have.validating[j]

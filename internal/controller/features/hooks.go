@@ -1,9 +1,7 @@
 package features
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -64,47 +60,38 @@ var errNoWebhook = errors.New("the webhook has not run in this cluster yet: inst
 // hookPath is where the API server posts reviews.
 func hookPath(component, ask string) string { return "/features/" + component + "/" + ask }
 
+// hook is a webhook of either kind. A validating one has no ReinvocationPolicy, which is all in which the two types differ.
+type hook = admissionregistrationv1.MutatingWebhook
+
 // hookSet are the webhooks of a component.
-type hookSet struct {
-	validating []admissionregistrationv1.ValidatingWebhook
-	mutating   []admissionregistrationv1.MutatingWebhook
+type hookSet struct{ validating, mutating []hook }
+
+// keep adds stored webhooks that are no longer wanted.
+func (h *hookSet) keep(stored *hookSet) {
+	h.validating = keepHooks(h.validating, stored.validating)
+	h.mutating = keepHooks(h.mutating, stored.mutating)
 }
 
-// keep adds stored webhooks that are no longer wanted: lists of the two kinds, or nil.
-func (h *hookSet) keep(validating, mutating any) {
+func keepHooks(want, stored []hook) []hook {
 	// The conditions of the wanted webhooks may leave out objects for which kept ones are needed. Then no condition applies.
-	if have, ok := validating.([]admissionregistrationv1.ValidatingWebhook); ok {
-		for i := range have {
-			at := slices.IndexFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == have[i].Name })
-			if at < 0 {
-				h.validating = append(h.validating, have[i])
-				continue
-			}
-			w := &h.validating[at]
-			rules := keepRules(w.Rules, have[i].Rules)
-			switch {
-			case aboutClaims(w.Name):
-				w.Rules = rules
-				keepClaims(w, &have[i])
-			case !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions):
-				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
-			}
+	for i := range stored {
+		have := &stored[i]
+		at := slices.IndexFunc(want, func(w hook) bool { return w.Name == have.Name })
+		if at < 0 {
+			want = append(want, *have)
+			continue
+		}
+		w := &want[at]
+		rules := keepRules(w.Rules, have.Rules)
+		switch {
+		case aboutClaims(w.Name):
+			w.Rules = rules
+			keepClaims(w, have)
+		case !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have.MatchConditions):
+			w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have.MatchConditions)
 		}
 	}
-	if have, ok := mutating.([]admissionregistrationv1.MutatingWebhook); ok {
-		for i := range have {
-			at := slices.IndexFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name == have[i].Name })
-			if at < 0 {
-				h.mutating = append(h.mutating, have[i])
-				continue
-			}
-			w := &h.mutating[at]
-			rules := keepRules(w.Rules, have[i].Rules)
-			if !equality.Semantic.DeepEqual(rules, w.Rules) || !equality.Semantic.DeepEqual(w.MatchConditions, have[i].MatchConditions) {
-				w.Rules, w.MatchConditions = rules, keepConditions(w.MatchConditions, have[i].MatchConditions)
-			}
-		}
-	}
+	return want
 }
 
 // keepRules adds the versions in other rules. Each rule is about one resource.
@@ -152,7 +139,7 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
 	if len(p.pending(done)) > 0 {
 		// Parts that move to policies stay with the webhook until the policies are in force.
-		want.keep(s.hooksIn(validatingHooks, p.component.Name), s.hooksIn(mutatingHooks, p.component.Name))
+		want.keep(s.hooksStored(p.component.Name))
 	}
 	want.addProbes(p.component.Name, s.Namespace, address.data)
 	done.hooks, done.hook = want, s.hook(ctx, p.component.Name, want)
@@ -205,23 +192,19 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	}}}
 	out := &hookSet{}
 	for _, ask := range m.asksFor(askReject, askLeft) {
-		out.validating = append(out.validating, m.validating(ask, elsewhere, admissionregistrationv1.Fail))
+		out.validating = append(out.validating, m.hook(ask, elsewhere, admissionregistrationv1.Fail))
 	}
 	for i, w := range claims(m.closed, conditions) {
 		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
 		out.validating = append(out.validating, w)
 	}
 	for _, ask := range m.asksFor(askWarn) {
-		out.validating = append(out.validating, m.validating(ask, elsewhere, admissionregistrationv1.Ignore))
+		out.validating = append(out.validating, m.hook(ask, elsewhere, admissionregistrationv1.Ignore))
 	}
 	for _, ask := range m.asksFor(askDrop) {
-		v := m.validating(ask, elsewhere, admissionregistrationv1.Fail)
-		out.mutating = append(out.mutating, admissionregistrationv1.MutatingWebhook{
-			Name: v.Name, ClientConfig: v.ClientConfig, Rules: v.Rules,
-			MatchConditions: v.MatchConditions, FailurePolicy: v.FailurePolicy, MatchPolicy: v.MatchPolicy, NamespaceSelector: v.NamespaceSelector, ObjectSelector: v.ObjectSelector,
-			SideEffects: v.SideEffects, TimeoutSeconds: v.TimeoutSeconds, AdmissionReviewVersions: v.AdmissionReviewVersions,
-			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
-		})
+		w := m.hook(ask, elsewhere, admissionregistrationv1.Fail)
+		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
+		out.mutating = append(out.mutating, w)
 	}
 	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
 		out.validating = append(out.validating, m.settings(ref))
@@ -304,10 +287,10 @@ func (m *hookMaker) asksFor(what ...string) (out []string) {
 	return out
 }
 
-// validating makes the webhook that is asked under a name.
-func (m *hookMaker) validating(ask string, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) admissionregistrationv1.ValidatingWebhook {
+// hook makes the webhook that is asked under a name.
+func (m *hookMaker) hook(ask string, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) hook {
 	name := m.plan.component.Name
-	w := admissionregistrationv1.ValidatingWebhook{
+	w := hook{
 		Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(m.namespace, m.address, hookPath(name, plainly(ask))),
 		FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, m.conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
@@ -341,9 +324,9 @@ func ruleFor(group string, versions, resources []string, scope admissionregistra
 }
 
 // settings makes the webhook that judges the settings. What got in all the same does no harm: the last good settings stay.
-func (m *hookMaker) settings(ref *v1alpha1.ConfigMapReference) admissionregistrationv1.ValidatingWebhook {
+func (m *hookMaker) settings(ref *v1alpha1.ConfigMapReference) hook {
 	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}
-	w := m.validating(askSettings, namespaces, admissionregistrationv1.Ignore)
+	w := m.hook(askSettings, namespaces, admissionregistrationv1.Ignore)
 	w.Rules = []admissionregistrationv1.RuleWithOperations{ruleFor("", []string{"v1"}, []string{"configmaps"}, admissionregistrationv1.NamespacedScope)}
 	if m.conditions {
 		w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
@@ -468,147 +451,4 @@ func clientConfig(namespace string, address map[string]string, path string) admi
 		c.Service = &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: Service, Path: &path, Port: new(int32(443))}
 	}
 	return c
-}
-
-// hook writes the webhooks of a component into both configurations; nil removes them.
-func (s *session) hook(ctx context.Context, component string, want *hookSet) error {
-	if want == nil {
-		want = &hookSet{}
-	}
-	var errs []error
-	for _, resource := range []string{validatingHooks, mutatingHooks} {
-		have := s.hooksIn(resource, component)
-		var list any = want.validating
-		kind, none := "ValidatingWebhookConfiguration", len(want.validating) == 0
-		if resource == mutatingHooks {
-			list, kind, none = want.mutating, "MutatingWebhookConfiguration", len(want.mutating) == 0
-		}
-		if equality.Semantic.DeepEqual(list, have) || none && !s.manages(resource, component) {
-			continue
-		}
-		errs = append(errs, s.applyHooks(ctx, resource, kind, component, list))
-	}
-	return errors.Join(errs...)
-}
-
-func (s *session) applyHooks(ctx context.Context, resource, kind, component string, list any) error {
-	data, err := json.Marshal(map[string]any{
-		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": kind,
-		"metadata": map[string]any{"name": Configuration, "labels": map[string]any{ManagedByLabel: Manager}},
-		"webhooks": list,
-	})
-	if err != nil {
-		return err
-	}
-	if bytes.HasSuffix(data, []byte(`"webhooks":null}`)) {
-		data = bytes.Replace(data, []byte(`"webhooks":null}`), []byte(`"webhooks":[]}`), 1)
-	}
-	stored := emptyHooks(resource)
-	err = s.objects.rest.Patch(types.ApplyPatchType).Resource(resource).Name(Configuration).
-		VersionedParams(&metav1.PatchOptions{FieldManager: managerPrefix + component, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Into(stored)
-	if err == nil && replaceHooks(stored, component, list) {
-		// Server-side apply does not remove fields that others have added to our webhooks.
-		err = s.objects.rest.Put().Resource(resource).Name(Configuration).
-			VersionedParams(&metav1.UpdateOptions{FieldManager: managerPrefix + component}, metav1.ParameterCodec).Body(stored).Do(ctx).Error()
-	}
-	s.Metrics.wrote(resource, "apply", err)
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", kind, Configuration, err)
-	}
-	return nil
-}
-
-func emptyHooks(resource string) runtime.Object {
-	if resource == mutatingHooks {
-		return &admissionregistrationv1.MutatingWebhookConfiguration{}
-	}
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{}
-}
-
-// replaceHooks replaces the webhooks of a component in a configuration by the list; it reports whether that changes them.
-func replaceHooks(stored runtime.Object, component string, list any) bool {
-	if equality.Semantic.DeepEqual(list, hooksOfComponent(stored, component)) {
-		return false
-	}
-	switch c := stored.(type) {
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(h admissionregistrationv1.ValidatingWebhook) bool { return isHookOf(h.Name, component) })
-		if want, ok := list.([]admissionregistrationv1.ValidatingWebhook); ok {
-			c.Webhooks = append(c.Webhooks, want...)
-		}
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		c.Webhooks = slices.DeleteFunc(c.Webhooks, func(h admissionregistrationv1.MutatingWebhook) bool { return isHookOf(h.Name, component) })
-		if want, ok := list.([]admissionregistrationv1.MutatingWebhook); ok {
-			c.Webhooks = append(c.Webhooks, want...)
-		}
-	}
-	return true
-}
-
-// isHookOf reports whether a webhook is one of a component. The name of a component has no dot; the text after it may have one
-// ([namedVersions]).
-func isHookOf(name, component string) bool {
-	rest, ok := strings.CutSuffix(name, hookSuffix)
-	owner, _, asks := strings.Cut(rest, ".")
-	return ok && asks && owner == component
-}
-
-// hooksIn are the webhooks of a component in a stored configuration, as a list of the kind.
-func (s *session) hooksIn(resource, component string) any {
-	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
-	return hooksOfComponent(o, component)
-}
-
-// hooksStored are the webhooks of a component in both configurations.
-func (s *session) hooksStored(component string) *hookSet {
-	out := &hookSet{}
-	out.keep(s.hooksIn(validatingHooks, component), s.hooksIn(mutatingHooks, component))
-	return out
-}
-
-func hooksOfComponent(o any, component string) any {
-	switch c := o.(type) {
-	case *admissionregistrationv1.ValidatingWebhookConfiguration:
-		var out []admissionregistrationv1.ValidatingWebhook
-		for i := range c.Webhooks {
-			if isHookOf(c.Webhooks[i].Name, component) {
-				out = append(out, c.Webhooks[i])
-			}
-		}
-		return out
-	case *admissionregistrationv1.MutatingWebhookConfiguration:
-		var out []admissionregistrationv1.MutatingWebhook
-		for i := range c.Webhooks {
-			if isHookOf(c.Webhooks[i].Name, component) {
-				out = append(out, c.Webhooks[i])
-			}
-		}
-		return out
-	}
-	return nil
-}
-
-// manages reports whether a configuration has anything of a component.
-func (s *session) manages(resource, component string) bool {
-	o, ok, err := s.stores[resource].GetStore().GetByKey(Configuration)
-	m, isObject := o.(metav1.Object)
-	return err == nil && ok && isObject && slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == managerPrefix+component
-	})
-}
-
-// hooked lists the components that have anything in a configuration.
-func (s *session) hooked() []string {
-	names := map[string]bool{}
-	for _, resource := range []string{validatingHooks, mutatingHooks} {
-		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
-		if m, ok := o.(metav1.Object); ok {
-			for _, f := range m.GetManagedFields() {
-				if name, ok := strings.CutPrefix(f.Manager, managerPrefix); ok {
-					names[name] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

@@ -267,7 +267,7 @@ func TestTheWebhookIsAskedAboutClaims(t *testing.T) {
 	}
 	for _, conditions := range []bool{true, false} {
 		asked := hooksOf(p, "sluice-system", map[string]string{bundleKey: "x"}, conditions).validating
-		at := slices.IndexFunc(asked, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		at := slices.IndexFunc(asked, func(w hook) bool {
 			return w.Name == "demo.claim.feature.sluice.dev"
 		})
 		if at < 0 {
@@ -393,30 +393,30 @@ func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
 	condition := func(x string) []admissionregistrationv1.MatchCondition {
 		return []admissionregistrationv1.MatchCondition{{Name: "uses-a-part", Expression: x}}
 	}
-	want := &hookSet{validating: []admissionregistrationv1.ValidatingWebhook{
+	want := &hookSet{validating: []hook{
 		{Name: "reject", Rules: rules{rule("widgets", "v2")}, MatchConditions: condition("x")},
 		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 	}}
-	want.keep([]admissionregistrationv1.ValidatingWebhook{
+	want.keep(&hookSet{[]hook{
 		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}, MatchConditions: condition("x")},
 		{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("y")},
-	}, []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}})
+	}, []hook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}}})
 	if diff := cmp.Diff(&hookSet{
-		validating: []admissionregistrationv1.ValidatingWebhook{
+		validating: []hook{
 			{Name: "reject", Rules: rules{rule("widgets", "v1", "v2"), rule("gadgets", "v1")}},
 			{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 			{Name: "other", Rules: rules{rule("widgets", "v1")}},
 			{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		},
-		mutating: []admissionregistrationv1.MutatingWebhook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}},
+		mutating: []hook{{Name: "drop", Rules: rules{rule("widgets", "v1")}}},
 	}, want, cmp.AllowUnexported(hookSet{})); diff != "" {
 		t.Error(diff)
 	}
 	empty := &hookSet{}
-	empty.keep(nil, nil)
+	empty.keep(&hookSet{})
 	if diff := cmp.Diff(&hookSet{}, empty, cmp.AllowUnexported(hookSet{})); diff != "" {
 		t.Errorf("nothing to keep: %s", diff)
 	}

@@ -326,30 +326,26 @@ func (p *plan) inputs() string {
 
 // addProbes adds the probes to the webhooks of a component, if it has any.
 func (h *hookSet) addProbes(component, namespace string, address map[string]string) {
-	validating := slices.DeleteFunc(h.validating, func(w admissionregistrationv1.ValidatingWebhook) bool {
-		return w.Name == component+"."+askProbe+hookSuffix
-	})
-	mutating := slices.DeleteFunc(h.mutating, func(w admissionregistrationv1.MutatingWebhook) bool {
-		return w.Name == component+"."+askProbeDrop+hookSuffix
-	})
-	h.validating, h.mutating = validating, mutating
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: digest(component, validating, mutating)}}
-	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
-	rules := []admissionregistrationv1.RuleWithOperations{leases()}
-	if len(validating) > 0 {
-		h.validating = append(h.validating, admissionregistrationv1.ValidatingWebhook{
-			Name: component + "." + askProbe + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(component, askProbe)), Rules: rules,
-			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: selector,
+	named := func(ask string) string { return component + "." + ask + hookSuffix }
+	h.validating = slices.DeleteFunc(h.validating, func(w hook) bool { return w.Name == named(askProbe) })
+	h.mutating = slices.DeleteFunc(h.mutating, func(w hook) bool { return w.Name == named(askProbeDrop) })
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: digest(component, h.validating, h.mutating)}}
+	probe := func(ask string) hook {
+		return hook{
+			Name: named(ask), ClientConfig: clientConfig(namespace, address, hookPath(component, ask)),
+			Rules:         []admissionregistrationv1.RuleWithOperations{leases()},
+			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}, ObjectSelector: selector,
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(probeTimeout)), AdmissionReviewVersions: []string{"v1"},
-		})
+		}
 	}
-	if len(mutating) > 0 {
-		h.mutating = append(h.mutating, admissionregistrationv1.MutatingWebhook{
-			Name: component + "." + askProbeDrop + hookSuffix, ClientConfig: clientConfig(namespace, address, hookPath(component, askProbeDrop)), Rules: rules,
-			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact), NamespaceSelector: namespaces, ObjectSelector: selector,
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(probeTimeout)), AdmissionReviewVersions: []string{"v1"},
-			ReinvocationPolicy: new(admissionregistrationv1.NeverReinvocationPolicy),
-		})
+	if len(h.validating) > 0 {
+		h.validating = append(h.validating, probe(askProbe))
+	}
+	if len(h.mutating) > 0 {
+		w := probe(askProbeDrop)
+		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
+		h.mutating = append(h.mutating, w)
 	}
 }
 
@@ -358,14 +354,11 @@ func (h *hookSet) probe(component string) string {
 	if h == nil {
 		return ""
 	}
-	for i := range h.validating {
-		if w := &h.validating[i]; w.Name == component+"."+askProbe+hookSuffix {
-			return w.ObjectSelector.MatchLabels[ProbeLabel]
-		}
-	}
-	for i := range h.mutating {
-		if w := &h.mutating[i]; w.Name == component+"."+askProbeDrop+hookSuffix {
-			return w.ObjectSelector.MatchLabels[ProbeLabel]
+	for _, list := range [][]hook{h.validating, h.mutating} {
+		for i := range list {
+			if w := &list[i]; w.Name == component+"."+askProbe+hookSuffix || w.Name == component+"."+askProbeDrop+hookSuffix {
+				return w.ObjectSelector.MatchLabels[ProbeLabel]
+			}
 		}
 	}
 	return ""
