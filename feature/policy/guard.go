@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -11,30 +12,27 @@ import (
 // and keeps them watched first.
 func (s *Set) Objects() []runtime.Object {
 	var out []runtime.Object
-	first := func(name string) bool {
-		last := name[strings.LastIndex(name, ".")+1:]
-		return last == anchorName || last == guardName || strings.HasPrefix(last, guardName+"-")
+	for _, first := range []bool{true, false} {
+		out = appendNamed(out, s.Validating, first)
+		out = appendNamed(out, s.Mutating, first)
+		out = appendNamed(out, s.ValidatingBindings, first)
+		out = appendNamed(out, s.MutatingBindings, first)
 	}
-	for _, anchors := range []bool{true, false} {
-		for i := range s.Validating {
-			if first(s.Validating[i].Name) == anchors {
-				out = append(out, &s.Validating[i])
-			}
-		}
-		for i := range s.Mutating {
-			if first(s.Mutating[i].Name) == anchors {
-				out = append(out, &s.Mutating[i])
-			}
-		}
-		for i := range s.ValidatingBindings {
-			if first(s.ValidatingBindings[i].Name) == anchors {
-				out = append(out, &s.ValidatingBindings[i])
-			}
-		}
-		for i := range s.MutatingBindings {
-			if first(s.MutatingBindings[i].Name) == anchors {
-				out = append(out, &s.MutatingBindings[i])
-			}
+	return out
+}
+
+// appendNamed appends the objects of a list that come first, or the others.
+func appendNamed[T any, P interface {
+	*T
+	runtime.Object
+	metav1.Object
+}](out []runtime.Object, list []T, first bool) []runtime.Object {
+	for i := range list {
+		p := P(&list[i])
+		name := p.GetName()
+		last := name[strings.LastIndex(name, ".")+1:]
+		if (last == anchorName || last == guardName || strings.HasPrefix(last, guardName+"-")) == first {
+			out = append(out, p)
 		}
 	}
 	return out

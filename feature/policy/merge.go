@@ -5,44 +5,44 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // merge joins policies that differ in the version only: they take one that names several.
 func (s *Set) merge() {
-	by := map[string]int{}
 	renamed := map[string]string{}
-	var kept []admissionregistrationv1.ValidatingAdmissionPolicy
-	for _, p := range s.Validating {
-		i, ok := by[keyOf(p.Spec.MatchConstraints, p.Spec, p.Annotations)]
-		if !ok || len(p.Annotations) == 0 {
-			by[keyOf(p.Spec.MatchConstraints, p.Spec, p.Annotations)] = len(kept)
-			kept = append(kept, p)
-			continue
-		}
-		join(kept[i].Spec.MatchConstraints, p.Spec.MatchConstraints)
-		renamed[p.Name] = kept[i].Name
-	}
-	s.Validating = kept
+	s.Validating = joined(s.Validating, renamed, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
+		return &p.ObjectMeta, p.Spec.MatchConstraints, p.Spec
+	})
+	s.Mutating = joined(s.Mutating, renamed, func(p *admissionregistrationv1.MutatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
+		return &p.ObjectMeta, p.Spec.MatchConstraints, p.Spec
+	})
 	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool { return renamed[b.Name] != "" })
-	clear(by)
-	var mutating []admissionregistrationv1.MutatingAdmissionPolicy
-	for _, p := range s.Mutating {
-		i, ok := by[keyOf(p.Spec.MatchConstraints, p.Spec, p.Annotations)]
-		if !ok || len(p.Annotations) == 0 {
-			by[keyOf(p.Spec.MatchConstraints, p.Spec, p.Annotations)] = len(mutating)
-			mutating = append(mutating, p)
-			continue
-		}
-		join(mutating[i].Spec.MatchConstraints, p.Spec.MatchConstraints)
-		renamed[p.Name] = mutating[i].Name
-	}
-	s.Mutating = mutating
 	s.MutatingBindings = slices.DeleteFunc(s.MutatingBindings, func(b admissionregistrationv1.MutatingAdmissionPolicyBinding) bool { return renamed[b.Name] != "" })
 	for i := range s.Enforced {
 		if to := renamed[s.Enforced[i].Name]; to != "" {
 			s.Enforced[i].Name = to
 		}
 	}
+}
+
+// joined joins policies of one kind, and records the names of those that went into others. parts returns the parts of a policy.
+func joined[P any](list []P, renamed map[string]string, parts func(*P) (meta *metav1.ObjectMeta, matches *admissionregistrationv1.MatchResources, spec any)) (kept []P) {
+	by := map[string]int{}
+	for i := range list {
+		meta, matches, spec := parts(&list[i])
+		key := keyOf(matches, spec, meta.Annotations)
+		at, ok := by[key]
+		if !ok || len(meta.Annotations) == 0 {
+			by[key] = len(kept)
+			kept = append(kept, list[i])
+			continue
+		}
+		first, all, _ := parts(&kept[at])
+		join(all, matches)
+		renamed[meta.Name] = first.Name
+	}
+	return kept
 }
 
 // keyOf is the same for policies that differ in the version only.
