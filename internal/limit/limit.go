@@ -32,3 +32,27 @@ func ReadSized(r io.Reader, hint, n int64) ([]byte, error) {
 	}
 	return buf.Bytes(), nil
 }
+
+// Body returns a body that fails with tooLarge after n bytes.
+func Body(inner io.ReadCloser, n int64, tooLarge error) io.ReadCloser {
+	return &body{inner, n, tooLarge}
+}
+
+type body struct {
+	io.ReadCloser
+
+	left     int64
+	tooLarge error
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return n + int(b.left), b.tooLarge
+	}
+	return n, err
+}

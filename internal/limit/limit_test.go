@@ -2,6 +2,7 @@ package limit
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -44,5 +45,26 @@ func TestReadAllPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := ReadAll(iotest.ErrReader(broken), 10); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the reader's error", err)
+	}
+}
+
+func TestBodyPassesNoMoreThanItsLimit(t *testing.T) {
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		name  string
+		limit int64
+		want  string
+		err   error
+	}{
+		{"one byte over the limit fails", 4, "abcd", broken},
+		{"exactly the limit is read", 5, "abcde", nil},
+		{"nothing is allowed", 0, "", broken},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := io.ReadAll(Body(io.NopCloser(strings.NewReader("abcde")), tt.limit, broken))
+			if string(got) != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("got %q, %v; want %q, %v", got, err, tt.want, tt.err)
+			}
+		})
 	}
 }

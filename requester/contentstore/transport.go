@@ -2,9 +2,10 @@ package contentstore
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
+
+	"sluice.dev/internal/limit"
 )
 
 // bounded is a transport that bounds the size of each answer and the number of answers.
@@ -33,27 +34,6 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer.Body = &boundedBody{inner: answer.Body, left: b.most}
+	answer.Body = limit.Body(answer.Body, b.most, errTooMuch)
 	return answer, nil
 }
-
-// boundedBody fails after a number of bytes.
-type boundedBody struct {
-	inner io.ReadCloser
-	left  int64
-}
-
-// Read implements [io.Reader].
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.inner.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooMuch
-	}
-	return n, err
-}
-
-// Close implements [io.Closer].
-func (b *boundedBody) Close() error { return b.inner.Close() }

@@ -114,7 +114,7 @@ func (g *guard) exchange(req *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, tooLargef("the registry announces %d bytes; at most %d are allowed", resp.ContentLength, g.max)
 	default:
-		resp.Body = &boundedBody{inner: resp.Body, left: g.max, host: req.URL.Host}
+		resp.Body = limit.Body(&peerBody{resp.Body, req.URL.Host}, g.max, errTooMuch)
 	}
 	return resp, nil
 }
@@ -124,28 +124,21 @@ type cutBody struct {
 	io.Closer
 }
 
-// boundedBody fails after a number of bytes.
-type boundedBody struct {
-	inner io.ReadCloser
-	left  int64
-	host  string
+// errTooMuch is the error of a body that is larger than allowed.
+var errTooMuch = fmt.Errorf("%w: the registry sends more than is allowed", limit.ErrTooLarge)
+
+// peerBody marks errors of the network.
+type peerBody struct {
+	io.ReadCloser
+
+	host string
 }
 
 // Read implements [io.Reader].
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.inner.Read(p)
-	b.left -= int64(n)
-	if b.left < 0 {
-		return n + int(b.left), fmt.Errorf("%w: the registry sends more than is allowed", limit.ErrTooLarge)
-	}
+func (b *peerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = &connError{err, b.host}
 	}
 	return n, err
 }
-
-// Close implements [io.Closer].
-func (b *boundedBody) Close() error { return b.inner.Close() }
