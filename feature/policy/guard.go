@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// IsAnchor reports whether an object of this name matches nothing, and only keeps the API server watching the settings.
+func IsAnchor(name string) bool { return name[strings.LastIndex(name, ".")+1:] == anchorName }
+
 // Objects returns all objects in the order in which to apply them: each policy before its binding, what guards the settings
 // and keeps them watched first.
 func (s *Set) Objects() []runtime.Object {
@@ -31,7 +34,7 @@ func appendNamed[T any, P interface {
 		p := P(&list[i])
 		name := p.GetName()
 		last := name[strings.LastIndex(name, ".")+1:]
-		if (last == anchorName || last == guardName || strings.HasPrefix(last, guardName+"-")) == first {
+		if (IsAnchor(name) || last == guardName || strings.HasPrefix(last, guardName+"-")) == first {
 			out = append(out, p)
 		}
 	}

@@ -44,7 +44,7 @@ var notInTheWalk = []struct {
 	{regexp.MustCompile(`: delete leases`), "at its end a process deletes its Lease"},
 	{regexp.MustCompile(`: update secrets/`), "renewing a certificate"},
 	{regexp.MustCompile(`: (create|update|patch|delete) (validating|mutating)(admissionpolic|webhookconfiguration)`), "gates of other kinds, conflicts, and components that go"},
-	{regexp.MustCompile(`-features: get configmaps$`), "the API server asks for it when a policy with a parameter is written"},
+	{regexp.MustCompile(`-features: get configmaps/([*]|sluice-features-anchor)$`), "the API server asks for it when a policy or a binding with a parameter is written"},
 	{regexp.MustCompile(`: get featurereports`), "a process that has stopped reporting"},
 	{regexp.MustCompile(`-settings-feature-flags(-missing)?: (get|create) configmaps`), "putting back a ConfigMap that is gone"},
 	{regexp.MustCompile(`-feature-webhook: (get components|get namespaces|create subjectaccessreviews)`), "components that go, and opting in"},

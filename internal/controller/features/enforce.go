@@ -110,6 +110,8 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 			continue
 		}
 		switch have := s.have(want); {
+		case have == nil && p.detached && isAnchor(want):
+			// Nothing else reads the settings, and the API server takes a binding from those only who may read its parameter.
 		case have == nil:
 			additions = append(additions, want)
 		case !same(want, have):

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
@@ -28,6 +29,10 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	if !p.live || p.current.exists || p.unguarded() {
 		return nil
 	}
+	if !p.current.known && p.current.err != nil && s.follows(p.component.Name) {
+		// The API server goes on reading the ConfigMap for the policies that stand. The status says that this process cannot.
+		return nil
+	}
 	s.makeSettings(ctx, p, done)
 	if done.settings == nil || p.detached {
 		return nil
@@ -35,6 +40,20 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	r := s.remember(p.component.Name)
 	p.detach(r)
 	return s.compile(ctx, r, p)
+}
+
+// follows reports whether policies stand that read the settings of a component. An anchor matches nothing.
+func (s *session) follows(component string) bool {
+	return slices.ContainsFunc(s.of(component), func(o runtime.Object) bool {
+		v := viewOf(o)
+		return v.params != nil && !isAnchor(o)
+	})
+}
+
+// isAnchor reports whether an object only keeps the API server watching the settings.
+func isAnchor(o runtime.Object) bool {
+	m, err := meta.Accessor(o)
+	return err == nil && policy.IsAnchor(m.GetName())
 }
 
 // makeSettings creates the ConfigMap with the last good settings. It leaves out settings that have become bad, for example because a

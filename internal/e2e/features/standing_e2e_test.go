@@ -191,7 +191,7 @@ func TestE2EDefaultsBeforeTheFirstSettings(t *testing.T) {
 	c := newScene(t, installed(t), "first", sceneOptions{gates: []string{"TasksTimeout"}, noSettings: true})
 	missing := func() {
 		t.Helper()
-		c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "the ConfigMap first/flags is not there", "the defaults are in force",
+		c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "whether there is a ConfigMap first/flags is not known", "the defaults are in force",
 			"sluice manifests --roles=features --feature-settings=first/flags")
 		c.told(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy)
 		c.inForce(timeout)
