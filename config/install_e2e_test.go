@@ -5,6 +5,8 @@ package config_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +54,7 @@ func TestE2EInstallationsAreTaken(t *testing.T) {
 		name        string
 		deployments int
 	}{{"crd-guard", 1}, {"default", 8}, {"beside-tekton", 8}, {"all", 11}} {
-		if _, errs, err := c.Kubectl(t, "", "apply", "--server-side", "-k", "kustomize/"+base.name); err != nil {
+		if _, errs, err := c.Kubectl(t, "", "apply", "--server-side", "-k", withImage(t, base.name, testImage)); err != nil {
 			t.Fatalf("%s: %v\n%s", base.name, err, errs)
 		}
 		pods(base.name, base.deployments)
@@ -73,6 +75,56 @@ func TestE2EInstallationsAreTaken(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, errs)
 		}
 		pods(name, 11)
+	}
+}
+
+// withImage is a folder with the kustomization of a user, who names the image of a base.
+func withImage(t *testing.T, base, image string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("kustomize", "user-") //nolint:usetesting // kustomize takes no folder by an absolute path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // another run is not disturbed by it
+	text := fmt.Sprintf(`
+resources: [../%s]
+patches:
+  - target: {kind: Deployment, labelSelector: app.kubernetes.io/part-of=sluice}
+    patch: |-
+      - {op: add, path: /spec/template/spec/containers/0/image, value: %q}
+`, base, image)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestE2EABaseWithoutAnImageChangesNoProgram: whoever applies a base as it is gets an error, and what runs stays.
+func TestE2EABaseWithoutAnImageChangesNoProgram(t *testing.T) {
+	c := clustertest.Start(t)
+	kube, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []string{"--server-side=false", "--server-side"} {
+		if _, errs, err := c.Kubectl(t, "", "apply", side, "-k", withImage(t, "crd-guard", testImage)); err != nil {
+			t.Fatalf("%s: %v\n%s", side, err, errs)
+		}
+		before, err := kube.AppsV1().Deployments("sluice-system").Get(t.Context(), "sluice-crd-guard", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := before.Spec.Template.Spec.Containers[0].Image; got != testImage {
+			t.Fatalf("%s: the image is %q", side, got)
+		}
+		_, errs, err := c.Kubectl(t, "", "apply", side, "-k", "kustomize/crd-guard")
+		if err == nil || !strings.Contains(errs, "containers[0].image: Required value") {
+			t.Errorf("%s: %v\n%s", side, err, errs)
+		}
+		after, err := kube.AppsV1().Deployments("sluice-system").Get(t.Context(), "sluice-crd-guard", metav1.GetOptions{})
+		if err != nil || after.Generation != before.Generation {
+			t.Errorf("%s: the Deployment has changed: %v", side, err)
+		}
 	}
 }
 

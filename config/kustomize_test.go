@@ -12,13 +12,19 @@ import (
 
 var update = flag.Bool("update", false, "write the kustomize bases anew")
 
-const kustomization = `# Name your image: images: [{name: sluice, newName: registry.example.com/sluice, newTag: v1.0.0}]
+const kustomization = `# The API server refuses these Deployments until you name your image, by a kustomization of your own with this base and a patch:
+#   resources: [config/kustomize/crd-guard]
+#   patches:
+#     - target: {kind: Deployment, labelSelector: app.kubernetes.io/part-of=sluice}
+#       patch: |-
+#         - {op: add, path: /spec/template/spec/containers/0/image, value: "registry.example.com/sluice:v1.0.0"}
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [install.yaml]
 `
 
-// TestKustomizeBases holds the bases equal to what sluice manifests prints.
+// TestKustomizeBases holds the bases equal to what sluice manifests prints, without the image. Any name of an image would be taken by an
+// API server, and would replace that of a running installation.
 func TestKustomizeBases(t *testing.T) {
 	for name, o := range map[string]config.Options{
 		"default": {}, "all": {Roles: []string{"all"}}, "crd-guard": {Roles: []string{config.GuardRole}}, "beside-tekton": {BesideTekton: true},
@@ -28,6 +34,11 @@ func TestKustomizeBases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		const image = "          image: \"sluice\"\n"
+		if images, deployments := bytes.Count(text, []byte(image)), bytes.Count(text, []byte("\nkind: Deployment\n")); images != deployments {
+			t.Errorf("%s: %d images for %d Deployments", name, images, deployments)
+		}
+		text = bytes.ReplaceAll(text, []byte(image), nil)
 		text = append([]byte("# Generated from config/chart. DO NOT EDIT.\n---\n"), text...)
 		for file, want := range map[string][]byte{"install.yaml": text, "kustomization.yaml": []byte(kustomization)} {
 			path := filepath.Join("kustomize", name, file)
