@@ -110,16 +110,31 @@ func (t *translator) embedded(n *schema.Node) logic.Formula {
 	text("kind", logic.And{logic.Length{Min: 1, Max: 63}, logic.Pattern{Expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}})
 	var filled string
 	if c := n.Property("metadata"); c != nil {
-		filled = t.opts.library().fills(c)
-		if c.HasDefault { // checked with the CRD
-			filled += "=" + string(schema.AppendValue(nil, c.Default))
-		}
+		filled = t.opts.library().fills(c) // its own default is checked with the CRD
 	}
 	valid := logic.Formula(logic.Opaque{ID: "valid metadata " + filled})
 	if filled == "" {
 		valid = logic.Or{logic.NumProps{Max: 0}, valid}
 	}
-	return append(out, logic.Prop{Name: "metadata", F: logic.And{logic.Kinds(logic.Object), valid}})
+	return append(out, logic.Prop{Name: "metadata", F: logic.And{objectMeta(), valid}})
+}
+
+// objectMeta is true of metadata whose fields have the types of ObjectMeta. Other fields, and null, are dropped.
+func objectMeta() logic.Formula {
+	out := logic.And{logic.Kinds(logic.Object)}
+	var names []string
+	add := func(f logic.Formula, fields ...string) {
+		for _, name := range fields {
+			names = append(names, name)
+			out = append(out, logic.Prop{Name: name, F: f})
+		}
+	}
+	text := logic.Kinds(logic.String)
+	add(text, "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+	add(logic.Kinds(logic.Number), "generation", "deletionGracePeriodSeconds")
+	add(logic.And{logic.Kinds(logic.Object), logic.Rest{F: text}}, "labels", "annotations")
+	add(logic.Kinds(logic.Array), "ownerReferences", "finalizers", "managedFields")
+	return append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 }
 
 // filling has the defaults that both schemas fill in at a place if the value, or one around it, is missing.

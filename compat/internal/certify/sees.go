@@ -27,20 +27,48 @@ func seesSame(o, n *node, keeps bool) bool {
 
 // seesSameFields is seesSame for the declared fields of an object.
 func seesSameFields(o, n *node, keeps bool) bool {
-	for name, a := range o.kids {
-		b := n.kids[name]
+	before, after := o.inCEL(), n.inCEL()
+	for name, a := range before {
+		b := after[name]
 		switch {
 		case b == nil && !keeps && n.AdditionalProperties == nil: // it is pruned
 		case b == nil || !sameDefault(a, b) && !alwaysWritten(o, name) || !seesSame(a, b, false):
 			return false
 		}
 	}
-	for name, b := range n.kids {
-		if o.kids[name] == nil && (hasDefault(b) || keeps || o.AdditionalProperties != nil) {
+	for name, b := range after {
+		if before[name] == nil && (hasDefault(b) || keeps || o.AdditionalProperties != nil) {
 			return false
 		}
 	}
 	return true
+}
+
+// inCEL are the fields that CEL knows. An embedded resource has those of every object, whatever its schema says of them
+// (WithTypeAndObjectMeta in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model).
+func (n *node) inCEL() map[string]*node {
+	if !n.XEmbeddedResource {
+		return n.kids
+	}
+	out := maps.Clone(n.kids)
+	known := func(declared *node, typeName string) *node {
+		k := &node{props: props{Type: typeName}, kids: map[string]*node{}}
+		if declared != nil {
+			k.def = declared.def
+		}
+		return k
+	}
+	out["apiVersion"], out["kind"] = known(n.kids["apiVersion"], "string"), known(n.kids["kind"], "string")
+	declared, meta := n.kids["metadata"], known(n.kids["metadata"], "object")
+	for _, name := range []string{"name", "generateName"} {
+		var of *node
+		if declared != nil {
+			of = declared.kids[name]
+		}
+		meta.kids[name] = known(of, "string")
+	}
+	out["metadata"] = meta
+	return out
 }
 
 // alwaysWritten reports whether every object that o accepts has the field before defaults are filled in.
@@ -108,8 +136,9 @@ func (l *look) sameIn(o, n *node, keeps bool) bool {
 	case l.all:
 		return seesSame(o, n, keeps)
 	}
+	before, after := o.inCEL(), n.inCEL()
 	for name, below := range l.kids {
-		a, b := o.kids[name], n.kids[name]
+		a, b := before[name], after[name]
 		if a == nil && b == nil { // a key, if anything
 			a, b = o.extra, n.extra
 		} else if !sameDefault(a, b) && !alwaysWritten(o, name) {

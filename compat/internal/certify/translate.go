@@ -452,7 +452,7 @@ func embedded(s *node) formula {
 	out := and{}
 	for name, f := range map[string]formula{
 		"apiVersion": and{is(text), within{runes, 1, math.MaxInt64}, matches{expr: `^[^/]*(/[^/]*)?$`}},
-		"kind":       and{is(text), opaque{id: "kind of an embedded resource"}},
+		"kind":       and{is(text), within{runes, 1, 63}, matches{expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}},
 	} {
 		out = append(out, prop{name, f})
 		if c := s.kids[name]; !hasDefault(c) || eval(f, c.def) == no {
@@ -461,15 +461,34 @@ func embedded(s *node) formula {
 	}
 	filled := ""
 	if c, ok := s.kids["metadata"]; ok {
-		if filled = fills(c); hasDefault(c) {
-			filled += "=" + key(c.def)
-		}
+		filled = fills(c)
 	}
 	valid := formula(opaque{id: "metadata of an embedded resource " + filled})
 	if filled == "" {
 		valid = or{within{fields, 0, 0}, valid}
 	}
-	return append(out, prop{"metadata", and{is(object), valid}})
+	return append(out, prop{"metadata", and{readable(), valid}})
+}
+
+// readable has the types of the fields of ObjectMeta. Other fields, and null, are dropped.
+func readable() formula {
+	texts := and{is(object), others{f: is(text)}}
+	types := map[string]formula{"labels": texts, "annotations": texts}
+	for k, names := range map[kinds][]string{
+		text:   {"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"},
+		number: {"generation", "deletionGracePeriodSeconds"},
+		list:   {"ownerReferences", "finalizers", "managedFields"},
+	} {
+		for _, name := range names {
+			types[name] = is(k)
+		}
+	}
+	out := and{is(object)}
+	names := slices.Sorted(maps.Keys(types))
+	for _, name := range names {
+		out = append(out, prop{name, types[name]})
+	}
+	return append(out, others{names, or{}})
 }
 
 func decoded(raw []byte) any {

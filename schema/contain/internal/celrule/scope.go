@@ -67,17 +67,26 @@ func withMeta(n *schema.Node) *schema.Node {
 		str(meta.Property("name")) && str(meta.Property("generateName")) {
 		return n
 	}
-	s := &schema.Node{Type: "string"}
+	// Whatever the schema says of these fields, CEL has these types. What it fills in counts.
+	known := func(declared *schema.Node, typeName string) *schema.Node {
+		out := &schema.Node{Type: typeName}
+		if declared != nil {
+			out.Default, out.HasDefault = declared.Default, declared.HasDefault
+		}
+		return out
+	}
+	seenMeta := known(meta, "object")
+	for _, name := range []string{"generateName", "name"} {
+		seenMeta.Properties = append(seenMeta.Properties, schema.Property{Name: name, Node: known(meta.Property(name), "string")})
+	}
 	out := &schema.Node{
 		Type: n.Type, Nullable: n.Nullable, PreserveUnknown: n.PreserveUnknown, Embedded: n.Embedded,
 		Default: n.Default, HasDefault: n.HasDefault, Additional: n.Additional, AdditionalBool: n.AdditionalBool,
 		MapType: n.MapType,
 		Properties: []schema.Property{
-			{Name: "apiVersion", Node: s},
-			{Name: "kind", Node: s},
-			{Name: "metadata", Node: &schema.Node{Type: "object", Properties: []schema.Property{
-				{Name: "generateName", Node: s}, {Name: "name", Node: s},
-			}}},
+			{Name: "apiVersion", Node: known(n.Property("apiVersion"), "string")},
+			{Name: "kind", Node: known(n.Property("kind"), "string")},
+			{Name: "metadata", Node: seenMeta},
 		},
 	}
 	for _, p := range n.Properties {
