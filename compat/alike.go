@@ -55,7 +55,7 @@ func (c *comparison) traceEqual() {
 func (c *comparison) alike(p *part) *part {
 	hash := p.node().Hash()
 	for _, q := range c.asked[hash] {
-		if q == p || sameSchema(p.props, q.props) {
+		if q == p || p.unchecked == q.unchecked && sameSchema(p.props, q.props) {
 			return q
 		}
 	}

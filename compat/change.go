@@ -103,6 +103,9 @@ func (c *comparison) tell(ch *change) report.Finding {
 	if ch.Cause != "" && !strings.HasPrefix(ch.Keyword, "x-kubernetes-list-") { // those say it themselves
 		message = ch.subject() + " is as before, but " + ch.Cause
 	}
+	if ch.StatusWrites {
+		message += "; requests to /status do not check embedded resources, so objects like this one are stored"
+	}
 	f := report.Finding{
 		Rule: rule.ID, Version: ch.pair.to.Name, Path: ch.place(), Message: message,
 		Before: text(ch.Before), After: text(ch.After),

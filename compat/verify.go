@@ -39,7 +39,7 @@ func (c *comparison) verify(p pair, r contain.Result) {
 		}
 		cert.Reported = append(cert.Reported, certify.Step{Path: g.Path.String(), Keyword: keyword, Detail: g.Detail})
 	}
-	out := certify.Verify(p.from.props, p.to.props, cert, c.resource(p.from))
+	out := certify.Verify(p.from.props, p.to.props, cert, c.resource(p))
 	c.proof.Verified += out.Verified
 	for lemma, n := range out.Trusted {
 		c.proof.Trusted[string(lemma)] += n
@@ -61,12 +61,13 @@ func (c *comparison) verifyEqual() {
 	}
 }
 
-func (c *comparison) resource(p *part) certify.Resource {
-	o := c.containOptions(p)
+func (c *comparison) resource(p pair) certify.Resource {
+	o := c.containOptions(p.from)
 	strip := validation.StripUnsupportedFormatsPostProcessorForVersion(upstream.LibraryVersion(c.opts.KubeVersion))
 	known := map[string]bool{}
 	return certify.Resource{
 		APIVersion: o.Group + "/" + o.Version, Kind: o.Kind, NumberFormats: upstream.ChecksNumbers(c.opts.KubeVersion),
+		OldUnchecked: p.from.unchecked, NewUnchecked: p.to.unchecked,
 		Format: func(name string) bool {
 			is, ok := known[name]
 			if !ok {

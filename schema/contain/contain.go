@@ -20,6 +20,13 @@ type Side struct {
 	Props *apiextensionsv1.JSONSchemaProps
 	// Node is the same, from [schema.New].
 	Node *schema.Node
+	// StatusUnchecked says that the API server does not check embedded resources in .status, as in requests to the status subresource. It
+	// only reads their apiVersion, kind and metadata.
+	StatusUnchecked bool
+}
+
+func (s *Side) root() place {
+	return place{node: s.Node, pos: atRoot, unchecked: s.StatusUnchecked}
 }
 
 // NewSide normalises a schema. The error is that of [schema.New].
@@ -142,7 +149,7 @@ func (o *Options) memory() *logic.Memory {
 // same defaults. It never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. If the context is
 // done, it ends early, and the rest is Unknown.
 func Decide(ctx context.Context, old, new Side, opts Options) Result {
-	if old.Node.Hash() == new.Node.Hash() {
+	if old.Node.Hash() == new.Node.Hash() && old.StatusUnchecked == new.StatusUnchecked {
 		r := Result{Verdict: Contained}
 		opts.traceStep(&ProofOfEqual()[0])
 		if opts.Prove {
@@ -184,15 +191,15 @@ func newComparison(old, new Side, o *Options) *search {
 	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare
-	oldRoot, newRoot := place{node: old.Node, pos: atRoot}, place{node: new.Node, pos: atRoot}
+	oldRoot, newRoot := old.root(), new.root()
 	w.walk(oldRoot, newRoot)
 	if w.cut = strange(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch
 	}
 	return &search{
 		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
-		oldCut:   upstream.NewProjector(old.Props, o.resource()).Share(old.Node, &o.Shared.compiled),
-		newCut:   upstream.NewProjector(new.Props, o.resource()).Share(new.Node, &o.Shared.compiled),
+		oldCut:   upstream.NewProjector(old.Props, o.resource(&old)).Share(old.Node, &o.Shared.compiled),
+		newCut:   upstream.NewProjector(new.Props, o.resource(&new)).Share(new.Node, &o.Shared.compiled),
 		newProps: new.Props,
 	}
 }
@@ -203,10 +210,11 @@ const (
 	localShare = 2
 )
 
-// resource describes the objects for the upstream code.
-func (o *Options) resource() upstream.Options {
+// resource describes the objects of one side for the upstream code.
+func (o *Options) resource(s *Side) upstream.Options {
 	return upstream.Options{
 		Group: o.group(), Version: o.version(), Kind: o.kind(), Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
+		StatusUnchecked: s.StatusUnchecked,
 	}
 }
 

@@ -199,7 +199,7 @@ func (s *search) seenByUpdates(path Path) bool {
 // places returns both places at the path, and whether an update finds the old value there
 // (CorrelatedObject in k8s.io/apiserver/pkg/cel/common).
 func (s *search) places(path Path) (o, n place, correlated bool) {
-	o, n = s.oldRoot, place{node: s.sides[1].Node, pos: atRoot}
+	o, n = s.oldRoot, s.sides[1].root()
 	for _, step := range path {
 		if n.kind != declared {
 			return o, n, false

@@ -93,9 +93,15 @@ func (l *library) enum(n *schema.Node, p place) logic.Formula {
 const compounds = logic.Array | logic.Object
 
 // embedded has the API server's demands on every embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta,
-// Coerce and Validate).
-func (t *translator) embedded(n *schema.Node) logic.Formula {
+// Coerce and Validate). If the resource is not checked, Coerce is all there is: it refuses what it cannot read.
+func (t *translator) embedded(n *schema.Node, unchecked bool) logic.Formula {
 	var out logic.And
+	if unchecked {
+		return append(
+			out, logic.Prop{Name: "apiVersion", F: logic.Kinds(logic.String)}, logic.Prop{Name: "kind", F: logic.Kinds(logic.String)},
+			logic.Prop{Name: "metadata", F: logic.And{objectMeta(), logic.Or{logic.NumProps{Max: 0}, logic.Opaque{ID: "readable metadata"}}}},
+		)
+	}
 	text := func(name string, f logic.Formula) {
 		f = logic.And{logic.Kinds(logic.String), f}
 		out = append(out, logic.Prop{Name: name, F: f})

@@ -122,6 +122,9 @@ type Gap struct {
 	// ignores. They are also lists in place of strings that have a format ([ListsLetThrough]), and times such as 2020-01-01t00:00:00z,
 	// which the API server accepts and CEL cannot read.
 	OddAlone bool
+	// StatusWrites is set by callers: the gap concerns only objects whose status was written through the status subresource
+	// ([Side.StatusUnchecked]).
+	StatusWrites bool
 	// Witness is set for NotContained.
 	Witness *Witness
 	// Worst is for a gap with a refused witness: the worst fate that is not ruled out. If it is proven that no object fares worse, it is

@@ -30,6 +30,8 @@ type place struct {
 	whole bool
 	// dark is set if rules are not evaluated, because CEL has no type for a value here or above.
 	dark bool
+	// unchecked is set at the root and in the status if embedded resources in the status are not checked ([Side.StatusUnchecked]).
+	unchecked bool
 }
 
 type placeKind uint8
@@ -47,17 +49,17 @@ const (
 
 // placeKey identifies what a place accepts.
 type placeKey struct {
-	hash              schema.Hash
-	kind              placeKind
-	pos               position
-	keep, whole, dark bool
+	hash                         schema.Hash
+	kind                         placeKind
+	pos                          position
+	keep, whole, dark, unchecked bool
 }
 
 func (p place) key() placeKey {
 	if p.kind != declared {
 		return placeKey{kind: p.kind, pos: p.pos}
 	}
-	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep, p.whole, p.dark}
+	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep, p.whole, p.dark, p.unchecked}
 }
 
 // preserves reports whether unknown fields of the object here are kept.
@@ -88,7 +90,7 @@ func (p place) child(name string) place {
 	}
 	meta := p.hasMeta() && isMeta(name)
 	if c := p.node.Property(name); c != nil { // metadata is validated, but never pruned
-		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c)}
+		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c), unchecked: p.unchecked && (p.pos != atRoot || name == "status")}
 	}
 	if meta {
 		return place{kind: anything}
@@ -104,7 +106,7 @@ func (p place) rest() place {
 	case p.kind != declared:
 		return place{kind: gone}
 	case p.node.Additional != nil:
-		return place{node: p.node.Additional, whole: p.whole, dark: p.dark}
+		return place{node: p.node.Additional, whole: p.whole, dark: p.dark, unchecked: p.unchecked && p.pos != atRoot}
 	case p.node.AdditionalBool != nil && !*p.node.AdditionalBool: // refused, to be exact
 		return place{kind: gone}
 	case p.whole:
@@ -125,7 +127,7 @@ func (p place) item() place {
 	case p.kind != declared:
 		return place{kind: emptied, pos: atItem}
 	case p.node.Items != nil:
-		return place{node: p.node.Items, pos: atItem, keep: p.preserves(), whole: p.whole, dark: p.dark}
+		return place{node: p.node.Items, pos: atItem, keep: p.preserves(), whole: p.whole, dark: p.dark, unchecked: p.unchecked && p.pos != atRoot}
 	case p.preserves():
 		return place{kind: anything, pos: atItem}
 	}

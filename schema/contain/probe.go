@@ -243,7 +243,7 @@ func (s *search) states(p *pending) []any {
 // nothing about updates.
 func (s *search) passing(p *pending, f logic.Formula) []any {
 	fs := s.formulas(p, f)
-	if both := s.few(1, append(fs, s.new.accepts(place{node: s.sides[1].Node, pos: atRoot}))...); len(both) > 0 {
+	if both := s.few(1, append(fs, s.new.accepts(s.sides[1].root()))...); len(both) > 0 {
 		return both
 	}
 	return s.few(1, fs...)

@@ -223,7 +223,7 @@ func (s *search) evaluated(p *pending) []any {
 			return nil // cannot be: it is a part of a schema that passed
 		}
 		t := newTranslator(s.opts)
-		s.plain = t.accepts(place{node: node, pos: atRoot})
+		s.plain = t.accepts(place{node: node, pos: atRoot, unchecked: s.sides[1].StatusUnchecked})
 	}
 	return s.few(4, append(s.formulas(p), s.plain)...)
 }
@@ -379,7 +379,7 @@ var objectName = logic.And{
 // badRules are the rules of the new schema that do not compile, and so refuse everything, unless the old schema has the same fault.
 func (s *search) badRules() []Gap {
 	bad := func(side Side) ([]upstream.BadRule, error) {
-		v, err := upstream.New(side.Props, s.opts.resource())
+		v, err := upstream.New(side.Props, s.opts.resource(&side))
 		if err != nil {
 			return nil, err
 		}
@@ -466,7 +466,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 // errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if s := c.s; s.bareCut == nil {
-		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource()).Share(s.sides[1].Node, &s.opts.Shared.compiled)
+		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
 	}
 	if c.bare == nil && c.bareErr == nil {
 		if c.bare, c.bareErr = c.s.bareCut.For(c.objs...); c.bareErr == nil && c.exact {

@@ -168,7 +168,7 @@ func (t *translator) translate(p place) []piece {
 		}})
 	}
 	if n.Embedded {
-		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embedded(n)})
+		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embedded(n, p.unchecked)})
 	}
 	out = append(out, t.rules(n, p)...)
 	if n.Nullable || n.Type == "" && !n.IntOrString { // for null, only the type and the enum count

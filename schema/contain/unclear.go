@@ -17,7 +17,7 @@ func (s *search) unknown(p *pending) string {
 		return reason
 	}
 	var parts []string
-	if n := follow(place{node: s.sides[1].Node, pos: atRoot}, p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
+	if n := follow(s.sides[1].root(), p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
 		parts = append(parts, s.unclear(n, &n.node.Rules[p.gap.Rule], p.gap.Path)...)
 	}
 	for i, o := 0, s.oldRoot; ; i++ {

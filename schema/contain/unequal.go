@@ -13,7 +13,7 @@ const unknownField = "unknownField"
 // tolerates no error in it (CorrelatedObject in k8s.io/apiserver/pkg/cel/common): see [upstream.Validator.TouchUpdate].
 func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone bool) (*Witness, bool) {
 	for _, absent := range []bool{true, false} {
-		v, changed := withUnknown(w.Object, place{node: c.s.sides[0].Node, pos: atRoot}, place{node: c.s.sides[1].Node, pos: atRoot}, absent)
+		v, changed := withUnknown(w.Object, c.s.sides[0].root(), c.s.sides[1].root(), absent)
 		obj, ok := v.(map[string]any)
 		if !changed || !ok {
 			return w, alone

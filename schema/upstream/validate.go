@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -147,6 +148,10 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) field.ErrorList {
 	if shape := v.tree().shape; shape == nil || !shape.anyEmbedded && !v.exact {
 		return nil
+	}
+	if _, ok := obj["status"]; ok && v.opts.StatusUnchecked {
+		obj = maps.Clone(obj)
+		delete(obj, "status")
 	}
 	return schemaobjectmeta.Validate(ctx, nil, obj, v.structural, false)
 }

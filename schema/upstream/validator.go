@@ -30,6 +30,8 @@ type Options struct {
 	// StatusSubresource is true if the version has the status subresource. Then a creation drops .status, an update keeps the old one, and
 	// only [Validator.UpdateStatus] changes it.
 	StatusSubresource bool
+	// StatusUnchecked leaves embedded resources in .status unchecked, as requests to the status subresource do.
+	StatusUnchecked bool
 	// Scale is the version's scale subresource; nil if there is none.
 	Scale *apiextensionsv1.CustomResourceSubresourceScale
 	// PreserveUnknownFields is spec.preserveUnknownFields of the CRD: nothing is pruned.

@@ -89,6 +89,18 @@ var compatFaults = []fault{
 		broken: "a default of .status is taken to be there when an object is created",
 	},
 	{
+		in: "compat.(*comparison).uncheckedStatus", find: "!hasEmbedded(&status, 0)", put: "true",
+		broken: "requests to the status subresource are taken to check embedded resources",
+	},
+	{
+		in: "compat.hasEmbedded", without: "hasEmbedded(itemsOf(p), depth+1)",
+		broken: "embedded resources in lists of the status are taken to be checked",
+	},
+	{
+		in: "compat.(*comparison).withoutUncheckedWrites", find: "return !stored.has(&g)", put: "return false",
+		broken: "writers of the status are said to be refused by a check that they do not meet",
+	},
+	{
 		in: "compat.(*comparison).toldOfItself", find: "same.Served", put: `same.Name != ""`,
 		broken: "what a version that is not served would refuse is not told of the others",
 	},

@@ -102,6 +102,18 @@ var proofFaults = []fault{
 	},
 	{in: "schema/contain/internal/celrule.atom.implies", find: `a.op == "=="`, put: `a.op != ""`, broken: "a comparison is taken to imply any other"},
 	{
+		in: "schema/contain/internal/celrule.withMeta", find: "declared != nil", put: "false",
+		broken: "rules do not see what is filled in for the kind of an embedded resource", tests: []string{"compat"},
+	},
+	{
+		in: "schema/contain.place.child", find: `name == "status"`, put: "true",
+		broken: "embedded resources outside of the status are taken to be unchecked", tests: []string{"compat"},
+	},
+	{
+		in: "schema/contain.(*translator).embedded", find: "if unchecked {", put: "if false {",
+		broken: "embedded resources in the status are taken to be checked in each request", tests: []string{"compat"},
+	},
+	{
 		in: "schema/contain/internal/celrule.(*translator).load", find: `n.Format != ""`, put: "false",
 		broken: "that lists pass for strings with a format, which rules do not take, is forgotten",
 	},

@@ -88,6 +88,8 @@ type Resource struct {
 	// checked.
 	Format        func(string) bool
 	NumberFormats bool
+	// OldUnchecked and NewUnchecked say of which schema embedded resources in .status are not checked, but read.
+	OldUnchecked, NewUnchecked bool
 }
 
 // Result is the answer of [Verify].
@@ -120,7 +122,7 @@ type checker struct {
 func Verify(before, after *apiextensionsv1.JSONSchemaProps, cert Certificate, r Resource) Result {
 	c := &checker{
 		translator: translator{formats: r.Format, numbers: r.NumberFormats, made: map[lazyKey]formula{}},
-		Result:     Result{Trusted: map[Lemma]int{}}, root: place{node: newNode(before), root: true},
+		Result:     Result{Trusted: map[Lemma]int{}}, root: place{node: newNode(before), root: true, unchecked: r.OldUnchecked},
 		steps: map[Step]Lemma{}, reported: map[Step]bool{}, used: map[Step]bool{},
 	}
 	constant := func(v string) formula { return oneOf([]any{v}) }
@@ -141,7 +143,7 @@ func Verify(before, after *apiextensionsv1.JSONSchemaProps, cert Certificate, r 
 	for _, s := range cert.Reported {
 		c.reported[Step{Path: s.Path, Keyword: s.Keyword, Detail: s.Detail}] = true
 	}
-	c.walk(&spot{o: c.root, n: place{node: newNode(after), root: true}})
+	c.walk(&spot{o: c.root, n: place{node: newNode(after), root: true, unchecked: r.NewUnchecked}})
 	for s := range c.steps {
 		if !c.used[s] && s.Keyword != "default" { // a refused default may follow from rules, which are not checked
 			c.refuse(s, "nothing is to be proven there")

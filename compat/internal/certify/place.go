@@ -118,11 +118,13 @@ type place struct {
 	item, root bool
 	// keeps is set for an item of a list that keeps unknown fields, whole in metadata, dark if rules are not evaluated.
 	keeps, whole, dark bool
+	// unchecked is set at the root and in the status if embedded resources in the status are only read, and not checked.
+	unchecked bool
 }
 
 // sameAround reports whether the surroundings of both are the same.
 func (p place) sameAround(q place) bool {
-	return p.shape == q.shape && p.item == q.item && p.root == q.root && p.keeps == q.keeps && p.whole == q.whole && p.dark == q.dark
+	return p.shape == q.shape && p.item == q.item && p.root == q.root && p.keeps == q.keeps && p.whole == q.whole && p.dark == q.dark && p.unchecked == q.unchecked
 }
 
 func (p place) keepsUnknown() bool {
@@ -144,7 +146,7 @@ func (p place) field(name string) place {
 	}
 	meta := p.hasMeta() && slices.Contains(metaNames, name)
 	if c, ok := p.kids[name]; ok {
-		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c)}
+		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c), unchecked: p.unchecked && (!p.root || name == "status")}
 	}
 	if meta {
 		return place{shape: free}
@@ -161,7 +163,7 @@ func (p place) others() place {
 	case p.shape != declared:
 		return place{shape: gone}
 	case p.extra != nil:
-		return place{node: p.extra, whole: p.whole, dark: p.dark}
+		return place{node: p.extra, whole: p.whole, dark: p.dark, unchecked: p.unchecked && !p.root}
 	case p.AdditionalProperties != nil && !p.AdditionalProperties.Allows:
 		return place{shape: gone}
 	case p.whole:
@@ -180,7 +182,7 @@ func (p place) items() place {
 	case p.shape == free:
 		return place{shape: free, item: true}
 	case p.shape == declared && p.node.item != nil:
-		return place{node: p.node.item, item: true, keeps: p.keepsUnknown(), whole: p.whole, dark: p.dark}
+		return place{node: p.node.item, item: true, keeps: p.keepsUnknown(), whole: p.whole, dark: p.dark, unchecked: p.unchecked && !p.root}
 	case p.shape == declared && p.keepsUnknown():
 		return place{shape: free, item: true}
 	}

@@ -39,15 +39,15 @@ func (t *translator) lazy(k lazyKey, f func() formula) lazy {
 
 // lazyKey identifies the meaning of a place, or of a branch of a junctor at it.
 type lazyKey struct {
-	node               id
-	shape              shape
-	item, root         bool
-	keeps, whole, dark bool
-	branch             id
+	node                          id
+	shape                         shape
+	item, root                    bool
+	keeps, whole, dark, unchecked bool
+	branch                        id
 }
 
 func (p place) key(branch id) lazyKey {
-	k := lazyKey{shape: p.shape, item: p.item, root: p.root, keeps: p.keeps, whole: p.whole, dark: p.dark, branch: branch}
+	k := lazyKey{shape: p.shape, item: p.item, root: p.root, keeps: p.keeps, whole: p.whole, dark: p.dark, unchecked: p.unchecked, branch: branch}
 	if p.node != nil {
 		k.node = p.id
 	}
@@ -130,7 +130,7 @@ func (t *translator) pieces(p place) []piece {
 		out = append(out, piece{"x-kubernetes-list-type", "", and{items{is(object | null)}, distinct{by: t.keys(p.node)}}})
 	}
 	if p.XEmbeddedResource {
-		out = append(out, piece{"x-kubernetes-embedded-resource", "", embedded(p.node)})
+		out = append(out, piece{"x-kubernetes-embedded-resource", "", embedded(p.node, p.unchecked)})
 	}
 	if nullIsValid(p.node) {
 		for i := range out {
@@ -447,9 +447,14 @@ func (t *translator) mayBeNumber(item *node, name string) bool {
 	return !ok || (t.format(c) == "" || c.XIntOrString) && (c.XIntOrString || c.Type == "" || c.Type == "integer" || c.Type == "number")
 }
 
-// embedded has the demands on an embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta).
-func embedded(s *node) formula {
+// embedded has the demands on an embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta),
+// or what Coerce alone demands.
+func embedded(s *node, unchecked bool) formula {
 	out := and{}
+	if unchecked {
+		valid := or{within{fields, 0, 0}, opaque{id: "metadata that can be read"}}
+		return append(out, prop{"apiVersion", is(text)}, prop{"kind", is(text)}, prop{"metadata", and{readable(), valid}})
+	}
 	for name, f := range map[string]formula{
 		"apiVersion": and{is(text), within{runes, 1, math.MaxInt64}, matches{expr: `^[^/]*(/[^/]*)?$`}},
 		"kind":       and{is(text), within{runes, 1, 63}, matches{expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}},
