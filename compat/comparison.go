@@ -3,7 +3,6 @@ package compat
 import (
 	"cmp"
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -48,6 +47,7 @@ type comparison struct {
 	namingParts  map[pair]*part
 	bareParts    map[*part]*part
 	looseParts   map[*part]*part
+	unfilled     map[*part]*part
 	writing      []*part // the answer of writers
 	// surprises are what readers asks for, once it was.
 	surprises    []report.Finding
@@ -254,152 +254,10 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 		gaps = c.decideHere(ctx, p)
 		gaps = append(slices.Clip(gaps), c.withoutStatus(ctx, p, gaps)...)
 		gaps = c.inStatusWrites(ctx, p, c.withoutUncheckedWrites(ctx, p, gaps))
+		gaps = append(slices.Clip(gaps), c.withUnfilledStatus(ctx, p, gaps)...)
 		c.gaps[p] = gaps
 	}
 	return gaps
-}
-
-// withoutStatus returns the gaps of objects that have no status while they are validated, besides known ones. With the status subresource
-// the API server drops what it has filled in for .status of a new object, or of one that it has converted
-// (k8s.io/apiextensions-apiserver/pkg/registry/customresource, PrepareForCreate and PrepareForUpdate).
-func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
-	bare := pair{c.withoutStatusDefault(p.from), c.withoutStatusDefault(p.to)}
-	if bare == p {
-		return nil
-	}
-	var out []contain.Gap
-	keys := gapKeys(known)
-	for _, g := range c.decideHere(ctx, bare) {
-		if g.Harm == contain.Redefaulted || keys.has(&g) {
-			continue
-		}
-		if g.Witness != nil && p.from.Name == p.to.Name { // a later read of the object fills the status in
-			w := *g.Witness
-			w.Stuck, w.Ratcheted, w.StuckErrors, w.WritersOnly = false, false, nil, true
-			g.Witness, g.Worst = &w, contain.Spared
-		}
-		out = append(out, g)
-	}
-	return out
-}
-
-// withoutStatusDefault returns the version without the default of .status, if it has one and the status subresource.
-func (c *comparison) withoutStatusDefault(p *part) *part {
-	if p.Subresources == nil || p.Subresources.Status == nil || p.props == nil {
-		return p
-	}
-	status, ok := p.props.Properties["status"]
-	if !ok || !fillsIn(&status) {
-		return p
-	}
-	out := c.bareParts[p]
-	if out == nil {
-		bare := *p.props
-		bare.Properties = maps.Clone(bare.Properties)
-		status.Default = nil
-		bare.Properties["status"] = status
-		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &bare}
-		if c.bareParts == nil {
-			c.bareParts = map[*part]*part{}
-		}
-		c.bareParts[p] = out
-	}
-	return out
-}
-
-// inStatusWrites adds the gaps of objects whose status was written through the subresource, besides known ones. Such requests do not check
-// embedded resources (statusStrategy in k8s.io/apiextensions-apiserver/pkg/registry/customresource), so that more of them are stored.
-func (c *comparison) inStatusWrites(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
-	loose := pair{c.uncheckedStatus(p.from), p.to}
-	switch {
-	case loose.from == p.from:
-		return known
-	case hasStatus(p.to):
-		loose.to = c.uncheckedStatus(p.to)
-	case p.from.Name == p.to.Name: // rule status-subresource-removed is about them
-		return known
-	}
-	where := map[gapKey]int{}
-	for i := range known {
-		where[keyOf(&known[i])] = i
-	}
-	for _, g := range c.decideHere(ctx, loose) {
-		i, ok := where[keyOf(&g)]
-		switch {
-		case !ok:
-			g.StatusWrites = true
-			known = append(known, g)
-		case worseThan(&g, &known[i]):
-			g.StatusWrites = true
-			known[i] = g
-		}
-	}
-	return known
-}
-
-// withoutUncheckedWrites leaves out the gaps of embedded resources in the status that concern only writers. With the subresource, writers of
-// the status are not checked for them, and other requests leave the status as it is stored, with its defaults.
-func (c *comparison) withoutUncheckedWrites(ctx context.Context, p pair, gaps []contain.Gap) []contain.Gap {
-	var stored told
-	return slices.DeleteFunc(slices.Clone(gaps), func(g contain.Gap) bool {
-		if g.Keyword != "x-kubernetes-embedded-resource" || g.Harm != contain.Refused || !g.Path.InStatus() || !hasStatus(p.from) || !hasStatus(p.to) {
-			return false
-		}
-		if stored == nil {
-			stored = gapKeys(c.decideHere(ctx, pair{c.settled(p.from, p.from), p.to}))
-		}
-		return !stored.has(&g)
-	})
-}
-
-// worseThan reports whether one of two gaps of the same place and keyword shows more harm.
-func worseThan(g, known *contain.Gap) bool {
-	switch {
-	case g.Witness == nil:
-		return known.OddAlone && !g.OddAlone
-	case known.Witness == nil || known.OddAlone && !g.OddAlone:
-		return true
-	}
-	return max(g.Worst, g.Witness.Fate()) > max(known.Worst, known.Witness.Fate())
-}
-
-// uncheckedStatus returns the version as requests to its status subresource see it, if it has the subresource, and embedded resources in
-// the status.
-func (c *comparison) uncheckedStatus(p *part) *part {
-	if !hasStatus(p) || p.props == nil {
-		return p
-	}
-	status := p.props.Properties["status"]
-	if !hasEmbedded(&status, 0) {
-		return p
-	}
-	out := c.looseParts[p]
-	if out == nil {
-		loose := *p
-		loose.built, loose.judge, loose.plain, loose.unchecked = false, nil, nil, true
-		out = &loose
-		if c.looseParts == nil {
-			c.looseParts = map[*part]*part{}
-		}
-		c.looseParts[p] = out
-	}
-	return out
-}
-
-// hasEmbedded reports whether the schema is one of an embedded resource, or has one below.
-func hasEmbedded(p *props, depth int) bool {
-	if p == nil || depth > schema.MaxDepth {
-		return false
-	}
-	if p.XEmbeddedResource {
-		return true
-	}
-	for _, sub := range p.Properties {
-		if hasEmbedded(&sub, depth+1) {
-			return true
-		}
-	}
-	return hasEmbedded(itemsOf(p), depth+1) || hasEmbedded(extraOf(p), depth+1)
 }
 
 func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {

@@ -157,6 +157,41 @@ func TestADefaultOfAnEmbeddedResourceInTheStatusThatIsGone(t *testing.T) {
 	}
 }
 
+// An ordinary update in a version that is not the stored one leaves the status as the stored one has read it. Nothing fills in the defaults
+// of the version.
+func TestADefaultInTheStatusThatNobodyFillsIn(t *testing.T) {
+	const (
+		plain    = "{type: object, properties: {spec: {type: object}, status: {type: object, properties: {p: {type: string}}}}}"
+		filled   = "{type: object, properties: {spec: {type: object}, status: {type: object, required: [p], properties: {p: {type: string, default: x}}}}}"
+		ruled    = "{type: object, properties: {spec: {type: object}, status: {type: object, properties: {p: {type: string, default: x}}, x-kubernetes-validations: [{rule: has(self.p)}]}}}"
+		on       = ", subresources: {status: {}}"
+		stored   = "served: true, storage: true"
+		other    = "served: true, storage: false"
+		unserved = "served: false, storage: false"
+	)
+	both := func(v1, v2 string) string { return "versions:\n" + v1 + v2 }
+	v1 := statusVersion("v1", stored+on, plain)
+	for _, tt := range []struct {
+		name, old, new string
+		safe           bool
+	}{
+		{"required", both(v1, statusVersion("v2", other+on, plain)), both(v1, statusVersion("v2", other+on, filled)), false},
+		{"a rule", both(v1, statusVersion("v2", other+on, plain)), both(v1, statusVersion("v2", other+on, ruled)), false},
+		{"as before", both(v1, statusVersion("v2", other+on, filled)), both(v1, statusVersion("v2", other+on, strings.Replace(filled, "spec: {type: object}", "spec: {type: object, properties: {f: {type: string}}}", 1))), true},
+		{"without the subresource", both(v1, statusVersion("v2", other, plain)), both(v1, statusVersion("v2", other, filled)), true},
+		{"a version that is not served", both(v1, statusVersion("v2", unserved+on, plain)), both(v1, statusVersion("v2", unserved+on, filled)), true},
+		{"the stored version", both(v1, ""), both(statusVersion("v1", stored+on, filled), ""), true},
+		{"a new version", both(v1, ""), both(v1, statusVersion("v2", other+on, filled)), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := check(t, patched(t, tt.old), patched(t, tt.new))
+			if safe := got.Verdict == report.Safe; safe != tt.safe {
+				t.Errorf("%s: %s", got.Verdict, listed(got))
+			}
+		})
+	}
+}
+
 // statusLife is one object with what was done to it.
 type statusLife struct {
 	stored map[string]any
@@ -310,4 +345,86 @@ func TestStatusWrites(t *testing.T) {
 		}
 	}
 	t.Logf("%d safe, %d harmed, %d undecided without harm", safe, harmed, undecided)
+}
+
+// TestStatusesAcrossVersions draws CRDs of two versions with the status subresource. Objects are created in each version of the old CRD,
+// their status is written there, and they are stored. What a label meets in a version of the new CRD, and did not meet in the old one, is
+// told.
+func TestStatusesAcrossVersions(t *testing.T) {
+	from, to := rounds(t, 150)
+	statuses := statusValues()
+	safe, harmed := 0, 0
+	for seed := from; seed < to; seed++ {
+		r := rand.New(rand.NewPCG(seed, 78))
+		names := []string{"ROOT", "RULE", "SPEC", "STATUS", "PHASE", "EMBEDDED", "KEEP", "DEMAND", "FIELDS", "CHECK", "WHERE"}
+		draw := func(pieces map[string]string, name string) {
+			pieces[name] = statusPieces[name][0]
+			if r.IntN(3) == 0 || name == "STATUS" || name == "PHASE" {
+				pieces[name] = statusPieces[name][r.IntN(len(statusPieces[name]))]
+			}
+		}
+		const on, two = "served: true, storage: true, subresources: {status: {}}", "served: true, storage: false, subresources: {status: {}}"
+		pieces := map[string]string{}
+		for _, name := range names {
+			draw(pieces, name)
+		}
+		second := maps.Clone(pieces)
+		if r.IntN(3) == 0 {
+			draw(second, names[r.IntN(len(names))])
+			second["EMBEDDED"] = pieces["EMBEDDED"] // or the one version cannot convert what the other one has stored
+		}
+		crdOf := func() *crd {
+			return patched(t, "versions:\n"+statusVersion("v1", on, drawStatus(pieces))+statusVersion("v2", two, drawStatus(second)))
+		}
+		old := crdOf()
+		for range 1 + r.IntN(2) {
+			changed := second
+			if r.IntN(3) == 0 {
+				changed = pieces
+			}
+			draw(changed, []string{"STATUS", "PHASE", "RULE", "CHECK", "DEMAND", "FIELDS"}[r.IntN(6)])
+		}
+		new := crdOf()
+		if !takes(t, old) || !takes(t, new) {
+			continue
+		}
+		got, err := Check(t.Context(), old, new, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := newWorld(t, old), newWorld(t, new)
+		worse := ""
+		for _, v := range []string{"v1", "v2"} {
+			for i, status := range append([]any{nil}, statuses...) {
+				spec := []any{map[string]any{}, map[string]any{"a": int64(1)}}[i%2]
+				obj := statusObject(v, spec, status)
+				res, err := before.validators[v].CreateWithStatus(t.Context(), obj)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.Refused() || len(res.Pruned) > 0 || len(vanished(obj, res.Stored, "")) > 0 {
+					continue
+				}
+				stored := before.stores(t, res.Stored, "v1")
+				for _, w := range []string{"v1", "v2"} {
+					_, refused, _ := after.label(t, stored, w)
+					_, was, _ := before.label(t, stored, w)
+					if len(refused) > 0 && len(was) == 0 && worse == "" {
+						worse = fmt.Sprintf("%s with %s, written in %s, is refused in %s at %v", compact(spec), compact(status), v, w, refused)
+					}
+				}
+			}
+		}
+		switch {
+		case worse != "" && got.Verdict == report.Safe:
+			t.Errorf("seed %d: %s; told: %v\nold: %s\nnew: %s", seed, worse, ruleIDs(got.Findings), describeAll(old), describeAll(new))
+		case worse != "":
+			harmed++
+		case got.Verdict == report.Safe:
+			safe++
+		default:
+			t.Logf("seed %d: %s and no harm seen: %s\nold: %s\nnew: %s", seed, got.Verdict, listed(got), describeAll(old), describeAll(new))
+		}
+	}
+	t.Logf("%d safe, %d harmed", safe, harmed)
 }

@@ -101,6 +101,14 @@ var compatFaults = []fault{
 		broken: "writers of the status are said to be refused by a check that they do not meet",
 	},
 	{
+		in: "compat.(*comparison).unfilledStatus", find: "!changed", put: "changed",
+		broken: "defaults in the status are taken to be there when another version has read the object",
+	},
+	{
+		in: "compat.(*comparison).withUnfilledStatus", find: "before != nil && before.Served", put: "before == nil",
+		broken: "a refusal of the old CRD is told as news of the new one",
+	},
+	{
 		in: "compat.(*comparison).toldOfItself", find: "same.Served", put: `same.Name != ""`,
 		broken: "what a version that is not served would refuse is not told of the others",
 	},

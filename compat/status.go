@@ -1,0 +1,251 @@
+package compat
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+// withoutStatus returns the gaps of objects that have no status while they are validated, besides known ones. With the status subresource
+// the API server drops what it has filled in for .status of a new object, or of one that it has converted
+// (k8s.io/apiextensions-apiserver/pkg/registry/customresource, PrepareForCreate and PrepareForUpdate).
+func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
+	bare := pair{c.withoutStatusDefault(p.from), c.withoutStatusDefault(p.to)}
+	if bare == p {
+		return nil
+	}
+	var out []contain.Gap
+	keys := gapKeys(known)
+	for _, g := range c.decideHere(ctx, bare) {
+		if g.Harm == contain.Redefaulted || keys.has(&g) {
+			continue
+		}
+		if g.Witness != nil && p.from.Name == p.to.Name { // a later read of the object fills the status in
+			w := *g.Witness
+			w.Stuck, w.Ratcheted, w.StuckErrors, w.WritersOnly = false, false, nil, true
+			g.Witness, g.Worst = &w, contain.Spared
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// withoutStatusDefault returns the version without the default of .status, if it has one and the status subresource.
+func (c *comparison) withoutStatusDefault(p *part) *part {
+	if p.Subresources == nil || p.Subresources.Status == nil || p.props == nil {
+		return p
+	}
+	status, ok := p.props.Properties["status"]
+	if !ok || !fillsIn(&status) {
+		return p
+	}
+	out := c.bareParts[p]
+	if out == nil {
+		bare := *p.props
+		bare.Properties = maps.Clone(bare.Properties)
+		status.Default = nil
+		bare.Properties["status"] = status
+		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &bare}
+		if c.bareParts == nil {
+			c.bareParts = map[*part]*part{}
+		}
+		c.bareParts[p] = out
+	}
+	return out
+}
+
+// inStatusWrites adds the gaps of objects whose status was written through the subresource, besides known ones. Such requests do not check
+// embedded resources (statusStrategy in k8s.io/apiextensions-apiserver/pkg/registry/customresource), so that more of them are stored.
+func (c *comparison) inStatusWrites(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
+	loose := pair{c.uncheckedStatus(p.from), p.to}
+	switch {
+	case loose.from == p.from:
+		return known
+	case hasStatus(p.to):
+		loose.to = c.uncheckedStatus(p.to)
+	case p.from.Name == p.to.Name: // rule status-subresource-removed is about them
+		return known
+	}
+	where := map[gapKey]int{}
+	for i := range known {
+		where[keyOf(&known[i])] = i
+	}
+	for _, g := range c.decideHere(ctx, loose) {
+		i, ok := where[keyOf(&g)]
+		switch {
+		case !ok:
+			g.StatusWrites = true
+			known = append(known, g)
+		case worseThan(&g, &known[i]):
+			g.StatusWrites = true
+			known[i] = g
+		}
+	}
+	return known
+}
+
+// withoutUncheckedWrites leaves out the gaps of embedded resources in the status that concern only writers. With the subresource, writers of
+// the status are not checked for them, and other requests leave the status as it is stored, with its defaults.
+func (c *comparison) withoutUncheckedWrites(ctx context.Context, p pair, gaps []contain.Gap) []contain.Gap {
+	var stored told
+	return slices.DeleteFunc(slices.Clone(gaps), func(g contain.Gap) bool {
+		if g.Keyword != "x-kubernetes-embedded-resource" || g.Harm != contain.Refused || !g.Path.InStatus() || !hasStatus(p.from) || !hasStatus(p.to) {
+			return false
+		}
+		if stored == nil {
+			stored = gapKeys(c.decideHere(ctx, pair{c.settled(p.from, p.from), p.to}))
+		}
+		return !stored.has(&g)
+	})
+}
+
+// worseThan reports whether one of two gaps of the same place and keyword shows more harm.
+func worseThan(g, known *contain.Gap) bool {
+	switch {
+	case g.Witness == nil:
+		return known.OddAlone && !g.OddAlone
+	case known.Witness == nil || known.OddAlone && !g.OddAlone:
+		return true
+	}
+	return max(g.Worst, g.Witness.Fate()) > max(known.Worst, known.Witness.Fate())
+}
+
+// uncheckedStatus returns the version as requests to its status subresource see it, if it has the subresource, and embedded resources in
+// the status.
+func (c *comparison) uncheckedStatus(p *part) *part {
+	if !hasStatus(p) || p.props == nil {
+		return p
+	}
+	status := p.props.Properties["status"]
+	if !hasEmbedded(&status, 0) {
+		return p
+	}
+	out := c.looseParts[p]
+	if out == nil {
+		loose := *p
+		loose.built, loose.judge, loose.plain, loose.unchecked = false, nil, nil, true
+		out = &loose
+		if c.looseParts == nil {
+			c.looseParts = map[*part]*part{}
+		}
+		c.looseParts[p] = out
+	}
+	return out
+}
+
+// hasEmbedded reports whether the schema is one of an embedded resource, or has one below.
+func hasEmbedded(p *props, depth int) bool {
+	if p == nil || depth > schema.MaxDepth {
+		return false
+	}
+	if p.XEmbeddedResource {
+		return true
+	}
+	for _, sub := range p.Properties {
+		if hasEmbedded(&sub, depth+1) {
+			return true
+		}
+	}
+	return hasEmbedded(itemsOf(p), depth+1) || hasEmbedded(extraOf(p), depth+1)
+}
+
+// withUnfilledStatus returns the gaps of objects that are stored in another version than p.to, and updated in it with any request but one
+// of the status, besides known ones. The status is the stored one, which the other version has read: the defaults of p.to are not filled
+// in (PrepareForUpdate in k8s.io/apiextensions-apiserver/pkg/registry/customresource; schemaCoercingConverter in pkg/apiserver).
+func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
+	reader := c.readerOf(p)
+	to := c.unfilledStatus(p.to)
+	if to == p.to || reader == nil || reader.Name == p.to.Name || !p.to.Served {
+		return nil
+	}
+	from := c.settled(c.withoutStatusDefault(p.from), reader)
+	told := gapKeys(known)
+	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
+		if before := find(c.oldParts, p.to.Name); before != nil && before.Served {
+			was := pair{p.from, before}
+			if r := c.readerOf(was); r != nil && r.Name != before.Name {
+				was.to = c.unfilledStatus(before)
+			}
+			told.add(c.decideHere(ctx, pair{from, was.to})...)
+		}
+	}
+	var out []contain.Gap
+	for _, g := range c.decideHere(ctx, pair{from, to}) {
+		if g.Harm != contain.Refused || told.has(&g) || g.OddAlone {
+			continue
+		}
+		if g.Witness != nil && p.from.Name == p.to.Name && !c.travels(ctx, p, &g) {
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// readerOf returns the version that reads the objects written in p.from before they are updated in p.to; nil if that is not known.
+func (c *comparison) readerOf(p pair) *part {
+	switch {
+	case p.to.isOld && converts(c.old), !p.to.isOld && converts(c.new):
+		return nil
+	case !p.from.isOld:
+		return storage(c.newParts)
+	case p.to.isOld:
+		return c.readsBefore(p.from)
+	}
+	return c.home(p.from)
+}
+
+// unfilledStatus returns the version without the defaults in .status, if it has any and the status subresource.
+func (c *comparison) unfilledStatus(p *part) *part {
+	if !hasStatus(p) || p.props == nil {
+		return p
+	}
+	status, ok := p.props.Properties["status"]
+	if !ok {
+		return p
+	}
+	bare, changed := withoutDefaults(&status, 0)
+	if !changed {
+		return p
+	}
+	out := c.unfilled[p]
+	if out == nil {
+		whole := *p.props
+		whole.Properties = maps.Clone(whole.Properties)
+		whole.Properties["status"] = *bare
+		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &whole}
+		if c.unfilled == nil {
+			c.unfilled = map[*part]*part{}
+		}
+		c.unfilled[p] = out
+	}
+	return out
+}
+
+// withoutDefaults returns the schema without defaults, and reports whether it had any.
+func withoutDefaults(p *props, depth int) (*props, bool) {
+	if p == nil || depth > schema.MaxDepth {
+		return p, false
+	}
+	out, changed := *p, fillsIn(p)
+	out.Default = nil
+	if len(p.Properties) > 0 {
+		out.Properties = make(map[string]props, len(p.Properties))
+		for name, child := range p.Properties {
+			sub, ok := withoutDefaults(&child, depth+1)
+			out.Properties[name], changed = *sub, changed || ok
+		}
+	}
+	if sub, ok := withoutDefaults(itemsOf(p), depth+1); ok {
+		out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
+	}
+	if sub, ok := withoutDefaults(extraOf(p), depth+1); ok {
+		out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: sub}, true
+	}
+	return &out, changed
+}
