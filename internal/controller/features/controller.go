@@ -106,7 +106,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		return err
 	}
 	s.planner = &planner{world: w, server: can}
-	s.usage = newUsage(c.Clock, cmp.Or(c.UsageInterval, DefaultUsageInterval), c.Log)
+	s.usage = newUsage(c.Clock, cmp.Or(c.UsageInterval, DefaultUsageInterval), c.Namespace, c.Log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer w.settings.wait()

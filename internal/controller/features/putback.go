@@ -73,7 +73,7 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 			return
 		}
 		if !apierrors.IsNotFound(err) {
-			done.settings = fmt.Errorf("whether there is a ConfigMap %s is not known: %w; %s", p.source(), err, roleFor(p))
+			done.settings = fmt.Errorf("whether there is a ConfigMap %s is not known: %w; %s", p.source(), err, s.letRead(p))
 			return
 		}
 	}
@@ -90,18 +90,13 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 	case err != nil:
-		done.settings = fmt.Errorf("the ConfigMap %s is not there and cannot be made: %w; %s", p.source(), err, roleFor(p))
+		done.settings = fmt.Errorf("the ConfigMap %s is not there and cannot be made: %w; make it, or %s", p.source(), err, s.letMake(p))
 	default:
 		done.putBack = true
 		p.without = without
 		r := s.remember(p.component.Name)
 		r.made, r.without = stored.ResourceVersion, without
 	}
-}
-
-// roleFor says what lets the controller watch and make the settings.
-func roleFor(p *plan) string {
-	return fmt.Sprintf("make it, or let it be made: a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", Role, p.source())
 }
 
 // guardStands reports whether the wanted policy about the settings has been in force long enough, so that its refusals are final.

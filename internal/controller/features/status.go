@@ -133,7 +133,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		st.Enabled, st.Why = new(state.Open), brief.Clip(state.Reason, maxEvent)
 	}
 	if done.held && !p.known {
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+unread(p))
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+s.unread(p))
 		return
 	}
 	if done.held {
@@ -266,9 +266,9 @@ func wasEnforcedByHook(f *v1alpha1.Feature) bool {
 }
 
 // unread says why settings are not known.
-func unread(p *plan) string {
+func (s *session) unread(p *plan) string {
 	if err := p.current.err; err != nil {
-		return fmt.Sprintf("%v; a Role for it is printed by: sluice manifests --roles=%s --feature-settings=%s", err, Role, p.source())
+		return fmt.Sprintf("%v; %s", err, s.letRead(p))
 	}
 	return "the ConfigMap " + p.source() + " is being read"
 }
@@ -306,7 +306,7 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	if done.held && p.known {
 		return // it is looked at again in a moment
 	}
-	status, reason, message = p.allEnforced(by, notEnforced, bad, done)
+	status, reason, message = s.allEnforced(p, by, notEnforced, bad, done)
 	setCondition(&st.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, status, reason, message)
 }
 
@@ -342,12 +342,14 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 }
 
 // allEnforced says whether all features of a component are enforced.
-func (p *plan) allEnforced(by map[string]int, notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+func (s *session) allEnforced(p *plan, by map[string]int, notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case done.held:
-		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: " + unread(p)
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: " + s.unread(p)
+	case p.live && p.current.err != nil && !p.current.known && !p.detached && done.unwritten() != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, brief.OneLine(done.unwritten().Error()) + "; the settings cannot be read: " + s.unread(p)
 	case p.live && p.current.err != nil && !p.current.known && !p.detached:
-		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: " + unread(p)
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: " + s.unread(p)
 	case len(notEnforced) > 0 || done.unwritten() != nil:
 		return p.notAllEnforced(notEnforced, bad, done)
 	case done.lost != nil:

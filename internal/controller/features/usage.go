@@ -48,8 +48,10 @@ const (
 type usage struct {
 	clock    clock.Clock
 	interval time.Duration
-	log      *slog.Logger
-	poke     chan struct{}
+	// namespace is Sluice's own.
+	namespace string
+	log       *slog.Logger
+	poke      chan struct{}
 
 	mu     sync.Mutex
 	parts  map[string]*gatedBy // by component
@@ -78,8 +80,8 @@ type tally struct {
 
 type gateOf struct{ component, gate string }
 
-func newUsage(c clock.Clock, interval time.Duration, log *slog.Logger) *usage {
-	return &usage{clock: c, interval: interval, log: log, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
+func newUsage(c clock.Clock, interval time.Duration, namespace string, log *slog.Logger) *usage {
+	return &usage{clock: c, interval: interval, namespace: namespace, log: log, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
 }
 
 // gate sets the resources of a component to count; nil if there are none, or if another process counts them.
@@ -282,7 +284,7 @@ func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
 		if t.err != nil && !kept {
 			out.known = false
 			out.forbidden = out.forbidden || apierrors.IsForbidden(t.err)
-			out.failed = append(out.failed, brief.Clip(whyNot(name, t.err), maxEvent))
+			out.failed = append(out.failed, brief.Clip(u.whyNot(name, t.err), maxEvent))
 			continue
 		}
 		if t.of[m.Component()] != m {
@@ -298,9 +300,9 @@ func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
 	return out
 }
 
-func whyNot(name string, err error) string {
+func (u *usage) whyNot(name string, err error) string {
 	if apierrors.IsForbidden(err) {
-		return fmt.Sprintf("%s may not be listed; a ClusterRole for it is printed by: sluice manifests --roles=%s --feature-usage=%s", name, Role, strings.TrimSuffix(name, "."))
+		return fmt.Sprintf("%s may not be listed; %s", name, letCount(u.namespace, name))
 	}
 	return err.Error()
 }

@@ -30,7 +30,7 @@ var errForbidden = fmt.Errorf("widgets.demo.dev: %w", apierrors.NewForbidden(sch
 func usageOfPlan(t *testing.T) (*usage, *plan, *clocktesting.FakeClock) {
 	t.Helper()
 	c := clocktesting.NewFakeClock(usageStart)
-	u := newUsage(c, 10*time.Minute, slog.New(slog.DiscardHandler))
+	u := newUsage(c, 10*time.Minute, "own", slog.New(slog.DiscardHandler))
 	p := movesPlan(t, newServer)
 	u.gate("demo", gatedWidgets(p.model))
 	return u, p, c
@@ -128,7 +128,7 @@ func TestOneScanIsForAllComponents(t *testing.T) {
 
 func TestScansRestBetweenPages(t *testing.T) {
 	c := clocktesting.NewFakeClock(usageStart)
-	u := newUsage(c, time.Minute, slog.New(slog.DiscardHandler))
+	u := newUsage(c, time.Minute, "own", slog.New(slog.DiscardHandler))
 	rest := u.rest()
 	for page, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, time.Minute: maxRest} {
 		c.Step(page)
@@ -192,7 +192,7 @@ func TestCountsInTheStatus(t *testing.T) {
 	is("before the first count", state{-1, 0, "Unknown NotCounted", true})
 	scanned(t, u, errForbidden, nil)
 	is("it may not be read", state{-1, 0, "Unknown CountForbidden", true})
-	if text := f.Status.Conditions[0].Message; !strings.Contains(text, "sluice manifests --roles=features --feature-usage=widgets.demo.dev") {
+	if text := f.Status.Conditions[0].Message; !strings.Contains(text, "--resource=widgets.demo.dev && kubectl create clusterrolebinding") || !strings.HasSuffix(text, "--serviceaccount=own:sluice-features") {
 		t.Errorf("it does not say what to do: %s", text)
 	}
 	f.Status.InUse, f.Status.InUseTime = new(int64(7)), new(metav1.NewTime(usageStart))

@@ -97,7 +97,7 @@ func TestE2EOnlyNamedConfigMaps(t *testing.T) {
 	if _, err := s.start(ctx, "features"); err != nil {
 		t.Fatal(err)
 	}
-	c.told(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings cannot be read", "named/flags")
+	c.told(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings cannot be read", "--resource-name=flags")
 	c.open(timeout)
 	c.inForce("{env: {A: {secret: s}}}")
 	c.set(map[string]string{"env-secret": "true"})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -163,6 +164,24 @@ func (c *scene) allowSettings() {
 		c.t.Fatal("there are no roles for the settings")
 	}
 	c.apply("#" + roles)
+}
+
+// commands are the commands of kubectl in a message.
+var commands = regexp.MustCompile(`kubectl ((?:create|-)[^;&]+[^;& ])`)
+
+// follow runs the commands in the message of a condition, as a user who reads it would.
+func (c *scene) follow(list []metav1.Condition, condition string) {
+	c.t.Helper()
+	message := meta.FindStatusCondition(list, condition).Message
+	found := commands.FindAllStringSubmatch(message, -1)
+	if len(found) != 2 {
+		c.t.Fatalf("%d commands in: %s", len(found), message)
+	}
+	for _, m := range found {
+		if _, errs, err := c.cluster.Kubectl(c.t, "", strings.Fields(m[1])...); err != nil {
+			c.t.Fatalf("%s: %v\n%s", m[0], err, errs)
+		}
+	}
 }
 
 // feature is the manifest of a feature.

@@ -191,8 +191,7 @@ func TestE2EDefaultsBeforeTheFirstSettings(t *testing.T) {
 	c := newScene(t, installed(t), "first", sceneOptions{gates: []string{"TasksTimeout"}, noSettings: true})
 	missing := func() {
 		t.Helper()
-		c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "whether there is a ConfigMap first/flags is not known", "the defaults are in force",
-			"sluice manifests --roles=features --feature-settings=first/flags")
+		c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "whether there is a ConfigMap first/flags is not known", "the defaults are in force")
 		c.told(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy)
 		c.inForce(timeout)
 		c.open("{description: d}")
@@ -211,7 +210,9 @@ func TestE2EDefaultsBeforeTheFirstSettings(t *testing.T) {
 	c.apply(fmt.Sprintf("apiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: %[1]s}\nspec: {release: v1.5.0, mode: Live, configMap: {namespace: %[1]s, name: flags}}\n", c.name))
 	missing()
 
-	c.allowSettings()
+	c.follow(c.status().Conditions, v1alpha1.ConditionAccepted)
+	c.told(v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, "the ConfigMap first/flags is not there", "the defaults are in force")
+	c.follow(c.status().Conditions, v1alpha1.ConditionAccepted)
 	c.enforced()
 	c.inForce(timeout)
 	if _, err := c.kube.CoreV1().ConfigMaps(c.name).Get(t.Context(), "flags", metav1.GetOptions{}); err != nil {
