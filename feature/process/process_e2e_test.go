@@ -37,8 +37,6 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-const patience = 6 * time.Minute
-
 var shared clustertest.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
@@ -175,21 +173,7 @@ func (w *world) set(data map[string]string) {
 
 func (w *world) eventually(what string, condition func() error) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	clustertest.Eventually(w.t, what, func(context.Context) error { return condition() })
 }
 
 // is waits until features are on or off.

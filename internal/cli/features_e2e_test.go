@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -331,21 +332,12 @@ func (c *featureCluster) rights() {
 	if _, err := c.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		code, _, errs := sluice(t, "features", "list", "--kubeconfig", kubeconfig)
-		if code == ExitOK {
-			break
+	until(t, "the rights to come", func() error {
+		if code, _, errs := sluice(t, "features", "list", "--kubeconfig", kubeconfig); code != ExitOK {
+			return errors.New(errs)
 		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the rights do not come: %s", errs)
-		case <-tick.C:
-		}
-	}
+		return nil
+	})
 	// Who may read the definitions and the settings sees what is on; nothing is guessed of what they may not read.
 	c.says(as(ExitOK, "list", "--component", "clidemo"), "what processes report is not known", "it is not known if the definitions fit the schemas", "clidemo    Mode")
 	c.says(as(ExitFailed, "disable", "cache"), "ConfigMap clidemo/feature-flags", `cannot patch resource "configmaps"`)

@@ -123,21 +123,14 @@ func (s *system) reroute(u *unstructured.Unstructured) error {
 
 // policiesAct waits until the policies are in force.
 func (s *system) policiesAct(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, clustertest.Patience)
-	defer cancel()
 	requests := s.client.ResolutionV1beta1().ResolutionRequests("default")
-	for tick := time.NewTicker(25 * time.Millisecond); ; {
+	return clustertest.Until(ctx, clustertest.Patience, "the policies to act", func(ctx context.Context) error {
 		_, err := requests.Create(ctx, newRequest("unlabelled", ""), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if apierrors.IsInvalid(err) {
-			tick.Stop()
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("a request without a label is not refused: %w", err)
-		case <-tick.C:
-		}
-	}
+		return fmt.Errorf("a request without a label is not refused: %w", err)
+	})
 }
 
 // process is a process of sluice serve.

@@ -275,7 +275,7 @@ var table = []row{
 	{pkg: "tools/release", why: "packs what ships", may: []string{"config", "internal/cli"}},
 	{
 		pkg: "tools/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"tools/clustertest/binary", "tools/clustertest/nodeless", "tools/kube", "internal/limit"},
+		may: []string{"tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/kube", "internal/limit"},
 	},
 	{
 		pkg: "tools/bench", why: "measures the parts one by one and the command as a whole",

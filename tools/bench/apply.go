@@ -4,18 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/clustertest/binary"
@@ -82,11 +76,18 @@ func measureApply(ctx context.Context, size applySize, bin, kubectl string) ([][
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	proxy, counted, err := counting(cluster, dir)
+	handler, counted, err := counting(cluster.Config(), true)
 	if err != nil {
 		return nil, err
 	}
+	proxy := httptest.NewServer(handler)
 	defer proxy.Close()
+	through := filepath.Join(dir, "kubeconfig")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, proxy.URL)
+	if err := os.WriteFile(through, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
 	b := &applyBench{ctx: ctx, kubectl: kubectl, cluster: cluster, dir: dir, size: size}
 	programs := []program{{"sluice", []string{bin, "apply", "--app", "bench", "--timeout", "30m"}, true}}
 	if size.kubectl {
@@ -110,7 +111,7 @@ func measureApply(ctx context.Context, size applySize, bin, kubectl string) ([][
 				}
 				counted.reads.Store(0)
 				counted.writes.Store(0)
-				if _, err := b.apply(p, filepath.Join(dir, "kubeconfig")); err != nil {
+				if _, err := b.apply(p, through); err != nil {
 					return nil, err
 				}
 				reads, writes = fmt.Sprint(counted.reads.Load()), fmt.Sprint(counted.writes.Load())
@@ -131,34 +132,6 @@ func applyRow(name, program string, runs []objectRun, reads, writes string) []st
 	return []string{
 		name, program, millis(median(wall)), millis(median(cpu)), millis(median(server)), reads, writes, fmt.Sprintf("%.1f MiB", float64(memory)/1024), loadAverage(),
 	}
-}
-
-type tally struct{ reads, writes atomic.Int64 }
-
-// counting makes a proxy to the API server that counts, and a kubeconfig for it.
-func counting(cluster *clustertest.Cluster, dir string) (*httptest.Server, *tally, error) {
-	transport, err := rest.TransportFor(cluster.Config())
-	if err != nil {
-		return nil, nil, err
-	}
-	target, err := url.Parse(cluster.Server)
-	if err != nil {
-		return nil, nil, err
-	}
-	forward := httputil.NewSingleHostReverseProxy(target)
-	forward.Transport = transport
-	counted := &tally{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			counted.reads.Add(1)
-		} else {
-			counted.writes.Add(1)
-		}
-		forward.ServeHTTP(w, r)
-	}))
-	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
-"clusters":[{"name":"x","cluster":{"server":%q}}],"users":[{"name":"x","user":{}}]}`, server.URL)
-	return server, counted, os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(text), 0o600)
 }
 
 // program applies a source: with args, and the flags -f, -n and --kubeconfig.

@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +61,12 @@ func delivered(ctx context.Context, c *config) (err error) {
 	if _, err := s.kube.CoreV1().ConfigMaps(systemNamespace).Create(ctx, m, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	var counted *tally
-	proxy, counted, err = countingAccounts(s.cluster.Config())
+	// Those who use it bring their own credentials.
+	handler, counted, err := counting(rest.AnonymousClientConfig(s.cluster.Config()), false)
 	if err != nil {
 		return err
 	}
+	proxy = httptest.NewTLSServer(handler)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
 	s.through = map[string]*rest.Config{"sluice-" + deliveryRole: {Host: proxy.URL, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}}}
 	if err := s.mayDeliver(ctx); err != nil {
@@ -124,31 +122,6 @@ func deliveryRow(name string, runs []deliveryRun) []string {
 	return []string{
 		name, millis(median(wall)), millis(median(cpu)), fmt.Sprint(last.reads), fmt.Sprint(last.writes), fmt.Sprintf("%.1f MiB", float64(memory)/1024), loadAverage(),
 	}
-}
-
-// countingAccounts makes a proxy to the API server that counts. Those who use it bring their own credentials.
-func countingAccounts(config *rest.Config) (*httptest.Server, *tally, error) {
-	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
-	if err != nil {
-		return nil, nil, err
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, nil, err
-	}
-	forward := httputil.NewSingleHostReverseProxy(target)
-	forward.Transport, forward.FlushInterval = transport, -1
-	counted := &tally{}
-	return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case strings.Contains(r.URL.Path, "/leases"):
-		case r.Method == http.MethodGet:
-			counted.reads.Add(1)
-		default:
-			counted.writes.Add(1)
-		}
-		forward.ServeHTTP(w, r)
-	})), counted, nil
 }
 
 // mayDeliver lets the controller act as an account that may do everything.

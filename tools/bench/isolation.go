@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,14 +71,7 @@ func isolation(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	defer func() { err = c.closeSystem(s, err) }()
-	repo := filepath.Join(s.dir, "origin", "catalog.git")
-	if err := os.Mkdir(filepath.Dir(repo), 0o700); err != nil {
-		return err
-	}
-	if err := makeRepository(ctx, repo, 0); err != nil {
-		return err
-	}
-	origin, err := gitServer(ctx, filepath.Dir(repo), true)
+	_, origin, err := s.catalog(ctx)
 	if err != nil {
 		return err
 	}

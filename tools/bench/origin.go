@@ -195,6 +195,20 @@ func (c *counted) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
+// catalog makes the repository /catalog.git in the folder of a system, and serves it.
+func (s *system) catalog(ctx context.Context) (repo string, origin *server, err error) {
+	root := filepath.Join(s.dir, "origin")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return "", nil, err
+	}
+	repo = filepath.Join(root, "catalog.git")
+	if err := makeRepository(ctx, repo, 0); err != nil {
+		return "", nil, err
+	}
+	origin, err = gitServer(ctx, root, true)
+	return repo, origin, err
+}
+
 // gitServer serves the repositories below a folder as git's own http-backend does it.
 func gitServer(ctx context.Context, root string, filter bool) (*server, error) {
 	path, err := runGit(ctx, "", nil, "--exec-path")

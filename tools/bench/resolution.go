@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -42,22 +41,15 @@ func resolveGit(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	defer func() { err = c.closeSystem(s, err) }()
-	repo := filepath.Join(s.dir, "origin", "catalog.git")
-	if err := os.Mkdir(filepath.Dir(repo), 0o700); err != nil {
-		return err
-	}
-	if err := makeRepository(ctx, repo, 0); err != nil {
-		return err
-	}
-	id, err := runGit(ctx, repo, nil, "rev-parse", "main")
-	if err != nil {
-		return err
-	}
-	origin, err := gitServer(ctx, filepath.Dir(repo), true)
+	repo, origin, err := s.catalog(ctx)
 	if err != nil {
 		return err
 	}
 	defer origin.Close() //nolint:errcheck // nobody uses it any more
+	id, err := runGit(ctx, repo, nil, "rev-parse", "main")
+	if err != nil {
+		return err
+	}
 	url := origin.url("/catalog.git")
 	one := ask{"git", [][2]string{{"url", url}, {"revision", "main"}, {"pathInRepo", filePath(1)}}}
 	if err := c.floor(ctx, s, "floor", one); err != nil {

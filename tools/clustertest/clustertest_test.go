@@ -46,25 +46,6 @@ func client(t *testing.T, c *clustertest.Cluster) *kubernetes.Clientset {
 	return client
 }
 
-func eventually(t *testing.T, condition func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(err)
-		case <-ticker.C:
-		}
-	}
-}
-
 func TestE2ETheSharedClusterIsOneForAllTests(t *testing.T) {
 	first := shared.Get(t)
 	t.Run("a subtest", func(t *testing.T) {
@@ -100,7 +81,7 @@ func TestE2ERestartKeepsDataAndPort(t *testing.T) {
 		pid = c.PID()
 		// A client from before the restart finds its way too, if not with its first request.
 		for _, client := range []*kubernetes.Clientset{before, client(t, c)} {
-			eventually(t, func(ctx context.Context) error {
+			clustertest.Eventually(t, "the server to answer an old client", func(ctx context.Context) error {
 				_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
 				return err
 			})
@@ -152,7 +133,7 @@ func TestE2EAClusterThatEndedByItselfIsToldByStop(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func(context.Context) error {
+	clustertest.Eventually(t, "the killed process to end", func(context.Context) error {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("process %d: %w", pid, err)
 		}
@@ -177,7 +158,7 @@ func TestE2EAClusterEndsWithAKilledTestBinary(t *testing.T) {
 	if dir == "" {
 		t.Fatal("the helper started no cluster")
 	}
-	eventually(t, func(context.Context) error {
+	clustertest.Eventually(t, "the cluster to end", func(context.Context) error {
 		// The supervising process empties this file when it has stopped everything in order.
 		holder, err := os.ReadFile(filepath.Join(dir, "lock"))
 		if err == nil && len(holder) > 0 {

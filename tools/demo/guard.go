@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/limit"
+	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
 )
@@ -206,19 +207,5 @@ func get(ctx context.Context, url string) (string, error) {
 
 // until waits for a condition.
 func until(ctx context.Context, what string, check func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, err)
-		case <-tick.C:
-		}
-	}
+	return clustertest.Until(ctx, patience, what, func(context.Context) error { return check() })
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -109,8 +108,6 @@ func installAll(ctx context.Context, cfg *rest.Config) (*installation, error) {
 
 // policiesAct waits until the policies refuse what they should.
 func (in *installation) policiesAct(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, clustertest.Patience)
-	defer cancel()
 	client, err := versioned.NewForConfig(in.config)
 	if err != nil {
 		return err
@@ -121,20 +118,15 @@ func (in *installation) policiesAct(ctx context.Context) error {
 		return err
 	}
 	defer requests.Delete(ctx, "probe", metav1.DeleteOptions{}) //nolint:errcheck // a test's rest
-	for tick := time.NewTicker(20 * time.Millisecond); ; {
+	return clustertest.Until(ctx, clustertest.Patience, "the policies to act", func(ctx context.Context) error {
 		dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 		_, one := requests.Patch(ctx, "probe", "application/merge-patch+json", []byte(`{"metadata":{"labels":{"resolution.tekton.dev/x":"y"}}}`), dry)
 		_, two := requests.Patch(ctx, "probe", "application/merge-patch+json", []byte(`{"status":{"observedGeneration":1}}`), dry, "status")
-		if one != nil && two != nil {
-			tick.Stop()
-			return nil
+		if one == nil || two == nil {
+			return errors.New("they refuse nothing")
 		}
-		select {
-		case <-ctx.Done():
-			return errors.New("the policies do not act")
-		case <-tick.C:
-		}
-	}
+		return nil
+	})
 }
 
 // namespace makes a namespace for the test.
