@@ -98,6 +98,11 @@ func plain(name string) bool {
 	return name != ""
 }
 
+// InStatus reports whether the path is in the status of the object.
+func (p Path) InStatus() bool {
+	return len(p) > 0 && p[0] == Step{Field, "status"}
+}
+
 // Gap is one place where containment is not proven.
 type Gap struct {
 	// Path leads to the value whose schema differs.

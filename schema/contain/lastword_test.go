@@ -12,8 +12,10 @@ import (
 func TestTheLastWordIsThatOfTheAPIServersCode(t *testing.T) {
 	side := func(rule string, most int64) Side {
 		p := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string", MaxLength: &most}},
-				XValidations: apiextensionsv1.ValidationRules{{Rule: rule}}},
+			"spec": {
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"a": {Type: "string", MaxLength: &most}},
+				XValidations: apiextensionsv1.ValidationRules{{Rule: rule}},
+			},
 		}}
 		n, err := schema.New(p)
 		if err != nil {

@@ -91,38 +91,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		done.held = true
 		return 0
 	}
-	wanted := map[string]bool{}
-	var additions, settling []runtime.Object
-	var changes []change
-	for _, o := range p.set.Objects() {
-		want, err := managed(o)
-		if err != nil {
-			done.failed[nameOf(o)] = err
-			continue
-		}
-		m, err := meta.Accessor(want)
-		if err != nil {
-			done.failed[nameOf(o)] = err
-			continue
-		}
-		wanted[resourceOf(want)+"/"+m.GetName()] = true
-		if done.frozen[m.GetName()] {
-			continue
-		}
-		switch have := s.have(want); {
-		case have == nil && p.detached && isAnchor(want):
-			// Nothing else reads the settings, and the API server takes a binding from those only who may read its parameter.
-		case have == nil:
-			additions = append(additions, want)
-		case !same(want, have):
-			changes = append(changes, change{have, want})
-		default:
-			s.judged(have, done)
-			if done.fresh[m.GetName()] {
-				settling = append(settling, want)
-			}
-		}
-	}
+	wanted, additions, settling, changes := s.compare(p, done)
 	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in the
 	// new policy before it is removed from the old one.
 	changes, later := inOrder(additions, settling, changes)
@@ -160,6 +129,42 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 	s.observe(p, done)
 	s.see(ctx, p, probes, state, done)
 	return done.wait
+}
+
+// compare compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
+// another form, and settling are there and perhaps not in force yet.
+func (s *session) compare(p *plan, done *outcome) (wanted map[string]bool, additions, settling []runtime.Object, changes []change) {
+	wanted = map[string]bool{}
+	for _, o := range p.set.Objects() {
+		want, err := managed(o)
+		if err != nil {
+			done.failed[nameOf(o)] = err
+			continue
+		}
+		m, err := meta.Accessor(want)
+		if err != nil {
+			done.failed[nameOf(o)] = err
+			continue
+		}
+		wanted[resourceOf(want)+"/"+m.GetName()] = true
+		if done.frozen[m.GetName()] {
+			continue
+		}
+		switch have := s.have(want); {
+		case have == nil && p.detached && isAnchor(want):
+			// Nothing else reads the settings, and the API server takes a binding from those only who may read its parameter.
+		case have == nil:
+			additions = append(additions, want)
+		case !same(want, have):
+			changes = append(changes, change{have, want})
+		default:
+			s.judged(have, done)
+			if done.fresh[m.GetName()] {
+				settling = append(settling, want)
+			}
+		}
+	}
+	return wanted, additions, settling, changes
 }
 
 // soon is the time to wait before policies of a component are written again.

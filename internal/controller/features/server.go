@@ -82,13 +82,11 @@ func (c *Cluster) followServer(ctx context.Context, can server) error {
 		case <-c.Clock.After(lookAtServer):
 		}
 		now, err := c.askServer(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			c.Log.Warn("cannot ask the API server what it can do", "error", err)
-		case now != can:
+		if err == nil && now != can {
 			return errServerChanged
+		}
+		if err != nil && ctx.Err() == nil {
+			c.Log.Warn("cannot ask the API server what it can do", "error", err)
 		}
 	}
 }
