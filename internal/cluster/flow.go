@@ -3,7 +3,9 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -33,6 +35,7 @@ type batch struct {
 }
 
 func (b *batch) judge(ctx context.Context, j *judge, keys *names) {
+	defer recovered(&b.err)
 	start := 0
 	for _, end := range b.ends {
 		f, err := j.fate(ctx, b.raw[start:end], keys)
@@ -42,6 +45,13 @@ func (b *batch) judge(ctx context.Context, j *judge, keys *names) {
 		}
 		b.fates = append(b.fates, f)
 		start = end
+	}
+}
+
+// recovered turns a panic into an error. The goroutines of a flow have no caller that could.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
 	}
 }
 
@@ -138,9 +148,10 @@ type filler struct {
 }
 
 // run reads the list. It judges objects before an error as well.
-func (f *filler) run(ctx context.Context) error {
+func (f *filler) run(ctx context.Context) (err error) {
+	defer recovered(&err)
 	f.p.item, f.p.page = f.item, f.page
-	err := f.p.run(ctx)
+	err = f.p.run(ctx)
 	if f.b != nil {
 		f.send()
 	}

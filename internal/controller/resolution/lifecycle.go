@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +41,7 @@ const (
 	unknownAfter = 10 * time.Second
 	// countAgain is the time for which a count of waiting requests is valid.
 	countAgain = time.Second
-	// lifecycleRetry is the pause after a request could not be written.
+	// lifecycleRetry is the pause after a request could not be written, or after a panic.
 	lifecycleRetry = 5 * time.Second
 )
 
@@ -119,7 +120,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 				if closed {
 					return
 				}
-				if again := l.reconcile(ctx, k); again > 0 {
+				if again := l.safely(ctx, k); again > 0 {
 					l.queue.AddAfter(k, again)
 				}
 				l.queue.Done(k)
@@ -136,6 +137,17 @@ func (l *Lifecycle) lookup(k key) *v1beta1.ResolutionRequest {
 		return r
 	}
 	return nil
+}
+
+// safely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
+func (l *Lifecycle) safely(ctx context.Context, k key) (again time.Duration) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.Log.Error("the lifecycle of a request panicked", "namespace", k.namespace, "name", k.name, "panic", r, "stack", string(debug.Stack()))
+			again = lifecycleRetry
+		}
+	}()
+	return l.reconcile(ctx, k)
 }
 
 // reconcile does the due work for one request and returns when to check again, 0 for not before it changes.

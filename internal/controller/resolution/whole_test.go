@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -213,6 +214,34 @@ func TestARequestThatCannotBeAnsweredSaysWhy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// panics is a recorder that panics at its first event.
+type panics struct {
+	record.EventRecorder
+
+	done bool
+}
+
+func (p *panics) Event(o runtime.Object, kind, reason, text string) {
+	if !p.done {
+		p.done = true
+		panic("oops")
+	}
+	p.EventRecorder.Event(o, kind, reason, text)
+}
+
+func TestAPanicOfTheLifecycleCostsOneRequest(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.manage(func(l *Lifecycle) { l.Recorder = &panics{EventRecorder: s.recorder} })
+		s.ask("one", "", "")
+		memapi.After(2 * time.Minute)
+		s.is("one", "False", "ResolutionTimedOut")
+		s.ask("two", "", "")
+		memapi.After(2 * time.Minute)
+		s.is("two", "False", "ResolutionTimedOut")
+		s.tells("Warning ResolutionTimedOut ")
+	})
 }
 
 func TestAResolverThatTakesTooLongIsStopped(t *testing.T) {
