@@ -116,9 +116,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		}
 	}
 	if len(writes) > 0 {
-		s.mu.Lock()
-		s.written[name] = s.Clock.Now()
-		s.mu.Unlock()
+		s.wrote(name)
 	}
 	s.enforceByHook(ctx, p, done)
 	probes, state := s.probes(p)
@@ -165,6 +163,15 @@ func (s *session) compare(p *plan, done *outcome) (wanted map[string]bool, addit
 		}
 	}
 	return wanted, additions, settling, changes
+}
+
+// wrote notes a write of the policies of a component. It drops the writes of others that are no longer in the way of anything.
+func (s *session) wrote(component string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock.Now()
+	maps.DeleteFunc(s.written, func(_ string, at time.Time) bool { return now.Sub(at) >= pause })
+	s.written[component] = now
 }
 
 // soon is the time to wait before policies of a component are written again.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,7 @@ type planner struct {
 	server server
 	known  map[string]*remembered
 	crd    map[string]*knownCRD
-	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted
+	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see tidy
 }
 
 // remembered is the cache of a planner for one component. Only one goroutine at a time makes plans for a component.
@@ -349,12 +350,9 @@ func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) 
 	}
 	now := p.Clock.Now()
 	p.mu.Lock()
-	if there || p.crd[name] != nil {
-		if p.gone == nil {
-			p.gone = map[string]time.Time{}
-		}
-		p.gone[name] = now
-		delete(p.crd, name)
+	p.tidy()
+	if there {
+		p.went(name)
 	}
 	var since time.Time
 	if gone, ok := p.gone[name]; ok {
@@ -365,6 +363,27 @@ func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) 
 		return nil, nil
 	}
 	return p.builtIns.find(ctx, group, resource, since)
+}
+
+// went notes that a CRD is being deleted, or is deleted. The caller holds the lock.
+func (p *planner) went(name string) {
+	if p.gone == nil {
+		p.gone = map[string]time.Time{}
+	}
+	p.gone[name] = p.Clock.Now()
+	delete(p.crd, name)
+}
+
+// tidy drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in use that
+// is from before. The caller holds the lock.
+func (p *planner) tidy() {
+	now := p.Clock.Now()
+	maps.DeleteFunc(p.gone, func(_ string, at time.Time) bool { return now.Sub(at) > lookSoon+lookAgain })
+	for name := range p.crd {
+		if _, there, err := p.crds.GetStore().GetByKey(name); err == nil && !there {
+			p.went(name)
+		}
+	}
 }
 
 // readCRD returns a CRD with its schemas, nil if there is none of that name.
@@ -401,6 +420,7 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 	if p.crd == nil {
 		p.crd = map[string]*knownCRD{}
 	}
+	p.tidy()
 	p.crd[name] = known
 	return known, nil
 }

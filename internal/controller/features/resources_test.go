@@ -1,6 +1,7 @@
 package features
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -104,6 +105,27 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 	served.Resources[0].APIResources = []metav1.APIResource{{Name: "widgets"}}
 	c.Step(lookSoon)
 	wants("another API server has it", seen{Others: 1, Again: lookAgain})
+	c.Step(lookSoon + lookAgain)
+	wants("another API server still has it", seen{Others: 1, Again: lookAgain})
+	if len(p.gone)+len(p.crd) != 0 {
+		t.Errorf("it is still known of CRDs that are gone: %v, %v", p.gone, p.crd)
+	}
+}
+
+// CRDs come and go for as long as the process runs, and components too.
+func TestWhatIsKnownOfDeletedCRDsAndComponentsIsBounded(t *testing.T) {
+	c := testclock.NewFakeClock(time.Now())
+	w := &world{Cluster: Cluster{Clock: c}, crds: cache.NewSharedIndexInformer(nil, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})}
+	s := &session{Controller: &Controller{Cluster: w.Cluster}, planner: &planner{world: w, crd: map[string]*knownCRD{}}, written: map[string]time.Time{}}
+	for i := range 1000 {
+		s.crd[fmt.Sprint(i)] = &knownCRD{}
+		s.wrote(fmt.Sprint(i))
+		s.tidy()
+		c.Step(lookAgain)
+	}
+	if len(s.crd) != 0 || len(s.planner.gone) > 3 || len(s.written) > 1 {
+		t.Errorf("%d CRDs, %d that are gone, %d writes", len(s.crd), len(s.planner.gone), len(s.written))
+	}
 }
 
 // The API server converts between the versions of a kind that no CRD defines: a part of such a kind that names no version stays open, and
