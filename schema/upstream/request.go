@@ -157,6 +157,12 @@ func (v *Validator) TouchUpdateFrom(ctx context.Context, from *Validator, stored
 	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true, from: from})
 }
 
+// UpdateFrom is Update for an object that is stored in the version of another validator, under conversion strategy None. The old value is
+// read in that version, with its defaults, and converted; the defaults of this version are filled in in obj alone.
+func (v *Validator) UpdateFrom(ctx context.Context, from *Validator, obj, stored map[string]any, ratchet bool) (Result, error) {
+	return v.update(ctx, obj, stored, how{ratchet: ratchet, from: from})
+}
+
 // Convert converts a served object of another version to this one under conversion strategy None. It changes apiVersion and prunes
 // fields that the schema does not know; dropped has their paths, sorted. It fills in no defaults. obj is not changed, but the result
 // shares parts with it: change neither.
