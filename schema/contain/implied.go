@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"iter"
 	"slices"
 
 	"sluice.dev/schema"
@@ -15,35 +16,47 @@ const maxUpdateRules = 64
 // rule, as a formula about both states, follows from the old schema and its rules about updates. impliedUpdate asks that at the rule's
 // place first, then at the objects around it, whose rules may mention the same fields.
 func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule) bool {
-	if w.moved > 0 || o.kind != declared || n.kind != declared || o.dark || n.dark {
+	if w.moved > 0 || o.dark || n.dark {
 		return false
 	}
-	var path []string
-	here := n
-	for i := len(w.path); ; i-- {
-		if i < len(w.path) {
-			s := w.path[i]
-			if s.Kind != Field {
-				return false
-			}
-			o, n = w.above[i][0], w.above[i][1]
-			path = append([]string{s.Name}, path...)
-			if o.kind != declared || n.kind != declared {
-				return false
-			}
-		}
+	for at := range w.around(o, n) {
 		switch {
 		case len(w.fillings) == 0:
-			if w.frozen(o, here, path, r, parsed) || w.followsFrom(o, n, path, r, parsed) {
+			if w.frozen(at.o, n, at.path, r, parsed) || w.followsFrom(at.o, at.n, at.path, r, parsed) {
 				return true
 			}
-		case i < w.fillings[0].from: // only the objects around it show whether there is a value here
-			if w.followsFrom(o, n, path, r, parsed) {
+		case at.depth < w.fillings[0].from: // only the objects around it show whether there is a value here
+			if w.followsFrom(at.o, at.n, at.path, r, parsed) {
 				return true
 			}
 		}
-		if i == 0 {
-			return false
+	}
+	return false
+}
+
+// surroundings are the walk's place or objects around it, with the length of the path to them, and the names of the fields from there.
+type surroundings struct {
+	o, n  place
+	depth int
+	path  []string
+}
+
+// around yields the walk's place and the objects around it, up to a list or a map, as long as both schemas declare them.
+func (w *walker) around(o, n place) iter.Seq[surroundings] {
+	return func(yield func(surroundings) bool) {
+		var path []string
+		for i := len(w.path); i >= 0; i-- {
+			if i < len(w.path) {
+				s := w.path[i]
+				if s.Kind != Field {
+					return
+				}
+				o, n = w.above[i][0], w.above[i][1]
+				path = append([]string{s.Name}, path...)
+			}
+			if o.kind != declared || n.kind != declared || !yield(surroundings{o, n, i, path}) {
+				return
+			}
 		}
 	}
 }
@@ -80,6 +93,14 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 	if len(path) > 0 && !w.hasTransitions(o.node) {
 		return false
 	}
+	return w.follows(stateful{o, o}, stateful{n, n}, true, path, r, parsed)
+}
+
+// stateful has the places of the two states of an update, whose defaults may differ.
+type stateful struct{ after, before place }
+
+// follows is followsFrom where the stored state has other schemas than the written one. It uses the old rules about updates if told to.
+func (w *walker) follows(o, n stateful, rules bool, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	goal, ok := w.aboutPair(n, path, r, parsed)
 	if !ok {
 		return false
@@ -88,13 +109,15 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 		logic.Kinds(logic.Object),
 		logic.Has{Name: celrule.After},
 		logic.Has{Name: celrule.Before},
-		logic.Prop{Name: celrule.After, F: w.old.accepts(o)},
-		logic.Prop{Name: celrule.Before, F: w.old.accepts(o)},
+		logic.Prop{Name: celrule.After, F: w.old.accepts(o.after)},
+		logic.Prop{Name: celrule.Before, F: w.old.accepts(o.before)},
 	}
 	if len(path) == 0 && optional(r) { // a refusal on creation is a separate gap
-		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.rule(r, n)})
+		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.rule(r, n.after)})
 	}
-	facts = w.updateFacts(o, o, nil, facts)
+	if rules {
+		facts = w.updateFacts(o, o.after, nil, facts)
+	}
 	if len(facts) > maxUpdateRules {
 		return false
 	}
@@ -103,7 +126,7 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 
 // updateFacts appends the statements of the rules about updates, at p and below, about pairs of values at top. The path leads from top
 // to p. A missing rule makes a proof harder, never wrong.
-func (w *walker) updateFacts(top, p place, path []string, facts logic.And) logic.And {
+func (w *walker) updateFacts(top stateful, p place, path []string, facts logic.And) logic.And {
 	if p.kind != declared || p.dark || !w.hasTransitions(p.node) || len(facts) > maxUpdateRules {
 		return facts
 	}
@@ -124,13 +147,13 @@ func (w *walker) updateFacts(top, p place, path []string, facts logic.And) logic
 }
 
 // aboutPair translates a rule about updates, to which the path leads from p, into a formula about pairs of values of p.
-func (w *walker) aboutPair(p place, path []string, r *schema.Rule, parsed *celrule.Rule) (logic.Formula, bool) {
+func (w *walker) aboutPair(p stateful, path []string, r *schema.Rule, parsed *celrule.Rule) (logic.Formula, bool) {
 	rule, ok := parsed.OfPair(optional(r), path...)
 	if !ok {
 		return nil, false
 	}
-	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.node, p.hasMeta()), Checker: w.opts.strings(), Work: w.opts.Work})
-	if p.node.Nullable { // rules are evaluated only if there are both a value and an old value
+	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.after.node, p.before.node, p.after.hasMeta()), Checker: w.opts.strings(), Work: w.opts.Work})
+	if p.after.node.Nullable { // rules are evaluated only if there are both a value and an old value
 		null := logic.Kinds(logic.Null)
 		f = logic.Or{logic.Prop{Name: celrule.After, F: null}, logic.Prop{Name: celrule.Before, F: null}, f}
 	}

@@ -50,3 +50,25 @@ func withoutRules(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchem
 	}
 	return &out
 }
+
+// withoutDemands is withoutValues without the defaults.
+func withoutDemands(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	return withoutDefaults(withoutValues(p))
+}
+
+func withoutDefaults(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if p == nil {
+		return nil
+	}
+	p.Default = nil // p is a copy
+	for name, c := range p.Properties {
+		p.Properties[name] = *withoutDefaults(&c)
+	}
+	if a := p.AdditionalProperties; a != nil {
+		withoutDefaults(a.Schema)
+	}
+	if p.Items != nil {
+		withoutDefaults(p.Items.Schema)
+	}
+	return p
+}

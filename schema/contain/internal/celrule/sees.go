@@ -7,22 +7,31 @@ import "sluice.dev/schema"
 // value that it uses as a whole. The value is one that o accepts and n does not prune. Root is as in [Scope], keep says that the
 // surroundings of one of them keep its unknown fields.
 func (r *Rule) SeesSame(o, n *schema.Node, root, keep bool) bool {
+	return r.seesSame(o, n, root, keep, &translator{}, self, oldSelf)
+}
+
+// SeesSameOld is SeesSame for what the rule reads of the old value alone. The value may have fields that only n has.
+func (r *Rule) SeesSameOld(o, n *schema.Node, root, keep bool) bool {
+	return r.seesSame(o, n, root, keep, &translator{fresh: true}, oldSelf)
+}
+
+func (r *Rule) seesSame(o, n *schema.Node, root, keep bool, t *translator, values ...string) bool {
 	if o.Hash() == n.Hash() {
 		return true
 	}
-	touched := func(x *schema.Node) (*touch, *translator) {
-		t := &translator{}
+	touched := func(x *schema.Node) *touch {
 		if root {
 			x = withMeta(x)
 		}
 		top := &touch{node: t.seen(x)}
-		u := &toucher{t: t, roots: map[string]*touch{self: top, oldSelf: top}}
+		u := &toucher{t: t, roots: map[string]*touch{}}
+		for _, v := range values {
+			u.roots[v] = top
+		}
 		u.use(r.root, nil)
-		return top, t
+		return top
 	}
-	a, t := touched(o)
-	b, _ := touched(n)
-	return t.sameTouched(a, b, keep)
+	return t.sameTouched(touched(o), touched(n), keep)
 }
 
 func (t *translator) sameTouched(a, b *touch, keep bool) bool {
@@ -82,7 +91,7 @@ func (t *translator) samePropertiesWhole(o, n *schema.Node, keep bool, depth int
 	}
 	for _, p := range n.Properties {
 		// No value of o has it, unless o keeps unknown fields.
-		if o.Property(p.Name) == nil && (p.Node.HasDefault || keep || o.Additional != nil || o.AdditionalBool != nil) {
+		if o.Property(p.Name) == nil && (t.fresh || p.Node.HasDefault || keep || o.Additional != nil || o.AdditionalBool != nil) {
 			return false
 		}
 	}

@@ -94,6 +94,8 @@ type translator struct {
 	copies int
 	copyOf ref
 	copy   listV
+	// fresh is set where values may have fields that only the newer of two nodes has.
+	fresh bool
 	// unclear are the parts that only got a name, even if a part around them replaced them.
 	unclear []*expr
 }

@@ -16,15 +16,15 @@ const (
 	Before = "before"
 )
 
-// PairOf returns the schema of the objects that stand for updates of values of n, to be the Spine of a rule made by [Rule.OfPair]. Root
-// is as in [Scope]. It has no nulls, because a rule is not evaluated if one of both values is null.
-func PairOf(n *schema.Node, root bool) *schema.Node {
+// PairOf returns the schema of the objects that stand for updates, of a stored value of before to a value of after, to be the Spine of a
+// rule made by [Rule.OfPair]. Root is as in [Scope]. It has no nulls, because a rule is not evaluated if one of both values is null.
+func PairOf(after, before *schema.Node, root bool) *schema.Node {
 	if root {
-		n = withMeta(n)
+		after, before = withMeta(after), withMeta(before)
 	}
 	return &schema.Node{
 		Type:       "object",
-		Properties: []schema.Property{{Name: After, Node: n}, {Name: Before, Node: n}},
+		Properties: []schema.Property{{Name: After, Node: after}, {Name: Before, Node: before}},
 		Required:   []string{After, Before},
 	}
 }

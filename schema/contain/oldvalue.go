@@ -1,0 +1,156 @@
+package contain
+
+import (
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
+	"sluice.dev/schema/contain/internal/logic"
+)
+
+// Reading has the schemas of a version for the old values of updates that another version reads: they are those of the version, with the
+// defaults of the reader in place of its own, and without fields that no stored object has.
+type Reading struct {
+	// Old is for the old version and the old reader, New for the new ones.
+	Old, New Side
+}
+
+// DecideOldValues returns the rules about updates of new that may refuse an update that old allows, though they allow it where old and
+// new read the stored object themselves: the object is read by another version, and its defaults are filled in in the old value alone.
+// A rule is no gap if it stands in old and sees the same written values, and sees the same old values in each reading; or if it is true
+// whatever the old value is. The gaps are Unknown, and in the order of the walk.
+func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
+	o := &opts
+	if o.Work == nil {
+		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
+	}
+	type ruleAt struct {
+		path string
+		rule int
+	}
+	moved := map[ruleAt]bool{}
+	for _, r := range readings {
+		w := o.updates()
+		w.eachUpdateRule(root(r.Old), root(r.New), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
+			if w.moved > 0 || len(w.fillings) > 0 || changed && optional(&n.node.Rules[i]) || p.kind != declared ||
+				!parsed.SeesSameOld(p.node, n.node, n.hasMeta(), p.keep || p.whole || n.keep || n.whole) {
+				moved[ruleAt{w.publicPath().String(), i}] = true
+			}
+		})
+	}
+	var out []Gap
+	types, known := onlyTypes(old, new)
+	w := o.updates()
+	w.eachUpdateRule(root(old), root(new), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
+		r := &n.node.Rules[i]
+		elsewhere := moved[ruleAt{w.publicPath().String(), i}] || changed && optional(r)
+		if !elsewhere && w.sameTransition(p, n, r, parsed) || known && w.allowsAll(p, n, types, elsewhere, r, parsed) {
+			return
+		}
+		out = append(out, Gap{
+			Path: w.publicPath(), Keyword: keywordRules, Detail: r.Rule, After: r.Rule, Harm: RefusedTransition, Verdict: Unknown, Rule: i,
+			Reason: "the rule compares with an old value in which other defaults are filled in than before, and no update was found that it refuses",
+		})
+	})
+	if o.Work.Spent() {
+		out = append(out, Gap{Keyword: "schema", Verdict: Unknown, Reason: TooMuch, Rule: -1})
+	}
+	return out
+}
+
+func root(s Side) place { return place{node: s.Node, pos: atRoot} }
+
+// updates returns a walker that compares nothing by itself.
+func (o *Options) updates() *walker {
+	t := o.translator()
+	w := &walker{opts: o, old: t, new: t, memory: o.memory()}
+	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
+	w.local = w.solver
+	w.local.Budget /= localShare
+	return w
+}
+
+// eachUpdateRule calls f for each rule about updates of the new place and below. changed reports whether any default differs, of the value or
+// of those around it.
+func (w *walker) eachUpdateRule(o, n place, changed bool, f func(o, n place, i int, parsed *celrule.Rule, changed bool)) {
+	if n.kind != declared || n.dark || !w.hasTransitions(n.node) || o.kind == gone && len(w.fillings) == 0 || !w.opts.Work.Charge(1) {
+		return
+	}
+	for i := range n.node.Rules {
+		if parsed, err := w.opts.library().parse(n.node.Rules[i].Rule); err == nil && parsed.UsesOldSelf() {
+			f(o, n, i, parsed, changed)
+		}
+	}
+	names := declaredNames(o, n)
+	for _, name := range names {
+		w.push(o, n, walkStep{Step: Step{Field, name}}, func() {
+			before, a, b := w.fillings, o.child(name), n.child(name)
+			w.fillings = w.filledAt(a, b, name)
+			w.eachUpdateRule(a, b, changed || fillsElse(a, b), f)
+			w.fillings = before
+		})
+	}
+	if moved(o, n) {
+		w.moved++
+		defer func() { w.moved-- }()
+	}
+	before := w.fillings
+	w.fillings = w.fillBelow()
+	defer func() { w.fillings = before }()
+	w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.eachUpdateRule(o.rest(), n.rest(), changed, f) })
+	w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.eachUpdateRule(o.item(), n.item(), changed, f) })
+}
+
+func fillsElse(o, n place) bool {
+	if o.kind != declared || n.kind != declared {
+		return o.kind == declared && o.node.HasDefault || n.kind == declared && n.node.HasDefault
+	}
+	return !schema.SameDefault(o.node, n.node)
+}
+
+// onlyTypes are the roots of both schemas with their types alone; false if they cannot be made.
+func onlyTypes(old, new Side) (types [2]place, ok bool) {
+	for i, s := range []Side{old, new} {
+		side, err := NewSide(withoutRules(withoutDemands(s.Props)))
+		if err != nil {
+			return types, false // cannot be: it is a part of a schema that passed
+		}
+		types[i] = root(side)
+	}
+	return types, true
+}
+
+// allowsAll reports whether the rule allows all updates that the old schema allows, with any old value of the right types, because nothing
+// else is known of it. The types are the roots of both schemas with their types alone. If the rule is moved, the old rules compared with
+// another old value, and say nothing.
+func (w *walker) allowsAll(o, n place, types [2]place, moved bool, r *schema.Rule, parsed *celrule.Rule) bool {
+	if w.moved > 0 || o.dark || n.dark {
+		return false
+	}
+	for at := range w.around(o, n) {
+		if !moved && len(w.fillings) == 0 && w.frozen(at.o, n, at.path, r, parsed) {
+			return true
+		}
+		was, now := types[0], types[1]
+		for _, s := range w.path[:at.depth] {
+			was, now = was.step(s.Step), now.step(s.Step)
+		}
+		if moved {
+			was = now
+		}
+		if was.kind == declared && now.kind == declared && w.follows(stateful{at.o, was}, stateful{at.n, now}, !moved, at.path, r, parsed) {
+			return true
+		}
+	}
+	return false
+}
+
+// step returns the place of a part.
+func (p place) step(s Step) place {
+	switch s.Kind {
+	case AnyKey:
+		return p.rest()
+	case AnyItem:
+		return p.item()
+	case Field:
+	}
+	return p.child(s.Name)
+}
