@@ -26,11 +26,11 @@ func gizmo(t *testing.T) (program string, crd []byte) {
 	}
 	_, section, _ := strings.Cut(string(page), "\n## From nothing\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	block := func(language string) []byte {
-		_, rest, _ := strings.Cut(section, "\n```"+language+"\n")
+	block := func(fence string) []byte {
+		_, rest, _ := strings.Cut(section, "\n```"+fence+"\n")
 		text, _, ok := strings.Cut(rest, "\n```\n")
 		if !ok {
-			t.Fatalf("there is no block of %s", language)
+			t.Fatalf("there is no block %s", fence)
 		}
 		return []byte(text + "\n")
 	}
@@ -41,7 +41,7 @@ func gizmo(t *testing.T) (program string, crd []byte) {
 	}
 	dir := t.TempDir()
 	overlay := map[string]map[string]string{"Replace": {}}
-	for name, text := range map[string][]byte{"main.go": block("go"), "crd.yaml": block("yaml")} {
+	for name, text := range map[string][]byte{"main.go": block("go file=gizmo/main.go"), "crd.yaml": block("yaml file=gizmo/crd.yaml")} {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func gizmo(t *testing.T) (program string, crd []byte) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return program, block("yaml")
+	return program, block("yaml file=gizmo/crd.yaml")
 }
 
 // TestTheProgramOfTheDocumentation holds the manifests that the program prints against its CRD.

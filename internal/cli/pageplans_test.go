@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,10 @@ const tutorials = "docs/tutorials/"
 type pagePlan struct {
 	// cluster: they need a cluster.
 	cluster bool
+	// alone: the page has a cluster of its own.
+	alone bool
+	// folders of the repository that the page names, beside examples.
+	folders []string
 	// assume are commands for what a block assumes of its reader, by the beginning of the block. They run before it.
 	assume map[string]string
 	// replace are pairs: what the page leaves to the reader, and what the test has in its place.
@@ -27,7 +32,7 @@ const everyBlock = "*"
 // Reasons of several blocks.
 const (
 	noHost    = "git.example.com and registry.example.com do not exist; docs/tutorials/deliver-from-git.md runs such commands"
-	noTools   = "the tools of the reader's project are not here"
+	inTheWalk = "it needs the processes of an installation; TestE2EFromNothingToGuarded of tools/release runs this block beside them"
 	needsGo   = "it reads the Go packages of a project; TestExamplesRun runs it in one"
 	asksOrRun = "it needs the processes of an installation; TestE2EDocumentsFitTheirSchemas runs it beside none"
 )
@@ -47,6 +52,24 @@ kubectl apply -f crds/`
 const exampleRepository = `git init -q -b main .; mkdir -p config/crd; cp examples/upgrade/v1.yaml config/crd/database.yaml
 echo 'resources: [database.yaml]' > config/crd/kustomization.yaml
 git add config; git commit -qm 'A CRD'; git tag v1.2.0; git update-ref refs/remotes/origin/main HEAD`
+
+// goTypes is a project of Go types in the folder of exampleRepository, with a chart.
+const goTypes = `
+(cd $SLUICE && go build -o "$OLDPWD/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen)
+rm -r examples/kubebuilder examples/kubernetes examples/resolver examples/tekton
+mkdir -p api charts/x/crds charts/x/templates; mv examples/operator/api/v1 api/v1; cp config/crd/database.yaml charts/x/crds; rm -r examples
+printf 'apiVersion: v2\nname: x\nversion: 1.0.0\n' > charts/x/Chart.yaml
+sed 's/^module .*/module example.com\/shop/' $SLUICE/go.mod > go.mod; cp $SLUICE/go.sum .
+printf 'manifests:\n\tcontroller-gen crd paths=./... output:crd:dir=config/crd/bases\n' > Makefile; make manifests
+git add api charts config go.mod go.sum Makefile; git commit -qm 'Go types'; git update-ref refs/remotes/origin/main HEAD`
+
+// otherTools puts programs that the module test/helm builds into the path.
+func otherTools(names ...string) (commands string) {
+	for _, name := range names {
+		commands += fmt.Sprintf("mkdir -p bin; ln -s \"$(cd $SLUICE/test/helm && go tool -n %[1]s)\" bin/%[1]s\n", name)
+	}
+	return commands + "export PATH=$PWD/bin:$PATH\n"
+}
 
 // pagePlans has each page with blocks sh or console.
 var pagePlans = map[string]pagePlan{
@@ -119,12 +142,20 @@ cp examples/howto/rename-done.yaml new.yaml; until kubectl get databases.example
 			"sluice manifests --beside-tekton": noHost,
 		},
 	},
-	"docs/apply.md": {skip: map[string]string{everyBlock: noHost}},
+	"docs/apply.md": {
+		cluster: true, alone: true, replace: []string{"git+https://git.example.com/shop.git", "git+file://$PWD/shop.git", "sluice delete shop", "sluice delete shop --yes"},
+		assume: map[string]string{"sluice apply --app shop": otherTools("kustomize") + `mkdir config shop.git
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\ndata: {a: b}\n' > config/settings.yaml
+echo 'resources: [config/settings.yaml]' > kustomization.yaml
+cp -r config shop.git/deploy; git -C shop.git init -q -b main; git -C shop.git add .; git -C shop.git commit -qm 'Settings'; git -C shop.git tag v1.2.0`},
+		skip: map[string]string{"sluice apply --app operator": "registry.example.com does not exist; apply_e2e_test.go reads from a registry"},
+	},
 	"docs/ci.md": {
-		cluster: true, assume: map[string]string{"git worktree add ../base origin/main\nkubectl": exampleRepository},
-		skip: map[string]string{
-			"make manifests": noTools, "git worktree add ../base origin/main\n(cd": noTools, "git worktree add ../base origin/main\nhelm": noTools,
-			"helm template": noTools + "; testdata/script/filter.txtar runs sluice filter",
+		cluster: true, replace: []string{"/tmp/", "../"},
+		assume: map[string]string{
+			"make manifests": otherTools("helm") + exampleRepository + goTypes,
+			"git worktree add ../base origin/main\nhelm":    "git worktree remove --force ../base",
+			"git worktree add ../base origin/main\nkubectl": "git worktree remove --force ../base",
 		},
 	},
 	"docs/delivery.md": {
@@ -136,8 +167,11 @@ until kubectl apply -f delivery.yaml; do sleep 0.2; done 2>/dev/null`,
 		},
 		skip: map[string]string{"$ kubectl get deliveries": "the digest is that of an example; delivery_states_e2e_test.go shows each state"},
 	},
-	"docs/doctor.md":                 {skip: map[string]string{everyBlock: asksOrRun}},
-	"docs/features-for-operators.md": {skip: map[string]string{everyBlock: "examples/operator builds and runs this program in TestE2ETheProgramOfTheDocumentation"}},
+	"docs/doctor.md": {skip: map[string]string{everyBlock: inTheWalk}},
+	"docs/features-for-operators.md": {cluster: true, alone: true, replace: []string{
+		"go get sluice.dev@latest     # or, beside a checkout: ", "", "=../sluice", "=$SLUICE",
+		"sluice manifests", "sluice manifests --image=sluice:test",
+	}},
 	"docs/features-life.md": {
 		cluster: true, replace: []string{"IMAGE", "sluice:test"},
 		assume: map[string]string{
@@ -160,8 +194,14 @@ kubectl wait --for=condition=Established crd/components.sluice.dev crd/features.
 			"sluice features simulate":               "the objects of this block are the reader's; testdata/script/features.txtar simulates",
 		},
 	},
-	"docs/guard.md":        {cluster: true, replace: []string{"IMAGE", "sluice:test"}},
-	"docs/installation.md": {skip: map[string]string{everyBlock: "the registry is the reader's; config and test/helm render the same manifests, and tools/release installs them"}},
+	"docs/guard.md": {cluster: true, replace: []string{"IMAGE", "sluice:test"}},
+	"docs/installation.md": {
+		cluster: true, alone: true, folders: []string{"config"}, assume: map[string]string{
+			"helm install":  "sluice uninstall --yes\n" + otherTools("helm"),
+			"kubectl apply": "sluice uninstall --yes; helm uninstall sluice --namespace sluice-system",
+		},
+		skip: map[string]string{"kubectl -n sluice-system port-forward": "it needs the processes of an installation; serve_listen_test.go asks for /flagz"},
+	},
 	"docs/resolution.md": {
 		cluster: true, replace: []string{"IMAGE", "sluice:test"},
 		assume: map[string]string{
@@ -170,7 +210,7 @@ kubectl wait --for=condition=Established crd/components.sluice.dev crd/features.
 		},
 		skip: map[string]string{"sluice resolve git": noHost},
 	},
-	"docs/uninstall.md": {skip: map[string]string{everyBlock: "it asks before it removes; tools/release uninstalls in its test"}},
+	"docs/uninstall.md": {skip: map[string]string{everyBlock: inTheWalk}},
 }
 
 func (b pageBlock) runs() bool { return b.language == "sh" || b.language == "console" }

@@ -22,7 +22,7 @@ import (
 	"sluice.dev/tools/clustertest/binary"
 )
 
-// TestE2EThePagesShowWhatIsPrinted runs the pages that need a cluster: each tutorial in a cluster of its own, and all others one after
+// TestE2EThePagesShowWhatIsPrinted runs the pages that need a cluster: tutorials and some others in a cluster of their own, the rest one after
 // another in one.
 func TestE2EThePagesShowWhatIsPrinted(t *testing.T) {
 	others := clustertest.Start(t)
@@ -35,7 +35,7 @@ func TestE2EThePagesShowWhatIsPrinted(t *testing.T) {
 		}
 		t.Run(page, func(t *testing.T) {
 			cluster := others
-			if strings.HasPrefix(page, tutorials) {
+			if plan.alone || strings.HasPrefix(page, tutorials) {
 				t.Parallel()
 				cluster = clustertest.Start(t)
 			} else {

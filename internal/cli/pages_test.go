@@ -165,8 +165,10 @@ func runPage(t *testing.T, page string, replace *strings.Replacer, env ...string
 	plan := pagePlans[page]
 	s := startShell(t, env...)
 	if !strings.HasPrefix(page, tutorials) {
-		if err := os.CopyFS(filepath.Join(s.dir, "examples"), os.DirFS(filepath.Join("..", "..", "examples"))); err != nil {
-			t.Fatal(err)
+		for _, dir := range append([]string{"examples"}, plan.folders...) {
+			if err := os.CopyFS(filepath.Join(s.dir, dir), os.DirFS(filepath.Join("..", "..", dir))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, b := range pageBlocks(t, string(data)) {

@@ -31,7 +31,7 @@ import (
 func TestE2EFromNothingToGuarded(t *testing.T) {
 	w := newWalk(t, true)
 	w.install(w.manifests())
-	w.says(w.sluice(0, "doctor"), "sluice-crd-guard", "replicas are available")
+	w.says(w.page("doctor.md"), "sluice-crd-guard", "replicas are available", `"kind": "Diagnosis"`)
 
 	// The guard refuses a change that would break the stored object, whoever sends it, and lets a safe one pass.
 	w.apply(walkCRD("postgres, mysql"))
@@ -77,7 +77,7 @@ spec: {params: [{name: url, value: %q}, {name: pathInRepo, value: deploy/setting
 
 	// Taken away again, every kind can be written, and nothing is left but what has users.
 	w.kubectl("delete", "delivery/shop", "-n", "shop", "--wait")
-	w.says(w.sluice(0, "uninstall", "--dry-run"), "sluice-crd-guard")
+	w.says(w.page("uninstall.md", "sluice uninstall  ", "sluice uninstall --yes  "), "sluice-crd-guard", "Sluice is removed.")
 	w.sluice(0, "uninstall", "--yes", "--delete-objects", "--delete-namespace")
 	w.apply(walkCRD("postgres"))
 	w.apply(walkObject("later", "engine: postgres, replicas: 2"))
@@ -89,6 +89,27 @@ spec: {params: [{name: url, value: %q}, {name: pathInRepo, value: deploy/setting
 			t.Errorf("of %s is left:\n%s", kind, out)
 		}
 	}
+}
+
+// page runs the first block of commands of a page, none of which may fail, and returns what they print. Pairs replace what needs a terminal.
+func (w *walk) page(name string, replace ...string) string {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join("docs", name))
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\n```sh\n")
+	commands, _, ok := strings.Cut(rest, "```\n")
+	if !ok {
+		w.Fatalf("%s has no commands", name)
+	}
+	cmd := exec.CommandContext(w.Context(), "bash", "-exc", strings.NewReplacer(replace...).Replace(commands))
+	cmd.Env = []string{"HOME=" + w.dir, "PATH=" + filepath.Dir(w.program) + ":" + os.Getenv("PATH"), "KUBECONFIG=" + w.cluster.Kubeconfig}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Errorf("%s: %v\n%s", name, err, out)
+	}
+	return string(out)
 }
 
 // install applies the manifests of all roles, and waits for them.
