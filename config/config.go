@@ -4,14 +4,18 @@
 package config
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -131,8 +135,8 @@ func Manifests(o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var given map[string]any
-	if err := yaml.UnmarshalStrict(o.Values, &given); err != nil {
+	given, err := readValues(o.Values)
+	if err != nil {
 		return nil, fmt.Errorf("the values: %w", err)
 	}
 	values := overlay(c.values, given, o.values())
@@ -146,6 +150,31 @@ func Manifests(o Options) ([]byte, error) {
 		return nil, ErrNoImage
 	}
 	return c.render(cmp.Or(o.Namespace, "sluice-system"), values)
+}
+
+// readValues reads one YAML document, which may be empty.
+func readValues(text []byte) (values map[string]any, err error) {
+	var documents [][]byte
+	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var content any
+		if yaml.Unmarshal(document, &content) != nil || content != nil { // what is wrong is told below
+			documents = append(documents, document)
+		}
+	}
+	switch len(documents) {
+	case 0:
+		return nil, nil
+	case 1:
+		return values, yaml.UnmarshalStrict(documents[0], &values)
+	}
+	return nil, fmt.Errorf("there are %d YAML documents: values are one document; name one file, or join them", len(documents))
 }
 
 // FeatureCRDs returns the CRDs of Component, Feature and FeatureReport, as a YAML stream. Manifests includes them if Roles has a

@@ -134,7 +134,7 @@ func judge(values map[string]any) error {
 	var errs []error
 	for _, e := range validate.NewSchemaValidator(&schema, nil, "", strfmt.Default).Validate(values).Errors {
 		if v, ok := e.(*openapierrors.Validation); ok { //nolint:errorlint // Errors has no wrapped ones
-			e = errors.New(strings.TrimPrefix(v.Name, ".") + strings.TrimPrefix(v.Error(), v.Name))
+			e = errors.New(strings.TrimPrefix(v.Name, ".") + strings.Replace(strings.TrimPrefix(v.Error(), v.Name), " in body is required", " is required", 1))
 		}
 		errs = append(errs, e)
 	}
