@@ -308,7 +308,7 @@ func (s *store) discard(m *mirror) {
 	s.putAside(m)
 }
 
-// putAside is discard with the lock held.
+// putAside is discard with the lock held: the folder has to be free before another mirror gets the name. It is one rename.
 func (s *store) putAside(m *mirror) {
 	if m.discarded {
 		return

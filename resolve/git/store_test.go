@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -343,5 +344,39 @@ func TestSHA256Repository(t *testing.T) {
 	got = wantData(t, newResolver(t, nil), ask(nil, "url", s.URL+"/r.git", "pathInRepo", "dir/b.yaml", "revision", id), "b: 1")
 	if !got.Immutable {
 		t.Error("not immutable")
+	}
+}
+
+// The lock of a mirror is taken inside that of the store, so it must not be held while the disk works: else all requests wait.
+func TestTheStoreDoesNotWaitForAMirrorThatIsMade(t *testing.T) {
+	g := newResolver(t, nil)
+	connect := func() (remote, error) { return said{}, nil }
+	m, err := g.store.acquire("m", "h", connect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.making.Lock() // as while the disk is slow
+	made, asked := make(chan error), make(chan error)
+	go func() { made <- m.prepare("sha1") }()
+	go func() {
+		for range 1000 { // so that the other goroutine has begun
+			g.store.forget("m")
+			g.store.evict()
+			runtime.Gosched()
+		}
+		_, err := g.store.acquire("other", "h", connect)
+		asked <- err
+	}()
+	select {
+	case err := <-asked:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-deadline(t).Done():
+		t.Error("the store waits for the disk")
+	}
+	m.making.Unlock()
+	if err := <-made; err != nil {
+		t.Error(err)
 	}
 }
