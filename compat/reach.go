@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
-	"sluice.dev/schema/upstream"
 )
 
 // crossing is a gap between two versions of different names that nothing converts between.
@@ -21,12 +19,20 @@ type crossing struct {
 	contain.Gap
 	// filler is the version whose default makes the other version refuse the object; nil if no default does.
 	filler *part
+	// updates is set if rules about updates may refuse what they allowed before; see crossUpdates.
+	updates bool
 }
 
 // clash says what happens to objects between the two versions.
 func (x *crossing) clash() string {
 	unknown := x.Verdict == contain.Unknown
 	switch {
+	case x.updates && unknown:
+		return "a rule of " + x.to.Name + " may refuse updates that it allowed before, because the stored object has other defaults"
+	case x.updates && x.filler != nil:
+		return "the default in " + x.filler.Name + " makes " + x.to.Name + " refuse updates of objects written as " + x.from.Name
+	case x.updates:
+		return x.to.Name + " refuses updates of objects written as " + x.from.Name
 	case x.filler != nil && unknown:
 		return "defaults of " + x.filler.Name + " may make " + x.to.Name + " refuse objects written as " + x.from.Name
 	case x.filler != nil:
@@ -81,6 +87,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 			}
 		}
 		known.merge(spared)
+		c.crossUpdates(ctx, to, known, out)
 		for _, from := range served(c.newParts) {
 			switch {
 			case from.Name == to.Name || from.build() != nil:
@@ -120,7 +127,6 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 		return nil
 	}
 	c.crossFilled(ctx, p, home, known, was, out)
-	c.crossSet(ctx, p, home, known, out)
 	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) {
 		return nil
 	}
@@ -128,7 +134,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 	for _, g := range c.unlike(ctx, p, home) {
 		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
-			out.refused = append(out.refused, crossing{p, g, p.to})
+			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: p.to})
 		}
 	}
 	spared = told{}
@@ -175,138 +181,9 @@ func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, know
 	for _, g := range c.filledIn(ctx, p, reader) {
 		if !known.has(&g) && !was.has(&g) {
 			known.add(g)
-			out.refused = append(out.refused, crossing{p, g, reader})
+			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: reader})
 		}
 	}
-}
-
-// crossSet adds the defaults of the version that reads the objects because of which rules about updates of another version refuse what
-// its clients write. Reading fills in oldSelf, and nothing fills in self: whoever sets the field for the first time changes it, and
-// whoever leaves it out removes it.
-func (c *comparison) crossSet(ctx context.Context, p pair, home *part, known told, out *crossings) {
-	before := find(c.oldParts, home.Name)
-	if !p.to.Served || home == p.to || before != nil && unchanged(before, home) || !hasTransitions(p.to.props, 0) {
-		return
-	}
-	for _, g := range c.lacks(ctx, p.from, home) {
-		w := c.refusedSet(ctx, p, home, &g)
-		if w == nil {
-			continue
-		}
-		g.Keyword, g.Path, g.Detail, g.Harm, g.Witness = "default", fullPath(&g), "", contain.RefusedTransition, w
-		if !known.has(&g) {
-			known.add(g)
-			out.refused = append(out.refused, crossing{p, g, home})
-		}
-	}
-}
-
-// refusedSet returns an update of an object that lacks the field of the gap, to itself or with the field set, that the old CRD allowed and
-// a rule of the new one refuses; nil if it finds none.
-func (c *comparison) refusedSet(ctx context.Context, p pair, home *part, g *contain.Gap) *contain.Witness {
-	r, err := c.route(p, home)
-	if err != nil {
-		return nil
-	}
-	stored, _, err := c.stored(ctx, p, home, r, g.Witness.Object)
-	if err != nil {
-		return nil
-	}
-	in := find(c.oldParts, p.to.Name)
-	if in == nil || !in.Served { // a version that is new: what the clients of the version of the writer could do
-		in = p.from
-	}
-	then, err := c.validator(in)
-	if err != nil {
-		return nil
-	}
-	was, err := readIn(then, r.storing, stored)
-	if err != nil {
-		return nil
-	}
-	now, err := readIn(r.to, r.home, stored)
-	if err != nil {
-		return nil
-	}
-	filled := valueAt(now, fullPath(g))
-	if filled == nil {
-		return nil
-	}
-	for _, value := range append([]any{nil}, otherValues(filled)...) {
-		next := runtime.DeepCopyJSON(was)
-		if value != nil && !setAt(next, fullPath(g), value) {
-			continue
-		}
-		if res, err := then.Update(ctx, next, was, then.Ratchets()); err != nil || res.Refused() {
-			continue
-		}
-		next["apiVersion"] = now["apiVersion"]
-		res, err := r.to.Update(ctx, next, now, r.to.Ratchets())
-		if err != nil {
-			continue
-		}
-		var errs []string
-		for _, e := range res.Errors {
-			if strings.Contains(e.Detail, "rule") && !skipsRules(e) {
-				errs = append(errs, e.Error())
-			}
-		}
-		if len(errs) > 0 {
-			return &contain.Witness{Object: next, Old: stored, WritersOnly: true, Errors: errs}
-		}
-	}
-	return nil
-}
-
-// readIn returns what a client of the version of v gets of an object that is stored in the version of home.
-func readIn(v, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
-	read, _, _, err := home.Read(stored)
-	if err != nil || home == v {
-		return read, err
-	}
-	read, _, err = v.Convert(read)
-	return read, err
-}
-
-// valueAt returns the value at the path, nil if there is none or the path leads into lists or maps.
-func valueAt(obj any, path contain.Path) any {
-	for _, s := range path {
-		m, _ := obj.(map[string]any)
-		if s.Kind != contain.Field {
-			return nil
-		}
-		obj = m[s.Name]
-	}
-	return obj
-}
-
-// setAt sets the value at the path, if there are objects around it.
-func setAt(obj map[string]any, path contain.Path, value any) bool {
-	last := len(path) - 1
-	m, ok := valueAt(obj, path[:last]).(map[string]any)
-	if ok {
-		m[path[last].Name] = value
-	}
-	return ok
-}
-
-// otherValues are a few values like v.
-func otherValues(v any) []any {
-	switch v := v.(type) {
-	case string:
-		return []any{v + "x", "a", "b"}
-	case int64:
-		return []any{v + 1, v - 1}
-	case float64:
-		return []any{v + 1, v / 2}
-	case bool:
-		return []any{!v}
-	case []any:
-		return []any{[]any{}}
-	case map[string]any:
-		return []any{map[string]any{}}
-	}
-	return nil
 }
 
 // toldOfItself returns the gaps that Sluice reports between an old version and the new version of the same name.

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -700,6 +701,94 @@ func TestADefaultOfTheStoredVersionUnderRulesAboutUpdates(t *testing.T) {
 			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
 			if i >= 0 != c.told || i >= 0 && (got.Findings[i].Version != "v2" || got.Findings[i].Path != ".spec.f" || !strings.Contains(got.Findings[i].Message, "failed rule")) {
 				t.Errorf("%s", listed(got))
+			}
+		})
+	}
+}
+
+// What the other versions fill in decides what a rule about updates compares with: the version that reads the object, the new storage
+// version, and each version in which it is written.
+func TestOldValuesOfUpdatesHaveTheDefaultsOfOtherVersions(t *testing.T) {
+	version := func(name string, storage bool, spec string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
+	}
+	const rules = ", x-kubernetes-validations: [{rule: '"
+	plain := func(more string) string {
+		return "properties: {f: {type: string, maxLength: 9" + more + "}, g: {type: integer}}"
+	}
+	coded := func(more string) string {
+		return `properties: {f: {type: string, maxLength: 9, pattern: "^q[0-9]{3}$"` + more + "}, g: {type: integer}}"
+	}
+	item := func(more string) string {
+		return "properties: {l: {type: array, maxItems: 3, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}, " +
+			"f: {type: string, maxLength: 9" + more + "}}}}}"
+	}
+	const frozen, kept = rules + "self == oldSelf'}]", rules + "!has(oldSelf.f) || has(self.f)'}]"
+	for name, c := range map[string]struct {
+		first, second [2]string // v1 and v2, before and after
+		stored        [2]string
+		in            string // the version that refuses
+		path          string
+		outcome       report.Outcome
+	}{
+		"the storage version gains a default": {
+			first: [2]string{plain(""), plain(", default: x")}, second: [2]string{plain(frozen), plain(frozen)}, in: "v2", path: ".spec.f", outcome: report.Violation,
+		},
+		"no value is found that may be set": {
+			first: [2]string{coded(""), coded(", default: q000")}, second: [2]string{coded(frozen), coded(frozen)}, in: "v2", path: ".spec.f", outcome: report.Undecided,
+		},
+		"another version becomes the storage version": {
+			first: [2]string{plain(frozen), plain(frozen)}, second: [2]string{plain(", default: x"), plain(", default: x")}, stored: [2]string{"v1", "v2"},
+			in: "v1", path: ".spec.f", outcome: report.Violation,
+		},
+		"another version becomes the storage version, and the field must stay": {
+			first: [2]string{plain("") + kept, plain("") + kept}, second: [2]string{plain(", default: x"), plain(", default: x")}, stored: [2]string{"v1", "v2"},
+			in: "v1", path: ".spec.f", outcome: report.Violation,
+		},
+		"a version that only writes gains a default": {
+			first: [2]string{plain(frozen), plain(frozen)}, second: [2]string{plain(""), plain(", default: x")}, in: "v1", path: ".spec.f", outcome: report.Violation,
+		},
+		"in the items of a list map": {
+			first: [2]string{item(""), item(", default: x")}, second: [2]string{item(frozen), item(frozen)}, in: "v2", path: ".spec.l[*].f", outcome: report.Violation,
+		},
+		"the storage version loses a default": {
+			first: [2]string{plain(", default: x"), plain("")}, second: [2]string{plain("") + frozen, plain("") + frozen}, in: "v2", path: ".spec.f", outcome: report.Violation,
+		},
+		"the version gains a field that another one stored": {
+			first: [2]string{plain(""), plain("")}, second: [2]string{"properties: {g: {type: integer}}", plain("") + kept}, in: "v2", path: ".spec", outcome: report.Undecided,
+		},
+		"only this version requires the field": {
+			first: [2]string{plain(""), plain(", default: x")}, second: [2]string{plain(frozen) + ", required: [f]", plain(frozen) + ", required: [f]"}, in: "v2", path: ".spec.f", outcome: report.Violation,
+		},
+		"both require the field": {
+			first: [2]string{plain("") + ", required: [f]", plain(", default: x")}, second: [2]string{plain(frozen) + ", required: [f]", plain(frozen) + ", required: [f]"},
+		},
+		"another field has the rule": {
+			first: [2]string{plain(""), plain(", default: x")}, second: [2]string{plain("") + rules + "!has(self.g) || !has(oldSelf.g) || self.g == oldSelf.g'}]", plain("") + rules + "!has(self.g) || !has(oldSelf.g) || self.g == oldSelf.g'}]"},
+		},
+		"the rule reads the new value of the field alone": {
+			first: [2]string{plain(""), plain(", default: x")}, second: [2]string{plain("") + rules + "!has(self.f) || !has(oldSelf.g)'}]", plain("") + rules + "!has(self.f) || !has(oldSelf.g)'}]"},
+		},
+		"both storage versions fill in the same": {
+			first: [2]string{plain(", default: x" + frozen), plain(", default: x" + frozen)}, second: [2]string{plain(", default: x"), plain(", default: x")}, stored: [2]string{"v1", "v2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both := func(i int) *crd {
+				stored := cmp.Or(c.stored[i], "v1")
+				return patched(t, "versions:\n"+version("v1", stored == "v1", c.first[i])+version("v2", stored == "v2", c.second[i]))
+			}
+			got := check(t, both(0), both(1))
+			i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" })
+			switch {
+			case c.outcome == "":
+				if i >= 0 {
+					t.Errorf("%s", listed(got))
+				}
+			case i < 0:
+				t.Errorf("nothing is told: %s", listed(got))
+			case got.Findings[i].Outcome != c.outcome || got.Findings[i].Version != c.in || got.Findings[i].Path != c.path || got.Verdict == report.Safe:
+				t.Errorf("%s %s", got.Verdict, listed(got))
 			}
 		})
 	}

@@ -146,7 +146,7 @@ func (c *comparison) cross(x crossing) report.Finding {
 	}
 	if f.Witness != nil {
 		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.named(), x.to.named()
-		if was := find(c.oldParts, x.to.Name); x.Witness.Old != nil && was != nil && was.Served { // see refusedSet
+		if was := find(c.oldParts, x.to.Name); x.Witness.Old != nil && was != nil && was.Served { // see refusedAt
 			f.Witness.AcceptedBy = was.named()
 		}
 	}

@@ -118,6 +118,30 @@ var compatFaults = []fault{
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
+		in: "compat.(*comparison).crossUpdates", find: "range suspects", put: "range suspects[:0]",
+		broken: "a rule about updates that sees other defaults of another version is called safe if no witness is found",
+	},
+	{
+		in: "compat.(*comparison).fillers", find: "add(storage(c.oldParts), storage(c.newParts))", put: "_ = storage",
+		broken: "the old value of an update is taken to have the same defaults though another version stores it",
+	},
+	{
+		in: "compat.(*comparison).fillers", call: "stillServed", answers: "n.Storage",
+		broken: "what a version fills in when it writes is forgotten in the old values of updates in another one",
+	},
+	{
+		in: "schema/contain.DecideOldValues", without: "len(w.fillings) > 0",
+		broken: "a default of another version gives an update an old value where it had none, which is not told", tests: []string{"compat"},
+	},
+	{
+		in: "schema/contain.(*walker).allowsAll", find: "!moved, at.path", put: "true, at.path",
+		broken: "a rule about updates follows from itself though it sees other old values than before", tests: []string{"compat"},
+	},
+	{
+		in: "schema/contain/internal/celrule.(*Rule).SeesSameOld", find: "keep, oldSelf)", put: "keep)",
+		broken: "a rule about updates is taken to see nothing of the old value", tests: []string{"compat"},
+	},
+	{
 		in: "compat.settle", find: "fillsIn(&child) || shared && fillsIn(&twin)", put: "shared && fillsIn(&twin) && !fillsIn(&child)",
 		broken: "the defaults of the version in which an object was written are forgotten when it is read in another one",
 	},

@@ -1,0 +1,502 @@
+package compat
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
+)
+
+// crossUpdates adds the rules about updates of a version that refuse what its clients could write before, because other versions fill in
+// other defaults in the old value than before. Reading fills in oldSelf, and nothing fills in self: whoever sets the field for the first
+// time changes it, and whoever leaves it out removes it (docs/containment.md, Several versions without a webhook).
+func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out *crossings) {
+	if !to.Served || converts(c.old) || !hasTransitions(to.props, 0) || c.alone(to) { // what a webhook made of old values is not known
+		return
+	}
+	before := find(c.oldParts, to.Name)
+	isNew := before == nil || !before.Served || before.build() != nil
+	if isNew { // what clients of the old versions could do
+		before = to
+	}
+	suspects := c.suspectUpdates(before, to)
+	suspects = slices.DeleteFunc(suspects, func(g contain.Gap) bool { return known.has(&g) })
+	if len(suspects) == 0 {
+		return
+	}
+	if x := c.refusedUpdate(ctx, to); x != nil {
+		if !known.has(&x.Gap) {
+			known.add(x.Gap)
+			out.refused = append(out.refused, *x)
+		}
+		return
+	}
+	if isNew { // it has no clients yet whose updates could be refused
+		return
+	}
+	for _, g := range suspects {
+		known.add(g)
+		out.refused = append(out.refused, crossing{pair: pair{c.writers()[0], to}, Gap: g, updates: true})
+	}
+}
+
+// suspectUpdates returns the rules about updates of a version that are not proven to allow what they allowed before, with the old values
+// that the other versions leave behind.
+func (c *comparison) suspectUpdates(before, to *part) []contain.Gap {
+	var readings []contain.Reading
+	held := []*props{before.props}
+	for _, p := range c.writers() {
+		if p.props != nil {
+			held = append(held, p.props)
+		}
+	}
+	for _, p := range c.fillers() {
+		if unchanged(before, to) && unchanged(p.from, p.to) {
+			continue
+		}
+		if !c.work.Charge(unitsToCross * int64(len(held))) {
+			return nil // some finding says so
+		}
+		was, err := contain.NewSide(filledBy(before.props, p.from.props, held, 0))
+		if err != nil {
+			continue // cannot be: it is a part of a schema that passed
+		}
+		now, err := contain.NewSide(filledBy(to.props, p.to.props, held, 0))
+		if err != nil {
+			continue
+		}
+		if was.Node.Hash() != now.Node.Hash() {
+			readings = append(readings, contain.Reading{Old: was, New: now})
+		}
+	}
+	if len(readings) == 0 && unchanged(before, to) {
+		return nil
+	}
+	return contain.DecideOldValues(before.side, to.side, readings, c.containOptions(to))
+}
+
+// alone reports whether no other version stores or reads objects: then the comparison of the version with itself has said everything.
+func (c *comparison) alone(to *part) bool {
+	other := func(p *part) bool { return p.Name != to.Name }
+	return !slices.ContainsFunc(c.writers(), other) &&
+		!slices.ContainsFunc(c.fillers(), func(p pair) bool { return other(p.from) || other(p.to) })
+}
+
+// fillers are the versions that fill in defaults in what is stored, before and after: those that read it, and those in which clients of
+// both CRDs write.
+func (c *comparison) fillers() []pair {
+	var out []pair
+	add := func(o, n *part) {
+		if o != nil && n != nil && o.build() == nil && n.build() == nil && !slices.Contains(out, pair{o, n}) {
+			out = append(out, pair{o, n})
+		}
+	}
+	add(storage(c.oldParts), storage(c.newParts))
+	for _, n := range c.newParts {
+		if o := find(c.oldParts, n.Name); c.stillServed(n) || o != nil && c.isStored(o.Name) {
+			add(o, n)
+		}
+	}
+	return out
+}
+
+// filledBy returns p with the defaults of another version in place of its own, and without the fields that are neither filled in nor in any
+// of the versions that wrote what is stored. A field is required if all of these require it,
+// and then nothing fills it in.
+func filledBy(p, reader *props, held []*props, depth int) *props {
+	if p == nil || depth > schema.MaxDepth {
+		return p
+	}
+	if reader == nil {
+		reader = &props{}
+	}
+	out := *p
+	out.Required = slices.DeleteFunc(slices.Clone(p.Required), func(name string) bool {
+		return slices.ContainsFunc(held, func(s *props) bool { return !slices.Contains(s.Required, name) })
+	})
+	out.Properties = make(map[string]props, len(p.Properties))
+	for name, child := range p.Properties {
+		below := each(held, func(s *props) *props { return fieldOf(s, name) })
+		other := fieldOf(reader, name)
+		if len(below) == 0 && (other == nil || !fillsIn(other)) {
+			continue
+		}
+		own := *filledBy(&child, other, below, depth+1)
+		own.Default = nil
+		asked := slices.Contains(out.Required, name) && !slices.ContainsFunc(below, fillsIn) // then no object lacks it
+		if other != nil && fillsIn(other) && !asked {
+			own.Default = other.Default
+		}
+		out.Properties[name] = own
+	}
+	if p.Items != nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: filledBy(p.Items.Schema, itemsOf(reader), each(held, itemsOf), depth+1)}
+	}
+	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: filledBy(ap.Schema, extraOf(reader), each(held, extraOf), depth+1)}
+	}
+	return &out
+}
+
+// each returns the parts of schemas that there are.
+func each(schemas []*props, part func(*props) *props) []*props {
+	var out []*props
+	for _, s := range schemas {
+		if sub := part(s); sub != nil {
+			out = append(out, sub)
+		}
+	}
+	return out
+}
+
+// fieldOf returns the schema of a field, nil if it is unknown and not kept.
+func fieldOf(p *props, name string) *props {
+	if sub, ok := p.Properties[name]; ok {
+		return &sub
+	}
+	if sub := extraOf(p); sub != nil {
+		return sub
+	}
+	if keeps := p.XPreserveUnknownFields; keeps != nil && *keeps {
+		return &props{XPreserveUnknownFields: keeps}
+	}
+	return nil
+}
+
+// stage is an object under both CRDs, after the same writes.
+type stage struct {
+	old, new     map[string]any // as they are stored
+	oldIn, newIn *part          // the versions that read them
+}
+
+// maxStages bounds the objects that updates are tried on, of each version.
+const maxStages = 24
+
+// unitsToTry is the work of making an object and writing it in one version.
+const unitsToTry = 200
+
+// refusedUpdate looks for an update in a version that the old CRD allows and a rule of the new one refuses, after writes that both allow:
+// an object that lacks a default is created, a label is set in a version or not, and then it is updated to itself, or with one of the
+// values that differ set, changed or left out.
+func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
+	for _, from := range c.writers() {
+		if from.build() != nil {
+			continue
+		}
+		tried := map[string]bool{}
+		for _, p := range c.fillers() {
+			for _, u := range []*part{p.to, p.from} {
+				for _, g := range c.lacks(ctx, from, u) {
+					key := compact(g.Witness.Object)
+					if tried[key] || len(tried) >= maxStages {
+						continue
+					}
+					tried[key] = true
+					if !c.work.Charge(unitsToTry * int64(1+len(c.newParts))) {
+						return nil
+					}
+					for _, s := range c.stages(ctx, from, g.Witness.Object) {
+						if x := c.refusedAt(ctx, from, to, s); x != nil {
+							return x
+						}
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stages creates an object under the old CRD, and then sets a label in each version.
+func (c *comparison) stages(ctx context.Context, from *part, obj map[string]any) []stage {
+	v, err := c.validator(from)
+	if err != nil {
+		return nil
+	}
+	res, err := v.CreateWithStatus(ctx, obj)
+	if err != nil || res.Refused() {
+		return nil
+	}
+	home := c.storing(from)
+	stored, err := c.storedIn(home, res.Stored)
+	if err != nil || c.home(from) == nil {
+		return nil
+	}
+	first := stage{stored, stored, home, c.home(from)}
+	out := []stage{first}
+	for _, w := range c.newParts {
+		if !c.stillServed(w) {
+			continue
+		}
+		old, err := c.write(ctx, find(c.oldParts, w.Name), first.oldIn, first.old, nil)
+		if err != nil || len(old.Errors) > 0 {
+			continue
+		}
+		now, err := c.write(ctx, w, first.newIn, first.new, nil)
+		if err != nil || len(now.Errors) > 0 {
+			continue
+		}
+		next := stage{oldIn: storage(c.oldParts), newIn: storage(c.newParts)}
+		if next.old, err = c.storedIn(next.oldIn, old.Stored); err != nil {
+			continue
+		}
+		if next.new, err = c.storedIn(next.newIn, now.Stored); err != nil {
+			continue
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
+// storedIn returns what is stored of a written object in a version.
+func (c *comparison) storedIn(in *part, obj map[string]any) (map[string]any, error) {
+	v, err := c.validator(in)
+	if err != nil {
+		return nil, err
+	}
+	obj, _, err = v.Convert(obj)
+	if err != nil {
+		return nil, err
+	}
+	stored, _ := contain.AsStored(obj).(map[string]any)
+	return stored, nil
+}
+
+// write updates what a version stores in another one, or sets a label if there is no object to write.
+func (c *comparison) write(ctx context.Context, in, home *part, stored, obj map[string]any) (upstream.Result, error) {
+	v, err := c.validator(in)
+	if err != nil {
+		return upstream.Result{}, err
+	}
+	reader, err := c.validator(home)
+	if err != nil {
+		return upstream.Result{}, err
+	}
+	if obj == nil {
+		return v.TouchUpdateFrom(ctx, reader, stored, v.Ratchets())
+	}
+	return v.UpdateFrom(ctx, reader, obj, stored, v.Ratchets())
+}
+
+// read returns what clients of a version get of what another one stores.
+func (c *comparison) read(in, home *part, stored map[string]any) (map[string]any, error) {
+	v, err := c.validator(in)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := c.validator(home)
+	if err != nil {
+		return nil, err
+	}
+	obj, _, _, err := reader.Read(stored)
+	if err != nil || reader == v {
+		return obj, err
+	}
+	obj, _, err = v.Convert(obj)
+	return obj, err
+}
+
+// refusedAt looks for an update of an object in the version that only the new CRD refuses.
+func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *crossing {
+	in := find(c.oldParts, to.Name)
+	if in == nil || !in.Served {
+		in = from
+	}
+	if !in.Served {
+		return nil
+	}
+	was, err := c.read(in, s.oldIn, s.old)
+	if err != nil {
+		return nil
+	}
+	now, err := c.read(to, s.newIn, s.new)
+	if err != nil {
+		return nil
+	}
+	for _, d := range differences(was, now, nil) {
+		for _, next := range d.tries(was) {
+			if !c.work.Charge(unitsToTry) {
+				return nil
+			}
+			res, err := c.write(ctx, in, s.oldIn, s.old, next)
+			if err != nil || res.Refused() {
+				continue
+			}
+			next = maps.Clone(next)
+			next["apiVersion"] = now["apiVersion"]
+			if res, err = c.write(ctx, to, s.newIn, s.new, next); err != nil {
+				continue
+			}
+			var errs []string
+			for _, e := range res.Errors {
+				if strings.Contains(e.Detail, "rule") && !skipsRules(e) {
+					errs = append(errs, e.Error())
+				}
+			}
+			if len(errs) == 0 {
+				continue
+			}
+			path := d.path(to.props)
+			return &crossing{pair: pair{from, to}, updates: true, filler: c.fillerOf(path, s.newIn), Gap: contain.Gap{
+				Keyword: "default", Path: path, Harm: contain.RefusedTransition, Verdict: contain.NotContained, Rule: -1,
+				Witness: &contain.Witness{Object: next, Old: s.new, WritersOnly: true, Errors: errs},
+			}}
+		}
+	}
+	return nil
+}
+
+// fillerOf is the version that fills in the default at the path: the one that reads the object, or else one in which it was written; nil if
+// none does any more.
+func (c *comparison) fillerOf(path contain.Path, reader *part) *part {
+	for _, p := range append([]*part{reader}, c.newParts...) {
+		for i := range path {
+			if at := propsAt(p.props, path[:i+1]); at != nil && fillsIn(at) {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// difference is a place at which two objects differ, and the value of the second one there, if it has one.
+type difference struct {
+	at    []any // names of fields, and indexes of items
+	value any
+}
+
+// differences are the places at which two objects differ, metadata aside, the outer ones first.
+func differences(a, b any, at []any) []difference {
+	if reflect.DeepEqual(a, b) {
+		return nil
+	}
+	var out []difference
+	x, isObject := a.(map[string]any)
+	y, alsoObject := b.(map[string]any)
+	if isObject && alsoObject {
+		names := maps.Clone(x)
+		maps.Copy(names, y)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if len(at) == 0 && (name == "metadata" || name == "apiVersion") {
+				continue
+			}
+			here := append(slices.Clip(at), name)
+			_, inA := x[name]
+			value, inB := y[name]
+			if inA && inB {
+				out = append(out, differences(x[name], value, here)...)
+				continue
+			}
+			if !inB {
+				value = x[name]
+			}
+			out = append(out, difference{here, value})
+			if inner, ok := value.(map[string]any); ok { // fields of an object that one of them lacks
+				out = append(out, differences(map[string]any{}, inner, here)...)
+			}
+		}
+		return out
+	}
+	l, isList := a.([]any)
+	m, alsoList := b.([]any)
+	if isList && alsoList && len(l) == len(m) {
+		for i := range l {
+			out = append(out, differences(l[i], m[i], append(slices.Clip(at), i))...)
+		}
+		return out
+	}
+	return []difference{{at, b}}
+}
+
+// path is the place as one of the schema.
+func (d *difference) path(p *props) contain.Path {
+	var out contain.Path
+	for _, s := range d.at {
+		step := contain.Step{Kind: contain.AnyItem}
+		if name, ok := s.(string); ok {
+			step = contain.Step{Kind: contain.Field, Name: name}
+			if p != nil && extraOf(p) != nil {
+				step = contain.Step{Kind: contain.AnyKey}
+			}
+		}
+		out = append(out, step)
+		p = propsAt(p, contain.Path{step})
+	}
+	return out
+}
+
+// tries are objects like the given one: itself, without what stands at the place, and with other values there.
+func (d *difference) tries(obj map[string]any) []map[string]any {
+	out := []map[string]any{obj}
+	for _, value := range append([]any{nil, d.value}, otherValues(d.value)...) {
+		next := runtime.DeepCopyJSON(obj)
+		if setAt(next, d.at, value) {
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// setAt sets the value at the place, or removes it for nil, and makes the objects around it.
+func setAt(at any, path []any, value any) bool {
+	for i, s := range path {
+		last := i == len(path)-1
+		switch s := s.(type) {
+		case string:
+			m, ok := at.(map[string]any)
+			switch {
+			case !ok:
+				return false
+			case last && value == nil:
+				delete(m, s)
+				return true
+			case last:
+				m[s] = runtime.DeepCopyJSONValue(value)
+				return true
+			case m[s] == nil:
+				m[s] = map[string]any{}
+			}
+			at = m[s]
+		case int:
+			l, ok := at.([]any)
+			switch {
+			case !ok || s >= len(l):
+				return false
+			case last && value == nil:
+				return false
+			case last:
+				l[s] = runtime.DeepCopyJSONValue(value)
+				return true
+			}
+			at = l[s]
+		}
+	}
+	return false
+}
+
+// otherValues are a few values like v.
+func otherValues(v any) []any {
+	switch v := v.(type) {
+	case string:
+		return []any{v + "x", "a", "b"}
+	case int64:
+		return []any{v + 1, v - 1}
+	case float64:
+		return []any{v + 1, v / 2}
+	case bool:
+		return []any{!v}
+	case []any:
+		return []any{[]any{}}
+	case map[string]any:
+		return []any{map[string]any{}}
+	}
+	return nil
+}
