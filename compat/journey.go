@@ -152,7 +152,10 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 // writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that is the
 // storage version, in the version p.to.
 func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
-	writers := []*part{filler}
+	var writers []*part
+	if before := find(c.oldParts, filler.Name); before == nil || !before.Served || !unchanged(before, filler) { // otherwise it filled in the same before
+		writers = append(writers, filler)
+	}
 	if filler.Storage {
 		writers = append(writers, p.to)
 	}

@@ -240,7 +240,7 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known, was told, out 
 // in which it is read refuses, which may be the one in which it was written.
 func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
 	before := find(c.oldParts, home.Name)
-	if !p.to.Served || before != nil && unchanged(before, home) && (home == c.home(p.from) || before.Served || before.Storage) {
+	if !p.to.Served || before != nil && unchanged(before, home) && (home == c.home(p.from) || !home.Storage || before.Storage) {
 		return nil
 	}
 	lacking := c.lacks(ctx, p.from, home)

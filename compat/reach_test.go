@@ -754,6 +754,10 @@ func TestOldValuesOfUpdatesHaveTheDefaultsOfOtherVersions(t *testing.T) {
 		"the storage version loses a default": {
 			first: [2]string{plain(", default: x"), plain("")}, second: [2]string{plain("") + frozen, plain("") + frozen}, in: "v2", path: ".spec.f", outcome: report.Violation,
 		},
+		"another version becomes the storage version, with a default that the first refuses": {
+			first: [2]string{plain(", enum: [a]"), plain(", enum: [a]")}, second: [2]string{plain(", default: x"), plain(", default: x")}, stored: [2]string{"v1", "v2"},
+			in: "v1", path: ".spec.f", outcome: report.Violation,
+		},
 		"the version gains a field that another one stored": {
 			first: [2]string{plain(""), plain("")}, second: [2]string{"properties: {g: {type: integer}}", plain("") + kept}, in: "v2", path: ".spec", outcome: report.Undecided,
 		},

@@ -118,6 +118,10 @@ var compatFaults = []fault{
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
+		in: "compat.(*comparison).filledIn", find: "!home.Storage || before.Storage", put: "before.Served || before.Storage",
+		broken: "a default that a new storage version fills in, and filled in before only where it was written, is not told",
+	},
+	{
 		in: "compat.(*comparison).crossUpdates", find: "range suspects", put: "range suspects[:0]",
 		broken: "a rule about updates that sees other defaults of another version is called safe if no witness is found",
 	},
