@@ -161,4 +161,4 @@ mutants: ## seed faults into the code, one at a time: the tests catch each (MUTA
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist .cache
+	rm -rf bin dist .cache .release-*

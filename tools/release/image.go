@@ -170,7 +170,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 		Entrypoint: []string{"/usr/bin/sluice"}, User: "65532:65532", WorkingDir: "/",
 		Env: []string{"PATH=/usr/bin", "ZONEINFO=/usr/share/zoneinfo.zip", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.commit,
+			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.revision(),
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}
@@ -290,8 +290,21 @@ func (p *debianPackage) take(data []byte) (out []file, err error) {
 	return sorted(out), nil
 }
 
-// provenance is a statement of in-toto with SLSA's predicate: from which commit, how.
+// revision is the commit, or says that there is none that has the sources.
+func (r *release) revision() string {
+	if r.dirty {
+		return r.commit + "-dirty"
+	}
+	return r.commit
+}
+
+// provenance is a statement of in-toto with SLSA's predicate: from which commit, how. Sources with changes have no digest, only an
+// annotation about the commit that was changed.
 func (r *release) provenance(digest v1.Hash) ([]byte, error) {
+	source := map[string]any{"uri": "git+https://sluice.dev", "digest": map[string]string{"gitCommit": r.commit}}
+	if r.dirty {
+		source = map[string]any{"uri": "git+https://sluice.dev", "annotations": map[string]any{"gitCommit": r.commit, "modified": true}}
+	}
 	return json.Marshal(map[string]any{
 		"_type":         "https://in-toto.io/Statement/v1",
 		"subject":       []any{map[string]any{"name": r.image, "digest": map[string]string{digest.Algorithm: digest.Hex}}},
@@ -300,7 +313,7 @@ func (r *release) provenance(digest v1.Hash) ([]byte, error) {
 			"buildDefinition": map[string]any{
 				"buildType":            "https://sluice.dev/tools/release/v1",
 				"externalParameters":   map[string]any{"version": r.version, "image": r.image, "platforms": r.platforms},
-				"resolvedDependencies": []any{map[string]any{"uri": "git+https://sluice.dev", "digest": map[string]string{"gitCommit": r.commit}}},
+				"resolvedDependencies": []any{source},
 			},
 			"runDetails": map[string]any{"builder": map[string]string{"id": "https://sluice.dev/tools/release"}},
 		},

@@ -49,6 +49,8 @@ type release struct {
 	// time is that of the commit, commit its name.
 	time   time.Time
 	commit string
+	// dirty is set if the sources are not those of the commit.
+	dirty bool
 	// dir holds the files until all of them are complete.
 	dir string
 }
@@ -122,6 +124,11 @@ func (r *release) describe(ctx context.Context) error {
 		return err
 	}
 	r.commit, r.time = commit, time.Unix(n, 0).UTC()
+	changes, err := command(ctx, nil, "git", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	r.dirty = strings.TrimSpace(changes) != ""
 	if r.version == "" {
 		out, err := command(ctx, nil, "git", "describe", "--tags", "--always", "--dirty")
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 func TestArchivesAreTheSameEveryTime(t *testing.T) {
@@ -195,5 +196,54 @@ func TestAptGetsAbsoluteFolders(t *testing.T) {
 		if option, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(option, "Dir::") && !filepath.IsAbs(value) {
 			t.Errorf("apt-get got %s", word)
 		}
+	}
+}
+
+// TestChangedSourcesAreNotCalledTheCommit has a repository with a file that is not in the commit.
+func TestChangedSourcesAreNotCalledTheCommit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "a")
+	for _, dirty := range []bool{false, true} {
+		if dirty {
+			if err := os.WriteFile("new.go", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &release{version: "v1"}
+		if err := r.describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		statement, err := r.provenance(v1.Hash{Algorithm: "sha256", Hex: "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(statement)
+		if got := strings.Contains(text, `"digest":{"gitCommit":"`+r.commit); got == dirty {
+			t.Errorf("changes: %t, the commit as the digest of the sources: %t: %s", dirty, got, text)
+		}
+		if got := strings.Contains(text, `"modified":true`); got != dirty {
+			t.Errorf("changes: %t, told: %t: %s", dirty, got, text)
+		}
+		if got := r.revision() == r.commit; got == dirty {
+			t.Errorf("changes: %t, the revision is %s", dirty, r.revision())
+		}
+	}
+}
+
+// TestWhatAKilledReleaseLeavesIsNoSource: git ignores its folder, and make clean removes it.
+func TestWhatAKilledReleaseLeavesIsNoSource(t *testing.T) {
+	t.Chdir("../..")
+	if out, err := exec.CommandContext(t.Context(), "git", "check-ignore", ".release-123/").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), "make", "-n", "clean").CombinedOutput(); err != nil || !strings.Contains(string(out), " .release-*") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
