@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,10 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	cmd := newCommand(e)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetArgs(args)
-	ran, err := cmd.ExecuteContextC(ctx)
+	ran, err := asked(cmd, args)
+	if err == nil {
+		ran, err = cmd.ExecuteContextC(ctx)
+	}
 	if out.err != nil && (err == nil || errors.Is(err, ErrFindings)) {
 		err = fmt.Errorf("writing the result: %w", out.err)
 	}
@@ -49,6 +54,17 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 		_ = Encode(out, Failure{report.APIVersion, kind, OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
 	}
 	return ExitFailed
+}
+
+// asked refuses the help of a command that does not exist: cobra would print that of the command above and call it a success.
+func asked(root *cobra.Command, args []string) (*cobra.Command, error) {
+	group, rest, err := root.Find(args)
+	help := slices.Contains(rest, "--help") || slices.Contains(rest, "-h")
+	// cobra finds an error again. What begins with "_" is its own, and a flag may have a value.
+	if err != nil || !help || !group.HasSubCommands() || strings.HasPrefix(rest[0], "_") || strings.HasPrefix(rest[0], "-") {
+		return root, nil //nolint:nilerr // see above
+	}
+	return group, NoArgs(group, rest)
 }
 
 // Failure is the document of a command that fails before it has a document of its own.
