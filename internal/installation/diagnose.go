@@ -187,7 +187,7 @@ func (d *doctor) programs(ctx context.Context) error {
 		d.say(state, subject, fix, "%d of %d replicas are available%s", have, want, why)
 	}
 	if len(list.Items) == 0 {
-		d.say(Fail, "programs", d.apply(), "there is no Deployment of Sluice in the namespace %s; --sluice-namespace names another one", d.namespace)
+		d.say(Fail, "programs", d.apply(), "there is no Deployment of Sluice in the namespace %s; --namespace names another one", d.namespace)
 	}
 	if err := d.others(ctx); err != nil {
 		return err

@@ -58,7 +58,7 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 	}
 	fs := cmd.Flags()
 	f.AddCluster(fs)
-	fs.StringVar(&namespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	addNamespace(fs, &namespace)
 	fs.DurationVar(&timeout, "timeout", time.Minute, "time limit for the whole command")
 	command.AddOutput(cmd, &output)
 	return cmd

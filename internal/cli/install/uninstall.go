@@ -48,7 +48,7 @@ Exit codes: 0 removed, 2 error.`,
 	fs := cmd.Flags()
 	f.AddCluster(fs)
 	fs.BoolVar(&f.DeleteObjects, "delete-objects", false, "remove Sluice's kinds even if they have objects, and the objects with them")
-	fs.StringVar(&f.sluiceNamespace, "sluice-namespace", installation.DefaultNamespace, "namespace where Sluice runs, as in sluice manifests --namespace")
+	addNamespace(fs, &f.sluiceNamespace)
 	fs.BoolVar(&f.DeleteNamespace, "delete-namespace", false, "remove Sluice's namespace with everything in it")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to remove, and remove nothing")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")

@@ -154,8 +154,10 @@ func TestE2EDoctor(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "guard-1", Labels: map[string]string{"app.kubernetes.io/component": "crd-guard"}},
 		Spec:       list.Items[slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return d.Name == "sluice-crd-guard" })].Spec.Template.Spec,
 	}
-	if code, out, _ := run(t, admin, "doctor", "--sluice-namespace=other"); code != 1 || !strings.Contains(out, "fix: sluice manifests --namespace=other --image=IMAGE |") {
-		t.Errorf("another namespace: exit code %d\n%s", code, out)
+	for _, flag := range []string{"--namespace=other", "-nother", "--sluice-namespace=other"} {
+		if code, out, _ := run(t, admin, "doctor", flag); code != 1 || !strings.Contains(out, "fix: sluice manifests --namespace=other --image=IMAGE |") {
+			t.Errorf("%s: exit code %d\n%s", flag, code, out)
+		}
 	}
 	for _, b := range []struct {
 		name           string
