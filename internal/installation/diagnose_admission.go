@@ -262,8 +262,9 @@ func (d *doctor) flags() config.Options {
 }
 
 // differs tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
-// the rules of roles and who has them, the versions of kinds, and policies with their bindings. The policy of who writes the status of requests names accounts of the
-// operator's.
+// the rules of roles and who has them, the versions of kinds, policies with their bindings, webhooks, where a Service leads, and the account,
+// labels and arguments of a Deployment. More arguments are no difference: values of the chart that nothing else tells give them. The policy of
+// who writes the status of requests names accounts of the operator's.
 func differs(want, have map[string]any) bool {
 	switch want["kind"] {
 	case "Role", "ClusterRole":
@@ -272,6 +273,16 @@ func differs(want, have map[string]any) bool {
 		return !within(want["roleRef"], have["roleRef"]) || !among(want["subjects"], have["subjects"])
 	case "ValidatingAdmissionPolicyBinding":
 		return !within(want["spec"], have["spec"])
+	case "ValidatingWebhookConfiguration":
+		return !within(want["webhooks"], have["webhooks"])
+	case "Service":
+		// A selector with more labels finds fewer Pods.
+		return !within(field(want, "spec", "selector"), field(have, "spec", "selector")) || !within(field(have, "spec", "selector"), field(want, "spec", "selector")) ||
+			!among(field(want, "spec", "ports"), field(have, "spec", "ports"))
+	case "Deployment":
+		return !within(field(want, "spec", "template", "metadata", "labels"), field(have, "spec", "template", "metadata", "labels")) ||
+			!within(field(want, "spec", "template", "spec", "serviceAccountName"), field(have, "spec", "template", "spec", "serviceAccountName")) ||
+			!among(arguments(want), arguments(have))
 	case "CustomResourceDefinition":
 		from, _ := want["spec"].(map[string]any)
 		in, _ := have["spec"].(map[string]any)
@@ -283,6 +294,23 @@ func differs(want, have map[string]any) bool {
 		return !within(want["spec"], have["spec"])
 	}
 	return false
+}
+
+// field returns a field of an object; nil if it is not there.
+func field(object map[string]any, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // a field of another type is a difference too
+	return value
+}
+
+// arguments are those of the container of a Deployment that runs Sluice.
+func arguments(deployment map[string]any) any {
+	containers, _ := field(deployment, "spec", "template", "spec", "containers").([]any)
+	for _, c := range containers {
+		if c, _ := c.(map[string]any); c["name"] == "sluice" {
+			return c["args"]
+		}
+	}
+	return nil
 }
 
 // among tells whether each item of want is in have, in any order and beside others.

@@ -82,6 +82,10 @@ func TestE2EDoctor(t *testing.T) {
 		switch what {
 		case "deployment":
 			_, err = kube.AppsV1().Deployments("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{}, sub...)
+		case "arguments":
+			_, err = kube.AppsV1().Deployments("sluice-system").Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
+		case "service":
+			_, err = kube.CoreV1().Services("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "validatingwebhook":
 			_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "crd":
@@ -220,6 +224,38 @@ func TestE2EDoctor(t *testing.T) {
 			"a policy that refuses nothing", func() { patch("policybinding", "members.sluice.dev", `{"spec":{"validationActions":["Audit"]}}`) },
 			func() { patch("policybinding", "members.sluice.dev", `{"spec":{"validationActions":["Deny"]}}`) },
 			installation.Warn, "ValidatingAdmissionPolicyBinding members.sluice.dev", "it is not as this version of sluice installs it",
+		},
+		{
+			"a webhook that lets all pass", func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`)
+			}, func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`)
+			},
+			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+		},
+		{
+			"a webhook that is not asked about deletions", func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["UPDATE"]}]`)
+			}, func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["UPDATE","DELETE"]}]`)
+			},
+			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+		},
+		{
+			"a Service with more in its selector", func() {
+				patch("service", "sluice-crd-guard", `{"spec":{"selector":{"a":"b"}}}`)
+			}, func() {
+				patch("service", "sluice-crd-guard", `{"spec":{"selector":{"a":null}}}`)
+			},
+			installation.Warn, "Service sluice-system/sluice-crd-guard", "it is not as this version of sluice installs it",
+		},
+		{
+			"a Deployment without an argument", func() {
+				patch("arguments", "sluice-crd-guard", `[{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--namespace=sluice-system"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`)
+			}, func() {
+				patch("arguments", "sluice-crd-guard", `[{"op":"add","path":"/spec/template/spec/containers/0/args/2","value":"--namespace=sluice-system"}]`)
+			},
+			installation.Warn, "Deployment sluice-system/sluice-crd-guard", "it is not as this version of sluice installs it",
 		},
 		{
 			"a second installation", func() {
