@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,7 +161,7 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 		fmt.Fprintln(e.Err, "no orphan")
 		return nil
 	}
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "APP\tNAMESPACE\tKIND\tNAME\tWHY")
 	for _, o := range found.Objects {
 		why := "the inventory does not have it"

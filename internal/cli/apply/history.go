@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +77,7 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 		fmt.Fprintln(e.Err, "no revision is recorded; the next apply with another source records it")
 		return nil
 	}
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "APPLIED\tOBJECTS\tSOURCE")
 	for _, r := range v.History {
 		at := "-"

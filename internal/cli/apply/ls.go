@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,7 +90,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier,
 		fmt.Fprintln(e.Err, "no app")
 		return nil
 	}
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "NAMESPACE\tAPP\tSTATE\tOBJECTS\tSINCE\tSOURCE")
 	for _, v := range apps {
 		at := v.Finished
@@ -147,7 +146,7 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 	if v.State != apply.Applied {
 		fmt.Fprintf(e.Out, "%s: the last run has not ended in order; some of these may not exist\n", v.State)
 	}
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "NAMESPACE\tKIND\tNAME\tSTATE\tMESSAGE")
 	for _, s := range states {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), s.ID.GroupKind(), s.ID.Name, s.Status, s.Message)

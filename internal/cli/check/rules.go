@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +69,7 @@ func NewRules(e *command.Env) *cobra.Command {
 }
 
 func printRules(e *command.Env) error {
-	w := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
 	for _, r := range crdcheck.Rules() {
 		level, def := string(r.Level), "note"

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -137,7 +136,7 @@ func (w *featureWorld) list(e *command.Env, output string, list []chosenFeature)
 		fmt.Fprintln(e.Err, "no feature")
 		return nil
 	}
-	t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "COMPONENT\tGATE\tSTAGE\tDEFAULT\tENABLED\tIN USE\tWHY")
 	for i := range values {
 		v := &values[i]
@@ -282,7 +281,7 @@ func (c *chosenFeature) details() featureDetails {
 }
 
 func (d *featureDetails) print(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	t := command.Columns(out)
 	row := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {

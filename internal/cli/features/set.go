@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -481,7 +480,7 @@ func (c *Change) text(e *command.Env, f *setFlags) error {
 			continue
 		}
 		fmt.Fprintf(e.Out, "  in use by %s; %s\n", objectCount(x.Usage.Objects), x.Outcome)
-		t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+		t := command.Columns(e.Out)
 		x.Usage.rows(t, "  ", f.verbose)
 		if err := t.Flush(); err != nil {
 			return err

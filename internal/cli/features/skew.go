@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,7 +134,7 @@ func (s *Skew) print(e *command.Env) error {
 		if len(c.Processes) == 0 {
 			continue
 		}
-		t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+		t := command.Columns(e.Out)
 		fmt.Fprintln(t, "PROCESS\tINSTANCE\tRELEASE\tRENEWED\tON")
 		for _, p := range c.Processes {
 			var on []string

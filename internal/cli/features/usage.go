@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -224,7 +223,7 @@ func (u *Usage) print(e *command.Env, verbose bool) error {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
 		return nil
 	}
-	t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "FEATURE\tNAMESPACE\tOBJECTS\tUSES")
 	for i := range u.Features {
 		x := &u.Features[i]
@@ -245,7 +244,7 @@ func (u *Usage) print(e *command.Env, verbose bool) error {
 			continue
 		}
 		fmt.Fprintf(e.Out, "\n%s\n", x.Name)
-		t := tabwriter.NewWriter(e.Out, 0, 4, 2, ' ', 0)
+		t := command.Columns(e.Out)
 		x.names(t, "  ")
 		if err := t.Flush(); err != nil {
 			return err

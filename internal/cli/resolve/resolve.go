@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -183,7 +182,7 @@ func helpOf(spec resolve.Spec) string {
 		fmt.Fprintf(&b, " Also known as %s.", strings.Join(spec.Aliases, ", "))
 	}
 	b.WriteString("\n\nParameters:\n")
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := command.Columns(&b)
 	for _, p := range spec.Parameters() {
 		kind := string(p.Type)
 		if kind == "" {
