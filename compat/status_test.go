@@ -85,10 +85,29 @@ func statusValues() []any {
 	}
 	name := func(v any) any { return map[string]any{"name": v} }
 	for _, res := range []map[string]any{
-		{}, {"b": "c"}, {"apiVersion": "v1", "kind": "K"}, {"apiVersion": "v1", "kind": "K", "b": "c"}, {"apiVersion": "v1", "kind": "L", "metadata": name("n")},
-		{"kind": "K"}, {"kind": "-"}, {"kind": ""}, {"apiVersion": ""}, {"apiVersion": "a/b/c", "kind": "K"}, {"metadata": name("long")}, {"metadata": name("")}, {"metadata": name("/")},
-		{"metadata": map[string]any{"labels": map[string]any{"a": "/"}}}, {"metadata": map[string]any{}}, {"metadata": map[string]any{"odd": "x"}}, {"metadata": "x"},
-		{"kind": int64(1)}, {"kind": nil}, {"more": "x"}, {"apiVersion": "v1"}, {"kind": "K", "metadata": name("n")}, {"apiVersion": "v1", "metadata": name("n")},
+		{},
+		{"b": "c"},
+		{"apiVersion": "v1", "kind": "K"},
+		{"apiVersion": "v1", "kind": "K", "b": "c"},
+		{"apiVersion": "v1", "kind": "L", "metadata": name("n")},
+		{"kind": "K"},
+		{"kind": "-"},
+		{"kind": ""},
+		{"apiVersion": ""},
+		{"apiVersion": "a/b/c", "kind": "K"},
+		{"metadata": name("long")},
+		{"metadata": name("")},
+		{"metadata": name("/")},
+		{"metadata": map[string]any{"labels": map[string]any{"a": "/"}}},
+		{"metadata": map[string]any{}},
+		{"metadata": map[string]any{"odd": "x"}},
+		{"metadata": "x"},
+		{"kind": int64(1)},
+		{"kind": nil},
+		{"more": "x"},
+		{"apiVersion": "v1"},
+		{"kind": "K", "metadata": name("n")},
+		{"apiVersion": "v1", "metadata": name("n")},
 	} {
 		out = append(out, map[string]any{"res": res}, map[string]any{"list": []any{res}}, map[string]any{"map": map[string]any{"k": res}})
 		if len(res) < 2 {
