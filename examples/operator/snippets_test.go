@@ -54,7 +54,7 @@ func TestEveryPieceOfGoInTheDocumentationCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	pieces := strings.Split(string(page), "\n```go\n")[1:]
-	if len(pieces) < 8 {
+	if len(pieces) < 7 {
 		t.Fatalf("there are %d pieces", len(pieces))
 	}
 	dir := t.TempDir()
