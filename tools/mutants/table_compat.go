@@ -142,7 +142,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates follows from itself though it sees other old values than before", tests: []string{"compat"},
 	},
 	{
-		in: "schema/contain/internal/celrule.(*Rule).SeesSameOld", find: "keep, oldSelf)", put: "keep)",
+		in: "schema/contain/internal/celrule.(*Rule).SeesSameOld", find: "{fresh: true}, oldSelf)", put: "{fresh: true})",
 		broken: "a rule about updates is taken to see nothing of the old value", tests: []string{"compat"},
 	},
 	{

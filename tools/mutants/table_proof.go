@@ -176,7 +176,7 @@ var proofFaults = []fault{
 		broken: "what is equal is passed over though an object around it is filled in",
 	},
 	{
-		in: "schema/contain.(*walker).impliedUpdate", find: "i < w.fillings[0].from", put: "i <= w.fillings[0].from",
+		in: "schema/contain.(*walker).impliedUpdate", find: "at.depth < w.fillings[0].from", put: "at.depth <= w.fillings[0].from",
 		broken: "whether a value is filled in is judged without the object around it",
 	},
 	{

@@ -113,7 +113,7 @@ var translateFaults = []fault{
 		broken: "rules in branches of anyOf, oneOf and not count, though the API server evaluates none there",
 	},
 	{
-		in: "schema/contain.place.item", find: "keep: p.preserves(), whole: p.whole, dark: p.dark}", put: "whole: p.whole, dark: p.dark}",
+		in: "schema/contain.place.item", find: "keep: p.preserves(), whole: p.whole", put: "whole: p.whole",
 		broken: "the items of a list that keeps unknown fields lose theirs",
 	},
 	{
