@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 )
 
 // ErrBack says that something was there again after its removal.
@@ -63,6 +64,11 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 	return nil
 }
 
+// guarded reports whether Sluice's guard, or the lack of one that answers, refused a request.
+func guarded(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "crd-guard.sluice.dev")
+}
+
 // release makes a CRD that stays independent of the program that converts its objects: it serves the stored version alone.
 func (c *Cluster) release(ctx context.Context, o *Object) error {
 	if o.Kind != "CustomResourceDefinition" || !strings.HasSuffix(o.Name, ".resolution.tekton.dev") {
@@ -77,7 +83,11 @@ func (c *Cluster) release(ctx context.Context, o *Object) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.objects.Resource(o.resource).Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
+	// The API server goes on calling a guard for a moment after its webhook is deleted.
+	err = retry.OnError(wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1, Steps: 40}, guarded, func() error {
+		_, err := c.objects.Resource(o.resource).Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
+		return err
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot take the conversion webhook out of %s: %w", o, err)
 	}
