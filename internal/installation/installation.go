@@ -142,7 +142,10 @@ func kinds(group string, names ...string) []schema.GroupKind {
 	return out
 }
 
-const admission = "admissionregistration.k8s.io"
+const (
+	admission  = "admissionregistration.k8s.io"
+	titleKinds = "kinds"
+)
 
 // stages is the order. The controller of features makes its policies again, so that it goes first; nothing that the API server
 // calls goes before the API server has been told not to call it.
@@ -151,7 +154,7 @@ var stages = []stage{
 	{"webhooks", kinds(admission, "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), nil},
 	{"bindings of admission policies", kinds(admission, "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"), nil},
 	{"admission policies", kinds(admission, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"), nil},
-	{"kinds", kinds("apiextensions.k8s.io", "CustomResourceDefinition"), nil},
+	{titleKinds, kinds("apiextensions.k8s.io", "CustomResourceDefinition"), nil},
 	{
 		"programs", slices.Concat(kinds("apps", "Deployment"), kinds("", "Service"), kinds("policy", "PodDisruptionBudget"), kinds("networking.k8s.io", "NetworkPolicy"),
 			kinds("cert-manager.io", "Certificate", "Issuer")),

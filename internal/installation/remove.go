@@ -26,13 +26,15 @@ const interval = 100 * time.Millisecond
 // Remove carries out the plan and calls told before each step. Each step waits until its objects are gone; the context bounds the
 // wait. If Remove fails, a new plan has what is left. The error wraps [ErrBack] if an object came back.
 func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Step)) error {
-	for i := range p.Left {
-		if err := c.release(ctx, &p.Left[i]); err != nil {
-			return err
-		}
-	}
 	for i := range p.Steps {
 		step := &p.Steps[i]
+		if step.Title == titleKinds { // the guard is gone, which would refuse this, and the programs that convert still run
+			for j := range p.Left {
+				if err := c.release(ctx, &p.Left[j]); err != nil {
+					return err
+				}
+			}
+		}
 		if len(step.Objects) == 0 {
 			continue
 		}
