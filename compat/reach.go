@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -68,7 +69,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		if !to.Served && !to.Storage || to.build() != nil {
 			continue
 		}
-		known, was := c.knownTo(ctx, to)
+		known, was := c.knownTo(ctx, to), sync.OnceValue(func() told { return c.toldBefore(ctx, to) })
 		if to.Storage {
 			known.merge(moved)
 		}
@@ -121,7 +122,7 @@ func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
 // crossOld looks at what objects written in an old version meet in a new one. What it finds is known from then on. What was a gap
 // of the old CRD is news only where an object now keeps what was dropped of it before. It returns the gaps that no object written in
 // this version meets.
-func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out *crossings) (spared told) {
+func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func() told, out *crossings) (spared told) {
 	home := c.home(p.from)
 	if home == nil || home.build() != nil || p.from.build() != nil {
 		return nil
@@ -132,17 +133,23 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 	}
 	own := c.toldOfItself(ctx, p.from)
 	for _, g := range c.unlike(ctx, p, home) {
-		if !known.has(&g) && !was.has(&g) {
+		if !known.has(&g) && !was().has(&g) {
 			known.add(g)
 			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: p.to})
 		}
 	}
 	spared = told{}
-	kept := c.keptNow(ctx, p, home)
+	kept := sync.OnceValue(func() []contain.Path { return c.keptNow(ctx, p, home) })
+	grown := func(g *contain.Gap) bool {
+		return !(g.Harm == contain.Pruned && g.Keyword == "nullable") &&
+			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
+	}
 	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to) {
-		grown := slices.ContainsFunc(kept, func(path contain.Path) bool { return nested(path, g.Path) })
-		before := was.has(&g)
-		if known.has(&g) || own.has(&g) || !stops(&g) || before && (!grown || g.Harm == contain.Pruned && g.Keyword == "nullable") {
+		if known.has(&g) || own.has(&g) || !stops(&g) {
+			continue
+		}
+		before := was().has(&g)
+		if before && !grown(&g) {
 			continue
 		}
 		if c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out) {
@@ -157,7 +164,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known, was told, out 
 // crossAgain looks at what the objects meet once they were written under the new CRD: the version of that write has filled them in, and so
 // does the new storage version since then. A version that the old CRD did not serve is left out: rule added-in-one-version is about its
 // clients.
-func (c *comparison) crossAgain(ctx context.Context, p pair, known, was told, out *crossings) {
+func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	home := c.home(p.from)
 	if home == nil || home.build() != nil || p.from.build() != nil {
 		return
@@ -177,9 +184,9 @@ func (c *comparison) stillServed(p *part) bool {
 }
 
 // crossFilled adds what objects meet because of the defaults of the version that reads them.
-func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, known, was told, out *crossings) {
+func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, known told, was func() told, out *crossings) {
 	for _, g := range c.filledIn(ctx, p, reader) {
-		if !known.has(&g) && !was.has(&g) {
+		if !known.has(&g) && !was().has(&g) {
 			known.add(g)
 			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: reader})
 		}
@@ -222,14 +229,14 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 }
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
-func (c *comparison) crossNew(ctx context.Context, p pair, known, was told, out *crossings) {
+func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	stored := storage(c.newParts)
 	if c.sameAsBefore(p.from, p.to) || settles(p.from, stored, p.to) {
 		return
 	}
 	for _, g := range c.decide(ctx, pair{c.settled(p.from, stored), p.to}) {
 		harms := g.Harm == contain.Pruned || p.to.Served
-		if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was.has(&g) {
+		if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was().has(&g) {
 			known.add(g)
 			out.onesided = append(out.onesided, crossing{pair: p, Gap: g})
 		}
@@ -448,24 +455,28 @@ func (c *comparison) readsBefore(from *part) *part {
 	return storage(c.oldParts)
 }
 
-// knownTo are the gaps that need not be told of a version of the new CRD: the comparison of the version with itself tells
-// them, or the old CRD had them between its versions.
-func (c *comparison) knownTo(ctx context.Context, to *part) (known, was told) {
-	known, was = told{}, told{}
-	before := find(c.oldParts, to.Name)
-	if before == nil || !before.Served && !c.isStored(before.Name) {
-		return known, was
+// knownTo are the gaps that the comparison of a version of the new CRD with itself tells.
+func (c *comparison) knownTo(ctx context.Context, to *part) told {
+	known := told{}
+	if before := find(c.oldParts, to.Name); before != nil && (before.Served || c.isStored(before.Name)) {
+		known.add(c.decide(ctx, pair{before, to})...)
 	}
-	known.add(c.decide(ctx, pair{before, to})...)
-	if !before.Served || converts(c.old) || before.build() != nil {
-		return known, was
+	return known
+}
+
+// toldBefore are the gaps that the old CRD had between a version and its others.
+func (c *comparison) toldBefore(ctx context.Context, to *part) told {
+	was := told{}
+	before := find(c.oldParts, to.Name)
+	if before == nil || !before.Served || converts(c.old) || before.build() != nil {
+		return was
 	}
 	for _, from := range c.writers() {
 		if from.Name != before.Name && from.build() == nil && c.work.Charge(unitsToCross) {
 			was.add(c.gapsOnTheWay(ctx, c.settled(from, c.readsBefore(from)), to, before)...)
 		}
 	}
-	return known, was
+	return was
 }
 
 // gapsOnTheWay returns the gaps between what version from writes and version in. in is version to, or the version that the old CRD had
