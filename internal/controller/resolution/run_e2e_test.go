@@ -421,7 +421,7 @@ func TestE2EFailuresSayWhy(t *testing.T) {
 		reason, message string
 		exact           resolve.Reason
 	}{
-		"missing": {"False", "ResolutionFailed", "NotFound: no such file 100%", resolve.ReasonNotFound},
+		"missing": {"False", "ResolutionFailed", "NotFound: no such; file 100%", resolve.ReasonNotFound},
 		"big":     {"False", "ResolutionFailed", "ContentTooLarge: the content has 1048577 bytes, over the limit of 1048576 bytes", resolve.ReasonTooLarge},
 		"largest": {"True", "", "", ""},
 		"crowded": {"False", "ResolutionFailed", "ContentTooLarge: the API server refuses to store the content of 1048576 bytes", resolve.ReasonTooLarge},
