@@ -95,21 +95,28 @@ func syncOptions(value string) (treatment, bool) {
 	return t, understood
 }
 
-// foreignPrefixes are prefixes of annotations that Sluice reports if it does not understand them. own lists exceptions: annotations
-// that tools write for themselves, or that other code of Sluice reads.
+// foreignPrefixes are prefixes of annotations that Sluice reports if it does not understand them. foreignNotes are exceptions:
+// annotations that tools write for themselves, or that other code of Sluice reads. A suffix after a dot is no other annotation.
 var (
 	foreignPrefixes = []string{
 		"helm.sh/", "kapp.k14s.io/", "kustomize.toolkit.fluxcd.io/", "argocd.argoproj.io/", "cli-utils.sigs.k8s.io/", "client.lifecycle.config.k8s.io/",
 	}
 	foreignNotes = []string{
 		annotationHook, "helm.sh/hook-weight", "helm.sh/hook-delete-policy", "helm.sh/chart",
+		kappGroup, kappRule, kappNoWait, kappVersioned, kappKeepOriginal, kappNumVersions, kappExplicitRef,
 		"kapp.k14s.io/app", "kapp.k14s.io/association", "kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-md5",
 		"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/checksum",
 		"argocd.argoproj.io/tracking-id",
 	}
-	// live lists annotations that also count if only the object in the cluster has them.
+	// foreignLive are annotations that also count if only the object in the cluster has them.
 	foreignLive = []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa"}
 )
+
+// foreignAndUnknown reports whether another tool may act on an annotation that Sluice does not know.
+func foreignAndUnknown(key string) bool {
+	return slices.ContainsFunc(foreignPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) &&
+		!slices.ContainsFunc(foreignNotes, func(n string) bool { return key == n || strings.HasPrefix(key, n+".") })
+}
 
 // deletionWords mark the names of annotations about deletion. If Sluice does not know such an annotation, the object stays.
 var deletionWords = []string{"delet", "prune", "remove", "policy"}
@@ -138,7 +145,8 @@ func marksOf(obj map[string]any) marks {
 	}
 	var out marks
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		if !slices.ContainsFunc(foreignPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) || slices.Contains(foreignNotes, key) {
+		read := foreign[key]
+		if read == nil && !foreignAndUnknown(key) {
 			continue
 		}
 		by := key
@@ -146,7 +154,7 @@ func marksOf(obj map[string]any) marks {
 			by += ": " + brief.Clip(v, 30)
 		}
 		t, understood := treatment{}, false
-		if read := foreign[key]; read != nil {
+		if read != nil {
 			t, understood = read(texts[key])
 		}
 		if !understood {

@@ -442,7 +442,9 @@ func growItem(item any, t *feature.Target, i int, name string, leaf leafOf) any 
 			grow(object, t, i+1, name, 1, leaf)
 			return object
 		}
-		grow(holder, &feature.Target{Path: append(feature.Path{{}}, t.Path[i+1:]...), Values: t.Values, Pattern: t.Pattern, Match: t.Match}, 0, name, 1, leaf)
+		within := *t
+		within.Path = append(feature.Path{{}}, t.Path[i+1:]...)
+		grow(holder, &within, 0, name, 1, leaf)
 		return holder[""]
 	}
 	return object
