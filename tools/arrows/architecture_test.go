@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestArchitectureNamesWhatExists holds the paths in docs/architecture.md and in its picture against the tree.
+// TestArchitectureNamesWhatExists holds the paths in docs/architecture.md and in its picture against the tree, and functions that the
+// page names as `F` in `path.go` against the file.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	const root = "../.."
 	data, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
@@ -23,6 +24,16 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 		found++
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(m[1]))); err != nil {
 			t.Errorf("docs/architecture.md names %s: %v", m[1], err)
+		}
+	}
+	for _, m := range regexp.MustCompile("`(?:\\w+\\.)?(\\w+)`\\s+in\\s+`([\\w./-]+\\.go)`").FindAllStringSubmatch(string(data), -1) {
+		found++
+		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m[2])))
+		if err != nil {
+			continue // told above
+		}
+		if declared := regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|\t?(var |const )?)` + m[1] + `\b`); !declared.Match(text) {
+			t.Errorf("docs/architecture.md looks for %s in %s, which does not declare it", m[1], m[2])
 		}
 	}
 	picture, err := os.ReadFile(filepath.Join(root, "docs", "images", "architecture.svg"))
