@@ -144,18 +144,20 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 		return !(g.Harm == contain.Pruned && g.Keyword == "nullable") &&
 			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
 	}
-	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to) {
-		if known.has(&g) || own.has(&g) || !stops(&g) {
-			continue
-		}
-		before := was().has(&g)
-		if before && !grown(&g) {
-			continue
-		}
-		if c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out) {
-			known.add(g)
-		} else { // what others write may get there
-			spared.add(g)
+	for i, stored := range c.asStored(p.from, home) {
+		for _, g := range c.gapsOnTheWay(ctx, stored, p.to, p.to) {
+			if known.has(&g) || own.has(&g) || !stops(&g) {
+				continue
+			}
+			before := was().has(&g)
+			if before && !grown(&g) {
+				continue
+			}
+			if c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out) {
+				known.add(g)
+			} else if i == 0 { // what others write may get there
+				spared.add(g)
+			}
 		}
 	}
 	return spared
@@ -357,14 +359,16 @@ func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.G
 		return nil
 	}
 	var out []contain.Gap
-	for _, g := range c.lacks(ctx, c.settled(p.from, home), p.to) {
-		j, err := c.journey(ctx, p, home, g.Witness.Object)
-		if err != nil || len(j.updates) == 0 {
-			continue
+	for _, stored := range c.asStored(p.from, home) {
+		for _, g := range c.lacks(ctx, stored, p.to) {
+			j, err := c.journey(ctx, p, home, g.Witness.Object)
+			if err != nil || len(j.updates) == 0 {
+				continue
+			}
+			g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.updates}
+			g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
+			out = append(out, g)
 		}
-		g.Witness = &contain.Witness{Object: g.Witness.Object, Errors: j.updates}
-		g.Keyword, g.Path, g.Detail = "default", fullPath(&g), ""
-		out = append(out, g)
 	}
 	return out
 }

@@ -220,7 +220,7 @@ func placesOf(errs field.ErrorList) []string {
 	return out
 }
 
-// missing lists what a has and b has not.
+// missing lists what a has and b has not. A null that became a value is gone, too.
 func missing(a, b any, path string) []string {
 	from, ok := a.(map[string]any)
 	if !ok {
@@ -229,7 +229,7 @@ func missing(a, b any, path string) []string {
 	to, _ := b.(map[string]any)
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(from)) {
-		if v, ok := to[k]; !ok {
+		if v, ok := to[k]; !ok || from[k] == nil && v != nil {
 			out = append(out, path+"."+k)
 		} else {
 			out = append(out, missing(from[k], v, path+"."+k)...)

@@ -179,11 +179,20 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 	if home == nil {
 		return report.Finding{}, false
 	}
-	from := p.from
-	if p.from.Name != p.to.Name {
-		from = c.settled(from, home)
+	if p.from.Name == p.to.Name {
+		return c.scaleRefusesStored(ctx, p, p.from, home, path)
 	}
-	from = scaled(from, scalePaths(p.from))
+	for _, stored := range c.asStored(p.from, home) {
+		if f, ok := c.scaleRefusesStored(ctx, p, stored, home, path); ok {
+			return f, true
+		}
+	}
+	return report.Finding{}, false
+}
+
+// scaleRefusesStored asks among the objects of a schema that are stored of the version p.from.
+func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, home *part, path scalePath) (report.Finding, bool) {
+	from := scaled(stored, scalePaths(p.from))
 	to := *from // the same schema, so that nothing but the subresource differs
 	to.isOld = false
 	o := c.containOptions(p.from)

@@ -149,7 +149,7 @@ func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 		known = gapKeys(c.decide(ctx, pair{from, same}))
 	}
 	var out []contain.Gap
-	for _, g := range c.decide(ctx, pair{c.settled(from, same), to}) {
+	for _, g := range c.storedGaps(ctx, from, same, to) {
 		// What is only refused is a matter of writing through the new version, for versions-contradict.
 		stuck := g.Harm == contain.Refused && (same == nil || !same.Served)
 		if (g.Harm == contain.Pruned || stuck) && !known[keyOf(&g)] {

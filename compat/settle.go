@@ -1,12 +1,14 @@
 package compat
 
 import (
+	"context"
 	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
 )
 
 // settled returns the version as the schema of what it leaves behind: defaults are filled in, its own and, where the object
@@ -76,6 +78,47 @@ func settle(p, reader *props, depth int) (*props, bool) {
 		return p, false
 	}
 	return &out, true
+}
+
+// asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. If a constraint of p may
+// refuse what is filled in after p has taken the object, the objects before that belong to them.
+func (c *comparison) asStored(p, reader *part) []*part {
+	filled := c.settled(p, reader)
+	if reader == p || reader == nil || !narrows(p.props, reader.props, false, 0) {
+		return []*part{filled}
+	}
+	return []*part{filled, c.settled(p, p)}
+}
+
+// storedGaps are the gaps between what is stored of version p and read by reader, and version to.
+func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []contain.Gap {
+	var out []contain.Gap
+	known := told{}
+	for i, stored := range c.asStored(p, reader) {
+		for _, g := range c.decide(ctx, pair{stored, to}) {
+			unfilled := i > 0 && g.Harm == contain.Refused && g.Witness != nil
+			if !known.has(&g) && !(unfilled && !c.travels(ctx, pair{p, to}, &g)) {
+				known.add(g)
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// narrows reports whether reader has a default that p lacks, below a constraint of p that may refuse it. bound tells of those above.
+func narrows(p, reader *props, bound bool, depth int) bool {
+	if p == nil || reader == nil || depth > schema.MaxDepth {
+		return false
+	}
+	bound = bound || len(p.XValidations)+len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.Enum) > 0 || p.Not != nil || p.MaxProperties != nil
+	for name, child := range p.Properties {
+		twin, shared := reader.Properties[name]
+		if shared && (bound && fillsIn(&twin) && !fillsIn(&child) || narrows(&child, &twin, bound, depth+1)) {
+			return true
+		}
+	}
+	return narrows(itemsOf(p), itemsOf(reader), bound, depth+1) || narrows(extraOf(p), extraOf(reader), bound, depth+1)
 }
 
 // itemsOf returns the schema of the items of a list, nil if there is none.

@@ -163,7 +163,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	if to == p.to || reader == nil || reader.Name == p.to.Name || !p.to.Served {
 		return nil
 	}
-	from := c.settled(c.withoutStatusDefault(p.from), reader)
+	ways := c.asStored(c.withoutStatusDefault(p.from), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
 		if before := find(c.oldParts, p.to.Name); before != nil && before.Served {
@@ -171,18 +171,23 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 			if r := c.readerOf(was); r != nil && r.Name != before.Name {
 				was.to = c.unfilledStatus(before)
 			}
-			told.add(c.decideHere(ctx, pair{from, was.to})...)
+			for _, from := range ways {
+				told.add(c.decideHere(ctx, pair{from, was.to})...)
+			}
 		}
 	}
 	var out []contain.Gap
-	for _, g := range c.decideHere(ctx, pair{from, to}) {
-		if g.Harm != contain.Refused || told.has(&g) || g.OddAlone {
-			continue
+	for i, from := range ways {
+		for _, g := range c.decideHere(ctx, pair{from, to}) {
+			if g.Harm != contain.Refused || told.has(&g) || g.OddAlone {
+				continue
+			}
+			if g.Witness != nil && (i > 0 || p.from.Name == p.to.Name) && !c.travels(ctx, p, &g) {
+				continue
+			}
+			told.add(g)
+			out = append(out, g)
 		}
-		if g.Witness != nil && p.from.Name == p.to.Name && !c.travels(ctx, p, &g) {
-			continue
-		}
-		out = append(out, g)
 	}
 	return out
 }
