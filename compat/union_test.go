@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -45,7 +46,6 @@ func drawUnions(seed uint64) *unionPair {
 	schema := g.Union()
 	p.old = unionCRD(g, schema)
 	p.new = unionCRD(g, g.ChangeUnion(schema))
-	sides := []*props{}
 	switch n := g.IntN(100); {
 	case n < 12: // a version more
 		p.new.Spec.Versions = append(p.new.Spec.Versions, unionVersion(g, "v2", g.ChangeUnion(schema)))
@@ -66,13 +66,92 @@ func drawUnions(seed uint64) *unionPair {
 	if vs := p.new.Spec.Versions; len(vs) > 1 && vs[1].Served && g.IntN(3) == 0 { // stored in the other one from now on
 		vs[0].Storage, vs[1].Storage = false, true
 	}
+	p.drawValues()
+	return p
+}
+
+// drawValues draws the values of spec, after all schemas.
+func (p *unionPair) drawValues() {
+	var sides []*props
 	for _, d := range []*crd{p.old, p.new} {
 		for i := range d.Spec.Versions {
 			spec := d.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
 			sides = append(sides, &spec)
 		}
 	}
-	p.domain = g.Values(240, sides...)
+	p.domain = p.Values(240, sides...)
+}
+
+// drawFilled draws a union of two versions or more in which a version of the new CRD fills in a field that a constraint of all versions may
+// refuse, and another one lacks a field.
+func drawFilled(seed uint64) *unionPair {
+	p := drawUnions(seed)
+	if vs := p.new.Spec.Versions; len(vs) == 1 {
+		second := vs[0]
+		second.Name, second.Storage = "v2", p.IntN(3) == 0
+		second.Schema = second.Schema.DeepCopy()
+		p.new.Spec.Versions = append(vs, second)
+		p.new.Spec.Versions[0].Storage = !second.Storage
+		if p.IntN(3) == 0 { // the old CRD has it, too
+			second.Storage = false
+			p.old.Spec.Versions = append(p.old.Spec.Versions, *second.DeepCopy())
+		}
+	}
+	each := func(change func(spec *props)) {
+		for _, d := range []*crd{p.old, p.new} {
+			for i := range d.Spec.Versions {
+				root := d.Spec.Versions[i].Schema.OpenAPIV3Schema
+				spec := root.Properties["spec"]
+				change(&spec)
+				root.Properties["spec"] = spec
+			}
+		}
+	}
+	first := p.old.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	names := slices.Sorted(maps.Keys(first.Properties))
+	if len(names) < 2 {
+		return p
+	}
+	x, y := names[p.IntN(len(names))], names[p.IntN(len(names))]
+	constraint := p.IntN(5)
+	each(func(spec *props) {
+		switch constraint {
+		case 0:
+			spec.XValidations = append(slices.Clip(spec.XValidations), apiextensionsv1.ValidationRule{Rule: "!has(self." + x + ") || !has(self." + y + ")"})
+		case 1:
+			spec.XValidations = append(slices.Clip(spec.XValidations), apiextensionsv1.ValidationRule{Rule: "has(self." + x + ") != has(self." + y + ")"})
+		case 2:
+			spec.Not = &props{Required: []string{x}}
+		case 3:
+			n := int64(len(names) - 1)
+			spec.MaxProperties = &n
+		case 4:
+			spec.OneOf = []props{{Required: []string{x}}, {Required: []string{y}}}
+		}
+	})
+	edit := func(v *crdVersion, change func(fields map[string]props)) {
+		root := v.Schema.OpenAPIV3Schema
+		spec := root.Properties["spec"]
+		spec.Properties = maps.Clone(spec.Properties)
+		change(spec.Properties)
+		root.Properties["spec"] = spec
+	}
+	vs := p.new.Spec.Versions
+	edit(&vs[p.IntN(len(vs))], func(fields map[string]props) {
+		f, ok := fields[x]
+		value, known := map[string]string{"integer": "1", "string": `"y"`, "boolean": "false", "object": "{}", "array": "[]"}[f.Type]
+		if len(f.Enum) > 0 {
+			value = string(f.Enum[0].Raw)
+		}
+		if ok && known {
+			f.Default = &apiextensionsv1.JSON{Raw: []byte(value)}
+			fields[x] = f
+		}
+	})
+	if gone := names[p.IntN(len(names))]; p.IntN(2) == 0 {
+		edit(&vs[p.IntN(len(vs))], func(fields map[string]props) { delete(fields, gone) })
+	}
+	p.drawValues()
 	return p
 }
 
@@ -363,8 +442,7 @@ func related(place, path string) bool {
 type unionTally struct{ pairs, refused, safe, unsafe, undecided, missed, wrong, objects, updates int }
 
 // attackUnion decides a pair, with a budget or the default one (0), and holds what is said against all values of the domain.
-func attackUnion(t testing.TB, seed uint64, budget int64, n *unionTally) {
-	p := drawUnions(seed)
+func attackUnion(t testing.TB, p *unionPair, budget int64, n *unionTally) {
 	got, err := Check(t.Context(), p.old, p.new, Options{Budget: budget, VerifyProofs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -444,14 +522,27 @@ var keptSeeds = []uint64{1000903, 1001892, 1003686, 1004394, 20000365, 20000375,
 func TestUnions(t *testing.T) {
 	var n unionTally
 	for _, seed := range keptSeeds {
-		attackUnion(t, seed, 0, &n)
+		attackUnion(t, drawUnions(seed), 0, &n)
 	}
 	from, to := rounds(t, 120)
 	for seed := from; seed < to && n.wrong < 10; seed++ {
-		attackUnion(t, seed, 0, &n)
+		attackUnion(t, drawUnions(seed), 0, &n)
 	}
 	t.Logf("%+v", n)
 	if n.safe*10 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 10*n.pairs {
+		t.Errorf("%+v: the test says little", n)
+	}
+}
+
+// TestUnionsWhoseReaderFillsIn does so where defaults that are filled in on reading meet constraints of the version that was written.
+func TestUnionsWhoseReaderFillsIn(t *testing.T) {
+	var n unionTally
+	from, to := rounds(t, 60)
+	for seed := from; seed < to && n.wrong < 10; seed++ {
+		attackUnion(t, drawFilled(seed), 0, &n)
+	}
+	t.Logf("%+v", n)
+	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 5*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}
 }
@@ -462,7 +553,7 @@ func TestUnionsWithSmallBudgets(t *testing.T) {
 	var n unionTally
 	from, to := rounds(t, 60)
 	for seed := from; seed < to && n.wrong < 10; seed++ {
-		attackUnion(t, seed, []int64{1, 30, 300, 1_000, 3_000, 10_000}[seed%6], &n)
+		attackUnion(t, drawUnions(seed), []int64{1, 30, 300, 1_000, 3_000, 10_000}[seed%6], &n)
 	}
 	t.Logf("%+v", n)
 	if n.undecided*5 < n.pairs || n.safe == 0 {

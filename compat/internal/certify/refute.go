@@ -623,7 +623,13 @@ func (r *refuter) noObject(x *facts, deep bool) bool {
 		for _, name := range o.except {
 			mentioned[name] = true
 		}
-		if n, ok := p.most(o); ok && n < lo {
+		n, ok := p.most(o)
+		for name := range mentioned {
+			if ok && r.alone && deep && n >= lo && lo > 0 && slices.Contains(o.except, name) && !p.lacks[name] && r.below(p.at(name), deep) {
+				n-- // it cannot be there
+			}
+		}
+		if ok && n < lo {
 			return true
 		}
 	}
