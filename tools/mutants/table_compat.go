@@ -8,6 +8,10 @@ var compatFaults = []fault{
 		broken: "versions that are only stored are not compared",
 	},
 	{
+		in: "compat.(*comparison).asStored", find: "!narrows(p.props, reader.props, false, 0)", put: "true",
+		broken: "a rule that refuses what a reader fills in hides the objects that are stored without it",
+	},
+	{
 		in: "compat.converts", without: "d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter",
 		broken: "conversion: None that is written out is taken for a webhook",
 	},
@@ -69,7 +73,7 @@ var compatFaults = []fault{
 		broken: "what one version holds and another erases or refuses, under conversion None, is not told",
 	},
 	{
-		in: "compat.(*comparison).knownTo", without: "!before.Served && !c.isStored(before.Name)",
+		in: "compat.(*comparison).knownTo", find: "(before.Served || c.isStored(before.Name))", put: "true",
 		broken: "a version that begins to be served is taken for one that clients used before",
 	},
 	{
@@ -319,7 +323,7 @@ var compatFaults = []fault{
 		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
 	},
 	{
-		in: "compat.(*comparison).crossOld", find: "before && (!grown || g.Harm", put: "before && (!grown || grown || g.Harm",
+		in: "compat.(*comparison).crossOld", find: "before && !grown(&g)", put: "before && (true || grown(&g))",
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{

@@ -4,7 +4,7 @@ package main
 // version.
 var upstreamFaults = []fault{
 	{
-		in: "schema/upstream.(*schemaWork).node", find: "2*values*(w.branches-branches)", put: "0",
+		in: "schema/upstream.(*schemaWork).node", find: "2*values*(w.branches-branches)", put: "0*values*(w.branches-branches)",
 		broken: "a default with many values above many branches costs nothing to validate",
 	},
 	{
