@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -8,48 +9,49 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // objectYAML writes an object as YAML, exactly: what kubectl reads from it is the same value, but for integral floats,
 // which stay recognisable as 1.0. Keys are sorted, but apiVersion, kind, metadata, spec and status come first, in that
 // order, and in metadata name and namespace.
 func objectYAML(obj map[string]any) string {
-	var b strings.Builder
-	y := yamlWriter{&b}
 	if len(obj) == 0 {
 		return "{}\n"
 	}
-	y.object(obj, 0, "apiVersion", "kind", "metadata", "spec", "status")
-	return b.String()
-}
-
-type yamlWriter struct{ b *strings.Builder }
-
-func (y yamlWriter) object(obj map[string]any, indent int, first ...string) {
-	keys := slices.Sorted(maps.Keys(obj))
-	slices.SortStableFunc(keys, func(a, b string) int { return rank(first, a) - rank(first, b) })
-	for i, k := range keys {
-		if i > 0 {
-			y.margin(indent)
-		}
-		if key := scalar(k); len(key) > maxSimpleKey {
-			y.b.WriteString("? " + key + "\n")
-			y.margin(indent)
-		} else {
-			y.b.WriteString(key)
-		}
-		y.b.WriteByte(':')
-		if indent == 0 && k == "metadata" {
-			y.value(obj[k], indent, "name", "namespace")
-		} else {
-			y.value(obj[k], indent)
+	root := yamlObject(obj, "apiVersion", "kind", "metadata", "spec", "status")
+	for i := 0; i < len(root.Content); i += 2 {
+		if meta, ok := obj["metadata"].(map[string]any); ok && root.Content[i].Value == "metadata" {
+			root.Content[i+1] = yamlObject(meta, "name", "namespace")
 		}
 	}
+	var text, out strings.Builder
+	e := yaml.NewEncoder(&text)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	if err := e.Encode(root); err != nil {
+		return compact(obj) + "\n" // cannot be: no node has a tag or an alias. JSON is YAML, too
+	}
+	for _, r := range text.String() { // only strings in quotes have letters that are not printable
+		if r == '\n' || unicode.IsPrint(r) {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, `\U%08x`, r)
+		}
+	}
+	return out.String()
 }
 
-// maxSimpleKey bounds a key before a colon; YAML allows 1,024 characters.
-const maxSimpleKey = 1000
+func yamlObject(obj map[string]any, first ...string) *yaml.Node {
+	keys := slices.Sorted(maps.Keys(obj))
+	slices.SortStableFunc(keys, func(a, b string) int { return rank(first, a) - rank(first, b) })
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, k := range keys {
+		n.Content = append(n.Content, yamlString(k), yamlValue(obj[k]))
+	}
+	return n
+}
 
 func rank(first []string, key string) int {
 	if i := slices.Index(first, key); i >= 0 {
@@ -58,76 +60,22 @@ func rank(first []string, key string) int {
 	return len(first)
 }
 
-// value writes the value of a key that stands at the indent, up to and with the end of the line.
-func (y yamlWriter) value(v any, indent int, first ...string) {
+func yamlValue(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) > 0 {
-			y.b.WriteByte('\n')
-			y.margin(indent + 2)
-			y.object(v, indent+2, first...)
-			return
-		}
+		return yamlObject(v)
 	case []any:
-		if len(v) > 0 {
-			y.b.WriteByte('\n')
-			y.margin(indent)
-			y.list(v, indent)
-			return
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v {
+			n.Content = append(n.Content, yamlValue(item))
 		}
-	}
-	y.b.WriteByte(' ')
-	y.b.WriteString(scalar(v))
-	y.b.WriteByte('\n')
-}
-
-func (y yamlWriter) list(vs []any, indent int) {
-	for i, v := range vs {
-		if i > 0 {
-			y.margin(indent)
-		}
-		y.b.WriteString("- ")
-		switch v := v.(type) {
-		case map[string]any:
-			if len(v) > 0 {
-				y.object(v, indent+2)
-				continue
-			}
-		case []any:
-			if len(v) > 0 {
-				y.list(v, indent+2)
-				continue
-			}
-		}
-		y.b.WriteString(scalar(v))
-		y.b.WriteByte('\n')
-	}
-}
-
-func (y yamlWriter) margin(n int) {
-	for range n {
-		y.b.WriteByte(' ')
-	}
-}
-
-func scalar(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return strconv.FormatBool(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return float(v)
+		return n
 	case string:
 		return yamlString(v)
-	case map[string]any:
-		return "{}"
-	case []any:
-		return "[]"
+	case float64:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: float(v)}
 	}
-	return compact(v)
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: compact(v)} // null, a boolean, an integer
 }
 
 // float writes a float so that it cannot be taken for an integer.
@@ -149,36 +97,10 @@ var plainString = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]
 // notStrings are plain words that YAML 1.1 reads as something else.
 var notStrings = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
-func yamlString(s string) string {
-	if plainString.MatchString(s) && !slices.Contains(notStrings, strings.ToLower(s)) {
-		return s
+func yamlString(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: strings.ToValidUTF8(s, "\uFFFD")} // no JSON decoder lets such bytes through
+	if !plainString.MatchString(s) || slices.Contains(notStrings, strings.ToLower(s)) {
+		n.Style = yaml.DoubleQuotedStyle
 	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
-			b.WriteString(`\uFFFD`) // no JSON decoder lets such bytes through
-		case r == ' ' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r <= 0xFFFF:
-			b.WriteString(`\u` + hex(r, 4))
-		default:
-			b.WriteString(`\U` + hex(r, 8))
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-func hex(r rune, width int) string {
-	s := strconv.FormatInt(int64(r), 16)
-	return strings.Repeat("0", width-len(s)) + s
+	return n
 }
