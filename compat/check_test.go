@@ -327,7 +327,7 @@ func TestUndecidedIsTold(t *testing.T) {
 func TestFindingsOfEveryRule(t *testing.T) {
 	var b strings.Builder
 	for _, r := range Rules() {
-		old, new, err := r.CRDs(r.Unsafe)
+		old, new, err := crdsOf(&r, r.Unsafe)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -375,7 +375,7 @@ func indented(t *testing.T, v any) string {
 
 func TestCheckChangesNeitherCRD(t *testing.T) {
 	for _, r := range Rules() {
-		old, new, err := r.CRDs(r.Unsafe)
+		old, new, err := crdsOf(&r, r.Unsafe)
 		if err != nil {
 			t.Fatal(err)
 		}

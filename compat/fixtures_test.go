@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sluice.dev/report"
+	"sluice.dev/tools/schemagen"
 )
 
 var update = flag.Bool("update", false, "write golden files and docs/rules.md")
@@ -23,7 +24,7 @@ func patched(t testing.TB, spec string) *crd {
 
 func fragment(t testing.TB, r *Rule, text string) *crd {
 	t.Helper()
-	d, err := r.crd(text)
+	d, err := schemagen.Around(text, r.InSpec())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func FuzzCheck(f *testing.F) {
 	alike := similar(f)
 	for _, r := range Rules() {
 		for _, e := range []Example{r.Unsafe, {r.Unsafe.Old, r.Instead}, alike[r.ID]} {
-			old, new, err := r.CRDs(e)
+			old, new, err := crdsOf(&r, e)
 			if err != nil {
 				f.Fatal(err)
 			}

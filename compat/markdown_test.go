@@ -103,7 +103,7 @@ func (e Example) markdown(b *strings.Builder) {
 
 // demonstrate checks the rule's unsafe example and returns what the rule finds in it, with the witness.
 func (r *Rule) demonstrate(ctx context.Context) (report.Finding, error) {
-	old, new, err := r.CRDs(r.Unsafe)
+	old, new, err := crdsOf(r, r.Unsafe)
 	if err != nil {
 		return report.Finding{}, err
 	}
@@ -121,7 +121,7 @@ func (r *Rule) demonstrate(ctx context.Context) (report.Finding, error) {
 // remaining returns the worst level at which the change still fails if Instead takes the place of Unsafe.New; it is empty where
 // nothing fails.
 func (r *Rule) remaining(ctx context.Context) (report.Level, error) {
-	old, new, err := r.CRDs(Example{r.Unsafe.Old, r.Instead})
+	old, new, err := crdsOf(r, Example{r.Unsafe.Old, r.Instead})
 	if err != nil {
 		return "", err
 	}

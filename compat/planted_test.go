@@ -40,7 +40,7 @@ func plant(t testing.TB, d *crd, field, example string) {
 // what is found, without texts.
 func planted(t testing.TB, ground *Rule, seeds map[string]*Rule) map[string]bool {
 	t.Helper()
-	old, new, err := ground.CRDs(ground.Unsafe)
+	old, new, err := crdsOf(ground, ground.Unsafe)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func TestAnythingToAnything(t *testing.T) {
 // from the YAML.
 func TestWitnessesHold(t *testing.T) {
 	for _, r := range Rules() {
-		old, new, err := r.CRDs(r.Unsafe)
+		old, new, err := crdsOf(&r, r.Unsafe)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 	alike := similar(t)
 	for _, r := range Rules() {
 		for kind, e := range map[string]Example{"unsafe": r.Unsafe, "instead": {r.Unsafe.Old, r.Instead}, "similar": alike[r.ID]} {
-			old, new, err := r.CRDs(e)
+			old, new, err := crdsOf(&r, e)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sluice.dev/report"
+	"sluice.dev/tools/schemagen"
 )
 
 func TestRulesAreDocumented(t *testing.T) {
@@ -77,7 +78,7 @@ func TestTheWayOutHarmsNoStoredObject(t *testing.T) {
 			if r.Instead == "" {
 				return
 			}
-			old, new, err := r.CRDs(Example{r.Unsafe.Old, r.Instead})
+			old, new, err := crdsOf(&r, Example{r.Unsafe.Old, r.Instead})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,4 +92,13 @@ func TestTheWayOutHarmsNoStoredObject(t *testing.T) {
 			}
 		})
 	}
+}
+
+// crdsOf returns the whole CRDs of one of the rule's examples; one of them is nil if the example has it so.
+func crdsOf(r *Rule, e Example) (old, new *crd, err error) {
+	if old, err = schemagen.Around(e.Old, r.InSpec()); err != nil {
+		return nil, nil, err
+	}
+	new, err = schemagen.Around(e.New, r.InSpec())
+	return old, new, err
 }

@@ -45,7 +45,7 @@ func TestSimilarChangesAreNotReported(t *testing.T) {
 			if !ok {
 				t.Fatal("no such rule")
 			}
-			old, new, err := r.CRDs(e)
+			old, new, err := crdsOf(&r, e)
 			if err != nil {
 				t.Fatal(err)
 			}

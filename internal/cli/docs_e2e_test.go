@@ -27,6 +27,7 @@ import (
 	"sluice.dev/report"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
+	"sluice.dev/tools/schemagen"
 )
 
 // Reasons of several blocks.
@@ -171,7 +172,7 @@ func crdOfRule(id string, fragment func(compat.Rule) string) (*unstructured.Unst
 	if !ok {
 		return nil, fmt.Errorf("no rule %q", id)
 	}
-	crd, _, err := rule.CRDs(compat.Example{Old: fragment(rule)})
+	crd, err := schemagen.Around(fragment(rule), rule.InSpec())
 	if err != nil {
 		return nil, err
 	}

@@ -260,12 +260,6 @@ var cases = []struct {
 		want: Contained,
 	},
 	{
-		name: "a rule that no longer compiles, though the field that it compares cannot be there",
-		old:  `{type: object, properties: {spec: {type: object, properties: {a: {type: integer, minimum: 1, maximum: 1}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 2"}]}}}`,
-		new:  `{type: object, properties: {spec: {type: object, properties: {a: {type: object, properties: {b: {type: string}}}}, x-kubernetes-validations: [{rule: "!has(self.a) || self.a > 2"}]}}}`,
-		want: Unknown, escapes: `{"spec": {}}`,
-	},
-	{
 		name: "an empty key is a key",
 		old:  `{type: object, properties: {spec: {type: object, maxProperties: 9, additionalProperties: {type: string}}}}`,
 		new:  `{type: object, properties: {spec: {type: object, maxProperties: 9, additionalProperties: {type: string}, x-kubernetes-validations: [{rule: "self.all(k, k.size() != 0)"}]}}}`,
@@ -474,7 +468,7 @@ func TestDecideEnds(t *testing.T) {
 		{"many branches", branches(40), branches(41), 2_000, []Verdict{NotContained, Unknown}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := Decide(t.Context(), side(t, c.old), side(t, c.new), Options{Budget: c.budget, Tries: 1})
+			r := Decide(t.Context(), side(t, c.old), side(t, c.new), Options{Budget: c.budget})
 			if !slices.Contains(c.want, r.Verdict) {
 				t.Errorf("verdict %v, want one of %v", r.Verdict, c.want)
 			}

@@ -47,13 +47,8 @@ type Options struct {
 	Budget int64
 	// Work, if not nil, counts the work instead, together with that of other comparisons.
 	Work *Work
-	// Tries bounds the candidates that are confirmed for one gap (default 48).
-	Tries int
 	// Only, if not nil, names the keywords to compare. Others are ignored, and Contained then says nothing about them.
 	Only map[string]bool
-	// Compiled says that the caller has checked that every rule of the new schema compiles, as the API server does before it accepts a
-	// CRD. Otherwise Decide checks it.
-	Compiled bool
 	// Prove asks for the proof, so that a checker can verify it.
 	Prove bool
 	// Trace, if not nil, is called for each step of the comparison, in order, with the question about a place and its answer.
@@ -146,7 +141,7 @@ func (o *Options) memory() *logic.Memory {
 }
 
 // Decide decides whether every object that old accepts fares the same under new: new accepts it, prunes nothing of it, and fills in the
-// same defaults. It never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. If the context is
+// same defaults. The API server has to accept the new schema; [upstream.ValidateCRD] says whether it does. Decide never panics and always ends. If it cannot decide within its budgets, the answer is Unknown. If the context is
 // done, it ends early, and the rest is Unknown.
 func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if old.Node.Hash() == new.Node.Hash() && old.StatusUnchecked == new.StatusUnchecked {
@@ -166,11 +161,6 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	}
 	for _, g := range s.resolve(ctx, suspects) {
 		r.add(g)
-	}
-	if r.Verdict == Contained && !o.Compiled {
-		for _, g := range s.badRules() {
-			r.add(g)
-		}
 	}
 	if s.cut != "" {
 		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -140,7 +141,11 @@ func TestContainedHasNoEscape(t *testing.T) {
 				continue
 			}
 			accepted++
-			if ok, why := fine(t, after, obj); !ok && r.Verdict == Contained {
+			ok, why := fine(t, after, obj)
+			if strings.Contains(why, "rule compile error") {
+				break // the API server does not accept such a schema
+			}
+			if !ok && r.Verdict == Contained {
 				t.Fatalf("seed %d: contained, but %s: %s\nold:\n%s\nnew:\n%s", seed, show(obj), why, showSchema(old), showSchema(new))
 			} else if !ok {
 				t.Logf("seed %d: missed %s: %s", seed, show(obj), why)

@@ -205,7 +205,7 @@ func (s *search) batch(p *pending, round int) []any {
 	case s.opts.Work.Spent():
 		return nil
 	default:
-		more := s.solver.Solve(orDefault(s.opts.Tries, 48), s.formulas(p)...).Models
+		more := s.solver.Solve(tries, s.formulas(p)...).Models
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
 			more = append(more, s.probed(p)...)
@@ -376,53 +376,8 @@ var objectName = logic.And{
 	logic.Pattern{Expr: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`},
 }
 
-// badRules are the rules of the new schema that do not compile, and so refuse everything, unless the old schema has the same fault.
-func (s *search) badRules() []Gap {
-	bad := func(side Side) ([]upstream.BadRule, error) {
-		v, err := upstream.New(side.Props, s.opts.resource(&side))
-		if err != nil {
-			return nil, err
-		}
-		return v.BadRules()
-	}
-	after, err := bad(s.sides[1])
-	if err != nil {
-		return []Gap{{Keyword: keywordRules, Harm: Refused, Verdict: Unknown, Reason: err.Error(), Rule: -1}}
-	}
-	if len(after) == 0 {
-		return nil
-	}
-	before, _ := bad(s.sides[0])
-	var out []Gap
-	for _, b := range after {
-		if slices.ContainsFunc(before, func(x upstream.BadRule) bool { return x.Path == b.Path && x.Rule == b.Rule }) {
-			continue
-		}
-		out = append(out, Gap{
-			Path: pointerPath(b.Path), Keyword: keywordRules, Detail: b.Rule, Harm: Refused, Verdict: Unknown, Rule: -1,
-			Reason: "the rule does not compile: " + b.Err.Error(),
-		})
-	}
-	return out
-}
-
-// pointerPath converts the path of an [upstream.BadRule].
-func pointerPath(pointer string) Path {
-	var out Path
-	parts := strings.Split(pointer, "/")
-	for i := 1; i < len(parts); i++ {
-		switch parts[i] {
-		case "items":
-			out = append(out, Step{Kind: AnyItem})
-		case "additionalProperties":
-			out = append(out, Step{Kind: AnyKey})
-		default: // properties, and the name behind it
-			i++
-			out = append(out, Step{Field, strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])})
-		}
-	}
-	return out
-}
+// tries bounds the candidates that are confirmed for one gap.
+const tries = 48
 
 // confirmer runs candidates through the upstream code of both sides.
 type confirmer struct {

@@ -1,10 +1,11 @@
-package compat
+package schemagen
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -29,27 +30,20 @@ spec:
 // exampleSchema is that of versions whose schema does not matter.
 const exampleSchema = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
 
-// CRDs returns the whole CRDs of one of the rule's examples; one of them is nil if the example has it so.
-func (r *Rule) CRDs(e Example) (old, new *crd, err error) {
-	if old, err = r.crd(e.Old); err != nil {
-		return nil, nil, err
-	}
-	new, err = r.crd(e.New)
-	return old, new, err
-}
-
-func (r *Rule) crd(fragment string) (*crd, error) {
+// Around returns the CRD around a fragment of a rule's example or documentation: properties of spec, or a merge patch of the CRD's spec.
+// It is nil for no fragment.
+func Around(fragment string, inSpec bool) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if strings.TrimSpace(fragment) == "" {
 		return nil, nil
 	}
 	var doc, schema, part map[string]any
 	for text, into := range map[string]*map[string]any{exampleCRD: &doc, exampleSchema: &schema, fragment: &part} {
 		if err := yaml.Unmarshal([]byte(text), into); err != nil {
-			return nil, fmt.Errorf("example of rule %s: %w", r.ID, err)
+			return nil, fmt.Errorf("%w in\n%s", err, fragment)
 		}
 	}
 	spec, _ := doc["spec"].(map[string]any)
-	if r.InSpec() {
+	if inSpec {
 		schema = map[string]any{
 			"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": part}},
 		}
@@ -66,9 +60,9 @@ func (r *Rule) crd(fragment string) (*crd, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &crd{}
+	out := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(raw, out); err != nil {
-		return nil, fmt.Errorf("example of rule %s: %w", r.ID, err)
+		return nil, fmt.Errorf("%w in\n%s", err, fragment)
 	}
 	return out, nil
 }
