@@ -40,8 +40,9 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
+			before := columns(p.from)
 			for i, n := range p.to.AdditionalPrinterColumns {
-				o := column(p.from, n.Name)
+				o := before[n.Name]
 				if o == nil || o.JSONPath == n.JSONPath && o.Type == n.Type && o.Format == n.Format {
 					continue
 				}

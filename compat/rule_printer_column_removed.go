@@ -42,8 +42,9 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
+			after := columns(p.to)
 			for i, o := range p.from.AdditionalPrinterColumns {
-				if column(p.to, o.Name) == nil {
+				if after[o.Name] == nil {
 					out = append(out, report.Finding{
 						Version: p.to.Name, Message: "printer column " + quote(o.Name) + " is gone", Before: o.JSONPath,
 						SchemaPath: p.from.tokens("additionalPrinterColumns", index(i)), InOld: true,
@@ -55,11 +56,13 @@ versions:
 	},
 }
 
-func column(p *part, name string) *apiextensionsv1.CustomResourceColumnDefinition {
+// columns has the printer columns of a version by name; the first one of each name.
+func columns(p *part) map[string]*apiextensionsv1.CustomResourceColumnDefinition {
+	out := map[string]*apiextensionsv1.CustomResourceColumnDefinition{}
 	for i := range p.AdditionalPrinterColumns {
-		if c := &p.AdditionalPrinterColumns[i]; c.Name == name {
-			return c
+		if c := &p.AdditionalPrinterColumns[i]; out[c.Name] == nil {
+			out[c.Name] = c
 		}
 	}
-	return nil
+	return out
 }
