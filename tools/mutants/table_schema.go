@@ -30,4 +30,6 @@ var schemaFaults = []fault{
 	},
 	{in: "schema.WithDefaults", find: "WithDefaults(sub, x)", put: "x", broken: "defaults inside of objects are not filled in"},
 	{in: "schema.(*builder).children", find: "allows := ap.Allows", put: "allows := true", broken: "additionalProperties: false is read as true"},
+	{in: "schema.visitor.children", without: "v.list(p.AnyOf)", broken: "a walk through a schema leaves out anyOf"},
+	{in: "schema.rewrite", find: "slices.Clone(ss)", put: "slices.Clip(ss)", broken: "a changed copy of a schema changes the schema itself"},
 }

@@ -1,0 +1,181 @@
+package schema
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Parts are the keywords whose schemas [Children], [Walk] and [Rewrite] look into.
+type Parts uint8
+
+// The groups of keywords that have schemas.
+const (
+	// InStructure is properties, additionalProperties, and items with one schema for all items.
+	InStructure Parts = 1 << iota
+	// InJunctors is allOf, anyOf, oneOf and not.
+	InJunctors
+	// InItemLists is items with a schema for each position. No structural schema has them, nor the keywords below.
+	InItemLists
+	// InOtherNames is patternProperties and definitions.
+	InOtherNames
+	// InOthers is dependencies and additionalItems.
+	InOthers
+
+	// Everywhere is all keywords that have schemas. A test compares them with the fields of [apiextensionsv1.JSONSchemaProps].
+	Everywhere = InStructure | InJunctors | InItemLists | InOtherNames | InOthers
+)
+
+// Children yields the schemas directly below p, in no order. A yielded schema may be a copy that is used again for the next one: do not
+// change or keep it. p may be nil.
+func Children(p *apiextensionsv1.JSONSchemaProps, in Parts) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
+	return func(yield func(*props) bool) { visitor(yield).children(p, in) }
+}
+
+// Walk yields p and all schemas below it, parents first, as [Children] does. It looks at [MaxDepth] levels below p.
+func Walk(p *apiextensionsv1.JSONSchemaProps, in Parts) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
+	return func(yield func(*props) bool) { visitor(yield).walk(p, in, 0) }
+}
+
+// visitor is called for schemas until it returns false. Its methods report whether it never did.
+type visitor func(*props) bool
+
+func (v visitor) walk(p *props, in Parts, depth int) bool {
+	return v.one(p) && (depth == MaxDepth || visitor(func(child *props) bool { return v.walk(child, in, depth+1) }).children(p, in))
+}
+
+func (v visitor) children(p *props, in Parts) bool {
+	if p == nil {
+		return true
+	}
+	return (in&InStructure == 0 || v.named(p.Properties) && v.or(p.AdditionalProperties) && (p.Items == nil || v.one(p.Items.Schema))) &&
+		(in&InJunctors == 0 || v.list(p.AllOf) && v.list(p.AnyOf) && v.list(p.OneOf) && v.one(p.Not)) &&
+		(in&InItemLists == 0 || p.Items == nil || v.list(p.Items.JSONSchemas)) &&
+		(in&InOtherNames == 0 || v.named(p.PatternProperties) && v.named(p.Definitions)) &&
+		(in&InOthers == 0 || v.or(p.AdditionalItems) && v.dependencies(p.Dependencies))
+}
+
+func (v visitor) one(s *props) bool { return s == nil || v(s) }
+
+func (v visitor) or(s *apiextensionsv1.JSONSchemaPropsOrBool) bool {
+	return s == nil || v.one(s.Schema)
+}
+
+func (v visitor) list(ss []props) bool {
+	for i := range ss {
+		if !v(&ss[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// copies are schemas for visitor.named, used again because a schema is large.
+var copies sync.Pool
+
+func (v visitor) named(m map[string]props) bool {
+	if len(m) == 0 {
+		return true
+	}
+	child, ok := copies.Get().(*props)
+	if !ok {
+		child = &props{}
+	}
+	defer copies.Put(child)
+	for name := range m {
+		if *child = m[name]; !v(child) {
+			return false
+		}
+	}
+	return true
+}
+
+func (v visitor) dependencies(m apiextensionsv1.JSONSchemaDependencies) bool {
+	for name := range m {
+		if !v.one(m[name].Schema) {
+			return false
+		}
+	}
+	return true
+}
+
+// Rewrite returns a copy of p with change made to it and to the schemas below, parents first. change may set the fields of a schema. It must
+// not write to what they point to, which p has too, nor keep the schema. Schemas more than [MaxDepth] levels below p stay as they are. A nil
+// p stays nil.
+func Rewrite(p *apiextensionsv1.JSONSchemaProps, in Parts, change func(*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.JSONSchemaProps {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	rewrite(&out, in, 0, change)
+	return &out
+}
+
+// rewrite makes the change to p, which is a copy, and to copies of what is below.
+func rewrite(p *props, in Parts, depth int, change func(*props)) {
+	change(p)
+	if depth == MaxDepth {
+		return
+	}
+	one := func(s *props) *props {
+		if s != nil {
+			s = new(*s)
+			rewrite(s, in, depth+1, change)
+		}
+		return s
+	}
+	or := func(s *apiextensionsv1.JSONSchemaPropsOrBool) *apiextensionsv1.JSONSchemaPropsOrBool {
+		if s != nil {
+			s = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: s.Allows, Schema: one(s.Schema)}
+		}
+		return s
+	}
+	list := func(ss []props) []props {
+		ss = slices.Clone(ss)
+		for i := range ss {
+			rewrite(&ss[i], in, depth+1, change)
+		}
+		return ss
+	}
+	named := func(m map[string]props) map[string]props {
+		if len(m) == 0 {
+			return m
+		}
+		out := make(map[string]props, len(m))
+		var child props // one for all: a schema is large
+		for name := range m {
+			child = m[name]
+			rewrite(&child, in, depth+1, change)
+			out[name] = child
+		}
+		return out
+	}
+	if p.Items != nil {
+		p.Items = new(*p.Items)
+		if in&InStructure != 0 {
+			p.Items.Schema = one(p.Items.Schema)
+		}
+		if in&InItemLists != 0 {
+			p.Items.JSONSchemas = list(p.Items.JSONSchemas)
+		}
+	}
+	if in&InStructure != 0 {
+		p.Properties, p.AdditionalProperties = named(p.Properties), or(p.AdditionalProperties)
+	}
+	if in&InJunctors != 0 {
+		p.AllOf, p.AnyOf, p.OneOf, p.Not = list(p.AllOf), list(p.AnyOf), list(p.OneOf), one(p.Not)
+	}
+	if in&InOtherNames != 0 {
+		p.PatternProperties, p.Definitions = named(p.PatternProperties), named(p.Definitions)
+	}
+	if in&InOthers != 0 {
+		p.AdditionalItems = or(p.AdditionalItems)
+		p.Dependencies = maps.Clone(p.Dependencies)
+		for name, d := range p.Dependencies {
+			p.Dependencies[name] = apiextensionsv1.JSONSchemaPropsOrStringArray{Schema: one(d.Schema), Property: d.Property}
+		}
+	}
+}
