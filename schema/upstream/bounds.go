@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"sluice.dev/schema"
 )
 
@@ -34,55 +32,15 @@ func recovered(err *error) {
 
 // checkSchema returns an error if a schema is deeper than [schema.MaxDepth].
 func checkSchema(s *props, depth int) error {
-	if s == nil {
-		return nil
-	}
 	if depth > maxSchemaDepth {
 		return fmt.Errorf("schema %w", ErrTooDeep)
 	}
-	depth++
-	for _, list := range [][]props{s.AllOf, s.AnyOf, s.OneOf} {
-		for i := range list {
-			if err := checkSchema(&list[i], depth); err != nil {
-				return err
-			}
-		}
-	}
-	for _, m := range []map[string]props{s.Properties, s.PatternProperties, s.Definitions} {
-		if len(m) == 0 {
-			continue
-		}
-		var child props // one for all: a schema is large
-		for name := range m {
-			child = m[name]
-			if err := checkSchema(&child, depth); err != nil {
-				return err
-			}
-		}
-	}
-	for name := range s.Dependencies {
-		if err := checkSchema(s.Dependencies[name].Schema, depth); err != nil {
+	for child := range schema.Children(s, schema.Everywhere) {
+		if err := checkSchema(child, depth+1); err != nil {
 			return err
 		}
 	}
-	if s.Items != nil {
-		if err := checkSchema(s.Items.Schema, depth); err != nil {
-			return err
-		}
-		for i := range s.Items.JSONSchemas {
-			if err := checkSchema(&s.Items.JSONSchemas[i], depth); err != nil {
-				return err
-			}
-		}
-	}
-	for _, or := range []*apiextensionsv1.JSONSchemaPropsOrBool{s.AdditionalProperties, s.AdditionalItems} {
-		if or != nil {
-			if err := checkSchema(or.Schema, depth); err != nil {
-				return err
-			}
-		}
-	}
-	return checkSchema(s.Not, depth)
+	return nil
 }
 
 // checkObject returns an error unless obj is decoded JSON of bounded depth.

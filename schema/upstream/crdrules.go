@@ -12,6 +12,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"sluice.dev/schema"
 )
 
 // rulesTooNew returns errors for the rules of crd that an API server older than the linked libraries does not understand, because they
@@ -64,19 +66,11 @@ type ruleChecker struct {
 
 // learn records the expressions of a schema.
 func (c *ruleChecker) learn(s *props) {
-	for i := range s.XValidations {
-		c.known[s.XValidations[i].Rule] = true
-		c.known[s.XValidations[i].MessageExpression] = true
-	}
-	if s.Items != nil && s.Items.Schema != nil {
-		c.learn(s.Items.Schema)
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		c.learn(s.AdditionalProperties.Schema)
-	}
-	for name := range s.Properties {
-		child := s.Properties[name]
-		c.learn(&child)
+	for p := range schema.Walk(s, schema.InStructure) {
+		for i := range p.XValidations {
+			c.known[p.XValidations[i].Rule] = true
+			c.known[p.XValidations[i].MessageExpression] = true
+		}
 	}
 }
 

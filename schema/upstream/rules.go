@@ -1,9 +1,9 @@
 package upstream
 
 import (
-	"slices"
-
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	"sluice.dev/schema"
 )
 
 // declared is what kind of CEL type stands for a schema (SchemaDeclType in k8s.io/apiserver/pkg/cel/common).
@@ -113,27 +113,14 @@ func knowsMetadata(s *props) bool {
 		meta.Properties["name"].Type == "string" && meta.Properties["generateName"].Type == "string"
 }
 
-// rulesAnywhere reports whether a schema has rules at any place.
-func rulesAnywhere(s props) bool {
-	if len(s.XValidations) > 0 {
-		return true
-	}
-	if s.Items != nil && ((s.Items.Schema != nil && rulesAnywhere(*s.Items.Schema)) || slices.ContainsFunc(s.Items.JSONSchemas, rulesAnywhere)) {
-		return true
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil && rulesAnywhere(*s.AdditionalProperties.Schema) {
-		return true
-	}
-	for name := range s.Properties {
-		if rulesAnywhere(s.Properties[name]) {
-			return true
-		}
-	}
-	return rulesInJunctors(&s)
-}
-
 // rulesInJunctors reports whether there are rules in the junctors of a schema.
 func rulesInJunctors(s *props) bool {
-	return slices.ContainsFunc(s.AllOf, rulesAnywhere) || slices.ContainsFunc(s.AnyOf, rulesAnywhere) ||
-		slices.ContainsFunc(s.OneOf, rulesAnywhere) || (s.Not != nil && rulesAnywhere(*s.Not))
+	for branch := range schema.Children(s, schema.InJunctors) {
+		for p := range schema.Walk(branch, schema.InStructure|schema.InJunctors|schema.InItemLists) {
+			if len(p.XValidations) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,9 +1,10 @@
 package upstream
 
 import (
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
+
+	"sluice.dev/schema"
 )
 
 // Oldest is the oldest Kubernetes version whose rules are known: the first with validation rules on by default. Newest is
@@ -27,40 +28,9 @@ func ChecksNumbers(kube *version.Version) bool { return kube == nil || kube.AtLe
 
 // withoutNumberFormats returns the schema without formats of numbers. It is a copy.
 func withoutNumberFormats(p *props) *props {
-	if p == nil {
-		return nil
-	}
-	out := p.DeepCopy()
-	dropNumberFormats(out)
-	return out
-}
-
-func dropNumberFormats(p *props) {
-	if p == nil {
-		return
-	}
-	if p.Type == "integer" || p.Type == "number" {
-		p.Format = ""
-	}
-	each := func(m map[string]apiextensionsv1.JSONSchemaProps) {
-		for name, sub := range m {
-			dropNumberFormats(&sub)
-			m[name] = sub
+	return schema.Rewrite(p, schema.InStructure|schema.InJunctors|schema.InOtherNames, func(p *props) {
+		if p.Type == "integer" || p.Type == "number" {
+			p.Format = ""
 		}
-	}
-	each(p.Properties)
-	each(p.PatternProperties)
-	each(p.Definitions)
-	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
-		for i := range list {
-			dropNumberFormats(&list[i])
-		}
-	}
-	dropNumberFormats(p.Not)
-	if p.Items != nil {
-		dropNumberFormats(p.Items.Schema)
-	}
-	if p.AdditionalProperties != nil {
-		dropNumberFormats(p.AdditionalProperties.Schema)
-	}
+	})
 }

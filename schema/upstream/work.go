@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
 )
 
 // The measured time of the API server's code for parts of a schema, in microseconds of one core. Validation rules take nearly all of
@@ -73,33 +75,9 @@ type schemaWork struct{ total, nodes, rules, pattern, branches float64 }
 // node adds the work for a schema and all below it, and returns how many schemas they are.
 func (w *schemaWork) node(p *props) float64 {
 	below, branches := 0.0, w.branches
-	one := func(s *props) {
-		if s != nil {
-			below += w.node(s)
-		}
+	for child := range schema.Children(p, schema.InStructure|schema.InJunctors) {
+		below += w.node(child)
 	}
-	list := func(ss []props) {
-		for i := range ss {
-			one(&ss[i])
-		}
-	}
-	if len(p.Properties) > 0 {
-		var child props // one for all: a schema is large
-		for name := range p.Properties {
-			child = p.Properties[name]
-			one(&child)
-		}
-	}
-	if p.Items != nil {
-		one(p.Items.Schema)
-	}
-	if p.AdditionalProperties != nil {
-		one(p.AdditionalProperties.Schema)
-	}
-	list(p.AllOf)
-	list(p.AnyOf)
-	list(p.OneOf)
-	one(p.Not)
 	w.nodes++
 	w.branches += float64(len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)) + float64(len(p.Enum))/8
 	w.total += workNode + float64(len(p.Enum)+len(p.Required))

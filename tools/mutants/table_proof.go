@@ -139,7 +139,7 @@ var proofFaults = []fault{
 		broken: "a required field that is filled in is taken to be in every object",
 	},
 	{
-		in: "schema/contain.withoutValues", find: "XListMapKeys: p.XListMapKeys, XListType: p.XListType,",
+		in: "schema/contain.dropValues", find: "XListMapKeys: p.XListMapKeys, XListType: p.XListType,",
 		broken: "rules alone are asked without the list keys by which oldSelf is found",
 	},
 	{
