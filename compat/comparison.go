@@ -104,7 +104,7 @@ func parts(d *crd, isOld bool) []*part {
 		v := &d.Spec.Versions[i]
 		ps[i] = &part{crdVersion: v, index: i, isOld: isOld, props: schemaProps(v)}
 		if d.Spec.PreserveUnknownFields && ps[i].props != nil {
-			ps[i].props = keepAll(ps[i].props, 0)
+			ps[i].props = keepAll(ps[i].props)
 		}
 	}
 	return ps
@@ -290,24 +290,7 @@ func (c *comparison) containOptions(p *part) contain.Options {
 }
 
 // keepAll returns the schema with unknown fields kept at every place, as spec.preserveUnknownFields has it.
-func keepAll(p *props, depth int) *props {
-	out := *p
-	if depth > schema.MaxDepth {
-		return &out
-	}
+func keepAll(p *props) *props {
 	keep := true
-	out.XPreserveUnknownFields = &keep
-	if len(p.Properties) > 0 {
-		out.Properties = make(map[string]props, len(p.Properties))
-		for name, sub := range p.Properties {
-			out.Properties[name] = *keepAll(&sub, depth+1)
-		}
-	}
-	if p.Items != nil && p.Items.Schema != nil {
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: keepAll(p.Items.Schema, depth+1)}
-	}
-	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: keepAll(ap.Schema, depth+1)}
-	}
-	return &out
+	return schema.Rewrite(p, schema.InStructure, func(s *props) { s.XPreserveUnknownFields = &keep })
 }

@@ -345,7 +345,7 @@ func (c *comparison) filling(p pair, home *part) pair {
 		return p
 	}
 	both := *from.props
-	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props, 0))
+	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props))
 	return pair{
 		&part{crdVersion: from.crdVersion, index: from.index, isOld: from.isOld, props: &both},
 		&part{crdVersion: to.crdVersion, index: to.index, isOld: to.isOld, props: defaultsOf(to.props, home.props, 0)},
@@ -355,7 +355,7 @@ func (c *comparison) filling(p pair, home *part) pair {
 // unlike are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
 // nothing of them changes: what is read is converted and not filled in, and what is written back is.
 func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.Gap {
-	if !p.to.Served || !hasTransitions(p.to.props, 0) {
+	if !p.to.Served || !hasTransitions(p.to.props) {
 		return nil
 	}
 	var out []contain.Gap
@@ -374,19 +374,13 @@ func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.G
 }
 
 // hasTransitions reports whether a rule of the schema mentions oldSelf.
-func hasTransitions(p *props, depth int) bool {
-	if p == nil || depth > schema.MaxDepth {
-		return false
-	}
-	if slices.ContainsFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") }) {
-		return true
-	}
-	for _, sub := range p.Properties {
-		if hasTransitions(&sub, depth+1) {
+func hasTransitions(p *props) bool {
+	for s := range schema.Walk(p, schema.InStructure) {
+		if slices.ContainsFunc(s.XValidations, func(r apiextensionsv1.ValidationRule) bool { return strings.Contains(r.Rule, "oldSelf") }) {
 			return true
 		}
 	}
-	return p.Items != nil && hasTransitions(p.Items.Schema, depth+1) || p.AdditionalProperties != nil && hasTransitions(p.AdditionalProperties.Schema, depth+1)
+	return false
 }
 
 // lacks are objects of one version that lack something which the other one fills in, as gaps of required, one for each field.

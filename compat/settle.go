@@ -285,25 +285,10 @@ func defaultsOf(p, reader *props, depth int) *props {
 }
 
 // valuesOf returns what p says of values, as a branch of allOf can say it: no defaults, and nothing about pruning.
-func valuesOf(p *props, depth int) props {
-	if p == nil || depth > schema.MaxDepth {
-		return props{}
-	}
-	out := *p
-	out.Default, out.XPreserveUnknownFields, out.XEmbeddedResource, out.XListType, out.XListMapKeys, out.XMapType = nil, nil, false, nil, nil, nil
-	out.Properties = map[string]props{}
-	for name, child := range p.Properties {
-		out.Properties[name] = valuesOf(&child, depth+1)
-	}
-	if p.Items != nil {
-		sub := valuesOf(p.Items.Schema, depth+1)
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &sub}
-	}
-	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
-		sub := valuesOf(ap.Schema, depth+1)
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: &sub}
-	}
-	return out
+func valuesOf(p *props) props {
+	return *schema.Rewrite(p, schema.InStructure, func(s *props) {
+		s.Default, s.XPreserveUnknownFields, s.XEmbeddedResource, s.XListType, s.XListMapKeys, s.XMapType = nil, nil, false, nil, nil, nil
+	})
 }
 
 // demand returns p with each property required that the reader fills in and p does not: what it refuses lacks one of them. It

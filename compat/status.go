@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 )
@@ -122,7 +120,7 @@ func (c *comparison) uncheckedStatus(p *part) *part {
 		return p
 	}
 	status := p.props.Properties["status"]
-	if !hasEmbedded(&status, 0) {
+	if !hasEmbedded(&status) {
 		return p
 	}
 	out := c.looseParts[p]
@@ -139,19 +137,13 @@ func (c *comparison) uncheckedStatus(p *part) *part {
 }
 
 // hasEmbedded reports whether the schema is one of an embedded resource, or has one below.
-func hasEmbedded(p *props, depth int) bool {
-	if p == nil || depth > schema.MaxDepth {
-		return false
-	}
-	if p.XEmbeddedResource {
-		return true
-	}
-	for _, sub := range p.Properties {
-		if hasEmbedded(&sub, depth+1) {
+func hasEmbedded(p *props) bool {
+	for s := range schema.Walk(p, schema.InStructure) {
+		if s.XEmbeddedResource {
 			return true
 		}
 	}
-	return hasEmbedded(itemsOf(p), depth+1) || hasEmbedded(extraOf(p), depth+1)
+	return false
 }
 
 // withUnfilledStatus returns the gaps of objects that are stored in another version than p.to, and updated in it with any request but one
@@ -214,7 +206,7 @@ func (c *comparison) unfilledStatus(p *part) *part {
 	if !ok {
 		return p
 	}
-	bare, changed := withoutDefaults(&status, 0)
+	bare, changed := withoutDefaults(&status)
 	if !changed {
 		return p
 	}
@@ -233,24 +225,10 @@ func (c *comparison) unfilledStatus(p *part) *part {
 }
 
 // withoutDefaults returns the schema without defaults, and reports whether it had any.
-func withoutDefaults(p *props, depth int) (*props, bool) {
-	if p == nil || depth > schema.MaxDepth {
-		return p, false
-	}
-	out, changed := *p, fillsIn(p)
-	out.Default = nil
-	if len(p.Properties) > 0 {
-		out.Properties = make(map[string]props, len(p.Properties))
-		for name, child := range p.Properties {
-			sub, ok := withoutDefaults(&child, depth+1)
-			out.Properties[name], changed = *sub, changed || ok
-		}
-	}
-	if sub, ok := withoutDefaults(itemsOf(p), depth+1); ok {
-		out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
-	}
-	if sub, ok := withoutDefaults(extraOf(p), depth+1); ok {
-		out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: sub}, true
-	}
-	return &out, changed
+func withoutDefaults(p *props) (bare *props, changed bool) {
+	bare = schema.Rewrite(p, schema.InStructure, func(s *props) {
+		changed = changed || fillsIn(s)
+		s.Default = nil
+	})
+	return bare, changed
 }

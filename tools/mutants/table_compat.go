@@ -16,7 +16,7 @@ var compatFaults = []fault{
 		broken: "conversion: None that is written out is taken for a webhook",
 	},
 	{
-		in: "compat.parts", find: "keepAll(ps[i].props, 0)", put: "keepAll(ps[i].props, schema.MaxDepth)",
+		in: "compat.keepAll", find: "schema.InStructure", put: "0",
 		broken: "spec.preserveUnknownFields keeps fields only at the root",
 	},
 	{
@@ -93,11 +93,12 @@ var compatFaults = []fault{
 		broken: "a default of .status is taken to be there when an object is created",
 	},
 	{
-		in: "compat.(*comparison).uncheckedStatus", find: "!hasEmbedded(&status, 0)", put: "true",
+		in: "compat.(*comparison).uncheckedStatus", find: "!hasEmbedded(&status)", put: "true",
 		broken: "requests to the status subresource are taken to check embedded resources",
 	},
 	{
-		in: "compat.hasEmbedded", without: "hasEmbedded(itemsOf(p), depth+1)",
+		in: "compat.hasEmbedded", find: "schema.Walk(p, schema.InStructure)",
+		put:    "schema.Walk(schema.Rewrite(p, schema.InStructure, func(s *props) { s.Items = nil }), schema.InStructure)",
 		broken: "embedded resources in lists of the status are taken to be checked",
 	},
 	{
