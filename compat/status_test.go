@@ -126,11 +126,12 @@ func TestEmbeddedResourcesInTheStatus(t *testing.T) {
 	)
 	schema := func(where, more string) string {
 		resource := "{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true" + more + "}"
-		return strings.ReplaceAll("{type: object, properties: {spec: {type: object, properties: {f: {type: string}SPEC}}, status: {type: object, properties: {f: {type: string}STATUS}}}}", where, ", res: "+resource)
+		return strings.ReplaceAll("{type: object, properties: {spec: {type: object, properties: {f: {type: string}SPEC}}, status: {type: object, properties: "+
+			"{f: {type: string}STATUS, list: {type: array, items: {type: object, properties: {f: {type: string}LIST}}}}}}}", where, ", res: "+resource)
 	}
 	in := func(how, where, more string) string {
 		s := schema(where, more)
-		return statusVersion("v1", how, strings.NewReplacer("SPEC", "", "STATUS", "").Replace(s))
+		return statusVersion("v1", how, strings.NewReplacer("SPEC", "", "STATUS", "", "LIST", "").Replace(s))
 	}
 	second := func(more string) string { return strings.Replace(in(two, "STATUS", more), "v1", "v2", 1) }
 	const (
@@ -146,6 +147,7 @@ func TestEmbeddedResourcesInTheStatus(t *testing.T) {
 		safe           bool
 	}{
 		{"required", in(on, "STATUS", ""), in(on, "STATUS", required), false},
+		{"required in a list", in(on, "LIST", ""), in(on, "LIST", required), false},
 		{"required in the spec", in(on, "SPEC", ""), in(on, "SPEC", required), true},
 		{"required without the subresource", in(off, "STATUS", ""), in(off, "STATUS", required), true},
 		{"required before", in(on, "STATUS", required), in(on, "STATUS", required+rule), true},
