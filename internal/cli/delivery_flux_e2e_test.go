@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 // fluxCRD is the definition of a kind of sources, as far as a delivery reads it.

@@ -13,7 +13,7 @@ import (
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 func comesFromRegistries(t *testing.T, d *deliveryWorld, host string) {

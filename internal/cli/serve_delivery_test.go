@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 func TestArchivesComeFromOneHost(t *testing.T) {

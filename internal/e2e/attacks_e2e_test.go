@@ -22,8 +22,8 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // header is a tar header that announces a file of that size; there is none.

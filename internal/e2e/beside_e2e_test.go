@@ -20,8 +20,8 @@ import (
 	"sluice.dev/client/versioned"
 	"sluice.dev/config"
 	"sluice.dev/internal/controller/resolution"
-	"sluice.dev/resolve/git/gittest"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/gittest"
 	"sluice.dev/tools/kube"
 )
 

@@ -27,8 +27,8 @@ import (
 	"sluice.dev/client/versioned"
 	"sluice.dev/requester"
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 const tektonNamespace, tektonAccount = "tekton-pipelines", "tekton-pipelines-controller"

@@ -24,7 +24,7 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // loopback lets a resolver reach the servers of the tests.

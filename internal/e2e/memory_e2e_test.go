@@ -23,8 +23,8 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // memoryLimits are those of the Deployments, in bytes, by role.

@@ -22,7 +22,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 const someCommit = "0123456789abcdef0123456789abcdef01234567"

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 func TestE2EAPushIsSeenByWhoAsksForIt(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
+	"sluice.dev/tools/verifytest"
 )
 
 // signedPolicies wants bundles and commits signed by an identity, and one repository by a key of SSH.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // Four namespaces have forty remotes each that give a byte at a time. Another one is served all the while.

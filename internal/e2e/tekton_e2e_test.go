@@ -26,10 +26,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"sluice.dev/config"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/clustertest/nodeless"
+	"sluice.dev/tools/gittest"
 	"sluice.dev/tools/kube"
 )
 

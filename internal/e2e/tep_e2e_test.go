@@ -23,8 +23,8 @@ import (
 	"sluice.dev/api/resolution/v1alpha1"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/requester"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // tepPipeline is the content that TEP-0060 shows in the status of a request.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 	"sluice.dev/tools/kube"
 )
 

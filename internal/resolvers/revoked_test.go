@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // A credential that the remote does not let in any more reads nothing after access-ttl, and with cache: never at once, whatever is

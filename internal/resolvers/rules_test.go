@@ -15,8 +15,8 @@ import (
 
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // credentials are Secrets by name, in every namespace.

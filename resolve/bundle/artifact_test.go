@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 func TestArtifactsGiveAllTheirResources(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 // BenchmarkResolve fetches one task of a bundle, uncached, from a registry on loopback: three exchanges each.

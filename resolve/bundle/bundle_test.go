@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 func TestResolveDeliversWhatTektonsClientsExpect(t *testing.T) {

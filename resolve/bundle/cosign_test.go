@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/verify"
+	"sluice.dev/tools/bundletest"
 )
 
 type testKeys struct{ ecdsa, ed25519, rsa crypto.Signer }

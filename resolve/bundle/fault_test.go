@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 type fixedClock struct{ now time.Time }

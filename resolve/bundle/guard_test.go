@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/tools/bundletest"
 )
 
 // The resolver's own way to the network, as a process has it.

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
+	"sluice.dev/tools/bundletest"
 )
 
 const (

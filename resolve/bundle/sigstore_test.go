@@ -15,9 +15,9 @@ import (
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
 	"sluice.dev/resolve/verify"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/verifytest"
 )
 
 // keylessPolicy trusts one identity of one Sigstore.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // broken is a way to a repository whose n-th question finds a defect.

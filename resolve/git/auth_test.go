@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // demand lets only those in who have the password.

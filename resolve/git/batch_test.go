@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // Requests for several files of one repository wait for one fetch. If its remote gives nothing, each of them loses its place to others.

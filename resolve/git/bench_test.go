@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // history makes a repository with so many commits, each of which replaces files with noise, so that packs do not compress it.

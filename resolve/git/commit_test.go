@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
 	"sluice.dev/resolve/verify"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/gittest"
+	"sluice.dev/tools/verifytest"
 )
 
 // Policies of the form commit hold for commits and annotated tags, by identities (gitsign) and by keys.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // Whatever byte of a mirror is wrong, the request that meets it gets the right content: the mirror is a cache.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // webRepository is a repository whose files a web server gives, with all that git writes for that.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 func runnerOf(t *testing.T, g *Resolver) *resolve.Runner {

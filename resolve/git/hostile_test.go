@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 func TestBadServersGiveTrueReasons(t *testing.T) {

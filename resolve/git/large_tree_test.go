@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // commitTree makes a commit on main with a tree of about that many bytes and the file task.yaml, the last but one of its entries.

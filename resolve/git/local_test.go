@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // What fails on this machine is not told as the remote's fault, and a later try may succeed.

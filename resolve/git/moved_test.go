@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // What a server was found to be is not true for ever: a redirect is taken back, or a proxy no longer passes version 2 on.

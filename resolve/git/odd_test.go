@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // literally writes an object that git itself would not make, and returns its name.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // unpackInto unpacks a pack into the objects of a new repository and returns its folder.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 // smallDisk is a file system of that many bytes, until the test ends.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/git/gittest"
+	"sluice.dev/tools/gittest"
 )
 
 func TestAnotherSpellingOfAHostEscapesNoPolicy(t *testing.T) {

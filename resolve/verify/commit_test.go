@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/verifytest"
 )
 
 func TestKeysForCommits(t *testing.T) {

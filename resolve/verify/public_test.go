@@ -7,7 +7,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/testing/data"
 	sigverify "github.com/sigstore/sigstore-go/pkg/verify"
 
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/verifytest"
 )
 
 // What Sigstore's public instance has certified and logged passes with its root: its certificate log, its transparency log

@@ -21,7 +21,7 @@ import (
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/verifytest"
 )
 
 func newECDSA(t testing.TB, curve elliptic.Curve) crypto.Signer {

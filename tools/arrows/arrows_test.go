@@ -115,10 +115,7 @@ var table = []row{
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/limit", "resolve"}},
 	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
-	{pkg: "resolve/verify/verifytest", why: "a Sigstore in memory, for tests of what verifies signatures"},
-	{pkg: "resolve/git/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
 	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
-	{pkg: "resolve/bundle/bundletest", why: "a registry and the bundles in it, for tests"},
 	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{pkg: "resolve/cluster", why: "one resolver", may: []string{"resolve"}},
 	{pkg: "resolve/httpfile", why: "one resolver", may: []string{"resolve", "resolve/netguard"}},
@@ -255,6 +252,9 @@ var table = []row{
 	{pkg: "tools/kube", why: "puts manifests into a cluster, for tests and the demo"},
 	{pkg: "tools/memapi", why: "an API server in memory, for tests of controllers in one process", may: []string{"internal/limit"}},
 	{pkg: "tools/dnstest", why: "a name server, for tests"},
+	{pkg: "tools/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
+	{pkg: "tools/bundletest", why: "a registry and the bundles in it, for tests"},
+	{pkg: "tools/verifytest", why: "a Sigstore in memory, for tests of what verifies signatures"},
 	{pkg: "tools/schemagen", why: "random schemas know nothing of the prover that they attack"},
 	{pkg: "tools/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
 	{pkg: "tools/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"tools/clustertest/binary"}},
@@ -282,7 +282,7 @@ var table = []row{
 		may: []string{
 			"api/v1alpha1", "compat", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "internal/cli", "tools/clustertest",
 			"tools/clustertest/binary", "tools/clustertest/nodeless", "internal/controller/features", "internal/controller/guard", "tools/featuregen", "internal/input", "tools/kube", "internal/limit",
-			"tools/schemagen", "report", "resolve/bundle/bundletest", "schema", "schema/contain", "schema/upstream",
+			"tools/schemagen", "report", "tools/bundletest", "schema", "schema/contain", "schema/upstream",
 		},
 	},
 }
@@ -320,8 +320,9 @@ func isPure(imp string) bool {
 // helpers may be imported by the tests of any package.
 var helpers = []string{
 	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules",
-	"resolve/bundle/bundletest", "resolve/git/gittest", "resolve/resolvetest", "resolve/verify", "resolve/verify/verifytest", "schema/upstream",
-	"internal/preflight", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/dnstest", "tools/featuregen", "tools/jsonschema", "tools/kube", "tools/memapi", "tools/schemagen", "tools/testsource",
+	"resolve/resolvetest", "resolve/verify", "schema/upstream", "internal/preflight",
+	"tools/bundletest", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/dnstest", "tools/featuregen",
+	"tools/gittest", "tools/jsonschema", "tools/kube", "tools/memapi", "tools/schemagen", "tools/testsource", "tools/verifytest",
 }
 
 // impure are packages, with all below them, that a pure package does not import outside its tests.

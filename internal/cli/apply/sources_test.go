@@ -26,9 +26,9 @@ import (
 
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/resolve"
-	"sluice.dev/resolve/bundle/bundletest"
-	"sluice.dev/resolve/git/gittest"
 	"sluice.dev/resolve/verify"
+	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/gittest"
 )
 
 // places is remotes on this machine and files, all of which hold ConfigMaps.

@@ -14,7 +14,7 @@ import (
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
-	"sluice.dev/resolve/verify/verifytest"
+	"sluice.dev/tools/verifytest"
 )
 
 // newTestResolving makes the resolvers of this build that need no cluster, with a directory that has one file.
