@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ const (
 )
 
 // errList marks an answer that is not a list of objects.
-var errList = errors.New("the server's answer is not a list")
+var errList = errors.New("the server's answer is not a list that can be read")
 
 // cutError is an answer that ends too early, or cannot be read to its end. The request may be made again.
 type cutError struct{ err error }
@@ -34,30 +35,39 @@ type listMeta struct {
 	ResourceVersion    string `json:"resourceVersion"`
 }
 
-// readList reads a list in JSON and calls item with the bytes of each of its objects, in order, while it reads the list. It holds
-// one object at a time, and overwrites the bytes after item returns. It only finds the ends of objects and does not parse them, so
-// decode each with care. The error wraps errList if the input is not a list, is a cutError if it breaks off, and otherwise comes
-// from item.
+// readList reads a list in JSON and calls item with the bytes of each of its objects, in order, while it reads the list. They are
+// valid JSON, but may be something else than an object. It holds one object at a time, and overwrites the bytes after item returns.
+// The error wraps errList if the input is not a list, is a cutError if it breaks off, and otherwise comes from item.
 func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
-	l := &lister{r: r, chunk: make([]byte, 64<<10)}
+	l := newLister(r)
 	var meta listMeta
 	seen := map[string]bool{}
-	err := l.object(func(key string) error {
+	err := l.sequence('{', func() error {
+		token, err := l.token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string) // the decoder accepts nothing else here
 		if seen[key] {
 			return fmt.Errorf("%w: %q is there twice", errList, brief.Clip(key, 40))
 		}
 		switch key {
 		case "items":
 			seen[key] = true
-			return l.array(item)
+			return l.sequence('[', func() error {
+				raw, err := l.value(maxObject)
+				if err != nil {
+					return err
+				}
+				return item(raw)
+			})
 		case "kind", "metadata":
 			seen[key] = true
 		}
-		value, err := l.value(l.scratch[:0], maxListField)
+		value, err := l.value(maxListField)
 		if err != nil {
 			return err
 		}
-		l.scratch = value
 		switch key {
 		case "kind":
 			var kind string
@@ -79,221 +89,95 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 			return listMeta{}, fmt.Errorf("%w: it has no %s", errList, key)
 		}
 	}
-	switch c, err := l.next(); {
-	case errors.Is(l.err, io.ErrUnexpectedEOF): // fill turned the end into that
+	switch token, err := l.token(); {
+	case errors.Is(err, io.ErrUnexpectedEOF): // what token says of an end
 		return meta, nil
 	case err != nil:
 		return listMeta{}, err
 	default:
-		return listMeta{}, fmt.Errorf("%w: %q after its end", errList, c)
+		return listMeta{}, fmt.Errorf("%w: %q after its end", errList, brief.Clip(fmt.Sprint(token), 40))
 	}
 }
 
-// lister tells the parts of a JSON text apart while it comes in.
+// lister takes a JSON text apart while it comes in.
 type lister struct {
-	r       io.Reader
-	chunk   []byte
-	at, end int   // the part of the chunk that has not been read
-	err     error // of the last read
-	scratch []byte
+	from *source
+	dec  *json.Decoder
+	raw  json.RawMessage
 }
 
-// fill reads on where nothing is left of the chunk. An error is a cutError.
-func (l *lister) fill() error {
-	for empty := 0; l.at == l.end; empty++ {
-		if l.err == nil && empty == 100 {
-			l.err = io.ErrNoProgress
-		}
-		if l.err != nil {
-			if errors.Is(l.err, io.EOF) {
-				l.err = io.ErrUnexpectedEOF
-			}
-			return cutError{l.err}
-		}
-		l.at = 0
-		l.end, l.err = l.r.Read(l.chunk)
-	}
-	return nil
+func newLister(r io.Reader) *lister {
+	s := &source{r: bufio.NewReaderSize(r, 64<<10)}
+	return &lister{from: s, dec: json.NewDecoder(s)}
 }
 
-// peek returns the next byte that is not white space, and leaves it.
-func (l *lister) peek() (byte, error) {
-	for {
-		for ; l.at < l.end; l.at++ {
-			switch c := l.chunk[l.at]; c {
-			case ' ', '\t', '\r', '\n':
-			default:
-				return c, nil
-			}
-		}
-		if err := l.fill(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// next takes the next byte that is not white space.
-func (l *lister) next() (byte, error) {
-	c, err := l.peek()
-	if err == nil {
-		l.at++
-	}
-	return c, err
-}
-
-func (l *lister) expect(want byte) error {
-	c, err := l.next()
-	if err == nil && c != want {
-		err = fmt.Errorf("%w: %q where %q should be", errList, c, want)
-	}
-	return err
-}
-
-// object reads an object and calls field when its value is next.
-func (l *lister) object(field func(key string) error) error {
-	if err := l.expect('{'); err != nil {
+// sequence calls element for each element of an object or array, where the next one begins. An array may be null.
+func (l *lister) sequence(open json.Delim, element func() error) error {
+	token, err := l.token()
+	if err != nil || token == nil && open == '[' {
 		return err
 	}
-	return l.sequence('}', func() error {
-		raw, err := l.value(nil, maxListField)
-		if err != nil {
-			return err
-		}
-		var key string
-		if err := json.Unmarshal(raw, &key); err != nil {
-			return fmt.Errorf("%w: %s where a name should be", errList, brief.Clip(string(raw), 40))
-		}
-		if err := l.expect(':'); err != nil {
-			return err
-		}
-		return field(key)
-	})
-}
-
-// array reads an array, or null, and calls item with each value.
-func (l *lister) array(item func([]byte) error) error {
-	c, err := l.peek()
-	if err != nil {
-		return err
+	if token != open {
+		return fmt.Errorf("%w: %q where %q should be", errList, brief.Clip(fmt.Sprint(token), 40), open)
 	}
-	if c == 'n' {
-		raw, err := l.value(nil, maxListField)
-		if err == nil && string(raw) != "null" {
-			err = fmt.Errorf("%w: %s where its objects should be", errList, brief.Clip(string(raw), 40))
-		}
-		return err
-	}
-	if err := l.expect('['); err != nil {
-		return err
-	}
-	return l.sequence(']', func() error {
-		raw, err := l.value(l.scratch[:0], maxObject)
-		if err != nil {
-			return err
-		}
-		l.scratch = raw
-		return item(raw)
-	})
-}
-
-// sequence calls element for each element of an object or array until its end.
-func (l *lister) sequence(end byte, element func() error) error {
-	c, err := l.peek()
-	if err != nil {
-		return err
-	}
-	if c == end {
-		_, err = l.next()
-		return err
-	}
-	for {
+	for l.more() {
 		if err := element(); err != nil {
 			return err
 		}
-		switch c, err := l.next(); {
-		case err != nil:
-			return err
-		case c == end:
-			return nil
-		case c != ',':
-			return fmt.Errorf("%w: %q between two elements", errList, c)
-		}
 	}
+	_, err = l.token() // the end, or the error that there is none
+	return err
 }
 
-// value appends the next value to dst. In an object or array it reads only brackets and strings.
-func (l *lister) value(dst []byte, limit int) ([]byte, error) {
-	if _, err := l.peek(); err != nil {
-		return dst, err
-	}
-	var s span
-	for {
-		n, done := s.scan(l.chunk[l.at:l.end])
-		if len(dst)+n > limit {
-			return dst, fmt.Errorf("%w that can be read: one of its values is larger than %d MiB", errList, limit>>20)
-		}
-		dst = append(dst, l.chunk[l.at:l.at+n]...)
-		l.at += n
-		if done {
-			if len(dst) == 0 {
-				return dst, fmt.Errorf("%w: %q where a value should be", errList, l.chunk[l.at])
-			}
-			return dst, nil
-		}
-		if err := l.fill(); err != nil {
-			return dst, err
-		}
-	}
+func (l *lister) more() bool {
+	l.from.left = maxListField
+	return l.dec.More()
 }
 
-// span finds the end of a value.
-type span struct {
-	depth                   int
-	quoted, escaped, scalar bool
+// token takes a bracket, a name or a value that is neither object nor array.
+func (l *lister) token() (json.Token, error) {
+	l.from.left = maxListField
+	token, err := l.dec.Token()
+	return token, listError(err)
 }
 
-// scan returns the number of bytes of b that belong to the value, and whether it ends there.
-func (s *span) scan(b []byte) (n int, done bool) {
-	for i, c := range b {
-		if s.quoted {
-			switch {
-			case s.escaped:
-				s.escaped = false
-			case c == '\\':
-				s.escaped = true
-			case c == '"':
-				s.quoted = false
-				if s.depth == 0 {
-					return i + 1, true
-				}
-			}
-			continue
-		}
-		switch c {
-		case '"':
-			if s.scalar {
-				return i, true
-			}
-			s.quoted = true
-		case '{', '[':
-			if s.scalar {
-				return i, true
-			}
-			s.depth++
-		case '}', ']':
-			if s.depth == 0 {
-				return i, true
-			}
-			if s.depth--; s.depth == 0 {
-				return i + 1, true
-			}
-		case ',', ':', ' ', '\t', '\r', '\n':
-			if s.depth == 0 {
-				return i, true
-			}
-		default:
-			s.scalar = s.depth == 0
-		}
+// value takes a value of up to limit bytes, and what is read ahead of it. The bytes are good until the next call.
+func (l *lister) value(limit int) ([]byte, error) {
+	l.from.left = limit
+	err := l.dec.Decode(&l.raw)
+	return l.raw, listError(err)
+}
+
+// listError says what an error of the decoder means. It passes on those of its reader.
+func listError(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil, errors.Is(err, errList):
+		return err
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: %w", errList, err)
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
 	}
-	return len(b), false
+	return cutError{err}
+}
+
+var errLarge = fmt.Errorf("%w: one of its values is too large", errList)
+
+// source reads up to a number of bytes, and does not wait for a reader that gives nothing.
+type source struct {
+	r    *bufio.Reader
+	left int
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, errLarge
+	}
+	if _, err := s.r.Peek(1); err != nil {
+		return 0, err
+	}
+	n, err := s.r.Read(p[:min(len(p), s.left)])
+	s.left -= n
+	return n, err
 }

@@ -64,6 +64,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 		`{"kind":"ThingList","metadata":{},"items":[]}{}`, `{"kind":"ThingList","metadata":{},"items":[]} x`, `{"kind":"ThingList" "metadata":{},"items":[]}`,
 		`{"kind":"ThingList","metadata":{},"items":[1 2]}`, `{"kind":"ThingList","metadata":{},"items":[1,]}`, `{"kind":"ThingList","metadata":{},"items":[,]}`,
 		`{"kind":"ThingList","metadata":{},"items":[}]`, `{"kind":"ThingList","metadata":{},}`, `{kind:1}`, `{"a" 1}`, `{"\q":1}`,
+		`{"kind":"ThingList","metadata":{},"items":[{"a":tru}]}`, `{"kind":"ThingList","metadata":{},"items":[{"a":"\q"}]}`, `{"kind":"ThingList","metadata":{},"items":[{"a":[1}]}]}`,
 		"\x00\xff\xfe", `{"kind":"ThingList","metadata":{"continue":3},"items":[]}`,
 	} {
 		if _, _, err := readAll(strings.NewReader(text)); !errors.Is(err, errList) {
@@ -120,6 +121,11 @@ func FuzzReadList(f *testing.F) {
 	f.Add([]byte(`{"items":[{"a":1},[],"x"],"kind":"ThingList","metadata":{}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		items, meta, err := readAll(bytes.NewReader(text))
+		for _, item := range items {
+			if !json.Valid([]byte(item)) {
+				t.Errorf("%q is no valid JSON", item)
+			}
+		}
 		var want struct {
 			Kind     string
 			Metadata *listMeta
