@@ -34,11 +34,11 @@ type batch struct {
 	err   error // of the first object that could not be judged
 }
 
-func (b *batch) judge(ctx context.Context, j *judge, keys *names) {
+func (b *batch) judge(ctx context.Context, j *judge) {
 	defer recovered(&b.err)
 	start := 0
 	for _, end := range b.ends {
-		f, err := j.fate(ctx, b.raw[start:end], keys)
+		f, err := j.fate(ctx, b.raw[start:end])
 		if err != nil {
 			b.err = err
 			return
@@ -101,9 +101,8 @@ func flow(parent context.Context, lists []*pager, readers int, j *judge, take fu
 	}
 	for range workers {
 		done.Go(func() {
-			var keys names
 			for b := range work {
-				b.judge(parent, j, &keys)
+				b.judge(parent, j)
 				judged <- b
 			}
 		})

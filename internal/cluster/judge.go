@@ -38,9 +38,9 @@ func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *v
 	return &judge{v: v, apiVersion: next.Spec.Group + "/" + to}, nil
 }
 
-// fate judges an object that the server sent. Names are remembered in keys.
-func (j *judge) fate(ctx context.Context, raw []byte, keys *names) (Fate, error) {
-	obj, err := decodeObject(raw, keys)
+// fate judges an object that the server sent, in valid JSON. It overwrites raw.
+func (j *judge) fate(ctx context.Context, raw []byte) (Fate, error) {
+	obj, err := decodeObject(raw)
 	if err != nil {
 		return Fate{}, err
 	}
