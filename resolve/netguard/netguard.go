@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -247,10 +248,7 @@ func Redact(u *url.URL) string {
 	c.User, c.RawFragment, c.Fragment = nil, "", ""
 	query := c.RawQuery != ""
 	c.RawQuery, c.ForceQuery = "", false
-	s := c.String()
-	if len(s) > 200 {
-		s = s[:197] + "..."
-	}
+	s := brief.Clip(c.String(), 200)
 	if query {
 		s += "?..."
 	}

@@ -113,7 +113,7 @@ var table = []row{
 
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/brief"}},
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
-	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/limit", "resolve"}},
+	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/brief", "internal/limit", "resolve"}},
 	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
 	{pkg: "resolve/git", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{pkg: "resolve/bundle", why: "one resolver", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
