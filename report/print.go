@@ -40,8 +40,6 @@ type RuleDoc struct {
 type Printer struct {
 	// Name is the name by which users select the format, for example sarif.
 	Name string
-	// MIME is the media type of the output.
-	MIME string
 	// Doc says in a few words what users need the format for.
 	Doc string
 	// Print writes r to w. It does not change r, and prints findings in the order of [Report.Sort]. It writes once, so that an
@@ -53,14 +51,14 @@ type Printer struct {
 // line here.
 func Printers() []Printer {
 	return []Printer{
-		{"text", "text/plain; charset=utf-8", "for people, short", whole(appendText)},
-		{"json", "application/json", "everything, for programs", whole(appendJSON)},
-		{"yaml", "application/yaml", "everything, for programs and readers", whole(appendYAML)},
-		{"sarif", "application/sarif+json", "for code scanning, SARIF 2.1.0", whole(appendSARIF)},
-		{"junit", "application/xml", "for test views of CI systems", whole(appendJUnit)},
-		{"markdown", "text/markdown; charset=utf-8", "for a comment on a pull request", whole(appendMarkdown)},
-		{"github", "text/plain; charset=utf-8", "annotations by GitHub's workflow commands", whole(appendGitHub)},
-		{"html", "text/html; charset=utf-8", "one page with everything in it, to keep or send", whole(appendHTML)},
+		{"text", "for people, short", whole(appendText)},
+		{"json", "everything, for programs", whole(appendJSON)},
+		{"yaml", "everything, for programs and readers", whole(appendYAML)},
+		{"sarif", "for code scanning, SARIF 2.1.0", whole(appendSARIF)},
+		{"junit", "for test views of CI systems", whole(appendJUnit)},
+		{"markdown", "for a comment on a pull request", whole(appendMarkdown)},
+		{"github", "annotations by GitHub's workflow commands", whole(appendGitHub)},
+		{"html", "one page with everything in it, to keep or send", whole(appendHTML)},
 	}
 }
 

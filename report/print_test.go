@@ -35,7 +35,7 @@ func TestUnknownFormatNamesThoseThatExist(t *testing.T) {
 func TestPrintersAreDescribedAndUnique(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, p := range Printers() {
-		if p.Name == "" || p.MIME == "" || p.Doc == "" || p.Print == nil || seen[p.Name] {
+		if p.Name == "" || p.Doc == "" || p.Print == nil || seen[p.Name] {
 			t.Errorf("incomplete or twice: %+v", p)
 		}
 		seen[p.Name] = true

@@ -22,11 +22,6 @@ type Fate struct {
 	Defaulted bool
 }
 
-// Bad reports whether anything is wrong with the object.
-func (f Fate) Bad() bool {
-	return len(f.Refused) > 0 || len(f.Strict) > 0 || len(f.Dropped) > 0
-}
-
 // Scan counts what a scan found.
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.

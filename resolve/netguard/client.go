@@ -22,23 +22,17 @@ const maxRedirects = 10
 type ClientOptions struct {
 	// Plain allows http in addition to https, for given addresses and for redirects.
 	Plain bool
-	// NoRedirects returns redirects as answers.
-	NoRedirects bool
 }
 
 // Client returns an HTTP client that uses the guard's connections. It follows at most 10 redirects, and checks each like the first
 // address. From the first redirect to another scheme, host or port on, it drops credentials, cookies and all other headers of the
 // request except Accept and User-Agent. A body that makes no progress for the idle time-out fails.
 func (g *Guard) Client(o ClientOptions) *http.Client {
-	c := &http.Client{Transport: &roundTripper{g: g, plain: o.Plain}, CheckRedirect: g.redirect}
-	if o.NoRedirects {
-		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	}
-	return c
+	return &http.Client{Transport: g.RoundTripper(o), CheckRedirect: g.redirect}
 }
 
 // RoundTripper is the part of [Guard.Client] without redirects, for callers with their own rules for these. It checks the URL and
-// address of every request, and bounds the time that a body makes no progress. NoRedirects has no effect here.
+// address of every request, and bounds the time that a body makes no progress.
 func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper {
 	return &roundTripper{g: g, plain: o.Plain}
 }

@@ -1,7 +1,6 @@
 package schemagen
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -257,14 +256,4 @@ func decode(b []byte) any {
 		return nil
 	}
 	return v
-}
-
-// Copy returns a deep copy of a decoded JSON value.
-func Copy(v map[string]any) map[string]any {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return v
-	}
-	out, _ := decode(b).(map[string]any)
-	return out
 }
