@@ -104,7 +104,7 @@ func visibleClip(raw string, width int) string {
 		return clip(visible(raw), width)
 	}
 	head := brief.Cut(raw, width)
-	return fmt.Sprintf("%s… (%s)", brief.Cut(visible(head), width), plural(int64(len(raw)-len(head)), "more byte"))
+	return fmt.Sprintf("%s… (%s)", brief.Cut(visible(head), width), brief.Count(len(raw)-len(head), "more byte"))
 }
 
 // clip shortens visible text to at most about width bytes (0: any) and says how much is left out.
@@ -113,26 +113,5 @@ func clip(s string, width int) string {
 		return s
 	}
 	short := brief.Cut(s, width)
-	return fmt.Sprintf("%s… (%s)", short, plural(int64(len(s)-len(short)), "more byte"))
-}
-
-// plural writes a count with thousands separated and the noun in its number: "1 place", "1,204 places".
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return number(n) + " " + noun + "s"
-}
-
-// number writes n with its thousands separated by commas.
-func number(n int64) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
+	return fmt.Sprintf("%s… (%s)", short, brief.Count(len(s)-len(short), "more byte"))
 }

@@ -80,21 +80,3 @@ func TestLinesAreLimitedAndTheRestIsCounted(t *testing.T) {
 		})
 	}
 }
-
-func TestCountsReadWell(t *testing.T) {
-	for _, x := range []struct {
-		n    int64
-		want string
-	}{
-		{0, "0 places"},
-		{1, "1 place"},
-		{999, "999 places"},
-		{1000, "1,000 places"},
-		{1234567, "1,234,567 places"},
-		{-1234, "-1,234 places"},
-	} {
-		if got := plural(x.n, "place"); got != x.want {
-			t.Errorf("plural(%d) = %q, want %q", x.n, got, x.want)
-		}
-	}
-}

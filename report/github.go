@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // githubLimit is the number of annotations of each kind that GitHub shows for one step. It drops the others silently:
@@ -34,7 +36,7 @@ func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 				findings += len(x.group.entries)
 			}
 			fmt.Fprintf(b, "::%s title=sluice check::… and %s that GitHub has no room for; the log of this step has them\n",
-				kind.command, plural(int64(findings), "more finding"))
+				kind.command, brief.Count(findings, "more finding"))
 		}
 	}
 	o.Color, o.Width = false, 0
@@ -82,8 +84,8 @@ func (a annotation) write(b *bytes.Buffer, command string, o Options) {
 	}
 	title, message := e.Rule, e.sentence(a.sheet)
 	if n := len(a.group.places); n > 1 {
-		title += ", " + plural(int64(n), "place")
-		message += "\nand " + plural(int64(n-1), "more place")
+		title += ", " + brief.Count(n, "place")
+		message += "\nand " + brief.Count(n-1, "more place")
 		if a.group.under != "" {
 			message += " under " + a.group.under
 		}

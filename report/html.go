@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // Limits of a page, unless everything is asked for.
@@ -141,12 +143,12 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		}
 	}
 	for _, x := range []htmlTile{
-		{"fail", "failing findings", number(int64(p.sum.Fail))},
-		{"warn", "warnings", number(int64(p.sum.Warn))},
-		{"undecided", "of them undecided", number(int64(p.sum.Undecided))},
-		{"note", "notes", number(int64(p.sum.Notes))},
-		{"suppressed", "suppressed", number(int64(p.sum.Suppressed))},
-		{"ok", p.noun + "s pass", number(int64(safe))},
+		{"fail", "failing findings", brief.Number(p.sum.Fail)},
+		{"warn", "warnings", brief.Number(p.sum.Warn)},
+		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
+		{"note", "notes", brief.Number(p.sum.Notes)},
+		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
+		{"ok", p.noun + "s pass", brief.Number(safe)},
 	} {
 		if x.Count == "0" {
 			x.Class += " none"
@@ -154,7 +156,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		h.Tiles = append(h.Tiles, x)
 	}
 	if p.total > 0 {
-		h.Skipped = fmt.Sprintf("Skipped %s of other kinds: %s.", plural(int64(p.total), "document"), strings.Join(p.skipped, ", "))
+		h.Skipped = fmt.Sprintf("Skipped %s of other kinds: %s.", brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))
 	}
 	m := htmlMaker{Options: o, witness: htmlWitnesses, groups: htmlAllGroups}
 	t := textPrinter{Options: o, page: p}
@@ -162,7 +164,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	var shown [classes]int
 	for i, s := range append(loud, quiet...) {
 		if !o.Verbose && i == htmlSheets {
-			h.MoreSheets = "… and " + plural(int64(len(p.crds)-i), "more "+p.noun)
+			h.MoreSheets = "… and " + brief.Count(len(p.crds)-i, "more "+p.noun)
 			break
 		}
 		sheet := m.sheet(&s, i+1)
@@ -175,14 +177,14 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 			shown[c] += n
 		}
 	}
-	h.QuietTitle = plural(int64(len(h.Quiet)), p.noun) + " without anything to tell"
+	h.QuietTitle = brief.Count(len(h.Quiet), p.noun) + " without anything to tell"
 	h.Told = len(h.Sheets) > 0
 	for _, x := range []struct {
 		class class
 		label string
 	}{{failing, "failing"}, {warning, "warnings"}, {noting, "notes"}, {suppressed, "suppressed"}, {silent, "off"}} {
 		if shown[x.class] > 0 && (x.class != silent || o.Verbose) {
-			h.Filters = append(h.Filters, htmlFilter{x.class.String(), x.label, number(int64(shown[x.class]))})
+			h.Filters = append(h.Filters, htmlFilter{x.class.String(), x.label, brief.Number(shown[x.class])})
 		}
 	}
 	return h
@@ -190,16 +192,16 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 
 func (p *page) htmlResult() (result, class, conclusion string) {
 	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
-	crds := plural(int64(p.sum.CRDs), p.noun)
+	crds := brief.Count(p.sum.CRDs, p.noun)
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
 		return "Pass", "ok", "Nothing was found."
 	case p.sum.CRDs == 0:
 		return "Nothing to check", "note", "No CRD was compared."
 	case p.sum.Fail > 0:
-		return "Fail", "fail", fmt.Sprintf("%s of %s would do harm: %s.", number(int64(p.sum.FailingCRDs)), crds, told)
+		return "Fail", "fail", fmt.Sprintf("%s of %s would do harm: %s.", brief.Number(p.sum.FailingCRDs), crds, told)
 	case p.sum.Warn > 0:
-		return "Pass, with warnings", "warn", fmt.Sprintf("%s of %s: %s.", number(int64(p.sum.WarningCRDs)), crds, told)
+		return "Pass, with warnings", "warn", fmt.Sprintf("%s of %s: %s.", brief.Number(p.sum.WarningCRDs), crds, told)
 	case told != "":
 		return "Pass", "ok", fmt.Sprintf("%s: %s.", crds, told)
 	}
@@ -314,12 +316,12 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 		h.LevelID = "x"
 	}
 	if n := len(g.places); n > 1 {
-		h.Count = plural(int64(n), "place")
+		h.Count = brief.Count(n, "place")
 	}
 	at := g.sources()
 	for i, p := range g.places {
 		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
-			h.MorePlaces = "… and " + plural(int64(len(g.places)-i), "more place")
+			h.MorePlaces = "… and " + brief.Count(len(g.places)-i, "more place")
 			break
 		}
 		path := p.path

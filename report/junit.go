@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
@@ -172,7 +174,7 @@ func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
 	}
 	message := g.message
 	if n := len(g.places); n > 1 {
-		message = fmt.Sprintf("%s (%s)", message, plural(int64(n), "place"))
+		message = fmt.Sprintf("%s (%s)", message, brief.Count(n, "place"))
 	} else {
 		message = g.places[0].String() + ": " + message
 	}

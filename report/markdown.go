@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"sluice.dev/internal/brief"
 )
 
 // Limits of a comment. GitHub refuses comments over 65,536 characters. This code counts bytes, which are never fewer than
@@ -72,7 +74,7 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 		told++
 	}
 	if told < rows {
-		fmt.Fprintf(b, "Details of %s are left out here; `sluice check -v` has them.\n\n", plural(int64(rows-told), "row"))
+		fmt.Fprintf(b, "Details of %s are left out here; `sluice check -v` has them.\n\n", brief.Count(rows-told, "row"))
 	}
 	b.WriteString(last)
 	return nil
@@ -132,7 +134,7 @@ func (a annotation) markdownRow() string {
 		where += "<br>" + mdCode(clip(p.at.String(), markdownRowWidth))
 	}
 	if n := len(a.group.places); n > 1 {
-		where += fmt.Sprintf("<br>and %s", plural(int64(n-1), "more place"))
+		where += fmt.Sprintf("<br>and %s", brief.Count(n-1, "more place"))
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", e.class.markdown(), mdCode(a.sheet.name), rule, where,
 		mdText(clip(a.group.message, markdownRowWidth)))
@@ -145,7 +147,7 @@ func (a annotation) markdownDetails() string {
 		mdText(clip(a.group.message, markdownRowWidth)))
 	for i := range a.group.places {
 		if i == markdownPlaces && len(a.group.places) > markdownPlaces+1 {
-			fmt.Fprintf(&b, "- … and %s\n", plural(int64(len(a.group.places)-i), "more place"))
+			fmt.Fprintf(&b, "- … and %s\n", brief.Count(len(a.group.places)-i, "more place"))
 			break
 		}
 		p := &a.group.places[i]
@@ -210,14 +212,14 @@ func (p *page) markdownRest() string {
 		}
 	}
 	if quiet > 0 {
-		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", plural(int64(quiet), p.noun), strings.Join(names, ", "))
+		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", brief.Count(quiet, p.noun), strings.Join(names, ", "))
 		if quiet > len(names) {
-			fmt.Fprintf(&b, " and %s", plural(int64(quiet-len(names)), "other"))
+			fmt.Fprintf(&b, " and %s", brief.Count(quiet-len(names), "other"))
 		}
 		b.WriteString("\n\n")
 	}
 	if accepted > 0 {
-		fmt.Fprintf(&b, "%s suppressed in the configuration.\n\n", plural(int64(accepted), "finding"))
+		fmt.Fprintf(&b, "%s suppressed in the configuration.\n\n", brief.Count(accepted, "finding"))
 	}
 	if rule := p.worstRule(); rule != "" {
 		fmt.Fprintf(&b, "%s says why it matters and the way out.\n", mdCode("sluice explain "+rule))
@@ -287,7 +289,7 @@ func mdBlock(raw string) string {
 		lines[i] = s
 	}
 	if more > 0 {
-		lines = append(lines, "… "+plural(int64(more), "more line"))
+		lines = append(lines, "… "+brief.Count(more, "more line"))
 	}
 	return "<pre lang=\"yaml\">\n" + strings.Join(lines, "\n") + "\n</pre>\n\n"
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // Limits of one field, in bytes, unless everything is asked for.
@@ -125,12 +127,12 @@ func newPage(r *Report, o Options) *page {
 	for i, kind := range kinds {
 		p.total += r.Skipped[kind]
 		if i < manyExamples || o.Verbose {
-			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", number(int64(r.Skipped[kind])), m.short(kind, 40)))
+			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", brief.Number(r.Skipped[kind]), m.short(kind, 40)))
 		}
 	}
 	p.proof = m.proofs(r.CRDs)
 	if left := len(kinds) - len(p.skipped); left > 0 {
-		p.skipped = append(p.skipped, plural(int64(left), "more kind"))
+		p.skipped = append(p.skipped, brief.Count(left, "more kind"))
 	}
 	return p
 }
@@ -153,16 +155,16 @@ func (m *pageMaker) proofs(crds []CRD) string {
 	if !asked {
 		return ""
 	}
-	out := "proofs: " + plural(int64(all.Verified), "step") + " verified"
+	out := "proofs: " + brief.Count(all.Verified, "step") + " verified"
 	if trusted > 0 {
 		var lemmas []string
 		for _, lemma := range slices.Sorted(maps.Keys(all.Trusted)) {
-			lemmas = append(lemmas, fmt.Sprintf("%s %s", number(int64(all.Trusted[lemma])), lemma))
+			lemmas = append(lemmas, fmt.Sprintf("%s %s", brief.Number(all.Trusted[lemma]), lemma))
 		}
-		out += fmt.Sprintf(", %s trusted (%s)", number(int64(trusted)), strings.Join(lemmas, ", "))
+		out += fmt.Sprintf(", %s trusted (%s)", brief.Number(trusted), strings.Join(lemmas, ", "))
 	}
 	if len(all.Refused) > 0 {
-		out += fmt.Sprintf(", %s refused; the first: %s", number(int64(len(all.Refused))), m.short(all.Refused[0], 2*nameWidth))
+		out += fmt.Sprintf(", %s refused; the first: %s", brief.Number(len(all.Refused)), m.short(all.Refused[0], 2*nameWidth))
 	}
 	return out
 }
@@ -421,7 +423,7 @@ func (l Level) harm() string {
 // effectOnObjects says in one sentence how many stored objects a finding affects.
 func (e *entry) effectOnObjects() string {
 	if e.Objects.Affected == 0 {
-		return fmt.Sprintf("none of the %s is affected", plural(e.Objects.Checked, "stored object"))
+		return fmt.Sprintf("none of the %s is affected", brief.Count(e.Objects.Checked, "stored object"))
 	}
 	verb := "would be affected"
 	switch e.Level {
@@ -435,7 +437,7 @@ func (e *entry) effectOnObjects() string {
 		verb = "would read differently"
 	case RefusedByAPIServer, WritersRefused, ClientsBroken, Cosmetic:
 	}
-	return fmt.Sprintf("%s of %s %s", number(e.Objects.Affected), plural(e.Objects.Checked, "stored object"), verb)
+	return fmt.Sprintf("%s of %s %s", brief.Number(e.Objects.Affected), brief.Count(e.Objects.Checked, "stored object"), verb)
 }
 
 // names lists affected objects: at most limit (0: all known ones).
@@ -459,14 +461,14 @@ func (s *ObjectScan) scanned() string {
 		what string
 	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Changed, "would read differently"}} {
 		if x.n > 0 {
-			parts = append(parts, number(x.n)+" "+x.what)
+			parts = append(parts, brief.Number(x.n)+" "+x.what)
 		}
 	}
 	result := strings.Join(parts, ", ")
 	if result == "" {
 		result = "all fine"
 	}
-	read := plural(s.Checked, "stored object") + " read"
+	read := brief.Count(s.Checked, "stored object") + " read"
 	if s.Version != "" {
 		read += " in " + s.Version
 	}

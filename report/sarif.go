@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"sluice.dev/internal/brief"
 )
 
 // The part of SARIF 2.1.0 that code scanning reads: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -299,7 +301,7 @@ func excerpt(raw string, limit, width int, o Options) string {
 	}
 	lines, more := visibleLines(raw, limit, width)
 	if more > 0 {
-		lines = append(lines, "… "+plural(int64(more), "more line"))
+		lines = append(lines, "… "+brief.Count(more, "more line"))
 	}
 	return strings.Join(lines, "\n")
 }

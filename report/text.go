@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // Limits of the short text. The bytes are those of the whole output, for any input.
@@ -197,12 +199,12 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 				unchanged++
 			}
 		}
-		text := ok + plural(int64(len(rest)), "more "+t.page.noun) + " with nothing that fails or warns"
+		text := ok + brief.Count(len(rest), "more "+t.page.noun) + " with nothing that fails or warns"
 		if safe {
-			text = ok + plural(int64(len(rest)), "more safe "+t.page.noun)
+			text = ok + brief.Count(len(rest), "more safe "+t.page.noun)
 		}
 		if unchanged > 0 {
-			text += fmt.Sprintf(", %s unchanged", number(unchanged))
+			text += fmt.Sprintf(", %s unchanged", brief.Number(unchanged))
 		}
 		lines = append(lines, textLine{text: text, hang: 6})
 	}
@@ -220,7 +222,7 @@ func (s *sheet) mildly() string {
 	}
 	for _, c := range []class{suppressed, silent} {
 		if n := s.count[c]; n > 0 {
-			text += fmt.Sprintf("; %s %s", plural(int64(n), "finding"), c)
+			text += fmt.Sprintf("; %s %s", brief.Count(n, "finding"), c)
 		}
 	}
 	if s.objects != nil {
@@ -236,7 +238,7 @@ func (t *textPrinter) remaining(sheets []sheet) []textLine {
 		n[sheets[i].worst]++
 	}
 	return []textLine{
-		{text: fmt.Sprintf("… and %s: %s (-v shows them)", plural(int64(len(sheets)), "more "+t.page.noun), counts(n, 0)), hang: 2},
+		{text: fmt.Sprintf("… and %s: %s (-v shows them)", brief.Count(len(sheets), "more "+t.page.noun), counts(n, 0)), hang: 2},
 		{},
 	}
 }
@@ -247,7 +249,7 @@ func (t *textPrinter) tail() []textLine {
 	var lines []textLine
 	if p.total > 0 {
 		lines = append(lines, textLine{hang: 2, text: fmt.Sprintf("skipped %s of other kinds: %s",
-			plural(int64(p.total), "document"), strings.Join(p.skipped, ", "))})
+			brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))})
 	}
 	lines = append(lines, textLine{text: p.conclusion(), hang: 2})
 	if p.proof != "" {
@@ -280,14 +282,14 @@ func (p *page) conclusion() string {
 		return styleStrong + "nothing to check:" + styleEnd + " no CRD was compared"
 	case p.sum.Fail > 0:
 		return fmt.Sprintf("%sFAIL%s  %s of %s: %s", styleFail, styleEnd,
-			number(int64(p.sum.FailingCRDs)), plural(int64(p.sum.CRDs), p.noun), told)
+			brief.Number(p.sum.FailingCRDs), brief.Count(p.sum.CRDs, p.noun), told)
 	case p.sum.Warn > 0:
 		return fmt.Sprintf("%sPASS%s  with warnings, %s of %s: %s", styleWarn, styleEnd,
-			number(int64(p.sum.WarningCRDs)), plural(int64(p.sum.CRDs), p.noun), told)
+			brief.Number(p.sum.WarningCRDs), brief.Count(p.sum.CRDs, p.noun), told)
 	case told != "":
-		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), p.noun), told)
+		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, brief.Count(p.sum.CRDs, p.noun), told)
 	}
-	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, plural(int64(p.sum.CRDs), "safe "+p.noun))
+	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, brief.Count(p.sum.CRDs, "safe "+p.noun))
 }
 
 // counts lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
@@ -295,14 +297,14 @@ func counts(n [classes]int, undecided int) string {
 	var parts []string
 	for c, k := range n {
 		if k > 0 {
-			s := fmt.Sprintf("%s %s", number(int64(k)), class(c))
+			s := fmt.Sprintf("%s %s", brief.Number(k), class(c))
 			if class(c) == noting && k > 1 {
 				s += "s"
 			}
 			parts = append(parts, s)
 		}
 		if class(c) == warning && undecided > 0 && len(parts) > 0 {
-			parts[len(parts)-1] += fmt.Sprintf(" (%s undecided)", number(int64(undecided)))
+			parts[len(parts)-1] += fmt.Sprintf(" (%s undecided)", brief.Number(undecided))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // detail is the amount of detail for a group.
@@ -129,7 +131,7 @@ func left(groups []group) string {
 		n[groups[i].lead().class] += len(groups[i].entries)
 		all += int64(len(groups[i].entries))
 	}
-	return plural(all, "more finding") + ": " + counts(n, 0)
+	return brief.Count(all, "more finding") + ": " + counts(n, 0)
 }
 
 // leftByLevel counts, by level, the findings that are not shown, worst first.
@@ -145,7 +147,7 @@ func leftByLevel(groups []group) string {
 	var parts []string
 	for _, l := range append(Levels(), LevelInfo{ID: Level(Undecided)}) {
 		if n[l.ID] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", number(n[l.ID]), l.ID))
+			parts = append(parts, fmt.Sprintf("%s %s", brief.Number(n[l.ID]), l.ID))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -204,7 +206,7 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 	e := g.lead()
 	head := e.word() + " " + styleStrong + e.Rule + styleEnd
 	if len(g.places) > 1 {
-		head += ", " + plural(int64(len(g.places)), "place")
+		head += ", " + brief.Count(len(g.places), "place")
 		if g.under != "" {
 			head += " under " + g.under
 		}
@@ -267,7 +269,7 @@ func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) 
 	sources := g.sources()
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
-			add(6, 2, fmt.Sprintf("… and %s", plural(int64(len(g.places)-i), "more place")))
+			add(6, 2, fmt.Sprintf("… and %s", brief.Count(len(g.places)-i, "more place")))
 			t.cut = true
 			break
 		}
@@ -342,7 +344,7 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 		shown += len(yaml)
 		if more > 0 {
 			t.cut = true
-			lines = append(lines, textLine{indent: 10, text: fmt.Sprintf("%s… %s (-v)%s", styleFaint, plural(int64(more), "more line"), styleEnd)})
+			lines = append(lines, textLine{indent: 10, text: fmt.Sprintf("%s… %s (-v)%s", styleFaint, brief.Count(more, "more line"), styleEnd)})
 		}
 	}
 	if e.witness.Old != "" {
@@ -371,7 +373,7 @@ func (t *textPrinter) effect(e *entry) []textLine {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, textLine{indent: 8, text: fmt.Sprintf("… %s (-v)", plural(int64(more), "more line"))})
+		lines = append(lines, textLine{indent: 8, text: fmt.Sprintf("… %s (-v)", brief.Count(more, "more line"))})
 	}
 	return lines
 }

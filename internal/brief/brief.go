@@ -1,8 +1,9 @@
-// Package brief makes texts fit for messages: short, on one line, with the name that was probably meant. It knows nothing
-// of what the messages are about.
+// Package brief makes texts fit for messages: short, on one line, with counts as people read them, with the name that was probably
+// meant. It knows nothing of what the messages are about.
 package brief
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -59,4 +60,24 @@ func OneLine(s string) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// Count writes n with the noun in its number: "1 place", "1,204 places".
+func Count[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Number(n) + " " + noun + "s"
+}
+
+// Number writes n with its thousands separated by commas.
+func Number[N int | int64](n N) string {
+	s, sign := strconv.FormatInt(int64(n), 10), ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
 }

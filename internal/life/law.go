@@ -296,7 +296,7 @@ func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 	if w.Releases > 0 {
 		n := l.minors(from, to)
 		if n < w.Releases {
-			return fmt.Sprintf("it was announced in %s, %s before; what is %s takes %s", from, plural(n, "minor release"), name, w)
+			return fmt.Sprintf("it was announced in %s, %s before; what is %s takes %s", from, brief.Count(n, "minor release"), name, w)
 		}
 	}
 	if w.Months > 0 {
@@ -349,17 +349,10 @@ func sameRelease(a, b string) bool {
 func (w Window) String() string {
 	var parts []string
 	if w.Months > 0 {
-		parts = append(parts, plural(w.Months, "month"))
+		parts = append(parts, brief.Count(w.Months, "month"))
 	}
 	if w.Releases > 0 {
-		parts = append(parts, plural(w.Releases, "minor release"))
+		parts = append(parts, brief.Count(w.Releases, "minor release"))
 	}
 	return strings.Join(parts, " and ")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
