@@ -25,9 +25,6 @@ var files embed.FS
 // Chart returns the files of the Helm chart.
 func Chart() embed.FS { return files }
 
-// TektonWriter is the user that writes the status of requests if Tekton Pipelines runs in its usual namespace.
-const TektonWriter = "system:serviceaccount:tekton-pipelines:tekton-pipelines-controller"
-
 // Roles of sluice serve that other packages name.
 const (
 	// DeliveryRole runs deliveries.

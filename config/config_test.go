@@ -128,12 +128,12 @@ func TestOptionsChangeWhatIsInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]bool{
-		"'" + config.TektonWriter + "': ['*'],\n":             true,
-		"'system:serviceaccount:a:b': ['+'],\n":               true,
-		"'system:serviceaccount:a:c': ['mine', 'bundles'],\n": true,
-		"--config-namespace=tekton-pipelines-resolvers":       true,
-		"--config-namespace=sluice-system":                    false,
-		"image: \"example.test/sluice:v1\"\n":                 true,
+		"'system:serviceaccount:tekton-pipelines:tekton-pipelines-controller': ['*'],\n": true,
+		"'system:serviceaccount:a:b': ['+'],\n":                                          true,
+		"'system:serviceaccount:a:c': ['mine', 'bundles'],\n":                            true,
+		"--config-namespace=tekton-pipelines-resolvers":                                  true,
+		"--config-namespace=sluice-system":                                               false,
+		"image: \"example.test/sluice:v1\"\n":                                            true,
 	} {
 		if strings.Contains(string(data), text) != want {
 			t.Errorf("%q is there: %v", text, !want)
