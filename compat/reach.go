@@ -141,7 +141,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 	spared = told{}
 	kept := sync.OnceValue(func() []contain.Path { return c.keptNow(ctx, p, home) })
 	grown := func(g *contain.Gap) bool {
-		return !(g.Harm == contain.Pruned && g.Keyword == "nullable") &&
+		return (g.Harm != contain.Pruned || g.Keyword != "nullable") &&
 			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
 	}
 	for i, stored := range c.asStored(p.from, home) {

@@ -96,8 +96,8 @@ func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []cont
 	known := told{}
 	for i, stored := range c.asStored(p, reader) {
 		for _, g := range c.decide(ctx, pair{stored, to}) {
-			unfilled := i > 0 && g.Harm == contain.Refused && g.Witness != nil
-			if !known.has(&g) && !(unfilled && !c.travels(ctx, pair{p, to}, &g)) {
+			sure := i == 0 || g.Harm != contain.Refused || g.Witness == nil
+			if !known.has(&g) && (sure || c.travels(ctx, pair{p, to}, &g)) {
 				known.add(g)
 				out = append(out, g)
 			}

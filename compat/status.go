@@ -158,15 +158,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	ways := c.asStored(c.withoutStatusDefault(p.from), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
-		if before := find(c.oldParts, p.to.Name); before != nil && before.Served {
-			was := pair{p.from, before}
-			if r := c.readerOf(was); r != nil && r.Name != before.Name {
-				was.to = c.unfilledStatus(before)
-			}
-			for _, from := range ways {
-				told.add(c.decideHere(ctx, pair{from, was.to})...)
-			}
-		}
+		told.merge(c.unfilledBefore(ctx, p, ways))
 	}
 	var out []contain.Gap
 	for i, from := range ways {
@@ -182,6 +174,23 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 		}
 	}
 	return out
+}
+
+// unfilledBefore are the gaps that the old CRD had for such objects, given as the versions from.
+func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) told {
+	was := told{}
+	before := find(c.oldParts, p.to.Name)
+	if before == nil || !before.Served {
+		return was
+	}
+	to := before
+	if r := c.readerOf(pair{p.from, before}); r != nil && r.Name != before.Name {
+		to = c.unfilledStatus(before)
+	}
+	for _, f := range from {
+		was.add(c.decideHere(ctx, pair{f, to})...)
+	}
+	return was
 }
 
 // readerOf returns the version that reads the objects written in p.from before they are updated in p.to; nil if that is not known.

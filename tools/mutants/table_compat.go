@@ -110,7 +110,7 @@ var compatFaults = []fault{
 		broken: "defaults in the status are taken to be there when another version has read the object",
 	},
 	{
-		in: "compat.(*comparison).withUnfilledStatus", find: "before != nil && before.Served", put: "before == nil",
+		in: "compat.(*comparison).unfilledBefore", find: "before == nil || !before.Served", put: "before != nil",
 		broken: "a refusal of the old CRD is told as news of the new one",
 	},
 	{

@@ -623,13 +623,7 @@ func (r *refuter) noObject(x *facts, deep bool) bool {
 		for _, name := range o.except {
 			mentioned[name] = true
 		}
-		n, ok := p.most(o)
-		for name := range mentioned {
-			if ok && r.alone && deep && n >= lo && lo > 0 && slices.Contains(o.except, name) && !p.lacks[name] && r.below(p.at(name), deep) {
-				n-- // it cannot be there
-			}
-		}
-		if ok && n < lo {
+		if n, ok := p.most(o); ok && n-r.neverThere(p, o, deep && n >= lo && lo > 0) < lo {
 			return true
 		}
 	}
@@ -648,6 +642,16 @@ func (r *refuter) noObject(x *facts, deep bool) bool {
 		}
 	}
 	return false
+}
+
+// neverThere returns how many of the properties that are excepted no value allows. It looks into them only if asked to, and alone.
+func (r *refuter) neverThere(p *properties, o others, look bool) (n int64) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.except))) {
+		if look && r.alone && !p.lacks[name] && r.below(p.at(name), true) {
+			n++
+		}
+	}
+	return n
 }
 
 func isOr(f formula) bool { _, ok := f.(or); return ok }
