@@ -196,6 +196,17 @@ func ways() []way {
 	}
 }
 
+func TestEachResolverOfTheNetworkHasAWay(t *testing.T) {
+	for _, e := range resolvers.Table() {
+		if e.Name == "cluster" || e.Name == "dir" {
+			continue // the API server, and files
+		}
+		if !slices.ContainsFunc(ways(), func(w way) bool { return w.resolver == e.Name }) {
+			t.Errorf("no way of the resolver %s is tried with faults of the network", e.Name)
+		}
+	}
+}
+
 func runnerOf(t *testing.T, name string, config map[string]string) *resolve.Runner {
 	t.Helper()
 	for _, e := range resolvers.Table() {
