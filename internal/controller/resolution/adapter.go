@@ -555,7 +555,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		log.Error("cannot write the status of a request; it stays in progress until its time is up", "error", werr)
 		a.Metrics.requests.WithLabelValues(name, "failed", "StatusNotWritten").Inc()
 		// This is not retried at once: an operator must act first, and the time-out ends the request.
-		a.pause(ctx, 5*time.Second)
+		_ = pause(ctx, a.Clock, 5*time.Second) // whatever ends it
 		return
 	default:
 		return
@@ -570,12 +570,5 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	log.Debug(outcome, "reason", reason, "bytes", size)
 	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
 		a.Recorder.Event(r, corev1.EventTypeWarning, cmp.Or(reason, c.Reason), fmt.Sprintf("%s: %s", name, c.Message))
-	}
-}
-
-func (a *Adapter) pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-a.Clock.After(d):
 	}
 }

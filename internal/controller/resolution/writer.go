@@ -82,7 +82,7 @@ func (w writer) newer(ctx context.Context, r *v1beta1.ResolutionRequest, conflic
 		if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
 			return now, nil // the watch was as fast as the answer
 		}
-	} else if err := w.pause(ctx, wait); err != nil {
+	} else if err := pause(ctx, w.clock, wait); err != nil {
 		return nil, err
 	}
 	now, err := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
@@ -92,7 +92,7 @@ func (w writer) newer(ctx context.Context, r *v1beta1.ResolutionRequest, conflic
 	case err == nil && now.ResourceVersion != r.ResourceVersion:
 		return now, nil
 	case conflict:
-		return r, w.pause(ctx, wait)
+		return r, pause(ctx, w.clock, wait)
 	}
 	return r, nil
 }
@@ -115,11 +115,11 @@ func (w writer) passing(err error, refused *time.Time) string {
 }
 
 // pause waits; the error is the cause of the context's end.
-func (w writer) pause(ctx context.Context, d time.Duration) error {
+func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-w.clock.After(d):
+	case <-c.After(d):
 		return nil
 	}
 }
