@@ -44,6 +44,7 @@ type comparison struct {
 	storageAsked bool
 	crossed      *crossings // what reachable found, once it was asked for
 	settledParts map[pair]*part
+	wayParts     map[pair]*part // see travelsOtherwise
 	namingParts  map[pair]*part
 	bareParts    map[*part]*part
 	looseParts   map[*part]*part

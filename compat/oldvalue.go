@@ -195,6 +195,9 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 		for _, p := range c.fillers() {
 			for _, u := range []*part{p.to, p.from} {
 				for _, g := range c.lacks(ctx, from, u) {
+					if g.Witness == nil {
+						continue
+					}
 					key := compact(g.Witness.Object)
 					if tried[key] || len(tried) >= maxStages {
 						continue

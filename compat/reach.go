@@ -216,7 +216,9 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 	case g.Verdict == contain.Unknown:
 		erases = erases && (p.from.Storage || g.OutOfBudget())
 		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
-	case !c.travels(ctx, p, g):
+	case c.travels(ctx, p, g):
+	case refuses && c.travelsOtherwise(ctx, &x):
+	default:
 		// This object was refused before, others were not for sure.
 		erases, refuses = false, before && p.to.Served
 		x.Verdict, x.Reason, x.Witness = contain.Unknown, "the old CRD refused some objects there, and dropped fields of others that the new one keeps", nil
@@ -236,11 +238,13 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func(
 	if c.sameAsBefore(p.from, p.to) || settles(p.from, stored, p.to) {
 		return
 	}
-	for _, g := range c.decide(ctx, pair{c.settled(p.from, stored), p.to}) {
-		harms := g.Harm == contain.Pruned || p.to.Served
-		if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was().has(&g) {
-			known.add(g)
-			out.onesided = append(out.onesided, crossing{pair: p, Gap: g})
+	for i, from := range c.asStored(p.from, stored) {
+		for _, g := range c.decide(ctx, pair{from, p.to}) {
+			harms := g.Harm == contain.Pruned || p.to.Served && i == 0 // a default may mend what is refused without it
+			if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was().has(&g) {
+				known.add(g)
+				out.onesided = append(out.onesided, crossing{pair: p, Gap: g})
+			}
 		}
 	}
 }
@@ -279,7 +283,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		out = append(out, g)
 	}
 	for _, g := range lacking { // the simplest object that lacks a field
-		if filled(&g) {
+		if g.Witness != nil && filled(&g) {
 			blame(g, g.Witness)
 		}
 	}
@@ -361,6 +365,9 @@ func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.G
 	var out []contain.Gap
 	for _, stored := range c.asStored(p.from, home) {
 		for _, g := range c.lacks(ctx, stored, p.to) {
+			if g.Witness == nil {
+				continue
+			}
 			j, err := c.journey(ctx, p, home, g.Witness.Object)
 			if err != nil || len(j.updates) == 0 {
 				continue
@@ -383,7 +390,8 @@ func hasTransitions(p *props) bool {
 	return false
 }
 
-// lacks are objects of one version that lack something which the other one fills in, as gaps of required, one for each field.
+// lacks are objects of one version that lack something which the other one fills in, as gaps of required, one for each field. A gap
+// without a witness is a field of which it could not be decided.
 func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
 	asking, ok := demand(from.props, to.props, 0)
 	if !ok || from.build() != nil {
@@ -395,7 +403,7 @@ func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
 	if err != nil {
 		return nil // cannot be: it is a schema that passed, with more names in required
 	}
-	return slices.DeleteFunc(contain.Decide(ctx, from.side, side, o).Gaps, func(g contain.Gap) bool { return g.Witness == nil })
+	return contain.Decide(ctx, from.side, side, o).Gaps
 }
 
 // writers are the old versions in which objects may have been written or stored, the storage version first. What a webhook
@@ -471,10 +479,18 @@ func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	}
 	for _, from := range c.writers() {
 		if from.Name != before.Name && from.build() == nil && c.work.Charge(unitsToCross) {
-			was.add(c.gapsOnTheWay(ctx, c.settled(from, c.readsBefore(from)), to, before)...)
+			was.add(c.gapsOfStored(ctx, from, c.readsBefore(from), to, before)...)
 		}
 	}
 	return was
+}
+
+// gapsOfStored are the gaps on the way of all that is stored of a version and read by reader.
+func (c *comparison) gapsOfStored(ctx context.Context, from, reader, to, in *part) (gaps []contain.Gap) {
+	for _, stored := range c.asStored(from, reader) {
+		gaps = append(gaps, c.gapsOnTheWay(ctx, stored, to, in)...)
+	}
+	return gaps
 }
 
 // gapsOnTheWay returns the gaps between what version from writes and version in. in is version to, or the version that the old CRD had
@@ -502,12 +518,12 @@ func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.
 	if before == nil || !before.Served || before == p.from || converts(c.old) || before.build() != nil {
 		return nil
 	}
-	gone := gapKeys(c.gapsOnTheWay(ctx, c.settled(p.from, home), p.to, p.to))
+	gone := gapKeys(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
 	if s := storage(c.oldParts); p.from.Served && s != nil && s != p.from && !p.from.asItself {
-		gone.add(c.gapsOnTheWay(ctx, c.settled(p.from, s), p.to, s)...)
+		gone.add(c.gapsOfStored(ctx, p.from, s, p.to, s)...)
 	}
 	var out []contain.Path
-	for _, g := range c.gapsOnTheWay(ctx, c.settled(p.from, c.readsBefore(p.from)), p.to, before) {
+	for _, g := range c.gapsOfStored(ctx, p.from, c.readsBefore(p.from), p.to, before) {
 		if g.Harm == contain.Pruned && !gone.has(&g) {
 			out = append(out, g.Path)
 		}

@@ -46,14 +46,10 @@ func settle(p, reader *props, depth int) (*props, bool) {
 		out.Properties = make(map[string]props, len(p.Properties))
 		out.Required = slices.Clone(p.Required)
 		for name, child := range p.Properties {
-			twin, shared := below.Properties[name]
-			var other *props
-			if shared {
-				other = &twin
-			}
-			sub, subChanged := settle(&child, other, depth+1)
+			twin, filled := twinOf(&below, name)
+			sub, subChanged := settle(&child, twin, depth+1)
 			own := *sub
-			if fillsIn(&child) || shared && fillsIn(&twin) {
+			if fillsIn(&child) || filled {
 				own.Default, subChanged = nil, true
 				if !slices.Contains(out.Required, name) {
 					out.Required = append(out.Required, name)
@@ -80,11 +76,11 @@ func settle(p, reader *props, depth int) (*props, bool) {
 	return &out, true
 }
 
-// asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. If a constraint of p may
-// refuse what is filled in after p has taken the object, the objects before that belong to them.
+// asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. What p says of a field may
+// refuse what is filled in after p has taken the object, so the objects before that belong to them.
 func (c *comparison) asStored(p, reader *part) []*part {
 	filled := c.settled(p, reader)
-	if reader == p || reader == nil || !narrows(p.props, reader.props, false, 0) {
+	if reader == p || reader == nil || !fillsMore(p.props, reader.props, 0) {
 		return []*part{filled}
 	}
 	return []*part{filled, c.settled(p, p)}
@@ -106,19 +102,83 @@ func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []cont
 	return out
 }
 
-// narrows reports whether reader has a default that p lacks, below a constraint of p that may refuse it. bound tells of those above.
-func narrows(p, reader *props, bound bool, depth int) bool {
-	if p == nil || reader == nil || depth > schema.MaxDepth {
-		return false
+// travelsOtherwise looks for another object for a refusal whose witness does not make the journey: one without the fields that are
+// pruned on the way, and with the defaults that are filled in. It reports whether there may be one.
+func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
+	home := c.home(x.from)
+	key := pair{x.from, home}
+	way, made := c.wayParts[key]
+	if !made {
+		on := onTheWay(x.from.props, home.props, true, 0)
+		if s := c.storing(x.from); s != nil {
+			on = onTheWay(on, s.props, false, 0)
+		}
+		way = &part{crdVersion: x.from.crdVersion, index: x.from.index, isOld: x.from.isOld, props: on}
+		if c.wayParts == nil {
+			c.wayParts = map[pair]*part{}
+		}
+		c.wayParts[key] = way
 	}
-	bound = bound || len(p.XValidations)+len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)+len(p.Enum) > 0 || p.Not != nil || p.MaxProperties != nil
-	for name, child := range p.Properties {
-		twin, shared := reader.Properties[name]
-		if shared && (bound && fillsIn(&twin) && !fillsIn(&child) || narrows(&child, &twin, bound, depth+1)) {
+	for _, g := range c.decide(ctx, pair{way, x.to}) {
+		if keyOf(&g) == keyOf(&x.Gap) && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.travels(ctx, x.pair, &g)) {
+			x.Gap = g
 			return true
 		}
 	}
-	return narrows(itemsOf(p), itemsOf(reader), bound, depth+1) || narrows(extraOf(p), extraOf(reader), bound, depth+1)
+	return false
+}
+
+// onTheWay returns p without the fields that q prunes and, if it reads, with those that q alone declares and fills in.
+func onTheWay(p, q *props, reads bool, depth int) *props {
+	if p == nil || q == nil || depth > schema.MaxDepth || q.XPreserveUnknownFields != nil && *q.XPreserveUnknownFields {
+		return p
+	}
+	out := *p
+	out.AllOf, out.Required, out.Properties = slices.Clone(p.AllOf), slices.Clone(p.Required), map[string]props{}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		child := p.Properties[name]
+		twin, _ := twinOf(q, name)
+		if twin == nil && (depth > 0 || name == "spec" || name == "status") { // a rule may name it, so it stays declared
+			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
+		}
+		out.Properties[name] = *onTheWay(&child, twin, reads, depth+1)
+	}
+	for name, twin := range q.Properties {
+		if _, declared := p.Properties[name]; !declared && reads && len(p.Properties) > 0 && fillsIn(&twin) {
+			twin.Enum, twin.Default = []apiextensionsv1.JSON{*twin.Default}, nil
+			out.Properties[name], out.Required = twin, append(out.Required, name)
+		}
+	}
+	slices.Sort(out.Required[len(p.Required):])
+	if items := itemsOf(p); items != nil {
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: onTheWay(items, itemsOf(q), reads, depth+1)}
+	}
+	if values := extraOf(p); values != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: onTheWay(values, extraOf(q), reads, depth+1)}
+	}
+	return &out
+}
+
+// fillsMore reports whether reader has a default that p lacks, for a field that p does not require.
+func fillsMore(p, reader *props, depth int) bool {
+	if p == nil || reader == nil || depth > schema.MaxDepth {
+		return false
+	}
+	for name, child := range p.Properties {
+		twin, filled := twinOf(reader, name)
+		if filled && !fillsIn(&child) && !slices.Contains(p.Required, name) || fillsMore(&child, twin, depth+1) {
+			return true
+		}
+	}
+	return fillsMore(itemsOf(p), itemsOf(reader), depth+1) || fillsMore(extraOf(p), extraOf(reader), depth+1)
+}
+
+// twinOf returns what reader says of a property, and whether it fills it in; nil if it says nothing.
+func twinOf(reader *props, name string) (twin *props, filled bool) {
+	if p, declared := reader.Properties[name]; declared {
+		return &p, fillsIn(&p)
+	}
+	return extraOf(reader), false
 }
 
 // itemsOf returns the schema of the items of a list, nil if there is none.
@@ -266,14 +326,27 @@ func defaultsOf(p, reader *props, depth int) *props {
 		return p
 	}
 	out := *p
-	out.Properties = maps.Clone(p.Properties)
+	out.Properties = map[string]props{}
 	for name, child := range p.Properties {
-		twin := reader.Properties[name]
-		own := *defaultsOf(&child, &twin, depth+1)
-		if fillsIn(&twin) {
+		twin, filled := twinOf(reader, name)
+		own := *defaultsOf(&child, twin, depth+1)
+		if filled {
 			own.Default = twin.Default
 		}
 		out.Properties[name] = own
+	}
+	for name, twin := range reader.Properties { // p keeps these without a declaration
+		kept := extraOf(p)
+		if kept == nil && p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields {
+			kept = &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
+		}
+		if _, declared := p.Properties[name]; !declared && kept != nil {
+			own := *defaultsOf(kept, &twin, depth+1)
+			if fillsIn(&twin) {
+				own.Default = twin.Default
+			}
+			out.Properties[name] = own
+		}
 	}
 	if p.Items != nil && reader.Items != nil {
 		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: defaultsOf(p.Items.Schema, reader.Items.Schema, depth+1)}
@@ -300,15 +373,22 @@ func demand(p, reader *props, depth int) (*props, bool) {
 	out, changed := *p, false
 	out.Required = slices.Clone(p.Required)
 	out.Properties = maps.Clone(p.Properties)
-	for _, name := range slices.Sorted(maps.Keys(reader.Properties)) {
-		twin, child := reader.Properties[name], p.Properties[name]
-		if fillsIn(&twin) && !fillsIn(&child) && !slices.Contains(p.Required, name) {
+	if out.Properties == nil {
+		out.Properties = map[string]props{}
+	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(reader.Properties)), maps.Keys(p.Properties))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		twin, filled := twinOf(reader, name)
+		child, declared := p.Properties[name]
+		if filled && !fillsIn(&child) && !slices.Contains(p.Required, name) {
 			out.Required, changed = append(out.Required, name), true
 		}
-		if _, declared := p.Properties[name]; !declared {
-			continue
+		below := &child
+		if !declared {
+			below = extraOf(p)
 		}
-		if sub, ok := demand(&child, &twin, depth+1); ok {
+		if sub, ok := demand(below, twin, depth+1); ok {
 			out.Properties[name], changed = *sub, true
 		}
 	}

@@ -8,8 +8,20 @@ var compatFaults = []fault{
 		broken: "versions that are only stored are not compared",
 	},
 	{
-		in: "compat.(*comparison).asStored", find: "!narrows(p.props, reader.props, false, 0)", put: "true",
-		broken: "a rule that refuses what a reader fills in hides the objects that are stored without it",
+		in: "compat.(*comparison).asStored", find: "!fillsMore(p.props, reader.props, 0)", put: "true",
+		broken: "what a version says of a field hides the objects that are stored without it and filled in by a reader",
+	},
+	{
+		in: "compat.(*comparison).addCrossing", find: "refuses && c.travelsOtherwise(ctx, &x)", put: "false && c.travelsOtherwise(ctx, &x)",
+		broken: "one object that is mended on the way stands for all",
+	},
+	{
+		in: "compat.defaultsOf", find: "!declared && kept != nil", put: "!declared && kept != nil && false",
+		broken: "maps and unknown fields do not take the defaults of a reader",
+	},
+	{
+		in: "compat.(*comparison).lacks", find: "contain.Decide(ctx, from.side, side, o).Gaps", put: "nil",
+		broken: "no object lacks what a reader fills in",
 	},
 	{
 		in: "compat.converts", without: "d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter",
@@ -151,7 +163,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates is taken to see nothing of the old value", tests: []string{"compat"},
 	},
 	{
-		in: "compat.settle", find: "fillsIn(&child) || shared && fillsIn(&twin)", put: "shared && fillsIn(&twin) && !fillsIn(&child)",
+		in: "compat.settle", find: "fillsIn(&child) || filled", put: "filled && !fillsIn(&child)",
 		broken: "the defaults of the version in which an object was written are forgotten when it is read in another one",
 	},
 	{in: "compat.told.has", without: "g.Harm != contain.Pruned", broken: "a version that refuses a field, which it dropped before, is not told"},
