@@ -97,9 +97,13 @@ func drawFilled(seed uint64) *unionPair {
 			p.old.Spec.Versions = append(p.old.Spec.Versions, *second.DeepCopy())
 		}
 	}
-	each := func(change func(spec *props)) {
-		for _, d := range []*crd{p.old, p.new} {
+	only := p.IntN(3)
+	each := func(change func(spec *props)) { // in all versions, in the first one alone, or in the old CRD alone
+		for k, d := range []*crd{p.old, p.new} {
 			for i := range d.Spec.Versions {
+				if only == 1 && i > 0 || only == 2 && k > 0 {
+					continue
+				}
 				root := d.Spec.Versions[i].Schema.OpenAPIV3Schema
 				spec := root.Properties["spec"]
 				change(&spec)
@@ -113,7 +117,7 @@ func drawFilled(seed uint64) *unionPair {
 		return p
 	}
 	x, y := names[p.IntN(len(names))], names[p.IntN(len(names))]
-	constraint := p.IntN(5)
+	constraint := p.IntN(7)
 	each(func(spec *props) {
 		switch constraint {
 		case 0:
@@ -127,6 +131,15 @@ func drawFilled(seed uint64) *unionPair {
 			spec.MaxProperties = &n
 		case 4:
 			spec.OneOf = []props{{Required: []string{x}}, {Required: []string{y}}}
+		case 5: // no value at all
+			spec.Properties = maps.Clone(spec.Properties)
+			if f, ok := spec.Properties[x]; ok {
+				f.XValidations = append(slices.Clip(f.XValidations), apiextensionsv1.ValidationRule{Rule: "false"})
+				spec.Properties[x] = f
+			}
+		case 6: // as case 0, in a form that the prover does not see through
+			rule := "[has(self." + x + "), has(self." + y + ")].filter(z, z).size() * 3 != 6"
+			spec.XValidations = append(slices.Clip(spec.XValidations), apiextensionsv1.ValidationRule{Rule: rule})
 		}
 	})
 	edit := func(v *crdVersion, change func(fields map[string]props)) {
