@@ -252,8 +252,7 @@ func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func(
 // filledIn are the gaps of defaults that the new CRD fills in when it reads what the old one stored, and that the version
 // in which it is read refuses, which may be the one in which it was written.
 func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain.Gap {
-	before := find(c.oldParts, home.Name)
-	if !p.to.Served || before != nil && unchanged(before, home) && (home == c.home(p.from) || !home.Storage || before.Storage) {
+	if !p.to.Served || !c.fillsAnew(p.from, home) {
 		return nil
 	}
 	lacking := c.lacks(ctx, p.from, home)
@@ -306,6 +305,12 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		}
 	}
 	return out
+}
+
+// fillsAnew reports whether the new version may fill in, in objects of an old version, what nobody filled in before.
+func (c *comparison) fillsAnew(from, home *part) bool {
+	before := find(c.oldParts, home.Name)
+	return before == nil || !unchanged(before, home) || home != c.home(from) && home.Storage && !before.Storage
 }
 
 // follows reports whether an error may come of one of the fields that are filled in: it is about the field, something in it or around

@@ -135,7 +135,7 @@ var compatFaults = []fault{
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
-		in: "compat.(*comparison).filledIn", find: "!home.Storage || before.Storage", put: "before.Served || before.Storage",
+		in: "compat.(*comparison).fillsAnew", find: "home.Storage && !before.Storage", put: "!before.Served && !before.Storage",
 		broken: "a default that a new storage version fills in, and filled in before only where it was written, is not told",
 	},
 	{
