@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"sluice.dev/report"
+	"sluice.dev/schema/contain"
 )
 
 // TestHarmBetweenVersions holds the verdict about upgrades whose harm, if any, is what one version does to objects of another one.
@@ -36,5 +37,18 @@ func TestHarmBetweenVersions(t *testing.T) {
 	}
 	if tried < 29 {
 		t.Errorf("%d upgrades", tried)
+	}
+}
+
+// TestAnObjectWithoutAHomeMakesNoJourney asks about an object that is stored in a version that the new CRD lacks.
+func TestAnObjectWithoutAHomeMakesNoJourney(t *testing.T) {
+	of := func(name string) *crd {
+		return patched(t, "versions: [{name: "+name+", served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]")
+	}
+	c := newComparison(of("v1"), of("v2"), Options{})
+	from, to := c.oldParts[0], c.newParts[0]
+	gap := contain.Gap{Harm: contain.Pruned, Witness: &contain.Witness{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}}
+	if c.travels(t.Context(), pair{from, to}, &gap) {
+		t.Error("it is read, though no version reads it")
 	}
 }

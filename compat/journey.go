@@ -114,6 +114,9 @@ func (c *comparison) route(p pair, filler *part) (route, error) {
 		part *part
 		of   **upstream.Validator
 	}{{p.from, &r.from}, {storing, &r.storing}, {home, &r.home}, {reader, &r.reader}, {p.to, &r.to}} {
+		if x.part == nil { // the new CRD lacks the version in which the object is stored
+			return r, errNoJourney
+		}
 		v, err := c.validator(x.part)
 		if err != nil {
 			return r, err

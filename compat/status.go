@@ -160,6 +160,9 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
 		told.merge(c.unfilledBefore(ctx, p, ways))
 	}
+	if !p.from.isOld { // a journey begins in the old CRD
+		ways = ways[:1]
+	}
 	var out []contain.Gap
 	for i, from := range ways {
 		for _, g := range c.decideHere(ctx, pair{from, to}) {

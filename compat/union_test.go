@@ -516,6 +516,17 @@ func attackUnion(t testing.TB, p *unionPair, budget int64, n *unionTally) {
 	}
 }
 
+// attackUnions does so with pairs that are drawn, and with each budget in turn.
+func attackUnions(t *testing.T, count uint64, draw func(seed uint64) *unionPair, budgets ...int64) (n unionTally) {
+	t.Helper()
+	from, to := rounds(t, count)
+	for seed := from; seed < to && n.wrong < 10; seed++ {
+		attackUnion(t, draw(seed), budgets[seed%uint64(len(budgets))], &n)
+	}
+	t.Logf("%+v", n)
+	return n
+}
+
 func listed(got report.CRD) string {
 	var b strings.Builder
 	for _, f := range got.Findings {
@@ -533,15 +544,10 @@ var keptSeeds = []uint64{1000903, 1001892, 1003686, 1004394, 20000365, 20000375,
 // TestUnions holds verdicts about unions and their rules against all objects of small domains, by the API server's code: under
 // what is called safe no object fares worse, each object that fares worse has a finding, and each witness is confirmed.
 func TestUnions(t *testing.T) {
-	var n unionTally
 	for _, seed := range keptSeeds {
-		attackUnion(t, drawUnions(seed), 0, &n)
+		attackUnion(t, drawUnions(seed), 0, &unionTally{})
 	}
-	from, to := rounds(t, 120)
-	for seed := from; seed < to && n.wrong < 10; seed++ {
-		attackUnion(t, drawUnions(seed), 0, &n)
-	}
-	t.Logf("%+v", n)
+	n := attackUnions(t, 120, drawUnions, 0)
 	if n.safe*10 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 10*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}
@@ -549,12 +555,7 @@ func TestUnions(t *testing.T) {
 
 // TestUnionsWhoseReaderFillsIn does so where defaults that are filled in on reading meet constraints of the version that was written.
 func TestUnionsWhoseReaderFillsIn(t *testing.T) {
-	var n unionTally
-	from, to := rounds(t, 60)
-	for seed := from; seed < to && n.wrong < 10; seed++ {
-		attackUnion(t, drawFilled(seed), 0, &n)
-	}
-	t.Logf("%+v", n)
+	n := attackUnions(t, 60, drawFilled, 0)
 	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 5*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}
@@ -563,12 +564,7 @@ func TestUnionsWhoseReaderFillsIn(t *testing.T) {
 // TestUnionsWithSmallBudgets stops the proofs anywhere: what is left is undecided and said to be so, and nothing is called safe
 // for that.
 func TestUnionsWithSmallBudgets(t *testing.T) {
-	var n unionTally
-	from, to := rounds(t, 60)
-	for seed := from; seed < to && n.wrong < 10; seed++ {
-		attackUnion(t, drawUnions(seed), []int64{1, 30, 300, 1_000, 3_000, 10_000}[seed%6], &n)
-	}
-	t.Logf("%+v", n)
+	n := attackUnions(t, 60, drawUnions, 1, 30, 300, 1_000, 3_000, 10_000)
 	if n.undecided*5 < n.pairs || n.safe == 0 {
 		t.Errorf("%+v: the test says little", n)
 	}

@@ -114,7 +114,7 @@ func Rewrite(p *apiextensionsv1.JSONSchemaProps, in Parts, change func(*apiexten
 	return &out
 }
 
-// rewrite makes the change to p, which is a copy, and to copies of what is below.
+// rewrite changes p, which is a copy, and copies of the schemas below it.
 func rewrite(p *props, in Parts, depth int, change func(*props)) {
 	change(p)
 	if depth == MaxDepth {

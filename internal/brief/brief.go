@@ -1,5 +1,5 @@
 // Package brief makes texts fit for messages: short, on one line, with counts as people read them, with the name that was probably
-// meant. It knows nothing of what the messages are about.
+// meant. It does not know the subject of a message.
 package brief
 
 import (

@@ -254,7 +254,7 @@ var table = []row{
 	{pkg: "tools/dnstest", why: "a name server, for tests"},
 	{pkg: "tools/gittest", why: "repositories and servers of git, for tests", may: []string{"internal/limit"}},
 	{pkg: "tools/bundletest", why: "a registry and the bundles in it, for tests"},
-	{pkg: "tools/verifytest", why: "a Sigstore in memory, for tests of what verifies signatures"},
+	{pkg: "tools/verifytest", why: "a Sigstore in memory, for tests that verify signatures"},
 	{pkg: "tools/schemagen", why: "random schemas know nothing of the prover that they attack"},
 	{pkg: "tools/clustertest/binary", why: "builds the local cluster with nothing but the go command"},
 	{pkg: "tools/clustertest/build", why: "builds the local cluster ahead of the tests", may: []string{"tools/clustertest/binary"}},
