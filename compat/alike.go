@@ -27,6 +27,9 @@ func (c *comparison) ask(ctx context.Context, from, to *part) []contain.Gap {
 	}
 	o := c.containOptions(from)
 	o.Prove = c.opts.VerifyProofs
+	if from.onlyLost && !o.Prove {
+		o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Pruned }
+	}
 	o.Draft = from.Name != to.Name // a journey follows, see [comparison.travels]
 	if c.opts.Trace != nil {
 		o.Trace = func(e contain.Event) {
@@ -55,7 +58,7 @@ func (c *comparison) traceEqual() {
 func (c *comparison) alike(p *part) *part {
 	hash := p.node().Hash()
 	for _, q := range c.asked[hash] {
-		if q == p || p.unchecked == q.unchecked && sameSchema(p.props, q.props) {
+		if q == p || p.unchecked == q.unchecked && p.onlyLost == q.onlyLost && sameSchema(p.props, q.props) {
 			return q
 		}
 	}

@@ -35,7 +35,7 @@ func TestHarmBetweenVersions(t *testing.T) {
 			}
 		})
 	}
-	if tried < 29 {
+	if tried < 32 {
 		t.Errorf("%d upgrades", tried)
 	}
 }

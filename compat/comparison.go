@@ -65,7 +65,9 @@ type part struct {
 	asItself bool
 	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
 	unchecked bool
-	props     *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
+	// onlyLost is set for what naming returns: the question is only what of it is pruned.
+	onlyLost bool
+	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
 	built bool
 	side  contain.Side

@@ -403,7 +403,7 @@ func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
 		return nil
 	}
 	o := c.containOptions(from)
-	o.Only = map[string]bool{"required": true}
+	o.Only = func(g *contain.Gap) bool { return g.Keyword == "required" }
 	side, err := contain.NewSide(asking)
 	if err != nil {
 		return nil // cannot be: it is a schema that passed, with more names in required

@@ -202,6 +202,17 @@ func (w *world) labels(t testing.TB, stored map[string]any) map[string][]string 
 	return out
 }
 
+// stuck reports whether each served version refuses to write back what is stored.
+func (w *world) stuck(t testing.TB, stored map[string]any) bool {
+	t.Helper()
+	for _, refused := range w.labels(t, stored) {
+		if len(refused) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // placesOf lists the places of the errors. It leaves out errors of single branches of a junctor, which explain the error of the junctor.
 func placesOf(errs field.ErrorList) []string {
 	var junctors, out []string

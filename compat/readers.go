@@ -121,7 +121,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		return nil // cannot be: it is made of two schemas that passed
 	}
 	o := c.containOptions(p.to)
-	o.Only = map[string]bool{"enum": true, "type": true, "nullable": true}
+	o.Only = func(g *contain.Gap) bool { return slices.Contains([]string{"enum", "type", "nullable"}, g.Keyword) }
 	gaps := contain.Decide(ctx, to.side, side, o).Gaps
 	at := map[string]int{} // the number of the first gap about a keyword at a place
 	for i := range gaps {

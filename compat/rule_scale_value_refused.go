@@ -170,7 +170,7 @@ func scaled(p *part, paths []scalePath) *part {
 		branch.Nullable = false
 		out.AllOf = append(out.AllOf, branch)
 	}
-	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &out, unchecked: p.unchecked}
+	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &out, unchecked: p.unchecked, onlyLost: p.onlyLost}
 }
 
 // scaleRefuses asks for an object of one version whose value at a path the scale subresource of the other one refuses.
@@ -196,7 +196,7 @@ func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, hom
 	to := *from // the same schema, so that nothing but the subresource differs
 	to.isOld = false
 	o := c.containOptions(p.from)
-	o.Only = map[string]bool{"allOf": true}
+	o.Only = func(g *contain.Gap) bool { return g.Keyword == "allOf" }
 	asked := scaled(&to, []scalePath{path})
 	if from.props == nil || from.build() != nil || asked.build() != nil {
 		return report.Finding{}, false

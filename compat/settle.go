@@ -130,7 +130,7 @@ func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
 
 // onTheWay returns p without the fields that q prunes and, if it reads, with those that q alone declares and fills in.
 func onTheWay(p, q *props, reads bool, depth int) *props {
-	if p == nil || q == nil || depth > schema.MaxDepth || q.XPreserveUnknownFields != nil && *q.XPreserveUnknownFields {
+	if p == nil || q == nil || depth > schema.MaxDepth || keeps(q) {
 		return p
 	}
 	out := *p
@@ -138,18 +138,20 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		child := p.Properties[name]
 		twin, _ := twinOf(q, name)
-		if twin == nil && (depth > 0 || name == "spec" || name == "status") { // a rule may name it, so it stays declared
+		if twin == nil && pruned(q, name, depth) { // a rule may name it, so it stays declared
 			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
+			out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name })
 		}
 		out.Properties[name] = *onTheWay(&child, twin, reads, depth+1)
 	}
+	own := len(out.Required)
 	for name, twin := range q.Properties {
 		if _, declared := p.Properties[name]; !declared && reads && len(p.Properties) > 0 && fillsIn(&twin) {
 			twin.Enum, twin.Default = []apiextensionsv1.JSON{*twin.Default}, nil
 			out.Properties[name], out.Required = twin, append(out.Required, name)
 		}
 	}
-	slices.Sort(out.Required[len(p.Required):])
+	slices.Sort(out.Required[own:])
 	if items := itemsOf(p); items != nil {
 		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: onTheWay(items, itemsOf(q), reads, depth+1)}
 	}
@@ -157,6 +159,11 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: onTheWay(values, extraOf(q), reads, depth+1)}
 	}
 	return &out
+}
+
+// pruned reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
+func pruned(p *props, name string, depth int) bool {
+	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
 }
 
 // fillsMore reports whether reader has a default that p lacks, for a field that p does not require.
@@ -212,7 +219,7 @@ func (c *comparison) naming(p, to *part) *part {
 	}
 	n := p
 	if changed, ok := nameUnknown(p.props, others, 0); ok {
-		n = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: changed}
+		n = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: changed, onlyLost: true}
 	}
 	if c.namingParts == nil {
 		c.namingParts = map[pair]*part{}
@@ -234,7 +241,7 @@ func nameUnknown(p *props, others []*props, depth int) (*props, bool) {
 		switch {
 		case declared:
 			sub, ok = nameUnknown(&child, below[name], depth+1)
-		case keeps(p) && !alikeIn(below[name], len(others)) && (depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)):
+		case keeps(p) && !alikeIn(below[name], len(others)) && pruned(p, name, depth):
 			sub, ok = shapeOf(below[name], depth+1), true
 		}
 		if ok && !changed {

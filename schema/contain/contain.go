@@ -47,8 +47,8 @@ type Options struct {
 	Budget int64
 	// Work, if not nil, counts the work instead, together with that of other comparisons.
 	Work *Work
-	// Only, if not nil, names the keywords to compare. Others are ignored, and Contained then says nothing about them.
-	Only map[string]bool
+	// Only, if not nil, selects the gaps to look for by keyword and harm. Others are ignored, and Contained then says nothing about them.
+	Only func(*Gap) bool
 	// Prove asks for the proof, so that a checker can verify it.
 	Prove bool
 	// Trace, if not nil, is called for each step of the comparison, in order, with the question about a place and its answer.
@@ -157,7 +157,7 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	r := Result{Verdict: Contained}
 	suspects := s.suspects
 	if o.Only != nil {
-		suspects = slices.DeleteFunc(suspects, func(x suspect) bool { return !o.Only[x.gap.Keyword] })
+		suspects = slices.DeleteFunc(suspects, func(x suspect) bool { return !o.Only(&x.gap) })
 	}
 	for _, g := range s.resolve(ctx, suspects) {
 		r.add(g)

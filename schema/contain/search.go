@@ -113,8 +113,15 @@ func weight(v any) int64 {
 	return n
 }
 
-// firstModels is the number of first candidates from a suspect.
+// firstModels is the number of first candidates from a suspect. Of a field that may be lost, the first one mostly shows it.
 const firstModels = 12
+
+func (p *pending) firstModels() int {
+	if p.gap.Harm == Pruned {
+		return 1
+	}
+	return firstModels
+}
 
 // solve finds the first candidates. It returns false for a proof that there are none.
 func (s *search) solve(ctx context.Context, p *pending) bool {
@@ -171,8 +178,7 @@ func (s *search) find(p *pending) logic.Result {
 func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
 	fs := s.formulas(p)
 	fs[1] = envelope
-	r := s.solver.Solve(firstModels, fs...)
-	return r
+	return s.solver.Solve(p.firstModels(), fs...)
 }
 
 func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
@@ -201,7 +207,10 @@ func (s *search) batch(p *pending, round int) []any {
 		if p.mixed != nil || p.rule != "" {
 			return append(s.evaluated(p), p.models[1:]...)
 		}
-		return p.models[1:]
+		if p.firstModels() < firstModels {
+			p.models = s.solver.Solve(firstModels, s.formulas(p)...).Models
+		}
+		return p.models[min(1, len(p.models)):]
 	case s.opts.Work.Spent():
 		return nil
 	default:
