@@ -237,8 +237,8 @@ func TestE2ERealTekton(t *testing.T) {
 	t.Run("the API server is restarted with 500 pending", func(t *testing.T) { restartTheAPIServer(t, p.system, 500) })
 }
 
-// resolvers is the namespace of Tekton's ConfigMaps for resolvers.
-const resolvers = "tekton-pipelines-resolvers"
+// tektonConfig is the namespace of Tekton's ConfigMaps for resolvers.
+const tektonConfig = "tekton-pipelines-resolvers"
 
 // runs has a TaskRun and a PipelineRun get their Task and Pipeline by each resolver, up to the Pod; where that fails the run says why.
 func (p *pipelines) runs(t *testing.T) {
@@ -274,7 +274,7 @@ func (p *pipelines) runs(t *testing.T) {
 		"bundleresolver-config": {"allowed-addresses": "127.0.0.1", "plain-http-registries": reg},
 		"hubresolver-config":    {"allowed-addresses": "127.0.0.1", "allow-plain-http": "true", "artifact-hub-urls": "- " + hubs.URL},
 	} {
-		p.set(t, resolvers, name, data)
+		p.set(t, tektonConfig, name, data)
 	}
 	p.startAll(t, slices.DeleteFunc(slices.Clone(allRoles), func(r string) bool { return r == "resolution" })...)
 
@@ -354,7 +354,7 @@ func (p *pipelines) mistakes(t *testing.T) {
 	ns := p.namespace(t)
 	repos := gittest.NewServer(t, false)
 	gittest.NewOrigin(t, repos.Root, "catalog.git", map[string]string{"task.yaml": fmt.Sprintf(realTask, "git")})
-	p.set(t, resolvers, "git-resolver-config", loopback)
+	p.set(t, tektonConfig, "git-resolver-config", loopback)
 	first := p.start(t, "resolver-git")
 	p.start(t, "resolver-git")
 	names := func(prefix string) []string {
@@ -381,9 +381,9 @@ func (p *pipelines) mistakes(t *testing.T) {
 	want(before)
 	mistaken := maps.Clone(loopback)
 	maps.Copy(mistaken, map[string]string{"fetch-timeout": "soon", "default-revision": "", "backoff-steps": "-1", "max-pack-bytes": "lots", "nonsense": "x", "test1.scm-type": "cvs"})
-	p.set(t, resolvers, "git-resolver-config", mistaken)
+	p.set(t, tektonConfig, "git-resolver-config", mistaken)
 	eventually(t, "an event that tells of the mistakes", func(ctx context.Context) error {
-		events, err := p.kube.CoreV1().Events(resolvers).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=git-resolver-config,type=Warning"})
+		events, err := p.kube.CoreV1().Events(tektonConfig).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=git-resolver-config,type=Warning"})
 		if err != nil {
 			return err
 		}

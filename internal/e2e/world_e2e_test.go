@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 
+	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/resolvers"
 	"sluice.dev/tools/bundletest"
 	"sluice.dev/tools/gittest"
 	"sluice.dev/tools/kube"
@@ -26,7 +28,15 @@ import (
 const taskText = "apiVersion: tekton.dev/v1\nkind: Task\nmetadata:\n  name: build\nspec:\n  steps:\n  - image: busybox\n"
 
 // allRoles are those that resolve over a network or in the cluster.
-var allRoles = []string{"resolution", "resolver-git", "resolver-bundles", "resolver-cluster", "resolver-http", "resolver-hub"}
+var allRoles = func() []string {
+	roles := []string{resolution.LifecycleRole}
+	for _, r := range resolvers.Table() {
+		if r.Name != "dir" {
+			roles = append(roles, resolution.Role(r.Name))
+		}
+	}
+	return roles
+}()
 
 // startAll starts the roles at once.
 func (s *system) startAll(t *testing.T, roles ...string) map[string]*process {

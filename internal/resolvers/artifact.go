@@ -9,10 +9,9 @@ import (
 	"sluice.dev/resolve/bundle"
 )
 
-// Artifacts lists resolvers of whole artifacts, which command lines have beside those of [Table].
-func Artifacts() []Entry {
-	return []Entry{{
-		Name: bundle.ArtifactName, Local: true,
+var _ = add(func() Entry {
+	return Entry{
+		Name: bundle.ArtifactName, Local: true, Artifacts: true, Folder: bundle.Folder,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			options := []bundle.Option{bundle.WithNetwork(e.Network), bundle.WithClock(e.Clock)}
 			if e.Policies != nil {
@@ -21,10 +20,5 @@ func Artifacts() []Entry {
 			r := bundle.NewArtifact(options...)
 			return r, r.Close, nil
 		},
-	}}
-}
-
-// Folder is [bundle.Folder], for archives that no resolver has fetched.
-func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
-	return bundle.Folder(archive, folder, maxSize)
-}
+	}
+})

@@ -9,8 +9,8 @@ import (
 	"sluice.dev/resolve/bundle"
 )
 
-func bundles() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "bundles", ConfigMap: "bundleresolver-config", Flag: "enable-bundles-resolver", Local: true,
 		Wide: []string{bundle.KeyPlainPrivate},
 		Spec: bundle.New().Spec,
@@ -25,5 +25,5 @@ func bundles() []Entry {
 			r := bundle.New(options...)
 			return r, r.Close, nil
 		},
-	}}
-}
+	}
+})

@@ -9,8 +9,8 @@ import (
 	resolvecluster "sluice.dev/resolve/cluster"
 )
 
-func cluster() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "cluster", ConfigMap: "cluster-resolver-config", Flag: "enable-cluster-resolver",
 		Spec: resolvecluster.New(nil).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
@@ -23,5 +23,5 @@ func cluster() []Entry {
 			}
 			return resolvecluster.New(client), nil, nil
 		},
-	}}
-}
+	}
+})

@@ -9,12 +9,12 @@ import (
 	resolvedir "sluice.dev/resolve/dir"
 )
 
-func dir() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "dir", Local: true,
 		Spec: resolvedir.New(map[string]string{resolvedir.DefaultDirectory: "."}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			return resolvedir.New(e.Roots), nil, nil
 		},
-	}}
-}
+	}
+})

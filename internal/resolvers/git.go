@@ -10,8 +10,8 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-func git() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "git", ConfigMap: resolvegit.ConfigMapName, Flag: "enable-git-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},
 		Spec: new(resolvegit.Resolver).Spec,
@@ -22,5 +22,5 @@ func git() []Entry {
 			}
 			return r, r.Close, nil
 		},
-	}}
-}
+	}
+})

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-func http() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
 		Wide: []string{netguard.KeyPrivate, httpfile.KeyPlain},
 		Spec: httpfile.New(netguard.Options{}).Spec,
@@ -19,5 +19,5 @@ func http() []Entry {
 			r := httpfile.New(e.Network)
 			return r, closer(r.Close), nil
 		},
-	}}
-}
+	}
+})

@@ -10,8 +10,8 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-func hub() []Entry {
-	return []Entry{{
+var _ = add(func() Entry {
+	return Entry{
 		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvehub.KeyPlain},
 		Spec: (&resolvehub.Resolver{}).Spec,
@@ -26,5 +26,5 @@ func hub() []Entry {
 			}
 			return r, closer(r.Close), nil
 		},
-	}}
-}
+	}
+})

@@ -8,7 +8,9 @@ package resolvers
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -29,12 +31,16 @@ type Entry struct {
 	Wide []string
 	// Local: it is of use without a cluster.
 	Local bool
+	// Artifacts: it resolves whole artifacts, which only command lines ask for.
+	Artifacts bool
 	// Spec describes it without making it, so that nothing has to be installed for help; the resolver dir has one
 	// directory there, default.
 	Spec func() resolve.Spec
 	// New makes it. The function that comes with it gives free what it holds, once nothing is under way; it is nil where
 	// there is nothing.
 	New func(ctx context.Context, e Env) (resolve.Resolver, func() error, error)
+	// Folder packs a folder of an archive anew; nil where the resolver knows no archives.
+	Folder func(archive []byte, folder string, maxSize int64) ([]byte, error)
 }
 
 // Env is what a process lends to its resolvers.
@@ -61,9 +67,37 @@ type Env struct {
 	Policies func() *verify.Policies
 }
 
+// added are the resolvers of this build: each is added by a file of its own, which its build tag leaves out.
+var added []func() Entry
+
+func add(entry func() Entry) bool { //nolint:unparam // the initialization of a variable calls it
+	added = append(added, entry)
+	return true
+}
+
 // Table lists the resolvers of this build by name.
 func Table() []Entry {
-	return slices.Concat(bundles(), cluster(), dir(), git(), http(), hub())
+	return slices.DeleteFunc(All(), func(e Entry) bool { return e.Artifacts })
+}
+
+// All lists those of [Table] and, for command lines, those of whole artifacts.
+func All() []Entry {
+	out := make([]Entry, 0, len(added))
+	for _, entry := range added {
+		out = append(out, entry())
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Folder packs a folder of an archive that no resolver has fetched, see [sluice.dev/resolve/bundle.Folder].
+func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
+	for _, e := range All() {
+		if e.Folder != nil {
+			return e.Folder(archive, folder, maxSize)
+		}
+	}
+	return nil, errors.New("this build cannot unpack archives: it is without the resolver bundles")
 }
 
 // closer makes a function that cannot fail one that does not.

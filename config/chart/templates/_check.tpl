@@ -6,8 +6,8 @@
 {{- range concat $v.roles (keys $v.workloads | sortAlpha) }}
 {{- if not (has . $known) }}{{ fail (printf "there is no role %q; the roles are %s" . (join ", " $known)) }}{{ end }}
 {{- end }}
-{{- range $role, $settings := $v.workloads }}
-{{- if eq (printf "%v" $settings.replicas) "<nil>" }}{{ fail (printf "workloads.%s.replicas is required" $role) }}{{ end }}
+{{- range splitList " " (include "sluice.roles" .) }}
+{{- if eq (printf "%v" (get $v.workloads . | default dict).replicas) "<nil>" }}{{ fail (printf "workloads.%s.replicas is required" .) }}{{ end }}
 {{- end }}
 {{- if not $v.image }}{{ fail "image is empty: name the image to install" }}{{ end }}
 {{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._:/@-]*$" $v.image) }}{{ fail (printf "%q is no name of an image" $v.image) }}{{ end }}

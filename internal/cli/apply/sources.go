@@ -380,7 +380,7 @@ func (r *fetcher) start(ctx context.Context) error {
 	lent.Network.AllowPrivate = true
 	lent.Network.Allow = r.flags.allow
 	var entries []resolvers.Entry
-	for _, e := range append(resolvers.Table(), resolvers.Artifacts()...) {
+	for _, e := range resolvers.All() {
 		if e.Name != "cluster" || r.cluster != nil {
 			entries = append(entries, e)
 		}

@@ -1,5 +1,0 @@
-//go:build no_resolver_bundles
-
-package resolvers
-
-func bundles() []Entry { return nil }

@@ -1,5 +1,0 @@
-//go:build no_resolver_dir
-
-package resolvers
-
-func dir() []Entry { return nil }
