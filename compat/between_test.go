@@ -35,7 +35,7 @@ func TestHarmBetweenVersions(t *testing.T) {
 			}
 		})
 	}
-	if tried < 32 {
+	if tried < 37 {
 		t.Errorf("%d upgrades", tried)
 	}
 }

@@ -27,24 +27,26 @@ func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out
 	if isNew { // what clients of the old versions could do
 		before = to
 	}
-	suspects := c.suspectUpdates(before, to)
-	suspects = slices.DeleteFunc(suspects, func(g contain.Gap) bool { return known.has(&g) })
-	if len(suspects) == 0 {
-		return
-	}
-	if x := c.refusedUpdate(ctx, to); x != nil {
-		if !known.has(&x.Gap) {
-			known.add(x.Gap)
-			out.refused = append(out.refused, *x)
+	suspects := slices.DeleteFunc(c.suspectUpdates(before, to), func(g contain.Gap) bool { return known.has(&g) })
+	if len(suspects) > 0 {
+		if x := c.refusedUpdate(ctx, to); x != nil {
+			if !known.has(&x.Gap) {
+				known.add(x.Gap)
+				out.refused = append(out.refused, *x)
+			}
+			return
 		}
-		return
 	}
-	if isNew { // it has no clients yet whose updates could be refused
-		return
+	if isNew { // it has no clients yet, but they will set labels
+		suspects = slices.DeleteFunc(c.suspectLabels(to), func(g contain.Gap) bool {
+			return known.has(&g) || slices.ContainsFunc(out.refused, func(x crossing) bool {
+				return x.to == to && x.Keyword == "default" && nested(x.Path, g.Path)
+			})
+		})
 	}
 	for _, g := range suspects {
 		known.add(g)
-		out.refused = append(out.refused, crossing{pair: pair{c.writers()[0], to}, Gap: g, updates: true})
+		out.refused = append(out.refused, crossing{pair: pair{c.writers()[0], to}, Gap: g, updates: true, labels: isNew})
 	}
 }
 

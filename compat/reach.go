@@ -20,14 +20,16 @@ type crossing struct {
 	contain.Gap
 	// filler is the version whose default makes the other version refuse the object; nil if no default does.
 	filler *part
-	// updates is set if rules about updates may refuse what they allowed before; see crossUpdates.
-	updates bool
+	// updates is set if rules about updates may refuse what they allowed before, see crossUpdates; labels if they may refuse to set a label.
+	updates, labels bool
 }
 
 // clash says what happens to objects between the two versions.
 func (x *crossing) clash() string {
 	unknown := x.Verdict == contain.Unknown
 	switch {
+	case x.labels:
+		return "a rule of " + x.to.Name + " may refuse to set a label on objects written as " + x.from.Name + ", which lack the defaults of " + x.to.Name
 	case x.updates && unknown:
 		return "a rule of " + x.to.Name + " may refuse updates that it allowed before, because the stored object has other defaults"
 	case x.updates && x.filler != nil:

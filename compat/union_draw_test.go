@@ -126,12 +126,8 @@ func drawFilled(seed uint64) *unionPair {
 	editSpec(&vs[p.IntN(len(vs))], func(spec *props) {
 		fields := spec.Properties
 		f, ok := fields[x]
-		value, known := map[string]string{"integer": "1", "string": `"y"`, "boolean": "false", "object": "{}", "array": "[]"}[f.Type]
-		if len(f.Enum) > 0 {
-			value = string(f.Enum[0].Raw)
-		}
-		if ok && known {
-			f.Default = &apiextensionsv1.JSON{Raw: []byte(value)}
+		if value, known := valueOf(f); ok && known {
+			f.Default = value
 			fields[x] = f
 		}
 	})
@@ -142,8 +138,17 @@ func drawFilled(seed uint64) *unionPair {
 	return p
 }
 
-// drawPruned draws unions in which the storage version of the old CRD lacks what another one requires, and a version of the new CRD
-// has a rule about it.
+// valueOf is a value that a schema of a common type may allow.
+func valueOf(p props) (value *apiextensionsv1.JSON, known bool) {
+	text, known := map[string]string{"integer": "1", "string": `"y"`, "boolean": "false", "object": "{}", "array": "[]"}[p.Type]
+	if len(p.Enum) > 0 {
+		text = string(p.Enum[0].Raw)
+	}
+	return &apiextensionsv1.JSON{Raw: []byte(text)}, known
+}
+
+// drawPruned draws unions in which the storage version of the old CRD lacks what another one requires, and a version that only the new CRD
+// has a rule about it, or fills it in under a rule about updates.
 func drawPruned(seed uint64) *unionPair {
 	p := drawUnions(seed)
 	first := p.old.Spec.Versions[0]
@@ -160,8 +165,18 @@ func drawPruned(seed uint64) *unionPair {
 	}
 	writer := version("v3", func(spec *props) { spec.Required = append(spec.Required, x) })
 	reader := version("v4", func(spec *props) {
-		rules := []string{"has(self." + x + ") || !has(self." + y + ")", "has(self." + x + ") || has(self." + y + ")", "!has(self." + y + ")"}
-		spec.XValidations = append(spec.XValidations, apiextensionsv1.ValidationRule{Rule: rules[p.IntN(len(rules))]})
+		rules := []string{"has(self.X) || !has(self.Y)", "has(self.X) || has(self.Y)", "!has(self.Y)"}
+		if value, known := valueOf(spec.Properties[x]); known && p.IntN(2) == 0 {
+			f := spec.Properties[x]
+			f.Default = value
+			spec.Properties[x] = f
+			rules = []string{
+				"!has(oldSelf.X) || self.X == oldSelf.X", "has(self.X) == has(oldSelf.X)", "!has(self.Y) || has(oldSelf.X)", "!has(self.Y) || self.X == oldSelf.X",
+				"!has(oldSelf.X) || !has(self.Y) || self.X == oldSelf.X", "has(oldSelf.X) || !has(self.X) || !has(oldSelf.Y)",
+			}
+		}
+		rule := strings.NewReplacer("X", x, "Y", y).Replace(rules[p.IntN(len(rules))])
+		spec.XValidations = append(spec.XValidations, apiextensionsv1.ValidationRule{Rule: rule})
 	})
 	lacks, narrows := p.IntN(4) > 0, p.IntN(2) == 0
 	for _, d := range []*crd{p.old, p.new} {

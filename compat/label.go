@@ -1,0 +1,115 @@
+package compat
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+// suspectLabels returns the rules about updates of a new version that may refuse to set a label, because they compare with an old value that
+// lacks a default of the version: what is read is converted and not filled in.
+func (c *comparison) suspectLabels(to *part) []contain.Gap {
+	var readings []contain.Reading
+	var held []*props
+	for _, from := range c.writers() {
+		home := c.home(from)
+		if home == nil || home.build() != nil || from.build() != nil || !c.work.Charge(unitsToCross) {
+			continue
+		}
+		stored := c.settled(from, home).props
+		asked := c.settled(to, to).props // nothing fills in what is required of what is stored
+		filled, err := contain.NewSide(filledBy(asked, to.props, []*props{stored}, 0))
+		if err != nil {
+			continue // cannot be: it is a part of a schema that passed
+		}
+		read, err := contain.NewSide(filledBy(asked, home.props, []*props{stored}, 0))
+		if err == nil && filled.Node.Hash() != read.Node.Hash() {
+			readings, held = append(readings, contain.Reading{Old: read, New: filled}), append(held, stored)
+		}
+	}
+	if len(readings) == 0 {
+		return nil
+	}
+	known, err := contain.NewSide(linked(to.props, held, 0))
+	if err != nil {
+		return nil // cannot be, as above
+	}
+	open := gapKeys(contain.DecideOldValues(known, to.side, nil, c.containOptions(to)))
+	out := contain.DecideOldValues(to.side, to.side, readings, c.containOptions(to))
+	out = slices.DeleteFunc(out, func(g contain.Gap) bool { return !open.has(&g) })
+	for i := range out {
+		out[i].Reason = "the rule compares with an old value that lacks the defaults of " + to.Name + ", and no object was found that it refuses"
+	}
+	return out
+}
+
+// identifier matches names of fields that a rule can write as they are.
+var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+// linked returns p with rules, in place of its own, that say what is known of an update which only sets a label: each field is as before,
+// or filled in with its default. held are the schemas of what is stored.
+func linked(p *props, held []*props, depth int) *props {
+	out := *p
+	out.XValidations = nil
+	if len(p.Properties) == 0 || depth > schema.MaxDepth {
+		return &out
+	}
+	out.Properties = make(map[string]props, len(p.Properties))
+	for name, child := range p.Properties {
+		below := each(held, func(s *props) *props { return fieldOf(s, name) })
+		out.Properties[name] = *linked(&child, below, depth+1)
+		if identifier.MatchString(name) && !dropsNulls(&child, below, 0) {
+			out.XValidations = append(out.XValidations, apiextensionsv1.ValidationRule{Rule: link(name, &child)})
+		}
+	}
+	slices.SortFunc(out.XValidations, func(a, b apiextensionsv1.ValidationRule) int { return strings.Compare(a.Rule, b.Rule) })
+	return &out
+}
+
+// dropsNulls reports whether p, or something in it, drops a null that one of the schemas keeps.
+func dropsNulls(p *props, held []*props, depth int) bool {
+	if p == nil || depth > schema.MaxDepth {
+		return false
+	}
+	if !p.Nullable && slices.ContainsFunc(held, func(s *props) bool { return s.Nullable || keeps(s) }) {
+		return true
+	}
+	for name, child := range p.Properties {
+		if dropsNulls(&child, each(held, func(s *props) *props { return fieldOf(s, name) }), depth+1) {
+			return true
+		}
+	}
+	return dropsNulls(itemsOf(p), each(held, itemsOf), depth+1) || dropsNulls(extraOf(p), each(held, extraOf), depth+1)
+}
+
+// link says of a field what is known of it.
+func link(name string, p *props) string {
+	a, b := "self."+name, "oldSelf."+name
+	inner := *p
+	inner.Default = nil
+	switch {
+	case fillsBelow(&inner):
+		return fmt.Sprintf("!has(%s) || has(%s)", b, a)
+	case !fillsIn(p):
+		return fmt.Sprintf("has(%s) == has(%s) && (!has(%s) || %s == %s)", a, b, a, a, b)
+	case slices.Contains([]string{"string", "integer", "boolean"}, p.Type):
+		return fmt.Sprintf("has(%s) && (has(%s) ? %s == %s : %s == %s)", a, b, a, b, a, p.Default.Raw)
+	}
+	return fmt.Sprintf("has(%s) && (!has(%s) || %s == %s)", a, b, a, b)
+}
+
+// fillsBelow reports whether p, or something in it, has a default.
+func fillsBelow(p *props) bool {
+	for s := range schema.Walk(p, schema.InStructure) {
+		if fillsIn(s) {
+			return true
+		}
+	}
+	return false
+}
