@@ -3,7 +3,9 @@ package compat
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -90,6 +92,64 @@ func withVersion(obj map[string]any, apiVersion string) map[string]any {
 	obj = maps.Clone(obj)
 	obj["apiVersion"] = apiVersion
 	return obj
+}
+
+// readsVersion matches what a rule of the resource reads of its apiVersion.
+var readsVersion = regexp.MustCompile(`\b(has\(\s*)?(self|oldSelf)\.apiVersion\b(\s*\))?`)
+
+// withOwnVersion returns the version with its own apiVersion in place of what its rules read: to another version, an object has another one.
+func (c *comparison) withOwnVersion(p *part) *part {
+	if p.props == nil || !slices.ContainsFunc(p.props.XValidations, func(r apiextensionsv1.ValidationRule) bool { return readsVersion.MatchString(r.Rule) }) {
+		return p
+	}
+	if out, ok := c.versionParts[p]; ok {
+		return out
+	}
+	own := *p.props
+	own.XValidations = slices.Clone(own.XValidations)
+	for i := range own.XValidations {
+		r := &own.XValidations[i]
+		r.Rule = readsVersion.ReplaceAllStringFunc(r.Rule, func(read string) string {
+			if strings.HasPrefix(read, "has") {
+				return "true"
+			}
+			name, _ := strings.CutSuffix(read, ")")
+			return strconv.Quote(c.containOptions(p).Group+"/"+p.Name) + read[len(strings.TrimRight(name, " ")):]
+		})
+	}
+	out := &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: &own}
+	if c.versionParts == nil {
+		c.versionParts = map[*part]*part{}
+	}
+	c.versionParts[p] = out
+	return out
+}
+
+// inOwnWords returns the gaps with the rules as a version has them, and not as withOwnVersion has.
+func inOwnWords(gaps []contain.Gap, asked, p *part) []contain.Gap {
+	if asked.props == nil || asked.crdVersion != p.crdVersion || len(asked.props.XValidations) == 0 || &asked.props.XValidations[0] == &p.props.XValidations[0] {
+		return gaps
+	}
+	gaps = slices.Clone(gaps)
+	for i, r := range asked.props.XValidations {
+		own := p.props.XValidations[i].Rule
+		for k := range gaps {
+			g := &gaps[k]
+			if r.Rule == own || g.After != r.Rule {
+				continue
+			}
+			g.Before, g.After, g.Detail = nil, own, strings.ReplaceAll(g.Detail, r.Rule, own)
+			if g.Witness != nil {
+				w := *g.Witness
+				w.Errors = slices.Clone(w.Errors)
+				for e := range w.Errors {
+					w.Errors[e] = strings.ReplaceAll(w.Errors[e], r.Rule, own)
+				}
+				g.Witness = &w
+			}
+		}
+	}
+	return gaps
 }
 
 // mindsVersion tells whether the schema may say something about apiVersion, which every object has.

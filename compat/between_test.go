@@ -35,7 +35,7 @@ func TestHarmBetweenVersions(t *testing.T) {
 			}
 		})
 	}
-	if tried < 37 {
+	if tried < 74 {
 		t.Errorf("%d upgrades", tried)
 	}
 }

@@ -80,7 +80,7 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 	disabled := c.preserveDisabled()
 	for i := range gaps {
 		g := &gaps[i]
-		if !p.to.Served && !c.readFromStorage(p, g.Harm) {
+		if !p.to.Served && !c.readFromStorage(p, g) {
 			continue
 		}
 		if disabled && c.onlyByPreserve(ctx, p, g) {
@@ -91,10 +91,16 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 }
 
 // readFromStorage reports whether a harm is done to objects of a version that is not served: nobody writes or validates it any
-// more, but what is stored in it is pruned, and its defaults filled in, when it is read
+// more, but what is stored in it is pruned, its defaults filled in, and the metadata of embedded resources read, when it is read
 // (k8s.io/apiextensions-apiserver/pkg/apiserver, crdConversionRESTOptionsGetter).
-func (c *comparison) readFromStorage(p pair, h contain.Harm) bool {
-	return h == contain.Pruned || h == contain.Redefaulted && c.isStored(p.from.Name)
+func (c *comparison) readFromStorage(p pair, g *contain.Gap) bool {
+	return dropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
+}
+
+// dropped reports whether a version drops something of what it reads or stores: what it does not know, or metadata of embedded resources
+// that is none.
+func dropped(g *contain.Gap) bool {
+	return g.Harm == contain.Pruned || g.Harm == contain.Refused && g.Keyword == "x-kubernetes-embedded-resource"
 }
 
 // tell makes a finding of a change: the first rule that claims it says what it is.

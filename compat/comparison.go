@@ -46,6 +46,7 @@ type comparison struct {
 	settledParts map[pair]*part
 	wayParts     map[pair]*part // see travelsOtherwise
 	namingParts  map[pair]*part
+	versionParts map[*part]*part
 	bareParts    map[*part]*part
 	looseParts   map[*part]*part
 	unfilled     map[*part]*part
@@ -269,14 +270,18 @@ func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 	if from.build() != nil || !unchanged(p.from, p.to) { // what the scale subresource refuses was never stored
 		from = scaled(from, scalePaths(from))
 	}
+	to := p.to
+	if from.Name != to.Name {
+		from, to = c.withOwnVersion(from), c.withOwnVersion(to)
+	}
 	err := from.build()
 	if err == nil {
-		err = p.to.build()
+		err = to.build()
 	}
 	if err != nil {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
-		gaps = c.ask(ctx, from, p.to)
+		gaps = inOwnWords(c.ask(ctx, from, to), to, p.to)
 	}
 	return gaps
 }

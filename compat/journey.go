@@ -15,7 +15,11 @@ import (
 // travels reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
 func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
-	j, err := c.journey(ctx, p, c.home(p.from), g.Witness.Object)
+	return c.travelsWith(ctx, p, g, false)
+}
+
+func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ratchet bool) bool {
+	j, err := c.journeyWith(ctx, p, c.home(p.from), g.Witness.Object, ratchet)
 	switch {
 	case err != nil:
 		return false
@@ -33,9 +37,11 @@ type journey struct {
 	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
 	dropped []string
 	nulls   bool
-	// errors are why an update that sets a label is refused and was not before, ratcheting aside. filled are those of them for which the new CRD is
+	// errors are why an update that sets a label is refused and was not before, ratcheting aside unless it was asked for. filled are those of them for which the new CRD is
 	// to blame by what it fills in when it reads the object, updates those of rules about updates that allowed it before.
 	errors, filled, updates []string
+	// ofRules are those errors that validation rules gave.
+	ofRules map[string]bool
 }
 
 var errNoJourney = errors.New("the object is not stored")
@@ -44,6 +50,11 @@ var errNoJourney = errors.New("the object is not stored")
 // API server's code. If filler is not the version that reads what the old CRD has stored, the object is written back once before, and read
 // by the new storage version then: filler is that version, or the one in which the object is written back before.
 func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[string]any) (journey, error) {
+	return c.journeyWith(ctx, p, filler, obj, false)
+}
+
+// journeyWith tolerates errors in unchanged values, before and now, if it is told to.
+func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj map[string]any, ratchet bool) (journey, error) {
 	r, err := c.route(p, filler)
 	if err != nil {
 		return journey{}, err
@@ -62,22 +73,26 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 	}
 	differ := func(a, b map[string]any) bool { return compact(withoutType(a)) != compact(withoutType(b)) }
 	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
-	touch, err := r.to.TouchUpdateFrom(ctx, r.reader, stored, false)
+	touch, err := r.to.TouchUpdateFrom(ctx, r.reader, stored, ratchet)
 	if err != nil || len(touch.Errors) == 0 {
 		return j, err
 	}
-	was, err := c.touchedBefore(ctx, p, r.storing, first)
+	was, err := c.touchedBefore(ctx, p, r.storing, first, ratchet)
 	if err != nil {
 		return j, err
 	}
+	j.ofRules = map[string]bool{}
 	for _, e := range touch.Errors {
 		if !skipsRules(e) {
 			j.errors = append(j.errors, e.Error())
 		}
+		if e.Origin == upstream.OriginRule {
+			j.ofRules[e.Error()] = true
+		}
 	}
 	j.errors = minusErrors(j.errors, was)
 	if slices.ContainsFunc(was, skipsRules) { // what rules say now they might have said then
-		j.errors = slices.DeleteFunc(j.errors, func(e string) bool { return strings.Contains(e, "rule") })
+		j.errors = slices.DeleteFunc(j.errors, func(e string) bool { return j.ofRules[e] })
 	}
 	if len(j.errors) == 0 {
 		return j, nil
@@ -88,7 +103,7 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 	}
 	j.filled = minusErrors(j.errors, before.Errors)
 	if len(dropped) > 0 { // what rules say may come of the loss
-		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return strings.Contains(e, "rule") })
+		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return j.ofRules[e] })
 		return j, nil
 	}
 	created, err := r.to.CreateWithStatus(ctx, converted)
@@ -182,7 +197,7 @@ func skipsRules(e *field.Error) bool {
 
 // touchedBefore says why the old CRD refused to set a label on what is stored, in the version in which it is written back now,
 // or, where that is new, in which it was written.
-func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstream.Validator, stored map[string]any) (field.ErrorList, error) {
+func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstream.Validator, stored map[string]any, ratchet bool) (field.ErrorList, error) {
 	in := find(c.oldParts, p.to.Name)
 	if in == nil || !in.Served {
 		in = p.from
@@ -191,7 +206,7 @@ func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstrea
 	if err != nil {
 		return nil, err
 	}
-	res, err := v.TouchUpdateFrom(ctx, storing, stored, false)
+	res, err := v.TouchUpdateFrom(ctx, storing, stored, ratchet)
 	return res.Errors, err
 }
 

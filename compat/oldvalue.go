@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -342,7 +341,7 @@ func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *cr
 			}
 			var errs []string
 			for _, e := range res.Errors {
-				if strings.Contains(e.Detail, "rule") && !skipsRules(e) {
+				if e.Origin == upstream.OriginRule {
 					errs = append(errs, e.Error())
 				}
 			}

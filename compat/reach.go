@@ -79,7 +79,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		for _, from := range c.writers() {
 			p := pair{from, to}
 			switch {
-			case !to.Served && to != c.home(from):
+			case !to.Served && to != c.home(from) && !c.storedAnew(to):
 			case !c.affordsCrossing(p, out):
 				return
 			case from.Name == to.Name && to == c.home(from):
@@ -130,34 +130,27 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 		return nil
 	}
 	c.crossFilled(ctx, p, home, known, was, out)
-	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) {
+	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) && !c.storageMoves() {
 		return nil
 	}
 	own := c.toldOfItself(ctx, p.from)
-	for _, g := range c.unlike(ctx, p, home) {
-		if !known.has(&g) && !was().has(&g) {
-			known.add(g)
-			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: p.to})
-		}
-	}
-	spared = told{}
-	kept := sync.OnceValue(func() []contain.Path { return c.keptNow(ctx, p, home) })
-	grown := func(g *contain.Gap) bool {
-		return (g.Harm != contain.Pruned || g.Keyword != "nullable") &&
-			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
-	}
+	addFilled(p, p.to, c.unlike(ctx, p, home), known, was, out)
+	spared, grown := told{}, c.grown(ctx, p, home)
+	compares := sync.OnceValue(func() []contain.Path { return c.comparesAnew(p, home) })
 	for i, stored := range c.asStored(p.from, home) {
 		for _, g := range c.gapsOnTheWay(ctx, stored, p.to, p.to) {
 			if known.has(&g) || own.has(&g) || !stops(&g) {
 				continue
 			}
 			before := was().has(&g)
-			if before && !grown(&g) {
-				continue
-			}
-			if c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out) {
+			switch {
+			case before && !c.lostAnew(ctx, p, &g) && !grown(&g):
+				if g.Harm == contain.Refused && within(compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+					known.add(g)
+				}
+			case c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out):
 				known.add(g)
-			} else if i == 0 { // what others write may get there
+			case i == 0: // what others write may get there
 				spared.add(g)
 			}
 		}
@@ -189,10 +182,15 @@ func (c *comparison) stillServed(p *part) bool {
 
 // crossFilled adds what objects meet because of the defaults of the version that reads them.
 func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, known told, was func() told, out *crossings) {
-	for _, g := range c.filledIn(ctx, p, reader) {
+	addFilled(p, reader, c.filledIn(ctx, p, reader), known, was, out)
+}
+
+// addFilled adds gaps that come of the defaults of a version, unless they are known or not new.
+func addFilled(p pair, filler *part, gaps []contain.Gap, known told, was func() told, out *crossings) {
+	for _, g := range gaps {
 		if !known.has(&g) && !was().has(&g) {
 			known.add(g)
-			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: reader})
+			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: filler})
 		}
 	}
 }
@@ -202,7 +200,7 @@ func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 	own := told{}
 	if same := find(c.newParts, from.Name); same != nil {
 		for _, g := range c.decide(ctx, pair{from, same}) {
-			if same.Served || c.readFromStorage(pair{from, same}, g.Harm) {
+			if same.Served || c.readFromStorage(pair{from, same}, &g) {
 				own.add(g)
 			}
 		}
@@ -213,13 +211,15 @@ func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 // addCrossing sorts a crossing by its harm, and reports whether it does any; before tells whether some objects met the gap in the old CRD.
 func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) bool {
 	p, g := x.pair, &x.Gap
-	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && p.to.Served
+	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && (p.to.Served || dropped(g))
 	switch {
 	case g.Verdict == contain.Unknown:
 		erases = erases && (p.from.Storage || g.OutOfBudget())
 		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
 	case c.travels(ctx, p, g):
 	case refuses && c.travelsOtherwise(ctx, &x):
+	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && within(c.fillsOn(p), g.Path):
+		x.Verdict, x.Witness, x.Reason = contain.Unknown, nil, "a default of "+p.to.Name+" may make items equal, and no such object was found"
 	default:
 		// This object was refused before, others were not for sure.
 		erases, refuses = false, before && p.to.Served
@@ -237,7 +237,7 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
 func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
 	stored := storage(c.newParts)
-	if c.sameAsBefore(p.from, p.to) || settles(p.from, stored, p.to) {
+	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || settles(p.from, stored, p.to) {
 		return
 	}
 	for i, from := range c.asStored(p.from, stored) {
@@ -265,7 +265,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 	told := map[string]bool{}
 	filled := func(g *contain.Gap) bool {
 		j, err := c.journey(ctx, p, home, g.Witness.Object)
-		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !follows(e, lacking) })
+		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !j.ofRules[e] && !follows(e, lacking) })
 		if err != nil || !slices.ContainsFunc(j.filled, func(e string) bool { return !told[e] }) {
 			return false
 		}
@@ -294,7 +294,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 		case g.Harm != contain.Refused:
 			continue
 		case g.Witness == nil:
-			if !gapKeys(c.decide(ctx, pair{both.from, p.to}))[keyOf(&g)] { // what is undecided without the defaults is not about them
+			if !gapKeys(c.decide(ctx, pair{both.from, p.to})).has(&g) { // what is undecided without the defaults is not about them
 				out = append(out, g)
 			}
 			continue
@@ -315,11 +315,11 @@ func (c *comparison) fillsAnew(from, home *part) bool {
 	return before == nil || !unchanged(before, home) || home != c.home(from) && home.Storage && !before.Storage
 }
 
-// follows reports whether an error may come of one of the fields that are filled in: it is about the field, something in it or around
-// it, or a rule, whose fieldPath may lead anywhere.
+// follows reports whether an error, not of a rule, may come of one of the fields that are filled in: it is about the field, something in it
+// or around it.
 func follows(e string, filled []contain.Gap) bool {
 	path, _, _ := strings.Cut(e, ": ")
-	return path == "<nil>" || strings.Contains(e, "rule") || slices.ContainsFunc(filled, func(g contain.Gap) bool {
+	return path == "<nil>" || slices.ContainsFunc(filled, func(g contain.Gap) bool {
 		a, b := withoutIndexes(path), withoutIndexes(strings.TrimPrefix(fullPath(&g).String(), "."))
 		return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 	})
@@ -536,6 +536,15 @@ func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.
 		}
 	}
 	return out
+}
+
+// grown returns whether an object may keep now, at a gap, what the old CRD dropped of it.
+func (c *comparison) grown(ctx context.Context, p pair, home *part) func(g *contain.Gap) bool {
+	kept := sync.OnceValue(func() []contain.Path { return c.keptNow(ctx, p, home) })
+	return func(g *contain.Gap) bool {
+		return (g.Harm != contain.Pruned || g.Keyword != "nullable") &&
+			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
+	}
 }
 
 // nested reports whether one of two places may be the other, or around it.

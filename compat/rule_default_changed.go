@@ -1,6 +1,9 @@
 package compat
 
 import (
+	"context"
+	"slices"
+
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
@@ -33,4 +36,51 @@ retries:
 	claim: func(c *change) (string, bool) {
 		return "default changed from " + inline(c.Before) + " to " + inline(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},
+	whole: func(ctx context.Context, c *comparison) []report.Finding {
+		o, n := storage(c.oldParts), storage(c.newParts)
+		if o == nil || n == nil || converts(c.old) || converts(c.new) || o.build() != nil || n.build() != nil {
+			return nil
+		}
+		var out []report.Finding
+		for _, p := range c.servedPairs() {
+			for _, g := range c.redefaulted(ctx, p, pair{o, n}) {
+				f := c.tell(newChange(p, g))
+				f.Message = "what the storage version fills in when it reads objects of " + p.to.Name + ": " + f.Message
+				out = append(out, f)
+			}
+		}
+		return out
+	},
+}
+
+// redefaulted are the defaults that clients of a version found in its objects, whether the version or the storage version filled them in,
+// and that they find no longer. What the versions' own comparisons tell is left out.
+func (c *comparison) redefaulted(ctx context.Context, p, stored pair) []contain.Gap {
+	if p.from.build() != nil || p.to.build() != nil || p.from.Name == stored.from.Name && p.to.Name == stored.to.Name ||
+		stored.from.Name == stored.to.Name && unchanged(stored.from, stored.to) && unchanged(p.from, p.to) || !c.work.Charge(unitsToCross) {
+		return nil
+	}
+	found := func(p, reader *part) (contain.Side, error) {
+		return contain.NewSide(defaultsOf(defaultsOf(p.props, reader.props, 0), p.props, 0))
+	}
+	from, err := found(p.from, stored.from)
+	if err != nil {
+		return nil // cannot be: it is a part of a schema that passed
+	}
+	to, err := found(p.to, stored.to)
+	if err != nil {
+		return nil
+	}
+	changes := func(g *contain.Gap) bool {
+		return g.Harm == contain.Redefaulted && g.Keyword == "default" && g.Before != nil
+	}
+	o := c.containOptions(p.from)
+	o.Only = changes
+	known := c.decide(ctx, p)
+	if stored.from.Name == stored.to.Name {
+		known = append(slices.Clip(known), c.decide(ctx, stored)...)
+	}
+	return slices.DeleteFunc(contain.Decide(ctx, from, to, o).Gaps, func(g contain.Gap) bool {
+		return g.Verdict != contain.NotContained || slices.ContainsFunc(known, func(k contain.Gap) bool { return changes(&k) && keyOf(&k) == keyOf(&g) })
+	})
 }

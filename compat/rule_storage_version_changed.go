@@ -152,7 +152,7 @@ func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 	for _, g := range c.storedGaps(ctx, from, same, to) {
 		// What is only refused is a matter of writing through the new version, for versions-contradict.
 		stuck := g.Harm == contain.Refused && (same == nil || !same.Served)
-		if (g.Harm == contain.Pruned || stuck) && !known[keyOf(&g)] {
+		if (g.Harm == contain.Pruned || stuck) && !known.has(&g) {
 			out = append(out, g)
 		}
 	}

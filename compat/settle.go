@@ -120,7 +120,8 @@ func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
 		c.wayParts[key] = way
 	}
 	for _, g := range c.decide(ctx, pair{way, x.to}) {
-		if keyOf(&g) == keyOf(&x.Gap) && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.travels(ctx, x.pair, &g)) {
+		same := g.Keyword == x.Keyword && g.Detail == x.Detail && g.Harm == x.Harm && len(g.Path) == len(x.Path) && nested(g.Path, x.Path)
+		if same && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.travels(ctx, x.pair, &g)) {
 			x.Gap = g
 			return true
 		}
@@ -155,10 +156,25 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	if items := itemsOf(p); items != nil {
 		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: onTheWay(items, itemsOf(q), reads, depth+1)}
 	}
-	if values := extraOf(p); values != nil {
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: onTheWay(values, extraOf(q), reads, depth+1)}
+	if values, kept := extraOf(p), extraOf(q); values != nil && kept != nil {
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: onTheWay(values, kept, reads, depth+1)}
+	} else if kept == nil && q.Type == "object" && (values != nil || keeps(p)) {
+		nameKept(&out, q, values, reads, depth)
 	}
 	return &out
+}
+
+// nameKept declares the fields of q in p, which keeps them without: q prunes all others.
+func nameKept(p, q, values *props, reads bool, depth int) {
+	if values == nil {
+		values = &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
+	}
+	p.AdditionalProperties, p.XPreserveUnknownFields = nil, nil
+	for name, twin := range q.Properties {
+		if _, declared := p.Properties[name]; !declared && pruned(q, name, depth) {
+			p.Properties[name] = *onTheWay(values, &twin, reads, depth+1)
+		}
+	}
 }
 
 // pruned reports whether a field that p does not declare is pruned, if p keeps no unknown fields.

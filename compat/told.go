@@ -10,25 +10,27 @@ type gapKey struct {
 
 func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
 
-// told are gaps that were reported already.
+// told are gaps that were reported already; false for those that only odd objects meet, of which others may still be told.
 type told map[gapKey]bool
 
 func (t told) add(gaps ...contain.Gap) {
 	for i := range gaps {
-		t[keyOf(&gaps[i])] = true
+		k := keyOf(&gaps[i])
+		t[k] = t[k] || !gaps[i].OddAlone
 	}
 }
 
 func (t told) merge(o told) {
-	for k := range o {
-		t[k] = true
+	for k, usual := range o {
+		t[k] = t[k] || usual
 	}
 }
 
 // has reports whether the gap is known, or lies below something that is dropped.
 func (t told) has(g *contain.Gap) bool {
-	if t[keyOf(g)] || g.Harm != contain.Pruned {
-		return t[keyOf(g)]
+	usual, known := t[keyOf(g)]
+	if known = usual || known && g.OddAlone; known || g.Harm != contain.Pruned {
+		return known
 	}
 	for i := range g.Path {
 		if t[gapKey{path: g.Path[:i+1].String(), keyword: "properties", harm: contain.Pruned}] {

@@ -376,7 +376,7 @@ func TestUnionsWhoseReaderFillsIn(t *testing.T) {
 // TestUnionsWhoseStoragePrunes does so where storage drops what the version that was written requires.
 func TestUnionsWhoseStoragePrunes(t *testing.T) {
 	n := attackUnions(t, 60, drawPruned, 0)
-	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 5*n.pairs {
+	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*5 > n.pairs || n.objects < 5*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}
 }

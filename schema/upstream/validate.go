@@ -201,7 +201,7 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 	if tree.rules != nil {
 		ruleErrs, left := runRules(ctx, tree.rules, obj, old, correlated)
 		v.compiled.evaluated(left)
-		return append(errs, ruleErrs...)
+		return append(errs, ofRules(ruleErrs)...)
 	}
 	if !tree.oddRules {
 		return errs
@@ -216,7 +216,17 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 	}
 	ruleErrs, left := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
 	v.compiled.evaluated(left)
-	return append(errs, ruleErrs...)
+	return append(errs, ofRules(ruleErrs)...)
+}
+
+// OriginRule is the Origin of errors that validation rules gave, whatever their messages are.
+const OriginRule = "rule"
+
+func ofRules(errs field.ErrorList) field.ErrorList {
+	for _, e := range errs {
+		e.Origin = OriginRule
+	}
+	return errs
 }
 
 func blocks(err *field.Error) bool {

@@ -8,6 +8,34 @@ var compatFaults = []fault{
 		broken: "versions that are only stored are not compared",
 	},
 	{
+		in: "compat.(*comparison).crossUpdates", find: "c.suspectLabels(to)", put: "c.suspectLabels(to)[:0]",
+		broken: "rules about updates of a new version that refuse to set a label are passed over",
+	},
+	{
+		in: "compat.(*comparison).lostAnew", find: "dropped(g) && c.storedAnew(p.to)", put: "false && c.storedAnew(p.to)",
+		broken: "what a version drops of each write since it stores objects is taken for old news",
+	},
+	{
+		in: "compat.(*comparison).comparesAnew", find: "!before.Served", put: "true",
+		broken: "errors that a new default makes intolerable are taken for old news",
+	},
+	{
+		in: "compat.(*comparison).redefaulted", find: "g.Before != nil", put: "false",
+		broken: "a default that reading filled in, and fills in no longer, is not told",
+	},
+	{
+		in: "compat.(*comparison).decideHere", find: "from.Name != to.Name", put: "false",
+		broken: "a rule reads the apiVersion of the version that was written",
+	},
+	{
+		in: "compat.told.has", find: "usual || known && g.OddAlone", put: "known",
+		broken: "a note about odd values hides what usual values meet",
+	},
+	{
+		in: "compat.dropped", find: "g.Harm == contain.Refused && g.Keyword", put: "false && g.Keyword",
+		broken: "metadata of embedded resources that reading drops is not lost",
+	},
+	{
 		in: "compat.(*comparison).asStored", find: "!fillsMore(p.props, reader.props, 0)", put: "true",
 		broken: "what a version says of a field hides the objects that are stored without it and filled in by a reader",
 	},
@@ -36,7 +64,7 @@ var compatFaults = []fault{
 		broken: "data that is lost in a version that is stored and not served is not told",
 	},
 	{
-		in: "compat.(*comparison).readFromStorage", without: "h == contain.Redefaulted && c.isStored(p.from.Name)",
+		in: "compat.(*comparison).readFromStorage", without: "g.Harm == contain.Redefaulted && c.isStored(p.from.Name)",
 		broken: "a default that changes in a version that is stored and not served is not told",
 	},
 	{
@@ -231,7 +259,7 @@ var compatFaults = []fault{
 		broken: "what one version wrote is pruned by the stored one, which is not served, and it is not told",
 	},
 	{
-		in: "compat.(*comparison).journey", find: "append(dropped, more...)", put: "more",
+		in: "compat.(*comparison).journeyWith", find: "append(dropped, more...)", put: "more",
 		broken: "what reading drops, before the object is converted, is not counted as lost",
 	},
 	{
@@ -243,7 +271,7 @@ var compatFaults = []fault{
 		broken: "readers are warned of values that the scale subresource refuses",
 	},
 	{
-		in: "compat.(*comparison).journey", find: "j.filled = minusErrors(j.errors, before.Errors)", put: "_ = before",
+		in: "compat.(*comparison).journeyWith", find: "j.filled = minusErrors(j.errors, before.Errors)", put: "_ = before",
 		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
 	},
 	{
@@ -251,7 +279,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
-		in: "compat.(*comparison).journey", find: "j.errors = minusErrors(j.errors, was)", put: "_ = was",
+		in: "compat.(*comparison).journeyWith", find: "j.errors = minusErrors(j.errors, was)", put: "_ = was",
 		broken: "updates that were refused before are told as news",
 	},
 	{
@@ -263,15 +291,15 @@ var compatFaults = []fault{
 		broken: "a rule about updates of another version that refuses every update is passed over",
 	},
 	{
-		in: "compat.(*comparison).filledIn", find: "!gapKeys(c.decide(ctx, pair{both.from, p.to}))[keyOf(&g)]", put: "false",
+		in: "compat.(*comparison).filledIn", find: "!gapKeys(c.decide(ctx, pair{both.from, p.to})).has(&g)", put: "false",
 		broken: "what is not decided about defaults that reading fills in is taken for safe",
 	},
 	{
-		in: "compat.(*comparison).journey", without: "len(dropped) == 0 && differ(kept, stored)",
+		in: "compat.(*comparison).journeyWith", without: "len(dropped) == 0 && differ(kept, stored)",
 		broken: "a null that the stored version drops when it is read is taken for kept",
 	},
 	{
-		in: "compat.(*comparison).travels", find: `return concerns(path, g) || path == "<nil>"`,
+		in: "compat.(*comparison).travelsWith", find: `return concerns(path, g) || path == "<nil>"`,
 		put:    `return concerns(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
@@ -297,7 +325,7 @@ var compatFaults = []fault{
 		broken: "refusals in another version that are not decided are taken for safe",
 	},
 	{
-		in: "compat.(*comparison).journey", call: "slices.ContainsFunc", answers: "len(was) > 0",
+		in: "compat.(*comparison).journeyWith", call: "slices.ContainsFunc", answers: "len(was) > 0",
 		broken: "what rules refuse in another version is left out where the old CRD refused the object as well",
 	},
 	{
@@ -336,7 +364,7 @@ var compatFaults = []fault{
 		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
 	},
 	{
-		in: "compat.(*comparison).crossOld", find: "before && !grown(&g)", put: "before && (true || grown(&g))",
+		in: "compat.(*comparison).crossOld", find: "!grown(&g)", put: "true",
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{

@@ -1,0 +1,96 @@
+package compat
+
+import (
+	"context"
+	"slices"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
+)
+
+// storageMoves reports whether another version stores objects than before.
+func (c *comparison) storageMoves() bool {
+	o, n := storage(c.oldParts), storage(c.newParts)
+	return o != nil && n != nil && o.Name != n.Name
+}
+
+// storedAnew reports whether a version of the new CRD stores objects, and did not before: what it drops, it drops of each write, in
+// whichever version.
+func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }
+
+// droppedBefore are the gaps between an old version and the one that stored what was written in it.
+func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
+	if s := c.storing(from); s != nil && s.Name != from.Name && s.build() == nil {
+		return gapKeys(c.decide(ctx, pair{from, s}))
+	}
+	return told{}
+}
+
+// lostAnew reports whether a version drops something of each write since it stores objects, in whichever version the write is.
+func (c *comparison) lostAnew(ctx context.Context, p pair, g *contain.Gap) bool {
+	return dropped(g) && c.storedAnew(p.to) && !c.droppedBefore(ctx, p.from).has(g) && slices.ContainsFunc(c.newParts, func(w *part) bool {
+		return c.stillServed(w) && w != p.to && w.build() == nil && !gapKeys(c.decide(ctx, pair{p.from, w})).has(g)
+	})
+}
+
+// comparesAnew are the places of defaults of the version p.to that objects lack, and did not lack before: there the value that is written
+// differs from the old one, which is not filled in, so that errors in the values around it are tolerated no longer (ratchetingValueValidator
+// in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
+func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
+	before := find(c.oldParts, p.to.Name)
+	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
+		return nil
+	}
+	known := fillsAlone(before.props, c.settled(p.from, c.readsBefore(p.from)).props, nil)
+	now := fillsAlone(p.to.props, c.settled(p.from, home).props, nil)
+	if s := storage(c.newParts); s != nil && s != home { // it reads them once they are written back
+		now = append(now, fillsAlone(p.to.props, c.settled(p.from, s).props, nil)...)
+	}
+	return slices.DeleteFunc(now, func(at contain.Path) bool {
+		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
+	})
+}
+
+// fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
+func (c *comparison) fillsOn(p pair) []contain.Path {
+	return fillsAlone(p.to.props, c.settled(p.from, c.home(p.from)).props, nil)
+}
+
+// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack.
+func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
+	if p == nil || len(at) > schema.MaxDepth {
+		return nil
+	}
+	if stored == nil {
+		stored = &props{}
+	}
+	var out []contain.Path
+	for name, child := range p.Properties {
+		here := append(slices.Clip(at), contain.Step{Kind: contain.Field, Name: name})
+		if fillsIn(&child) && !slices.Contains(stored.Required, name) {
+			out = append(out, here)
+		}
+		out = append(out, fillsAlone(&child, fieldOf(stored, name), here)...)
+	}
+	out = append(out, fillsAlone(itemsOf(p), itemsOf(stored), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
+	return append(out, fillsAlone(extraOf(p), extraOf(stored), append(slices.Clip(at), contain.Step{Kind: contain.AnyKey}))...)
+}
+
+// within reports whether one of the places lies in the value at a path.
+func within(places []contain.Path, path contain.Path) bool {
+	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && nested(at[:len(path)], path) })
+}
+
+// addTolerated adds a crossing with an error that the old CRD tolerated, and reports whether the new one may not.
+func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossings) bool {
+	if x.Verdict != contain.NotContained || !c.travelsWith(ctx, x.pair, &x.Gap, true) {
+		if x.OddAlone {
+			return false
+		}
+		x.Verdict, x.Witness = contain.Unknown, nil
+		x.Reason = "the API server tolerated the error while the value was unchanged; a default of " + x.to.Name + " changes it now, and no object was found that is refused"
+	}
+	out.refused = append(out.refused, x)
+	return true
+}
