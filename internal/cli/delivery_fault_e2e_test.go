@@ -251,7 +251,7 @@ func TestE2EDeliveryGoesOnWhenTheCauseHasGone(t *testing.T) {
 	}
 
 	// The API server restarts.
-	d.Restart(t)
+	d.Crash(t)
 	v3 := d.push(configMap("a", "k", "3"))
 	d.applies("x", v3)
 }

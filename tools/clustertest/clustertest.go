@@ -13,13 +13,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +32,7 @@ import (
 const (
 	// startTimeout bounds the start of a built binary; it is long because a busy machine is no failure.
 	startTimeout = 3 * time.Minute
-	// stopTimeout is more than localcluster itself gives its components.
+	// stopTimeout bounds the end of what localcluster supervises, once it is gone.
 	stopTimeout = time.Minute
 	// buildTimeout bounds the build, and the waiting for another process that builds.
 	buildTimeout = 30 * time.Minute
@@ -58,7 +58,7 @@ func WithoutControllers() Option {
 	return func(s *settings) { s.args = append(s.args, "--without-controllers") }
 }
 
-// Cluster is a running cluster. Its fields do not change while it exists, also not by Restart.
+// Cluster is a running cluster. Its fields do not change while it exists, also not by Crash.
 type Cluster struct {
 	// Kubeconfig is the absolute path of the kubeconfig of an administrator with all rights.
 	Kubeconfig string
@@ -107,18 +107,22 @@ func (c *Cluster) PID() int {
 	return c.process.cmd.Process.Pid
 }
 
-// Restart stops the cluster and starts it again with the same data, keys, port and options. Watches and connections
-// break, as they do when a real API server restarts. It fails the test when either cannot be done.
-func (c *Cluster) Restart(t testing.TB) {
-	t.Helper()
-	c.again(t, (*process).stop)
-}
-
-// Crash kills all of the cluster at once and starts it again, otherwise as Restart does. It is faster: a server that is
-// stopped in order gives those who watch some seconds to go.
+// Crash kills all of the cluster at once and starts it again with the same data, keys, port and options. Watches and connections
+// break. It fails the test when it cannot be done.
 func (c *Cluster) Crash(t testing.TB) {
 	t.Helper()
-	c.again(t, func(p *process) error { return errors.Join(p.kill(), c.awaitSilence(t.Context())) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil {
+		t.Fatal("clustertest: Crash after Stop")
+	}
+	err := c.end()
+	if err == nil {
+		err = c.launch(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("clustertest: crash: %v", err)
+	}
 }
 
 // CrashWith is Crash with other options than before, for instance if the API server has another version afterwards. No options
@@ -137,55 +141,46 @@ func (c *Cluster) CrashWith(t testing.TB, options ...Option) {
 
 // awaitSilence waits until nobody listens at the API server's port: the kernel ends the parts of a cluster that was killed, but
 // not before the kill returns.
-func (c *Cluster) awaitSilence(ctx context.Context) error {
+func (c *Cluster) awaitSilence() error {
 	server, err := url.Parse(c.Server)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.Host)
+	address, err := netip.ParseAddrPort(server.Host)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for timeout := time.After(stopTimeout); ; {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(address))
 		if err == nil {
-			tick.Stop()
 			return l.Close()
 		}
 		select {
-		case <-ctx.Done():
+		case <-timeout:
 			return fmt.Errorf("%s is still taken: %w", server.Host, err)
 		case <-tick.C:
 		}
 	}
 }
 
-func (c *Cluster) again(t testing.TB, end func(*process) error) {
-	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process == nil {
-		t.Fatal("clustertest: Restart after Stop")
-	}
-	err := end(c.process)
+// end kills the process and what it supervises, and waits until nothing of it listens.
+func (c *Cluster) end() error {
+	err := c.process.end()
 	c.process = nil
-	if err == nil {
-		err = c.launch(t.Context())
-	}
-	if err != nil {
-		t.Fatalf("clustertest: restart: %v", err)
-	}
+	return errors.Join(err, c.awaitSilence())
 }
 
-// Stop stops the cluster, waits until all of it is gone and removes its data. Further calls do nothing. The error tells
-// that the cluster had ended before it was asked to, or could not be stopped in order.
+// Stop kills the cluster and removes its data, which nobody needs in order: an API server that clients watch would take a quarter of a
+// minute to say goodbye to them. Further calls do nothing. The error tells that the cluster had ended before.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.process == nil {
 		return nil
 	}
-	err := c.process.stop()
-	c.process = nil
-	return errors.Join(err, os.RemoveAll(c.dir))
+	return errors.Join(c.end(), os.RemoveAll(c.dir))
 }
 
 func start(ctx context.Context, options []Option) (*Cluster, error) {
@@ -304,26 +299,14 @@ func (p *process) awaitReady(ctx context.Context) (readyLine, error) {
 	}
 }
 
-// stop ends the process in order. The error tells when it had ended before, or did not end in order.
-func (p *process) stop() error {
+// end kills the process. The error tells when it had ended before.
+func (p *process) end() error {
 	select {
 	case <-p.ended:
 		return fmt.Errorf("localcluster had ended with %s: %s", p.cmd.ProcessState, p.stderr)
 	default:
+		return p.kill()
 	}
-	// Should it have ended just now, its exit code will tell.
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.NewTimer(stopTimeout)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-	case <-timer.C:
-		return errors.Join(fmt.Errorf("localcluster did not stop within %s: %s", stopTimeout, p.stderr), p.kill())
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("localcluster stopped with %s: %s", p.cmd.ProcessState, p.stderr)
-	}
-	return nil
 }
 
 // kill ends the process at once; its children end with it.

@@ -27,7 +27,7 @@ type Shared struct {
 }
 
 // Run runs the package's tests and then stops the cluster, if any test asked for it. It returns the exit code, which is
-// 1 also when all tests passed but the cluster had ended by itself or could not be stopped in order.
+// 1 also when all tests passed but the cluster had ended by itself.
 func (s *Shared) Run(m *testing.M) int {
 	code := m.Run()
 	if s.cluster == nil {
@@ -41,7 +41,7 @@ func (s *Shared) Run(m *testing.M) int {
 }
 
 // Get returns the cluster, and starts it at the first call. If that fails, every test that asks fails with the same message. The
-// cluster outlives the test. A test must not stop it, and a test that restarts it must not run in parallel.
+// cluster outlives the test. A test must not stop it, and a test that crashes it must not run in parallel.
 func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
 	// The cluster is not the first test's alone, so that test's context is not its.
