@@ -65,7 +65,6 @@ func TestE2EKubernetesOwnKinds(t *testing.T) {
 	pods := s.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
 	deployments := s.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(namespace)
 	jobs := s.dynamic.Resource(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}).Namespace(namespace)
-	s.namespaceReady(pods)
 	write := func(ctx context.Context, of dynamic.ResourceInterface, name, spec string, dry ...string) (*unstructured.Unstructured, error) {
 		text := "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: %s}"
 		switch of {
@@ -146,16 +145,6 @@ func TestE2EKubernetesOwnKinds(t *testing.T) {
 			return err
 		})
 	}
-}
-
-// namespaceReady waits until pods can be made in a namespace.
-func (s *server) namespaceReady(pods dynamic.ResourceInterface) {
-	s.Helper()
-	until(s, "the service account of the namespace", func(ctx context.Context) error {
-		u := &unstructured.Unstructured{Object: read(s, "{apiVersion: v1, kind: Pod, metadata: {name: probe}, spec: {containers: [{name: c, image: i}]}}")}
-		_, err := pods.Create(ctx, u, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	})
 }
 
 func kubernetesExample(t *testing.T) *feature.Model {

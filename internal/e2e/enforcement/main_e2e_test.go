@@ -29,7 +29,8 @@ import (
 	"sluice.dev/tools/kube"
 )
 
-var shared clustertest.Shared
+// Controllers are left out: one would check the types of each policy over and over. Pods do without the accounts that they make.
+var shared = clustertest.Shared{Options: []clustertest.Option{clustertest.WithoutControllers(), clustertest.APIServerArg("disable-admission-plugins=ServiceAccount")}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 

@@ -69,7 +69,6 @@ func TestE2ESubresourcesThatWriteTheSpec(t *testing.T) {
 		return err
 	}
 	pods := s.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace(namespace)
-	s.namespaceReady(pods)
 	const one = "{cpu: 100m, memory: 1Gi}"
 	pod := "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: c, image: i, resources: {limits: " + one + ", requests: " + one + "}}]}}"
 	template := "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
