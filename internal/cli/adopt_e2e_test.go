@@ -50,6 +50,7 @@ func (w *world) orphans(args ...string) []apply.Orphan {
 }
 
 func TestE2EALostInventoryIsNoticedAndRebuilt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	other := w.namespace + "-other"
 	keep := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: keep, annotations: {helm.sh/resource-policy: keep}}\n"

@@ -517,6 +517,7 @@ spec:
 }
 
 func TestE2EANamespaceComesWithItsApp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.namespace += "-own"
 	f := w.file("a.yaml", configMap("a")+"---\napiVersion: v1\nkind: Namespace\nmetadata: {name: "+w.namespace+"}\n")

@@ -52,6 +52,7 @@ func (w *world) configMapOf(namespace, name string) {
 }
 
 func TestE2EANamespaceDoesNotTakeWhatOthersHaveInIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	made, before, shared := w.namespace+"-made", w.namespace+"-before", w.namespace+"-shared"
 	if _, err := w.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: before}}, metav1.CreateOptions{}); err != nil {

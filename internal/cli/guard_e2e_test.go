@@ -268,6 +268,7 @@ func wants(t *testing.T, err error, texts ...string) {
 }
 
 func TestE2EGuard(t *testing.T) {
+	t.Parallel()
 	g := newGuarded(t)
 	g.user(t, "alice", false)
 	g.user(t, "bob", true)

@@ -147,6 +147,7 @@ func (s *storyWorld) crd(group string) *apiextensionsv1.CustomResourceDefinition
 
 // The whole of it: one repository, one CRD delivered by hand and one by a Delivery, and the guard over both.
 func TestE2EFromARepositoryToTheGuard(t *testing.T) {
+	t.Parallel()
 	s := newStory(t)
 	s.configure("git-resolver-config", gitConfig)
 	byHand, byDelivery := "hand.example.com", "delivery.example.com"
