@@ -14,6 +14,8 @@ IMAGE ?=
 LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION) -X sluice.dev/config.defaultImage=$(IMAGE)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
+# Tests with a cluster wait half of their time, so one package more than there are processors is tested at once.
+ATONCE ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PARTS ?=
 
 .PHONY: help
@@ -63,7 +65,8 @@ unit: ## unit, golden and property tests, no cluster; the chart as Helm renders 
 
 .PHONY: e2e
 e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -timeout 60m -tags e2e -run 'E2E' ./apply ./config ./examples/kubebuilder ./examples/operator ./feature/process ./internal/cli ./internal/cluster ./internal/controller/resolution ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./internal/life ./resolve/cluster ./tools/memapi ./tools/release
+	$(GO) test -timeout 60m -p $(ATONCE) -tags e2e -run 'E2E' ./internal/cli ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./tools/release ./apply \
+	  ./config ./examples/kubebuilder ./examples/operator ./feature/process ./internal/cluster ./internal/controller/resolution ./internal/life ./resolve/cluster ./tools/memapi
 	cd localcluster && $(GO) test ./...
 	cd test/helm && $(GO) test -count=1 -timeout 60m -tags e2e -run E2E ./...
 
