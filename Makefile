@@ -58,6 +58,9 @@ $(GOLANGCI):
 lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all of Kubernetes type-checked, a quarter of an hour)
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
+# Tests are short: to collect garbage as often as a program that stays would be a quarter of their work.
+unit e2e: export GOGC ?= 400
+
 .PHONY: unit
 unit: ## unit, golden and property tests, no cluster; the chart as Helm renders it
 	$(GO) test -timeout 40m $(PKGS)
