@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -85,6 +86,9 @@ func classifyError(err error, place string) *resolve.Error {
 			return resolve.Transientf(c.text, place)
 		}
 	}
+	if strings.Contains(err.Error(), closedIdle) {
+		return resolve.Transientf("%s closed the connection before it answered", place)
+	}
 	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
 		return resolve.Transientf("%s does not answer", place)
 	}
@@ -96,6 +100,10 @@ func classifyError(err error, place string) *resolve.Error {
 	}
 	return resolve.Errorf(resolve.ReasonFailed, "the fetch from %s failed: its answer cannot be understood", place)
 }
+
+// closedIdle is the text of the error of net/http for a server that closes the connection while a request begins. The error is not exported
+// (errServerClosedIdle in net/http/transport.go).
+const closedIdle = "http: server closed idle connection"
 
 // streamError has the shape of the HTTP/2 stream error inside net/http. The As method of that error fills structs of this shape.
 type streamError struct {

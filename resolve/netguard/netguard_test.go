@@ -3,6 +3,7 @@ package netguard_test
 import (
 	"compress/gzip"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -413,5 +414,13 @@ func TestPoolKeepsGuards(t *testing.T) {
 	listed, err := p.Get(resolve.Config{netguard.KeyAllowed: "10.0.0.0/8, example.com"}, true)
 	if err != nil || listed.CheckURL(u, false) != nil {
 		t.Errorf("a listed range is refused: %v", err)
+	}
+}
+
+// A server that closes the connection just when a request begins is asked again; net/http does not export this error.
+func TestAConnectionThatClosesAsARequestBegins(t *testing.T) {
+	err := &url.Error{Op: "Get", URL: "https://example.com", Err: errors.New("http: server closed idle connection")}
+	if e := netguard.Broken(err, "example.com"); e.Reason != resolve.ReasonUnavailable || !e.Transient {
+		t.Errorf("%+v", e)
 	}
 }
