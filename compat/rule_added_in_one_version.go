@@ -117,9 +117,9 @@ versions:
 			f.Level, f.Severity = report.ReadersSurprised, ""
 			switch {
 			case x.Harm == contain.Pruned && x.to.Storage:
-				f.Message = "objects written as " + x.from.Name + " are stored without " + where(f) + ", which the storage version " + x.to.Name + " does not have"
+				f.Message = "objects written as " + x.from.Name + " are stored without " + x.lost(f) + ", which the storage version " + x.to.Name + " does not keep"
 			case x.Harm == contain.Pruned:
-				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which now only " + x.from.Name + " has"
+				f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which now only " + x.from.Name + " keeps"
 			default:
 				f.Message = x.from.Name + " now accepts objects that do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			}

@@ -105,9 +105,9 @@ versions:
 		var out []report.Finding
 		for _, x := range c.reachable(ctx).erased {
 			f := c.cross(x)
-			f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which was stored by clients of " + x.from.Name
+			f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which was stored by clients of " + x.from.Name
 			if x.from == storage(c.oldParts) {
-				f.Message = "clients of " + x.to.Name + " erase " + where(f) + ", which is stored as " + x.from.Name
+				f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which is stored as " + x.from.Name
 			}
 			if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
 				f.Message += "; kubectl now uses " + x.to.Name
@@ -123,12 +123,16 @@ versions:
 	},
 }
 
-// where names the place of a finding in a sentence.
-func where(f report.Finding) string {
-	if f.Path == "" {
-		return "unknown fields"
+// lost names what a version drops, given the finding about it.
+func (x *crossing) lost(f report.Finding) string {
+	at := strings.TrimPrefix(f.Path, ".")
+	switch {
+	case x.Keyword == "nullable":
+		return "null at " + at
+	case newChange(x.pair, x.Gap).losesKeys():
+		return strings.TrimSuffix("unknown fields of "+at, " of ")
 	}
-	return strings.TrimPrefix(f.Path, ".")
+	return at
 }
 
 // cross makes a finding of a crossing. It stands in the version in which the object is read.
