@@ -19,9 +19,9 @@ func (c *comparison) storageMoves() bool {
 // whichever version.
 func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }
 
-// droppedBefore are the gaps between an old version and the one that stored what was written in it.
+// droppedBefore are the gaps between an old version and the one that stored what was written, once more or for the first time.
 func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
-	if s := c.storing(from); s != nil && s.Name != from.Name && s.build() == nil {
+	if s := storage(c.oldParts); s != nil && s.Name != from.Name && s.build() == nil {
 		return gapKeys(c.decide(ctx, pair{from, s}))
 	}
 	return told{}
@@ -36,7 +36,7 @@ func (c *comparison) lostAnew(ctx context.Context, p pair, g *contain.Gap) bool 
 
 // comparesAnew are the places of defaults of the version p.to that objects lack, and did not lack before: there the value that is written
 // differs from the old one, which is not filled in, so that errors in the values around it are tolerated no longer (ratchetingValueValidator
-// in k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
+// in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). The same holds for fields that are unknown now.
 func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	before := find(c.oldParts, p.to.Name)
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
@@ -47,9 +47,27 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	if s := storage(c.newParts); s != nil && s != home { // it reads them once they are written back
 		now = append(now, fillsAlone(p.to.props, c.settled(p.from, s).props, nil)...)
 	}
-	return slices.DeleteFunc(now, func(at contain.Path) bool {
+	now = slices.DeleteFunc(now, func(at contain.Path) bool {
 		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
 	})
+	return append(now, undeclared(before.props, p.to.props, nil)...)
+}
+
+// undeclared are the places, below at, of fields that p declares and q keeps as unknown ones: those are never compared.
+func undeclared(p, q *props, at contain.Path) []contain.Path {
+	if p == nil || q == nil || len(at) > schema.MaxDepth {
+		return nil
+	}
+	var out []contain.Path
+	for name, child := range p.Properties {
+		here := append(slices.Clip(at), contain.Step{Kind: contain.Field, Name: name})
+		if twin, declared := q.Properties[name]; declared {
+			out = append(out, undeclared(&child, &twin, here)...)
+		} else if keeps(q) {
+			out = append(out, here)
+		}
+	}
+	return append(out, undeclared(itemsOf(p), itemsOf(q), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
 }
 
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.

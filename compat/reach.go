@@ -22,6 +22,8 @@ type crossing struct {
 	filler *part
 	// updates is set if rules about updates may refuse what they allowed before, see crossUpdates; labels if they may refuse to set a label.
 	updates, labels bool
+	// anew is set if the version drops something of each write, because it stores objects and did not before.
+	anew bool
 }
 
 // clash says what happens to objects between the two versions.
@@ -125,8 +127,8 @@ func (c *comparison) affordsCrossing(p pair, out *crossings) bool {
 // of the old CRD is news only where an object now keeps what was dropped of it before. It returns the gaps that no object written in
 // this version meets.
 func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func() told, out *crossings) (spared told) {
-	home := c.home(p.from)
-	if home == nil || home.build() != nil || p.from.build() != nil {
+	home, ok := c.builtHome(p.from)
+	if !ok {
 		return nil
 	}
 	c.crossFilled(ctx, p, home, known, was, out)
@@ -142,13 +144,13 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 			if known.has(&g) || own.has(&g) || !stops(&g) {
 				continue
 			}
-			before := was().has(&g)
+			before, lost := was().has(&g), c.lostAnew(ctx, p, &g)
 			switch {
-			case before && !c.lostAnew(ctx, p, &g) && !grown(&g):
+			case before && !lost && !grown(&g):
 				if g.Harm == contain.Refused && within(compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
 					known.add(g)
 				}
-			case c.addCrossing(ctx, crossing{pair: p, Gap: g}, before, out):
+			case c.addCrossing(ctx, crossing{pair: p, Gap: g, anew: lost && before}, before, out):
 				known.add(g)
 			case i == 0: // what others write may get there
 				spared.add(g)
@@ -162,8 +164,8 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 // does the new storage version since then. A version that the old CRD did not serve is left out: rule added-in-one-version is about its
 // clients.
 func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was func() told, out *crossings) {
-	home := c.home(p.from)
-	if home == nil || home.build() != nil || p.from.build() != nil {
+	home, ok := c.builtHome(p.from)
+	if !ok {
 		return
 	}
 	for _, filler := range c.newParts {
@@ -458,6 +460,12 @@ func (c *comparison) home(from *part) *part {
 		from = s
 	}
 	return find(c.newParts, from.Name)
+}
+
+// builtHome is home, if the prover can read both versions.
+func (c *comparison) builtHome(from *part) (home *part, ok bool) {
+	home = c.home(from)
+	return home, home != nil && home.build() == nil && from.build() == nil
 }
 
 // readsBefore is the old version by which the old CRD reads objects written in an old version.

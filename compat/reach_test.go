@@ -150,6 +150,15 @@ func (w *world) write(t testing.TB, version, in string, spec map[string]any) map
 	return w.stores(t, res.Stored, in)
 }
 
+// create returns what is stored of a new object of a version, nil if it is refused, pruned, or the version is not served.
+func (w *world) create(t testing.TB, version string, spec map[string]any) map[string]any {
+	t.Helper()
+	if !w.serves(version) {
+		return nil
+	}
+	return w.write(t, version, w.store().Name, spec)
+}
+
 // stores returns what is stored of an object in a version.
 func (w *world) stores(t testing.TB, obj map[string]any, in string) map[string]any {
 	t.Helper()
@@ -343,6 +352,9 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 							}
 						}
 						harmed("erased", to.Name, true, erased, wasErased)
+						if created := after.create(t, from.Name, spec); created != nil && in == before.store().Name && to.Name == from.Name {
+							harmed("dropped by storage", after.store().Name, true, missing(spec, created["spec"], "spec"), missing(spec, stored["spec"], "spec"))
+						}
 						harmed("refused", to.Name, true, refused, wasRefused)
 						// Rule added-in-one-version reports what a new version fills in when its clients write.
 						must := before.serves(to.Name)

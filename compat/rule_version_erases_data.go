@@ -109,7 +109,9 @@ versions:
 			if x.from == storage(c.oldParts) {
 				f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which is stored as " + x.from.Name
 			}
-			if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
+			if x.anew {
+				f.Message = "each write of objects of " + x.from.Name + " now stores them without " + x.lost(f) + ", which the storage version " + x.to.Name + " does not keep"
+			} else if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
 				f.Message += "; kubectl now uses " + x.to.Name
 			}
 			if x.Verdict == contain.Unknown {
