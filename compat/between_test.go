@@ -52,3 +52,17 @@ func TestAnObjectWithoutAHomeMakesNoJourney(t *testing.T) {
 		t.Error("it is read, though no version reads it")
 	}
 }
+
+// A field that may be null from now on, beside an enum without null, refuses requests whose null was dropped.
+func TestNullBesideAnEnum(t *testing.T) {
+	of := func(field string) *crd {
+		return patched(t, `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {c: {type: string, `+field+`}}}}}}}]`)
+	}
+	old := of("enum: [a]")
+	for field, refused := range map[string]bool{"enum: [a], nullable: true": true, "enum: [a, null], nullable: true": false, "nullable: true": false} {
+		got := check(t, old, of(field))
+		if (got.Verdict == report.Unsafe) != refused || refused && got.Findings[0].Level != report.WritersRefused {
+			t.Errorf("%s: %s", field, listed(got))
+		}
+	}
+}

@@ -46,6 +46,13 @@ func widenings(old, new *schema.Node) []widening {
 	return out
 }
 
+// refusesNull reports whether a field that may be null now has an enum without null: the API server dropped null from requests, and refuses
+// it now.
+func (w *widening) refusesNull() bool {
+	return w.keyword == "nullable" && len(w.path) > 0 && w.path[len(w.path)-1].Kind == contain.Field &&
+		len(w.new.Enum) > 0 && !slices.Contains(w.new.Enum, any(nil))
+}
+
 func plural(n int, noun string) string {
 	if n == 1 {
 		return noun
@@ -135,15 +142,20 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		if j := at[w.path.String()+" type"] - 1; w.keyword == "nullable" && (i < 0 || j >= 0 && j < i) {
 			i = j // a null that an item was not allowed to be is a matter of its type
 		}
-		if i < 0 {
+		nullRefused := w.refusesNull()
+		if i < 0 && !nullRefused {
 			continue // something else keeps such values out
 		}
-		f := report.Finding{
-			Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: text(w.before), After: text(w.after),
-			Outcome: report.Note, Reason: gaps[i].Reason, // would only be warned of if it were shown
-		}
+		f := report.Finding{Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: text(w.before), After: text(w.after)}
 		steps, _, _ := descend(p.to.node(), w.path)
 		f.SchemaPath = append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), w.keyword)
+		if nullRefused {
+			f.Outcome, f.Level = report.Violation, report.WritersRefused
+			f.Message = "null was dropped from requests, and the enum refuses it now"
+			out = append(out, f)
+			continue
+		}
+		f.Outcome, f.Reason = report.Note, gaps[i].Reason // would only be warned of if it were shown
 		if g := &gaps[i]; g.Verdict == contain.NotContained {
 			f.Outcome, f.Witness = report.Violation, witness(g)
 			f.Witness.Reversed = true // it is the new CRD that accepts it

@@ -3,12 +3,14 @@ package compat
 import "sluice.dev/report"
 
 var nullableAdded = Rule{
-	ID:    "nullable-added",
-	Level: report.ReadersSurprised,
-	Title: "null is now allowed",
+	ID:     "nullable-added",
+	Level:  report.ReadersSurprised,
+	Varies: true,
+	Title:  "null is now allowed",
 	Why: `So far the API server dropped null or filled in the default; now it stores and serves null. Readers have to distinguish null from a ` +
-		`missing field, and typed clients in languages other than Go may fail on it. A default no longer replaces null.`,
-	Help: `Leave nullable out until all readers expect null. Until then, a missing field can mean "none".`,
+		`missing field, and typed clients in languages other than Go may fail on it. A default no longer replaces null. ` +
+		`If the field has an enum without null, requests with null were accepted, and are refused now.`,
+	Help: `Leave nullable out until all readers expect null. Until then, a missing field can mean "none". Beside an enum, add null to it.`,
 	Unsafe: Example{
 		Old: `
 limit:
