@@ -104,6 +104,18 @@ func readers(rule string) func(context.Context, *comparison) []report.Finding {
 	}
 }
 
+// narrowed returns the new schema with the old keywords put back at the widenings.
+func narrowed(old, new *props, ws []widening) *props {
+	var changes edit
+	for _, w := range ws {
+		if o := propsAt(old, w.path); o != nil {
+			e := changes.at(w.path)
+			e.keywords, e.old = append(e.keywords, w.keyword), o
+		}
+	}
+	return changes.of(new)
+}
+
 // readersSurprised returns what old readers have never seen. Each place is put to the proof alone: the new schema against
 // itself with the old keyword put back there. An object that the one accepts and the other does not is one that the old
 // schema refuses too, because it has that keyword at that place.
@@ -116,14 +128,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		return nil
 	}
 	to := scaled(p.to, scalePaths(p.to))
-	var changes edit
-	for _, w := range ws {
-		if old := propsAt(p.from.props, w.path); old != nil {
-			e := changes.at(w.path)
-			e.keywords, e.old = append(e.keywords, w.keyword), old
-		}
-	}
-	side, err := contain.NewSide(changes.of(to.props))
+	side, err := contain.NewSide(narrowed(p.from.props, to.props, ws))
 	if err != nil || to.build() != nil {
 		return nil // cannot be: it is made of two schemas that passed
 	}
