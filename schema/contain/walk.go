@@ -188,6 +188,9 @@ func (w *walker) compareTypes(o, n place) bool {
 	}
 	if !w.proved(o, goal) {
 		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
+		if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
+			g.Before, g.After = o.node.Nullable, n.node.Nullable
+		}
 		w.suspect(o, n, g, goal)
 		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
 		if found && !w.opts.Work.Spent() {
