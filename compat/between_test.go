@@ -66,3 +66,18 @@ func TestNullBesideAnEnum(t *testing.T) {
 		}
 	}
 }
+
+// What only odd values meet in a version that is stored, and not served before, says nothing of usual values.
+func TestANoteAboutOddValuesHidesNothing(t *testing.T) {
+	of := func(served, x string) *crd {
+		d := patched(t, `versions:
+- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {x: {type: integer}}}}}}}
+- {name: v2, served: `+served+`, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {x: {type: integer, `+x+`}}}}}}}`)
+		d.Status.StoredVersions = []string{"v1", "v2"}
+		return d
+	}
+	got := check(t, of("false", "maximum: 5"), of("true", "x-kubernetes-validations: [{rule: 'self <= 10'}]"))
+	if got.Verdict != report.Unsafe {
+		t.Errorf("%s", listed(got))
+	}
+}

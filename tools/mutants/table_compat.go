@@ -28,7 +28,7 @@ var compatFaults = []fault{
 		broken: "a rule reads the apiVersion of the version that was written",
 	},
 	{
-		in: "compat.told.has", find: "usual || known && g.OddAlone", put: "known",
+		in: "compat.told.has", find: "usual || known && g.OddAlone", put: "usual || known",
 		broken: "a note about odd values hides what usual values meet",
 	},
 	{
@@ -364,7 +364,7 @@ var compatFaults = []fault{
 		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
 	},
 	{
-		in: "compat.(*comparison).crossOld", find: "!grown(&g)", put: "true",
+		in: "compat.(*comparison).crossOld", find: "!grown(&g)", put: "(true || grown(&g))",
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{
