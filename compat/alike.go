@@ -94,10 +94,11 @@ func withVersion(obj map[string]any, apiVersion string) map[string]any {
 	return obj
 }
 
-// readsVersion matches what a rule of the resource reads of its apiVersion.
+// readsVersion matches the places where a rule reads the apiVersion of the resource.
 var readsVersion = regexp.MustCompile(`\b(has\(\s*)?(self|oldSelf)\.apiVersion\b(\s*\))?`)
 
-// withOwnVersion returns the version with its own apiVersion in place of what its rules read: to another version, an object has another one.
+// withOwnVersion replaces self.apiVersion in the rules of a version by the name of that version. An object has the apiVersion of the version
+// that reads it, so the same rule says something else in each version.
 func (c *comparison) withOwnVersion(p *part) *part {
 	if p.props == nil || !slices.ContainsFunc(p.props.XValidations, func(r apiextensionsv1.ValidationRule) bool { return readsVersion.MatchString(r.Rule) }) {
 		return p
@@ -117,7 +118,7 @@ func (c *comparison) withOwnVersion(p *part) *part {
 			return strconv.Quote(c.containOptions(p).Group+"/"+p.Name) + read[len(strings.TrimRight(name, " ")):]
 		})
 	}
-	out := &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: &own}
+	out := p.with(&own)
 	if c.versionParts == nil {
 		c.versionParts = map[*part]*part{}
 	}
@@ -125,7 +126,7 @@ func (c *comparison) withOwnVersion(p *part) *part {
 	return out
 }
 
-// inOwnWords returns the gaps with the rules as a version has them, and not as withOwnVersion has.
+// inOwnWords undoes withOwnVersion in the texts of the gaps: they quote the rules of p as they stand in the CRD.
 func inOwnWords(gaps []contain.Gap, asked, p *part) []contain.Gap {
 	if asked.props == nil || asked.crdVersion != p.crdVersion || len(asked.props.XValidations) == 0 || &asked.props.XValidations[0] == &p.props.XValidations[0] {
 		return gaps

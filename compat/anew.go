@@ -15,11 +15,11 @@ func (c *comparison) storageMoves() bool {
 	return o != nil && n != nil && o.Name != n.Name
 }
 
-// storedAnew reports whether a version of the new CRD stores objects, and did not before: what it drops, it drops of each write, in
-// whichever version.
+// storedAnew reports whether a version of the new CRD stores objects and did not store them before. Fields that it does not know are then
+// lost with each write, in every version.
 func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }
 
-// droppedBefore are the gaps between an old version and the one that stored what was written, once more or for the first time.
+// droppedBefore are the gaps between an old version and the old storage version.
 func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
 	if s := storage(c.oldParts); s != nil && s.Name != from.Name && s.build() == nil {
 		return gapKeys(c.decide(ctx, pair{from, s}))
@@ -27,16 +27,17 @@ func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
 	return told{}
 }
 
-// lostAnew reports whether a version drops something of each write since it stores objects, in whichever version the write is.
+// lostAnew reports whether the new storage version drops data that the old one kept, and that some other served version keeps.
 func (c *comparison) lostAnew(ctx context.Context, p pair, g *contain.Gap) bool {
 	return dropped(g) && c.storedAnew(p.to) && !c.droppedBefore(ctx, p.from).has(g) && slices.ContainsFunc(c.newParts, func(w *part) bool {
 		return c.stillServed(w) && w != p.to && w.build() == nil && !gapKeys(c.decide(ctx, pair{p.from, w})).has(g)
 	})
 }
 
-// comparesAnew are the places of defaults of the version p.to that objects lack, and did not lack before: there the value that is written
-// differs from the old one, which is not filled in, so that errors in the values around it are tolerated no longer (ratchetingValueValidator
-// in k8s.io/apiextensions-apiserver/pkg/apiserver/validation). The same holds for fields that are unknown now.
+// comparesAnew are the places where a written value differs from the old one under the new CRD alone, though the client changes nothing.
+// The version p.to fills in a default there that the old value lacks, or no longer knows the field. The API server tolerates errors in
+// unchanged values only, so it now refuses errors in the values around these places (ratchetingValueValidator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
 func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	before := find(c.oldParts, p.to.Name)
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
@@ -53,7 +54,7 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	return append(now, undeclared(before.props, p.to.props, nil)...)
 }
 
-// undeclared are the places, below at, of fields that p declares and q keeps as unknown ones: those are never compared.
+// undeclared are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
 func undeclared(p, q *props, at contain.Path) []contain.Path {
 	if p == nil || q == nil || len(at) > schema.MaxDepth {
 		return nil
@@ -107,7 +108,8 @@ func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossing
 			return false
 		}
 		x.Verdict, x.Witness = contain.Unknown, nil
-		x.Reason = "the API server tolerated the error while the value was unchanged; a default of " + x.to.Name + " changes it now, and no object was found that is refused"
+		x.Reason = "the API server tolerated the error as long as the value stayed the same; " + x.to.Name +
+			" now fills in a default there or no longer knows a field, and no object was found that it refuses"
 	}
 	out.refused = append(out.refused, x)
 	return true

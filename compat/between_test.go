@@ -35,7 +35,7 @@ func TestHarmBetweenVersions(t *testing.T) {
 			}
 		})
 	}
-	if tried < 74 {
+	if tried < 76 {
 		t.Errorf("%d upgrades", tried)
 	}
 }

@@ -97,8 +97,8 @@ func (c *comparison) readFromStorage(p pair, g *contain.Gap) bool {
 	return dropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
 }
 
-// dropped reports whether a version drops something of what it reads or stores: what it does not know, or metadata of embedded resources
-// that is none.
+// dropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, or invalid metadata
+// of embedded resources.
 func dropped(g *contain.Gap) bool {
 	return g.Harm == contain.Pruned || g.Harm == contain.Refused && g.Keyword == "x-kubernetes-embedded-resource"
 }

@@ -66,7 +66,7 @@ type part struct {
 	asItself bool
 	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
 	unchecked bool
-	// onlyLost is set for what naming returns: the question is only what of it is pruned.
+	// onlyLost is set by naming: the question about this version is only what is pruned.
 	onlyLost bool
 	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
@@ -77,6 +77,11 @@ type part struct {
 	plain     *part
 	plainGaps told
 	judge     *upstream.Validator // made by validator
+}
+
+// with returns the version with another schema, for a question about it.
+func (p *part) with(changed *props) *part {
+	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
 
 // pair are two versions of which objects of the first should pass as the second.

@@ -18,6 +18,7 @@ func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
 	return c.travelsWith(ctx, p, g, false)
 }
 
+// travelsWith is travels. With ratchet, both CRDs tolerate errors in unchanged values.
 func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ratchet bool) bool {
 	j, err := c.journeyWith(ctx, p, c.home(p.from), g.Witness.Object, ratchet)
 	switch {
@@ -37,8 +38,8 @@ type journey struct {
 	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
 	dropped []string
 	nulls   bool
-	// errors are why an update that sets a label is refused and was not before, ratcheting aside unless it was asked for. filled are those of them for which the new CRD is
-	// to blame by what it fills in when it reads the object, updates those of rules about updates that allowed it before.
+	// errors are why an update that sets a label is refused and was not before. filled are those of them that come from defaults
+	// which the new CRD fills in when it reads the object, updates those of rules about updates that allowed it before.
 	errors, filled, updates []string
 	// ofRules are those errors that validation rules gave.
 	ofRules map[string]bool
@@ -53,7 +54,7 @@ func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[
 	return c.journeyWith(ctx, p, filler, obj, false)
 }
 
-// journeyWith tolerates errors in unchanged values, before and now, if it is told to.
+// journeyWith is journey. With ratchet, both CRDs tolerate errors in unchanged values.
 func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj map[string]any, ratchet bool) (journey, error) {
 	r, err := c.route(p, filler)
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 // storage version, in the version p.to.
 func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
 	var writers []*part
-	if before := find(c.oldParts, filler.Name); before == nil || !before.Served || !unchanged(before, filler) { // otherwise it filled in the same before
+	if before := find(c.oldParts, filler.Name); before == nil || !before.Served || !unchanged(before, filler) || c.storageMoves() { // otherwise it filled in the same before
 		writers = append(writers, filler)
 	}
 	if filler.Storage {

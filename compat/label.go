@@ -12,8 +12,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// suspectLabels returns the rules about updates of a new version that may refuse to set a label, because they compare with an old value that
-// lacks a default of the version: what is read is converted and not filled in.
+// suspectLabels returns the rules about updates of a new version that may refuse to set a label. The API server converts the old value to
+// that version and does not fill in its defaults, so the old value can lack what the new one has.
 func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	var readings []contain.Reading
 	var held []*props
@@ -23,7 +23,7 @@ func (c *comparison) suspectLabels(to *part) []contain.Gap {
 			continue
 		}
 		stored := c.settled(from, home).props
-		asked := c.settled(to, to).props // nothing fills in what is required of what is stored
+		asked := c.settled(to, to).props // filledBy gives no default to a field that stored requires
 		filled, err := contain.NewSide(filledBy(asked, to.props, []*props{stored}, 0))
 		if err != nil {
 			continue // cannot be: it is a part of a schema that passed
@@ -52,8 +52,8 @@ func (c *comparison) suspectLabels(to *part) []contain.Gap {
 // identifier matches names of fields that a rule can write as they are.
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// linked returns p with rules, in place of its own, that say what is known of an update which only sets a label: each field is as before,
-// or filled in with its default. held are the schemas of what is stored.
+// linked replaces the rules of p by rules that are true of each update which only sets a label: a field has its old value, or its default
+// if there was none. The schemas held describe the stored objects.
 func linked(p *props, held []*props, depth int) *props {
 	out := *p
 	out.XValidations = nil
@@ -62,6 +62,10 @@ func linked(p *props, held []*props, depth int) *props {
 	}
 	out.Properties = make(map[string]props, len(p.Properties))
 	for name, child := range p.Properties {
+		if depth == 0 && (name == "status" || slices.Contains(ofEveryObject, name)) { // labels are in metadata; the status stays without defaults
+			out.Properties[name] = *withoutRules(&child)
+			continue
+		}
 		below := each(held, func(s *props) *props { return fieldOf(s, name) })
 		out.Properties[name] = *linked(&child, below, depth+1)
 		if identifier.MatchString(name) && !dropsNulls(&child, below, 0) {
@@ -88,7 +92,7 @@ func dropsNulls(p *props, held []*props, depth int) bool {
 	return dropsNulls(itemsOf(p), each(held, itemsOf), depth+1) || dropsNulls(extraOf(p), each(held, extraOf), depth+1)
 }
 
-// link says of a field what is known of it.
+// link is the rule about one field.
 func link(name string, p *props) string {
 	a, b := "self."+name, "oldSelf."+name
 	inner := *p
@@ -98,10 +102,15 @@ func link(name string, p *props) string {
 		return fmt.Sprintf("!has(%s) || has(%s)", b, a)
 	case !fillsIn(p):
 		return fmt.Sprintf("has(%s) == has(%s) && (!has(%s) || %s == %s)", a, b, a, a, b)
-	case slices.Contains([]string{"string", "integer", "boolean"}, p.Type):
+	case slices.Contains([]string{"string", "integer", "boolean"}, p.Type) && p.Format == "" && !strings.Contains(string(p.Default.Raw), "."):
 		return fmt.Sprintf("has(%s) && (has(%s) ? %s == %s : %s == %s)", a, b, a, b, a, p.Default.Raw)
 	}
 	return fmt.Sprintf("has(%s) && (!has(%s) || %s == %s)", a, b, a, b)
+}
+
+// withoutRules returns p without validation rules.
+func withoutRules(p *props) *props {
+	return schema.Rewrite(p, schema.InStructure, func(s *props) { s.XValidations = nil })
 }
 
 // fillsBelow reports whether p, or something in it, has a default.

@@ -31,7 +31,7 @@ func (x *crossing) clash() string {
 	unknown := x.Verdict == contain.Unknown
 	switch {
 	case x.labels:
-		return "a rule of " + x.to.Name + " may refuse to set a label on objects written as " + x.from.Name + ", which lack the defaults of " + x.to.Name
+		return "a rule of " + x.to.Name + " may refuse to set a label on objects written as " + x.from.Name + ", because these lack the defaults of " + x.to.Name
 	case x.updates && unknown:
 		return "a rule of " + x.to.Name + " may refuse updates that it allowed before, because the stored object has other defaults"
 	case x.updates && x.filler != nil:
@@ -314,7 +314,7 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 // fillsAnew reports whether the new version may fill in, in objects of an old version, what nobody filled in before.
 func (c *comparison) fillsAnew(from, home *part) bool {
 	before := find(c.oldParts, home.Name)
-	return before == nil || !unchanged(before, home) || home != c.home(from) && home.Storage && !before.Storage
+	return before == nil || !unchanged(before, home) || home != c.home(from) && c.storageMoves() // what was filled in may have been dropped then
 }
 
 // follows reports whether an error, not of a rule, may come of one of the fields that are filled in: it is about the field, something in it
@@ -360,8 +360,8 @@ func (c *comparison) filling(p pair, home *part) pair {
 	both := *from.props
 	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props))
 	return pair{
-		&part{crdVersion: from.crdVersion, index: from.index, isOld: from.isOld, props: &both},
-		&part{crdVersion: to.crdVersion, index: to.index, isOld: to.isOld, props: defaultsOf(to.props, home.props, 0)},
+		from.with(&both),
+		to.with(defaultsOf(to.props, home.props, 0)),
 	}
 }
 
@@ -438,7 +438,9 @@ func (c *comparison) writers() []*part {
 	})
 	for _, p := range c.oldParts {
 		if p.Served && !p.Storage && !converts(c.old) && c.isStored(p.Name) {
-			out = append(out, &part{crdVersion: p.crdVersion, index: p.index, isOld: true, props: p.props, asItself: true})
+			itself := p.with(p.props)
+			itself.asItself = true
+			out = append(out, itself)
 		}
 	}
 	c.writing = out

@@ -45,7 +45,7 @@ retries:
 		for _, p := range c.servedPairs() {
 			for _, g := range c.redefaulted(ctx, p, pair{o, n}) {
 				f := c.tell(newChange(p, g))
-				f.Message = "what the storage version fills in when it reads objects of " + p.to.Name + ": " + f.Message
+				f.Message += ": so far the storage version " + o.Name + " filled it in for " + p.to.Name
 				out = append(out, f)
 			}
 		}
@@ -53,8 +53,8 @@ retries:
 	},
 }
 
-// redefaulted are the defaults that clients of a version found in its objects, whether the version or the storage version filled them in,
-// and that they find no longer. What the versions' own comparisons tell is left out.
+// redefaulted are the defaults that clients of a version no longer find in its objects, whether the version or the storage version filled
+// them in. It leaves out what the comparisons of the single versions report.
 func (c *comparison) redefaulted(ctx context.Context, p, stored pair) []contain.Gap {
 	if p.from.build() != nil || p.to.build() != nil || p.from.Name == stored.from.Name && p.to.Name == stored.to.Name ||
 		stored.from.Name == stored.to.Name && unchanged(stored.from, stored.to) && unchanged(p.from, p.to) || !c.work.Charge(unitsToCross) {

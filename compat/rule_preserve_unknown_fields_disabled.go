@@ -97,7 +97,7 @@ func (c *comparison) onlyByPreserve(ctx context.Context, p pair, g *contain.Gap)
 		return false
 	}
 	if p.from.plain == nil {
-		p.from.plain = &part{crdVersion: p.from.crdVersion, index: p.from.index, isOld: true, props: schemaProps(p.from.crdVersion)}
+		p.from.plain = p.from.with(schemaProps(p.from.crdVersion))
 		p.from.plainGaps = gapKeys(c.decide(ctx, pair{p.from.plain, p.to}))
 	}
 	return !p.from.plainGaps[keyOf(g)]

@@ -170,7 +170,7 @@ func scaled(p *part, paths []scalePath) *part {
 		branch.Nullable = false
 		out.AllOf = append(out.AllOf, branch)
 	}
-	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &out, unchecked: p.unchecked, onlyLost: p.onlyLost}
+	return p.with(&out)
 }
 
 // scaleRefuses asks for an object of one version whose value at a path the scale subresource of the other one refuses.

@@ -23,7 +23,7 @@ func (c *comparison) settled(p, reader *part) *part {
 	}
 	s := p
 	if changed, ok := settle(p.props, reader.props, 0); ok {
-		s = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: changed}
+		s = p.with(changed)
 	}
 	if c.settledParts == nil {
 		c.settledParts = map[pair]*part{}
@@ -113,7 +113,7 @@ func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
 		if s := c.storing(x.from); s != nil {
 			on = onTheWay(on, s.props, false, 0)
 		}
-		way = &part{crdVersion: x.from.crdVersion, index: x.from.index, isOld: x.from.isOld, props: on}
+		way = x.from.with(on)
 		if c.wayParts == nil {
 			c.wayParts = map[pair]*part{}
 		}
@@ -164,7 +164,7 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	return &out
 }
 
-// nameKept declares the fields of q in p, which keeps them without: q prunes all others.
+// nameKept declares the fields of q in p, which keeps unknown fields or has additionalProperties: q prunes all other fields.
 func nameKept(p, q, values *props, reads bool, depth int) {
 	if values == nil {
 		values = &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
@@ -235,7 +235,8 @@ func (c *comparison) naming(p, to *part) *part {
 	}
 	n := p
 	if changed, ok := nameUnknown(p.props, others, 0); ok {
-		n = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: changed, onlyLost: true}
+		n = p.with(changed)
+		n.onlyLost = true
 	}
 	if c.namingParts == nil {
 		c.namingParts = map[pair]*part{}
@@ -360,7 +361,7 @@ func defaultsOf(p, reader *props, depth int) *props {
 	}
 	for name, twin := range reader.Properties { // p keeps these without a declaration
 		kept := extraOf(p)
-		if kept == nil && p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields {
+		if kept == nil && keeps(p) {
 			kept = &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
 		}
 		if _, declared := p.Properties[name]; !declared && kept != nil {

@@ -48,7 +48,7 @@ func (c *comparison) withoutStatusDefault(p *part) *part {
 		bare.Properties = maps.Clone(bare.Properties)
 		status.Default = nil
 		bare.Properties["status"] = status
-		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &bare}
+		out = p.with(&bare)
 		if c.bareParts == nil {
 			c.bareParts = map[*part]*part{}
 		}
@@ -227,7 +227,7 @@ func (c *comparison) unfilledStatus(p *part) *part {
 		whole := *p.props
 		whole.Properties = maps.Clone(whole.Properties)
 		whole.Properties["status"] = *bare
-		out = &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, props: &whole}
+		out = p.with(&whole)
 		if c.unfilled == nil {
 			c.unfilled = map[*part]*part{}
 		}

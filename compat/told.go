@@ -10,7 +10,7 @@ type gapKey struct {
 
 func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.Detail, g.Harm} }
 
-// told are gaps that were reported already; false for those that only odd objects meet, of which others may still be told.
+// told are gaps that were reported already. The value is false if only odd objects meet the gap: others may still be reported.
 type told map[gapKey]bool
 
 func (t told) add(gaps ...contain.Gap) {

@@ -32,7 +32,7 @@ import (
 const (
 	// startTimeout bounds the start of a built binary; it is long because a busy machine is no failure.
 	startTimeout = 3 * time.Minute
-	// stopTimeout bounds the end of what localcluster supervises, once it is gone.
+	// stopTimeout bounds how long the API server may still listen after localcluster was killed.
 	stopTimeout = time.Minute
 	// buildTimeout bounds the build, and the waiting for another process that builds.
 	buildTimeout = 30 * time.Minute
@@ -40,8 +40,8 @@ const (
 	maxDiagnostics = 16 << 10
 )
 
-// collectLess has the processes of a test's cluster collect garbage less often, which is up to a third of what they do. What the
-// environment says comes later and counts.
+// collectLess makes the processes of a test's cluster collect garbage less often. Garbage collection takes up to a third of their processor
+// time. The environment of the test overrides these settings.
 var collectLess = []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
 
 // Option changes how a cluster is started.
@@ -176,8 +176,8 @@ func (c *Cluster) end() error {
 	return errors.Join(err, c.awaitSilence())
 }
 
-// Stop kills the cluster and removes its data, which nobody needs in order: an API server that clients watch would take a quarter of a
-// minute to say goodbye to them. Further calls do nothing. The error tells that the cluster had ended before.
+// Stop kills the cluster and removes its data. An orderly stop of an API server that clients watch would take 15 seconds. Further calls do
+// nothing. The error tells that the cluster had ended before.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

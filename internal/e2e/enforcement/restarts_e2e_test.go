@@ -103,6 +103,8 @@ func TestE2ERestartsUnderSteadyWrites(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, w := range streams {
 		wg.Go(func() {
+			pause := time.NewTicker(time.Millisecond)
+			defer pause.Stop()
 			for i := 0; ctx.Err() == nil; i++ {
 				switch err := w.write(ctx, i); {
 				case (err == nil) != w.closed && (err == nil || apierrors.IsInvalid(err)):
@@ -111,8 +113,8 @@ func TestE2ERestartsUnderSteadyWrites(t *testing.T) {
 					t.Errorf("%s is stored", w.what)
 				case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !w.closed:
 					t.Errorf("%s is refused: %v", w.what, err)
-				default: // nobody answers: whoever starts needs the processor
-					time.Sleep(time.Millisecond)
+				default: // no answer; the server that starts needs the processor
+					<-pause.C
 				}
 			}
 		})
