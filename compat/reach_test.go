@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
 )

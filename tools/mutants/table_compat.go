@@ -163,7 +163,7 @@ var compatFaults = []fault{
 		broken: "a default that one version fills in on reading, and another refuses, is not told",
 	},
 	{
-		in: "compat.(*comparison).fillsAnew", find: "home.Storage && !before.Storage", put: "!before.Served && !before.Storage",
+		in: "compat.(*comparison).fillsAnew", find: "c.storageMoves()", put: "false",
 		broken: "a default that a new storage version fills in, and filled in before only where it was written, is not told",
 	},
 	{
