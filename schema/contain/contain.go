@@ -220,15 +220,15 @@ func (r *Result) add(g Gap) {
 
 // library answers the solver's questions about strings, and caches parsed patterns and rules.
 type library struct {
-	work      *Work
-	compiled  map[string]*regexp.Regexp
-	languages map[string]*regular.Lang
-	rules     map[string]parsedRule
-	filled    map[*schema.Node]string
+	work     *Work
+	compiled map[string]*regexp.Regexp
+	patterns map[string]*regular.Pattern
+	rules    map[string]parsedRule
+	filled   map[*schema.Node]string
 }
 
 func newLibrary(w *Work) *library {
-	return &library{work: w, compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, filled: map[*schema.Node]string{}, languages: map[string]*regular.Lang{}}
+	return &library{work: w, compiled: map[string]*regexp.Regexp{}, rules: map[string]parsedRule{}, filled: map[*schema.Node]string{}, patterns: map[string]*regular.Pattern{}}
 }
 
 // MatchPattern implements [logic.Checker].

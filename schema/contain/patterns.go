@@ -8,14 +8,14 @@ import (
 	"sluice.dev/schema/contain/internal/regular"
 )
 
-// language returns the compiled expression, nil if it does not compile.
-func (l *library) language(expr string) *regular.Lang {
-	lang, ok := l.languages[expr]
+// pattern returns the compiled expression, nil if it does not compile or is too large.
+func (l *library) pattern(expr string) *regular.Pattern {
+	p, ok := l.patterns[expr]
 	if !ok {
-		lang, _ = regular.Compile(expr)
-		l.languages[expr] = lang
+		p, _ = regular.Compile(expr)
+		l.patterns[expr] = p
 	}
-	return lang
+	return p
 }
 
 // readable are the strings that are tried before others are generated.
@@ -28,41 +28,19 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 	if len(out) >= min(n, enough) {
 		return out, false
 	}
-	var spent regular.Spent
-	charge := func() {
-		w.Charge(int64(spent.Steps/stepsInUnit + spent.States/statesInUnit))
-		spent = regular.Spent{}
-	}
-	defer charge()
-	budget := func() regular.Budget { // the rest of the budget, up to the default
-		charge()
-		left := max(1, min(w.Left(), regular.DefaultSteps/stepsInUnit))
-		return regular.Budget{Steps: int(left * stepsInUnit), States: int(min(left*statesInUnit, regular.DefaultStates)), Total: &spent}
-	}
 	if w.Spent() {
 		return nil, false
 	}
-	lang := m.language()
-	if lang == nil {
+	question, possible := m.question()
+	if !possible {
 		return nil, true
 	}
-	if len(out) == 0 {
-		answer := regular.Empty(lang, budget())
-		switch answer.Verdict {
-		case regular.Proved:
-			return nil, true
-		case regular.Refuted:
-			out = append(out, answer.Witness)
-		case regular.Unknown:
-			return nil, false
-		}
+	found, none := question.Strings(n)
+	if len(out) == 0 && none {
+		return nil, true
 	}
-	have := map[string]bool{}
-	for _, s := range out {
-		have[s] = true
-	}
-	for _, s := range regular.Members(lang, n, budget()) {
-		if len(out) < n && !have[s] && m.fit(s) {
+	for _, s := range found {
+		if len(out) < n && !slices.Contains(out, s) && m.fit(s) {
 			out = append(out, s)
 		}
 	}
@@ -113,33 +91,45 @@ func (m *membersOf) simple(n int) (out []string) {
 	return out
 }
 
-// language returns the automaton of the strings, nil if an expression that does not compile refuses every string.
-func (m *membersOf) language() *regular.Lang {
-	lang := regular.LengthBetween(m.length.Min, m.length.Max)
+// question asks for the strings. It returns false if there are none: an expression does not compile, or is to match and not to match. An expression that is
+// too large is left out: then there are only more strings, and what is found has to fit.
+func (m *membersOf) question() (q *regular.Question, possible bool) {
+	limit := min(m.w.Left(), maxStringWork)
+	q = &regular.Question{Least: m.length.Min, Most: m.length.Max}
+	steps := 0
+	q.Charge = func(n int) bool {
+		steps += n
+		work := int64(steps / stepsInUnit)
+		steps %= stepsInUnit
+		limit -= work
+		return m.w.Charge(work) && limit > 0
+	}
 	for _, e := range m.match {
 		m.w.Charge(int64(len(e)))
-		c := m.l.language(e)
+		p := m.l.pattern(e)
 		switch {
-		case c == nil && m.l.regexp(e) == nil:
-			return nil
-		case c == nil:
-			continue // too large for an automaton: without it there are only more strings
+		case p != nil:
+			q.Match = append(q.Match, p)
+		case m.l.regexp(e) == nil:
+			return nil, false
 		}
-		lang = regular.Intersect(lang, c)
 	}
 	for _, e := range m.avoid {
 		m.w.Charge(int64(len(e)))
-		if c := m.l.language(e); c != nil {
-			lang = regular.Intersect(lang, regular.Complement(c))
+		if slices.Contains(m.match, e) {
+			return nil, false
+		}
+		if p := m.l.pattern(e); p != nil {
+			q.Avoid = append(q.Avoid, p)
 		}
 	}
-	return lang
+	return q, true
 }
 
-// stepsInUnit is the number of steps of automata in a unit of work, statesInUnit the number of their states, which take memory.
+// stepsInUnit is the number of steps of a search for strings in a unit of work. maxStringWork bounds the units of one search.
 const (
-	stepsInUnit  = 50
-	statesInUnit = 2
+	stepsInUnit   = 50
+	maxStringWork = 80_000
 )
 
 // matching is the work of looking for an expression in a string.

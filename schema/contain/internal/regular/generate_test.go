@@ -20,23 +20,6 @@ func (s source) pick(list ...string) string { return list[s.IntN(len(list))] }
 // newline, and runes whose case folding goes beyond ASCII or has odd variants.
 var letters = []string{"a", "b", "c", "A", "k", "s", "0", "_", "-", ".", " ", "\n", "é", "É", "\u212a", "ſ", "中", "\U0001f600"}
 
-func (s source) text(most int) string {
-	var b strings.Builder
-	for range s.IntN(most + 1) {
-		b.WriteString(letters[s.IntN(len(letters))])
-	}
-	return b.String()
-}
-
-// narrow returns a string over a and b, where patterns over the same collide most.
-func (s source) narrow(most int) string {
-	var b strings.Builder
-	for range s.IntN(most + 1) {
-		b.WriteString(s.pick("a", "b"))
-	}
-	return b.String()
-}
-
 // pattern returns a valid pattern of at most the given depth.
 func (s source) pattern(depth int) string {
 	for {
@@ -154,15 +137,6 @@ func forSeeds(t *testing.T, n int, property func(t *testing.T, s source)) {
 	}
 }
 
-func mustCompile(tb testing.TB, pattern string) *Lang {
-	tb.Helper()
-	l, err := Compile(pattern)
-	if err != nil {
-		tb.Fatalf("Compile(%q): %v", pattern, err)
-	}
-	return l
-}
-
 // allTexts returns all strings of at most the given number of runes over the runes of an
 // alphabet, shorter ones first.
 func allTexts(alphabet string, most int) []string {
@@ -177,17 +151,4 @@ func allTexts(alphabet string, most int) []string {
 		out, last = append(out, next...), next
 	}
 	return out
-}
-
-// oneOf is the set of the given strings.
-func oneOf(list []string) *Lang {
-	quoted := make([]string, len(list))
-	for i, s := range list {
-		quoted[i] = regexp.QuoteMeta(s)
-	}
-	l, err := Compile("^(?:" + strings.Join(quoted, "|") + ")$")
-	if err != nil {
-		panic(err)
-	}
-	return l
 }

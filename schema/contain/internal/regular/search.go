@@ -1,250 +1,211 @@
+// Package regular finds strings that match some patterns and do not match others, or proves that there are none. It asks, for example,
+// whether some string of at most 63 runes matches ^[a-z.]+$ and not ^[a-z]+$, and answers ".".
+//
+// It runs all patterns at once over the strings, shorter ones first, as a product of automata. A state of the product says, for each
+// pattern, at which instructions a match may go on, and what kind of rune came last, which ^, $ and \b see. Two strings that lead to the same state
+// have the same continuations, so each state needs one visit. If the visits end without a string, there is none.
+//
+// Strings are sequences of Unicode scalar values, as JSON carries them into Go. A number of runes is what minLength and maxLength
+// count. The same question has the same answer on every machine. No input makes the package panic, and the caller's budget bounds time and memory.
+// docs/containment-patterns.md argues why this is sound.
 package regular
 
 import (
-	"cmp"
+	"regexp/syntax"
 	"slices"
+	"strings"
 )
 
-// node is a step of a search: a state reached by some string, the node that it was
-// reached from, and the letter in between.
-type node struct {
-	state, parent, letter int32
-	cost                  int32 // of the string, as the sum over its runes
+// Question describes a set of strings.
+type Question struct {
+	// Each string matches all of Match and none of Avoid.
+	Match, Avoid []*Pattern
+	// Least and Most bound the number of runes; Most is included.
+	Least, Most int64
+	// Charge counts steps, each of about 20 ns and 16 bytes. It returns false once the budget is spent.
+	Charge func(steps int) bool
 }
 
-// found is the end of a successful search.
-type found struct {
-	length int64
-	cost   int64
-	end    int32 // index of the last node
-}
-
-// search looks for the shortest string that a product accepts among those with at
-// least first and at most last runes, and for a readable one among the shortest.
-//
-// It goes through the strings by length, keeping for each length the set of states reached (a layer), and for each of them the most
-// readable string that leads there. Up to length first, the search visits the same state again in each layer. From there on, it visits
-// each state once, because everything after a second visit has been found after the first one.
-//
-// Up to length first, the layers repeat themselves after some time: a layer is a function of the one before. When layer j equals layer
-// i, the lengths in between are a lap, and the search skips as many laps as fit below first.
-type search struct {
-	p     *product
-	m     *meter
-	nodes []node
-	at    []int32 // by state: its last node
-	layer int32   // first node of the layer under construction
-
-	lapTo, lapEnd int32 // layer j is nodes[lapTo:lapEnd]; lapTo is -1 as long as there is none
-	lap           int64 // the length of a lap
-	laps          int64 // the number of laps that were skipped
-
-	chain *antichain // of the states expanded from length first on; nil: not used
-}
-
-func newSearch(p *product) *search { return &search{p: p, m: p.m, lapTo: -1} }
-
-// reach adds a way to a state to the layer under construction. since is the first of the nodes that make another visit unnecessary.
-func (s *search) reach(since int32, n node) {
-	for len(s.at) < s.p.states.len() {
-		s.at = append(s.at, -1)
+// Strings returns up to n strings of the set, shorter ones first, and of those that are equally long more readable ones. If there are none, none says
+// whether that is proven; it is not if the budget was spent.
+func (q *Question) Strings(n int) (found []string, none bool) {
+	p := &product{Question: q, patterns: slices.Concat(q.Match, q.Avoid), ids: map[string]int32{}}
+	p.alphabet = alphabetOf(p.patterns)
+	p.charge(20 * len(p.alphabet))
+	for _, x := range p.patterns {
+		p.asserts |= x.asserts
 	}
-	if i := s.at[n.state]; i >= since && i >= 0 {
-		if i >= s.layer && n.cost < s.nodes[i].cost {
-			s.nodes[i] = n
+	start := p.stateOf(slices.Repeat([]threads{""}, len(p.patterns)), noText)
+	// One visit of each state decides whether there is a string. More visits find more strings.
+	if found, none = p.search(start, 1, n); len(found) == 0 || len(found) >= n {
+		return found, none
+	}
+	more, _ := p.search(start, n, n)
+	if len(more) < len(found) { // the budget is spent
+		return found, false
+	}
+	return more, false
+}
+
+// product is the automaton of all patterns, as far as it was needed.
+type product struct {
+	*Question
+	patterns []*Pattern
+	alphabet []rune
+	asserts  syntax.EmptyOp // what any of the patterns asserts
+	ids      map[string]int32
+	states   []state
+	spent    bool
+}
+
+type state struct {
+	sets    []threads // of each pattern
+	last    rune      // a rune of the kind that came last
+	accepts bool
+	edges   []edge
+	known   bool // whether edges are
+}
+
+// edge leads from a state to another one.
+type edge struct {
+	by rune
+	to int32
+}
+
+func (p *product) charge(steps int) {
+	p.spent = !p.Charge(steps) || p.spent
+}
+
+// kindOf returns a rune that the assertions of the patterns do not tell apart from r.
+func (p *product) kindOf(r rune) rune {
+	switch {
+	case r == '\n' && p.asserts&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0:
+		return '\n'
+	case p.asserts&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0 && syntax.IsWordChar(r):
+		return 'a'
+	}
+	return '-'
+}
+
+// stateOf returns the number of a state.
+func (p *product) stateOf(sets []threads, last rune) int32 {
+	var key strings.Builder
+	for _, s := range sets {
+		key.WriteString(string(s))
+		key.WriteByte(0xFF) // in no thread: they are valid UTF-8
+	}
+	key.WriteRune(last + 1)
+	if id, ok := p.ids[key.String()]; ok {
+		return id
+	}
+	s := state{sets: sets, last: last, accepts: true}
+	steps := 20 + key.Len()/4
+	for i := range sets {
+		_, found := p.patterns[i].beforeRune(sets[i], last, noText, &steps)
+		s.accepts = s.accepts && found == (i < len(p.Match))
+	}
+	id := int32(len(p.states)) //nolint:gosec // the budget bounds it
+	p.ids[key.String()] = id
+	p.states = append(p.states, s)
+	p.charge(steps)
+	return id
+}
+
+// edgesOf returns the edges of a state, without those after which no string can be in the set.
+func (p *product) edgesOf(id int32) []edge {
+	if p.states[id].known {
+		return p.states[id].edges
+	}
+	from, steps := p.states[id], 0
+	type front struct {
+		takesRune []uint32
+		found     bool
+	}
+	fronts := map[rune][]front{}
+	for _, kind := range [...]rune{p.kindOf('a'), p.kindOf('-'), p.kindOf('\n')} {
+		if fronts[kind] != nil {
+			continue
 		}
-		return
-	}
-	s.m.step(1)
-	s.at[n.state] = i32(len(s.nodes))
-	s.nodes = append(s.nodes, n)
-}
-
-// expand builds the next layer from the nodes [from, to), and reports whether it has
-// any node.
-func (s *search) expand(from, to, since int32) bool {
-	s.layer = to
-	if since < 0 {
-		since = to
-	}
-	if s.chain != nil {
-		return s.expandMaximal(from, to, since)
-	}
-	for i := from; i < to; i++ {
-		if !s.follow(i, since) {
-			return false
+		for i, s := range from.sets {
+			takesRune, found := p.patterns[i].beforeRune(s, from.last, kind, &steps)
+			fronts[kind] = append(fronts[kind], front{takesRune, found})
 		}
 	}
-	return int(to) < len(s.nodes)
-}
-
-// expandMaximal is expand for the nodes that are not below any earlier node or any node of their own layer. The higher node reaches
-// everything that a node below it reaches, with as few runes.
-func (s *search) expandMaximal(from, to, since int32) bool {
-	todo := make([]int32, 0, to-from)
-	for i := from; i < to; i++ {
-		todo = append(todo, i)
-	}
-	slices.SortStableFunc(todo, func(i, j int32) int {
-		return cmp.Compare(s.p.weight(s.nodes[i].state), s.p.weight(s.nodes[j].state))
-	})
-	for _, i := range todo {
-		if s.chain.add(s.nodes[i].state) && !s.follow(i, since) {
-			return false
-		}
-	}
-	return int(to) < len(s.nodes)
-}
-
-// follow adds the successors of one node. It returns false if the meter is over.
-func (s *search) follow(i, since int32) bool {
-	edges := s.p.successors(s.nodes[i].state)
-	s.m.step(len(edges))
-	if s.m.over {
-		return false
-	}
-	for _, e := range edges {
-		s.reach(since, node{e.to, i, e.letter, s.nodes[i].cost + s.p.letters[e.letter].cost})
-	}
-	return true
-}
-
-// run returns the end of the string, or false if there is none. If the meter is over afterwards, the result means nothing.
-func (s *search) run(first, last int64) (found, bool) {
-	if s.m.over || first > last {
-		return found{}, false
-	}
-	for _, state := range s.p.start() {
-		s.reach(0, node{state: state, parent: -1})
-	}
-	from, length, ok := s.walk(first)
-	if !ok {
-		return found{}, false
-	}
-	since := from
-	if s.p.nondet {
-		s.chain = &antichain{p: s.p}
-	}
-	for {
-		to := i32(len(s.nodes))
-		if end, ok := s.best(from, to); ok {
-			return found{length: length, cost: int64(s.nodes[end].cost), end: end}, true
-		}
-		if length == last || !s.expand(from, to, since) {
-			return found{}, false
-		}
-		from, length = to, length+1
-	}
-}
-
-// walk builds the layers up to length first. It returns the first node of that
-// layer and its length, or false if there is none.
-func (s *search) walk(first int64) (from int32, length int64, ok bool) {
-	var layers interner
-	var states []int32
-	for length < first {
-		to := i32(len(s.nodes))
-		if s.lapTo < 0 {
-			states = states[:0]
-			for _, n := range s.nodes[from:to] {
-				states = append(states, n.state)
+	var edges []edge
+letters:
+	for _, by := range p.alphabet {
+		kind := p.kindOf(by)
+		sets := make([]threads, len(from.sets))
+		for i, f := range fronts[kind] {
+			steps += 1 + len(f.takesRune)
+			if sets[i] = matched; !f.found {
+				sets[i] = p.patterns[i].afterRune(f.takesRune, by)
 			}
-			slices.Sort(states)
-			s.m.step(len(states))
-			id, fresh := layers.add(states)
-			if !fresh {
-				s.lapTo, s.lapEnd = from, to
-				s.lap = length - int64(id) // layers are numbered by their lengths
-				s.laps = (first - length) / s.lap
-				length += s.laps * s.lap
+			if i >= len(p.Match) && f.found || i < len(p.Match) && sets[i] == "" && p.patterns[i].fromStart {
+				continue letters
+			}
+		}
+		edges = append(edges, edge{by, p.stateOf(sets, kind)})
+		if p.charge(steps); p.spent {
+			break
+		}
+		steps = 0
+	}
+	p.charge(steps)
+	p.states[id].edges, p.states[id].known = edges, true
+	return edges
+}
+
+// visit is a state after some runes, up to the least number of runes of a string.
+type visit struct {
+	state int32
+	runes int64
+}
+
+// node is the last step of a way through the product.
+type node struct {
+	state, parent int32
+	by            rune
+}
+
+// search visits each state up to a number of times, and returns the first n strings. none is true if it visited all states and there
+// are none.
+func (p *product) search(start int32, visits, n int) (found []string, none bool) {
+	nodes := []node{{state: start, parent: -1}}
+	seen := map[visit]int{}
+	for length, level := int64(0), 0; level < len(nodes) && length <= p.Most; length++ {
+		end := len(nodes)
+		for at := level; at < end; at++ {
+			if length >= p.Least && p.states[nodes[at].state].accepts {
+				if found = append(found, textOf(nodes, at, length)); len(found) >= n {
+					return found, false
+				}
+			}
+			if length == p.Most {
 				continue
 			}
+			for _, e := range p.edgesOf(nodes[at].state) {
+				v := visit{e.to, min(length+1, p.Least)}
+				if count := seen[v]; count < visits {
+					seen[v] = count + 1
+					nodes = append(nodes, node{e.to, int32(at), e.by}) //nolint:gosec // the budget bounds it
+					p.charge(5)
+				}
+			}
+			if p.spent {
+				return found, false
+			}
 		}
-		if !s.expand(from, to, -1) {
-			return 0, 0, false
-		}
-		from, length = to, length+1
+		level = end
 	}
-	return from, length, true
+	return found, len(found) == 0
 }
 
-// best returns the accepting node of [from, to) with the most readable string.
-func (s *search) best(from, to int32) (int32, bool) {
-	end := int32(-1)
-	for i := from; i < to; i++ {
-		if n := s.nodes[i]; s.p.accept[n.state] && (end < 0 || n.cost < s.nodes[end].cost) {
-			end = i
-		}
+// textOf returns the string of a way.
+func textOf(nodes []node, at int, length int64) string {
+	runes := make([]rune, length)
+	for i := range slices.Backward(runes) {
+		runes[i], at = nodes[at].by, int(nodes[at].parent)
 	}
-	return end, end >= 0
-}
-
-// text returns the string that ends at a node.
-func (s *search) text(f found) string {
-	runes := make([]rune, 0, f.length)
-	for i := f.end; s.nodes[i].parent >= 0; {
-		if i >= s.lapTo && i < s.lapEnd && s.laps > 0 {
-			runes, i = s.replay(runes, i)
-		}
-		runes, i = s.back(runes, i)
-	}
-	slices.Reverse(runes)
 	return string(runes)
-}
-
-// back appends the rune that led to a node, and returns the node before it.
-func (s *search) back(runes []rune, i int32) ([]rune, int32) {
-	n := s.nodes[i]
-	return append(runes, s.p.letters[n.letter].rep), n.parent
-}
-
-// replay follows the skipped laps before node i of layer j backwards: each lap repeats the way from layer i to layer j. It returns the
-// node of layer j where they begin.
-func (s *search) replay(runes []rune, i int32) ([]rune, int32) {
-	same := make([]int32, s.p.states.len())
-	for j := s.lapTo; j < s.lapEnd; j++ {
-		same[s.nodes[j].state] = j
-	}
-	for left := s.laps; left > 0; left-- {
-		end, from := i, len(runes)
-		for range s.lap {
-			runes, i = s.back(runes, i)
-		}
-		if i = same[s.nodes[i].state]; i == end {
-			// From here on it is always the same.
-			return append(runes, slices.Repeat(runes[from:], int(left-1))...), i
-		}
-	}
-	return runes, i
-}
-
-// antichain keeps states of a product none of which is below another.
-type antichain struct {
-	p       *product
-	keys    interner
-	buckets [][]int32
-	key     []int32
-}
-
-// add reports whether state is below none of those that were added before, and then
-// adds it.
-func (c *antichain) add(state int32) bool {
-	c.key = c.key[:0]
-	for i, s := range c.p.states.get(state) {
-		if !c.p.negated[i] {
-			c.key = append(c.key, s)
-		}
-	}
-	id, fresh := c.keys.add(c.key)
-	if fresh {
-		c.buckets = append(c.buckets, nil)
-	}
-	for _, other := range c.buckets[id] {
-		c.p.m.step(1)
-		if c.p.below(state, other) {
-			return false
-		}
-	}
-	c.buckets[id] = append(c.buckets[id], state)
-	return true
 }
