@@ -54,7 +54,6 @@ type comparison struct {
 	// surprises are what readers asks for, once it was.
 	surprises    []report.Finding
 	readersAsked bool
-	proof        *report.Proof // what the check of the proofs found; nil where it was not asked for
 }
 
 // part is one version of one of the CRDs.

@@ -46,7 +46,7 @@ func TestADefaultOfTheStatusIsDroppedWithIt(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Check(t.Context(), patched(t, "versions:\n"+tt.old), patched(t, "versions:\n"+tt.new), Options{VerifyProofs: true})
+			got, err := Check(t.Context(), patched(t, "versions:\n"+tt.old), patched(t, "versions:\n"+tt.new), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestADefaultThatAnotherVersionFillsInWhenItWrites(t *testing.T) {
 			statusVersion("v3", "served: true, storage: false", more(", enum: [a]"))
 	}
 	old, new := patched(t, versions("")), patched(t, versions(", default: x"))
-	got, err := Check(t.Context(), old, new, Options{VerifyProofs: true})
+	got, err := Check(t.Context(), old, new, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

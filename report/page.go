@@ -34,7 +34,6 @@ type page struct {
 	skipped        []string
 	total          int // documents skipped
 	sum            Summary
-	proof          string // the result of checking the proofs
 }
 
 // sheet is one CRD of a page.
@@ -130,43 +129,10 @@ func newPage(r *Report, o Options) *page {
 			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", brief.Number(r.Skipped[kind]), m.short(kind, 40)))
 		}
 	}
-	p.proof = m.proofs(r.CRDs)
 	if left := len(kinds) - len(p.skipped); left > 0 {
 		p.skipped = append(p.skipped, brief.Count(left, "more kind"))
 	}
 	return p
-}
-
-// proofs says in one line what the check of all proofs found; it is empty if there was no check.
-func (m *pageMaker) proofs(crds []CRD) string {
-	all, asked := Proof{Trusted: map[string]int{}}, false
-	trusted := 0
-	for i := range crds {
-		if one := crds[i].Proof; one != nil {
-			asked = true
-			all.Verified += one.Verified
-			all.Refused = append(all.Refused, one.Refused...)
-			for lemma, n := range one.Trusted {
-				all.Trusted[lemma] += n
-				trusted += n
-			}
-		}
-	}
-	if !asked {
-		return ""
-	}
-	out := "proofs: " + brief.Count(all.Verified, "step") + " verified"
-	if trusted > 0 {
-		var lemmas []string
-		for _, lemma := range slices.Sorted(maps.Keys(all.Trusted)) {
-			lemmas = append(lemmas, fmt.Sprintf("%s %s", brief.Number(all.Trusted[lemma]), lemma))
-		}
-		out += fmt.Sprintf(", %s trusted (%s)", brief.Number(trusted), strings.Join(lemmas, ", "))
-	}
-	if len(all.Refused) > 0 {
-		out += fmt.Sprintf(", %s refused; the first: %s", brief.Number(len(all.Refused)), m.short(all.Refused[0], 2*nameWidth))
-	}
-	return out
 }
 
 // pageMaker makes the parts of a page.

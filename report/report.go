@@ -142,18 +142,6 @@ type CRD struct {
 	Findings  []Finding `json:"findings,omitempty"`
 	// Objects counts the stored objects that were read; nil if no cluster was asked.
 	Objects *ObjectScan `json:"objects,omitempty"`
-	// Proof is the result of checking the proofs; nil if there was no check.
-	Proof *Proof `json:"proof,omitempty"`
-}
-
-// Proof is the result of an independent check of the proofs of containment.
-type Proof struct {
-	// Verified counts the checked steps. Trusted counts, by name, the uses of lemmas that cannot be checked.
-	Verified int            `json:"verified"`
-	Trusted  map[string]int `json:"trusted,omitempty"`
-	// Refused has one text for each step that does not hold or is missing: where, and why. Such a step means that the search is
-	// wrong.
-	Refused []string `json:"refused,omitempty"`
 }
 
 // ObjectScan counts the stored objects of one CRD that were tried under the new schema.

@@ -252,9 +252,6 @@ func (t *textPrinter) tail() []textLine {
 			brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))})
 	}
 	lines = append(lines, textLine{text: p.conclusion(), hang: 2})
-	if p.proof != "" {
-		lines = append(lines, textLine{text: p.proof, hang: 2})
-	}
 	var next []string
 	if rule := p.worstRule(); rule != "" {
 		next = append(next, fmt.Sprintf("sluice explain %s: why it matters and the way out", rule))

@@ -49,8 +49,6 @@ type Options struct {
 	Work *Work
 	// Only, if not nil, selects the gaps to look for by keyword and harm. Others are ignored, and Contained then says nothing about them.
 	Only func(*Gap) bool
-	// Prove asks for the proof, so that a checker can verify it.
-	Prove bool
 	// Trace, if not nil, is called for each step of the comparison, in order, with the question about a place and its answer.
 	Trace func(Event)
 	// Draft leaves out the last word of the API server's own code about witnesses: the caller judges them itself, with
@@ -88,9 +86,6 @@ type Result struct {
 	// Gaps are in the order of the walk: by path, then keyword. Gaps that only change defaults (Redefaulted) leave the verdict Contained:
 	// everything is still accepted and kept.
 	Gaps []Gap
-	// Proof, if Options.Prove is set, has a step for each demand of the new schema that is not a gap. It is complete unless a gap of the
-	// keyword schema says that the comparison was cut short.
-	Proof []ProofStep
 }
 
 func orDefault[T comparable](v, d T) T {
@@ -145,12 +140,8 @@ func (o *Options) memory() *logic.Memory {
 // done, it ends early, and the rest is Unknown.
 func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if old.Node.Hash() == new.Node.Hash() && old.StatusUnchecked == new.StatusUnchecked {
-		r := Result{Verdict: Contained}
-		opts.traceStep(&ProofOfEqual()[0])
-		if opts.Prove {
-			r.Proof = ProofOfEqual()
-		}
-		return r
+		opts.traceProven(nil, "schema", "", equalSubtree)
+		return Result{Verdict: Contained}
 	}
 	o := &opts
 	s := newComparison(old, new, o)
@@ -165,9 +156,6 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if s.cut != "" {
 		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
 	}
-	if o.Prove {
-		r.Proof = s.proof.steps
-	}
 	return r
 }
 
@@ -177,7 +165,7 @@ func newComparison(old, new Side, o *Options) *search {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
 	}
 	t := o.translator()
-	w := &walker{opts: o, old: t, new: t, memory: o.memory(), proof: newRecorder(o)}
+	w := &walker{opts: o, old: t, new: t, memory: o.memory()}
 	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare

@@ -37,7 +37,7 @@ func (l *library) parse(text string) (*celrule.Rule, error) {
 
 // rules returns the demands of the node's validation rules on a created value. compareTransitions handles rules about updates.
 func (t *translator) rules(n *schema.Node, p place) []piece {
-	if p.dark || t.ruleless {
+	if p.dark {
 		return nil
 	}
 	var out []piece

@@ -54,7 +54,7 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 		if s.solve(ctx, p) {
 			all = append(all, p)
 		} else {
-			s.whole(p)
+			s.traceImplied(p)
 		}
 	}
 	for round := range 3 {

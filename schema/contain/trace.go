@@ -11,7 +11,7 @@ import (
 type Event struct {
 	// Path leads to the place that the step is about.
 	Path Path
-	// Keyword and Detail are those of a [ProofStep] or a [Gap].
+	// Keyword and Detail are those of a [Gap], or of a demand of the new schema that is proven.
 	Keyword, Detail string
 	// Text is the question or the result, in the words of docs/containment.md.
 	Text string
@@ -21,20 +21,18 @@ type Event struct {
 	Below bool
 }
 
-// said has the words for each lemma.
-var said = map[Lemma]string{
-	equalSubtree:    "proven: both schemas say the same from here on",
-	equalKeyword:    "proven: the old schema has the same keyword with the same meaning",
-	impliedHere:     "proven: no value that the old schema accepts here breaks it",
-	impliedByWhole:  "proven: the old schema of the whole object implies it",
-	subtreeByWhole:  "proven: the old schema of the whole object implies all of the new schema from here on",
-	subtreeByRules:  "proven: the old schema and its rules imply all of the new schema from here on",
-	withRules:       "proven: the old schema and its rules imply it",
-	ruleSameMeaning: "proven: an old rule has the same meaning",
-	ruleImplied:     "proven: the old schema has no model together with the negation of the rule",
-	ruleByForm:      "proven: the texts of old rules imply it",
-	updateImplied:   "proven: the old schema and its rules about updates imply it",
-}
+// argument names why a demand of the new schema is no gap, in the words of docs/containment.md.
+type argument string
+
+const (
+	equalSubtree   argument = "both schemas say the same from here on"
+	equalKeyword   argument = "the old schema has the same keyword with the same meaning"
+	impliedHere    argument = "no value that the old schema accepts here breaks it"
+	impliedByWhole argument = "the old schema of the whole object implies it"
+	subtreeByWhole argument = "the old schema of the whole object implies all of the new schema from here on"
+	ruleByForm     argument = "the texts of old rules imply it"
+	updateImplied  argument = "the old schema and its rules about updates imply it"
+)
 
 // trace reports a step that is not part of a proof.
 func (o *Options) trace(g *Gap, object map[string]any, format string, args ...any) {
@@ -43,13 +41,31 @@ func (o *Options) trace(g *Gap, object map[string]any, format string, args ...an
 	}
 }
 
-// traceStep reports a step of a proof.
-func (o *Options) traceStep(s *ProofStep) {
-	if o.Trace == nil {
-		return
+// traceProven reports a demand of the new schema that is proven.
+func (o *Options) traceProven(path Path, keyword, detail string, why argument) {
+	if o.Trace != nil {
+		o.Trace(Event{Path: path, Keyword: keyword, Detail: detail, Text: "proven: " + string(why), Below: why == equalSubtree || why == subtreeByWhole})
 	}
-	text := fmt.Sprintf("%s (%s)", said[s.Lemma], s.Lemma)
-	o.Trace(Event{Path: s.Path, Keyword: s.Keyword, Detail: s.Detail, Text: text, Below: strings.HasPrefix(string(s.Lemma), "subtree") || s.Lemma == equalSubtree})
+}
+
+// traceProven reports a demand at the walk's place that is proven.
+func (w *walker) traceProven(keyword, detail string, why argument) {
+	if w.opts.Trace != nil {
+		w.opts.traceProven(w.publicPath(), keyword, detail, why)
+	}
+}
+
+// traceImplied reports a suspect that the whole of the old schema proves.
+func (s *search) traceImplied(p *pending) {
+	switch {
+	case p.gap.Detail == ListsLetThrough:
+	case p.deeper:
+		s.opts.traceProven(p.gap.Path, p.gap.Keyword, p.where, subtreeByWhole)
+	case p.gap.Harm == RefusedTransition:
+		s.opts.traceProven(p.gap.Path, p.gap.Keyword, p.where, updateImplied)
+	default:
+		s.opts.traceProven(p.gap.Path, p.gap.Keyword, p.where, impliedByWhole)
+	}
 }
 
 // traceSearch reports the end of a search in the whole object.

@@ -42,8 +42,6 @@ type translator struct {
 	writes   map[placeKey]logic.Formula // the results of written
 	// parts has the results of pieces. Its key has the node, too, because the messages of rules are not part of the hash.
 	parts map[pieceKey][]piece
-	// ruleless leaves the rules out.
-	ruleless bool
 }
 
 func newTranslator(o *Options) *translator {

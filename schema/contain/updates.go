@@ -28,14 +28,10 @@ func (w *walker) compareTransitions(o, n place) {
 		case err != nil || !parsed.UsesOldSelf():
 			continue
 		case w.sameTransition(o, n, r, parsed):
-			if hasRule(o, r) {
-				w.update(r, equalKeyword)
-			} else {
-				w.update(r, ruleByForm)
-			}
+			w.traceProven(keywordRules, r.Rule, equalKeyword)
 			continue
 		case w.impliedUpdate(o, n, r, parsed):
-			w.update(r, updateImplied)
+			w.traceProven(keywordRules, r.Rule, updateImplied)
 			continue
 		}
 		g := Gap{Keyword: keywordRules, Detail: r.Rule, Harm: RefusedTransition, After: r.Rule, Rule: i}
@@ -141,4 +137,14 @@ func (w *walker) hasTransitions(n *schema.Node) bool {
 	}
 	w.transitions[n] = has
 	return has
+}
+
+// seesSame reports whether the rule sees the same values in both nodes.
+func (w *walker) seesSame(o, n place, parsed *celrule.Rule) bool {
+	return o.hasMeta() == n.hasMeta() && parsed.SeesSame(o.node, n.node, n.hasMeta(), o.keep || o.whole || n.keep || n.whole)
+}
+
+// hasRule reports whether the old node has the rule word for word.
+func hasRule(o place, r *schema.Rule) bool {
+	return o.kind == declared && !o.dark && slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool { return q.Rule == r.Rule && optional(&q) == optional(r) })
 }

@@ -42,7 +42,6 @@ type walker struct {
 	transitions map[*schema.Node]bool         // the results of hasTransitions
 	said        map[pieceKey]map[pieceID]bool // the pieces of old places
 	cut         string                        // why the comparison was cut short
-	proof       *recorder
 }
 
 type walkStep struct {
@@ -116,7 +115,7 @@ func (w *walker) walk(o, n place) {
 		return
 	}
 	if o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
-		w.step("schema", "", equalSubtree)
+		w.traceProven("schema", "", equalSubtree)
 		return
 	}
 	if !w.opts.Work.Charge(1) {
@@ -132,7 +131,7 @@ func (w *walker) walk(o, n place) {
 	case emptied:
 		goal := logic.Not(w.new.accepts(n))
 		if w.proved(o, goal) {
-			w.step("additionalProperties", "", impliedHere)
+			w.traceProven("additionalProperties", "", impliedHere)
 		} else {
 			w.suspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
 		}
@@ -200,7 +199,7 @@ func (w *walker) compareTypes(o, n place) bool {
 			}
 		}
 	} else {
-		w.pieceStep(o, n, piece{keyword: "type", formula: logic.Not(goal)}, impliedHere)
+		w.traceProven("type", "", impliedHere)
 	}
 	if n.pos == atProperty && !n.node.Nullable {
 		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.proved(o, goal) {
@@ -209,13 +208,13 @@ func (w *walker) compareTypes(o, n place) bool {
 				w.suspect(o, n, g, goal)
 			}
 		} else {
-			w.pieceStep(o, n, piece{keyword: "nullable", formula: logic.Not(goal)}, impliedHere)
+			w.traceProven("nullable", "", impliedHere)
 		}
 	}
 	return found
 }
 
-// sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it takes down the steps of the proof.
+// sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it traces that.
 func (w *walker) sameTypes(o, n place) bool {
 	if o.kind != declared || o.pos != n.pos || !n.node.Nullable && o.node.Nullable {
 		return false
@@ -224,9 +223,9 @@ func (w *walker) sameTypes(o, n place) bool {
 	if bare.Nullable = o.node.Nullable; !w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
 		return false
 	}
-	w.step("type", "", equalKeyword)
+	w.traceProven("type", "", equalKeyword)
 	if n.pos == atProperty && !n.node.Nullable {
-		w.step("nullable", "", equalKeyword)
+		w.traceProven("nullable", "", equalKeyword)
 	}
 	return true
 }
@@ -280,13 +279,13 @@ func (w *walker) comparePieces(o, n place) {
 		goal := logic.Not(x.formula)
 		switch {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
-			w.pieceStep(o, n, x, equalKeyword)
+			w.traceProven(x.keyword, x.where(), equalKeyword)
 			continue
 		case w.proved(o, goal):
-			w.pieceStep(o, n, x, impliedHere)
+			w.traceProven(x.keyword, x.where(), impliedHere)
 			continue
 		case x.rule != nil && w.impliedPiece(o, n, x.rule):
-			w.pieceStep(o, n, x, ruleByForm)
+			w.traceProven(x.keyword, x.where(), ruleByForm)
 			continue
 		}
 		g := Gap{Keyword: x.keyword, Detail: x.detail, Harm: Refused, After: x.before, Before: w.counterpart(o, x), Rule: -1}

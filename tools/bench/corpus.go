@@ -84,15 +84,13 @@ func corpusTruth(ctx context.Context, c *config) error {
 	var odd []string
 	total := 0
 	attack := &attack{trials: c.trials}
-	proofs := report.Proof{Trusted: map[string]int{}}
 	start := time.Now()
 	err := pairs(ctx, c.corpus, func(p pair) error {
 		total++
-		r, err := compat.Check(ctx, p.old, p.new, compat.Options{VerifyProofs: true})
+		r, err := compat.Check(ctx, p.old, p.new, compat.Options{})
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.id, err)
 		}
-		addProof(&proofs, p.id, r.Proof)
 		v := schemaVerdict(r)
 		count(verdicts, p.label, v)
 		for _, f := range r.Findings {
@@ -134,16 +132,7 @@ func corpusTruth(ctx context.Context, c *config) error {
 		rows = append(rows, []string{string(l.ID), fmt.Sprint(levels["safe"][l.ID]), fmt.Sprint(levels["undecided"][l.ID]), fmt.Sprint(levels["unsafe"][l.ID])})
 	}
 	c.table(rows...)
-	trusted := 0
-	for _, n := range proofs.Trusted {
-		trusted += n
-	}
-	c.table([]string{"proofs, by the independent checker", "verified", "trusted", "refused"},
-		[]string{"steps", fmt.Sprint(proofs.Verified), fmt.Sprint(trusted), fmt.Sprint(len(proofs.Refused))})
-	for _, lemma := range slices.Sorted(maps.Keys(proofs.Trusted)) {
-		fmt.Fprintf(c.out, "   trusted %d x %s\n", proofs.Trusted[lemma], lemma)
-	}
-	for _, s := range slices.Concat(odd, proofs.Refused) {
+	for _, s := range odd {
 		fmt.Fprintln(c.out, "  ", s)
 	}
 	for _, k := range slices.Sorted(maps.Keys(reasons)) {
@@ -153,20 +142,6 @@ func corpusTruth(ctx context.Context, c *config) error {
 	attack.print(c)
 	fmt.Fprintf(c.out, "%.0f s in all, decoding included\n", time.Since(start).Seconds())
 	return nil
-}
-
-// addProof adds what the check of the proofs of a pair found.
-func addProof(sum *report.Proof, id string, one *report.Proof) {
-	if one == nil {
-		return
-	}
-	sum.Verified += one.Verified
-	for lemma, n := range one.Trusted {
-		sum.Trusted[lemma] += n
-	}
-	for _, why := range one.Refused {
-		sum.Refused = append(sum.Refused, id+": the proof does not verify: "+why)
-	}
 }
 
 func count[A, B comparable](m map[A]map[B]int, a A, b B) {

@@ -313,14 +313,6 @@ var compatFaults = []fault{
 		broken: "what a webhook or policy refuses is taken for the API server's validation",
 	},
 	{
-		in: "compat/internal/certify.(*look).sameIn", find: "!sameDefault(a, b) && !alwaysWritten(o, name)", put: "false",
-		broken: "the checker of proofs forgets that a rule sees what is filled in",
-	},
-	{
-		in: "compat/internal/certify.(*look).sameIn", without: "case l.all: return seesSame(o, n, keeps)",
-		broken: "the checker of proofs looks only at the names in a rule that uses a whole value",
-	},
-	{
 		in: "compat.(*comparison).addCrossing", find: "refuses && (!g.OddAlone || g.OutOfBudget())", put: "false",
 		broken: "refusals in another version that are not decided are taken for safe",
 	},
@@ -337,31 +329,8 @@ var compatFaults = []fault{
 		broken: "of several new defaults only the simplest object that lacks them all is looked at",
 	},
 	{
-		in: "compat/internal/certify.(*checker).demandAt", find: "if r.closed(c.accepts(x.o), goal) {",
-		put:    "if r.closed(c.accepts(x.o), goal) || lemma == Equal {",
-		broken: "a step of a proof is taken for verified because it claims that nothing changed",
-	},
-	{in: "compat/internal/certify.(*checker).take", without: "refuse", broken: "a proof without a step for a keyword is taken for complete"},
-	{
-		in: "compat/internal/certify.(*refuter).different", find: "!slices.Contains(pick[present](x), present{name: key})", put: "false",
-		broken: "the checker of proofs does not count that the key of an item may be missing",
-	},
-	{
 		in: "schema/upstream.(*compiledRules).of", call: "rulesWork", answers: "0",
 		broken: "rules are compiled before they are charged for", tests: []string{"compat"},
-	},
-	{
-		in: "compat/internal/certify.(*refuter).search", find: "!r.search(c)", put: "r.fuel <= 0",
-		broken: "the checker of proofs takes a case for closed that is open",
-	},
-	{
-		in: "compat/internal/certify.(*checker).equalSubtree", find: "(x.moved || x.filled) && x.n.node != nil && updates(x.n.node)",
-		put:    "false",
-		broken: "the checker of proofs forgets that updates may find another old value",
-	},
-	{
-		in: "compat/internal/certify.machine.step", find: "out = append(out, rune(inst.Out))", put: "out = out[:len(out):len(out)]",
-		broken: "the checker of proofs takes every pattern of more than one letter for one that matches nothing",
 	},
 	{
 		in: "compat.(*comparison).crossOld", find: "!grown(&g)", put: "(true || grown(&g))",

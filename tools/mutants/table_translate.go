@@ -105,7 +105,7 @@ var translateFaults = []fault{
 		broken: "a rule with optionalOldSelf is not looked at for creation",
 	},
 	{
-		in: "schema/contain.(*translator).rules", find: "p.dark || t.ruleless", put: "p.dark && p.pos == atItem || t.ruleless",
+		in: "schema/contain.(*translator).rules", find: "p.dark", put: "p.dark && p.pos == atItem",
 		broken: "rules count at places where the API server evaluates none",
 	},
 	{

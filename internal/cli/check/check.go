@@ -44,7 +44,6 @@ type checkFlags struct {
 	noObjects   bool // --objects=false
 	digest      bool
 	trace       string
-	verify      bool
 	kubeconfig  string
 	context     string
 }
@@ -108,8 +107,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "limit of work for each CRD, in units of less than a microsecond; changes beyond it are undecided")
 	fs.BoolVar(&f.objects, "objects", false, "also read the stored objects of the cluster (on if OLD is the cluster; --objects=false turns it off)")
 	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of a different namespace; 1 reads one after the other")
-	fs.BoolVar(&f.verify, "verify-proofs", false, "write down the proof of each safe change and let an independent checker verify it; exit code 2 if a proof does not verify")
-	fs.StringVar(&f.trace, "trace", "", "place in a schema, such as .spec.tasks[*].name or . for the object: print to standard error each question about it, and the lemma or object that answered")
+	fs.StringVar(&f.trace, "trace", "", "place in a schema, such as .spec.tasks[*].name or . for the object: print to standard error each question about it, and the argument or object that answered")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
@@ -174,9 +172,6 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if err := report.Print(c.Out, c.flags.output, r, o); err != nil {
 		return err
 	}
-	if err := unproven(r.CRDs); err != nil {
-		return err
-	}
 	if r.Failing() > 0 {
 		return command.ErrFindings
 	}
@@ -211,16 +206,6 @@ func (c *checker) judge(ctx context.Context, cfg *config.Config, args []string) 
 	r.Sort()
 	c.locate(r)
 	return r, nil
-}
-
-// unproven is an error for the first CRD that is called safe and whose proof does not verify.
-func unproven(crds []report.CRD) error {
-	for i := range crds {
-		if p := crds[i].Proof; p != nil && len(p.Refused) > 0 && crds[i].Verdict == report.Safe {
-			return fmt.Errorf("%s is called safe, but its proof does not verify: %s; this is a mistake in sluice, so do not rely on the verdict, and please report it with both CRDs", crds[i].Name, p.Refused[0])
-		}
-	}
-	return nil
 }
 
 func (c *checker) configure() (*config.Config, error) {
@@ -461,7 +446,7 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	}
 	bar := c.Progress("checking CRDs", int64(len(pairs)))
 	defer bar.Done()
-	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget, VerifyProofs: c.flags.verify}
+	o := crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}
 	if c.asksServer {
 		o.Server = crdcheck.Ask(c.cluster)
 	}
