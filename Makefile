@@ -111,22 +111,12 @@ generate-features: ## write CRDs, manifests and code of features anew, from the 
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done
 
 .PHONY: verify
-verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, pages not in plain words, or the program not for Windows and macOS (tests hold the other generated files)
+verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, or the program not for Windows and macOS (tests hold the other generated files)
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
 	cd test/helm && $(GO) mod tidy -diff
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
-	$(GO) test ./tools/prose
 	@for p in windows/amd64 darwin/arm64; do echo "go build for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/sluice || exit; done
-
-PAGE ?=
-.PHONY: prose
-prose: ## plain words in pages and help texts: figures of each page, and what is not plain (PAGE=apply for the findings of one)
-	@set -o pipefail; $(GO) test ./tools/prose -count 1 -v -run '^TestProse$$' -args -table -page '$(PAGE)' | sed -E '/^(=== |--- PASS|PASS|ok)/d'
-
-.PHONY: site
-site: ## write the documentation as a static site in dist/site; a broken link, anchor or picture is an error
-	$(GO) run ./tools/site
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step
