@@ -128,62 +128,79 @@ func TestSlowRemotesKeepTheirPlacesWhereNobodyWaits(t *testing.T) {
 	})
 }
 
-// Of work that several fetches wait for, each has the pace.
+// Of work that several fetches wait for, each has the pace: as many of them lose their places, and are tried again, as others wait.
 func TestSharedWorkCountsForAllThatWaitForIt(t *testing.T) {
-	// Enough comes, so that each is asked once; next to nothing comes, so that one loses its place and is asked again.
-	for bytes, want := range map[int]int{2048: 2, 1: 3} {
-		synctest.Test(t, func(t *testing.T) { sharedWork(t, bytes, want) })
+	for _, tt := range []struct{ bytes, others, calls int }{
+		{bytes: 2048, others: 2, calls: 2}, // enough bytes arrive
+		{bytes: 1, others: 0, calls: 2},
+		{bytes: 1, others: 1, calls: 3},
+		{bytes: 1, others: 2, calls: 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			if calls := callsForSharedWork(t, tt.bytes, tt.others); calls != tt.calls {
+				t.Errorf("%d bytes a second, %d others wait: %d calls, want %d", tt.bytes, tt.others, calls, tt.calls)
+			}
+		})
 	}
 }
 
-func sharedWork(t *testing.T, bytes, want int) {
+// callsForSharedWork counts the calls for two fetches that take all places and wait for the same work, of 50 seconds. Others come
+// when both of them wait.
+func callsForSharedWork(t *testing.T, bytes, others int) int {
 	t.Helper()
-	type shared struct {
-		join func(context.Context) func()
-		done chan struct{}
-	}
-	var mu sync.Mutex
 	var calls int
-	var work *shared
+	var mu sync.Mutex
+	var join func(context.Context) func()
+	done := make(chan struct{})
 	r := runner(t, spec(), resolve.Options{Limits: resolve.Limits{Concurrent: 2, PerTenant: 2}}, func(ctx context.Context, q *resolve.Request) (*resolve.Resource, error) {
 		if strings.HasPrefix(q.Get("path"), "other") {
+			time.Sleep(time.Second)
 			return resource("kind: Task\n"), nil
 		}
 		mu.Lock()
 		calls++
-		if work == nil {
-			own, join := resolve.ShareProgress(context.WithoutCancel(ctx))
-			work = &shared{join, make(chan struct{})}
+		if join == nil {
+			var own context.Context
+			own, join = resolve.ShareProgress(context.WithoutCancel(ctx))
 			go func() {
-				defer close(work.done)
-				for range 50 {
-					came := resolve.AwaitRemote(own)
-					time.Sleep(time.Second)
-					came(bytes)
-				}
+				defer close(done)
+				drip(own, 50, bytes)
 			}()
 		}
 		mu.Unlock()
-		defer work.join(ctx)()
+		defer join(ctx)()
 		select {
-		case <-work.done:
+		case <-done:
 			return resource("kind: Task\n"), nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	})
 	var wg sync.WaitGroup
-	for _, path := range []string{"one", "two", "other1", "other2"} {
+	begin := func(path string) {
 		wg.Go(func() {
 			if _, err := r.Resolve(t.Context(), ask(path)); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
 		})
 	}
+	begin("one")
+	begin("two")
+	synctest.Wait()
+	for i := range others {
+		begin(fmt.Sprint("other", i))
+	}
 	wg.Wait()
 	r.Wait()
-	if calls != want {
-		t.Errorf("%d bytes a second: %d calls, want %d", bytes, calls, want)
+	return calls
+}
+
+// drip waits for a remote that sends some bytes each second.
+func drip(ctx context.Context, seconds, bytes int) {
+	for range seconds {
+		came := resolve.AwaitRemote(ctx)
+		time.Sleep(time.Second)
+		came(bytes)
 	}
 }
 
