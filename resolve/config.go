@@ -156,8 +156,8 @@ func (r Reading) Err() error { return r.wrong.err() }
 
 // ReadConfig reads the data of the resolver's ConfigMap, key by key; nil data gives the defaults. A wrong value does not affect
 // other keys. Its last good value, from [Reading.Good] of the previous data, stays in force. Without one, the key's [Wrong]
-// decides. Unknown keys have no effect, unless they look like a key that closes. Keys of named configurations stay as they are. An
-// empty value counts as not set.
+// decides. Unknown keys have no effect, unless they look like a key that closes. Keys of named configurations keep their prefix. An
+// empty value counts as not set; in a named configuration it replaces the plain one, unless the key closes.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
 	return readKeys(s.keys(), data, before, s.NamedConfigs)
 }
@@ -193,18 +193,15 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		}
 		v := strings.TrimSpace(data[name])
 		if v == "" {
-			if prefix != "" {
+			if prefix != "" && k.Wrong != Closes {
 				out.Config[name] = ""
 			}
 			continue
 		}
 		if k.Check != nil {
 			if err := k.Check(v); err != nil {
-				if k.Wrong != IsKept {
-					out.replace(k, name, before, "key %s: %w; ", quote(name), err)
-					continue
-				}
-				out.wrong.add("key %s: %w; it is used as it is", quote(name), err)
+				out.replace(k, name, before, "key %s: %w; ", quote(name), err)
+				continue
 			}
 		}
 		if b, err := strconv.ParseBool(v); err == nil && (k.Default == "true" || k.Default == "false") {

@@ -21,12 +21,8 @@ const TektonKinds = "*.tekton.dev"
 
 var kindPattern = regexp.MustCompile(`\A(\*|[A-Za-z][A-Za-z0-9]*)(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?\z`)
 
-func splitKinds(v string) []string {
-	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
-}
-
 func checkContentKinds(v string) error {
-	list := splitKinds(v)
+	list := SplitList(v)
 	if len(list) == 0 {
 		return errors.New("it names no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap")
 	}
@@ -59,7 +55,7 @@ const largeContent = 64 << 10
 
 // checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow.
 func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
-	list := splitKinds(c[KeyContentKinds])
+	list := SplitList(c[KeyContentKinds])
 	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
 		return nil
 	}

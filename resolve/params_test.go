@@ -76,7 +76,6 @@ func TestConfigurationIsReadKeyByKey(t *testing.T) {
 	s := spec()
 	s.Config = append(s.Config,
 		resolve.Key{Name: "policy", Check: resolve.OneOf("tight"), Wrong: resolve.Closes, Doc: "d"},
-		resolve.Key{Name: "names", Check: resolve.OneOf("a"), Wrong: resolve.IsKept, Doc: "d"},
 		resolve.Key{Name: "wide", Default: "false", Check: resolve.CheckBool, Doc: "d"},
 	)
 	good := map[string]string{"fetch-timeout": "5s", "policy": "tight", "default-kind": "pipeline"}
@@ -99,7 +98,6 @@ func TestConfigurationIsReadKeyByKey(t *testing.T) {
 		"... but was right before": {data: map[string]string{"policy": "x"}, before: good, want: map[string]string{"policy": "tight"}, wrong: []string{"the last good value holds"}},
 		"... is mistyped":          {data: map[string]string{"polcy": "tight"}, closed: []string{"policy"}, wrong: []string{`did you mean "policy"`}},
 		"... stands there twice":   {data: map[string]string{"polcy": "x", "policy": "tight"}, want: map[string]string{"policy": "tight"}, wrong: []string{"ignored"}},
-		"what does no harm":        {data: map[string]string{"names": "a,b"}, want: map[string]string{"names": "a,b"}, wrong: []string{"used as it is"}},
 		"unknown":                  {data: map[string]string{"fetch-timeut": "1m", "of-tomorrow": "x"}, want: map[string]string{"fetch-timeout": "1m", "of-tomorrow": ""}, wrong: []string{`did you mean "fetch-timeout"`, `"of-tomorrow"; it is ignored`}},
 		"not named":                {data: map[string]string{"named.default-kind": "task"}, wrong: []string{"named.default-kind"}},
 	} {

@@ -119,8 +119,6 @@ type Wrong int
 const (
 	// TakesDefault uses the default.
 	TakesDefault Wrong = iota
-	// IsKept uses the value as it is: the parts that cannot be understood do no harm.
-	IsKept
 	// Closes stops all resolution: the key restricts what is allowed, and its default may allow more than the operator wants.
 	Closes
 )

@@ -65,7 +65,7 @@ type Options struct {
 	// cached under another epoch are not used. Nil stands for an epoch that never changes.
 	Epoch func() string
 	// Defaults are values for keys that the ConfigMap does not set, by the name of the resolver and then by key. They take
-	// precedence over the defaults that the resolver declares.
+	// precedence over the defaults that the resolver declares. A wrong value of such a key closes; see [Closes].
 	Defaults map[string]map[string]string
 	// Random returns numbers from 0 up to 1 for the jitter of retries; nil stands for math/rand.
 	Random func() float64
@@ -149,13 +149,15 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if before != nil {
 		good = before.good
 	}
-	read := spec.ReadConfig(data, good)
-	config := read.Config
-	for key, value := range r.opts.Defaults[spec.Name] {
-		if strings.TrimSpace(data[key]) == "" {
-			config[key] = value
+	keys := spec.keys()
+	for i, k := range keys {
+		if value, ok := r.opts.Defaults[spec.Name][k.Name]; ok {
+			// It may allow more than the default that the resolver declares.
+			keys[i].Default, keys[i].Wrong = value, Closes
 		}
 	}
+	read := readKeys(keys, data, good, spec.NamedConfigs)
+	config := read.Config
 	next := &configured{Resolver: res, spec: spec, config: config, common: readCommon(config), good: read.Good, closed: read.Closed}
 	if before != nil {
 		next.generation = before.generation

@@ -621,6 +621,22 @@ func TestCacheStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
+// A default of the process may open what the resolver's own default closes. So a mistake in the ConfigMap does not bring it back.
+func TestAMistakeDoesNotBringBackAWideDefault(t *testing.T) {
+	s := spec()
+	s.Config = append(s.Config, resolve.Key{Name: "allow-plain", Default: "false", Check: resolve.CheckBool, Doc: "d"})
+	r := runner(t, s, resolve.Options{Defaults: map[string]map[string]string{"fake": {"allow-plain": "true"}}},
+		func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource("x"), nil })
+	for _, data := range []map[string]string{{"allow-plain": "flase"}, {"allow-plian": "false"}, {"Allow-Plain": "false"}} {
+		if r.Configure("fake", data) == nil {
+			t.Errorf("%v is taken", data)
+		}
+		if _, err := r.Resolve(t.Context(), ask("a")); reason(err) != resolve.ReasonForbidden {
+			t.Errorf("%v: %v", data, err)
+		}
+	}
+}
+
 func TestDefaultsOfTheProcessHoldWhereTheConfigMapHasNone(t *testing.T) {
 	r := runner(t, spec(), resolve.Options{Defaults: map[string]map[string]string{"fake": {"default-kind": "pipeline"}}}, nil)
 	for _, tt := range []struct {

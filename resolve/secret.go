@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
-	"strings"
 	"sync"
 )
 
@@ -35,8 +34,11 @@ func (r *Request) SecretFor(ctx context.Context, namespace, name, host string) (
 		return nil, err
 	}
 	list, ok := data[SecretHosts]
+	hosts, err := ParseHosts(string(list))
 	switch {
-	case ok && !hostListed(host, string(list)):
+	case ok && err != nil:
+		return nil, Errorf(ReasonDenied, "the Secret %q in namespace %q is sent nowhere: its annotation %s: %w", name, namespace, SecretHosts, err)
+	case ok && !hosts.Has(host):
 		return nil, Errorf(ReasonDenied, "the Secret %q in namespace %q is not for the host %s: its annotation %s lists others", name, namespace, host, SecretHosts)
 	case !ok && r.Config[KeySecretHosts] == "true":
 		return nil, Errorf(ReasonDenied,
@@ -97,18 +99,4 @@ func (s *secretReads) same(ctx context.Context, by Secrets) bool {
 		}
 	}
 	return true
-}
-
-// hostListed reports whether a host is in a list separated by commas or spaces. *.domain stands for all hosts below a domain, at
-// the schemes' own ports.
-func hostListed(host, list string) bool {
-	for entry := range strings.FieldsFuncSeq(strings.ToLower(list), func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }) {
-		if entry == host {
-			return true
-		}
-		if domain, ok := strings.CutPrefix(entry, "*"); ok && len(domain) > 1 && domain[0] == '.' && strings.HasSuffix(host, domain) && len(host) > len(domain) {
-			return true
-		}
-	}
-	return false
 }

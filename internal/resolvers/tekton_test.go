@@ -89,8 +89,8 @@ var tektonKeys = map[string][]tektons{
 	"cluster": {
 		{"default-kind", ""},
 		{"default-namespace", ""},
-		{"allowed-namespaces", ""},
-		{"blocked-namespaces", ""},
+		{"allowed-namespaces", "the same; if an entry is no name of a namespace, nothing is resolved until you repair it"},
+		{"blocked-namespaces", "as for `allowed-namespaces`"},
 		{"default-cache-mode", ""},
 	},
 	"http": {{"fetch-timeout", ""}},

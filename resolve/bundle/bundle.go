@@ -168,7 +168,7 @@ func (r *Resolver) Spec() resolve.Spec {
 		Config: append([]resolve.Key{
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
-			{Name: KeyPlain, Doc: "Registries, as host or host:port, separated by commas. If one has no TLS, the resolver uses it without TLS. Others on the network can read the credentials."},
+			{Name: KeyPlain, Check: checkRegistries, Doc: "Registries, as host or host:port, separated by commas. If one has no TLS, the resolver uses it without TLS. Others on the network can read the credentials."},
 			{Name: KeyPlainPrivate, Default: "false", Check: resolve.CheckBool, Doc: "Whether the same holds for registries at a private or loopback address, localhost:PORT or a name in .localhost, as in Tekton."},
 		}, netguard.Keys(true, false)...),
 		Params: []resolve.Param{
@@ -231,6 +231,11 @@ func parseReference(s string, opts ...name.Option) (name.Reference, error) {
 		return nil, errors.New("only sha256 digests are supported")
 	}
 	return ref, nil
+}
+
+func checkRegistries(list string) error {
+	_, err := resolve.ParseHosts(list)
+	return err
 }
 
 func checkObjectName(s string) error {
@@ -336,7 +341,7 @@ func reference(s string, plain map[string]bool) (name.Reference, error) {
 // plainRegistries returns the registries for which the process and the configuration allow plain HTTP.
 func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
 	c := req.Config
-	list := strings.FieldsFunc(c[KeyPlain], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
+	list := resolve.SplitList(c[KeyPlain])
 	if c[KeyPlainPrivate] == "true" {
 		// The registry library knows which names are local. The guard of the network judges the addresses that they resolve to.
 		if ref, err := parseReference(req.Get(ParamBundle)); err == nil && ref.Context().Scheme() == "http" {

@@ -85,8 +85,8 @@ func (r *Resolver) Spec() resolve.Spec {
 		Config: []resolve.Key{
 			{Name: KeyKind, Default: "task", Doc: "The kind where a request names none."},
 			{Name: KeyNamespace, Check: checkNamespace, Doc: "The namespace where a request names none; empty stands for the namespace of the request."},
-			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Wrong: resolve.IsKept, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
-			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Wrong: resolve.IsKept, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
+			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Wrong: resolve.Closes, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
+			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Wrong: resolve.Closes, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
 			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Wrong: resolve.Closes, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets: name them."},
 			{Name: KeyCheckAccess, Default: "false", Check: resolve.CheckBool, Wrong: resolve.Closes, Doc: "With true, an object is read only if the ServiceAccount of the run or delivery that asks may read it."},
 		},
@@ -266,7 +266,7 @@ func describe(m *meta.RESTMapping, namespace, name string) string {
 // mayReadNamespace decides as Tekton does, in this order. A namespace that is blocked by name is refused. One that is allowed by
 // name is allowed. Then * blocks all. Then a list of allowed namespaces excludes all others.
 func mayReadNamespace(c resolve.Config, namespace string) error {
-	allowed, blocked := splitList(c[KeyAllowedNamespaces]), splitList(c[KeyBlockedNamespaces])
+	allowed, blocked := resolve.SplitList(c[KeyAllowedNamespaces]), resolve.SplitList(c[KeyBlockedNamespaces])
 	ok := false
 	switch {
 	case slices.Contains(blocked, namespace):
@@ -280,16 +280,6 @@ func mayReadNamespace(c resolve.Config, namespace string) error {
 		return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the namespace %q to be read", namespace)
 	}
 	return nil
-}
-
-func splitList(s string) []string {
-	var out []string
-	for p := range strings.SplitSeq(s, ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 func checkName(s string) error {
@@ -313,7 +303,11 @@ func checkNamespace(s string) error {
 }
 
 func checkNamespaces(s string) error {
-	for _, n := range splitList(s) {
+	list := resolve.SplitList(s)
+	if len(list) == 0 {
+		return errors.New("it names no namespace; want names separated by commas, or *")
+	}
+	for _, n := range list {
 		if n == "*" {
 			continue
 		}

@@ -417,11 +417,15 @@ func TestConfigurationIsChecked(t *testing.T) {
 		ok         bool
 	}{
 		{KeyAllowedKinds, "Task.tekton.dev, *.other.dev,configmap,*", true},
-		{KeyAllowedKinds, "task.tekton.dev task.other.dev", false},
+		{KeyAllowedKinds, "task.tekton.dev task.other.dev", true},
+		{KeyAllowedKinds, ",", false},
+		{KeyAllowedKinds, "task.", false},
+		{KeyAllowedKinds, "*.", false},
 		{KeyAllowedKinds, "/", false},
 		{KeyAllowedKinds, "**.x", false},
 		{KeyAllowedNamespaces, "*, a,b-c", true},
-		{KeyAllowedNamespaces, "a b", false},
+		{KeyAllowedNamespaces, "a b", true},
+		{KeyAllowedNamespaces, ",", false},
 		{KeyBlockedNamespaces, "kube-*", false},
 		{KeyCheckAccess, "true", true},
 		{KeyCheckAccess, "yes", false},

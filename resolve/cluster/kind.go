@@ -23,21 +23,24 @@ type allowedKind struct {
 
 func parseKinds(s string) ([]allowedKind, error) {
 	var out []allowedKind
-	for _, p := range splitList(s) {
+	for _, p := range resolve.SplitList(s) {
 		if p == "*" {
 			out = append(out, allowedKind{kind: "*", anyGroup: true})
 			continue
 		}
-		kind, group, _ := strings.Cut(strings.ToLower(p), ".")
+		kind, group, grouped := strings.Cut(strings.ToLower(p), ".")
 		if kind != "*" {
 			if err := checkKindName(kind); err != nil {
 				return nil, err
 			}
 		}
-		if group != "" && len(validation.IsDNS1123Subdomain(group)) > 0 {
+		if grouped && len(validation.IsDNS1123Subdomain(group)) > 0 {
 			return nil, fmt.Errorf("%q: %q is not the group of a kind", p, group)
 		}
 		out = append(out, allowedKind{kind: kind, group: group})
+	}
+	if len(out) == 0 {
+		return nil, errors.New("it names no kind; want kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap, or *")
 	}
 	return out, nil
 }
@@ -106,7 +109,7 @@ func pick(found []*meta.RESTMapping, groups []string, allowed []allowedKind, kin
 }
 
 func notAllowed(kind, list string) error {
-	return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the kind %q to be read, but only: %s", kind, strings.Join(splitList(list), ", "))
+	return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the kind %q to be read, but only: %s", kind, strings.Join(resolve.SplitList(list), ", "))
 }
 
 // wanted reads the kind, in lower case, and the group and version of a request; given reports whether it names the group.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"sluice.dev/resolve"
 )
 
 // allowed is one entry of the operator's allow list.
@@ -53,9 +55,8 @@ func parseEntry(e string) (allowed, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return addressEntry(ip, port), nil
 	}
-	name := strings.TrimSuffix(strings.TrimPrefix(host, "*."), ".")
-	if name == "" || strings.ContainsAny(name, "*/:@ \t[]%?#") {
-		return allowed{}, fmt.Errorf("want a host, a host:port, *.domain, an address or a range such as 10.0.0.0/8")
+	if _, err := resolve.HostName(strings.TrimPrefix(host, "*.")); err != nil {
+		return allowed{}, fmt.Errorf("%w; want a host, a host:port, *.domain, an address or a range such as 10.0.0.0/8", err)
 	}
 	return allowed{host: strings.TrimSuffix(host, "."), port: port}, nil
 }

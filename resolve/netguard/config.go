@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/net/http/httpproxy"
@@ -30,7 +29,7 @@ func Keys(private, chosen bool) []resolve.Key {
 	keys := []resolve.Key{
 		{
 			Name:  KeyAllowed,
-			Check: func(v string) error { _, err := parseAllow(list(v)); return err },
+			Check: func(v string) error { _, err := parseAllow(resolve.SplitList(v)); return err },
 			Doc:   "Hosts, host:port, *.domain, addresses and ranges, separated by commas, that requests may go to although they are local or private.",
 		},
 		{
@@ -67,10 +66,6 @@ func checkProxy(v string) error {
 		return errors.New("want a URL such as http://proxy.example.com:3128")
 	}
 	return nil
-}
-
-func list(v string) []string {
-	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
 }
 
 // Pool makes guards from configurations and keeps the last ones, so that connections are reused. It is safe for concurrent use.
@@ -115,7 +110,7 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 		return g.guard, nil
 	}
 	o := p.base
-	o.Allow = append(slices.Clone(o.Allow), list(c[KeyAllowed])...)
+	o.Allow = append(slices.Clone(o.Allow), resolve.SplitList(c[KeyAllowed])...)
 	o.AllowPrivate = o.AllowPrivate || c[KeyPrivate] == "true"
 	if chosen {
 		o.AllowPrivate = c[KeyChosen] == "true"

@@ -70,12 +70,16 @@ var resolveFaults = []fault{
 		broken: "what a policy wants signed resolves without", tests: []string{"resolve/verify"},
 	},
 	{
-		in: "resolve.(*Request).SecretFor", find: "!hostListed(host, string(list))", put: "false && !hostListed(host, string(list))",
+		in: "resolve.(*Request).SecretFor", find: "!hosts.Has(host)", put: "false && !hosts.Has(host)",
 		broken: "a Secret goes to a host that it is not for", tests: []string{"resolve"},
 	},
 	{
 		in: "resolve.keyOf", find: "[]any{epoch, scope, c.spec.Name", put: `[]any{epoch, "", c.spec.Name`,
 		broken: "what one namespace has read is given to another", tests: []string{"resolve"},
+	},
+	{
+		in: "resolve.(*Runner).Configure", find: "keys[i].Default, keys[i].Wrong = value, Closes", put: "keys[i].Default = value",
+		broken: "a mistake in a ConfigMap brings back a wide default", tests: []string{"resolve"},
 	},
 	{in: "resolve.(*queue).next", without: "spares", broken: "a few namespaces take all places", tests: []string{"resolve"}},
 	{

@@ -214,12 +214,15 @@ func readConfigFile(file string, entry resolvers.Entry) (map[string]map[string]s
 		}
 		// Plain keys may be of any type that YAML knows; those of a ConfigMap are strings.
 		var plain map[string]any
-		if err := yaml.Unmarshal(doc, &plain); err != nil {
+		if err := yaml.UnmarshalStrict(doc, &plain); err != nil {
 			return nil, fmt.Errorf("%s: document %d: %w", file, i+1, err)
 		}
 		if _, typed := plain["kind"]; typed {
 			if err := yaml.Unmarshal(doc, &head); err != nil || head.Kind != "ConfigMap" || head.Metadata.Name == "" {
 				return nil, fmt.Errorf("%s: document %d is no ConfigMap with a name and data of strings", file, i+1)
+			}
+			if _, twice := out[head.Metadata.Name]; twice {
+				return nil, fmt.Errorf("%s: the ConfigMap %s is in it twice", file, head.Metadata.Name)
 			}
 			out[head.Metadata.Name] = head.Data
 			continue

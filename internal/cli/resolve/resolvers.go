@@ -40,7 +40,7 @@ type Resolvers struct {
 
 	disabled atomic.Pointer[map[string]bool] // by the name of the resolver
 	policies atomic.Pointer[verify.Policies]
-	// unverified: no policies have been read yet that could be, and there are some.
+	// unverified: there are policies that cannot be read, and no last good ones.
 	unverified atomic.Bool
 }
 
@@ -89,7 +89,6 @@ func (r *Resolvers) Close() error {
 // missing one.
 func (r *Resolvers) ConfigMaps(ctx context.Context, secrets resolve.Secrets) map[string]func(data map[string]string) error {
 	var limits map[string]string
-	verified := false
 	out := map[string]func(data map[string]string) error{
 		resolve.CacheConfigMap: func(data map[string]string) error {
 			l, read := resolve.ReadCacheLimits(data, limits)
@@ -102,10 +101,9 @@ func (r *Resolvers) ConfigMaps(ctx context.Context, secrets resolve.Secrets) map
 		},
 		flagsConfigMap: r.configureFlags,
 		verificationConfigMap: func(data map[string]string) error {
-			// After a mistake the last good policies stay, but a process that has seen none has nothing that stands in.
+			// After a mistake the last good policies hold. Without any, nothing takes their place.
 			err := r.ConfigureVerification(ctx, data, secrets)
-			verified = verified || err == nil
-			r.unverified.Store(!verified)
+			r.unverified.Store(err != nil && r.policies.Load() == nil)
 			return err
 		},
 	}
@@ -117,8 +115,8 @@ func (r *Resolvers) ConfigMaps(ctx context.Context, secrets resolve.Secrets) map
 	return out
 }
 
-// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own. What is neither true
-// nor false changes nothing.
+// configureFlags reads which resolvers are switched off, as Tekton has it. Other keys are Tekton's own. In place of a wrong value the
+// last one holds; without one the resolver is off.
 func (r *Resolvers) configureFlags(data map[string]string) error {
 	off := map[string]bool{}
 	var errs []error
@@ -129,8 +127,9 @@ func (r *Resolvers) configureFlags(data map[string]string) error {
 		}
 		on, err := strconv.ParseBool(v)
 		if err != nil {
-			on = !(*r.disabled.Load())[e.Name]
-			errs = append(errs, fmt.Errorf("key %s: %w; the resolver stays %s", e.Flag, resolve.CheckBool(v), map[bool]string{true: "on", false: "off"}[on]))
+			was, known := (*r.disabled.Load())[e.Name]
+			on = known && !was
+			errs = append(errs, fmt.Errorf("key %s: %w; the resolver is %s", e.Flag, resolve.CheckBool(v), map[bool]string{true: "on", false: "off"}[on]))
 		}
 		off[e.Name] = !on
 	}
@@ -209,7 +208,7 @@ func (f framed) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resou
 // Hold implements [resolution.Holder].
 func (f framed) Hold(ctx context.Context, r *resolve.Request) (*resolve.Resource, *resolve.Reservation, error) {
 	if f.unverified.Load() {
-		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have had mistakes since the resolver %s was started, which does nothing until it has read good ones; an event at the ConfigMap says what they are", verificationConfigMap, f.entry.Name)
+		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the policies in the ConfigMap %s have mistakes, and the resolver %s knows no earlier ones; it does nothing until they are right; an event at the ConfigMap says what is wrong", verificationConfigMap, f.entry.Name)
 	}
 	if (*f.disabled.Load())[f.entry.Name] {
 		return nil, nil, resolve.Errorf(resolve.ReasonForbidden, "the resolver %s is switched off in the ConfigMap %s", f.entry.Name, flagsConfigMap)

@@ -74,8 +74,14 @@ func TestResolversAreSwitchedOff(t *testing.T) {
 	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
 		t.Errorf("error %v", err)
 	}
-	if off := *r.disabled.Load(); !off["http"] || off["git"] {
-		t.Errorf("what is right does not hold, or what is wrong does: %v", off)
+	if off := *r.disabled.Load(); !off["http"] || !off["git"] || off["hub"] {
+		t.Errorf("what is right does not hold, or a mistake leaves a resolver on: %v", off)
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "true"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := configure(map[string]string{"enable-git-resolver": "maybe"}); err == nil || (*r.disabled.Load())["git"] {
+		t.Errorf("the last good value does not hold: %v", err)
 	}
 	if err := configure(map[string]string{"enable-git-resolver": "False", "enable-http-resolver": "mybe"}); err == nil || !(*r.disabled.Load())["git"] || !(*r.disabled.Load())["http"] {
 		t.Errorf("False does not switch off, or a mistake switches on: %v", err)
@@ -102,7 +108,7 @@ func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
 		"its own":        {"http-resolver-config", map[string]string{"secrets-need-hosts": "yse"}, nil, []string{"http"}},
 		"what is secret": {"http-resolver-config", map[string]string{"secret-need-hosts": "true"}, map[string]string{"secrets-need-hosts": "True"}, []string{"http"}},
 		"others":         {"http-resolver-config", map[string]string{"fetch-timeout": "soon", "backoff-steps": "-1", "later": "x"}, nil, nil},
-		"flags":          {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, nil, nil},
+		"flags":          {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, map[string]string{"enable-http-resolver": "true"}, []string{"http"}},
 		"verification":   {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
 		"the cache":      {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
 	} {
@@ -170,6 +176,14 @@ func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
 	}
 	if err := configure(nil); err != nil || r.policies.Load() != nil {
 		t.Errorf("the policies stay: %v", err)
+	}
+	for _, bad := range []map[string]string{{"policies": "# none yet"}, {"policies": "kind: Task"}, {"no-match": "Fail"}} {
+		if configure(bad) == nil {
+			t.Errorf("%v is taken", bad)
+		}
+		if _, err := readFile(t.Context(), r); resolveReason(err) != resolve.ReasonForbidden {
+			t.Errorf("%v is all that there is, and yet: %v", bad, err)
+		}
 	}
 }
 
