@@ -68,6 +68,23 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
+// The page names each key whose mistakes stop a resolver.
+func TestTheKeysThatCloseAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/resolution.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "Keys that restrict access are exceptions:")
+	list, _, _ = strings.Cut(list, ".")
+	for _, e := range resolvers.Table() {
+		for _, k := range e.Spec().Keys() {
+			if (k.Wrong == resolve.Closes) != strings.Contains(list, "`"+k.Name+"`") {
+				t.Errorf("%s: a mistake in %s closes: %v; the page has%s", e.Name, k.Name, k.Wrong == resolve.Closes, list)
+			}
+		}
+	}
+}
+
 func TestWideKeysAreClosedByDefault(t *testing.T) {
 	for _, e := range resolvers.Table() {
 		for _, wide := range e.Wide {

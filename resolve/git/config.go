@@ -81,6 +81,11 @@ func checkPolicy(v string) error {
 	return err
 }
 
+func checkHosts(v string) error {
+	_, err := resolve.ParseHosts(v)
+	return err
+}
+
 func checkSCMType(v string) error {
 	if _, ok := providers[v]; !ok {
 		return fmt.Errorf("%q is not one of %s", v, providerNames())
@@ -127,7 +132,7 @@ func keys() []resolve.Key {
 		{Name: keyAPISecret, Doc: "The Secret with the token for that API."},
 		{Name: keyAPISecretKey, Default: "token", Doc: "The key in that Secret."},
 		{Name: keyAPISecretNS, Default: "default", Doc: "The namespace of that Secret."},
-		{Name: keyHosts, Doc: "The hosts, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts even if no request asks for it."},
+		{Name: keyHosts, Check: checkHosts, Wrong: resolve.Closes, Doc: "The hosts, as HOST, HOST:PORT or *.DOMAIN, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts even if no request asks for it."},
 		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
@@ -136,7 +141,7 @@ func keys() []resolve.Key {
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long the resolver trusts its last look at a branch or tag."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may transfer, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, including running fetches. The volume needs an eighth more."},
-		{Name: keyPolicy, Check: optional(checkPolicy), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keyPolicy, Check: optional(unnamed(checkPolicy)), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
@@ -146,6 +151,18 @@ type settings struct {
 	resolve.Config
 	// name is the name of a named configuration; empty for the plain one.
 	name string
+	// listing are the named configurations that list the host.
+	listing []string
+}
+
+// restrictions returns the values of a key that restricts what is allowed: that of this configuration, and those of all that list
+// the host, so that a requester cannot avoid them by another name.
+func (s settings) restrictions(key string) []string {
+	out := []string{s.Config[key]}
+	for _, n := range s.listing {
+		out = append(out, s.Config[n+"."+key])
+	}
+	return slices.DeleteFunc(out, func(v string) bool { return v == "" })
 }
 
 // configNames lists the named configurations.
@@ -159,46 +176,43 @@ func configNames(c resolve.Config) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// choose returns the configuration of that name, or the one for the host. A named configuration with hosts is only for these, so that a
-// requester cannot avoid the rules of another one.
-func choose(c resolve.Config, name, host string) (settings, error) {
+// choose returns the configuration of that name, or the one for the host, which has one or several names. A named configuration with
+// hosts is only for these, so that a requester cannot avoid the rules of another one.
+func choose(c resolve.Config, name string, host ...string) (settings, error) {
 	names := configNames(c)
-	if name == "" && host != "" {
-		for _, n := range names {
-			if hostIn(host, c[n+"."+keyHosts]) {
-				name = n
-				break
-			}
+	var listing []string
+	for _, n := range names {
+		if len(host) > 0 && hostIn(c[n+"."+keyHosts], host...) {
+			listing = append(listing, n)
 		}
+	}
+	if name == "" && len(listing) > 0 {
+		name = listing[0]
 	}
 	if name == "" && slices.Contains(names, "default") {
 		name = "default"
 	}
 	if name == "" {
-		return settings{Config: c}, nil
+		return settings{Config: c}, nil // no configuration lists the host
 	}
 	if !slices.Contains(names, name) {
 		if name == "default" {
-			return settings{Config: c}, nil
+			return settings{Config: c, listing: listing}, nil
 		}
 		return settings{}, resolve.Errorf(resolve.ReasonInvalid, "configKey: there is no configuration %q; there are: %s", name, strings.Join(names, ", "))
 	}
-	if list := c[name+"."+keyHosts]; host != "" && list != "" && !hostIn(host, list) {
-		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host)
+	if len(host) > 0 && c[name+"."+keyHosts] != "" && !slices.Contains(listing, name) {
+		return settings{}, resolve.Errorf(resolve.ReasonForbidden, "configKey: the configuration %q is not for the host %s", name, host[0])
 	}
 	// NAME default is another name of the plain configuration.
 	own := func(key string) bool { return name != "default" && slices.Contains(ownKeys, key) }
-	return settings{Config: c.With(name, own), name: name}, nil
+	return settings{Config: c.With(name, own), name: name, listing: listing}, nil
 }
 
-// hostIn reports whether a comma separated list has a host.
-func hostIn(host, list string) bool {
-	for h := range strings.SplitSeq(list, ",") {
-		if h = strings.ToLower(strings.TrimSpace(h)); h != "" && h == host {
-			return true
-		}
-	}
-	return false
+// hostIn reports whether a list, which was checked, has a host by one of its names.
+func hostIn(list string, names ...string) bool {
+	hosts, err := resolve.ParseHosts(list)
+	return err == nil && hosts.Has(names...)
 }
 
 func (s settings) duration(key string, otherwise time.Duration) time.Duration {

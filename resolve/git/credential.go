@@ -74,7 +74,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		}
 		cred.authorization = basic(orDefault(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
-	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(hostAndPort(repo), s.Config[keyHosts]):
+	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hosts()...):
 		namespace, name, host = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
@@ -121,6 +121,9 @@ func checkPlain(s settings, repo repository) error {
 	}
 	return nil
 }
+
+// hosts returns the names by which the configuration may list the host.
+func (r repository) hosts() []string { return []string{hostAndPort(r), r.host + ":" + r.port} }
 
 // hostAndPort returns the host as in the configuration: with a port only if it is not the scheme's own.
 func hostAndPort(repo repository) string {

@@ -6,19 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"sluice.dev/resolve"
 )
 
 // Policy restricts what can be fetched. The zero value allows everything.
 //
-// A fetch is refused if a rule of Deny matches it, or if Allow is not empty and no rule of it matches. Both apply to all requests.
-// Namespaces has additional policies for the requests of single namespaces.
+// A fetch is refused if a rule of Deny matches it, or if Allow is not nil and no rule of it matches. So an Allow without rules allows
+// nothing. Both apply to all requests. Namespaces has additional policies for the requests of single namespaces.
 type Policy struct {
-	Allow      []Rule            `json:"allow,omitempty"`
-	Deny       []Rule            `json:"deny,omitempty"`
-	Namespaces map[string]Policy `json:"namespaces,omitempty"`
+	Allow, Deny []Rule
+	Namespaces  map[string]Policy
 }
 
 // Rule matches fetches by patterns; an empty pattern matches everything. A pattern always matches the whole text: * is anything but
@@ -26,36 +23,22 @@ type Policy struct {
 //
 // A rule that denies a branch by its name does not hide the commits of that branch. To limit access, use Allow.
 type Rule struct {
-	// Repository matches HOST[:PORT]/PATH without .git, in any case and for any form of the address.
-	Repository string `json:"repository,omitempty"`
+	// Repository matches HOST/PATH or HOST:PORT/PATH, in any case and for any form of the address. The pattern may have any form
+	// too: with or without a scheme, a user and .git.
+	Repository string
 	// Revision matches the revision of the request, the full name of the ref or the ID of the commit; one match is enough.
-	Revision string `json:"revision,omitempty"`
-	// Path matches the path of the file after links were followed, without a leading slash.
-	Path string `json:"path,omitempty"`
-}
-
-// ParsePolicy reads a policy in YAML. Unknown fields are errors.
-func ParsePolicy(text string) (Policy, error) {
-	var p Policy
-	if strings.TrimSpace(text) == "" {
-		return p, nil
-	}
-	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
-		return p, fmt.Errorf("policy: %w", err)
-	}
-	for name, n := range p.Namespaces {
-		if len(n.Namespaces) > 0 {
-			return p, fmt.Errorf("policy: namespace %q has namespaces of its own", name)
-		}
-	}
-	return p, nil
+	Revision string
+	// Path matches the path of the file after links were followed. The pattern may begin with a slash or ./, which count for nothing.
+	Path string
 }
 
 // fetched is the input of a policy. Empty fields are not known yet.
 type fetched struct {
 	namespace, repository string
-	revisions             []string
-	path                  string
+	// repositories are all names of the repository, revisions those of the revision. maybe are names that the revision may have.
+	repositories, revisions, maybe []string
+
+	path string
 }
 
 // check returns an error if the policy refuses the fetch. The caller calls it with the repository first, then with the revisions,
@@ -84,7 +67,7 @@ func (p Policy) checkOne(f fetched, who string) error {
 			return nil
 		}
 	}
-	if len(p.Allow) > 0 {
+	if p.Allow != nil {
 		return f.refusal(who)
 	}
 	return nil
@@ -101,30 +84,32 @@ func (f fetched) refusal(who string) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "%s does not allow %s", who, what)
 }
 
-// matches reports whether the rule matches. If a field is not known yet, its match is unknown.
-func (r Rule) matches(f fetched, unknown bool) bool {
-	if r.Repository != "" && !glob(strings.ToLower(r.Repository), strings.ToLower(f.repository)) {
+// matches reports whether a rule, to allow or to deny, matches. A field that is not known yet refuses nothing: a rule to allow counts
+// as matching, and a rule to deny as not matching. A name that the revision may have counts for a rule to deny only.
+func (r Rule) matches(f fetched, allow bool) bool {
+	if r.Repository != "" && !anyMatches(r.Repository, f.repositories) {
 		return false
 	}
 	if r.Revision != "" {
 		if len(f.revisions) == 0 {
-			return unknown
+			return allow
 		}
-		found := false
-		for _, rev := range f.revisions {
-			found = found || glob(r.Revision, rev)
-		}
-		if !found {
+		certain := anyMatches(r.Revision, f.revisions)
+		if !certain && (allow || !anyMatches(r.Revision, f.maybe)) {
 			return false
 		}
 	}
 	if r.Path != "" {
 		if f.path == "" {
-			return unknown
+			return allow
 		}
-		return glob(strings.TrimPrefix(r.Path, "/"), f.path)
+		return glob(r.Path, f.path)
 	}
 	return true
+}
+
+func anyMatches(pattern string, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return glob(pattern, text) })
 }
 
 // glob matches a whole text.

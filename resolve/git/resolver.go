@@ -121,6 +121,10 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	if o.Policies == nil {
 		o.Policies = func() *verify.Policies { return nil }
 	}
+	var err error
+	if o.Policy, err = o.Policy.normalized(""); err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
 	binary, err := findGit(ctx, o.Git)
 	if err != nil {
 		return nil, err
@@ -285,7 +289,7 @@ func place(r *resolve.Request) where {
 		}
 		return where{hostAndPort(repo), repo.canonical()}
 	}
-	s, err := choose(r.Config, r.Get("configKey"), "")
+	s, err := choose(r.Config, r.Get("configKey"))
 	if err != nil {
 		return where{}
 	}
@@ -308,7 +312,7 @@ func invalid(param string, err error) error {
 func named(r *resolve.Request) (repo repository, s settings, err error) {
 	raw := r.Get("url")
 	if raw == "" {
-		if s, err = choose(r.Config, r.Get("configKey"), ""); err != nil {
+		if s, err = choose(r.Config, r.Get("configKey")); err != nil {
 			return repo, s, err
 		}
 		if raw = s.Config[keyDefaultURL]; raw == "" {
@@ -318,7 +322,7 @@ func named(r *resolve.Request) (repo repository, s settings, err error) {
 	if repo, err = parseRepository(raw); err != nil {
 		return repo, s, err
 	}
-	s, err = choose(r.Config, r.Get("configKey"), hostAndPort(repo))
+	s, err = choose(r.Config, r.Get("configKey"), repo.hosts()...)
 	return repo, s, err
 }
 
@@ -333,7 +337,7 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: repo.canonical()}
+	f := fetched{namespace: r.Namespace, repository: repo.canonical(), repositories: repo.names()}
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
@@ -453,7 +457,7 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 			return nil, c, at, err
 		}
 	}
-	if err := checkSignature(s.Config[keySigners], c, g.options.Clock.Now); err != nil {
+	if err := checkSignature(s.restrictions(keySigners), c, g.options.Clock.Now); err != nil {
 		return nil, c, at, err
 	}
 	if c.signers, err = g.signers(ctx, wanted.uri, c); err != nil {
@@ -478,17 +482,17 @@ func names(revision string, t target) []string {
 		out = append(out, t.ref)
 		for _, p := range []string{"refs/heads/", "refs/tags/"} {
 			if short, ok := strings.CutPrefix(t.ref, p); ok {
-				out = append(out, short)
+				out = append(out, short, strings.TrimPrefix(t.ref, "refs/"))
 			}
 		}
 	}
 	return append(out, t.commit)
 }
 
-// policies returns the resolver's policy, the policy of the configuration and that of the named one.
+// policies returns the resolver's policy, the policy of the configuration, that of the named one and those for the host.
 func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
 	all := []Policy{g.options.Policy}
-	for _, text := range []string{c[keyPolicy], s.Config[keyPolicy]} {
+	for _, text := range append(s.restrictions(keyPolicy), c[keyPolicy]) {
 		p, err := ParsePolicy(text)
 		if err != nil {
 			// If a policy cannot be read, nothing is allowed.

@@ -269,7 +269,7 @@ func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bo
 
 // throughAPI reads through a provider's API.
 func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	s, err := choose(r.Config, r.Get("configKey"), "")
+	s, err := choose(r.Config, r.Get("configKey"))
 	if err != nil {
 		return nil, err
 	}
@@ -298,12 +298,12 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, err
 	}
 	// The operator's demands for a host apply to both ways of reading its repositories.
-	demands, err := choose(r.Config, r.Get("configKey"), hostAndPort(parsed))
+	demands, err := choose(r.Config, r.Get("configKey"), parsed.hosts()...)
 	if err != nil {
 		return nil, err
 	}
 	signed := g.options.Policies().Commit(sourceURI(clone))
-	if s.Config[keySigners] != "" || demands.Config[keySigners] != "" || signed.Enforced {
+	if len(s.restrictions(keySigners))+len(demands.restrictions(keySigners)) > 0 || signed.Enforced {
 		return nil, resolve.Errorf(resolve.ReasonVerification,
 			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonical(), clone)
 	}
@@ -311,7 +311,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: parsed.canonical()}
+	f := fetched{namespace: r.Namespace, repository: parsed.canonical(), repositories: parsed.names()}
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
@@ -320,6 +320,10 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, err
 	}
 	f.revisions, f.path = []string{revision, full, id}, path
+	if revision == full {
+		// The server does not say whether this is a branch or a tag.
+		f.maybe = []string{"heads/" + full, "tags/" + full, "refs/heads/" + full, "refs/tags/" + full}
+	}
 	if err := allowed(f); err != nil {
 		return nil, err
 	}

@@ -13,17 +13,18 @@ func checkSigners(text string) error {
 	return err
 }
 
-// checkSignature requires a signature by one of the keys of the configuration, if there are any. The commit or the annotated tag
-// that named it must have it.
-func checkSignature(text string, c commit, now func() time.Time) error {
-	if text == "" {
-		return nil
+// checkSignature requires a signature by one of the keys of each list. The commit or the annotated tag that named it must have it.
+func checkSignature(lists []string, c commit, now func() time.Time) error {
+	for _, text := range lists {
+		keys, err := verify.ParseCommitKeys(text)
+		if err != nil {
+			return resolve.Errorf(resolve.ReasonVerification, "the operator's %s cannot be read: %w", keySigners, err)
+		}
+		if err := notSigned(c, keys.Check(c.raw, c.tag, now)); err != nil {
+			return err
+		}
 	}
-	keys, err := verify.ParseCommitKeys(text)
-	if err != nil {
-		return resolve.Errorf(resolve.ReasonVerification, "the operator's %s cannot be read: %w", keySigners, err)
-	}
-	return notSigned(c, keys.Check(c.raw, c.tag, now))
+	return nil
 }
 
 func notSigned(c commit, why error) error {

@@ -52,6 +52,13 @@ func TestPolicy(t *testing.T) {
 		{"a namespace's own", "namespaces: {ns: {deny: [{}]}}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
 		{"another namespace's", "namespaces: {other: {deny: [{}]}}", "team/r.git", "main", "task.yaml", allowed},
 		{"namespace does not widen", "{deny: [{}], namespaces: {ns: {allow: [{}]}}}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"denied with a scheme", "deny: [{repository: 'http://HOST/**'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"denied with .git", "deny: [{repository: 'HOST/team/r.git'}]", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"a denied path with a dot", "deny: [{path: './secret/**'}]", "team/r.git", "main", "secret/x.yaml", resolve.ReasonForbidden},
+		{"nothing is allowed", "allow: []", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"nothing is allowed to the namespace", "namespaces: {ns: {allow: []}}", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"a comment", "# nothing yet", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
+		{"denied revision by half its name", "deny: [{revision: heads/dev}]", "team/r.git", "dev", "task.yaml", resolve.ReasonForbidden},
 		{"one that cannot be read", "allows: []", "team/r.git", "main", "task.yaml", resolve.ReasonForbidden},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
 )
 
 // repository is the parsed address of a repository.
@@ -98,23 +99,21 @@ func (r repository) check() (repository, error) {
 	bad := func(what string) error {
 		return resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
 	}
-	if r.host == "" || strings.HasPrefix(r.host, "-") || strings.ContainsAny(r.host, "/%@") {
-		return repository{}, bad("has no good host name")
-	}
 	if strings.HasPrefix(r.user, "-") || hasControl(r.user) || strings.ContainsAny(r.user, ":@/ ") {
 		return repository{}, bad("has no good user name")
 	}
 	if hasControl(r.path) || strings.ContainsAny(r.path, "'\\") {
 		return repository{}, bad("has characters in its path that are not allowed")
 	}
-	if strings.ContainsFunc(r.host, func(c rune) bool { return c >= 0x80 }) {
-		return repository{}, bad("has a host name in other letters than ASCII, which clients spell in several ways; write its xn-- form")
-	}
 	// Policies, configurations by host and mirrors use the address that is connected to: one spelling for one server.
-	r.host = strings.TrimSuffix(r.host, ".")
+	host, err := resolve.HostName(r.host)
+	if err != nil || strings.Contains(host, "%") {
+		return repository{}, bad("has no good host name; a name has letters of ASCII, or is written in its xn-- form")
+	}
+	r.host = host
 	port, err := strconv.ParseUint(r.port, 10, 16)
-	if err != nil || port == 0 || r.host == "" {
-		return repository{}, bad("has no good host name or port")
+	if err != nil || port == 0 {
+		return repository{}, bad("has no good port")
 	}
 	r.port = strconv.FormatUint(port, 10)
 	trimmed := strings.Trim(r.path, "/")
@@ -135,23 +134,47 @@ func (r repository) check() (repository, error) {
 // canonical is the name of the repository for policies and mirrors, equal for all spellings: the host, the port unless it is the
 // scheme's own, and the path without .git. It has neither scheme nor user.
 func (r repository) canonical() string {
-	host := r.host
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
 	if r.port != defaultPorts[r.scheme] {
-		host += ":" + r.port
+		return r.bracketed() + ":" + r.port + r.name()
 	}
-	return host + strings.TrimSuffix(path.Clean("/"+r.path), ".git")
+	return r.bracketed() + r.name()
+}
+
+// names returns the names by which policies know the repository, in lower case: the canonical one, that with the port, and for hosts
+// that serve the repositories of others, that at the other host.
+func (r repository) names() []string {
+	out := []string{r.canonical(), r.bracketed() + ":" + r.port + r.name()}
+	if other := verify.ServerOf(r.host); other != r.host {
+		out = append(out, other+r.name())
+	}
+	for i, name := range out {
+		out[i] = strings.ToLower(name)
+	}
+	return out
+}
+
+// bracketed is the host as an address has it.
+func (r repository) bracketed() string {
+	if strings.Contains(r.host, ":") {
+		return "[" + r.host + "]"
+	}
+	return r.host
+}
+
+// name is the path with a slash in front and without .git.
+func (r repository) name() string {
+	name := path.Clean("/" + r.path)
+	if end := len(name) - len(".git"); end >= 0 && strings.EqualFold(name[end:], ".git") {
+		name = name[:end]
+	}
+	return name
 }
 
 // base is the address for HTTP.
 func (r repository) base() *url.URL {
-	host := r.host
+	host := r.bracketed()
 	if r.port != defaultPorts[r.scheme] {
 		host = net.JoinHostPort(r.host, r.port)
-	} else if strings.Contains(host, ":") {
-		host = "[" + host + "]"
 	}
 	return &url.URL{Scheme: r.scheme, Host: host, Path: strings.TrimRight(r.path, "/")}
 }

@@ -211,7 +211,10 @@ func uriForms(uri string) []string {
 
 const gitPrefix = "git+"
 
-// sameHost lists hosts that serve the repositories of other hosts.
+// ServerOf returns the host whose repositories a host serves, by which patterns of policies know them: github.com for
+// ssh.github.com, and the host itself for most.
+func ServerOf(host string) string { return cmp.Or(sameHost[host], host) }
+
 var sameHost = map[string]string{
 	"ssh.github.com": "github.com", "www.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
 }
@@ -222,7 +225,7 @@ func repositoryForms(user, host, file string) []string {
 	file = strings.TrimSuffix(strings.Trim(file, "/"), ".git")
 	users := slices.Compact([]string{"git", cmp.Or(user, "git")})
 	var out []string
-	for _, h := range slices.Compact([]string{host, cmp.Or(sameHost[host], host)}) {
+	for _, h := range slices.Compact([]string{host, ServerOf(host)}) {
 		heads := []string{"https://" + h + "/", "http://" + h + "/", "git://" + h + "/", "ssh://" + h + "/", h + ":"}
 		for _, u := range users {
 			heads = append(heads, "ssh://"+u+"@"+h+"/", u+"@"+h+":")

@@ -78,6 +78,22 @@ var resolveFaults = []fault{
 		broken: "what one namespace has read is given to another", tests: []string{"resolve"},
 	},
 	{
+		in: "resolve/git.Policy.checkOne", find: "p.Allow != nil", put: "len(p.Allow) > 0",
+		broken: "a policy that allows nothing allows everything", tests: []string{"resolve/git"},
+	},
+	{
+		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonical())", put: "strings.ToLower(p)",
+		broken: "a rule with a scheme or .git matches no repository", tests: []string{"resolve/git"},
+	},
+	{
+		in: "resolve/git.settings.restrictions", find: "range s.listing", put: "range s.listing[:0]",
+		broken: "a request avoids the rules for a host by naming another configuration", tests: []string{"resolve/git"},
+	},
+	{
+		in: "resolve/cluster.checkNamespaces", find: "if err := checkNamespace(n); err != nil {", put: "if err := checkNamespace(n); false && err != nil {",
+		broken: "a blocked namespace that is spelled wrong is read", tests: []string{"internal/resolvers"},
+	},
+	{
 		in: "resolve.(*Runner).Configure", find: "keys[i].Default, keys[i].Wrong = value, Closes", put: "keys[i].Default = value",
 		broken: "a mistake in a ConfigMap brings back a wide default", tests: []string{"resolve"},
 	},

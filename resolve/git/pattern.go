@@ -1,0 +1,318 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/resolve"
+)
+
+// ParsePolicy reads a policy in YAML; the empty text is the zero policy. What could restrict less than its author wants is an error:
+// unknown, repeated and empty fields, a policy without a rule, several documents, and patterns that can match nothing.
+func ParsePolicy(text string) (Policy, error) {
+	if strings.TrimSpace(text) == "" {
+		return Policy{}, nil
+	}
+	doc, err := onlyDocument(text)
+	var p Policy
+	if err == nil {
+		p, err = readPolicy(doc, "")
+	}
+	if err == nil {
+		p, err = p.normalized("")
+	}
+	if err != nil {
+		return Policy{}, fmt.Errorf("policy: %s", brief.OneLine(err.Error()))
+	}
+	return p, nil
+}
+
+var errNoRule = errors.New("it has no rule; for a policy that allows everything leave it out")
+
+// onlyDocument returns the content of the only YAML document that is not empty.
+func onlyDocument(text string) (*yaml.Node, error) {
+	var only *yaml.Node
+	for dec := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var doc yaml.Node
+		err := dec.Decode(&doc)
+		switch {
+		case errors.Is(err, io.EOF) && only == nil:
+			return nil, errNoRule
+		case errors.Is(err, io.EOF):
+			return only, nil
+		case err != nil:
+			return nil, err
+		case len(doc.Content) == 0 || doc.Content[0].Tag == "!!null":
+		case only != nil:
+			return nil, errors.New("it has several YAML documents; put all rules into one")
+		default:
+			only = doc.Content[0]
+		}
+	}
+}
+
+// eachField calls read for each field of a mapping, with its place for messages.
+func eachField(n *yaml.Node, at string, known []string, read func(field, at string, value *yaml.Node) error) error {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: %sit is no object", n.Line, prefixed(at))
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		field, value := n.Content[i].Value, n.Content[i+1]
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		var err error
+		switch {
+		case known != nil && !slices.Contains(known, field):
+			err = fmt.Errorf("unknown field %q%s; allowed are %s", field, brief.Hint(field, known), strings.Join(known, ", "))
+		case seen[field]:
+			err = fmt.Errorf("the field %q stands twice", field)
+		case value.Tag == "!!null":
+			err = fmt.Errorf("the field %q is empty; leave it out", field)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %s%w", n.Content[i].Line, prefixed(at), err)
+		}
+		seen[field] = true
+		if err := read(field, strings.TrimPrefix(at+"."+field, "."), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func prefixed(at string) string {
+	if at == "" {
+		return ""
+	}
+	return at + ": "
+}
+
+func readPolicy(n *yaml.Node, at string) (Policy, error) {
+	var p Policy
+	known := []string{"allow", "deny"}
+	if at == "" {
+		known = append(known, "namespaces")
+	}
+	err := eachField(n, at, known, func(field, at string, value *yaml.Node) (err error) {
+		switch field {
+		case "allow":
+			p.Allow, err = readRules(value, at)
+		case "deny":
+			p.Deny, err = readRules(value, at)
+		case "namespaces":
+			p.Namespaces = map[string]Policy{}
+			err = eachField(value, at, nil, func(name, at string, value *yaml.Node) (err error) {
+				p.Namespaces[name], err = readPolicy(value, at)
+				return err
+			})
+		}
+		return err
+	})
+	if err == nil && p.Allow == nil && p.Deny == nil && len(p.Namespaces) == 0 {
+		err = fmt.Errorf("%s%w", prefixed(at), errNoRule)
+	}
+	return p, err
+}
+
+func readRules(n *yaml.Node, at string) ([]Rule, error) {
+	if n.Kind != yaml.SequenceNode {
+		return nil, fmt.Errorf("line %d: %s: it is no list of rules", n.Line, at)
+	}
+	rules := make([]Rule, len(n.Content))
+	for i, item := range n.Content {
+		r := &rules[i]
+		fields := map[string]*string{"repository": &r.Repository, "revision": &r.Revision, "path": &r.Path}
+		err := eachField(item, fmt.Sprintf("%s[%d]", at, i), []string{"repository", "revision", "path"}, func(field, at string, value *yaml.Node) error {
+			if value.Kind != yaml.ScalarNode || value.Value == "" {
+				return fmt.Errorf("line %d: %s: it is no pattern; ** matches everything", value.Line, at)
+			}
+			*fields[field] = value.Value
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rules, nil
+}
+
+// normalized returns the policy with its patterns in the form in which fetches are matched. The error names a pattern that can match
+// nothing.
+func (p Policy) normalized(at string) (Policy, error) {
+	var err error
+	if p.Allow, err = normalizedRules(p.Allow, at+"allow"); err != nil {
+		return p, err
+	}
+	if p.Deny, err = normalizedRules(p.Deny, at+"deny"); err != nil {
+		return p, err
+	}
+	namespaces := maps.Clone(p.Namespaces)
+	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return p, fmt.Errorf("%snamespaces: %q is no name of a namespace", at, name)
+		}
+		if namespaces[name], err = namespaces[name].normalized(at + "namespaces." + name + "."); err != nil {
+			return p, err
+		}
+	}
+	p.Namespaces = namespaces
+	return p, nil
+}
+
+func normalizedRules(rules []Rule, at string) ([]Rule, error) {
+	rules = slices.Clone(rules)
+	for i := range rules {
+		r := &rules[i]
+		for _, f := range []struct {
+			name    string
+			pattern *string
+			read    func(string) (string, error)
+		}{{"repository", &r.Repository, repositoryPattern}, {"revision", &r.Revision, revisionPattern}, {"path", &r.Path, pathPattern}} {
+			if *f.pattern == "" {
+				continue
+			}
+			out, err := f.read(*f.pattern)
+			if *f.pattern != strings.TrimSpace(*f.pattern) {
+				err = errors.New("it begins or ends with white space")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s[%d].%s: %q can match nothing: %w", at, i, f.name, *f.pattern, err)
+			}
+			*f.pattern = out
+		}
+	}
+	return rules, nil
+}
+
+// withoutWildcards returns a text that the pattern matches, and the function that puts the wildcards back into it. A word stands for
+// each wildcard, and a number for one that is a port, so that the text can be read as an address.
+func withoutWildcards(pattern string) (text string, restored func(string) string) {
+	number := 20003
+	for strings.Contains(pattern, strconv.Itoa(number)) {
+		number += 10
+	}
+	n := strconv.Itoa(number)
+	return strings.NewReplacer(":*/", ":"+n+"/", "**", "a"+n+"z", "*", "s"+n+"z", "?", "q"+n+"z").Replace(pattern),
+		strings.NewReplacer("a"+n+"z", "**", "s"+n+"z", "*", "q"+n+"z", "?", n, "*").Replace
+}
+
+// inText returns the result of reading the pattern without its wildcards, with the wildcards.
+func inText(pattern string, read func(text string) (string, error)) (string, error) {
+	text, restored := withoutWildcards(pattern)
+	out, err := read(text)
+	if err != nil {
+		_, said, _ := strings.Cut(err.Error(), ": ") // the parameter, which is not meant here
+		return "", errors.New(restored(said))
+	}
+	return restored(out), nil
+}
+
+// repositoryPattern returns the pattern for [repository.names]. It may have the form of any address that requests may have, or
+// HOST/PATH or HOST:PORT/PATH.
+func repositoryPattern(pattern string) (string, error) {
+	p := strings.TrimPrefix(strings.ToLower(pattern), "git+")
+	scheme, rest, schemed := strings.Cut(p, "://")
+	if !schemed {
+		rest = p
+	} else if strings.Contains(scheme, "*") {
+		p, schemed = rest, false
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return glob(scheme, s) }) {
+			return "", errors.New("the scheme is none of https, http, ssh and git")
+		}
+	}
+	if strings.HasSuffix(rest, "/") {
+		return "", errors.New("it ends with a slash; write /** after the name for everything below it")
+	}
+	if host, _, _ := strings.Cut(rest, "/"); strings.Contains(host, "**") && !strings.Contains(host, "@") {
+		return openPattern(rest)
+	}
+	return inText(p, func(text string) (string, error) {
+		if !schemed {
+			var err error
+			if text, err = asAddress(text); err != nil {
+				return "", err
+			}
+		}
+		r, err := parseRepository(text)
+		if err != nil {
+			return "", err
+		}
+		return strings.ToLower(r.canonical()), nil
+	})
+}
+
+// hostBegin is what may stand before the ** by which a pattern leaves the end of the host open: a part of a host, or a host, which the
+// last group has, and a part of its port.
+var hostBegin = regexp.MustCompile(`\A([a-z0-9_*?][-a-z0-9_.*?]*|\[[0-9a-f:.*?]*\]?|([-a-z0-9_.*?]+|\[[0-9a-f:.*?]*\]):([1-9*?][0-9*?]{0,3})?)?\*\*`)
+
+// openPattern returns a pattern that leaves open where the host ends and the path begins.
+func openPattern(pattern string) (string, error) {
+	p, err := url.PathUnescape(pattern)
+	begin := hostBegin.FindStringSubmatch(p)
+	if err == nil && begin != nil && begin[2] != "" {
+		_, err = inText(begin[2], resolve.HostName)
+	}
+	if err != nil || begin == nil || hasControl(p) || strings.ContainsAny(p, " \"'`<>\\#") || path.Clean("/"+p) != "/"+p {
+		return "", errors.New("it is no address; write HOST/PATH")
+	}
+	return strings.TrimSuffix(p, ".git"), nil
+}
+
+// portAndPath is what follows a colon that is before a port, of digits and wildcards, not before the path of an scp-like address.
+var portAndPath = regexp.MustCompile(`\A([0-9]|[asq][0-9]+z)+/`)
+
+// asAddress returns the address for HOST/PATH and HOST:PORT/PATH, and an scp-like address as it is.
+func asAddress(text string) (string, error) {
+	head, tail, colon := strings.Cut(text, ":")
+	if colon && !strings.ContainsAny(head, "/[") && (strings.Contains(head, "@") || !portAndPath.MatchString(tail)) {
+		switch first, _, _ := strings.Cut(tail, "/"); {
+		case defaultPorts[head] != "":
+			return "", errors.New("url: two slashes have to follow the scheme")
+		case strings.Contains(first, ":") || strings.Contains(first, "@") && !strings.Contains(head, "@"):
+			return "", errors.New("url: it has a second port or a password in it, which no address of a repository has")
+		}
+		return text, nil
+	}
+	switch {
+	case !strings.Contains(text, "/"):
+		return "", errors.New("url: it names no repository; write HOST/** for all of a host")
+	case strings.Contains(text, ":443/"):
+		return "git://" + text, nil // the port is not the scheme's own, so that it stays
+	}
+	return "https://" + text, nil
+}
+
+// revisionPattern returns the pattern for the names of a revision.
+func revisionPattern(pattern string) (string, error) {
+	return inText(commitName(pattern), func(text string) (string, error) { return text, checkRevision(text) })
+}
+
+// pathPattern returns the pattern for the path of a file, which has no slash at its begin.
+func pathPattern(pattern string) (string, error) {
+	return inText(strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/"), func(text string) (string, error) {
+		switch {
+		case path.Clean("/"+text) != "/"+text || text == "":
+			return "", errors.New("path: a file's path has no empty, . or .. parts; DIRECTORY/** is everything in a directory")
+		case strings.Contains(text, `\`):
+			return "", errors.New("path: a slash separates the parts of a path, and ? stands for any other character")
+		}
+		return text, checkPath(text)
+	})
+}
