@@ -19,8 +19,9 @@ type pace struct {
 	// behind is the time for which the fetch has waited for bytes that did not arrive.
 	behind time.Duration
 	bytes  int64
-	// with is the pace of work that several fetches wait for.
-	with *pace
+	// followers are the paces of the fetches that wait for this work, with how often each does. Its waits count for them. A follower
+	// is never locked before the work that it follows.
+	followers map[*pace]int
 }
 
 type paceKey struct{}
@@ -47,20 +48,44 @@ func AwaitRemote(ctx context.Context) (came func(bytes int)) {
 }
 
 // ShareProgress is for work that several callers of Resolve wait for, each with its own context. run is the context of the work,
-// derived from that of the first caller. Waits of the work count for each caller that has joined. leave ends that for one caller.
+// derived from that of the first caller. Waits of the work count for each caller from the time when it joins. leave ends that for one
+// caller.
 func ShareProgress(run context.Context) (own context.Context, join func(ctx context.Context) (leave func())) {
 	first := paceOf(run)
 	if first == nil {
 		return run, func(context.Context) func() { return func() {} }
 	}
-	work := &pace{clock: first.clock, rate: first.rate}
+	work := &pace{clock: first.clock, rate: first.rate, followers: map[*pace]int{}}
 	return withPace(run, work), func(ctx context.Context) func() {
 		p := paceOf(ctx)
 		if p == nil {
 			return func() {}
 		}
-		p.follow(work)
-		return func() { p.follow(nil) }
+		work.add(p)
+		return func() { work.remove(p) }
+	}
+}
+
+func (p *pace) add(follower *pace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followers[follower]++; p.followers[follower] > 1 {
+		return
+	}
+	for range p.waiting {
+		follower.begin()
+	}
+}
+
+func (p *pace) remove(follower *pace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followers[follower]--; p.followers[follower] > 0 {
+		return
+	}
+	delete(p.followers, follower)
+	for range p.waiting {
+		follower.end(0)
 	}
 }
 
@@ -69,6 +94,9 @@ func (p *pace) begin() {
 	defer p.mu.Unlock()
 	if p.waiting++; p.waiting == 1 {
 		p.since = p.clock.Now()
+	}
+	for follower := range p.followers {
+		follower.begin()
 	}
 }
 
@@ -81,12 +109,9 @@ func (p *pace) end(n int) {
 	p.waiting--
 	p.bytes += int64(n)
 	p.behind = max(0, p.behind-time.Duration(n)*time.Second/time.Duration(max(p.rate, 1)))
-}
-
-func (p *pace) follow(work *pace) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.with = work
+	for follower := range p.followers {
+		follower.end(n)
+	}
 }
 
 // lag returns the time for which the remote is late, and the number of bytes that arrived in total.
@@ -96,10 +121,6 @@ func (p *pace) lag() (time.Duration, int64) {
 	behind := p.behind
 	if p.waiting > 0 {
 		behind += p.clock.Now().Sub(p.since)
-	}
-	if p.with != nil {
-		shared, bytes := p.with.lag()
-		return max(behind, shared), p.bytes + bytes
 	}
 	return behind, p.bytes
 }

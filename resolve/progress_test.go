@@ -195,6 +195,61 @@ func callsForSharedWork(t *testing.T, bytes, others int) int {
 	return calls
 }
 
+// A fetch that joins work has the time of its own: what the work has missed before does not count for it.
+func TestWorkCountsForAFetchFromTheTimeItJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var join func(context.Context) func()
+		calls := map[string]*atomic.Int64{"first": {}, "late": {}, "other": {}}
+		done := make(chan struct{})
+		r := runner(t, spec(), resolve.Options{Limits: resolve.Limits{Concurrent: 2, PerTenant: 2}}, func(ctx context.Context, q *resolve.Request) (*resolve.Resource, error) {
+			calls[q.Get("path")].Add(1)
+			switch q.Get("path") {
+			case "other":
+				return resource("kind: Task\n"), nil
+			case "first":
+				if join == nil {
+					var own context.Context
+					own, join = resolve.ShareProgress(context.WithoutCancel(ctx))
+					go func() {
+						defer close(done)
+						drip(own, 50, 1)
+					}()
+				}
+			case "late":
+				drip(ctx, 14, 1024)
+			}
+			defer join(ctx)()
+			select {
+			case <-done:
+				return resource("kind: Task\n"), nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		var wg sync.WaitGroup
+		began := time.Now()
+		for _, asked := range []struct {
+			at   time.Duration
+			path string
+		}{{0, "first"}, {20500 * time.Millisecond, "late"}, {35200 * time.Millisecond, "other"}} {
+			time.Sleep(time.Until(began.Add(asked.at)))
+			wg.Go(func() {
+				if _, err := r.Resolve(t.Context(), ask(asked.path)); err != nil {
+					t.Errorf("%s: %v", asked.path, err)
+				}
+			})
+		}
+		wg.Wait()
+		r.Wait()
+		// The look at the late one comes first, one second after it has joined.
+		for path, want := range map[string]int64{"first": 2, "late": 1, "other": 1} {
+			if got := calls[path].Load(); got != want {
+				t.Errorf("%s: %d calls, want %d", path, got, want)
+			}
+		}
+	})
+}
+
 // drip waits for a remote that sends some bytes each second.
 func drip(ctx context.Context, seconds, bytes int) {
 	for range seconds {
