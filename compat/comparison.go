@@ -28,6 +28,8 @@ type comparison struct {
 	old, new *crd // at most one is nil
 	oldParts []*part
 	newParts []*part
+	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
+	oldConversions, newConversions []conversion
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
@@ -90,6 +92,8 @@ func newComparison(old, new *crd, o Options) *comparison {
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
 	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.budget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = parts(old, true), parts(new, false)
+	c.oldConversions = webhookConversions(old, c.oldParts, c.storedVersions())
+	c.newConversions = webhookConversions(new, c.newParts, c.storedVersions())
 	for _, from := range c.oldParts {
 		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
 			c.pairs = append(c.pairs, pair{from, to})
@@ -180,11 +184,6 @@ func (c *comparison) storedVersions() []string {
 
 func (c *comparison) isStored(version string) bool {
 	return slices.Contains(c.storedVersions(), version)
-}
-
-// converts reports whether a webhook converts between the versions of d.
-func converts(d *crd) bool {
-	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
 
 // onlyTextsDiffer tells, without looking at what schemas mean, whether both CRDs say the same but for texts in schemas.

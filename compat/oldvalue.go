@@ -18,7 +18,7 @@ import (
 // other defaults in the old value than before. Reading fills in oldSelf, and nothing fills in self: whoever sets the field for the first
 // time changes it, and whoever leaves it out removes it (docs/containment.md, Several versions without a webhook).
 func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out *crossings) {
-	if !to.Served || converts(c.old) || !hasTransitions(to.props) || c.alone(to) { // what a webhook made of old values is not known
+	if !to.Served || len(c.oldConversions) > 0 || !hasTransitions(to.props) || c.alone(to) { // what a webhook made of old values is not known
 		return
 	}
 	before := find(c.oldParts, to.Name)

@@ -59,7 +59,7 @@ type crossings struct {
 func (c *comparison) reachable(ctx context.Context) *crossings {
 	if c.crossed == nil {
 		c.crossed = &crossings{}
-		if c.both() && !converts(c.new) {
+		if c.both() && len(c.newConversions) == 0 {
 			c.findCrossings(ctx, c.crossed)
 		}
 	}
@@ -423,7 +423,7 @@ func (c *comparison) writers() []*part {
 	}
 	var out []*part
 	for _, p := range c.oldParts {
-		if p.Served && !converts(c.old) || c.isStored(p.Name) {
+		if p.Served && len(c.oldConversions) == 0 || c.isStored(p.Name) {
 			out = append(out, p)
 		}
 	}
@@ -437,7 +437,7 @@ func (c *comparison) writers() []*part {
 		return 1
 	})
 	for _, p := range c.oldParts {
-		if p.Served && !p.Storage && !converts(c.old) && c.isStored(p.Name) {
+		if p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name) {
 			itself := p.with(p.props)
 			itself.asItself = true
 			out = append(out, itself)
@@ -449,7 +449,7 @@ func (c *comparison) writers() []*part {
 
 // storing is the old version in which objects written in an old version are stored, nil if that is not known.
 func (c *comparison) storing(from *part) *part {
-	if s := storage(c.oldParts); from.Served && s != nil && !converts(c.old) && !from.asItself {
+	if s := storage(c.oldParts); from.Served && s != nil && len(c.oldConversions) == 0 && !from.asItself {
 		return s
 	}
 	return find(c.oldParts, from.Name)
@@ -491,7 +491,7 @@ func (c *comparison) knownTo(ctx context.Context, to *part) told {
 func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	was := told{}
 	before := find(c.oldParts, to.Name)
-	if before == nil || !before.Served || converts(c.old) || before.build() != nil {
+	if before == nil || !before.Served || len(c.oldConversions) > 0 || before.build() != nil {
 		return was
 	}
 	for _, from := range c.writers() {
@@ -532,7 +532,7 @@ func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []con
 // that the new CRD keeps. What the old storage version dropped was never stored.
 func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.Path {
 	before := find(c.oldParts, p.to.Name)
-	if before == nil || !before.Served || before == p.from || converts(c.old) || before.build() != nil {
+	if before == nil || !before.Served || before == p.from || len(c.oldConversions) > 0 || before.build() != nil {
 		return nil
 	}
 	gone := gapKeys(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
@@ -571,7 +571,7 @@ func nested(a, b contain.Path) bool {
 func (c *comparison) sameAsBefore(from, to *part) bool {
 	o, n := find(c.oldParts, from.Name), find(c.newParts, from.Name)
 	before := find(c.oldParts, to.Name)
-	return o != nil && n != nil && before != nil && before.Served && !converts(c.old) && unchanged(o, n) && unchanged(before, to)
+	return o != nil && n != nil && before != nil && before.Served && len(c.oldConversions) == 0 && unchanged(o, n) && unchanged(before, to)
 }
 
 // settles reports whether what is written in one version and stored in another one fits the third without a question: all three say

@@ -64,6 +64,7 @@ func Rules() []Rule {
 		storageVersionChanged,
 		conversionStrategyChanged,
 		conversionWebhookDropped,
+		webhookConversionAdded,
 		versionErasesData,
 		versionsContradict,
 		addedInOneVersion,

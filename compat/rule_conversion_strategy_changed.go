@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"strings"
 
 	"sluice.dev/report"
 )
@@ -10,9 +11,10 @@ var conversionStrategyChanged = Rule{
 	ID:    "conversion-strategy-changed",
 	Level: report.ClientsBroken,
 	Title: "A webhook now converts objects that so far looked the same in all versions",
-	Why: `The CRD serves several versions, and so far an object looked the same in all of them. Now every read and write in a version other ` +
-		`than the storage version needs the webhook. While the webhook is down, or its certificate is invalid, those requests fail. Lists, ` +
-		`watches and the deletion of namespaces fail with them.
+	Why: `So far an object looked the same in all versions. Now every write in a version other than the storage version needs the webhook, ` +
+		`and so does every read of an object that is stored in another version. While the webhook is down, or its certificate is invalid, ` +
+		`those requests fail. Lists, watches and the deletion of namespaces fail with them. If the same update makes another version the ` +
+		`storage version, that holds for all existing objects.
 
 The webhook may also rename fields. Clients that use the same fields in all versions then no longer find them.`,
 	Help: `Keep the strategy None until the webhook runs and the API server can reach it. Then name the webhook in the CRD, and suppress the ` +
@@ -55,11 +57,15 @@ versions:
   storage: true
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() || converts(c.old) || !converts(c.new) || len(c.servedPairs()) < 2 {
+		if !c.webhookNamedAnew() {
+			return nil
+		}
+		versions := c.needWebhookAnew(c.newConversions)
+		if len(versions) == 0 {
 			return nil
 		}
 		return []report.Finding{{
-			Message: "conversion changed from None to Webhook while several versions are served", Before: "None", After: "Webhook",
+			Message: "conversion changed from None to Webhook: requests for " + strings.Join(versions, ", ") + " now need the webhook", Before: "None", After: "Webhook",
 			SchemaPath: []string{"spec", "conversion", "strategy"},
 		}}
 	},

@@ -115,13 +115,14 @@ versions:
               type: string
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		if !c.both() || !converts(c.old) || converts(c.new) {
+		if !c.both() || len(c.oldConversions) == 0 || len(c.newConversions) > 0 {
 			return nil
 		}
 		pairs := c.crossPairs()
 		differ := false
 		for _, p := range pairs {
-			differ = differ || p.from.build() != nil || p.to.build() != nil || p.from.node().Hash() != p.to.node().Hash()
+			from, to := find(c.oldParts, p.from.Name), find(c.oldParts, p.to.Name)
+			differ = differ || !unchanged(p.from, p.to) || from != nil && to != nil && !unchanged(from, to)
 		}
 		if !differ {
 			return nil

@@ -38,7 +38,7 @@ retries:
 	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		o, n := storage(c.oldParts), storage(c.newParts)
-		if o == nil || n == nil || converts(c.old) || converts(c.new) || o.build() != nil || n.build() != nil {
+		if o == nil || n == nil || len(c.oldConversions) > 0 || len(c.newConversions) > 0 || o.build() != nil || n.build() != nil {
 			return nil
 		}
 		var out []report.Finding

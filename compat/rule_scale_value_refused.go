@@ -111,8 +111,12 @@ versions:
 				continue
 			}
 			seen := map[string]bool{}
-			for _, from := range c.writers() {
-				if from.Name != to.Name && converts(c.new) {
+			froms := c.writers()
+			if len(c.newConversions) > 0 { // what a webhook makes of objects of other versions is not known, but they fitted this one
+				froms = []*part{before}
+			}
+			for _, from := range froms {
+				if from == nil || !from.Served && !c.isStored(from.Name) {
 					continue
 				}
 				for _, path := range scalePaths(to) {

@@ -140,7 +140,7 @@ func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
 
 func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
 	from, to := storage(c.oldParts), storage(c.newParts)
-	if from == nil || to == nil || from.Name == to.Name || converts(c.new) {
+	if from == nil || to == nil || from.Name == to.Name || len(c.newConversions) > 0 {
 		return nil
 	}
 	same := find(c.newParts, from.Name)

@@ -199,7 +199,7 @@ func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) t
 // readerOf returns the version that reads the objects written in p.from before they are updated in p.to; nil if that is not known.
 func (c *comparison) readerOf(p pair) *part {
 	switch {
-	case p.to.isOld && converts(c.old), !p.to.isOld && converts(c.new):
+	case p.to.isOld && len(c.oldConversions) > 0, !p.to.isOld && len(c.newConversions) > 0:
 		return nil
 	case !p.from.isOld:
 		return storage(c.newParts)

@@ -52,8 +52,16 @@ var compatFaults = []fault{
 		broken: "no object lacks what a reader fills in",
 	},
 	{
-		in: "compat.converts", without: "d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter",
+		in: "compat.namesWebhook", without: "d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter",
 		broken: "conversion: None that is written out is taken for a webhook",
+	},
+	{
+		in: "compat.(*comparison).conversionsAnew", without: "webhookAddress(c.old) != webhookAddress(c.new)",
+		broken: "another webhook takes the place of one, and nothing is told",
+	},
+	{
+		in: "compat.webhookConversions", find: "p != home", put: "false",
+		broken: "the new storage version needs no webhook for writes in others",
 	},
 	{
 		in: "compat.keepAll", find: "schema.InStructure", put: "0",
@@ -109,7 +117,7 @@ var compatFaults = []fault{
 		broken: "the old CRD is taken for one that was never established, whose names may change",
 	},
 	{
-		in: "compat.(*comparison).reachable", find: "!converts(c.new)", put: "converts(c.old)",
+		in: "compat.(*comparison).reachable", find: "len(c.newConversions) == 0", put: "len(c.oldConversions) > 0",
 		broken: "what one version holds and another erases or refuses, under conversion None, is not told",
 	},
 	{
@@ -125,7 +133,7 @@ var compatFaults = []fault{
 		broken: "what another version fills in when it writes is forgotten",
 	},
 	{
-		in: "compat.(*comparison).writers", find: "p.Served && !p.Storage && !converts(c.old) && c.isStored(p.Name)", put: "false",
+		in: "compat.(*comparison).writers", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
 		broken: "objects of a served version are taken to be stored in the storage version, though status.storedVersions names both",
 	},
 	{

@@ -189,6 +189,13 @@ func TestUpdatesAreJudgedByWhatTheyChange(t *testing.T) {
 			}}
 		})
 	}
+	withWebhookAndVersion := func(d *apiextensionsv1.CustomResourceDefinition, storage bool) *apiextensionsv1.CustomResourceDefinition {
+		v2 := *d.Spec.Versions[0].DeepCopy()
+		v2.Name, v2.Storage = "v2", storage
+		d.Spec.Versions[0].Storage = !storage
+		d.Spec.Versions = append(d.Spec.Versions, v2)
+		return d
+	}
 	unknown := map[string]any{"metadata": map[string]any{"name": v1.Name}}
 	if err := json.Unmarshal(raw(t, v1).Raw, &unknown); err != nil {
 		t.Fatal(err)
@@ -211,6 +218,10 @@ func TestUpdatesAreJudgedByWhatTheyChange(t *testing.T) {
 		"a bundle renewed":                       {old: webhook("x", "https://a.example"), next: webhook("y", "https://a.example"), allowed: true},
 		"a bundle taken out":                     {old: webhook("x", "https://a.example"), next: webhook("", "https://a.example"), allowed: true},
 		"a conversion that is gone, unneeded":    {old: webhook("x", "https://a.example"), next: v1, allowed: true, outcome: outcomeSafe},
+		"a webhook without work":                 {old: v1, next: webhook("", "https://a.example"), allowed: true, outcome: outcomeSafe},
+		"a webhook, and another storage version": {old: v1, next: withWebhookAndVersion(webhook("", "https://a.example"), true), outcome: outcomeRefused, want: "conversion-strategy-changed"},
+		"a webhook for a new version":            {old: v1, next: withWebhookAndVersion(webhook("", "https://a.example"), false), outcome: outcomeRefused, want: "webhook-conversion-added"},
+		"another webhook":                        {old: withWebhookAndVersion(webhook("", "https://a.example"), false), next: withWebhookAndVersion(webhook("", "https://b.example"), false), outcome: outcomeRefused, want: "webhook-conversion-added"},
 		"a field that nobody knows":              {old: v1, next: unknown, outcome: outcomeRefused, want: "does not know"},
 		"a field of the status":                  {old: v1, next: from("v2-unsafe.yaml", nil), allowed: true, change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "status" }},
 		"a new one":                              {old: v1, next: from("v2-unsafe.yaml", nil), allowed: true, change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Create }},

@@ -1,0 +1,111 @@
+package compat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
+// an object is stored in another version.
+type conversion struct{ request, from, to string }
+
+// webhookConversions are the steps that requests in the served versions of a CRD need: none under the strategy None, and none if all
+// objects are stored and served in one version (crdConversionRESTOptionsGetter in k8s.io/apiextensions-apiserver/pkg/apiserver). The given
+// versions may hold objects, besides the storage version.
+func webhookConversions(d *crd, ps []*part, stored []string) []conversion {
+	home := storage(ps)
+	if home == nil || !namesWebhook(d) {
+		return nil
+	}
+	var out []conversion
+	if !slices.Contains(stored, home.Name) {
+		stored = append(slices.Clip(stored), home.Name)
+	}
+	for _, p := range served(ps) {
+		for _, name := range stored {
+			if name != p.Name && find(ps, name) != nil {
+				out = append(out, conversion{p.Name, name, p.Name})
+			}
+		}
+		if p != home {
+			out = append(out, conversion{p.Name, p.Name, home.Name})
+		}
+	}
+	return out
+}
+
+// webhookNamedAnew reports whether the conversion strategy changes from None to Webhook.
+func (c *comparison) webhookNamedAnew() bool {
+	return c.both() && !namesWebhook(c.old) && namesWebhook(c.new)
+}
+
+// namesWebhook reports whether the conversion strategy of d is Webhook.
+func namesWebhook(d *crd) bool {
+	return d != nil && d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// conversionsAnew are the steps that the webhook of the new CRD has to make, and that no webhook at the same address made before. Nobody
+// can say what it makes of the objects, or whether it answers.
+func (c *comparison) conversionsAnew() []conversion {
+	if !c.both() || webhookAddress(c.old) != webhookAddress(c.new) {
+		return c.newConversions
+	}
+	return slices.DeleteFunc(slices.Clone(c.newConversions), func(now conversion) bool {
+		return slices.ContainsFunc(c.oldConversions, func(was conversion) bool { return was.from == now.from && was.to == now.to })
+	})
+}
+
+// needWebhookAnew are the versions that clients of the old CRD used without a webhook, and for which the steps are needed now.
+func (c *comparison) needWebhookAnew(steps []conversion) []string {
+	var out []string
+	for _, p := range c.servedPairs() {
+		requested := func(step conversion) bool { return step.request == p.to.Name }
+		if slices.ContainsFunc(steps, requested) && !slices.ContainsFunc(c.oldConversions, requested) {
+			out = append(out, p.to.Name)
+		}
+	}
+	return out
+}
+
+// webhookAddress says where the conversion webhook of d is asked, and in which version of the review; empty without one. The CA bundle does
+// not count: others write and renew it.
+func webhookAddress(d *crd) string {
+	if !namesWebhook(d) || d.Spec.Conversion.Webhook == nil {
+		return ""
+	}
+	w := d.Spec.Conversion.Webhook
+	var at string
+	if cc := w.ClientConfig; cc != nil && cc.URL != nil {
+		at = *cc.URL
+	} else if cc != nil && cc.Service != nil {
+		s := cc.Service
+		port, path := int32(443), ""
+		if s.Port != nil {
+			port = *s.Port
+		}
+		if s.Path != nil {
+			path = strings.TrimPrefix(*s.Path, "/")
+		}
+		at = fmt.Sprintf("service %s/%s:%d/%s", s.Namespace, s.Name, port, path)
+	}
+	// The API server takes the first version that it knows.
+	i := slices.IndexFunc(w.ConversionReviewVersions, func(v string) bool { return v == "v1" || v == "v1beta1" })
+	if i < 0 {
+		return at
+	}
+	return at + " with ConversionReview " + w.ConversionReviewVersions[i]
+}
+
+// stepNames names each step once, for people.
+func stepNames(steps []conversion) string {
+	var out []string
+	for _, s := range steps {
+		if name := s.from + " to " + s.to; !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
