@@ -26,7 +26,7 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 		return nil, err
 	}
 	for i, pair := range pairs {
-		if pair.Old == nil || out[i].Unchanged {
+		if pair.Old == nil || out[i].Verdict == report.IsUnchanged {
 			continue
 		}
 		p.Progress(Event{Phase: "reading objects of " + names[i]})

@@ -67,8 +67,9 @@ var ErrDifferentCRDs = errors.New("these are two different CRDs")
 // Check compares old with new. One of them may be nil: the CRD was added, or removed. Check changes neither; both may share parts.
 //
 // The findings are in the order of [report.Report.Sort]. Their severities are the defaults of their levels, Fail for undecided
-// changes, and Warn for notes. Check fills in SchemaPath and leaves positions empty. The verdict is unsafe if a violation is at a
-// level that fails by default, otherwise undecided if a change is undecided, otherwise safe.
+// changes, and Warn for notes. Check fills in SchemaPath and leaves positions empty. The verdict is removed without new. Otherwise it is
+// unsafe if a violation is at a level that fails by default, undecided if a change is undecided, new without old, unchanged if both CRDs
+// mean the same in every keyword, and safe for all else.
 //
 // If parts could not be compared, because a schema is too large or the context was done, an undecided finding says so. The error is
 // [ErrNothing] or [ErrDifferentCRDs].
@@ -80,20 +81,17 @@ func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefiniti
 		return report.CRD{}, fmt.Errorf("%w: %s and %s", ErrDifferentCRDs, old.Name, new.Name)
 	}
 	c := newComparison(old, new, o)
-	out := report.CRD{Name: c.name(), Verdict: report.Safe}
-	if out.Unchanged = c.onlyTextsDiffer() && c.frameAccepted(ctx); out.Unchanged {
+	out := report.CRD{Name: c.name(), Verdict: report.IsUnchanged}
+	if c.onlyTextsDiffer() && c.frameAccepted(ctx) {
 		c.traceEqual()
 		return out, nil
 	}
 	c.run(ctx)
 	c.tellSpent()
-	if c.old != nil && c.new != nil && len(c.findings) == 0 {
-		out.Unchanged = c.sameHashes()
-	}
 	sorted := report.Report{CRDs: []report.CRD{{Name: out.Name, Findings: c.findings}}}
 	sorted.Sort()
 	out.Findings = sorted.CRDs[0].Findings
-	out.Verdict = verdict(out.Findings)
+	out.Verdict = c.verdict(out.Findings)
 	return out, nil
 }
 
@@ -104,8 +102,17 @@ func (c *comparison) tellSpent() {
 	}
 }
 
-func verdict(findings []report.Finding) report.Verdict {
+// verdict is the verdict on both CRDs, given all findings.
+func (c *comparison) verdict(findings []report.Finding) report.Verdict {
 	v := report.Safe
+	switch {
+	case c.new == nil:
+		return report.IsRemoved
+	case c.old == nil:
+		v = report.IsNew
+	case len(findings) == 0 && c.sameHashes():
+		v = report.IsUnchanged
+	}
 	for i := range findings {
 		switch f := &findings[i]; f.Outcome {
 		case report.Violation:

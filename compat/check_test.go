@@ -29,37 +29,36 @@ func TestCheckNeedsTwoSidesOfOneCRD(t *testing.T) {
 func TestVerdictAndUnchanged(t *testing.T) {
 	number := "num: {type: integer, maximum: 10}"
 	for _, tt := range []struct {
-		name      string
-		old, new  *crd
-		verdict   report.Verdict
-		unchanged bool
-		rules     []string
+		name     string
+		old, new *crd
+		verdict  report.Verdict
+		rules    []string
 	}{
-		{"the same", specCRD(t, number), specCRD(t, number), report.Safe, true, nil},
-		{"another description", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 10, description: how many}"), report.Safe, true, nil},
+		{"the same", specCRD(t, number), specCRD(t, number), report.IsUnchanged, nil},
+		{"another description", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 10, description: how many}"), report.IsUnchanged, nil},
 		{
 			"another message of a rule",
 			specCRD(t, "num: {type: string, x-kubernetes-validations: [{rule: self != 'x', message: one}]}"),
 			specCRD(t, "num: {type: string, x-kubernetes-validations: [{rule: self != 'x', message: two}]}"),
-			report.Safe, true, nil,
+			report.IsUnchanged, nil,
 		},
 		{
 			"a message expression that does not compile",
 			specCRD(t, "num: {type: string, x-kubernetes-validations: [{rule: self != 'x'}]}"),
 			specCRD(t, "num: {type: string, x-kubernetes-validations: [{rule: self != 'x', messageExpression: nope}]}"),
-			report.Unsafe, false,
+			report.Unsafe,
 			[]string{"crd-refused-by-api-server"},
 		},
-		{"a new field", specCRD(t, number), specCRD(t, number+"\nm: {type: string}"), report.Safe, false, nil},
-		{"a looser bound", specCRD(t, number), specCRD(t, "num: {type: integer}"), report.Safe, false, nil},
-		{"a warning only", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 10, default: 3}"), report.Safe, false, []string{"default-added"}},
-		{"a tighter bound", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 9}"), report.Unsafe, false, []string{"maximum-lowered"}},
-		{"only texts of columns", patched(t, "scope: Namespaced"), patched(t, "scope: Namespaced\nversions: [{name: v1, served: true, storage: true, additionalPrinterColumns: [{name: A, type: string, jsonPath: .a, description: new}]}]"), report.Safe, false, nil},
+		{"a new field", specCRD(t, number), specCRD(t, number+"\nm: {type: string}"), report.Safe, nil},
+		{"a looser bound", specCRD(t, number), specCRD(t, "num: {type: integer}"), report.Safe, nil},
+		{"a warning only", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 10, default: 3}"), report.Safe, []string{"default-added"}},
+		{"a tighter bound", specCRD(t, number), specCRD(t, "num: {type: integer, maximum: 9}"), report.Unsafe, []string{"maximum-lowered"}},
+		{"only texts of columns", patched(t, "scope: Namespaced"), patched(t, "scope: Namespaced\nversions: [{name: v1, served: true, storage: true, additionalPrinterColumns: [{name: A, type: string, jsonPath: .a, description: new}]}]"), report.Safe, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := check(t, tt.old, tt.new)
-			if got.Verdict != tt.verdict || got.Unchanged != tt.unchanged {
-				t.Errorf("verdict %s, unchanged %t; want %s, %t", got.Verdict, got.Unchanged, tt.verdict, tt.unchanged)
+			if got.Verdict != tt.verdict {
+				t.Errorf("verdict %s, want %s", got.Verdict, tt.verdict)
 			}
 			want := tt.rules
 			if want == nil {
@@ -75,13 +74,16 @@ func TestVerdictAndUnchanged(t *testing.T) {
 	}
 }
 
-func TestInvalidNewCRDThatIsAdded(t *testing.T) {
+func TestOneSideAlone(t *testing.T) {
 	got := check(t, nil, specCRD(t, "num: {type: integer, default: many}"))
 	if got.Verdict != report.Unsafe || !slices.Equal(ruleIDs(got.Findings), []string{"crd-refused-by-api-server"}) {
 		t.Errorf("got %s %v", got.Verdict, ruleIDs(got.Findings))
 	}
-	if got := check(t, nil, specCRD(t, "num: {type: integer}")); got.Verdict != report.Safe || len(got.Findings) > 0 {
+	if got := check(t, nil, specCRD(t, "num: {type: integer}")); got.Verdict != report.IsNew || len(got.Findings) > 0 {
 		t.Errorf("a valid one: %s %v", got.Verdict, ruleIDs(got.Findings))
+	}
+	if got := check(t, specCRD(t, "num: {type: integer}"), nil); got.Verdict != report.IsRemoved || !slices.Equal(ruleIDs(got.Findings), []string{"crd-removed"}) {
+		t.Errorf("one that is gone: %s %v", got.Verdict, ruleIDs(got.Findings))
 	}
 }
 

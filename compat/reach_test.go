@@ -214,7 +214,7 @@ func TestADefaultThatTheWritersOwnVersionRefuses(t *testing.T) {
 			got := check(t, both("{type: integer}"), both("{type: integer, default: 7}"))
 			if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
 				return f.Rule == "versions-contradict" && f.Version == "v2" && f.Outcome == c.outcome
-			}) || got.Verdict == report.Safe {
+			}) || got.Verdict.Proven() {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
 			}
 		})
@@ -400,7 +400,7 @@ func TestAGapThatOtherObjectsMetBefore(t *testing.T) {
 				}
 				got := check(t, old, new)
 				i := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "versions-contradict" && f.Version == "v2" })
-				if want == "" && i >= 0 || want != "" && (i < 0 || got.Findings[i].Outcome != want || got.Verdict == report.Safe) {
+				if want == "" && i >= 0 || want != "" && (i < 0 || got.Findings[i].Outcome != want || got.Verdict.Proven()) {
 					t.Errorf("stored as v2: %v: %s\n%s", stored, got.Verdict, listed(got))
 				}
 			}
@@ -551,7 +551,7 @@ func TestOldValuesOfUpdatesHaveTheDefaultsOfOtherVersions(t *testing.T) {
 				}
 			case i < 0:
 				t.Errorf("nothing is told: %s", listed(got))
-			case got.Findings[i].Outcome != c.outcome || got.Findings[i].Version != c.in || got.Findings[i].Path != c.path || got.Verdict == report.Safe:
+			case got.Findings[i].Outcome != c.outcome || got.Findings[i].Version != c.in || got.Findings[i].Path != c.path || got.Verdict.Proven():
 				t.Errorf("%s %s", got.Verdict, listed(got))
 			}
 		})

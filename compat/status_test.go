@@ -160,7 +160,7 @@ func TestEmbeddedResourcesInTheStatus(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := check(t, patched(t, "versions:\n"+tt.old), patched(t, "versions:\n"+tt.new))
-			if safe := got.Verdict == report.Safe; safe != tt.safe {
+			if safe := got.Verdict.Proven(); safe != tt.safe {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
 			}
 		})
@@ -206,7 +206,7 @@ func TestADefaultInTheStatusThatNobodyFillsIn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := check(t, patched(t, tt.old), patched(t, tt.new))
-			if safe := got.Verdict == report.Safe; safe != tt.safe {
+			if safe := got.Verdict.Proven(); safe != tt.safe {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
 			}
 		})
@@ -275,7 +275,7 @@ func TestStatusWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := got.Verdict != report.Safe
+		failed := !got.Verdict.Proven()
 		var worse string
 		before, after := newWorld(t, old).validators["v1"], newWorld(t, new).validators["v1"]
 		must := func(res upstream.Result, err error) upstream.Result {
@@ -434,11 +434,11 @@ func TestStatusesAcrossVersions(t *testing.T) {
 			}
 		}
 		switch {
-		case worse != "" && got.Verdict == report.Safe:
+		case worse != "" && got.Verdict.Proven():
 			t.Errorf("seed %d: %s; told: %v\nold: %s\nnew: %s", seed, worse, ruleIDs(got.Findings), describeAll(old), describeAll(new))
 		case worse != "":
 			harmed++
-		case got.Verdict == report.Safe:
+		case got.Verdict.Proven():
 			safe++
 		default:
 			t.Logf("seed %d: %s and no harm seen: %s\nold: %s\nnew: %s", seed, got.Verdict, listed(got), describeAll(old), describeAll(new))

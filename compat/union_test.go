@@ -283,7 +283,7 @@ func attackUnion(t testing.TB, p *unionPair, budget int64, n *unionTally) {
 	n.objects += accepted
 	n.updates += allowed
 	switch got.Verdict {
-	case report.Safe:
+	case report.Safe, report.IsUnchanged:
 		n.safe++
 	case report.Unsafe:
 		n.unsafe++
@@ -295,6 +295,7 @@ func attackUnion(t testing.TB, p *unionPair, budget int64, n *unionTally) {
 		if len(harms) > 0 {
 			n.missed++
 		}
+	case report.IsNew, report.IsRemoved: // both sides are there
 	}
 	for _, h := range harms {
 		if !h.told(got) {

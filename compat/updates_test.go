@@ -428,7 +428,7 @@ func (n *updateTally) attack(t *testing.T, g *updateDraw, seed uint64) {
 		t.Fatal(err)
 	}
 	n.pairs++
-	if got.Verdict == report.Safe {
+	if got.Verdict.Proven() {
 		n.safe++
 	}
 	harm := firstRefusal(t, before, after, g.domain())

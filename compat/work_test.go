@@ -31,7 +31,7 @@ func TestBudgetBoundsWork(t *testing.T) {
 			if got := after.TotalAlloc - before.TotalAlloc; got > most {
 				t.Errorf("%d MiB allocated, want at most %d", got>>20, most>>20)
 			}
-			if got := verdict(small.findings); got == report.Safe && (small.work.Spent() || check(t, old, new).Verdict != report.Safe) {
+			if got := small.verdict(small.findings); got.Proven() && (small.work.Spent() || !check(t, old, new).Verdict.Proven()) {
 				t.Error("it is called safe because the budget is spent")
 			}
 		})

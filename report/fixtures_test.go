@@ -89,7 +89,7 @@ func realistic() *Report {
 		}},
 	})
 	for i := range 9 {
-		r.CRDs = append(r.CRDs, CRD{Name: fmt.Sprintf("kind%d.example.com", i+1), Verdict: Safe, Unchanged: i > 1})
+		r.CRDs = append(r.CRDs, CRD{Name: fmt.Sprintf("kind%d.example.com", i+1), Verdict: []Verdict{Safe, IsUnchanged}[min(i/2, 1)]})
 	}
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
@@ -99,10 +99,23 @@ func realistic() *Report {
 	return r
 }
 
+// someNew has many CRDs that were compared with nothing beside others.
+func someNew() *Report {
+	r := allSafe()
+	for i := range 7 {
+		r.CRDs = append(r.CRDs, CRD{Name: fmt.Sprintf("new%d.example.com", i), Verdict: IsNew})
+	}
+	r.CRDs = append(r.CRDs, CRD{Name: "gone.example.com", Verdict: IsRemoved, Findings: []Finding{{
+		Rule: "crd-removed", Level: ClientsBroken, Outcome: Violation, Severity: Off, CRD: "gone.example.com", Message: "the CRD is gone",
+		Suppressed: &Suppression{Reason: "nobody uses it"},
+	}}})
+	return r
+}
+
 func allSafe() *Report {
 	r := &Report{Old: "old.yaml", New: "new.yaml", KubeVersion: "1.37", Mode: "error", FailMode: "closed"}
 	for i := range 3 {
-		r.CRDs = append(r.CRDs, CRD{Name: fmt.Sprintf("kind%d.example.com", i), Verdict: Safe, Unchanged: i == 0})
+		r.CRDs = append(r.CRDs, CRD{Name: fmt.Sprintf("kind%d.example.com", i), Verdict: []Verdict{IsUnchanged, Safe, Safe}[i]})
 	}
 	r.CRDs[2].Objects = &ObjectScan{Version: "v1", Checked: 312}
 	return r

@@ -39,6 +39,13 @@ func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 				kind.command, brief.Count(findings, "more finding"))
 		}
 	}
+	if fresh := p.namesOfNew(); len(fresh) > 0 {
+		more := ""
+		if left := len(fresh) - githubLimit; left > 0 {
+			fresh, more = fresh[:githubLimit], " and "+brief.Count(left, "other")
+		}
+		fmt.Fprintf(b, "::notice title=sluice check::%s\n", githubData(p.newCRDs()+": "+strings.Join(fresh, ", ")+more))
+	}
 	o.Color, o.Width = false, 0
 	return appendText(b, r, o)
 }

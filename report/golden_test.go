@@ -45,6 +45,9 @@ func TestOutputIsAsRecorded(t *testing.T) {
 		golden{"hostile", hostile(), "text", Options{}},
 		golden{"hostile", hostile(), "github", Options{}},
 		golden{"hostile", hostile(), "markdown", Options{}},
+		golden{"new", someNew(), "text", Options{}},
+		golden{"new", someNew(), "junit", Options{}},
+		golden{"new", someNew(), "markdown", Options{}},
 	)
 	for _, g := range all {
 		t.Run(g.name+"/"+g.format, func(t *testing.T) {

@@ -138,7 +138,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	h.Result, h.Class, h.Conclusion = p.htmlResult()
 	safe := 0
 	for i := range p.crds {
-		if p.crds[i].worst > warning {
+		if p.crds[i].worst > warning && p.crds[i].verdict != IsNew {
 			safe++
 		}
 	}
@@ -149,6 +149,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		{"note", "notes", brief.Number(p.sum.Notes)},
 		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
 		{"ok", p.noun + "s pass", brief.Number(safe)},
+		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
 	} {
 		if x.Count == "0" {
 			x.Class += " none"
@@ -191,7 +192,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 }
 
 func (p *page) htmlResult() (result, class, conclusion string) {
-	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
+	told := p.told()
 	crds := brief.Count(p.sum.CRDs, p.noun)
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
@@ -202,6 +203,8 @@ func (p *page) htmlResult() (result, class, conclusion string) {
 		return "Fail", "fail", fmt.Sprintf("%s of %s would do harm: %s.", brief.Number(p.sum.FailingCRDs), crds, told)
 	case p.sum.Warn > 0:
 		return "Pass, with warnings", "warn", fmt.Sprintf("%s of %s: %s.", brief.Number(p.sum.WarningCRDs), crds, told)
+	case p.allNew():
+		return "New", "note", fmt.Sprintf("Nothing to compare with: %s.", told)
 	case told != "":
 		return "Pass", "ok", fmt.Sprintf("%s: %s.", crds, told)
 	}
@@ -241,8 +244,8 @@ type htmlMaker struct {
 
 func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
 	h := htmlSheet{ID: id, Name: s.name, Verdict: string(s.verdict), Class: "ok"}
-	if s.unchanged {
-		h.Verdict = "unchanged"
+	if s.verdict == IsNew {
+		h.Class, h.Objects = "note", "compared with nothing"
 	}
 	switch s.worst {
 	case failing, warning:
@@ -275,6 +278,9 @@ func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
 	h.StripText = strings.Join(said, ", ")
 	if h.StripText == "" {
 		h.StripText = "no harm"
+		if s.verdict == IsNew {
+			h.StripText = "not compared"
+		}
 	}
 	groups := s.all()
 	if !m.Verbose {

@@ -98,6 +98,8 @@ func leftIn(items []annotation) string {
 func (p *page) markdownTitle() string {
 	mark := "✅"
 	switch {
+	case p.allNew() && p.sum.Fail+p.sum.Warn == 0:
+		mark = "ℹ️"
 	case p.sum.Fail > 0:
 		mark = "❌"
 	case p.sum.Warn > 0:
@@ -199,24 +201,23 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 // markdownRest lists the CRDs that are not in the table, and counts suppressed findings.
 func (p *page) markdownRest() string {
 	var b strings.Builder
-	var names []string
-	quiet, accepted := 0, 0
+	var quiet, fresh markdownNames
+	accepted := 0
 	for i := range p.crds {
 		s := &p.crds[i]
 		accepted += s.count[suppressed]
-		if s.worst <= noting {
-			continue
-		}
-		if quiet++; quiet <= markdownQuiet {
-			names = append(names, mdCode(s.name))
+		switch {
+		case s.verdict == IsNew:
+			fresh.add(s.name)
+		case s.worst > noting:
+			quiet.add(s.name)
 		}
 	}
-	if quiet > 0 {
-		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s", brief.Count(quiet, p.noun), strings.Join(names, ", "))
-		if quiet > len(names) {
-			fmt.Fprintf(&b, " and %s", brief.Count(quiet-len(names), "other"))
-		}
-		b.WriteString("\n\n")
+	if quiet.count > 0 {
+		fmt.Fprintf(&b, "✅ %s with nothing that fails or warns: %s\n\n", brief.Count(quiet.count, p.noun), &quiet)
+	}
+	if fresh.count > 0 {
+		fmt.Fprintf(&b, "ℹ️ %s: %s\n\n", mdText(p.newCRDs()), &fresh)
 	}
 	if accepted > 0 {
 		fmt.Fprintf(&b, "%s suppressed in the configuration.\n\n", brief.Count(accepted, "finding"))
@@ -225,6 +226,27 @@ func (p *page) markdownRest() string {
 		fmt.Fprintf(&b, "%s says why it matters and the way out.\n", mdCode("sluice explain "+rule))
 	}
 	return b.String()
+}
+
+// markdownNames lists the first names.
+type markdownNames struct {
+	shown []string
+	count int
+}
+
+func (n *markdownNames) add(name string) {
+	if n.count++; n.count <= markdownQuiet {
+		n.shown = append(n.shown, mdCode(name))
+	}
+}
+
+// String returns the names, and how many others there are.
+func (n *markdownNames) String() string {
+	text := strings.Join(n.shown, ", ")
+	if left := n.count - len(n.shown); left > 0 {
+		text += " and " + brief.Count(left, "other")
+	}
+	return text
 }
 
 // mdText writes visible text into Markdown. Some words mean something to Markdown, or to GitHub and GitLab in comments: mentions,

@@ -40,7 +40,6 @@ type page struct {
 type sheet struct {
 	name      string
 	verdict   Verdict
-	unchanged bool
 	objects   *ObjectScan
 	worst     class
 	count     [classes]int
@@ -84,6 +83,36 @@ type source struct {
 
 // all returns the groups that are shown, then those that are not.
 func (s *sheet) all() []group { return slices.Concat(s.groups, s.hidden) }
+
+// said is the verdict in words.
+func (p *page) said(s *sheet) string {
+	switch {
+	case s.verdict != IsNew:
+		return string(s.verdict)
+	case p.old == "":
+		return "new: compared with nothing"
+	}
+	return "new: not in " + p.old + ", compared with nothing"
+}
+
+// namesOfNew lists the CRDs that were compared with nothing.
+func (p *page) namesOfNew() []string {
+	var out []string
+	for i := range p.crds {
+		if p.crds[i].verdict == IsNew {
+			out = append(out, p.crds[i].name)
+		}
+	}
+	return out
+}
+
+// newCRDs says how many CRDs were compared with nothing; empty if none was.
+func (p *page) newCRDs() string {
+	if p.sum.NewCRDs == 0 {
+		return ""
+	}
+	return brief.Count(p.sum.NewCRDs, "new CRD") + " compared with nothing"
+}
 
 func (g *group) lead() *entry { return &g.entries[0] }
 
@@ -149,7 +178,7 @@ func (m pageMaker) short(s string, width int) string {
 
 func (m pageMaker) sheet(c CRD) sheet {
 	s := sheet{
-		name: m.short(c.Name, nameWidth), verdict: Verdict(m.short(string(c.Verdict), nameWidth)), unchanged: c.Unchanged,
+		name: m.short(c.Name, nameWidth), verdict: Verdict(m.short(string(c.Verdict), nameWidth)),
 		objects: c.Objects, worst: silent,
 	}
 	if c.Objects != nil {

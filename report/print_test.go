@@ -308,7 +308,7 @@ func fuzzed(a, b, c string, bits uint) *Report {
 		CRDs: []CRD{}, Skipped: map[string]int{a: 1, b: int(bits % 1000)},
 	}
 	for i := range 1 + bits%4 {
-		x := CRD{Name: pick(i), Verdict: []Verdict{Safe, Unsafe, IsUndecided, Verdict(c)}[(bits+i)%4], Unchanged: i == 2}
+		x := CRD{Name: pick(i), Verdict: []Verdict{Safe, Unsafe, IsUndecided, IsNew, IsRemoved, IsUnchanged, Verdict(c)}[(bits+i)%7]}
 		for j := range bits % 9 {
 			f := Finding{
 				Rule: pick(j), Level: []Level{DataLost, Cosmetic, Level(a), ""}[(i+j)%4], CRD: x.Name,

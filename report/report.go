@@ -135,11 +135,10 @@ type Finding struct {
 // CRD is the result for one CustomResourceDefinition.
 type CRD struct {
 	Name string `json:"name"`
-	// Verdict is safe, unsafe or undecided, before severities and suppressions.
-	Verdict Verdict `json:"verdict"`
-	// Unchanged is true if both CRDs mean the same in every keyword.
-	Unchanged bool      `json:"unchanged,omitempty"`
-	Findings  []Finding `json:"findings,omitempty"`
+	// Verdict is safe, unsafe, undecided, new, removed or unchanged, before severities and suppressions. Only safe and unchanged are
+	// proofs.
+	Verdict  Verdict   `json:"verdict"`
+	Findings []Finding `json:"findings,omitempty"`
 	// Objects counts the stored objects that were read; nil if no cluster was asked.
 	Objects *ObjectScan `json:"objects,omitempty"`
 }
@@ -164,7 +163,16 @@ const (
 	Safe        Verdict = "safe"
 	Unsafe      Verdict = "unsafe"
 	IsUndecided Verdict = "undecided"
+	// IsNew is the verdict if the old side does not have the CRD: it was compared with nothing, and the API server accepts it.
+	IsNew Verdict = "new"
+	// IsRemoved is the verdict if the new side does not have the CRD.
+	IsRemoved Verdict = "removed"
+	// IsUnchanged is the verdict if both CRDs mean the same in every keyword.
+	IsUnchanged Verdict = "unchanged"
 )
+
+// Proven reports whether the verdict is a proof that the upgrade does no harm.
+func (v Verdict) Proven() bool { return v == Safe || v == IsUnchanged }
 
 // Report has all findings of one run.
 type Report struct {

@@ -107,6 +107,12 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	if p.kube != "" {
 		run.Properties = map[string]any{"kubeVersion": p.kube}
 	}
+	if fresh := p.namesOfNew(); len(fresh) > 0 {
+		if run.Properties == nil {
+			run.Properties = map[string]any{}
+		}
+		run.Properties["comparedWithNothing"] = fresh
+	}
 	rules := make(map[string]int)
 	for i := range p.crds {
 		s := &p.crds[i]

@@ -6,6 +6,8 @@ type Summary struct {
 	CRDs        int `json:"crds"`
 	FailingCRDs int `json:"failingCRDs"`
 	WarningCRDs int `json:"warningCRDs"`
+	// NewCRDs counts the CRDs with the verdict new: they were compared with nothing.
+	NewCRDs int `json:"newCRDs"`
 	// Fail and Warn count findings by severity, undecided ones included.
 	Fail int `json:"fail"`
 	Warn int `json:"warn"`
@@ -21,6 +23,9 @@ type Summary struct {
 func (r *Report) Summary() Summary {
 	s := Summary{CRDs: len(r.CRDs)}
 	for i := range r.CRDs {
+		if r.CRDs[i].Verdict == IsNew {
+			s.NewCRDs++
+		}
 		worst := silent
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]

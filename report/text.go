@@ -105,7 +105,15 @@ func (t *textPrinter) split() (loud, quiet []sheet) {
 	return loud, quiet
 }
 
-func (s *sheet) plainSafe() bool { return s.verdict == Safe && len(s.hidden) == 0 }
+func (s *sheet) plainSafe() bool { return s.verdict.Proven() && len(s.hidden) == 0 }
+
+// mark is the word before a CRD that neither fails nor warns.
+func (s *sheet) mark() string {
+	if s.verdict == IsNew {
+		return styleStrong + "NEW" + styleEnd + "   "
+	}
+	return styleOK + "OK" + styleEnd + "    "
+}
 
 // finish lays out raw lines: it wraps, paints, and defuses lines that CI systems would read as commands.
 func (t *textPrinter) finish(lines []textLine) string {
@@ -187,39 +195,53 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 		t.cut = true
 		sheets, rest = sheets[:textQuiet], sheets[textQuiet:]
 	}
-	ok := styleOK + "OK" + styleEnd + "    "
 	for i := range sheets {
-		lines = append(lines, textLine{text: ok + sheets[i].name + "  " + sheets[i].mildly(), hang: 6})
+		s := &sheets[i]
+		lines = append(lines, textLine{text: s.mark() + s.name + "  " + t.page.mildly(s), hang: 6})
 	}
-	if len(rest) > 0 {
-		safe, unchanged := true, int64(0)
-		for i := range rest {
-			safe = safe && rest[i].plainSafe()
-			if rest[i].unchanged {
-				unchanged++
-			}
-		}
-		text := ok + brief.Count(len(rest), "more "+t.page.noun) + " with nothing that fails or warns"
-		if safe {
-			text = ok + brief.Count(len(rest), "more safe "+t.page.noun)
-		}
-		if unchanged > 0 {
-			text += fmt.Sprintf(", %s unchanged", brief.Number(unchanged))
-		}
-		lines = append(lines, textLine{text: text, hang: 6})
-	}
+	lines = append(lines, t.countQuiet(rest)...)
 	if len(lines) > 0 {
 		lines = append(lines, textLine{})
 	}
 	return lines
 }
 
-// mildly describes a CRD without findings to show.
-func (s *sheet) mildly() string {
-	text := string(s.verdict)
-	if s.unchanged {
-		text = "unchanged"
+// countQuiet counts such CRDs: those that were compared with nothing, and the others.
+func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
+	var lines []textLine
+	safe, unchanged, fresh := true, 0, 0
+	for i := range sheets {
+		switch s := &sheets[i]; {
+		case s.verdict == IsNew:
+			fresh++
+		case s.verdict == IsUnchanged:
+			unchanged++
+			fallthrough
+		default:
+			safe = safe && s.plainSafe()
+		}
 	}
+	if fresh > 0 {
+		one := sheet{verdict: IsNew}
+		lines = append(lines, textLine{text: one.mark() + brief.Count(fresh, "more new "+t.page.noun) + ", compared with nothing", hang: 6})
+	}
+	if n := len(sheets) - fresh; n > 0 {
+		one := sheet{}
+		text := one.mark() + brief.Count(n, "more "+t.page.noun) + " with nothing that fails or warns"
+		if safe {
+			text = one.mark() + brief.Count(n, "more safe "+t.page.noun)
+		}
+		if unchanged > 0 {
+			text += fmt.Sprintf(", %s unchanged", brief.Number(unchanged))
+		}
+		lines = append(lines, textLine{text: text, hang: 6})
+	}
+	return lines
+}
+
+// mildly describes a CRD without findings to show.
+func (p *page) mildly(s *sheet) string {
+	text := p.said(s)
 	for _, c := range []class{suppressed, silent} {
 		if n := s.count[c]; n > 0 {
 			text += fmt.Sprintf("; %s %s", brief.Count(n, "finding"), c)
@@ -271,7 +293,7 @@ func (t *textPrinter) tail() []textLine {
 
 // conclusion is the last line of a report.
 func (p *page) conclusion() string {
-	told := counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided)
+	told := p.told()
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
 		return fmt.Sprintf("%sPASS%s  nothing was found", styleOK, styleEnd)
@@ -283,10 +305,29 @@ func (p *page) conclusion() string {
 	case p.sum.Warn > 0:
 		return fmt.Sprintf("%sPASS%s  with warnings, %s of %s: %s", styleWarn, styleEnd,
 			brief.Number(p.sum.WarningCRDs), brief.Count(p.sum.CRDs, p.noun), told)
-	case told != "":
+	case p.allNew():
+		return fmt.Sprintf("%sNEW%s   nothing to compare with: %s", styleStrong, styleEnd, told)
+	case p.sum.Notes+p.sum.Suppressed+p.sum.Off > 0:
 		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, brief.Count(p.sum.CRDs, p.noun), told)
 	}
-	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, brief.Count(p.sum.CRDs, "safe "+p.noun))
+	safe := brief.Count(p.sum.CRDs-p.sum.NewCRDs, "safe "+p.noun)
+	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, joined(safe, told))
+}
+
+// allNew reports whether every CRD was compared with nothing.
+func (p *page) allNew() bool { return p.sum.CRDs > 0 && p.sum.CRDs == p.sum.NewCRDs }
+
+// told counts the findings, and the CRDs that were compared with nothing; empty if there is neither.
+func (p *page) told() string {
+	return joined(counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided), p.newCRDs())
+}
+
+// joined lists two parts of a sentence, of which one may be empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
 }
 
 // counts lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".

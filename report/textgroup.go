@@ -21,7 +21,7 @@ const (
 // sheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
 func (t *textPrinter) sheet(s *sheet, room int) string {
 	var b strings.Builder
-	b.WriteString(t.finish(s.header(t.Verbose)))
+	b.WriteString(t.finish(t.page.header(s, t.Verbose)))
 	groups, rest := s.groups, []group(nil)
 	if t.Verbose {
 		groups = s.all()
@@ -154,8 +154,8 @@ func leftByLevel(groups []group) string {
 }
 
 // header names the CRD and its result.
-func (s *sheet) header(verbose bool) []textLine {
-	word := styleOK + "OK" + styleEnd + "  "
+func (p *page) header(s *sheet, verbose bool) []textLine {
+	word := strings.TrimSuffix(s.mark(), "  ")
 	switch s.worst {
 	case failing:
 		word = styleFail + "FAIL" + styleEnd
@@ -167,7 +167,7 @@ func (s *sheet) header(verbose bool) []textLine {
 	if !verbose {
 		n[silent] = 0
 	}
-	text := fmt.Sprintf("%s  %s%s%s  %s", word, styleStrong, s.name, styleEnd, s.verdict)
+	text := fmt.Sprintf("%s  %s%s%s  %s", word, styleStrong, s.name, styleEnd, p.said(s))
 	if told := counts(n, s.undecided); told != "" {
 		text += ": " + told
 	}

@@ -85,6 +85,9 @@ func Tell(out *report.CRD, s cluster.Scan) {
 			Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Version,
 			Message: "the stored objects could not be judged", Reason: s.Note,
 		})
+		if out.Verdict != report.Unsafe {
+			out.Verdict = report.IsUndecided
+		}
 		return
 	}
 	out.Objects = &report.ObjectScan{

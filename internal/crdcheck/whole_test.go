@@ -74,7 +74,7 @@ func TestResultsAreInTheOrderOfThePairs(t *testing.T) {
 	var order []string
 	for i, c := range got {
 		order = append(order, c.Name)
-		if want := []report.Verdict{report.Safe, report.Unsafe}[i%2]; c.Verdict != want {
+		if want := []report.Verdict{report.IsUnchanged, report.Unsafe}[i%2]; c.Verdict != want {
 			t.Errorf("%s is %s, want %s", c.Name, c.Verdict, want)
 		}
 	}
@@ -170,6 +170,9 @@ func TestAScanThatCouldNotReadIsUndecided(t *testing.T) {
 	t.Parallel()
 	out := report.CRD{Name: "things.test.dev"}
 	Tell(&out, cluster.Scan{Version: "v1", Note: "a conversion webhook"})
+	if out.Verdict != report.IsUndecided {
+		t.Errorf("the verdict is %s", out.Verdict)
+	}
 	if len(out.Findings) != 1 || out.Findings[0].Rule != ruleObjectsUnread || out.Findings[0].Outcome != report.Undecided || out.Findings[0].Reason != "a conversion webhook" || out.Objects != nil {
 		t.Errorf("%+v", out)
 	}

@@ -102,7 +102,8 @@ var compatFaults = []fault{
 		put:    "true",
 		broken: "a CRD that did not change passes though it lacks a version that is stored",
 	},
-	{in: "compat.verdict", find: "report.IsUndecided", put: "report.Safe", broken: "a CRD with an undecided change is called safe"},
+	{in: "compat.(*comparison).verdict", find: "report.IsNew", put: "report.Safe", broken: "a CRD that was compared with nothing is called safe"},
+	{in: "compat.(*comparison).verdict", find: "report.IsUndecided", put: "report.Safe", broken: "a CRD with an undecided change is called safe"},
 	{in: "compat.(*comparison).add", find: "report.Fail", put: "report.Warn", broken: "an undecided change does not fail"},
 	{
 		in: "compat.(*comparison).validateHere", find: "len(fresh) > 0 || len(frame) > 0", put: "len(frame) > 0",

@@ -96,7 +96,7 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		defer close(compared)
 		// The request has the live object, with the versions in which objects are stored.
 		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget})
-		if err == nil && result.Unchanged && len(result.Findings) == 0 && sameSpecs(&old, &next) {
+		if err == nil && result.Verdict == report.IsUnchanged && sameSpecs(&old, &next) {
 			// The API server sees a difference, and this program does not: it does not know the field.
 			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
 				"the spec has a field that this version of sluice does not know, and it changed", "a newer version of sluice may know it"))
