@@ -457,6 +457,9 @@ func TestE2EACRDWhoseConversionIsNotThereYetStopsNothing(t *testing.T) {
     webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: `+w.namespace+`, name: later}}}
 `, 1)
 	source := w.file("b.yaml", crd+gadget(group, "v1", "{size: small}")+configMap("later"))
+	if r := w.apply(ExitFindings, "--app", "x", "-f", source); r.Outcome != "blocked" || !strings.Contains(string(r.Report), "webhook") {
+		t.Errorf("the preflight does not object to a webhook that nobody has run: %s %s", r.Outcome, r.Report)
+	}
 	w.apply(ExitOK, "--app", "x", "--preflight=", "-f", source)
 	if got := w.configMaps(w.namespace); !slices.Contains(got, "later") {
 		t.Errorf("there are %v", got)

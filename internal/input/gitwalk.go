@@ -2,6 +2,7 @@ package input
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -60,10 +61,13 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 			return err
 		}
 		if !here {
-			missing = fmt.Errorf("%w: %q is not in revision %q of this repository", ErrNotFound, p, src.Rev)
+			if missing, err = w.missing(ctx, p, full, src.Rev); err != nil {
+				return err
+			}
 			if !src.Some {
 				return missing
 			}
+			r.set.Missing = append(r.set.Missing, p)
 		}
 		found = found || here
 		slices.SortFunc(w.files[n:], func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
@@ -91,6 +95,20 @@ func (w *gitWalker) start(ctx context.Context, p string) (bool, error) {
 	return true, w.collect(ctx, entries, p, p, nil)
 }
 
+// missing says why a path, which the user calls name, is not in the tree.
+func (w *gitWalker) missing(ctx context.Context, name, p, rev string) (why, err error) {
+	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+		entries, err := w.g.list(ctx, w.tree, dir)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) == 1 && entries[0].mode == gitModule {
+			return fmt.Errorf("%w: %q is in the submodule %s, which is not read", ErrNotFound, name, dir), nil
+		}
+	}
+	return fmt.Errorf("%w: %q is not in revision %q of this repository", ErrNotFound, name, rev), nil
+}
+
 // collect takes the entries of list(at): the entry at itself if it is a file, else those below it. They were reached
 // under the name name, over links that stand at the paths above.
 func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name string, above []string) error {
@@ -113,6 +131,9 @@ func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name st
 		case gitModule:
 			if !below {
 				return fileError(e.name, fs.ErrInvalid, "is a submodule; its files are in another repository")
+			}
+			if !w.r.exclude.has(e.name) {
+				w.r.set.Submodules = append(w.r.set.Submodules, e.name)
 			}
 		case gitLink:
 			if err := w.follow(ctx, e, above, !below || wanted(path.Base(e.name))); err != nil {
@@ -176,8 +197,63 @@ func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must
 	return w.collect(ctx, entries, full, e.name, above)
 }
 
-// read reads and decodes the files, over one git cat-file --batch.
+// read reads and decodes the files.
 func (w *gitWalker) read(ctx context.Context) error {
+	return w.each(ctx, func(f gitEntry, data []byte, err error) error { return w.r.decode(ctx, f.name, data, f.below, err) })
+}
+
+// FindInRevision looks for definitions of the given names in all files of a git revision, and returns them by name, in the order of the
+// files' paths. Files that cannot be read as manifests are passed over. Errors are of type [*Error], or the context's.
+func FindInRevision(ctx context.Context, rev string, names []string, opts Options) (map[string][]Document, error) {
+	src := Source{Kind: Git, Rev: rev}
+	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
+	found := map[string][]Document{}
+	err := r.findInTree(ctx, rev, names, found)
+	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
+		return found, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fileError(src.String(), err, "%v", err)
+}
+
+func (r *reader) findInTree(ctx context.Context, rev string, names []string, found map[string][]Document) (err error) {
+	if r.exclude, err = newExclusion(r.opts.Exclude); err != nil {
+		return err
+	}
+	g, err := openGit(ctx, r.opts.Dir)
+	if err != nil {
+		return err
+	}
+	r.exclude.prefix = g.prefix
+	tree, err := g.tree(ctx, rev)
+	if err != nil {
+		return err
+	}
+	w := &gitWalker{r: r, g: g, tree: tree}
+	if _, err := w.start(ctx, ""); err != nil {
+		return err
+	}
+	return w.each(ctx, func(f gitEntry, data []byte, err error) error {
+		if err != nil || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
+			return err
+		}
+		set, err := Decode(ctx, f.name, data)
+		if err != nil {
+			return ctx.Err()
+		}
+		for _, d := range set.Documents {
+			if slices.Contains(names, d.CRD.Name) {
+				found[d.CRD.Name] = append(found[d.CRD.Name], d)
+			}
+		}
+		return nil
+	})
+}
+
+// each reads the files, over one git cat-file --batch.
+func (w *gitWalker) each(ctx context.Context, take func(f gitEntry, data []byte, err error) error) error {
 	if len(w.files) == 0 {
 		return nil
 	}
@@ -204,7 +280,7 @@ func (w *gitWalker) read(ctx context.Context) error {
 			return err
 		}
 		data, err := fetch(in, from, f.object, w.r.allowed())
-		if err := w.r.decode(ctx, f.name, data, f.below, err); err != nil {
+		if err := take(f, data, err); err != nil {
 			return err
 		}
 	}

@@ -135,6 +135,9 @@ type Set struct {
 	// [Options.Exclude] left out.
 	Templates []string
 	Excluded  int
+	// Submodules are the submodules of a git revision that were not read, and Missing the paths that are not in it, where [Source.Some]
+	// accepts that.
+	Submodules, Missing []string
 	// Patches are the files with patches for kustomize that were passed over as [Options.PassTemplates] says.
 	Patches []string
 }

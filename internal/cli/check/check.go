@@ -102,7 +102,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
-	fs.StringVar(&f.newCRDs, "new-crds", newSome, "effect of CRDs that the cluster lacks. fail: it is an error; some: it is an error if the cluster lacks all of them; allow: they are only reported")
+	fs.StringVar(&f.newCRDs, "new-crds", "", "effect of CRDs that OLD does not have. fail: it is an error; some: it is an error if OLD has none of them; allow: they are only reported (default: some if OLD is the cluster, otherwise allow)")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files to leave out of directories, as in .sluiceignore (may be repeated)")
 	fs.Int64Var(&f.budget, "budget", compat.DefaultBudget, "limit of work for each CRD, in units of less than a microsecond; changes beyond it are undecided")
 	fs.BoolVar(&f.objects, "objects", false, "also read the stored objects of the cluster (on if OLD is the cluster; --objects=false turns it off)")
@@ -127,8 +127,8 @@ type checker struct {
 	cluster   *cluster.Cluster
 	old, next side
 	kube      *version.Version
-	// templates and patches are the files that were passed over last.
-	templates, patches []string
+	// templates, patches and submodules are those that were passed over last.
+	templates, patches, submodules []string
 	// partly is set where NEW may have other CRDs than OLD.
 	partly bool
 	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
@@ -268,6 +268,11 @@ func (c *checker) load(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if from.Kind == input.Git {
+		if err := c.findElsewhere(ctx, from, o); err != nil {
+			return err
+		}
+	}
 	if from.Kind == input.Cluster || to.Kind == input.Cluster || c.flags.objects {
 		if err := c.connect(ctx); err != nil {
 			return err
@@ -332,7 +337,10 @@ func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (
 		c.tellLeftOut(src.String(), set)
 	}
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
-		return side{name: src.String()}, nil
+		if errors.Is(err, input.ErrNotFound) {
+			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
+		}
+		return side{name: src.String(), crds: map[string]input.Document{}}, nil
 	}
 	switch {
 	case errors.Is(err, input.ErrNoCRD):
@@ -413,7 +421,7 @@ func (c *checker) pairs() ([]pair, error) {
 		}
 		out = append(out, p)
 	}
-	if err := c.newToCluster(out); err != nil {
+	if err := c.refuseNew(out); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {

@@ -34,7 +34,7 @@ func (c *checker) exclude() ([]string, error) {
 	return append(patterns, c.flags.exclude...), nil
 }
 
-// tellLeftOut tells what was not read in a source; templates and patches that both sources have once.
+// tellLeftOut tells what was not read in a source; templates, patches and submodules that both sources have once.
 func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
@@ -43,6 +43,13 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
 		c.patches = set.Patches
 		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", some(set.Patches))
+	}
+	if len(set.Submodules) > 0 && !slices.Equal(set.Submodules, c.submodules) {
+		c.submodules = set.Submodules
+		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, some(set.Submodules))
+	}
+	if len(set.Missing) > 0 {
+		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, some(set.Missing))
 	}
 	if set.Excluded > 0 && c.flags.verbose {
 		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)

@@ -80,6 +80,8 @@ func filter(ctx context.Context, e *command.Env, f *checkFlags, old string) erro
 		if r.Failing() > 0 {
 			return command.ErrFindings
 		}
+	} else {
+		tellNew(e, r)
 	}
 	_, err = e.Out.Write(data)
 	return err
@@ -106,6 +108,22 @@ func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, m
 		args = []string{old, "-"}
 	}
 	return c.judge(ctx, cfg, args)
+}
+
+// tellNew names the CRDs that were compared with nothing; r may be nil.
+func tellNew(e *command.Env, r *report.Report) {
+	if r == nil {
+		return
+	}
+	var names []string
+	for i := range r.CRDs {
+		if r.CRDs[i].Verdict == report.IsNew {
+			names = append(names, r.CRDs[i].Name)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, some(names))
+	}
 }
 
 // worthTelling are the findings that fail or warn.
@@ -192,6 +210,7 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 		return err
 	}
 	failing := false
+	tellNew(e, r)
 	if r != nil {
 		failing = r.Failing() > 0
 		for _, finding := range worthTelling(r) {

@@ -1,39 +1,85 @@
 package check
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/input"
 	"sluice.dev/report"
 )
 
-// Values of --new-crds, for CRDs that the cluster does not have.
+// Values of --new-crds, for CRDs that OLD does not have.
 const (
 	newFail  = "fail"
 	newSome  = "some"
 	newAllow = "allow"
 )
 
-// newToCluster is an error where the cluster lacks CRDs that it should have: all of them, as a cluster does that a wrong
-// context leads to, or any with --new-crds=fail.
-func (c *checker) newToCluster(pairs []pair) error {
+// refuseNew is an error if OLD lacks CRDs that --new-crds wants there: all of them, as in a cluster that a wrong context leads to, or any
+// with fail.
+func (c *checker) refuseNew(pairs []pair) error {
 	var missing []string
 	for _, p := range pairs {
-		if c.old.live && p.old == nil {
+		if p.old == nil {
 			missing = append(missing, p.name)
 		}
 	}
+	mode := cmp.Or(c.flags.newCRDs, newAllow)
+	if c.old.live {
+		mode = cmp.Or(c.flags.newCRDs, newSome)
+	}
 	switch {
-	case c.flags.newCRDs != newFail && c.flags.newCRDs != newSome && c.flags.newCRDs != newAllow:
-		return fmt.Errorf("--new-crds %q: it is %s, %s or %s", c.flags.newCRDs, newFail, newSome, newAllow)
-	case len(missing) == 0 || c.flags.newCRDs == newAllow:
+	case mode != newFail && mode != newSome && mode != newAllow:
+		return fmt.Errorf("--new-crds %q: it is %s, %s or %s", mode, newFail, newSome, newAllow)
+	case len(missing) == 0 || mode == newAllow:
 		return nil
-	case len(missing) == len(pairs):
+	case len(missing) == len(pairs) && c.old.live:
 		return fmt.Errorf("the %s has none of the CRDs (%s): check the context; if they are new to it, say --new-crds=allow", c.old.name, someOf(missing))
-	case c.flags.newCRDs == newFail:
-		return fmt.Errorf("the %s does not have %s, and --new-crds=fail wants every CRD to be there", c.old.name, someOf(missing))
+	case len(missing) == len(pairs):
+		return fmt.Errorf("%s has none of the CRDs (%s): check the path; if they are new, say --new-crds=allow", c.old.name, someOf(missing))
+	case mode == newFail:
+		return fmt.Errorf("%s does not have %s, and --new-crds=fail wants every CRD to be there", c.old.name, someOf(missing))
+	}
+	return nil
+}
+
+// findElsewhere looks in the whole old revision for CRDs that are not in its paths: their files may have moved.
+func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.Options) error {
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(c.next.crds)) {
+		if _, ok := c.old.crds[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	found, err := input.FindInRevision(ctx, from.Rev, missing, o)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		fmt.Fprintf(c.Err, "warning: nobody looked for %s in the rest of the old revision: %s\n", someOf(missing), brief.OneLine(err.Error()))
+	}
+	for _, name := range missing {
+		docs := found[name]
+		if len(docs) == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(docs, func(d input.Document) bool { return !reflect.DeepEqual(d.CRD.Spec, docs[0].CRD.Spec) }); i > 0 {
+			fmt.Fprintf(c.Err, "warning: %s is not in %s; %s and %s of that revision have it, and differ: it is compared with nothing\n", name, from, docs[0].File, docs[i].File)
+			continue
+		}
+		fmt.Fprintf(c.Err, "note: %s is not in %s; it is compared with %s of that revision\n", name, from, docs[0].File)
+		c.old.crds[name] = docs[0]
 	}
 	return nil
 }

@@ -1,0 +1,228 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/report"
+	"sluice.dev/tools/gittest"
+)
+
+func crdText(singular string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]ss.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: %[1]ss, singular: %[1]s, kind: %[2]s}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}}}
+`, singular, strings.ToUpper(singular[:1])+singular[1:])
+}
+
+// repository makes a git repository of the commits, with the tags v1, v2 and so on, and goes there.
+func repository(t *testing.T, commits ...map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	gittest.Run(t, dir, nil, "init", "-q", "-b", "main")
+	for i, files := range commits {
+		for name, text := range files {
+			if text == "" {
+				gittest.Run(t, dir, nil, "rm", "-q", name)
+				continue
+			}
+			writeFile(t, name, text)
+		}
+		gittest.Run(t, dir, nil, "add", "-A")
+		gittest.Run(t, dir, nil, "commit", "-q", "--allow-empty", "-m", "x")
+		gittest.Run(t, dir, nil, "tag", fmt.Sprintf("v%d", i+1))
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runWith(t *testing.T, newCommand func(*command.Env) *cobra.Command, in string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	e := &command.Env{In: strings.NewReader(in), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
+	code = command.Run(t.Context(), e, args, newCommand)
+	return code, out.String(), errs.String()
+}
+
+var saysSafe = regexp.MustCompile(`(?i)\bsafe\b`)
+
+// A CRD that was compared with nothing is never called safe: whatever way leads to it, and in every format.
+func TestWhatIsComparedWithNothingIsNotCalledSafe(t *testing.T) {
+	gadget, widget := crdText("gadget"), crdText("widget")
+	both := widget + "---\n" + gadget
+	list := "apiVersion: v1\nkind: List\nitems:\n"
+	for _, doc := range []string{widget, gadget} {
+		list += "- " + strings.ReplaceAll(strings.TrimSpace(doc), "\n", "\n  ") + "\n"
+	}
+	files := map[string]string{"old.yaml": widget, "new.yaml": both, "list.yaml": list, "a/x.yaml": widget, "b/x.yaml": widget, "b/y.yaml": gadget}
+	unread := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }
+	for name, way := range map[string]struct {
+		commits []map[string]string
+		args    []string
+		in      string
+		alone   bool // no other CRD is in the report
+		says    string
+	}{
+		"two files":                            {commits: []map[string]string{files}, args: []string{"old.yaml", "new.yaml"}},
+		"two folders":                          {commits: []map[string]string{files}, args: []string{"a", "b"}},
+		"a list":                               {commits: []map[string]string{files}, args: []string{"old.yaml", "list.yaml"}},
+		"standard input":                       {commits: []map[string]string{files}, args: []string{"old.yaml", "-"}, in: both},
+		"two revisions":                        {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2"}},
+		"the merge base":                       {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1...v2"}},
+		"a revision and the work tree":         {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1"}},
+		"a revision as a source":               {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"git:v1:w.yaml", "git:v2"}},
+		"a revision without CRDs":              {commits: []map[string]string{{"README": "x"}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2"}, alone: true},
+		"a file that one revision lacks":       {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2", "g.yaml"}, alone: true, says: `"./g.yaml" is not in revision "v1"`},
+		"a file that the revision lacks":       {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1", "g.yaml"}, alone: true, says: `"./g.yaml" is not in revision "v1"`},
+		"one of two files":                     {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2", "w.yaml", "g.yaml"}, says: "does not have ./g.yaml"},
+		"a file that is elsewhere, twice":      {commits: []map[string]string{{"x.yaml": gadget, "y.yaml": strings.Replace(gadget, "type: string", "type: integer", 1)}, {"g.yaml": gadget, "x.yaml": "", "y.yaml": ""}}, args: []string{"--git", "v1..v2", "g.yaml"}, alone: true, says: "x.yaml and y.yaml of that revision have it, and differ"},
+		"a CRD that the cluster does not have": {commits: []map[string]string{{"g.yaml": gadget}}, args: []string{"g.yaml", "--new-crds=allow", "--kube-version=1.36", "--kubeconfig=" + fakeCluster(t, unread)}, alone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository(t, way.commits...)
+			for _, p := range report.Printers() {
+				code, out, errs := runWith(t, New, way.in, append([]string{"-o", p.Name}, way.args...)...)
+				if code != 0 {
+					t.Fatalf("%s: exit code %d: %s%s", p.Name, code, errs, out)
+				}
+				if !strings.Contains(errs, way.says) {
+					t.Errorf("the notes do not say %q: %s", way.says, errs)
+				}
+				requireTold(t, p.Name, out, way.alone)
+			}
+		})
+	}
+}
+
+func requireTold(t *testing.T, format, out string, alone bool) {
+	t.Helper()
+	told := "compared with nothing"
+	switch format {
+	case "json":
+		told = `"verdict": "new"`
+	case "yaml":
+		told = "verdict: new"
+	case "sarif":
+		told = `"comparedWithNothing"`
+	}
+	if !strings.Contains(out, told) {
+		t.Errorf("%s does not say %q:\n%s", format, told, out)
+	}
+	if alone && saysSafe.MatchString(out) {
+		t.Errorf("%s says safe:\n%s", format, out)
+	}
+	if alone && strings.Contains(out, "PASS") {
+		t.Errorf("%s passes what was compared with nothing:\n%s", format, out)
+	}
+	for line := range strings.Lines(out) {
+		if strings.Contains(line, "gadget") && !strings.Contains(line, "widget") && saysSafe.MatchString(line) {
+			t.Errorf("%s calls it safe: %s", format, line)
+		}
+	}
+}
+
+// A file that moved is compared with what it was.
+func TestAMovedFileIsComparedWithWhatItWas(t *testing.T) {
+	gadget := crdText("gadget")
+	tight := strings.Replace(gadget, "type: string", "type: string, maxLength: 3", 1)
+	repository(t, map[string]string{"old/g.yaml": gadget, "broken.yaml": "gadgets.example.org: [", ".hidden/g.yaml": tight}, map[string]string{"old/g.yaml": "", "new/g.yaml": tight, "broken.yaml": "", "x": "x"})
+	for name, args := range map[string][]string{
+		"a file":                        {"--git", "v1..v2", "new/g.yaml"},
+		"a folder":                      {"--git", "v1..v2", "new"},
+		"a file of the work tree":       {"--git", "v1", "new/g.yaml"},
+		"the folder in which one is":    {"--git", "v1...HEAD", "./new"},
+		"a revision as a source":        {"git:v1:old", "new"},
+		"a revision as a source, twice": {"git:v1:old/g.yaml", "git:v2:new/g.yaml"},
+	} {
+		code, out, errs := runWith(t, New, "", args...)
+		if code != 1 || !strings.Contains(out, "max-length-lowered") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, errs, out)
+		}
+	}
+}
+
+// A submodule is named, and so is a path in one.
+func TestSubmodulesAreNamed(t *testing.T) {
+	repository(t, map[string]string{"g.yaml": crdText("gadget")})
+	inner, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository(t, map[string]string{"w.yaml": crdText("widget")})
+	gittest.Run(t, ".", nil, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "sub")
+	gittest.Run(t, ".", nil, "commit", "-q", "-m", "x")
+	code, out, errs := runWith(t, New, "", "--git", "HEAD")
+	if code != 0 || !strings.Contains(out, "NEW   gadgets.example.org") || !strings.Contains(errs, "submodules are not read, so their CRDs are not compared: sub") {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
+	if code, out, errs := runWith(t, New, "", "--git", "v1..HEAD"); code != 0 || !strings.Contains(errs, "not compared: sub") {
+		t.Errorf("two revisions: exit code %d: %s%s", code, errs, out)
+	}
+	if code, out, errs := runWith(t, New, "", "--git", "HEAD", "sub/g.yaml"); code != 0 || !strings.Contains(errs, "is in the submodule sub") {
+		t.Errorf("a path: exit code %d: %s%s", code, errs, out)
+	}
+	if _, _, errs := runWith(t, New, "", "--git", "HEAD", "--exclude", "sub"); strings.Contains(errs, "submodule") {
+		t.Errorf("one that is excluded is named: %s", errs)
+	}
+}
+
+// --new-crds counts whatever OLD is.
+func TestNewCRDsCountWhateverOldIs(t *testing.T) {
+	widget, gadget := crdText("widget"), crdText("gadget")
+	repository(t, map[string]string{"old.yaml": widget}, map[string]string{"new.yaml": widget + "---\n" + gadget, "g.yaml": gadget, "old.yaml": ""})
+	writeFile(t, "base.yaml", widget)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"files, by default":            {[]string{"base.yaml", "new.yaml"}, 0, ""},
+		"files, fail":                  {[]string{"base.yaml", "new.yaml", "--new-crds=fail"}, 2, "base.yaml does not have gadgets.example.org, and --new-crds=fail"},
+		"files, some":                  {[]string{"base.yaml", "new.yaml", "--new-crds=some"}, 0, ""},
+		"revisions, by default":        {[]string{"--git", "v1..v2", "g.yaml"}, 0, ""},
+		"revisions, some, and all new": {[]string{"--git", "v1..v2", "g.yaml", "--new-crds=some"}, 2, "has none of the CRDs (gadgets.example.org)"},
+		"revisions, fail":              {[]string{"--git", "v1..v2", "new.yaml", "--new-crds=fail"}, 2, "does not have gadgets.example.org"},
+		"no such value":                {[]string{"base.yaml", "new.yaml", "--new-crds=maybe"}, 2, `--new-crds "maybe"`},
+	} {
+		code, _, errs := runWith(t, New, "", c.args...)
+		if code != c.code || !strings.Contains(errs, c.says) {
+			t.Errorf("%s: exit code %d, want %d: %s", name, code, c.code, errs)
+		}
+	}
+}
+
+// The filter passes what is new, and says so.
+func TestTheFilterNamesWhatIsNew(t *testing.T) {
+	widget, gadget := crdText("widget"), crdText("gadget")
+	repository(t, map[string]string{"old.yaml": widget})
+	in := widget + "---\n" + gadget
+	code, out, errs := runWith(t, NewFilter, in, "old.yaml")
+	if code != 0 || out != in || !strings.Contains(errs, "new: not in old.yaml, compared with nothing: gadgets.example.org") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
