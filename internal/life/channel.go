@@ -13,6 +13,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
 	"sluice.dev/report"
+	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -100,7 +101,7 @@ func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
 // rules, printer columns and selectable fields. The result is valid, and the whole CRD accepts every object of it. An error says why
 // that is not possible. Notes say what could not be proven.
 func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefinition, closed []*feature.Feature, name string) (out *apiextensionsv1.CustomResourceDefinition, notes []string, err error) {
-	out = crd.DeepCopy()
+	out = schema.CopyCRD(crd)
 	var wrong Problems
 	for _, f := range closed {
 		cutFeature(out, f, &wrong)
@@ -116,7 +117,7 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 		return nil, nil, err
 	}
 	// Versions that the channel leaves out cannot be compared.
-	wider := whole.DeepCopy()
+	wider := schema.CopyCRD(whole)
 	wider.Spec.Versions = slices.DeleteFunc(wider.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return !slices.ContainsFunc(out.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
 	})

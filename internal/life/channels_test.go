@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -183,7 +184,12 @@ func (c *tally) cutTogether(t *testing.T, name string, crd *apiextensionsv1.Cust
 // cut makes a channel and looks for what is left.
 func (c *tally) cut(ctx context.Context, t *testing.T, name string, crd *apiextensionsv1.CustomResourceDefinition, features []*feature.Feature) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
+	before := asJSON(t, crd)
 	out, notes, err := Cut(ctx, crd, crd, features, "stable")
+	if diff := cmp.Diff(before, asJSON(t, crd)); diff != "" {
+		c.wrong++
+		t.Errorf("%s: the whole CRD has changed:\n%s", name, diff)
+	}
 	if err != nil {
 		if !strings.Contains(err.Error(), "cannot be left out: ") {
 			c.wrong++

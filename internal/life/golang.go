@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-tools/pkg/markers"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/schema"
 )
 
 // goAPI is the API in Go packages: CRDs, and the parts that markers gate.
@@ -481,7 +482,7 @@ func (r *goReader) makeCRDs(roots []*loader.Package) {
 			continue
 		}
 		crd.FixTopLevelMetadata(made)
-		out := made.DeepCopy()
+		out := schema.CopyCRD(&made)
 		for i := range out.Spec.Versions {
 			v := &out.Spec.Versions[i]
 			uses, conditions := takeTags(out, v, r.api.marks)

@@ -16,6 +16,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/schema"
 )
 
 // The markers.
@@ -195,7 +196,7 @@ type condition struct {
 
 // conditioned returns a CRD with the markers that apply if some features are left out.
 func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, closed []string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	out := crd.DeepCopy()
+	out := schema.CopyCRD(crd)
 	for _, c := range api.conditions {
 		m := &api.marks[c.mark]
 		if c.crd != crd.Name || m.enabled == slices.Contains(closed, m.gate) || m.apply == nil {

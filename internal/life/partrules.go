@@ -239,7 +239,7 @@ func schemaAt(s *State, t *feature.Target) (found *apiextensionsv1.JSONSchemaPro
 	}
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Name == t.Version && v.Schema != nil {
-			at(v.Schema.OpenAPIV3Schema.DeepCopy(), t.Path, func(p *apiextensionsv1.JSONSchemaProps) { found = p })
+			at(v.Schema.OpenAPIV3Schema, t.Path, func(p *apiextensionsv1.JSONSchemaProps) { found = p })
 		}
 	}
 	return found
@@ -347,11 +347,11 @@ func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s
 				return true
 			}
 			there := false
-			at(old.DeepCopy(), path, func(*apiextensionsv1.JSONSchemaProps) { there = true })
+			at(old, path, func(*apiextensionsv1.JSONSchemaProps) { there = true })
 			if there {
 				return true
 			}
-			at(next.DeepCopy(), path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+			at(next, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
 				if _, own := parent.Properties[path[len(path)-1].Name]; own { // not one of a condition
 					f(crd, version, path, parent, s)
 				}
@@ -365,7 +365,7 @@ func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s
 func (l *law) newValues(f func(crd, version string, path feature.Path, value string)) {
 	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
 		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
-			at(old.DeepCopy(), path, func(before *apiextensionsv1.JSONSchemaProps) {
+			at(old, path, func(before *apiextensionsv1.JSONSchemaProps) {
 				for _, v := range s.Enum {
 					if len(before.Enum) > 0 && !slices.ContainsFunc(before.Enum, func(o apiextensionsv1.JSON) bool { return string(o.Raw) == string(v.Raw) }) {
 						f(crd, version, path, plain(string(v.Raw)))
@@ -387,7 +387,7 @@ func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSON
 		for _, v := range c.Spec.Versions {
 			i := slices.IndexFunc(before.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool { return o.Name == v.Name })
 			if i >= 0 && stableVersion.MatchString(v.Name) && v.Served && v.Schema != nil && before.Spec.Versions[i].Schema != nil {
-				f(c.Name, v.Name, before.Spec.Versions[i].Schema.OpenAPIV3Schema.DeepCopy(), v.Schema.OpenAPIV3Schema.DeepCopy())
+				f(c.Name, v.Name, before.Spec.Versions[i].Schema.OpenAPIV3Schema, v.Schema.OpenAPIV3Schema)
 			}
 		}
 	}

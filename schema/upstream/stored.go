@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
 )
 
 // StoredSpec returns the spec of crd as the API server serves it after it has accepted it: with its defaults filled in, and with values
@@ -15,7 +17,7 @@ func StoredSpec(crd *apiextensionsv1.CustomResourceDefinition) (spec *apiextensi
 	if err := checkSchemas(crd); err != nil {
 		return nil, err
 	}
-	internal, err := internalCRD(crd.DeepCopy())
+	internal, err := internalCRD(schema.CopyCRD(crd))
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "feature/gate", "internal/input", "internal/limit", "internal/brief", "report", "schema/upstream"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "feature/gate", "internal/input", "internal/limit", "internal/brief", "report", "schema", "schema/upstream"},
 	},
 
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/brief"}},
