@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"go/token"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,97 +21,150 @@ var ownNames = []string{"Release", "Declaration"}
 
 // goCode writes the constants of the features and their declaration for package feature/gate.
 func (p *Project) goCode() ([]byte, error) {
-	abs, err := filepath.Abs(p.File.path(p.File.Output.Go))
+	name, err := p.goPackage()
 	if err != nil {
 		return nil, err
 	}
+	d := &p.Declaration
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\n", p.header(), notInIdentifiers.ReplaceAllString(strings.ToLower(filepath.Base(filepath.Dir(abs))), ""))
-	b.WriteString("import (\n\t\"k8s.io/component-base/featuregate\"\n\n\t\"sluice.dev/api/v1alpha1\"\n\t\"sluice.dev/feature/gate\"\n)\n\n")
+	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\nimport (\n", p.header(), name)
+	if len(d.Features) > 0 {
+		b.WriteString("\t\"k8s.io/component-base/featuregate\"\n\n")
+	}
+	if len(d.Features) > 0 || !reflect.ValueOf(d.Spec).IsZero() {
+		b.WriteString("\t\"sluice.dev/api/v1alpha1\"\n")
+	}
+	b.WriteString("\t\"sluice.dev/feature/gate\"\n)\n\n")
 	if r := p.File.Spec.Release; r != "" {
 		fmt.Fprintf(&b, "// Release is the release of component %s that this code belongs to.\nconst Release = %q\n\n", p.File.Component, r)
 	}
-	if len(p.Declaration.Features) > 0 {
-		fmt.Fprintf(&b, "// The features of component %s.\nconst (\n", p.File.Component)
-		for i := range p.Declaration.Features {
-			f := &p.Declaration.Features[i]
-			for _, own := range ownNames {
-				if f.Gate == own {
-					file, line := p.File.place(fmt.Sprintf("features[%d].gate", i))
-					return nil, Problems{{file, line, fmt.Sprintf("%s is what the generated Go code declares itself: choose another name", own)}}
-				}
-			}
-			comment := f.Gate
-			if f.Description != "" {
-				comment += ": " + strings.ReplaceAll(strings.TrimSpace(f.Description), "\n", "\n\t// ")
-			}
-			if x := p.Model.Feature(f.Gate); x != nil {
-				text := stageText(x)
-				comment += "\n\t//\n\t// " + strings.ToUpper(text[:1]) + text[1:] + "."
-			}
-			fmt.Fprintf(&b, "\t// %s\n\t%s featuregate.Feature = %q\n", comment, f.Gate, f.Gate)
-		}
-		b.WriteString(")\n\n")
-	}
-	fmt.Fprintf(&b, "// Declaration returns component %s with its features, for gate.New and featuretest.New.\nfunc Declaration() gate.Declaration {\n", p.File.Component)
-	body := literal(reflect.ValueOf(p.Declaration))
-	for _, v := range []struct{ use, text string }{{"&on,", "on := true\n"}, {"&off,", "off := false\n"}} {
-		if strings.Contains(strings.ReplaceAll(body, "}", ","), v.use) {
-			b.WriteString("\t" + v.text)
+	if len(d.Features) > 0 {
+		if err := p.goConstants(&b); err != nil {
+			return nil, err
 		}
 	}
-	b.WriteString("\treturn " + body + "\n}\n")
+	body, err := literal(reflect.ValueOf(*d))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, "// Declaration returns component %s with its features, for gate.New and featuretest.New.\nfunc Declaration() gate.Declaration {\n\treturn %s\n}\n", p.File.Component, body)
 	return format.Source(b.Bytes())
 }
 
+// goPackage is the name of the package of output.go: that of its folder, without characters that Go does not allow.
+func (p *Project) goPackage() (string, error) {
+	abs, err := filepath.Abs(p.File.path(p.File.Output.Go))
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Base(filepath.Dir(abs))
+	name := notInIdentifiers.ReplaceAllString(strings.ToLower(folder), "")
+	if !token.IsIdentifier(name) || name == "_" {
+		file, line := p.File.place("output.go")
+		return "", Problems{{file, line, fmt.Sprintf("the folder of output.go gives the Go package its name, and %q gives none: choose a folder such as internal/features", folder)}}
+	}
+	return name, nil
+}
+
+// goConstants writes a constant for each feature.
+func (p *Project) goConstants(b *bytes.Buffer) error {
+	fmt.Fprintf(b, "// The features of component %s.\nconst (\n", p.File.Component)
+	for i := range p.Declaration.Features {
+		f := &p.Declaration.Features[i]
+		if slices.Contains(ownNames, f.Gate) {
+			file, line := p.File.place(fmt.Sprintf("features[%d].gate", i))
+			return Problems{{file, line, fmt.Sprintf("%s is what the generated Go code declares itself: choose another name", f.Gate)}}
+		}
+		comment := f.Gate
+		if f.Description != "" {
+			comment += ": " + commentText(f.Description)
+		}
+		if x := p.Model.Feature(f.Gate); x != nil {
+			comment += "\n\n" + sentenceCase(stageText(x)) + "."
+		}
+		fmt.Fprintf(b, "\t// %s\n\t%s featuregate.Feature = %q\n", strings.ReplaceAll(comment, "\n", "\n\t// "), f.Gate, f.Gate)
+	}
+	b.WriteString(")\n\n")
+	return nil
+}
+
+var (
+	// notInComments takes out what Go does not allow in a comment.
+	notInComments = strings.NewReplacer("\x00", "", "\ufeff", "", "\r", "")
+	// likeDirective matches the beginning of a line that could be a build constraint or a marker.
+	likeDirective = regexp.MustCompile(`\s*\n\s*\+`)
+)
+
+// commentText is a text for a comment: no line of it means anything to the go command or to a reader of markers.
+func commentText(text string) string {
+	return likeDirective.ReplaceAllString(strings.TrimSpace(notInComments.Replace(text)), " +")
+}
+
 // literal writes a value of the types of a declaration as Go code, without empty fields.
-func literal(v reflect.Value) string {
+func literal(v reflect.Value) (string, error) {
 	switch v.Kind() { //nolint:exhaustive // definitions hold no others, which a test would tell
 	case reflect.String:
-		return strconv.Quote(v.String())
+		return strconv.Quote(v.String()), nil
 	case reflect.Bool:
-		return strconv.FormatBool(v.Bool())
+		return strconv.FormatBool(v.Bool()), nil
+	case reflect.Int32, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10), nil
 	case reflect.Pointer:
-		if v.Elem().Kind() == reflect.Bool {
-			if v.Elem().Bool() {
-				return "&on"
-			}
-			return "&off"
+		text, err := literal(v.Elem())
+		switch v.Type() {
+		case reflect.TypeFor[*bool](), reflect.TypeFor[*string]():
+			return "new(" + text + ")", err
 		}
-		return "&" + literal(v.Elem())
+		if v.Elem().Kind() == reflect.Struct {
+			return "&" + text, err
+		}
+		return fmt.Sprintf("new(%s(%s))", v.Type().Elem(), text), err
 	case reflect.Slice:
-		var b strings.Builder
-		b.WriteString(v.Type().String() + "{")
-		for i := range v.Len() {
-			item := literal(v.Index(i))
-			if v.Type().Elem().Kind() == reflect.Struct {
-				item = strings.TrimPrefix(item, v.Type().Elem().String())
-				b.WriteString("\n" + item + ",")
-				continue
-			}
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(item)
-		}
-		if v.Type().Elem().Kind() == reflect.Struct && v.Len() > 0 {
-			b.WriteString("\n")
-		}
-		return b.String() + "}"
+		return sliceLiteral(v)
 	case reflect.Struct:
-		var fields []string
-		multi := false
-		for i := range v.NumField() {
-			if f := v.Field(i); !f.IsZero() && v.Type().Field(i).IsExported() {
-				text := v.Type().Field(i).Name + ": " + literal(f)
-				multi = multi || strings.Contains(text, "\n") || len(text) > 60
-				fields = append(fields, text)
-			}
-		}
-		if multi || len(fields) > 6 {
-			return v.Type().String() + "{\n" + strings.Join(fields, ",\n") + ",\n}"
-		}
-		return v.Type().String() + "{" + strings.Join(fields, ", ") + "}"
+		return structLiteral(v)
 	}
-	return fmt.Sprintf("nil /* %s */", v.Type())
+	return "", fmt.Errorf("values of the type %s cannot be written as Go code", v.Type())
+}
+
+func sliceLiteral(v reflect.Value) (string, error) {
+	item := v.Type().Elem()
+	before, between, after := "", ", ", ""
+	if item.Kind() == reflect.Struct && v.Len() > 0 {
+		before, between, after = "\n", ",\n", ",\n"
+	}
+	items := make([]string, v.Len())
+	for i := range items {
+		text, err := literal(v.Index(i))
+		if err != nil {
+			return "", err
+		}
+		items[i] = strings.TrimPrefix(text, item.String()+"{")
+		if items[i] != text {
+			items[i] = "{" + items[i]
+		}
+	}
+	return v.Type().String() + "{" + before + strings.Join(items, between) + after + "}", nil
+}
+
+func structLiteral(v reflect.Value) (string, error) {
+	var fields []string
+	multi := false
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.IsZero() || !v.Type().Field(i).IsExported() {
+			continue
+		}
+		text, err := literal(f)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
+		}
+		text = v.Type().Field(i).Name + ": " + text
+		multi = multi || strings.Contains(text, "\n") || len(text) > 60
+		fields = append(fields, text)
+	}
+	if multi || len(fields) > 6 {
+		return v.Type().String() + "{\n" + strings.Join(fields, ",\n") + ",\n}", nil
+	}
+	return v.Type().String() + "{" + strings.Join(fields, ", ") + "}", nil
 }

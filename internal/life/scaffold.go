@@ -84,7 +84,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 	if _, err := os.Stat(test.path); err == nil {
 		return nil, fmt.Errorf("%s exists: remove it, or write the test of %s there", test.path, f.Gate)
 	}
-	if test.data, err = p.testOf(f.Gate, filepath.Base(filepath.Dir(test.path))); err != nil {
+	if test.data, err = p.testOf(f.Gate); err != nil {
 		return nil, err
 	}
 	return append(append(out, types...), test), nil
@@ -182,7 +182,7 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 	if f.Field == "" {
 		entry = append(entry, "  behaviourOnly: true\n")
 	}
-	entry = append(entry, fmt.Sprintf("  tests: {enabled: [Test%[1]s/on], disabled: [Test%[1]s/off]}\n", f.Gate), "  stages:\n", "  - {stage: Alpha, release: "+f.Release+"}\n")
+	entry = append(entry, fmt.Sprintf("  tests: {enabled: [%[1]s/on], disabled: [%[1]s/off]}\n", testName(f.Gate)), "  stages:\n", "  - {stage: Alpha, release: "+f.Release+"}\n")
 	for i := range entry {
 		entry[i] = indent + entry[i]
 	}
@@ -235,8 +235,20 @@ func fileName(gate string) string {
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
+// testName is the name of the test of a feature. TestMain would mean something else to the go command.
+func testName(gate string) string {
+	if gate == "Main" {
+		return "TestMainGate"
+	}
+	return "Test" + gate
+}
+
 // testOf is a test of a feature, on and off: with an object that uses it, or of the gate alone.
-func (p *Project) testOf(gate, pkg string) ([]byte, error) {
+func (p *Project) testOf(gate string) ([]byte, error) {
+	pkg, err := p.goPackage()
+	if err != nil {
+		return nil, err
+	}
 	imports, body := "", `		// Call the code that asks for the feature, and check what it does.
 		if gates.Enabled(`+gate+`) != on {
 			t.Errorf("the feature is %t, want %t", !on, on)
@@ -251,7 +263,7 @@ func (p *Project) testOf(gate, pkg string) ([]byte, error) {
 			Object: %s,
 		})
 		if decision.Allowed() != on {
-			t.Errorf("an object with %s: allowed %%t, want %%t", !on, on)
+			t.Errorf("an object with %%s: allowed %%t, want %%t", %q, !on, on)
 		}
 `, t.Group, t.Version, t.Resource, object, t.Path)
 	}
@@ -264,14 +276,14 @@ import (
 	"sluice.dev/feature/gate"
 )
 
-func Test%[2]s(t *testing.T) {
+func %[5]s(t *testing.T) {
 	for name, on := range map[string]bool{"on": true, "off": false} {
 		t.Run(name, func(t *testing.T) {
 			gates := featuretest.New(t, Declaration(), gate.Options{}, featuretest.Values{%[2]s: on})
 %[4]s		})
 	}
 }
-`, notInIdentifiers.ReplaceAllString(strings.ToLower(pkg), ""), gate, imports, body))
+`, pkg, gate, imports, body, testName(gate)))
 }
 
 // objectWith is an object with little more than the field at a path.

@@ -45,6 +45,8 @@ type Entry struct {
 	// Style is how it looks.
 	// +kubebuilder:validation:Enum=Bold;Thin
 	Style string ` + "`json:\"style,omitempty\"`" + `
+	// Odd has a name that is no identifier.
+	Odd string ` + "`json:\"odd.name,omitempty\"`" + `
 }
 
 // +kubebuilder:object:root=true
@@ -108,6 +110,7 @@ func TestAScaffoldedFeatureOfAKubebuilderProject(t *testing.T) {
 	scaffold(t, NewFeature{Gate: "BookTitle", Description: "A book can have a title: one line.", Field: "GuestbookSpec.Title"})
 	scaffold(t, NewFeature{Gate: "Styles", Field: "v1.Entry.Style", Release: "v0.1.0"})
 	scaffold(t, NewFeature{Gate: "FastPath"})
+	scaffold(t, NewFeature{Gate: "OddName", Field: "Entry.Odd"})
 
 	types := read(t, "api/v1/guestbook_types.go")
 	for _, want := range []string{"\t// +optional\n\t// +sluice:feature=BookTitle\n\tTitle string", "Enum=Bold;Thin\n\t// +sluice:feature=Styles\n\tStyle string"} {
@@ -122,7 +125,7 @@ func TestAScaffoldedFeatureOfAKubebuilderProject(t *testing.T) {
 		t.Errorf("the CRD is\n%s", crd)
 	}
 	out, err := goTest(t, "./internal/features")
-	for _, want := range []string{"TestBookTitle/on", "TestBookTitle/off", "TestStyles/on", "TestStyles/off", "TestFastPath/on", "TestFastPath/off"} {
+	for _, want := range []string{"TestBookTitle/on", "TestBookTitle/off", "TestStyles/on", "TestStyles/off", "TestFastPath/on", "TestFastPath/off", "TestOddName/on", "TestOddName/off"} {
 		if err != nil || !strings.Contains(out, "--- PASS: "+want) {
 			t.Fatalf("%s did not pass: %v\n%s", want, err, out)
 		}
@@ -143,11 +146,12 @@ func TestAScaffoldedFeatureOfABareProject(t *testing.T) {
 	withSluice(t, bare)
 	scaffold(t, NewFeature{Gate: "FastPath", Release: "v0.3.0"})
 	scaffold(t, NewFeature{Gate: "HTTP2Push"})
+	scaffold(t, NewFeature{Gate: "Main"})
 	if text := read(t, "features.yaml"); !strings.Contains(text, "release: v0.3.0\n") || strings.Contains(text, "source:") {
 		t.Errorf("features.yaml is\n%s", text)
 	}
 	out, err := goTest(t, "./features")
-	for _, want := range []string{"TestFastPath/on", "TestFastPath/off", "TestHTTP2Push/on"} {
+	for _, want := range []string{"TestFastPath/on", "TestFastPath/off", "TestHTTP2Push/on", "TestMainGate/off"} {
 		if err != nil || !strings.Contains(out, "--- PASS: "+want) {
 			t.Fatalf("%s did not pass: %v\n%s", want, err, out)
 		}

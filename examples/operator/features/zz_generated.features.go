@@ -30,8 +30,6 @@ const (
 
 // Declaration returns component pages with its features, for gate.New and featuretest.New.
 func Declaration() gate.Declaration {
-	on := true
-	off := false
 	return gate.Declaration{
 		Name: "pages",
 		Spec: v1alpha1.ComponentSpec{
@@ -56,7 +54,7 @@ func Declaration() gate.Declaration {
 				Gate:        "Markdown",
 				Description: "Pages may be written in Markdown.",
 				Stages: []v1alpha1.FeatureStage{
-					{Stage: "Beta", Release: "v1.1.0", Default: &off, LockToDefault: true},
+					{Stage: "Beta", Release: "v1.1.0", Default: new(false), LockToDefault: true},
 					{Stage: "Stable", Release: "v1.2.0"},
 				},
 				Parts: []v1alpha1.Part{
@@ -70,7 +68,7 @@ func Declaration() gate.Declaration {
 				Description: "The digest of a page stands beside it.",
 				Stages: []v1alpha1.FeatureStage{
 					{Stage: "Alpha", Release: "v1.0.0"},
-					{Stage: "Beta", Release: "v1.2.0", Default: &on},
+					{Stage: "Beta", Release: "v1.2.0", Default: new(true)},
 				},
 			},
 		},
