@@ -103,7 +103,7 @@ func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, featur
 		return err
 	}
 	slices.SortFunc(features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
-	model, found := rules.Define(c, features, feature.Options{Date: g.now(), Resources: resources})
+	model, found := rules.Define(c, features, feature.Options{Date: g.now(), Resources: resources, PartsMayWait: true})
 	for _, f := range found {
 		if f.Severity == feature.Error && (f.Gate == "" || gatesAny(features, f.Gate, items)) {
 			g.doubt("features.sluice.dev", fmt.Sprintf("a definition of component %s is wrong: what it gates is not looked for", c.Name), f.String())

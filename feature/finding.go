@@ -34,6 +34,12 @@ type Finding struct {
 	Message string
 }
 
+// Waits reports whether a finding is about something that a part gates and that [Options] Resources lack: a resource, a version, a field
+// or a value.
+func (f Finding) Waits() bool {
+	return slices.Contains([]Code{CodeUnknownResource, CodeUnknownVersion, CodeUnknownField, CodeUnknownValue}, f.Code)
+}
+
 // String is the finding in one line.
 func (f Finding) String() string {
 	var b strings.Builder

@@ -22,6 +22,13 @@ type Options struct {
 	// Resources are those of the cluster or of the given CRDs. With nil, paths are not checked, and no list has items with keys.
 	// Otherwise, a part of an unknown resource is an error.
 	Resources []Resource
+	// PartsMayWait is for resources that can still come, as in a cluster: if a feature gates something that Resources lack, and something
+	// that they have, the first waits for it, with a warning ([Finding.Waits]), and the second is in the model. Otherwise, all of it is an
+	// error, and the feature is left out.
+	PartsMayWait bool
+	// OtherGroups is for Resources of files, which may hold no CRD of a group that a feature gates, such as one of Kubernetes itself: parts
+	// of groups that Resources have nothing of are taken as they are, as without Resources.
+	OtherGroups bool
 	// Without are gates of features to leave out, as if they had errors. They are not checked.
 	Without []string
 	// RuleWithout returns the fate of a validation rule of an object when the field at the path is gone; with nil, rules are
@@ -283,14 +290,21 @@ func (d *definer) add(object *v1alpha1.Feature) {
 	fill(&f.Name, ObjectName(s.Component, s.Gate))
 	d.checkFeature(f)
 	d.stages(f)
-	fields := false
+	fields, there, told := false, 0, len(d.list)
 	for i := range s.Parts {
 		fields = fields || !s.Parts[i].WholeVersion
 		if i == maxParts {
 			d.err(CodeTooMany, s.Gate, "spec.parts", "%d parts are allowed", maxParts)
 			break
 		}
-		d.part(f, i)
+		there += d.part(f, i)
+	}
+	if d.options.PartsMayWait && there > 0 {
+		for i := range d.list[told:] {
+			if x := &d.list[told+i]; x.Waits() {
+				x.Severity = Warning
+			}
+		}
 	}
 	f.FollowsLevel = fields
 	if s.FollowsLevel != nil {
@@ -305,13 +319,13 @@ func fill[T ~string](p *T, v T) {
 	}
 }
 
-// part adds the targets of a part.
-func (d *definer) part(f *Feature, i int) {
+// part adds the targets of a part, and returns how many versions have all that it gates.
+func (d *definer) part(f *Feature, i int) (there int) {
 	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
 	where := fmt.Sprintf("spec.parts[%d]", i)
 	t, ok := d.checkPart(f, i, where)
 	if !ok {
-		return
+		return 0
 	}
 	removed, told := f.Stage == v1alpha1.Removed, len(d.list)
 	versions := d.versions(gate, where, p)
@@ -321,42 +335,65 @@ func (d *definer) part(f *Feature, i int) {
 	found := len(f.Targets)
 	var missing []string
 	for _, v := range versions {
-		target := t
-		target.Version, target.Scale = v.Name, v.Scale
-		if v.Schema != nil && !p.WholeVersion {
-			path, node, problem := resolvePath(v.Schema, t.Path)
-			if problem != "" {
-				missing = append(missing, fmt.Sprintf("version %s: %s", v.Name, problem))
-				continue
-			}
-			target.Path, target.Schema = path, node
-			d.reset(f, &target, where)
-			if !removed || !f.Default { // a part that is on for ever may be required, and have a default
-				d.checkTarget(f, &target, v.Schema, where)
-			}
-		} else {
-			d.reset(f, &target, where)
-			d.checkUnknown(f, &target, where)
+		before := len(d.list)
+		target, problem := d.inVersion(f, t, &v, where)
+		switch lacks := d.list[before:]; {
+		case problem != "":
+			missing = append(missing, problem)
+			continue
+		case d.options.PartsMayWait && slices.ContainsFunc(lacks, func(x Finding) bool { return x.Code == CodeUnknownField }):
+			continue // its conditions read a field that the version does not have
+		case !slices.ContainsFunc(lacks, Finding.Waits):
+			there++
 		}
-		target.MaxItems = target.bound(p.MaxItems)
 		f.Targets = append(f.Targets, target)
 	}
 	d.sameData(f, i, t, where)
-	if r, _ := d.model.Resource(p.Group, p.Resource); r.Converted && len(p.Versions) == 0 && len(versions) > 1 && versions[0].Schema == nil && !p.WholeVersion && !removed {
-		d.warn(CodeOpenVersion, gate, where+".versions", "%s may be elsewhere in one of the versions %s, between which the API server converts, and stays open there. Name the versions that have it at this place",
-			p.Field, strings.Join(versionNames(versions), ", "))
+	if removed {
+		return there
 	}
+	d.warnOfOtherPlaces(gate, where, p, versions)
 	// A part without versions is in those that have its field; one that names versions must be in each of them.
-	if missing != nil && !removed && (len(p.Versions) > 0 || len(f.Targets) == found) {
+	if len(p.Versions) > 0 || len(f.Targets) == found {
 		for _, m := range missing {
 			d.err(CodeUnknownField, gate, where+".field", "%s", m)
 		}
+	}
+	return there
+}
+
+// inVersion returns the target of a part in a version, or the problem if the version does not have its field.
+func (d *definer) inVersion(f *Feature, t Target, v *Version, where string) (target Target, problem string) {
+	target = t
+	target.Version, target.Scale = v.Name, v.Scale
+	if v.Schema != nil && !t.WholeVersion {
+		if target.Path, target.Schema, problem = resolvePath(v.Schema, t.Path); problem != "" {
+			return target, fmt.Sprintf("version %s: %s", v.Name, problem)
+		}
+		d.reset(f, &target, where)
+		if f.Stage != v1alpha1.Removed || !f.Default { // a part that is on for ever may be required, and have a default
+			d.checkTarget(f, &target, v.Schema, where)
+		}
+	} else {
+		d.reset(f, &target, where)
+		d.checkUnknown(f, &target, where)
+	}
+	target.MaxItems = target.bound(f.Spec.Parts[t.Part].MaxItems)
+	return target, ""
+}
+
+// warnOfOtherPlaces warns of a part that may be elsewhere in another version.
+func (d *definer) warnOfOtherPlaces(gate, where string, p *v1alpha1.Part, versions []Version) {
+	r, _ := d.model.Resource(p.Group, p.Resource)
+	if r.Converted && len(p.Versions) == 0 && len(versions) > 1 && versions[0].Schema == nil && !p.WholeVersion {
+		d.warn(CodeOpenVersion, gate, where+".versions", "%s may be elsewhere in one of the versions %s, between which the API server converts, and stays open there. Name the versions that have it at this place",
+			p.Field, strings.Join(versionNames(versions), ", "))
 	}
 }
 
 // versions returns the versions of a part.
 func (d *definer) versions(gate, where string, p *v1alpha1.Part) []Version {
-	if len(d.options.Resources) == 0 {
+	if len(d.options.Resources) == 0 || d.options.OtherGroups && !slices.ContainsFunc(d.options.Resources, func(r Resource) bool { return r.Group == p.Group }) {
 		if len(p.Versions) == 0 {
 			return []Version{{}}
 		}

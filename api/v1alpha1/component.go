@@ -229,6 +229,9 @@ const (
 	ReasonComponentNotFound = "ComponentNotFound"
 	// ReasonResourceNotFound: the feature gates a resource or a field that the cluster does not have.
 	ReasonResourceNotFound = "ResourceNotFound"
+	// ReasonPartsWaiting: the definition has no error, but the cluster lacks a resource, a version, a field or a value that a part gates.
+	// That part waits. The others are enforced.
+	ReasonPartsWaiting = "PartsWaiting"
 )
 
 // Reasons of the condition [ConditionEnforced].

@@ -150,7 +150,7 @@ func NewBase(name string, component *v1alpha1.Component, features []v1alpha1.Fea
 		state.Features = append(state.Features, features[i].Spec)
 	}
 	var findings feature.Findings
-	state.Model, findings = rules.Define(component, features, feature.Options{Date: day, Resources: resources})
+	state.Model, findings = rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
 	if err := findings.Err(); err != nil {
 		return nil, fmt.Errorf("the base %s: %w", name, err)
 	}

@@ -158,7 +158,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 		resources = append(resources, r)
 	}
 	component, features := p.Declaration.Objects()
-	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources})
+	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
 	p.Model = model
 	for _, x := range slices.Concat(findings, model.Lint(day)) {
 		to := &wrong

@@ -79,7 +79,7 @@ func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string,
 		resources = append(resources, r)
 	}
 	component, features := d.Objects()
-	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources})
+	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
 	if err := findings.Of(gate).Err(); err != nil {
 		return nil, err
 	}

@@ -191,7 +191,7 @@ func TestArgoCDKnowsHowFeaturesAre(t *testing.T) {
 	states := map[string]map[string]state{
 		v1alpha1.ConditionAccepted: {
 			v1alpha1.ReasonAccepted: {yes, healthy}, v1alpha1.ReasonInvalidDefinition: {no, degraded}, v1alpha1.ReasonInvalidSettings: {no, degraded},
-			v1alpha1.ReasonComponentNotFound: {no, degraded}, v1alpha1.ReasonResourceNotFound: {no, degraded},
+			v1alpha1.ReasonComponentNotFound: {no, degraded}, v1alpha1.ReasonResourceNotFound: {no, degraded}, v1alpha1.ReasonPartsWaiting: {yes, healthy},
 		},
 		v1alpha1.ConditionEnforced: {
 			v1alpha1.ReasonEnforcedByPolicy: {yes, healthy}, v1alpha1.ReasonEnforcedByWebhook: {yes, healthy}, v1alpha1.ReasonBehaviourOnly: {yes, healthy},

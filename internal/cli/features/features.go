@@ -80,7 +80,8 @@ CRDs that the features gate:
 
   sluice features compile -f features.yaml -f crds/ | kubectl apply --server-side -f -
 
-If policies cannot enforce a part, standard error says why: the part needs the webhook. With --strict the exit code is then 1.`,
+If policies cannot enforce a part, standard error says why: the part needs the webhook. If the CRDs lack what a part gates, the part waits: the
+command prints what can be enforced, and standard error names what waits. With --strict the exit code is 1 in both cases.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{command.ResultKind: command.NoDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -107,20 +108,23 @@ If policies cannot enforce a part, standard error says why: the part needs the w
 				fmt.Fprintf(e.Err, "note: bad settings are refused by the webhook only: %s\n", why)
 			}
 			objects := c.set.Objects()
+			if objects == nil && c.waits {
+				return command.ErrFindings
+			}
 			if ref := c.model.Spec().ConfigMap; c.set.Mode == v1alpha1.Live && ref != nil && objects != nil {
 				fmt.Fprintf(e.Err, "note: the policies read ConfigMap %s/%s: while it is not there they let every write pass, so let it be there first\n", ref.Namespace, ref.Name)
 			}
 			if err := printObjects(e, f.output, objects); err != nil {
 				return err
 			}
-			if strict && (c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
+			if strict && (c.waits || c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
 				return command.ErrFindings
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook, or waits for a CRD")
 	f.add(e, cmd, "yaml, json or name; default: yaml")
 	command.Complete(cmd, "output", "yaml", "json", "name")
 	return cmd
@@ -140,6 +144,7 @@ type compiled struct {
 	states *feature.States
 	data   map[string]string // the settings; nil if there are none
 	set    *featurepolicy.Set
+	waits  bool // the CRDs lack what a part gates
 }
 
 // compile checks the definitions and the settings, and makes the policies.
@@ -148,19 +153,23 @@ func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFla
 	if err != nil {
 		return nil, err
 	}
-	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources})
+	model, findings := rules.Define(component, d.features, feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
+	c := &compiled{model: model, waits: slices.ContainsFunc(findings, feature.Finding.Waits)}
+	wrong := len(model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
 	for _, x := range findings {
 		at := d.placed(component, &x)
+		if x.Waits() && !wrong {
+			at.Severity = "waiting"
+		}
 		fmt.Fprintln(e.Err, at.String())
 	}
-	if findings.Err() != nil {
+	if wrong {
 		return nil, command.ErrFindings
 	}
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
 		at := d.placed(component, &x)
 		fmt.Fprintln(e.Err, at.String())
 	}
-	c := &compiled{model: model}
 	var at []*input.Positions
 	if c.data, at, err = d.settings(ctx, e, component, f.settings); err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, 
 		}
 	}
 	for _, c := range components {
-		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources}
+		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, OtherGroups: true}
 		model, findings := rules.Define(c, d.features, o)
 		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
 			out = append(out, d.placed(c, &x))

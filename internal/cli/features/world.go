@@ -343,7 +343,7 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 // define computes the states of a component's features from its definitions and settings.
 func (p *componentFeatures) define(ctx context.Context, e *command.Env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
-	o := feature.Options{Resources: w.resources, Date: e.Now()}
+	o := feature.Options{Resources: w.resources, Date: e.Now(), PartsMayWait: true}
 	p.model, p.findings = rules.Define(p.component, p.features, o)
 	p.findings = append(p.findings, p.model.SharedWith(w.components, w.features, o)...)
 	if err := p.readSettings(ctx, w); err != nil {

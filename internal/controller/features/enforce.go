@@ -37,6 +37,8 @@ type outcome struct {
 	warned map[string]string
 	// frozen are the names of objects that were not changed.
 	frozen map[string]bool
+	// parked are the policies for resources and versions that no longer exist, by name. They stay as they are.
+	parked map[string]runtime.Object
 	// removed are the deleted objects, by resource and name.
 	removed map[string]bool
 	// hook says why the API server does not call the webhook, although a part needs it; nil if it does.
@@ -84,6 +86,7 @@ func (o *outcome) unwritten() error {
 func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozen(p), map[string]bool{}
+	done.parked = s.parked(p)
 	if err := s.putBack(ctx, p, done); err != nil {
 		done.settings = errors.Join(done.settings, err)
 	}
@@ -254,7 +257,7 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 		if slices.ContainsFunc(gatesOf(o), func(gate string) bool { return pending[gate] }) {
 			continue
 		}
-		if err == nil && !wanted[resourceOf(o)+"/"+m.GetName()] && !done.frozen[m.GetName()] {
+		if err == nil && !wanted[resourceOf(o)+"/"+m.GetName()] && !done.frozen[m.GetName()] && done.parked[m.GetName()] == nil {
 			list = append(list, o)
 		}
 	}

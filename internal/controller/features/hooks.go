@@ -72,6 +72,22 @@ func (h *hookSet) keep(stored *hookSet) {
 	h.mutating = keepHooks(h.mutating, stored.mutating)
 }
 
+// only are the webhooks with the rules for some resources.
+func (h *hookSet) only(of func(group, resource string) bool) *hookSet {
+	some := func(list []hook) (out []hook) {
+		for _, w := range list {
+			w.Rules = slices.DeleteFunc(slices.Clone(w.Rules), func(r admissionregistrationv1.RuleWithOperations) bool {
+				return !of(r.APIGroups[0], r.Resources[0])
+			})
+			if len(w.Rules) > 0 {
+				out = append(out, w)
+			}
+		}
+		return out
+	}
+	return &hookSet{some(h.validating), some(h.mutating)}
+}
+
 func keepHooks(want, stored []hook) []hook {
 	// The conditions of the wanted webhooks may leave out objects for which kept ones are needed. Then no condition applies.
 	for i := range stored {
@@ -137,6 +153,9 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 		}
 	}
 	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
+	if p.gated.missing != nil {
+		want.keep(s.hooksStored(p.component.Name).only(p.gated.lacks))
+	}
 	if len(p.pending(done)) > 0 {
 		// Parts that move to policies stay with the webhook until the policies are in force.
 		want.keep(s.hooksStored(p.component.Name))

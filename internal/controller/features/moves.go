@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 )
 
@@ -38,6 +40,36 @@ func (s *session) frozen(p *plan) map[string]bool {
 		}
 	}
 	return out
+}
+
+// parked returns the policies for resources and versions that the cluster no longer has and that features still name, by name. They stay,
+// so that nothing is open when the resource or the version comes back.
+func (s *session) parked(p *plan) map[string]runtime.Object {
+	out := map[string]runtime.Object{}
+	for _, o := range s.of(p.component.Name) {
+		if m, err := meta.Accessor(o); err == nil && p.parks(o) {
+			out[m.GetName()] = o
+		}
+	}
+	return out
+}
+
+// parks reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that names it.
+func (p *plan) parks(o runtime.Object) bool {
+	gates, rule := gatesOf(o), viewOf(o).matches
+	if gates == nil || rule == nil || len(rule.ResourceRules) == 0 || len(rule.ResourceRules[0].APIVersions) == 0 {
+		return false
+	}
+	of, version := enforcerOf(o), rule.ResourceRules[0].APIVersions[0]
+	resource, _, _ := strings.Cut(of.Resource, "/")
+	served, known := p.model.Resource(of.Group, resource)
+	gone := p.gated.lacks(of.Group, resource)
+	unserved := known && !slices.ContainsFunc(served.Versions, func(v feature.Version) bool { return v.Name == version })
+	return slices.ContainsFunc(p.features, func(f v1alpha1.Feature) bool {
+		return slices.Contains(gates, f.Spec.Gate) && slices.ContainsFunc(f.Spec.Parts, func(x v1alpha1.Part) bool {
+			return x.Group == of.Group && x.Resource == resource && (gone || unserved && slices.Contains(x.Versions, version))
+		})
+	})
 }
 
 // change is an object whose stored form differs from the wanted one.

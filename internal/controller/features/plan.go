@@ -230,7 +230,7 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 		}
 	}
 	if r.model == nil || r.key != key.String() {
-		o := feature.Options{Date: day}
+		o := feature.Options{Date: day, PartsMayWait: true}
 		for _, known := range resources.crds {
 			if known.err == nil {
 				o.Resources = append(o.Resources, known.resource)
@@ -245,6 +245,9 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 				plural, group, _ := strings.Cut(name, ".")
 				o.Resources = append(o.Resources, feature.Resource{Group: group, Resource: plural})
 			}
+		}
+		if p.sticky && r.model != nil {
+			o.Resources = append(o.Resources, resources.lost(r.model)...)
 		}
 		if o.Resources == nil {
 			// Without any known resource, all parts would be accepted unchecked.
@@ -308,6 +311,22 @@ type gated struct {
 	others []feature.Resource
 	// missing are the names of the CRDs for resources that do not exist.
 	missing []string
+}
+
+// lacks reports whether a resource that features gate does not exist.
+func (g *gated) lacks(group, resource string) bool {
+	return slices.Contains(g.missing, crdName(group, resource))
+}
+
+// lost are the resources that a model has and that no longer exist. They may come back, and have to be judged from then on at once.
+func (g *gated) lost(m *feature.Model) (out []feature.Resource) {
+	for _, name := range g.missing {
+		plural, group, _ := strings.Cut(name, ".")
+		if r, ok := m.Resource(group, plural); ok && r.Versions != nil {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
@@ -487,6 +506,27 @@ func problems(findings feature.Findings, gate string) string {
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+// waits says what of a feature waits, because the cluster does not have it; empty if nothing does.
+func (out *plan) waits(gate string) string {
+	var lines []string
+	for _, x := range out.definition.Of(gate) {
+		if x.Severity != feature.Error && x.Waits() {
+			lines = append(lines, x.Where+": "+x.Message)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// waiting are the gates of which something waits.
+func (out *plan) waiting() (gates []string) {
+	for i := range out.features {
+		if gate := out.features[i].Spec.Gate; out.waits(gate) != "" {
+			gates = append(gates, gate)
+		}
+	}
+	return gates
 }
 
 // source describes the source of the settings.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,8 +65,8 @@ func (s *session) observe(p *plan, done *outcome) {
 		}
 	}
 	for name, x := range stored {
-		if x.policy == nil || x.binding == nil {
-			continue // a policy without a binding does nothing
+		if x.policy == nil || x.binding == nil || done.parked[name] != nil {
+			continue // a policy without a binding does nothing, nor does one for what does not exist
 		}
 		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
 			continue // it enforces nothing
@@ -172,6 +173,18 @@ func (st *standing) leftEnforcers(gate string) (out []v1alpha1.Enforcer) {
 		out = append(out, l.Enforcer)
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Enforcer) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
+	return out
+}
+
+// parkedFor are the policies that enforce a feature in resources and versions that no longer exist, sorted by name.
+func (o *outcome) parkedFor(gate string) (out []v1alpha1.Enforcer) {
+	for _, name := range slices.Sorted(maps.Keys(o.parked)) {
+		if slices.Contains(gatesOf(o.parked[name]), gate) {
+			e := enforcerOf(o.parked[name])
+			e.Reason = "the cluster does not have what it is for; it stays for when that is back"
+			out = append(out, e)
+		}
+	}
 	return out
 }
 

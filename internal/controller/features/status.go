@@ -120,7 +120,12 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		}
 		return
 	}
-	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("the definition holds no error", p.definition.Of(gate)))
+	waits := p.waits(gate)
+	reason := v1alpha1.ReasonAccepted
+	if waits != "" {
+		reason = v1alpha1.ReasonPartsWaiting
+	}
+	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, reason, remarks("the definition holds no error", p.definition.Of(gate)))
 	s.countedStatus(p, f, m)
 	st.Stage = m.Stage
 	st.Default = nil
@@ -139,8 +144,11 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	if done.held {
 		return // it is looked at again in a moment
 	}
-	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate))
+	st.EnforcedBy = slices.Concat(enforcers, done.leftEnforcers(gate), done.parkedFor(gate))
 	status, reason, text := enforcedBy(f, enforcers, done, p.definition.Of(gate))
+	if waits != "" {
+		text += "; what waits until the cluster has it: " + waits
+	}
 	if why := done.untold[gate]; why != nil {
 		text += "; warnings about uses (tellUse) do not work: " + why.Error()
 	}
@@ -338,7 +346,11 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 		}
 		return metav1.ConditionFalse, v1alpha1.ReasonSettingsMissing, brief.OneLine(done.settings.Error()) + "; " + what
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks("definitions and settings hold no error"+p.leftOut(), p.wrong)
+	message = "definitions and settings hold no error"
+	if waiting := p.waiting(); waiting != nil {
+		message += fmt.Sprintf("; %d of %d features wait for a part of an API that the cluster does not have: %s", len(waiting), len(p.features), strings.Join(waiting, ", "))
+	}
+	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks(message+p.leftOut(), p.wrong)
 }
 
 // allEnforced says whether all features of a component are enforced.
@@ -498,7 +510,11 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 func remarks(message string, findings feature.Findings) string {
 	parts := []string{message}
 	for _, x := range findings {
-		parts = append(parts, string(x.Severity)+": "+x.String())
+		word := string(x.Severity)
+		if x.Waits() {
+			word = "waiting"
+		}
+		parts = append(parts, word+": "+x.String())
 	}
 	return strings.Join(parts, "; ")
 }
