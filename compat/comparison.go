@@ -89,6 +89,7 @@ func (p *part) with(changed *props) *part {
 type pair struct{ from, to *part }
 
 func newComparison(old, new *crd, o Options) *comparison {
+	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
 	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.budget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = parts(old, true), parts(new, false)

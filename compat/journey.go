@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -154,7 +155,7 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 			return nil, nil, err
 		}
 	}
-	first, _ = contain.AsStored(first).(map[string]any)
+	first, _ = schema.AsStored(first).(map[string]any)
 	if filler == c.home(p.from) {
 		return first, first, nil
 	}
@@ -164,7 +165,7 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 	if last, _, err = r.reader.Convert(last); err != nil {
 		return nil, nil, err
 	}
-	last, _ = contain.AsStored(last).(map[string]any)
+	last, _ = schema.AsStored(last).(map[string]any)
 	return first, last, nil
 }
 

@@ -270,7 +270,7 @@ func (c *comparison) storedIn(in *part, obj map[string]any) (map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	stored, _ := contain.AsStored(obj).(map[string]any)
+	stored, _ := schema.AsStored(obj).(map[string]any)
 	return stored, nil
 }
 

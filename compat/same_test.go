@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/report"
 	"sluice.dev/schema"
 )
 
@@ -71,4 +72,30 @@ func filled(t *testing.T, typ reflect.Type) reflect.Value {
 		t.Fatalf("no value for %s", typ)
 	}
 	return v
+}
+
+// Whoever decodes a CRD from JSON has its literals as they were written.
+func TestLiteralsAreComparedAsStored(t *testing.T) {
+	of := func(enum, value string) *crd {
+		d := specCRD(t, "a: {type: array, items: {type: number}}\nb: {type: integer}")
+		root := d.Spec.Versions[0].Schema.OpenAPIV3Schema
+		spec := root.Properties["spec"]
+		a, b := spec.Properties["a"], spec.Properties["b"]
+		a.Enum = []apiextensionsv1.JSON{{Raw: []byte(enum)}}
+		b.Default = &apiextensionsv1.JSON{Raw: []byte(value)}
+		spec.Properties["a"], spec.Properties["b"] = a, b
+		return d
+	}
+	given := of("[1.0]", "2.0")
+	if r := check(t, given, of("[2]", "2")); r.Verdict != report.Unsafe || r.Findings[0].Rule != "enum-value-removed" {
+		t.Errorf("a value that is removed: %v %v", r.Verdict, r.Findings)
+	}
+	for _, same := range []*crd{of("[1]", "2"), of("[1e0]", "20e-1")} {
+		if r := check(t, given, same); !r.Unchanged || len(r.Findings) > 0 {
+			t.Errorf("the same literals: %v", r.Findings)
+		}
+	}
+	if spec := given.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]; string(spec.Properties["b"].Default.Raw) != "2.0" {
+		t.Error("the CRD that was given is changed")
+	}
 }

@@ -120,7 +120,11 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 // parseChunk parses a chunk, whose content begins at offset start, as kubectl does: a run of JSON values, or one YAML document.
 func parseChunk(ctx context.Context, file string, c chunk, start int) ([]*document, []value, error) {
 	if c.text[start] == '{' {
-		if values, offsets, ok := parseJSON(c.text); ok {
+		values, offsets, err := parseJSON(c.text, c.line)
+		if err != nil {
+			return nil, nil, err
+		}
+		if values != nil {
 			docs := make([]*document, len(values))
 			for i, at := range offsets {
 				end := len(c.text)

@@ -192,6 +192,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{name: "UTF-16", text: "\xff\xfea\x00:\x00", says: []string{"UTF-16"}},
 		{name: "gzip", text: "\x1f\x8b\x08\x00", says: []string{"gzip"}},
 		{name: "a number that JSON lacks", text: "a: .inf\n", says: []string{"Inf"}},
+		{name: "a number out of range in JSON", text: "{\"a\": [1,\n 1e400]}", line: 2, says: []string{"number 1e400", "out of range"}},
 		{name: "null as a key", text: "~: a\n", says: []string{"null"}},
 		{name: "a list as a key", text: "[a]: b\n", says: []string{"key"}},
 		{name: "lists in lists", text: strings.Repeat("{kind: List, items: [", 20) + strings.Repeat("]}", 20), line: 1, says: []string{"lists nested"}},
@@ -346,7 +347,7 @@ func TestDecodeKeepsValuesAsJSON(t *testing.T) {
 		{"enum", string(spec.Properties["colour"].Enum[1].Raw), `"on"`},
 		{"flow list", strings.Join(set.Documents[0].CRD.Spec.Names.ShortNames, " "), "wg wdg"},
 		{"maximum", fmt.Sprint(*spec.Properties["size"].Maximum), "1000"},
-		{"default in JSON", string(set.Documents[1].CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Default.Raw), `{"a":"é\u003c","b":1.0}`},
+		{"default in JSON", string(set.Documents[1].CRD.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Default.Raw), `{"a":"é\u003c","b":1}`},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.what, tt.got, tt.want)

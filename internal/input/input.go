@@ -83,8 +83,8 @@ type Document struct {
 	File string
 	// Line is the first line of the definition, counted from 1.
 	Line int
-	// CRD is the definition. It is never nil and has a name. The JSON values in its schemas (defaults, enums) are
-	// compact with sorted keys.
+	// CRD is the definition. It is never nil and has a name. The JSON values in its schemas (defaults, enums, examples) are in the form in
+	// which the API server stores them, whether the document is YAML or JSON.
 	CRD *apiextensionsv1.CustomResourceDefinition
 	// Positions finds the places of the parts of CRD. It is never nil.
 	Positions *Positions
@@ -95,7 +95,7 @@ type Object struct {
 	// File and Line are those of [Document].
 	File string
 	Line int
-	// JSON is the object as compact JSON with sorted keys. It has a kind.
+	// JSON is the object as compact JSON with sorted keys, and numbers as storage has them. It has a kind.
 	JSON []byte
 	// Positions finds the places of the parts of the object. It is never nil, and keeps the text of the document.
 	Positions *Positions

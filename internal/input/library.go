@@ -15,16 +15,17 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"sluice.dev/internal/yamlerr"
+	"sluice.dev/schema"
 )
 
-// value is one document as encoding/json has it: nil, bool, string, a number, []any or map[string]any.
+// value is one document: nil, bool, string, a number, []any or map[string]any. Numbers are as storage has them.
 type value struct {
 	v any
 	// twice says that a key stands twice in an object; the last one counts, as kubectl sees it.
 	twice *syntaxError
 }
 
-// parseYAML reads the YAML document s with the library that kubectl uses, and returns the same as YAMLToJSON of sigs.k8s.io/yaml.
+// parseYAML reads the YAML document s with the library that kubectl uses, and returns what YAMLToJSON of sigs.k8s.io/yaml says.
 // Unlike that function it bounds the expansion of aliases, and two keys that become the same string are an error. Lines in its
 // errors count from line.
 func parseYAML(ctx context.Context, s string, line int) (value, error) {
@@ -57,11 +58,12 @@ func checkCount(s string) error {
 	return nil
 }
 
-// parseJSON reads the JSON values of s, one after the other, and the offset of each in s. It returns false if kubectl's reader of
-// JSON would refuse them, or if a key occurs twice. Then parseYAML finds the error.
-func parseJSON(s string) (values []value, offsets []int, ok bool) {
+// parseJSON reads the JSON values of s, one after the other, and the offset of each in s, as kubectl does before it sends them: a number
+// is an int64 or a float64. It returns no values if kubectl's reader of JSON would refuse them, or if a key occurs twice. Then parseYAML
+// finds the error. A number beyond the range of a float64 is an error, whose line counts from line.
+func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 	if checkCount(s) != nil {
-		return nil, nil, false
+		return nil, nil, nil
 	}
 	skip := 0
 	if markerAt(s, 0) == '-' {
@@ -71,26 +73,28 @@ func parseJSON(s string) (values []value, offsets []int, ok bool) {
 	for {
 		var raw json.RawMessage
 		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
-			return values, offsets, true
+			return values, offsets, nil
 		} else if err != nil {
-			return nil, nil, false
+			return nil, nil, nil
 		}
-		var loose any
-		if twice, err := kjson.UnmarshalStrict(raw, &loose); err != nil || len(twice) > 0 {
-			return nil, nil, false
-		}
-		numbers := json.NewDecoder(strings.NewReader(string(raw)))
-		numbers.UseNumber()
+		start := skip + int(dec.InputOffset()) - len(raw)
 		var v any
-		if numbers.Decode(&v) != nil {
-			return nil, nil, false
+		twice, err := kjson.UnmarshalStrict(raw, &v)
+		if number, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return nil, nil, &syntaxError{
+				line: line + strings.Count(s[:start+min(int(number.Offset), len(raw))], "\n"),
+				msg:  fmt.Sprintf("has the %s, which is out of range: numbers go up to %.1e", number.Value, math.MaxFloat64),
+			}
+		}
+		if err != nil || len(twice) > 0 {
+			return nil, nil, nil
 		}
 		c := converter{text: math.MaxInt}
-		if _, err := c.value(v, 0); err != nil {
-			return nil, nil, false
+		if v, err = c.value(v, 0); err != nil {
+			return nil, nil, nil
 		}
 		values = append(values, value{v: v})
-		offsets = append(offsets, skip+int(dec.InputOffset())-len(raw))
+		offsets = append(offsets, start)
 	}
 }
 
@@ -164,7 +168,7 @@ func (e *syntaxError) Error() string { return e.msg }
 // Unwrap returns e.err.
 func (e *syntaxError) Unwrap() error { return e.err }
 
-// converter turns what the YAML library gives into what encoding/json writes, and bounds it.
+// converter turns what the libraries give into what the API server reads back from storage, and bounds it. So YAML and JSON say the same.
 type converter struct {
 	// nodes counts the values; text is how many bytes of text may still come.
 	nodes, text int
@@ -178,11 +182,14 @@ func (c *converter) value(v any, depth int) (any, error) {
 		return nil, errExpands()
 	}
 	switch v := v.(type) {
-	case nil, bool, int, int64, uint64, json.Number:
+	case nil, bool, int, int64:
+	case uint64: // beyond int64
+		return float64(v), nil
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			return nil, &syntaxError{msg: fmt.Sprintf("has the number %v, which JSON cannot say", v)}
 		}
+		return schema.AsStored(v), nil
 	case string:
 		return v, c.spend(v)
 	case []any:
@@ -194,7 +201,8 @@ func (c *converter) value(v any, depth int) (any, error) {
 		}
 	case map[string]any:
 		for k, x := range v {
-			if _, err := c.value(x, depth+1); err != nil {
+			var err error
+			if v[k], err = c.value(x, depth+1); err != nil {
 				return nil, err
 			}
 			if err := c.spend(k); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/schema"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -25,7 +26,7 @@ func TestFateByWholeSchemas(t *testing.T) {
 			if err != nil || created.Refused() {
 				t.Fatalf("seed %d: %s is no witness: %v %v", seed, show(w.Object), created.Errors, err)
 			}
-			stored, _ := AsStored(created.Stored).(map[string]any)
+			stored, _ := schema.AsStored(created.Stored).(map[string]any)
 			r, err := after.TouchUpdate(t.Context(), stored, true)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 	"sluice.dev/tools/schemagen"
 )
@@ -40,7 +41,7 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 		if !ok {
 			continue
 		}
-		stored, _ = AsStored(stored).(map[string]any)
+		stored, _ = schema.AsStored(stored).(map[string]any)
 		if r, err := after.Create(t.Context(), stored); err != nil || len(lost(stored, r.Stored, "", nil)) > 0 {
 			continue // another finding, and a worse one
 		}

@@ -519,7 +519,7 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 
 // fate determines the fate of the object once it is stored.
 func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
-	stored, _ = AsStored(stored).(map[string]any)
+	stored, _ = schema.AsStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()

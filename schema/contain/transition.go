@@ -3,6 +3,7 @@ package contain
 import (
 	"context"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -49,7 +50,7 @@ func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string
 	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
 		return nil
 	}
-	stored, _ := AsStored(before.Stored).(map[string]any)
+	stored, _ := schema.AsStored(before.Stored).(map[string]any)
 	if r, err := c.old.TouchUpdate(ctx, stored, c.old.Ratchets()); err != nil || r.Refused() {
 		return nil
 	}
@@ -71,7 +72,7 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	if err != nil || created.Refused() {
 		return nil
 	}
-	stored, _ := AsStored(created.Stored).(map[string]any) // with the defaults of the old schema
+	stored, _ := schema.AsStored(created.Stored).(map[string]any) // with the defaults of the old schema
 	stored["metadata"] = before["metadata"]
 	before = stored
 	judge := c.new

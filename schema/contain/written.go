@@ -1,8 +1,6 @@
 package contain
 
 import (
-	"math"
-
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
@@ -78,27 +76,4 @@ func (t *translator) hasOdd(n *schema.Node, depth int) bool {
 	}
 	t.odd[n] = has
 	return has
-}
-
-// AsStored returns the value as it is read back from storage: see written. It changes nothing in v.
-func AsStored(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[k] = AsStored(x)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			out[i] = AsStored(x)
-		}
-		return out
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1<<63 {
-			return int64(v)
-		}
-	}
-	return v
 }

@@ -94,7 +94,7 @@ var table = []row{
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
-		may: []string{"internal/limit", "internal/brief", "internal/yamlerr", "report"},
+		may: []string{"internal/limit", "internal/brief", "internal/yamlerr", "report", "schema"},
 	},
 	{pkg: "internal/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{

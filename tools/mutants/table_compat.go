@@ -244,6 +244,10 @@ var compatFaults = []fault{
 		broken: "a document behind a line ... is compared, which kubectl leaves out",
 	},
 	{
+		in: "internal/input.(*converter).value", find: "return schema.AsStored(v), nil", put: "return v, nil",
+		broken: "1.0 in JSON is taken for another literal than 1",
+	},
+	{
 		in: "internal/input.checkText", find: `s != "" && !strings.HasSuffix(s, "\n")`, put: `s == "\n"`,
 		broken: "a literal block at the end of a file without a newline lacks the newline that kubectl reads",
 	},
@@ -313,7 +317,7 @@ var compatFaults = []fault{
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
 	{
-		in: "compat.(*comparison).stored", without: "first, _ = contain.AsStored(first).(map[string]any)",
+		in: "compat.(*comparison).stored", without: "first, _ = schema.AsStored(first).(map[string]any)",
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
 	{

@@ -117,7 +117,7 @@ var proofFaults = []fault{
 		in: "schema/contain/internal/celrule.(*translator).load", find: `n.Format != ""`, put: "false",
 		broken: "that lists pass for strings with a format, which rules do not take, is forgotten",
 	},
-	{in: "schema/contain.(*confirmer).fate", without: "stored, _ = AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
+	{in: "schema/contain.(*confirmer).fate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
 	{
 		in: "schema/contain.(*search).formulas", find: "fs = append(fs, s.old.written(s.oldRoot))", put: "_ = fs",
 		broken: "values that nobody writes are tried first",
