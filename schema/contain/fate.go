@@ -104,7 +104,7 @@ func (s *search) worst(p *pending, ratchets bool) Fate {
 		return Stuck
 	case fate == Spared && (p.spared || s.settled(p) == nil && p.spared):
 		return Spared
-	case ratchets && s.ratcheted(p):
+	case ratchets && s.ratcheted(p) && !s.mayFail(p):
 		return Tolerated
 	}
 	return Stuck
@@ -152,6 +152,45 @@ func (s *search) ratcheted(p *pending) bool {
 		return false
 	}
 	return s.foundAgain(p)
+}
+
+// failing returns a formula that is true of the values at which the evaluation of the gap's rule is an error, which no update ratchets
+// (Validator in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel). It returns false if the gap is of no rule that sees the value
+// alone.
+func (s *search) failing(p *pending) (logic.Formula, bool) {
+	n := follow(s.sides[1].root(), p.gap.Path)
+	if p.gap.Rule < 0 || n.kind != declared || p.gap.Rule >= len(n.node.Rules) {
+		return nil, false
+	}
+	r := &n.node.Rules[p.gap.Rule]
+	parsed, err := s.opts.library().parse(r.Rule)
+	if err != nil || parsed.UsesOldSelf() || !s.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
+		return nil, false
+	}
+	return celrule.Failing(parsed, s.scopeOf(n, r)), true
+}
+
+// mayFail reports whether it is not proven that the gap's rule is an error for no object.
+func (s *search) mayFail(p *pending) bool {
+	fails, ok := s.failing(p)
+	return p.rule != "" && (!ok || !s.none(s.formulas(p, fails)))
+}
+
+// scopeOf is the place n of the rule r.
+func (s *search) scopeOf(n place, r *schema.Rule) celrule.Scope {
+	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings(), Work: s.opts.Work}
+}
+
+// failures returns candidates for a gap whose witness is tolerated: objects for which the rule is an error, so that they are stuck.
+func (s *search) failures(p *pending) []any {
+	if p.gap.Witness.Fate() != Tolerated || p.gap.OddAlone {
+		return nil
+	}
+	fails, ok := s.failing(p)
+	if !ok {
+		return nil
+	}
+	return s.few(8, s.formulas(p, fails)...)
 }
 
 // foundAgain reports whether an update finds the value of the gap, or one around it, again, and the value always equals itself.

@@ -57,7 +57,7 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 			s.traceImplied(p)
 		}
 	}
-	for round := range 3 {
+	for round := range roundOfFailures + 1 {
 		s.confirmRound(ctx, all, round)
 		for _, p := range all {
 			if w := cmp.Or(p.worst, p.mixed); round > 0 && !p.done && w != nil {
@@ -88,6 +88,9 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	}
 	return gaps
 }
+
+// roundOfFailures is the last round of candidates. It looks for objects that fare worse than the tolerated witness of a rule.
+const roundOfFailures = 3
 
 // maxUnlooked bounds the changes that are named as undecided because the budget was spent before.
 const maxUnlooked = 200
@@ -192,7 +195,9 @@ func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
 // batch returns the candidates of a round: the simplest, then the other first ones, then more.
 func (s *search) batch(p *pending, round int) []any {
 	switch {
-	case p.done || len(p.models) == 0:
+	case p.done && round == roundOfFailures && !s.opts.Work.Spent():
+		return s.failures(p)
+	case p.done || len(p.models) == 0 || round == roundOfFailures:
 		return nil
 	case p.gap.Harm == RefusedTransition:
 		if round == 0 {
@@ -300,7 +305,8 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 }
 
-// confirmAny confirms candidates until a stored object is harmed, and keeps the one that fares worst. For a rule, a witness that only
+// confirmAny confirms candidates until a stored object is harmed, and keeps the one that fares worst. If there is a witness already, it
+// looks for one that fares worse. For a rule, a witness that only
 // this change refuses is better than one that other changes refuse as well, so confirmAny looks for such a witness among the first
 // candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
@@ -316,6 +322,11 @@ func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[strin
 		}
 		clean := w.Masked == nil && (p.says == "" || alone)
 		switch {
+		case p.done:
+			if clean && w.Fate() > p.gap.Witness.Fate() {
+				p.confirmed(w)
+				return
+			}
 		case clean && (p.gap.Harm != Refused || !w.WritersOnly):
 			p.confirmed(w)
 			return

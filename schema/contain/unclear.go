@@ -65,7 +65,7 @@ func (s *search) unclear(p place, r *schema.Rule, path Path) []string {
 	if err != nil || parsed.Transition(optional(r)) {
 		return nil
 	}
-	parts := celrule.Unclear(parsed, celrule.Scope{Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings(), Work: s.opts.Work})
+	parts := celrule.Unclear(parsed, s.scopeOf(p, r))
 	for i, text := range parts {
 		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, says(r), orDefault(path.String(), "the object"))
 	}

@@ -117,6 +117,14 @@ var proofFaults = []fault{
 		in: "schema/contain/internal/celrule.(*translator).load", find: `n.Format != ""`, put: "false",
 		broken: "that lists pass for strings with a format, which rules do not take, is forgotten",
 	},
+	{
+		in: "schema/contain.(*search).mayFail", find: "!ok || !s.none(s.formulas(p, fails))", put: "!ok",
+		broken: "a rule that is an error for a stored object is taken to be ratcheted",
+	},
+	{
+		in: "schema/contain/internal/celrule.(*totality).learn", find: "is && e.isHas()", put: "e.isHas()",
+		broken: "a field that has() did not find is taken to be there",
+	},
 	{in: "schema/contain.(*confirmer).fate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
 	{
 		in: "schema/contain.(*search).formulas", find: "fs = append(fs, s.old.written(s.oldRoot))", put: "_ = fs",

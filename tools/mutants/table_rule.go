@@ -10,7 +10,7 @@ var ruleFaults = []fault{
 		broken: "c ? a : b is b where c is an error",
 	},
 	{
-		in: "schema/contain/internal/celrule.Translate", find: "if s.Spine.Nullable {", put: "if s.Spine.Nullable && s.Root {",
+		in: "schema/contain/internal/celrule.translate", find: "if s.Spine.Nullable {", put: "if s.Spine.Nullable && s.Root {",
 		broken: "a rule refuses null at a nullable place",
 	},
 	{in: "schema/contain/internal/celrule.quantifier.outside", call: "or", answers: "c", broken: "all() is not true of an empty list"},

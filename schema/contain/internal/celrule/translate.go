@@ -29,32 +29,52 @@ const (
 // Translate returns the formula that is true of the values at which the rule, evaluated on creation, is true without an
 // error. A rule that is not evaluated then (see [Rule.Transition]), and null at a nullable node, count as true.
 func Translate(r *Rule, s Scope) logic.Formula {
+	return translate(r, s, func(b boolV) *cond { return b.t })
+}
+
+// Failing returns the formula that is true of the values at which the evaluation of the rule on creation is an error. Where that is not
+// known, an opaque part decides.
+func Failing(r *Rule, s Scope) logic.Formula {
+	if s.Spine == nil || newTranslator(s).neverFails(r) {
+		return logic.False
+	}
+	return logic.Not(translate(r, s, func(b boolV) *cond { return or(b.t, b.f) }))
+}
+
+// translate returns the formula that part makes of the rule's value. It is true where the rule is not evaluated.
+func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
 	if r.Transition(s.OptionalOldSelf) || s.Spine == nil {
 		return logic.True
 	}
 	t := newTranslator(s)
 	b, err := t.boolean(r.root, t.top)
-	if err == nil && (b.t.size > maxCond || len(t.asides) > 0) {
-		err = errBudget
-	}
 	var f logic.Formula
 	if err == nil {
-		var ok bool
-		if f, ok = emit(b.t); !ok {
-			err = errUnsupported
-		}
+		f, err = t.emitWhole(part(b))
 	}
 	if err != nil {
 		b, err = t.opaque(r.root, t.top)
 		if err != nil {
 			return logic.Opaque{ID: "rule " + r.Canonical() + " at " + t.wholeShape(t.nodes[0])}
 		}
-		f, _ = emit(b.t)
+		f, _ = emit(part(b))
 	}
 	if s.Spine.Nullable {
 		f = logic.Or{logic.Kinds(logic.Null), f}
 	}
 	return f
+}
+
+// emitWhole turns the statement of a whole rule into a formula.
+func (t *translator) emitWhole(c *cond) (logic.Formula, error) {
+	if c.size > maxCond || len(t.asides) > 0 {
+		return nil, errBudget
+	}
+	f, ok := emit(c)
+	if !ok {
+		return nil, errUnsupported
+	}
+	return f, nil
 }
 
 // variable is a name that is bound.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func rounds(n uint64) uint64 {
 	return n
 }
 
-type tally struct{ rules, compiled, clear, values, unsure int }
+type tally struct{ rules, compiled, clear, values, unsure, unsureFailures int }
 
 // compareWithUpstream makes a random schema, a rule and values, and fails where the formula contradicts upstream.
 func compareWithUpstream(t testing.TB, seed uint64, n *tally) {
@@ -118,6 +119,7 @@ func compareWithUpstream(t testing.TB, seed uint64, n *tally) {
 			t.Fatalf("seed %d: %s: %v", seed, text, err)
 		}
 		f := Translate(r, Scope{Spine: node, Root: root, Checker: reChecker{}})
+		fails := Failing(r, Scope{Spine: node, Root: root, Checker: reChecker{}})
 		j := newJudge(t, p, text, root)
 		if j == nil {
 			continue
@@ -132,6 +134,10 @@ func compareWithUpstream(t testing.TB, seed uint64, n *tally) {
 				continue
 			}
 			n.values++
+			// Values as storage has them: others are odd.
+			if reflect.DeepEqual(v, ours.AsStored(v)) {
+				compareFailure(t, fails, text, v, want, n)
+			}
 			got := logic.Eval(f, v, reChecker{})
 			neg := logic.Eval(logic.Not(f), v, reChecker{})
 			if got+neg != 2 {
@@ -148,6 +154,18 @@ func compareWithUpstream(t testing.TB, seed uint64, n *tally) {
 		if clear {
 			n.clear++
 		}
+	}
+}
+
+// compareFailure holds the formula of the errors of a rule against upstream's evaluation.
+func compareFailure(t testing.TB, fails logic.Formula, rule string, v any, want string, n *tally) {
+	t.Helper()
+	failed := strings.Contains(want, " evaluating rule: ") || strings.Contains(want, "did not match a supported operator")
+	switch got := logic.Eval(fails, v, reChecker{}); {
+	case got == logic.Unsure:
+		n.unsureFailures++
+	case (got == logic.Yes) != failed:
+		t.Fatalf("rule %s\non %s\nan error: %v, and upstream says %q\n%#v", rule, toJSON(v), got, want, fails)
 	}
 }
 
