@@ -66,11 +66,12 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 	if app != "" {
 		selector += "=" + appID(namespace+"/"+app)
 	}
+	client := a.client.hurried()
 	var mu sync.Mutex
 	unlisted := map[string][]string{} // resources by the reason why they could not be listed
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
-		found, why, err := a.marked(ctx, k, namespace, selector)
+		found, why, err := client.marked(ctx, k, namespace, selector)
 		mu.Lock()
 		defer mu.Unlock()
 		out.Objects = append(out.Objects, found...)
@@ -91,10 +92,10 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 
 // marked lists the objects of one kind that carry the mark of an app. unlisted says why the kind could not be listed; empty if it
 // was.
-func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
+func (c *client) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
 	list := func(in string) error {
 		found = nil
-		return a.client.metadata(ctx, listPath(k.group, k.version, k.resource, in), selector, func(m *metav1.PartialObjectMetadata) {
+		return c.metadata(ctx, listPath(k.group, k.version, k.resource, in), selector, func(m *metav1.PartialObjectMetadata) {
 			owner := m.Annotations[AnnotationApp]
 			if m.Labels[LabelApp] != appID(owner) || m.DeletionTimestamp != nil || !appliedHere(m) {
 				return
@@ -117,8 +118,8 @@ func (a *Applier) marked(ctx context.Context, k servedKind, namespace, selector 
 		return nil, "", nil // it was removed a moment ago
 	case apierrors.IsForbidden(err):
 		return nil, "this user may not list these", nil
-	case isConversion(err), apierrors.IsServiceUnavailable(err):
-		return nil, fmt.Sprintf("could not be listed (%v)", err), nil
+	case isOfOneKind(ctx, err):
+		return found, fmt.Sprintf("could not be listed (%v)", err), nil
 	}
 	return found, "", err
 }

@@ -35,10 +35,9 @@ type client struct {
 	slots chan struct{}
 	// writes counts requests that change something. Dry runs do not count.
 	writes *atomic.Int64
+	// busy bounds the time for which a request is repeated if the server asks to come back later.
+	busy time.Duration
 }
-
-// requestTimeout bounds one request.
-const requestTimeout = time.Minute
 
 // newClient connects with a copy of the configuration. The client limits the number of requests under way, not their rate. A rate
 // limit would slow down large applies, and the server has its own priority and fairness.
@@ -59,7 +58,15 @@ func newClient(config *rest.Config, slots int) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
 	}
-	return &client{config: config, rest: r, reads: reads, slots: make(chan struct{}, slots), writes: &atomic.Int64{}}, nil
+	return &client{config: config, rest: r, reads: reads, slots: make(chan struct{}, slots), writes: &atomic.Int64{}, busy: maxBusy}, nil
+}
+
+// hurried returns a client for callers that can go on without an answer about one kind. It gives up soon if the server asks to come
+// back later: the server may ask so for as long as the webhook that converts the objects of the kind is down.
+func (c *client) hurried() *client {
+	h := *c
+	h.busy = shortBusy
+	return &h
 }
 
 // request is one request.
@@ -76,7 +83,7 @@ type request struct {
 }
 
 // do sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
-// server asks to come back later, do repeats it for as long as maxBusy. Repeating is safe: every request that this package sends is
+// server asks to come back later, do repeats it for as long as c.busy. Repeating is safe: every request that this package sends is
 // idempotent.
 func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 	select {
@@ -96,11 +103,11 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		}
 		seconds, later := apierrors.SuggestsClientDelay(err)
 		later = later && seconds > 0 || apierrors.IsTooManyRequests(err)
-		if !later && try >= maxTries || later && time.Since(begun) >= maxBusy {
+		if !later && try >= maxTries || later && time.Since(begun) >= c.busy {
 			return nil, err
 		}
 		// A server says when to come back. If it does not, the pauses grow.
-		if err := sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, maxBusy))); err != nil {
+		if err := sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, c.busy))); err != nil {
 			return nil, err
 		}
 		wait = min(2*wait, lastPause)
@@ -109,13 +116,15 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 
 const (
 	// maxTries bounds the attempts if the connection breaks, or if the answer is 503 without a time to come back: an API service
-	// may be down for long. maxBusy bounds the time if the server asks to come back later.
-	maxTries = 5
-	maxBusy  = 2 * time.Minute
+	// may be down for long. maxBusy bounds the time if the server asks to come back later, and shortBusy the same time of a hurried
+	// client.
+	maxTries  = 5
+	maxBusy   = 2 * time.Minute
+	shortBusy = 5 * time.Second
 )
 
 func (c *client) once(ctx context.Context, r request) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()
 	req := c.rest.Verb(r.verb).AbsPath(r.path).SetHeader("Accept", cmp.Or(r.accept, "application/json")).MaxRetries(0)
 	for k, vs := range r.query {
@@ -144,10 +153,22 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	if changes && !isRefusal(err) {
 		c.writes.Add(1)
 	}
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), cluster.ErrSlow) {
+		return nil, cluster.ErrSlow
+	}
 	if err != nil {
 		return nil, noAccess(err)
 	}
 	return res.Raw()
+}
+
+// isOfOneKind reports whether an error of a request is about its kind alone: the server answers for other kinds, or may.
+func isOfOneKind(ctx context.Context, err error) bool {
+	var status apierrors.APIStatus
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	return !errors.Is(err, cluster.ErrNoAccess) || errors.Is(err, cluster.ErrSlow) || errors.As(err, &status)
 }
 
 // isRefusal reports whether the server has certainly not done what the request asked for.

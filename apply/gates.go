@@ -189,8 +189,11 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 		}
 		return add(name, raw)
 	})
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("the right to list %s.%s is needed: %w", resource, gv.Group, err)
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("which features there are: the right to list %s.%s is needed: %w", resource, gv.Group, err)
+		return nil, fmt.Errorf("which features there are: %w", err)
 	}
 	for i := range g.plan.Items {
 		if it := &g.plan.Items[i]; it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -123,8 +124,8 @@ var errEnough = errors.New("enough")
 // read reads the named objects of each place and calls take with each that exists. Calls for one place are sequential. A place with
 // several names costs one list. If most objects of a list are not wanted, read gets the rest one by one.
 //
-// Objects that the user cannot read go to forbidden, with the error. If forbidden is nil, read returns that error.
-func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, forbidden func(p place, name string, err error)) error {
+// If an object cannot be read, skip gets the error. If skip returns false or is nil, read returns the error.
+func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, skip func(p place, name string, err error) bool) error {
 	places := make([]place, 0, len(wanted))
 	for p := range wanted {
 		places = append(places, p)
@@ -141,22 +142,21 @@ func (c *client) read(ctx context.Context, wanted map[place][]string, take func(
 			few = fewCRDs
 		}
 		if len(missing) > few {
-			if done, err := c.readList(ctx, p, missing, take); done || err != nil {
+			done, err := c.readList(ctx, p, missing, take)
+			if err != nil && skip != nil && !slices.ContainsFunc(slices.Sorted(maps.Keys(missing)), func(n string) bool { return !skip(p, n, err) }) {
+				return nil
+			}
+			if done || err != nil {
 				return err
 			}
 		}
-		names := make([]string, 0, len(missing))
-		for n := range missing {
-			names = append(names, n)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(missing))
 		var mu sync.Mutex
 		return each(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
 			obj, err := c.get(ctx, p.path()+"/"+names[i])
 			mu.Lock()
 			defer mu.Unlock()
-			if apierrors.IsForbidden(err) && forbidden != nil {
-				forbidden(p, names[i], err)
+			if err != nil && skip != nil && skip(p, names[i], err) {
 				return nil
 			}
 			if err != nil || obj == nil {

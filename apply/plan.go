@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -481,14 +482,18 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 		r.Action, r.Reason = l.deletable(p.inventory.owner())
 		return nil
 	}
-	err := a.client.read(ctx, wanted, take, func(at place, name string, err error) {
+	err := a.client.read(ctx, wanted, take, func(at place, name string, err error) bool {
+		if !apierrors.IsForbidden(err) {
+			return false
+		}
 		if it := items[at][name]; it != nil {
 			it.unread = it.fail(err)
-			return
+			return true
 		}
 		r := gone[at][name]
 		r.unread = &Error{ID: r.ID, Err: err}
 		r.Action, r.Reason = Keep, "it may not be read"
+		return true
 	})
 	if err != nil {
 		return err

@@ -102,6 +102,9 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 		case err != nil && p.request.AllowDeleteCRDs:
 			r.Takes = "its stored objects cannot be listed"
 			return nil
+		case isOfOneKind(ctx, err) && !apierrors.IsForbidden(err):
+			r.protect("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
+			return nil
 		case err != nil || stored.count == 0:
 			return err
 		}
@@ -136,14 +139,11 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		}
 	}
 	var out taken
-	err = a.client.metadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
+	err = a.client.hurried().metadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
 		if !going[string(m.UID)] {
 			out.add(ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name})
 		}
 	})
-	if isConversion(err) {
-		return taken{1, []string{"the webhook that converts them does not answer"}}, nil
-	}
 	if apierrors.IsNotFound(err) {
 		return taken{}, nil // already gone
 	}
@@ -163,13 +163,6 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) (version stri
 	})
 }
 
-// isConversion reports whether a list failed because of the conversion webhook. Then there are stored objects
-// (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go).
-func isConversion(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "conversion webhook for ")
-}
-
 // othersIn counts the objects in a namespace that should stay. It leaves out objects of the app, objects whose owner is deleted
 // too, and objects that Kubernetes creates in each namespace.
 func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
@@ -179,11 +172,12 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 	}
 	owners := a.ownersOf(p, kinds)
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k servedKind) bool { return !k.namespaced })
+	client := a.client.hurried()
 	var out taken
 	var mu sync.Mutex
 	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
-		err := a.client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
+		err := client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
 			id := ID{k.group, k.kind, m.Namespace, m.Name}
 			if p.isOurs(id, m) || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) || len(m.OwnerReferences) > 0 && !owners.stay(ctx, m.OwnerReferences) {
 				return
@@ -195,10 +189,10 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			return nil // it was removed a moment ago
 		}
-		if isConversion(err) {
+		if isOfOneKind(ctx, err) && !apierrors.IsForbidden(err) {
 			mu.Lock()
 			defer mu.Unlock()
-			out.add(ID{k.group, k.kind, namespace, "(the webhook that converts it does not answer)"})
+			out.add(ID{k.group, k.kind, namespace, "(cannot be listed: " + err.Error() + ")"})
 			return nil
 		}
 		return err
@@ -237,7 +231,7 @@ type owners struct {
 }
 
 func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
-	o := &owners{client: a.client, kinds: map[schema.GroupKind]servedKind{}, stays: map[types.UID]bool{}}
+	o := &owners{client: a.client.hurried(), kinds: map[schema.GroupKind]servedKind{}, stays: map[types.UID]bool{}}
 	for _, k := range kinds {
 		if !k.namespaced {
 			o.kinds[schema.GroupKind{Group: k.group, Kind: k.kind}] = k

@@ -351,7 +351,7 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 const Unserved = "the cluster does not serve its kind"
 
 // Status returns the status of each object of an inventory, in the same order. An object that does not exist is NotFound. If the
-// cluster serves no version of its kind, the status is Unknown.
+// cluster serves no version of its kind, or the object cannot be read, the status is Unknown, and the message says why.
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
 	wanted := map[place][]string{}
@@ -360,6 +360,10 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 		e := v.Objects[i]
 		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
 		now, known, err := a.locate(ctx, &e)
+		if isOfOneKind(ctx, err) {
+			out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -374,14 +378,15 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 		by[at][e.Name] = i
 		wanted[at] = append(wanted[at], e.Name)
 	}
-	err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.hurried().read(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		h := healthOf(obj)
 		i := by[at][name]
 		out[i].Status, out[i].Message = string(h.status), h.message
 		return nil
-	}, func(at place, name string, err error) {
+	}, func(at place, name string, err error) bool {
 		i := by[at][name]
 		out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
+		return isOfOneKind(ctx, err)
 	})
 	return out, err
 }

@@ -35,14 +35,14 @@ type server struct {
 	reads map[string]int
 	// held are paths of objects with a finalizer: a deletion only begins.
 	held map[string]bool
+	// down are paths that do not work, and what answers there.
+	down map[string]http.HandlerFunc
 }
 
 func newServer(t *testing.T) (*server, *Applier) {
 	t.Helper()
 	s := &server{t: t, objects: map[string]map[string]any{}, forbidden: map[string]bool{}, broken: map[string]bool{}, reads: map[string]int{}, held: map[string]bool{}}
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	a, err := New(&rest.Config{Host: h.URL}, Options{Namespace: "shops", Now: time.Now})
+	a, err := New(&rest.Config{Host: "http://server", Transport: s}, Options{Namespace: "shops", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,21 @@ func (s *server) versionOf(path string) string {
 	return v
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// RoundTrip answers without a network, so that tests can run on a clock of their own.
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	if down := s.down[r.URL.Path]; down != nil {
+		down(w, r)
+	} else {
+		s.serve(w, r)
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := r.URL.Path

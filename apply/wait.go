@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -204,10 +206,13 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 		if !v.Served {
 			continue
 		}
-		_, err := a.client.reads.Any(ctx, listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""))
-		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) && !transient(err) {
+		_, err := a.client.once(ctx, request{
+			verb: http.MethodGet, path: listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""), query: url.Values{"limit": {"1"}},
+		})
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
 			// A user who can write the CRD may have no right to list its objects: the server then refuses the list, served or not.
-			// Stored objects may not be convertible yet, because the webhook comes with a later stage. Neither is a reason to wait.
+			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks to
+			// come back later, until the webhook answers. Neither is a reason to wait.
 			a.mapper.forget(crd.Spec.Group)
 			_, err = a.mapper.find(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}

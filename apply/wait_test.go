@@ -3,6 +3,7 @@ package apply
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -11,6 +12,7 @@ func TestADefinitionIsServedAlthoughItsObjectsCannotBeListed(t *testing.T) {
 	for name, refuse := range map[string]func(s *server, path string){
 		"it is not allowed":                    func(s *server, path string) { s.forbidden[path] = true },
 		"they are not converted for some time": func(s *server, path string) { s.broken[path] = true },
+		"its cache waits until they are":       func(s *server, path string) { s.down = map[string]http.HandlerFunc{path: waysDown[untilCached]} },
 	} {
 		t.Run(name, func(t *testing.T) { servedWhile(t, refuse) })
 	}

@@ -156,7 +156,7 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 }
 
 func (c *Cluster) raw(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
 	result := c.request(path, query).Do(ctx)
 	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.

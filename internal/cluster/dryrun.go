@@ -143,7 +143,7 @@ func objections(s metav1.Status) field.ErrorList {
 
 // send sends an object as JSON, and reads the answer into out, where that is not nil.
 func (c *Cluster) send(ctx context.Context, request *rest.Request, in, out any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"context"
-	"fmt"
-	"net/url"
-)
+import "context"
 
 // EachOptions say how [Cluster.Each] lists.
 type EachOptions struct {
@@ -24,15 +20,4 @@ func (c *Cluster) Each(ctx context.Context, path string, o EachOptions, item fun
 		p.page = func(int64) error { return nil }
 	}
 	return orCause(ctx, p.run(ctx))
-}
-
-// Any reports whether there is an object at the path of a list. It asks for one only.
-func (c *Cluster) Any(ctx context.Context, path string) (bool, error) {
-	var list struct {
-		Items []struct{} `json:"items"`
-	}
-	if err := c.get(ctx, path, url.Values{"limit": {"1"}}, &list); err != nil {
-		return false, fmt.Errorf("objects at %s: %w", path, err)
-	}
-	return len(list.Items) > 0, nil
 }

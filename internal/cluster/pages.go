@@ -151,7 +151,7 @@ var errChanged = errors.New("the connection broke off within a list, and its obj
 
 // try reads the page after a token once. It does not pass on its first known.objects objects.
 func (p *pager) try(ctx context.Context, token string, known read) (listMeta, read, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(p.limit)}}
 	switch {
@@ -185,7 +185,8 @@ func (p *pager) try(ctx context.Context, token string, known read) (listMeta, re
 	return meta, got, orCause(ctx, err)
 }
 
-// requestTimeout bounds one request. API servers give up after as long.
-const requestTimeout = time.Minute
+// RequestTimeout bounds one request. API servers give up after as long.
+const RequestTimeout = time.Minute
 
-var errSlow = fmt.Errorf("%w: it did not answer within %s", ErrNoAccess, requestTimeout)
+// ErrSlow means that a request was not answered within [RequestTimeout]. Other errors wrap it.
+var ErrSlow = fmt.Errorf("%w: it did not answer within %s", ErrNoAccess, RequestTimeout)
