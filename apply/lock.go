@@ -37,8 +37,11 @@ const annotationProcess = "sluice.dev/process"
 // not ended then. A plan that is made after [Applier.Resume] can be applied.
 var ErrChanged = errors.New("somebody has changed the app since the plan was made")
 
-// errLost ends the writes of a run whose lock is, or may be, taken by somebody else.
-var errLost = errors.New("the lock of the app is lost")
+// errLost ends the writes of a run whose lock is, or may be, taken by somebody else. errLate is the reason if no request has failed.
+var (
+	errLost = errors.New("the lock of the app is lost")
+	errLate = errors.New("no renewal was answered in time")
+)
 
 // LockedError means that somebody else is changing the app. The call has changed nothing, and can be repeated later. The error
 // wraps [ErrWaiting].
@@ -333,6 +336,9 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
 			lose(fmt.Errorf("app %s: %w", l.app, err))
 			return
 		case !l.valid():
+			if err == nil {
+				err = errLate
+			}
 			lose(fmt.Errorf("app %s: %w: it cannot be renewed: %w", l.app, errLost, err))
 			return
 		}
