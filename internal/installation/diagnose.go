@@ -68,7 +68,8 @@ type doctor struct {
 
 // Diagnose looks at what Sluice has in the cluster and returns what it found, in the order in which one would look: the API
 // server, programs, what they installed, webhooks, policies, and the state of Sluice's own kinds. It changes nothing. What it may
-// not read is a check with the state [Warn]; an error means that the API server does not answer.
+// not read is a check with the state [Warn], and what the API server cannot read one with the state [Fail]. An error means that the
+// API server does not answer.
 func Diagnose(ctx context.Context, config *rest.Config, namespace string, now func() time.Time) ([]Check, error) {
 	c, err := New(config, namespace)
 	if err != nil {
@@ -104,12 +105,16 @@ func (d *doctor) say(state State, subject, fix, format string, args ...any) {
 	d.checks = append(d.checks, Check{Subject: subject, State: state, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// unread notes what could not be read, and returns the errors that are not about rights.
+// unread notes what the API server did not let be read. It returns the error if the API server did not answer.
 func (d *doctor) unread(subject string, err error) error {
-	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		d.say(Warn, subject, "run the command as a user with the right to read it", "not looked at: %v", err)
+	case isAnswer(err):
+		d.say(Fail, subject, "find out why the API server cannot read them; a webhook that it calls for them may be down", "cannot be read: %v", err)
+	default:
 		return fmt.Errorf("%s: %w", subject, err)
 	}
-	d.say(Warn, subject, "run the command as a user with the right to read it", "not looked at: %v", err)
 	return nil
 }
 

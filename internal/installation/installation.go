@@ -216,6 +216,9 @@ func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options)
 	}
 	n := 0
 	err = c.each(ctx, resource, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) { n++ })
+	if isAnswer(err) && !o.DeleteObjects {
+		return "its objects cannot be listed, so it stays: " + err.Error(), nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("cannot count the objects of %s: %w", crd, err)
 	}
@@ -364,6 +367,10 @@ func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Objec
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 				continue
 			}
+			if isAnswer(err) { // it may have objects there, and the other kinds can be listed
+				others = append(others, Object{Kind: "objects of " + gv.WithResource(r.Name).GroupResource().String() + ", which cannot be listed,", Namespace: c.namespace})
+				continue
+			}
 			if err != nil {
 				return nil, nil, fmt.Errorf("cannot list %s in %s: %w", r.Name, c.namespace, err)
 			}
@@ -382,6 +389,12 @@ func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Objec
 	sortObjects(own)
 	sortObjects(others)
 	return own, others, nil
+}
+
+// isAnswer reports whether an error is an answer of the API server: it works, but not for this kind or this user.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }
 
 // passing tells of kinds whose objects Kubernetes makes and removes by itself.

@@ -1,0 +1,140 @@
+package installation
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// answers are those of an API server, by path. It knows nothing else.
+type answers map[string]any
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	answer, code := a[r.URL.Path], http.StatusOK
+	if answer == nil {
+		answer = apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path)
+	}
+	if refusal, ok := answer.(*apierrors.StatusError); ok {
+		status := refusal.Status()
+		status.APIVersion, status.Kind = "v1", "Status"
+		if status.Code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		answer, code = status, int(status.Code)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	err := json.NewEncoder(w).Encode(answer)
+	return w.Result(), err
+}
+
+// oneKindDown is a cluster whose widgets cannot be listed, in which Sluice has a namespace and a kind of its own with as little.
+func oneKindDown(why *apierrors.StatusError) answers {
+	group := func(name string) map[string]any {
+		v := map[string]any{"groupVersion": name + "/v1", "version": "v1"}
+		return map[string]any{"name": name, "versions": []any{v}, "preferredVersion": v}
+	}
+	resources := func(version string, list ...map[string]any) map[string]any {
+		for _, r := range list {
+			r["verbs"] = []any{"get", "list"}
+		}
+		return map[string]any{"groupVersion": version, "resources": list}
+	}
+	list := func(items ...any) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": append([]any{}, items...)}
+	}
+	object := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{
+			"name": name, "uid": name, "labels": map[string]any{"app.kubernetes.io/part-of": "sluice"},
+		}}
+	}
+	const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	return answers{
+		"/api":                               map[string]any{"versions": []any{"v1"}},
+		"/apis":                              map[string]any{"groups": []any{group("example.com"), group("sluice.dev"), group("rbac.authorization.k8s.io"), group("apiextensions.k8s.io")}},
+		"/api/v1":                            resources("v1", map[string]any{"name": "namespaces", "kind": "Namespace"}),
+		"/apis/rbac.authorization.k8s.io/v1": resources("rbac.authorization.k8s.io/v1", map[string]any{"name": "rolebindings", "kind": "RoleBinding", "namespaced": true}),
+		"/apis/apiextensions.k8s.io/v1":      resources("apiextensions.k8s.io/v1", map[string]any{"name": "customresourcedefinitions", "kind": "CustomResourceDefinition"}),
+		"/apis/example.com/v1":               resources("example.com/v1", map[string]any{"name": "widgets", "kind": "Widget", "namespaced": true}),
+		"/apis/sluice.dev/v1":                resources("sluice.dev/v1", map[string]any{"name": "deliveries", "kind": "Delivery", "namespaced": true}),
+
+		"/api/v1/namespaces/sluice-system":                object("sluice-system"),
+		"/apis/rbac.authorization.k8s.io/v1/rolebindings": list(),
+		crds: list(object("deliveries.sluice.dev")),
+		"/apis/example.com/v1/namespaces/sluice-system/widgets":   why,
+		"/apis/sluice.dev/v1/namespaces/sluice-system/deliveries": why,
+		"/apis/sluice.dev/v1/deliveries":                          why,
+	}
+}
+
+func TestARemovalIsPlannedWhileSomeKindsAreDown(t *testing.T) {
+	for name, why := range map[string]*apierrors.StatusError{
+		"429": apierrors.NewTooManyRequests("storage is (re)initializing", 1),
+		"500": apierrors.NewInternalError(errors.New("conversion webhook failed")),
+		"503": apierrors.NewServiceUnavailable("no endpoints"),
+		"403": apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("not you")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := &rest.Config{Host: "http://server", Transport: oneKindDown(why)}
+				c, err := New(config, "sluice-system")
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := c.Plan(t.Context(), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var left []string
+				for _, o := range p.Left {
+					left = append(left, o.String()+": "+o.Reason)
+				}
+				for _, want := range []string{"objects of widgets.example.com, which cannot be listed,", "Namespace sluice-system: ", "CustomResourceDefinition deliveries.sluice.dev: its objects cannot be listed"} {
+					if !slices.ContainsFunc(left, func(l string) bool { return strings.HasPrefix(l, want) }) {
+						t.Errorf("%q is not told to stay: %q", want, left)
+					}
+				}
+				if !p.Empty() {
+					t.Errorf("removed: %+v", p.Steps)
+				}
+				// Who deletes the objects of a kind must be able to release them first.
+				if _, err := c.Plan(t.Context(), Options{DeleteObjects: true, DeleteNamespace: true}); err == nil || !strings.Contains(err.Error(), "deliveries.sluice.dev") {
+					t.Errorf("its objects are deleted without a look: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestDoctorGoesOnWhereTheAPIServerCannotReadOneKind(t *testing.T) {
+	resource := schema.GroupResource{Group: "sluice.dev", Resource: "deliveries"}
+	for err, want := range map[error]State{
+		apierrors.NewForbidden(resource, "", errors.New("not you")):    Warn,
+		apierrors.NewTooManyRequests("storage is (re)initializing", 1): Fail,
+		apierrors.NewInternalError(errors.New("webhook")):              Fail,
+		apierrors.NewServiceUnavailable("no endpoints"):                Fail,
+		apierrors.NewTimeoutError("the webhook did not answer", 0):     Fail,
+		errors.New("dial tcp: connection refused"):                     "",
+	} {
+		d := &doctor{}
+		failed := d.unread("Delivery objects", err)
+		switch {
+		case want == "":
+			if !errors.Is(failed, err) || len(d.checks) > 0 {
+				t.Errorf("%v: %v, %+v", err, failed, d.checks)
+			}
+		case failed != nil || len(d.checks) != 1 || d.checks[0].State != want || d.checks[0].Fix == "" || !strings.Contains(d.checks[0].Message, err.Error()):
+			t.Errorf("%v: %v, %+v", err, failed, d.checks)
+		}
+	}
+}
