@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -198,6 +200,84 @@ func TestTektonsOwnSettingsAreKnown(t *testing.T) {
 		b, _ := unset.State(f.Spec.Gate)
 		if a.Open != b.Open {
 			t.Errorf("%s: open %v as released, %v by default", f.Spec.Gate, a.Open, b.Open)
+		}
+	}
+}
+
+// schemaField is a field in the schema of a resource: a name in an object.
+type schemaField struct {
+	path, name string
+	in, of     apiextensionsv1.JSONSchemaProps
+}
+
+// fieldsBelow lists the fields of a schema, with their paths in the form in which parts name them.
+func fieldsBelow(path string, s *apiextensionsv1.JSONSchemaProps) (out []schemaField) {
+	for name, p := range s.Properties {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		out = append(append(out, schemaField{at, name, *s, p}), fieldsBelow(at, &p)...)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		out = append(out, fieldsBelow(path+"[*]", s.Items.Schema)...)
+	}
+	return out
+}
+
+// isLike reports whether two fields have one name and one schema, and objects around them of which one has all that the other one has.
+func (f *schemaField) isLike(o schemaField) bool {
+	shared := 0
+	for name := range f.in.Properties {
+		if _, ok := o.in.Properties[name]; ok {
+			shared++
+		}
+	}
+	return f.name == o.name && shared == min(len(f.in.Properties), len(o.in.Properties)) && equality.Semantic.DeepEqual(f.of, o.of)
+}
+
+// TestSiblingsOfGatedFieldsAreGated finds fields of the schemas that are like a gated one, and that no feature gates.
+func TestSiblingsOfGatedFieldsAreGated(t *testing.T) {
+	fields := map[string][]schemaField{}
+	documents(t, "crds.yaml", func(_ string, text []byte) error {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			return err
+		}
+		for _, v := range crd.Spec.Versions {
+			plural := crd.Spec.Names.Plural
+			fields[plural] = append(fields[plural], fieldsBelow("", v.Schema.OpenAPIV3Schema)...)
+		}
+		return nil
+	})
+	parts := map[string][]string{}
+	for _, f := range example(t).Features() {
+		for _, p := range f.Spec.Parts {
+			parts[p.Resource] = append(parts[p.Resource], strings.TrimSuffix(p.Field, "[*]"))
+		}
+	}
+	isGated := func(resource, path string) bool {
+		return slices.ContainsFunc(parts[resource], func(gated string) bool {
+			rest, ok := strings.CutPrefix(path, gated)
+			return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		})
+	}
+	var gated []schemaField
+	for resource, all := range fields {
+		for _, f := range all {
+			if slices.Contains(parts[resource], f.path) {
+				gated = append(gated, f)
+			}
+		}
+	}
+	if len(gated) < 60 {
+		t.Errorf("the schemas have only %d gated fields", len(gated))
+	}
+	// Tekton does not look at enums in a StepAction.
+	isOpen := func(resource, path string) bool { return resource == "stepactions" && path == "spec.params[*].enum" }
+	for resource, all := range fields {
+		for _, f := range all {
+			like := slices.IndexFunc(gated, f.isLike)
+			if like >= 0 && !isGated(resource, f.path) && !isOpen(resource, f.path) && !strings.HasPrefix(f.path, "status.") {
+				t.Errorf("no feature gates %s %s, which is like %s", resource, f.path, gated[like].path)
+			}
 		}
 	}
 }

@@ -85,6 +85,11 @@ func tektonParts() []tektonPart {
 		{gate: "StepResolver", in: inTask, path: "steps[*].ref.params[*]", level: beta, uses: []any{named("p")}},
 		{gate: "ParamEnum", in: inTask, path: "params[*].enum", flag: enumFlag, uses: []any{[]any{"a"}}},
 		{gate: "ParamEnum", in: inPipeline, path: "params[*].enum", flag: enumFlag, uses: []any{[]any{"a"}}},
+		{gate: "CELInWhenExpression", in: inTask, path: "steps[*].when[*].cel", flag: celFlag, uses: []any{"true"}},
+		{gate: "TaskResolver", in: inTaskRun, path: "taskRef.resolver", level: beta, uses: []any{"git"}},
+		{gate: "TaskResolver", in: inTaskRun, path: "taskRef.params[*]", level: beta, uses: []any{named("p")}},
+		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.resolver", level: beta, uses: []any{"git"}},
+		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.params[*]", level: beta, uses: []any{named("p")}},
 		{gate: "Debug", in: inTaskRun, path: "debug", level: alpha, uses: []any{map[string]any{}, map[string]any{"breakpoints": map[string]any{"onFailure": "enabled"}}}},
 		{gate: "TasksTimeout", in: inPipeline, path: "tasksTimeout", level: alpha, uses: []any{"1h"}},
 	}
@@ -125,6 +130,9 @@ var tektonPasses = []struct {
 	{inPipeline, "tasks[*].taskRef.name", "n"},
 	{inPipeline, "tasks[*].when[*].input", "a"},
 	{inPipeline, "finally[*].when[*].input", "a"},
+	{inTask, "steps[*].when[*].input", "a"},
+	{inTaskRun, "taskRef.name", "n"},
+	{inPipelineRun, "pipelineRef.name", "n"},
 	{inPipelineRun, "taskRunSpecs[*].pipelineTaskName", "a"},
 	{inTaskRun, "description", "d"},
 }
@@ -138,6 +146,7 @@ var tektonGates = map[string]v1alpha1.FeatureSpec{
 	"StepResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.54.0"}}},
 	"Debug":                {},
 	"RunSpecs":             {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
+	"PipelineResolver":     {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
 	"TaskResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
 	"OnError":              {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.55.0"}}},
 	"Matrix":               {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v0.35.0"}, {Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
@@ -218,24 +227,25 @@ func tektonCRDs() (out []*apiextensionsv1.CustomResourceDefinition) {
 	named := list(object(props{"name": text, "value": text}))
 	params := list(object(props{"name": text, "type": text, "enum": list(text)}))
 	ref := object(props{"name": text, "resolver": text, "params": named})
+	when := list(object(props{"name": text, "input": text, "operator": text, "values": list(text), "cel": text}))
 	task := object(props{
 		"description": text, "params": params,
 		"steps": list(object(props{
-			"name": text, "image": text, "script": text, "workspaces": named, "ref": ref,
+			"name": text, "image": text, "script": text, "workspaces": named, "ref": ref, "when": when,
 			"stdoutConfig": object(props{"path": text}), "stderrConfig": object(props{"path": text}),
 		})),
 		"sidecars": list(object(props{"name": text, "image": text, "workspaces": named})),
 	})
 	pipelineTasks := list(object(props{
 		"name": text, "taskRef": ref, "taskSpec": task, "onError": text, "matrix": free, "pipelineRef": free, "pipelineSpec": free,
-		"when": list(object(props{"name": text, "input": text, "operator": text, "values": list(text), "cel": text})),
+		"when": when,
 	}))
 	pipeline := object(props{"description": text, "tasksTimeout": text, "params": params, "tasks": pipelineTasks, "finally": pipelineTasks})
 	specs := props{"name": text, "pipelineTaskName": text, "stepSpecs": named, "sidecarSpecs": named, "computeResources": free}
 	for kind, spec := range map[string]apiextensionsv1.JSONSchemaProps{
 		"Task": task, "Pipeline": pipeline,
-		"TaskRun":     object(props{"description": text, "debug": free, "taskSpec": task, "stepSpecs": named, "sidecarSpecs": named, "computeResources": free}),
-		"PipelineRun": object(props{"description": text, "pipelineSpec": pipeline, "taskRunSpecs": list(object(specs))}),
+		"TaskRun":     object(props{"description": text, "debug": free, "taskRef": ref, "taskSpec": task, "stepSpecs": named, "sidecarSpecs": named, "computeResources": free}),
+		"PipelineRun": object(props{"description": text, "pipelineRef": ref, "pipelineSpec": pipeline, "taskRunSpecs": list(object(specs))}),
 	} {
 		singular := strings.ToLower(kind)
 		out = append(out, &apiextensionsv1.CustomResourceDefinition{
