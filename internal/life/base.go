@@ -2,6 +2,7 @@ package life
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,8 +19,8 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// baseSource returns the git revision or the folder that a state is compared with; name is that of features.yaml.
-func baseSource(against, name string) (input.Source, error) {
+// baseSource returns the git revision or the folder that a state is compared with.
+func baseSource(against string) (input.Source, error) {
 	src, err := input.ParseSource(against)
 	if err != nil {
 		return src, err
@@ -30,8 +31,8 @@ func baseSource(against, name string) (input.Source, error) {
 			return src, fmt.Errorf("%s: give git:REV without a path; the paths are those of features.yaml", against)
 		}
 	case input.Path:
-		if _, err := os.Stat(filepath.Join(src.Paths[0], name)); err != nil {
-			return src, fmt.Errorf("the base %s: there is no %s; give git:REV, a folder with that file, or cluster", against, filepath.Join(src.Paths[0], name))
+		if info, err := os.Stat(src.Paths[0]); err != nil || !info.IsDir() {
+			return src, fmt.Errorf("the base %s: there is no such folder; give git:REV, a folder with features.yaml, or cluster", against)
 		}
 	case input.Stdin, input.Cluster:
 		return src, fmt.Errorf("%s is no base to compare with: give git:REV, a folder, or cluster", against)
@@ -74,12 +75,17 @@ func featuresIn(set *input.Set) (features []v1alpha1.Feature, err error) {
 }
 
 // LoadBase reads an earlier state of a component from the generated files of a git revision (git:REV) or of another folder:
-// features.yaml, its manifests, and its CRDs. It does not need the Go types.
-func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*State, error) {
+// features.yaml, its manifests, and its CRDs. It does not need the Go types. If the base lacks these files, there is nothing to compare with:
+// the state is nil, and lacks says which. If f does not have them either, that is an error.
+func LoadBase(ctx context.Context, f *File, against string, day time.Time) (state *State, lacks string, err error) {
 	name := filepath.Base(f.at0())
-	src, err := baseSource(against, name)
+	src, err := baseSource(against)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	if f.Output.Manifests == "" {
+		file, line := f.place("output")
+		return nil, "", Problems{{file, line, "output.manifests is missing: nothing will tell the next comparison what the features gate"}}
 	}
 	read := func(paths ...string) (*input.Set, error) {
 		opts := input.Options{Objects: true}
@@ -89,21 +95,23 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 		return input.Load(ctx, below(src, paths), opts)
 	}
 	set, err := read(name)
+	if errors.Is(err, input.ErrNotFound) {
+		return nil, "it has no " + name, nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the base %s: %w", against, err)
+		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
 	if len(set.Objects) != 1 {
-		return nil, fmt.Errorf("the base %s: %s holds %d objects; one of kind %s is expected", against, name, len(set.Objects), Kind)
+		return nil, "", fmt.Errorf("the base %s: %s holds %d objects; one of kind %s is expected", against, name, len(set.Objects), Kind)
 	}
 	base := &File{dir: f.dir, at: set.Objects[0].Positions}
 	if err := set.Objects[0].Strict(base); err != nil {
-		return nil, fmt.Errorf("the base %s: %w", against, err)
+		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
-	var paths []string
 	if base.Output.Manifests == "" {
-		return nil, fmt.Errorf("the base %s: its %s has no output.manifests, so that nothing tells what its features gated", against, name)
+		return nil, fmt.Sprintf("its %s has no output.manifests, so that nothing tells what its features gated", name), nil
 	}
-	paths = append(paths, base.Output.Manifests)
+	paths := []string{base.Output.Manifests}
 	for _, c := range base.Output.CRDs {
 		if c.whole() {
 			paths = append(paths, c.Path)
@@ -112,25 +120,28 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (*Sta
 	if len(paths) == 1 {
 		paths = append(paths, base.Source.CRDs...)
 	}
-	if set, err = read(paths...); err != nil {
-		return nil, fmt.Errorf("the base %s: %w", against, err)
+	set, err = read(paths...)
+	if _, missing := os.Stat(f.path(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
+		return nil, "it lacks a generated file: " + err.Error(), nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("the base %s: %w; commit the files that sluice features generate writes", against, err)
 	}
 	component := &v1alpha1.Component{}
 	component.Name, component.Spec = base.Component, base.Spec
 	features, err := featuresIn(set)
 	if err != nil {
-		return nil, fmt.Errorf("the base %s: %w", against, err)
+		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, d := range set.Documents {
 		crds = append(crds, d.CRD)
 	}
-	state, err := NewBase(against, component, features, crds, day)
-	if err != nil {
-		return nil, err
+	if state, err = NewBase(against, component, features, crds, day); err != nil {
+		return nil, "", err
 	}
 	state.File = base
-	return state, nil
+	return state, "", nil
 }
 
 // NewBase is an earlier state of a component, from its objects and CRDs, such as those of a cluster. It removes from the CRDs the texts

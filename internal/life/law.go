@@ -27,6 +27,8 @@ type Rule struct {
 	// Warn is set if the finding is a warning.
 	Warn bool
 
+	// alone is set if the rule looks at the new state only.
+	alone bool
 	check func(l *law)
 }
 
@@ -102,11 +104,15 @@ type law struct {
 	found     []report.Finding
 }
 
-// Verify compares a component with its earlier state, by the policy of its features.yaml. Findings are grouped by feature and by CRD,
-// as the printers of package report expect them. The day is that of the release in preparation. The error says what is wrong in
-// features.yaml.
+// Verify compares a component with its earlier state, by the policy of its features.yaml; nil stands for nothing to compare with, and then
+// only the rules about the new state count. Findings are grouped by feature and by CRD, as the printers of package report expect them. The
+// day is that of the release in preparation. The error says what is wrong in features.yaml.
 func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Report, error) {
 	f := next.File
+	nothing := old == nil
+	if nothing {
+		old = &State{Model: &feature.Model{}}
+	}
 	l := &law{ctx: ctx, old: old, next: next, day: day, windows: map[v1alpha1.Stage]Window{}}
 	off, err := l.policy(f)
 	if err != nil {
@@ -125,7 +131,7 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		if s, ok := f.Rules[l.rule.ID]; ok {
 			l.severity = severities[s]
 		}
-		if l.severity != report.Off {
+		if l.severity != report.Off && (l.rule.alone || !nothing) {
 			l.rule.check(l)
 		}
 	}
@@ -140,7 +146,9 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		return &r.CRDs[len(r.CRDs)-1]
 	}
 	for i := range next.Features {
-		put(feature.ObjectName(f.Component, next.Features[i].Gate))
+		if !nothing { // else nothing is said of it
+			put(feature.ObjectName(f.Component, next.Features[i].Gate))
+		}
 	}
 	for _, x := range l.found {
 		c := put(x.CRD)
@@ -239,16 +247,55 @@ func (l *law) tellCRD(crd, version, path, format string, args ...any) {
 
 // pair is a feature on both sides. entry is its entry in features.yaml.
 type pair struct {
-	gate       string
-	old, next  *v1alpha1.FeatureSpec
-	was, is    *feature.Feature // nil if package feature found errors
-	entry      *Entry
-	oldAt      int // the index of the stage that had begun, -1 for none
-	nextAt     int
-	wasStage   v1alpha1.Stage
-	isStage    v1alpha1.Stage
-	wasDefault bool
-	isDefault  bool
+	gate      string
+	old, next *v1alpha1.FeatureSpec
+	was, is   *feature.Feature // nil if package feature found errors
+	entry     *Entry
+	oldAt     int // the index of the stage that had begun, -1 for none
+	nextAt    int
+	wasStage  v1alpha1.Stage
+	isStage   v1alpha1.Stage
+	steps     []step // since the base, the oldest first
+}
+
+// step is a step in the history of a feature: from one entry to the next.
+type step struct{ from, to moment }
+
+// moment is a feature as of an entry; the zero value stands for the time before its first entry.
+type moment struct {
+	stage      v1alpha1.Stage
+	on, locked bool
+	release    string
+	begins     string // the release, or the day
+}
+
+// stepsOf returns the steps of a feature since the base, by the history in features.yaml, so that it does not matter how many releases lie
+// between. An entry that is older than the base, and that the base does not have, is a claim of today: it is passed over.
+func (l *law) stepsOf(p *pair) (out []step) {
+	var from, now moment
+	for i := range p.next.Stages[:p.nextAt+1] {
+		s := &p.next.Stages[i]
+		now = moment{s.Stage, now.after(s), s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, begins(s)}
+		if i > p.oldAt {
+			if i < p.nextAt && newer(l.old.Release, s.Release) {
+				continue
+			}
+			out = append(out, step{from, now})
+		}
+		from = now
+	}
+	return out
+}
+
+// after is the default from an entry on, which follows this moment.
+func (m *moment) after(s *v1alpha1.FeatureStage) bool {
+	switch {
+	case s.Default != nil:
+		return *s.Default
+	case s.Stage == v1alpha1.Deprecated || s.Stage == v1alpha1.Removed:
+		return m.on
+	}
+	return s.Stage == v1alpha1.Stable
 }
 
 // pairs calls f for each feature that both sides have and that had begun, and for new features, with old nil.
@@ -259,11 +306,12 @@ func (l *law) pairs(f func(p *pair)) {
 		p.entry, _ = l.next.File.entry(p.gate)
 		if p.old = l.old.spec(p.gate); p.old != nil {
 			if p.was = l.old.Model.Feature(p.gate); p.was != nil {
-				p.oldAt, p.wasStage, p.wasDefault = p.was.Entry, p.was.Stage, p.was.Default
+				p.oldAt, p.wasStage = p.was.Entry, p.was.Stage
 			}
 		}
 		if p.is = l.next.Model.Feature(p.gate); p.is != nil {
-			p.nextAt, p.isStage, p.isDefault = p.is.Entry, p.is.Stage, p.is.Default
+			p.nextAt, p.isStage = p.is.Entry, p.is.Stage
+			p.steps = l.stepsOf(&p)
 		}
 		if p.entry != nil {
 			f(&p)

@@ -235,9 +235,9 @@ func judge(t *testing.T, old, next side) *report.Report {
 	}
 	generated("old")
 	p := generated("next")
-	base, err := LoadBase(t.Context(), p.File, "old", verifyDay)
-	if err != nil {
-		t.Fatal(err)
+	base, lacks, err := LoadBase(t.Context(), p.File, "old", verifyDay)
+	if err != nil || lacks != "" {
+		t.Fatal(lacks, err)
 	}
 	r, err := Verify(t.Context(), base, p.State(), verifyDay)
 	if err != nil {
@@ -406,9 +406,9 @@ func TestABaseOfGitIsThatOfFeaturesYAML(t *testing.T) {
 	}
 	for _, name := range []string{"repo/pages/features.yaml", absolute, "repo/../repo/pages/features.yaml"} {
 		p := load(name)
-		base, err := LoadBase(t.Context(), p.File, "git:HEAD", verifyDay)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		base, lacks, err := LoadBase(t.Context(), p.File, "git:HEAD", verifyDay)
+		if err != nil || lacks != "" {
+			t.Errorf("%s: %s %v", name, lacks, err)
 			continue
 		}
 		if len(base.Features) != len(p.Declaration.Features) || len(base.CRDs) == 0 {

@@ -131,7 +131,8 @@ func (l *law) betaVersionAlone() {
 			continue
 		}
 		for _, v := range served(old) {
-			if betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
+			// Over more than one minor release, another version may have been served beside it.
+			if l.minors(l.old.Release, l.next.Release) < 2 && betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
 				l.tellCRD(old.Name, v, "", "%s is no longer served, and %s served no other version that still is", v, l.old.Release)
 			}
 		}
@@ -140,7 +141,7 @@ func (l *law) betaVersionAlone() {
 
 func (l *law) tombstoneReused() {
 	l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
-		if old := l.old.spec(f.Spec.Gate); old != nil && f.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
+		if old := l.old.Model.Feature(f.Spec.Gate); old != nil && old.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
 			l.tell(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
 		}
 	})
@@ -198,8 +199,10 @@ func (l *law) newValueAtOnce() {
 	l.newValues(func(crd, version string, path feature.Path, value string) {
 		for _, f := range l.next.Model.Features() {
 			for i := range f.Targets {
-				if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() && f.Entry >= 0 && f.Default {
-					l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, l.next.Release)
+				if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() {
+					if known, atOnce := l.opensAtOnce(f); atOnce {
+						l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, known)
+					}
 				}
 			}
 		}
@@ -220,6 +223,41 @@ func (l *law) unknownValuesUndocumented() {
 			}
 		}
 	})
+}
+
+// opensAtOnce reports whether a feature opens what is new since the base in the same release, by its history. known is the release in which
+// it came: the first one of the feature, or the first one after the base if the feature is older.
+func (l *law) opensAtOnce(f *feature.Feature) (known string, atOnce bool) {
+	if f.Entry < 0 || !f.Default {
+		return "", false
+	}
+	known = l.firstAfterBase()
+	var opened moment // none: it was open at the base
+	l.pairs(func(p *pair) {
+		if p.gate != f.Spec.Gate {
+			return
+		}
+		for _, s := range p.steps {
+			if s.from.stage == "" {
+				known = s.to.begins
+			}
+			if s.to.on && !s.from.on {
+				opened = s.to
+			}
+		}
+	})
+	return known, opened.begins == "" || opened.begins == known || opened.release != "" && l.minors(known, opened.release) < 1
+}
+
+// firstAfterBase is the first recorded release after that of the base, or the one in preparation.
+func (l *law) firstAfterBase() string {
+	first := l.next.Release
+	for _, r := range l.next.File.Releases {
+		if newer(r.Release, l.old.Release) && newer(first, r.Release) {
+			first = r.Release
+		}
+	}
+	return first
 }
 
 // targets calls f for each part of each feature of a side.
@@ -271,15 +309,19 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	return out
 }
 
-// announced reports whether the end of a feature was announced in a release before.
+// announced reports whether the end of a feature came after its announcement, or came before the release in preparation: then the rules
+// about the end have judged it.
 func (l *law) announced(gate string) bool {
-	old := l.old.Model.Feature(gate)
 	e, _ := l.next.File.entry(gate)
-	if e == nil || old == nil {
+	if e == nil {
 		return false
 	}
-	release := e.Announced["Removed"]
-	return old.Stage == v1alpha1.Deprecated || old.Stage == v1alpha1.Removed || release != "" && !newer(release, l.old.Release)
+	i := slices.IndexFunc(e.Stages, func(s v1alpha1.FeatureStage) bool { return s.Stage == v1alpha1.Removed })
+	if i <= 0 {
+		return false
+	}
+	end, from := begins(&e.Stages[i]), e.Announced["Removed"]
+	return e.Stages[i-1].Stage == v1alpha1.Deprecated || from != "" && newer(end, from) || newer(l.next.Release, end) || sameRelease(end, l.old.Release)
 }
 
 func sameTarget(a, b *feature.Target) bool {
@@ -393,12 +435,18 @@ func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSON
 	}
 }
 
-// gated reports whether a feature that is not removed gates a field, a field around it, or a value of it.
+// wasRemoved reports whether a feature was removed at the base.
+func (l *law) wasRemoved(gate string) bool {
+	old := l.old.Model.Feature(gate)
+	return old != nil && old.Stage == v1alpha1.Removed
+}
+
+// gated reports whether a feature that was not removed before gates a field, a field around it, or a value of it.
 func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	for _, f := range l.next.Model.Features() {
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			if t.Resource+"."+t.Group != crd || t.Version != version || f.Stage == v1alpha1.Removed {
+			if t.Resource+"."+t.Group != crd || t.Version != version || f.Stage == v1alpha1.Removed && l.wasRemoved(f.Spec.Gate) {
 				continue
 			}
 			at := t.Path.String()
@@ -411,9 +459,9 @@ func (l *law) gated(crd, version string, path feature.Path, value string) bool {
 	return false
 }
 
-// enumInTwoReleases reports whether a feature opens a value of an enum that its locked beta entry had announced.
-func (l *law) enumInTwoReleases(p *pair) bool {
-	return p.was != nil && p.was.Locked && !p.wasDefault && slices.ContainsFunc(p.was.Targets, func(t feature.Target) bool { return t.Values != nil })
+// enumInTwoReleases reports whether a step opens a value of an enum that a locked beta entry had announced.
+func enumInTwoReleases(f *v1alpha1.FeatureSpec, s *step) bool {
+	return s.from.locked && !s.from.on && slices.ContainsFunc(f.Parts, func(x v1alpha1.Part) bool { return x.Values != nil })
 }
 
 // newer reports whether a release comes after another.

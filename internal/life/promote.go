@@ -36,6 +36,11 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 		names := []string{"alpha", "beta", "stable", "deprecated"}
 		return nil, nil, fmt.Errorf("there is no stage %q%s; the stages are %s", stage, brief.Hint(string(stage), names), strings.Join(names, ", "))
 	}
+	if last := &e.Stages[len(e.Stages)-1]; last.Stage == stage {
+		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
+		file, line := p.File.place(fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1))
+		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lower(stage), begins(last))}}
+	}
 	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
 	next, err := p.with(gate, entry, release, day)
 	if err != nil {

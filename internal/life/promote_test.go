@@ -59,6 +59,12 @@ func TestAFeatureIsPromotedWhereThePolicyAllowsIt(t *testing.T) {
 	if _, _, err := p.Promote(t.Context(), "Express", "Stabel", "v1.3.0", promoteDay); err == nil || !strings.Contains(err.Error(), "the stages are alpha, beta, stable, deprecated") {
 		t.Error(err)
 	}
+	// It is beta already: another entry would say nothing, and a line in the change log something false.
+	for stage, gate := range map[v1alpha1.Stage]string{v1alpha1.Beta: "Banner", v1alpha1.Alpha: "Pickup"} {
+		if out, _, err := p.Promote(t.Context(), gate, stage, "v1.4.0", promoteDay); out != nil || err == nil || !strings.Contains(err.Error(), "from v1.3.0 on already") {
+			t.Errorf("%s to %s: %v", gate, stage, err)
+		}
+	}
 	if _, _, err := p.Promote(t.Context(), "Banner", v1alpha1.Alpha, "v1.4.0", promoteDay); err == nil || !strings.Contains(err.Error(), "Alpha does not come after Beta") {
 		t.Error(err)
 	}

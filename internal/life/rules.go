@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -115,13 +116,13 @@ func Rules() []Rule {
 			ID: "promoted-undocumented", Level: report.MeaningChanged,
 			Why:   "Users of beta and stable features did not see how they were developed. They need a page to read.",
 			Help:  "Name the page: `documentation: docs/banner.md`.",
-			check: (*law).promotedUndocumented,
+			check: eachPair((*law).promotedUndocumented),
 		},
 		{
 			ID: "promoted-untested", Level: report.MeaningChanged,
 			Why:   "Users run both values. Without a test for off, users who turn the feature off run untested code.",
 			Help:  "Name the tests: `tests: {enabled: [TestBanner], disabled: [TestNoBanner]}`.",
-			check: (*law).promotedUntested,
+			check: eachPair((*law).promotedUntested),
 		},
 		{
 			ID: "single-reader-unsafe", Level: report.ReadersSurprised,
@@ -130,7 +131,7 @@ func Rules() []Rule {
 			check: eachPair((*law).singleReaderUnsafe),
 		},
 		{
-			ID: "gate-overdue", Level: report.Cosmetic, Warn: true,
+			ID: "gate-overdue", Level: report.Cosmetic, Warn: true, alone: true,
 			Why:   "A gate that stays for ever promises a decision that nobody makes.",
 			Help:  "Promote the feature, or remove it: `{stage: Removed, release: v1.5.0}`.",
 			check: (*law).gateOverdue,
@@ -142,7 +143,7 @@ func Rules() []Rule {
 			check: (*law).releaseMovedBack,
 		},
 		{
-			ID: "release-not-recorded", Level: report.Cosmetic, Warn: true,
+			ID: "release-not-recorded", Level: report.Cosmetic, Warn: true, alone: true,
 			Why:   "Sluice computes windows from the dates of releases.",
 			Help:  "Add the release with its date: `{release: v1.4.0, date: 2026-05-01}`.",
 			check: eachPair((*law).releaseNotRecorded),
@@ -237,15 +238,19 @@ func (l *law) removedTooEarly(p *pair) {
 }
 
 func (l *law) defaultChangedTooEarly(p *pair) {
-	if p.oldAt < 0 || p.is == nil || p.wasDefault == p.isDefault || p.wasStage == v1alpha1.Alpha || p.isStage == v1alpha1.Removed || l.enumInTwoReleases(p) {
-		return
-	}
-	// Users expect that a promotion to stable turns a feature on.
-	if p.isStage != p.wasStage && p.isDefault {
-		return
-	}
-	if why := l.tooEarly(p.wasStage, p.entry.Announced["Default"], p.next.Stages[p.nextAt].Release); why != "" {
-		l.tell(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, p.next.Stages[p.nextAt].Release, why)
+	for _, s := range p.steps {
+		// Users expect that a promotion to stable turns a feature on.
+		promoted := s.to.stage != s.from.stage && s.to.on
+		if s.from.on == s.to.on || s.from.stage == "" || s.from.stage == v1alpha1.Alpha || s.to.stage == v1alpha1.Removed || promoted || enumInTwoReleases(p.next, &s) {
+			continue
+		}
+		announced := p.entry.Announced["Default"]
+		if newer(announced, s.to.release) {
+			continue // it announces a later change, and the one before it is not recorded any more
+		}
+		if why := l.tooEarly(s.from.stage, announced, s.to.release); why != "" {
+			l.tell(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, s.to.release, why)
+		}
 	}
 }
 
@@ -256,7 +261,8 @@ func (l *law) announcementBackdated() {
 	l.pairs(func(p *pair) {
 		before, _ := l.old.File.entry(p.gate)
 		for _, what := range sortedKeys(p.entry.Announced) {
-			if release := p.entry.Announced[what]; !newer(release, l.old.Release) && (before == nil || before.Announced[what] != release) {
+			// The release in preparation can announce until it is released.
+			if release := p.entry.Announced[what]; !newer(release, l.old.Release) && !sameRelease(release, l.next.Release) && (before == nil || before.Announced[what] != release) {
 				l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
 			}
 		}
@@ -264,26 +270,34 @@ func (l *law) announcementBackdated() {
 }
 
 func (l *law) betaSkipped(p *pair) {
-	if p.wasStage == v1alpha1.Alpha && p.isStage == v1alpha1.Stable {
-		l.tell(p.gate, "stages", "%s goes from alpha to stable", p.gate)
+	for _, s := range p.steps {
+		if s.from.stage == v1alpha1.Alpha && s.to.stage == v1alpha1.Stable {
+			l.tell(p.gate, "stages", "%s goes from alpha to stable in %s", p.gate, s.to.begins)
+		}
 	}
 }
 
 func (l *law) bornTooStable(p *pair) {
-	if p.oldAt < 0 && p.is != nil && p.nextAt >= 0 && (p.isStage == v1alpha1.Stable || p.isStage == v1alpha1.Deprecated) {
-		l.tell(p.gate, "stages", "%s begins as %s", p.gate, lower(p.isStage))
+	for _, s := range p.steps {
+		if s.from.stage == "" && (s.to.stage == v1alpha1.Stable || s.to.stage == v1alpha1.Deprecated) {
+			l.tell(p.gate, "stages", "%s begins as %s in %s", p.gate, lower(s.to.stage), s.to.begins)
+		}
 	}
 }
 
 func (l *law) lockOpened(p *pair) {
-	if p.was != nil && p.oldAt >= 0 && p.was.Locked && p.is != nil && !p.is.Locked && p.wasDefault == p.isDefault {
-		l.tell(p.gate, "stages", "%s was locked in %s, and no longer is", p.gate, l.old.Release)
+	for _, s := range p.steps {
+		if s.from.locked && !s.to.locked && s.from.on == s.to.on {
+			l.tell(p.gate, "stages", "%s was locked since %s, and no longer is in %s", p.gate, s.from.begins, s.to.begins)
+		}
 	}
 }
 
 func (l *law) lockedAgainstUsers(p *pair) {
-	if p.was != nil && p.oldAt >= 0 && !p.was.Locked && p.is != nil && p.is.Locked && p.wasStage != v1alpha1.Stable && p.isStage != v1alpha1.Removed {
-		l.tell(p.gate, "stages", "%s was %s and is now locked, in one release", p.gate, lower(p.wasStage))
+	for _, s := range p.steps {
+		if s.from.stage != "" && !s.from.locked && s.to.locked && s.from.stage != v1alpha1.Stable && s.to.stage != v1alpha1.Removed {
+			l.tell(p.gate, "stages", "%s is locked in %s, and was %s and not locked before", p.gate, s.to.begins, lower(s.from.stage))
+		}
 	}
 }
 
@@ -293,25 +307,38 @@ func (l *law) keyChanged(p *pair) {
 	}
 }
 
-func (l *law) promotedUndocumented() {
-	l.promotions(func(p *pair) {
-		if p.entry.Documentation == "" {
-			l.tell(p.gate, "documentation", "%s becomes %s without documentation", p.gate, lower(p.isStage))
-		}
-	})
+func (l *law) promotedUndocumented(p *pair) {
+	l.promoted(p, "documentation", "documentation", func(e *Entry) bool { return e.Documentation != "" })
 }
 
-func (l *law) promotedUntested() {
-	l.promotions(func(p *pair) {
-		if len(p.entry.Tests.On) == 0 || len(p.entry.Tests.Off) == 0 {
-			l.tell(p.gate, "tests", "%s becomes %s without tests for on and off", p.gate, lower(p.isStage))
+func (l *law) promotedUntested(p *pair) {
+	l.promoted(p, "tests", "tests for on and off", func(e *Entry) bool { return len(e.Tests.On) > 0 && len(e.Tests.Off) > 0 })
+}
+
+// promoted checks that a feature has something when it reaches beta or stable, and does not lose it while it is at these stages.
+func (l *law) promoted(p *pair, where, what string, has func(*Entry) bool) {
+	if has(p.entry) || p.isStage != v1alpha1.Beta && p.isStage != v1alpha1.Stable {
+		return
+	}
+	for _, s := range p.steps {
+		if (s.to.stage == v1alpha1.Beta || s.to.stage == v1alpha1.Stable) && stageRank(s.to.stage) > stageRank(s.from.stage) {
+			l.tell(p.gate, where, "%s becomes %s without %s", p.gate, lower(s.to.stage), what)
+			return
 		}
-	})
+	}
+	if l.old.File == nil {
+		return
+	}
+	if before, _ := l.old.File.entry(p.gate); before != nil && has(before) {
+		l.tell(p.gate, where, "%s is %s, and has lost its %s", p.gate, lower(p.isStage), what)
+	}
 }
 
 func (l *law) singleReaderUnsafe(p *pair) {
-	if len(p.entry.ReadBy) == 1 && p.is != nil && p.nextAt >= 0 && p.isDefault && !p.wasDefault && l.minors(p.entry.SafeSince, l.next.Release) < 2 {
-		l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, l.next.Release, p.entry.SafeSince)
+	for _, s := range p.steps {
+		if len(p.entry.ReadBy) == 1 && s.to.on && !s.from.on && l.minors(p.entry.SafeSince, cmp.Or(s.to.release, l.next.Release)) < 2 {
+			l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, s.to.begins, p.entry.SafeSince)
+		}
 	}
 }
 
@@ -336,15 +363,6 @@ func (l *law) releaseNotRecorded(p *pair) {
 			l.tell(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lower(s.Stage))
 		}
 	}
-}
-
-// promotions are features that reach beta or stable.
-func (l *law) promotions(f func(p *pair)) {
-	l.pairs(func(p *pair) {
-		if p.is != nil && p.nextAt >= 0 && (p.isStage == v1alpha1.Beta || p.isStage == v1alpha1.Stable) && stageRank(p.isStage) > stageRank(p.wasStage) {
-			f(p)
-		}
-	})
 }
 
 // sameParts returns the new feature that has the parts of an old one, or nothing.

@@ -27,7 +27,8 @@ before the window is over; a field changes under its name; a new enum value is o
 and CRDs with those of a git revision, of another folder, or of a cluster. It computes the windows from the policy that features.yaml names, and from
 the releases and dates that it records.
 
-Exit code 1 if a rule is broken.`,
+If the base has no features.yaml, such as before the change that brings it, there is nothing to compare with: the command says so and
+passes. Exit code 1 if a rule is broken.`,
 		Example: `  sluice features verify --against git:main
   sluice features verify --against git:v1.2.0 -o sarif`,
 		Args: cobra.NoArgs,
@@ -53,10 +54,11 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 		return err
 	}
 	var old *life.State
+	var lacks string
 	if against == "cluster" {
-		old, err = clusterBase(ctx, e, p, connection)
+		old, lacks, err = clusterBase(ctx, e, p, connection)
 	} else {
-		old, err = life.LoadBase(ctx, p.File, against, e.Now())
+		old, lacks, err = life.LoadBase(ctx, p.File, against, e.Now())
 	}
 	if err != nil {
 		return err
@@ -64,6 +66,10 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 	r, err := life.Verify(ctx, old, p.State(), e.Now())
 	if err != nil {
 		return err
+	}
+	if old == nil {
+		r.Old = against
+		fmt.Fprintf(e.Err, "note: there is nothing to compare with in the base %s: %s\n", against, lacks)
 	}
 	o := report.Options{Version: e.Version, Rules: life.Doc}
 	if e.OutTTY {
@@ -81,27 +87,27 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 	return nil
 }
 
-// clusterBase is the state of the component in a cluster.
-func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connection *command.ClusterFlags) (*life.State, error) {
+// clusterBase is the state of the component in a cluster. If the cluster has no such Component, the state is nil, and lacks says so.
+func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connection *command.ClusterFlags) (state *life.State, lacks string, err error) {
 	config, _, err := connection.Connect()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c, err := cluster.For(config)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var components []v1alpha1.Component
 	if err := eachOf(ctx, c, "components", &components); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var all []v1alpha1.Feature
 	if err := eachOf(ctx, c, "features", &all); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	i := slices.IndexFunc(components, func(c v1alpha1.Component) bool { return c.Name == p.File.Component })
 	if i < 0 {
-		return nil, fmt.Errorf("the cluster has no Component %s", p.File.Component)
+		return nil, fmt.Sprintf("it has no Component %s", p.File.Component), nil
 	}
 	features := slices.DeleteFunc(all, func(f v1alpha1.Feature) bool { return f.Spec.Component != p.File.Component })
 	var names []string
@@ -118,11 +124,12 @@ func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connectio
 	for _, name := range slices.Compact(names) {
 		crd, err := c.CRD(ctx, name)
 		if err != nil {
-			return nil, fmt.Errorf("CRD %s: %w", name, err)
+			return nil, "", fmt.Errorf("CRD %s: %w", name, err)
 		}
 		if crd != nil {
 			crds = append(crds, crd)
 		}
 	}
-	return life.NewBase("cluster", &components[i], features, crds, e.Now())
+	state, err = life.NewBase("cluster", &components[i], features, crds, e.Now())
+	return state, "", err
 }

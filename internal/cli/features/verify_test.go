@@ -128,9 +128,9 @@ func TestSixReleasesOfLegalSteps(t *testing.T) {
 		if code, text := run("generate"); code != command.ExitOK {
 			t.Fatalf("%s: %s", r.name, text)
 		}
-		if i > 0 {
-			if code, text := run("verify", "--against", "git:"+history[i-1].name); code != command.ExitOK {
-				t.Errorf("the step to %s is refused: %s", r.name, text)
+		for j := range i { // a step, and several at once
+			if code, text := run("verify", "--against", "git:"+history[j].name); code != command.ExitOK {
+				t.Errorf("the steps from %s to %s are refused: %s", history[j].name, r.name, text)
 			}
 		}
 		git("add", "-A")
