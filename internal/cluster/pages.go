@@ -151,8 +151,10 @@ var errChanged = errors.New("the connection broke off within a list, and its obj
 
 // try reads the page after a token once. It does not pass on its first known.objects objects.
 func (p *pager) try(ctx context.Context, token string, known read) (listMeta, read, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(RequestTimeout, func() { cancel(ErrSlow) })
+	defer late.Stop()
 	query := url.Values{"limit": {strconv.Itoa(p.limit)}}
 	switch {
 	case token != "":
@@ -176,6 +178,9 @@ func (p *pager) try(ctx context.Context, token string, known read) (listMeta, re
 		case got.objects < known.objects:
 			return nil
 		case got.objects > known.objects:
+			// The time that this side needs for an object is not the server's.
+			late.Stop()
+			defer late.Reset(RequestTimeout)
 			return p.item(raw)
 		case got != known:
 			return errChanged
@@ -185,7 +190,8 @@ func (p *pager) try(ctx context.Context, token string, known read) (listMeta, re
 	return meta, got, orCause(ctx, err)
 }
 
-// RequestTimeout bounds one request. API servers give up after as long.
+// RequestTimeout bounds how long a request waits for the server: for the answer, or for the next object of a list. API servers give up
+// after as long.
 const RequestTimeout = time.Minute
 
 // ErrSlow means that a request was not answered within [RequestTimeout]. Other errors wrap it.

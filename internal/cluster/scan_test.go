@@ -208,7 +208,7 @@ func TestPagesFollowTheSizeOfTheObjects(t *testing.T) {
 			f := &fakeAPI{n: c.n, objects: c.objects}
 			s, err := f.scan(t, t.Context(), "v2-unsafe.yaml", ScanOptions{})
 			if err != nil || s.Checked != int64(c.n) {
-				t.Errorf("%d objects, error %v", s.Checked, err)
+				t.Fatalf("%d objects, error %v", s.Checked, err)
 			}
 			if !c.fits(f.limits) {
 				t.Errorf("limits %v", f.limits)

@@ -82,7 +82,7 @@ var resolveFaults = []fault{
 		broken: "a policy that allows nothing allows everything", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonical())", put: "strings.ToLower(p)",
+		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonical())", put: "strings.ToLower(r.canonical()[:0] + p)",
 		broken: "a rule with a scheme or .git matches no repository", tests: []string{"resolve/git"},
 	},
 	{
