@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -178,4 +179,42 @@ func TestE2EWhatMayNotBeReadIsSaid(t *testing.T) {
 	if got := run(ExitFailed, "apply", "--app", "y", "-f", w.file("b.yaml", configMap("b"))); !strings.Contains(got, "the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed") {
 		t.Errorf("%s", got)
 	}
+}
+
+// The webhook that converts the objects of one kind is down. All commands that list many kinds name this kind, and go on with the others.
+func TestE2EOneBrokenKindDoesNotHideTheOthers(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	const schema = "{openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}"
+	crd := func(versions, conversion string) string {
+		return fmt.Sprintf("---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: foos.%[1]s}\n"+
+			"spec: {group: %[1]s, scope: Namespaced, names: {plural: foos, singular: foo, kind: Foo}, versions: [%[2]s], conversion: %[3]s}\n", group, versions, conversion)
+	}
+	foo := fmt.Sprintf("---\napiVersion: %s/v1\nkind: Foo\nmetadata: {name: f}\n", group)
+	w.run(ExitOK, "apply", "--app", "x", "-f", w.file("all.yaml", configMap("a")+crd("{name: v1, served: true, storage: true, schema: "+schema+"}", "{strategy: None}")+foo))
+	// The new webhook comes with the same source as the CRD, so the apply of the CRD does not wait for it.
+	both := "{name: v1, served: false, storage: false, schema: " + schema + "}, {name: v2, served: true, storage: true, schema: " + schema + "}"
+	broken := crd(both, "{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: none, namespace: "+w.namespace+"}}}}")
+	w.run(ExitOK, "apply", "--app", "broken", "-f", w.file("broken.yaml", broken), "--preflight", "PermissionValidation", "--take-over", "x")
+	defer w.run(ExitOK, "delete", "broken", "--allow-delete-crds")
+	defer w.run(ExitOK, "apply", "--app", "broken", "-f", w.file("mended.yaml", crd(both, "{strategy: None}")), "--preflight", "PermissionValidation")
+
+	if out, _ := w.run(ExitOK, "ls", "x"); !strings.Contains(out, "Current") || !strings.Contains(out, "Unknown") {
+		t.Errorf("%s", out)
+	}
+	if _, errs := w.run(ExitFailed, "delete", "x"); !strings.Contains(errs, "foos") || !w.exists(w.namespace+"/a") {
+		t.Errorf("%s", errs)
+	}
+	w.loseInventory("x")
+	out, errs := w.run(ExitOK, "ls", "--orphans")
+	if !strings.Contains(out, "ConfigMap") || !strings.Contains(errs, "foos."+group) {
+		t.Errorf("%s%s", out, errs)
+	}
+	if out, errs := w.run(ExitFindings, "adopt", "x"); !strings.Contains(out, "adopted ConfigMap "+w.namespace+"/a") || !strings.Contains(errs, "foos."+group) {
+		t.Errorf("%s%s", out, errs)
+	}
+	if _, errs := w.run(ExitFindings, "delete", "broken"); !strings.Contains(errs, "CustomResourceDefinition.apiextensions.k8s.io foos."+group) || !strings.Contains(errs, "it stays") {
+		t.Errorf("%s", errs)
+	}
+	w.run(ExitOK, "delete", "x")
 }
