@@ -90,11 +90,7 @@ func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOpt
 	var before map[string]any
 	var err error
 	if it.live != nil {
-		now := it.mapping.path(&it.Object)
-		if v := it.mapping.before; v != "" {
-			now = listPath(it.Group, v, it.mapping.resource, it.Namespace) + "/" + it.Name
-		}
-		if before, err = a.client.get(ctx, now); err != nil {
+		if before, err = a.client.get(ctx, it.livePath()); err != nil {
 			return nil, err
 		}
 	}

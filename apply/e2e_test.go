@@ -33,19 +33,6 @@ func newApplier(t *testing.T) *Applier {
 	return a
 }
 
-func mustObject(t *testing.T, content map[string]any) Object {
-	t.Helper()
-	b, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := NewObject("test", 1, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 // specimens are manifests with all ways of owning: scalars, granular and atomic maps, lists by key, sets, atomic lists.
 var specimens = []string{
 	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s0","labels":{"a":"1","b":"2"},"annotations":{"c":"3"}},"data":{"x":"1","y":"2","z":"1000m"}}`,
@@ -127,7 +114,7 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := mustObject(t, content)
+		o := objectFrom(t, content)
 		p, err := a.Plan(ctx, Request{Objects: []Object{o}})
 		if err != nil {
 			t.Fatal(err)

@@ -20,8 +20,8 @@ func TestE2EANamespaceThatWasThereBeforeStaysAfterTheAppHasForgottenIt(t *testin
 		t.Fatal(err)
 	}
 	a := newApplier(t)
-	namespace := mustObject(t, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns.Name}})
-	inside := mustObject(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside", "namespace": ns.Name}})
+	namespace := objectFrom(t, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns.Name}})
+	inside := objectFrom(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside", "namespace": ns.Name}})
 	for _, objects := range [][]Object{{namespace, inside}, {inside}, {namespace, inside}} {
 		p, err := a.Plan(t.Context(), Request{Objects: objects, App: ns.Name, Prune: true})
 		if err == nil {

@@ -379,7 +379,7 @@ func (h *hunt) carryOut(ctx context.Context, a *Applier, o order) error {
 func (h *hunt) objects(o order) []Object {
 	var out []Object
 	for _, c := range o.content {
-		out = append(out, mustObject(h.t, c))
+		out = append(out, objectFrom(h.t, c))
 	}
 	slices.SortFunc(out, func(a, b Object) int { return a.Compare(b.ID) })
 	return out

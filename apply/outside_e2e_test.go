@@ -56,7 +56,7 @@ func (o *outsider) object(text string) Object {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return mustObject(o.t, content)
+	return objectFrom(o.t, content)
 }
 
 func (o *outsider) configMap(namespace, name string) Object {
@@ -388,7 +388,7 @@ func TestE2EACopyOfAnAppsObjectIsNotTheApps(t *testing.T) {
 		t.Fatal(err)
 	}
 	metadataOf(dumped)["name"] = "copy"
-	o.bring(Request{Objects: []Object{mustObject(t, dumped)}})
+	o.bring(Request{Objects: []Object{objectFrom(t, dumped)}})
 	found, err := o.Orphans(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func configMapsOf(t *testing.T, wants map[string]string) []Object {
 	t.Helper()
 	var out []Object
 	for name, value := range wants {
-		out = append(out, mustObject(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"by": value}}))
+		out = append(out, objectFrom(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"by": value}}))
 	}
 	slices.SortFunc(out, func(a, b Object) int { return a.Compare(b.ID) })
 	return out

@@ -88,7 +88,7 @@ func TestE2EReadinessIsCheckedOfOneAndOfSeveralObjectsOfAKind(t *testing.T) {
 					t.Fatal(err)
 				}
 				content["metadata"] = map[string]any{"name": fmt.Sprintf("x%d", n)}
-				if objects = append(objects, mustObject(t, content)); n == 1 {
+				if objects = append(objects, objectFrom(t, content)); n == 1 {
 					continue // one, and then three: written just now, and found as they are to be
 				}
 				for _, want := range []Action{Create, Unchanged} {

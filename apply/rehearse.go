@@ -52,6 +52,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 	failures := make([]error, len(todo))
 	answers := make([]answer, len(todo))
 	done := 0
+	schemas := a.newSchemas(ctx, p)
 	var mu sync.Mutex
 	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
@@ -60,6 +61,9 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 			if here, ok, failed := a.compareLocally(ctx, it, err); failed != nil || ok {
 				got, err = here, failed
 			}
+		}
+		if err == nil {
+			err = a.judgeByNewSchema(ctx, schemas, it, got)
 		}
 		if err == nil && take != nil {
 			err = take(it, got)
@@ -169,7 +173,7 @@ func (p *Plan) mayPass(it *Item, err error) string {
 		return fmt.Sprintf("%s %s does not exist yet, so the server cannot try it", d.Kind, d.Name)
 	case apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) && p.awaitsNamespace(it.Namespace):
 		return "its namespace is being deleted and will be created again, so the server was not asked"
-	case (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && p.changesCRDOf(it):
+	case aboutSchema(err) && p.changesCRDOf(it):
 		return "its CRD changes too, and the one that is served now refuses it: " + err.Error()
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
 		return "the server cannot try it: " + err.Error() // k8s.io/apiserver/pkg/admission/plugin/webhook/errors
@@ -218,13 +222,6 @@ func (p *Plan) needs(it *Item) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// changesCRDOf reports whether the plan changes the CRD of an item.
-func (p *Plan) changesCRDOf(it *Item) bool {
-	return slices.ContainsFunc(p.Items, func(d Item) bool {
-		return d.isCRD() && d.Action != Unchanged && d.Name == schema.GroupResource{Group: it.Group, Resource: it.mapping.resource}.String()
-	})
 }
 
 // rehearseRemovals asks the server to try the plan's deletions.

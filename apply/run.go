@@ -424,12 +424,12 @@ func (p *Plan) unsettled(it *Item, err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) {
 		return false
 	}
-	if !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+	if !apierrors.IsNotFound(err) && !aboutSchema(err) {
 		return false
 	}
 	return slices.ContainsFunc(p.Items, func(d Item) bool {
 		if d.isCRD() {
-			return d.Name == it.mapping.resource+"."+it.Group && (d.Action != Unchanged || it.mapping.pending)
+			return d.Name == crdOf(it) && (d.Action != Unchanged || it.mapping.pending)
 		}
 		if d.Action == Unchanged || d.Stage != StageDefinitions {
 			return false

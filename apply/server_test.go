@@ -193,6 +193,20 @@ func (s *server) fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	s.answer(w, int(status.Code), status)
 }
 
+// objectFrom reads a manifest that is a value in Go.
+func objectFrom(t *testing.T, v any) Object {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewObject("test", 1, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 const (
 	thing     = "/api/v1/namespaces/shops/configmaps/thing"
 	inventory = "/api/v1/namespaces/shops/configmaps/sluice-app-shop"

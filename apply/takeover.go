@@ -102,7 +102,7 @@ func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
 			return err
 		}
 		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.live.version {
-			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil && !apierrors.IsInvalid(err) {
+			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil && !aboutSchema(err) {
 				return err
 			}
 		}

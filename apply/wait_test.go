@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"testing"
@@ -67,15 +66,7 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 	}
 	var objects []Object
 	for _, m := range manifests {
-		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := NewObject("a.yaml", 1, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, o)
+		objects = append(objects, objectFrom(t, m))
 	}
 	round := func(patience time.Duration) (*Plan, error) {
 		t.Helper()

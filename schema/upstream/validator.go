@@ -57,6 +57,7 @@ type Validator struct {
 	odd          lazy[oddRules]
 	isStructural lazy[bool]
 	trees        lazy[trees]
+	types        lazy[typeConverter]
 	compiled     *RuleCache
 	node         *schema.Node // the whole schema of a projection, if it is known
 	// rulesElsewhere is set if the schema is a projection of one with rules.

@@ -165,7 +165,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report", "schema/upstream"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{

@@ -45,4 +45,19 @@ var applyFaults = []fault{
 		broken: "what is after a group waits for its first object only",
 	},
 	{in: "apply.(*client).once", without: "isRefusal", broken: "what the server has refused is told as done"},
+	{
+		in: "apply.aboutSchema", find: "status.Status().Code == http.StatusInternalServerError", put: "status.Status().Code == http.StatusBadGateway",
+		broken: "an object is refused that has a field that comes with its CRD",
+	},
+	{
+		in: "apply.(*Applier).judgeByNewSchema", find: "len(refusals) == 0", put: "true",
+		broken: "a CRD is written although it refuses an object of its source",
+	},
+	{
+		in: "apply.isOfOneKind", find: "errors.As(err, &status)", put: "!errors.As(err, &status)",
+		broken: "a search goes on in a cluster that does not accept the credentials",
+	},
+	{in: "apply.isOfOneKind", find: "!errors.Is(err, cluster.ErrNoAccess)", put: "false", broken: "one kind that cannot be read ends a search"},
+	{in: "apply.(*client).hurried", find: "shortBusy", put: "c.busy", broken: "one kind that cannot be listed holds a search up for minutes"},
+	{in: "apply.(*lock).keep", find: "err == nil", put: "false", broken: "the reason of a lost lock is no error"},
 }

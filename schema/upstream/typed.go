@@ -1,0 +1,43 @@
+package upstream
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// Unappliable says why an API server refuses every server-side apply to a stored object, whatever is applied; empty if it does not. Then
+// the object has a value of another type than the schema says. An update may replace the value. An apply is merged with the stored
+// object by the types of the schema. stored is not changed. The error says why there is no verdict.
+func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
+	defer recovered(&err)
+	if v.structural == nil || v.opts.PreserveUnknownFields {
+		return "", nil
+	}
+	read, err := v.decode(stored, fromStorage)
+	if err != nil {
+		return "", err
+	}
+	converter := v.types.get(func() *typeConverter {
+		s := v.structural.ToKubeOpenAPI()
+		s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": v.opts.Group, "version": v.opts.Version, "kind": v.opts.Kind}})
+		// What the schema does not know was pruned, or is part of every object.
+		c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": s}, true)
+		return &typeConverter{c, err}
+	})
+	if converter.err != nil {
+		return "", converter.err
+	}
+	if _, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: read.object}, typed.AllowDuplicates); err != nil {
+		return err.Error(), nil
+	}
+	return "", nil
+}
+
+// typeConverter has the types of a schema, as an apply needs them.
+type typeConverter struct {
+	managedfields.TypeConverter
+
+	err error
+}
