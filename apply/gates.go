@@ -298,7 +298,7 @@ func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before
 	return before, after, nil
 }
 
-// texts returns the data of a ConfigMap; nil if there is no object.
+// texts returns the data of a ConfigMap, as [feature.SettingsOf] has it; nil if there is no object.
 func texts(obj map[string]any) map[string]string {
 	if obj == nil {
 		return nil
@@ -310,7 +310,8 @@ func texts(obj map[string]any) map[string]string {
 			out[k] = s
 		}
 	}
-	return out
+	binary, _ := obj["binaryData"].(map[string]any)
+	return feature.SettingsOf(out, binary)
 }
 
 // optedIn reports whether the namespace or this user has opted in to a feature, in one of the ways that its component allows.

@@ -48,6 +48,8 @@ const (
 	CodeBeyondMax    Code = "beyond-max-level"
 	CodeNeedsAnother Code = "needs-another"
 	CodeRemovedGate  Code = "removed-gate"
+	CodeBinary       Code = "binary-setting"
+	CodeImmutable    Code = "immutable-settings"
 )
 
 // hint suggests the name that was meant, ready to follow a message.

@@ -93,7 +93,30 @@ func (m *Model) parseState(s string) (value, allowed, ok bool) {
 	return value, false, ok
 }
 
-// ParseSettings parses the data of the component's ConfigMap; nil stands for a missing ConfigMap. The returned settings are never
+// binaryPrefix begins the keys of binaryData in [SettingsOf]. No key of a ConfigMap has a slash.
+const binaryPrefix = "binaryData/"
+
+// Immutable says what is wrong with settings in an immutable ConfigMap.
+const Immutable = "the ConfigMap is immutable, so the settings cannot be changed"
+
+// SettingsOf returns the data of a ConfigMap for [Model.ParseSettings], together with the keys of its binaryData. Nobody reads settings there,
+// so that they are errors, except for keys that begin with an underscore, which are left out.
+func SettingsOf[V any](data map[string]string, binary map[string]V) map[string]string {
+	out := data
+	for key := range binary {
+		if strings.HasPrefix(key, "_") {
+			continue
+		}
+		if len(out) == len(data) { // data belongs to the caller
+			out = make(map[string]string, len(data)+len(binary))
+			maps.Copy(out, data)
+		}
+		out[binaryPrefix+key] = ""
+	}
+	return out
+}
+
+// ParseSettings parses the data of the component's ConfigMap, see [SettingsOf]; nil stands for a missing ConfigMap. The returned settings are never
 // nil.
 //
 // If the findings include an error, the settings are bad. A caller with an earlier state keeps it (baked mode, the library). A caller
@@ -128,7 +151,10 @@ func (p *settingsParser) key(key, value string) {
 	c := &m.component
 	setting, plain := m.settings[key]
 	f := m.byKey[key]
+	binary, isBinary := strings.CutPrefix(key, binaryPrefix)
 	switch {
+	case isBinary:
+		p.err(CodeBinary, "", key, "nobody reads settings in binaryData: write %s into data, as text", clip(binary))
 	case key == c.LevelKey:
 		level, ok := parseLevel(value)
 		if !ok {

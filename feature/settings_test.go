@@ -309,3 +309,25 @@ func TestTektonSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsOfBinaryData: what stands in binaryData is an error, and the data of the caller stay as they are.
+func TestSettingsOfBinaryData(t *testing.T) {
+	m := define(t, componentYAML, "- {gate: Fast}", nil)
+	data := map[string]string{"fast": "true"}
+	for _, binary := range []map[string][]byte{nil, {}, {"_note": nil}} {
+		if diff := cmp.Diff(data, feature.SettingsOf(data, binary)); diff != "" {
+			t.Errorf("%v: %s", binary, diff)
+		}
+	}
+	if got := feature.SettingsOf[[]byte](nil, nil); got != nil {
+		t.Errorf("no settings are %v", got)
+	}
+	s, findings := m.ParseSettings(feature.SettingsOf(data, map[string][]byte{"slow": nil, "_note": nil, "feature-gates": nil}))
+	want := []string{"error binary-setting  binaryData/feature-gates", "error binary-setting  binaryData/slow"}
+	if diff := cmp.Diff(want, lines(findings)); diff != "" || len(data) != 1 {
+		t.Errorf("%s%v", diff, data)
+	}
+	if on, set := s.Gate("Fast"); !on || !set {
+		t.Error("the settings in data do not count")
+	}
+}

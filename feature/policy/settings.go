@@ -59,7 +59,8 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	run.request = map[string]any{"operation": "UPDATE"}
 	e := newEmitter(c.minor)
 	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
-	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data")
+	e.add("binary", "request.operation != 'DELETE' && has(object.binaryData) ? object.binaryData : {}")
+	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data && (has(oldObject.binaryData) ? oldObject.binaryData : {}) == variables.binary")
 	states := c.states
 	if !c.live {
 		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
@@ -158,10 +159,14 @@ func (c *compiler) judges() bool {
 func (c *compiler) guard(ctx context.Context) {
 	name := GuardName(c.model.Component())
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies read: change them instead", c.model.Component())
-	// A namespace that is being deleted takes them with it.
+	// A namespace that is being deleted takes them with it. Immutable ones can only be deleted and made again.
 	stays := admissionregistrationv1.Validation{
-		Expression: "request.operation != 'DELETE' || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
+		Expression: "request.operation != 'DELETE' || has(oldObject.immutable) && oldObject.immutable || namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
 		Message:    gone, Reason: new(metav1.StatusReasonInvalid),
+	}
+	mutable := admissionregistrationv1.Validation{
+		Expression: "request.operation == 'DELETE' || !has(object.immutable) || !object.immutable || request.operation == 'UPDATE' && has(oldObject.immutable) && oldObject.immutable",
+		Message:    fmt.Sprintf("immutable: true would lock the settings of component %q for good: leave immutable out", c.model.Component()), Reason: new(metav1.StatusReasonInvalid),
 	}
 	// The request that deletes several at once has no name.
 	deletions := admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: configMaps(admissionregistrationv1.Delete)}
@@ -174,7 +179,7 @@ func (c *compiler) guard(ctx context.Context) {
 		if !c.follows {
 			return
 		}
-		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays}, deletions)
+		c.guardPolicy(name, nil, []admissionregistrationv1.Validation{stays, mutable}, writes, deletions)
 		return
 	}
 	for i, g := range guards {
@@ -185,10 +190,10 @@ func (c *compiler) guard(ctx context.Context) {
 		}
 		switch {
 		case i == 0 && c.follows:
-			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, bad}, writes, deletions)
+			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{stays, mutable, bad}, writes, deletions)
 			continue
 		case i == 0:
-			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{bad}, writes)
+			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{mutable, bad}, writes)
 			continue
 		}
 		c.guardPolicy(bounded(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, writes)
@@ -256,6 +261,7 @@ func (c *compiler) common(g *gates) []string {
 	// A lookup in a map takes the same time for any size.
 	keySet, gateSet := e.add("keys", set(keys)), e.add("gates", set(gateNames))
 	out := []string{
+		first("variables.binary.filter(k, !k.startsWith('_'))", "x + ': '", "nobody reads settings in binaryData: write it into data, as text"),
 		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),
 		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + quotes(words) + ") ? " + quote(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
 		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + quotes(words[maximum+1:]) + " ? " + quote(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",

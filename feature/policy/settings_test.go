@@ -37,16 +37,20 @@ func many(t testing.TB, n int) *feature.Model {
 // judge evaluates the policies of a model's settings with the API server's code, and returns the problems that they find.
 func judge(t *testing.T, guards []*guard, data map[string]string) (out []string) {
 	t.Helper()
-	object := map[string]any{}
+	object, binary := map[string]any{}, map[string]any{}
 	for k, v := range data {
-		object[k] = v
+		if name, ok := strings.CutPrefix(k, "binaryData/"); ok {
+			binary[name] = []byte(v)
+		} else {
+			object[k] = v
+		}
 	}
 	for _, g := range guards {
 		run, err := (&compiler{minor: newestMinor}).runner()
 		if err != nil {
 			t.Fatal(err)
 		}
-		run.object, run.request = map[string]any{"data": object}, map[string]any{"operation": "CREATE"}
+		run.object, run.request = map[string]any{"data": object, "binaryData": binary}, map[string]any{"operation": "CREATE"}
 		for _, v := range append(slices.Clone(g.vars), variable{"problems", g.all()}) {
 			if _, err := run.variable(t.Context(), v); err != nil {
 				t.Fatal(err)
@@ -189,6 +193,9 @@ func TestSettingsAreJudgedAsTheModelDoes(t *testing.T) {
 		{"needs": "true", "plain": "true"},
 		{"feature-gates": "Needs=true,Plain=false"},
 		{"needs": "true", "enable-api-fields": "beta"},
+		feature.SettingsOf(map[string]string{"plain": "true"}, map[string]string{"needs": ""}),
+		feature.SettingsOf(nil, map[string]string{"other": ""}),
+		feature.SettingsOf(nil, map[string]string{"_other": ""}),
 	}
 	for _, data := range cases {
 		_, findings := m.ParseSettings(data)

@@ -46,6 +46,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/gate"
 	"sluice.dev/feature/skew"
 )
@@ -182,7 +183,7 @@ func (p *Process) Begin(ctx context.Context) error {
 }
 
 func (p *Process) take(cm *corev1.ConfigMap) []gate.Problem {
-	data := cm.Data
+	data := feature.SettingsOf(cm.Data, cm.BinaryData)
 	if data == nil {
 		data = map[string]string{}
 	}

@@ -160,7 +160,13 @@ func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) 
 		if !isOf(m, c) {
 			continue
 		}
-		_, findings := model.ParseSettings(m.Data)
+		_, findings := model.ParseSettings(feature.SettingsOf(m.Data, m.BinaryData))
+		if m.Immutable != nil && *m.Immutable {
+			out = append(out, featureFinding{
+				sourcePlace: lastPlace(d.settingsOf(c), "immutable"), Severity: feature.Error, Code: feature.CodeImmutable, Component: c.Name,
+				Where: "immutable", Message: feature.Immutable + ": leave immutable out",
+			})
+		}
 		for _, x := range findings {
 			out = append(out, featureFinding{
 				sourcePlace: settingPlace(d.settingsOf(c), x.Where),

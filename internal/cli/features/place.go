@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -88,8 +89,14 @@ func (d *definitions) settingsOf(c *v1alpha1.Component) (at []*input.Positions) 
 	return at
 }
 
-// settingPlace finds a key of settings.
-func settingPlace(at []*input.Positions, key string) sourcePlace { return lastPlace(at, "data", key) }
+// settingPlace finds a key of settings; binaryData/KEY is one of binaryData.
+func settingPlace(at []*input.Positions, key string) sourcePlace {
+	in, rest, ok := strings.Cut(key, "/")
+	if !ok {
+		in, rest = "data", key
+	}
+	return lastPlace(at, in, rest)
+}
 
 // isOf reports whether a ConfigMap is the one of a component.
 func isOf(m *corev1.ConfigMap, c *v1alpha1.Component) bool {

@@ -131,7 +131,7 @@ func (d *definitions) settings(ctx context.Context, e *command.Env, c *v1alpha1.
 	}
 	for i := range d.configMaps {
 		if isOf(&d.configMaps[i], c) {
-			set(d.configMaps[i].Data)
+			set(feature.SettingsOf(d.configMaps[i].Data, d.configMaps[i].BinaryData))
 			at = append(at, d.configMapsAt[i])
 		}
 	}
@@ -160,7 +160,7 @@ func (d *definitions) settings(ctx context.Context, e *command.Env, c *v1alpha1.
 			if err != nil {
 				return nil, nil, err
 			}
-			set(list[0].Data)
+			set(feature.SettingsOf(list[0].Data, list[0].BinaryData))
 			at = append(at, o.Positions)
 		}
 	}

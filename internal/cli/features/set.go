@@ -231,6 +231,9 @@ func (s *setter) plan() *Change {
 	if c.Keys == nil {
 		return c
 	}
+	if ref := p.component.Spec.ConfigMap; p.config != nil && p.config.Immutable != nil && *p.config.Immutable {
+		c.Refused = append(c.Refused, fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace))
+	}
 	slices.SortFunc(c.Keys, func(a, b keyChange) int { return strings.Compare(a.Key, b.Key) })
 	settings, findings := p.model.ParseSettings(data)
 	for _, x := range findings {

@@ -408,13 +408,13 @@ func (p *componentFeatures) stays() bool {
 
 // data returns the data of the ConfigMap.
 func (p *componentFeatures) data() map[string]string {
-	switch {
-	case p.config == nil:
+	if p.config == nil {
 		return nil
-	case p.config.Data == nil:
-		return map[string]string{}
 	}
-	return p.config.Data
+	if data := feature.SettingsOf(p.config.Data, p.config.BinaryData); data != nil {
+		return data
+	}
+	return map[string]string{}
 }
 
 func (p *componentFeatures) version() string {

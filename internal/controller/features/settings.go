@@ -3,6 +3,7 @@ package features
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,16 +15,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 )
 
 // configMap is the known state of a ConfigMap.
 type configMap struct {
 	// known reports whether it has been read, or is known to be missing.
 	known bool
-	// exists, data and version are those of the ConfigMap.
+	// exists, data and version are those of the ConfigMap; data as [feature.SettingsOf] has it.
 	exists  bool
 	data    map[string]string
 	version string
+	// immutable is set if only a deletion can change the settings, and held names the finalizers that a deletion waits for.
+	immutable bool
+	held      []string
 	// err says why it cannot be read; the other fields keep the last read state.
 	err error
 }
@@ -107,7 +112,11 @@ func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference,
 	}
 	put := func(o any) {
 		if cm, ok := o.(*corev1.ConfigMap); ok {
-			note(configMap{known: true, exists: true, data: maps.Clone(cm.Data), version: cm.ResourceVersion})
+			s := configMap{known: true, exists: true, data: maps.Clone(feature.SettingsOf(cm.Data, cm.BinaryData)), version: cm.ResourceVersion}
+			if s.immutable = cm.Immutable != nil && *cm.Immutable; cm.DeletionTimestamp != nil {
+				s.held = slices.Clone(cm.Finalizers)
+			}
+			note(s)
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

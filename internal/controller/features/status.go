@@ -330,6 +330,11 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 			own += "; settings: " + wrong
 		}
 		return metav1.ConditionFalse, v1alpha1.ReasonInvalidDefinition, own
+	case p.current.immutable:
+		if wrong != "" {
+			wrong = "; " + wrong
+		}
+		return metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, p.locked() + wrong
 	case wrong != "":
 		what := "what is wrong reads as not set"
 		if !p.live {
@@ -351,6 +356,19 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 		message += fmt.Sprintf("; %d of %d features wait for a part of an API that the cluster does not have: %s", len(waiting), len(p.features), strings.Join(waiting, ", "))
 	}
 	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks(message+p.leftOut(), p.wrong)
+}
+
+// locked says what to do about immutable settings.
+func (p *plan) locked() string {
+	ref := p.model.Spec().ConfigMap
+	text := fmt.Sprintf("%s (%s): ", feature.Immutable, p.source())
+	switch {
+	case len(p.current.held) > 0:
+		return text + "it is being deleted, and waits for its finalizers: " + strings.Join(p.current.held, ", ")
+	case p.live:
+		return text + fmt.Sprintf("delete it with kubectl delete configmap %s --namespace %s; Sluice makes it again at once, with the same settings, and not immutable", ref.Name, ref.Namespace)
+	}
+	return text + fmt.Sprintf("delete it with kubectl delete configmap %s --namespace %s, and make it again without immutable", ref.Name, ref.Namespace)
 }
 
 // allEnforced says whether all features of a component are enforced.

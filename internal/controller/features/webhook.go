@@ -369,10 +369,14 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 	if err != nil {
 		return outcomeError, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the ConfigMap cannot be read: "+err.Error())
 	}
-	if req.Operation == admissionv1.Update && maps.Equal(cm.Data, old.Data) {
+	if locks := func(m *corev1.ConfigMap) bool { return m.Immutable != nil && *m.Immutable }; locks(&cm) && !locks(&old) {
+		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "immutable: true would lock the settings for good: leave immutable out")
+	}
+	data := feature.SettingsOf(cm.Data, cm.BinaryData)
+	if req.Operation == admissionv1.Update && maps.Equal(data, feature.SettingsOf(old.Data, old.BinaryData)) {
 		return outcomeAllowed, resp
 	}
-	_, findings := j.model.ParseSettings(cm.Data)
+	_, findings := j.model.ParseSettings(data)
 	if err := findings.Err(); err != nil {
 		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, brief.Clip(err.Error(), feature.MaxMessage))
 	}

@@ -136,16 +136,10 @@ func TestE2EBadSettingsBaked(t *testing.T) {
 	c.open("{description: d}")
 }
 
-// around writes settings that a policy refuses: its binding goes for a moment.
+// around writes settings that a policy refuses.
 func (c *scene) around(data map[string]string) {
 	c.t.Helper()
-	bindings := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	eventually(c.t, "bad settings to get in", func(ctx context.Context) error {
-		if err := bindings.Delete(ctx, "features."+c.name+".settings", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		return c.trySet(data)
-	})
+	c.pastTheGuard(func() error { return c.trySet(data) })
 }
 
 // TestE2EBadSettingsLive: a policy refuses bad settings; what got in all the same reads as not set and is told.
