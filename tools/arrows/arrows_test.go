@@ -121,6 +121,7 @@ var table = []row{
 		pkg: "examples/tekton", why: "what Tekton gates today, as policies: a folder of YAML and its test",
 		may: []string{"api/v1alpha1", "feature", "feature/policy", "feature/policy/simulate"},
 	},
+	{pkg: "examples/kubernetes", why: "gates for Kubernetes' own kinds: a folder of YAML and its test"},
 	{
 		pkg: "examples/kubebuilder", tree: true, why: "a project as kubebuilder lays it out, as somebody else writes it",
 		may: []string{"api/v1alpha1", "compat", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed", "report"},
