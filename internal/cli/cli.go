@@ -42,17 +42,39 @@ const GCPercent = 400
 // GOMEMLIMIT says otherwise: a large change must not take a gigabyte for its garbage.
 const memoryLimit = 832 << 20
 
+// interruptTime is how long a command may go on after an interrupt, to release what it holds.
+const interruptTime = time.Minute
+
 // Main runs the command line args (without the program's name) and returns the exit code. Results go to stdout,
-// diagnostics to stderr. An interrupt ends it with ExitFailed.
+// diagnostics to stderr. An interrupt ends it with ExitFailed, a second one at once.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)                                                                               // the next signal does what it does to any program
 	e := &command.Env{Name: os.Args[0], In: stdin, Out: stdout, Err: stderr, Now: time.Now, Getenv: os.Getenv} //nolint:forbidigo // the one place where the clock comes in
 	e.OutTTY, e.Width = command.Terminal(stdout)
 	e.ErrTTY, _ = command.Terminal(stderr)
 	// The libraries of Kubernetes write to klog: a server has it in its log, and of a command's business it says nothing.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	return run(ctx, args, e)
+	return endsSoonAfter(ctx, interruptTime, stderr, func() int { return run(ctx, args, e) })
+}
+
+// endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than patience.
+func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer, run func() int) int {
+	code := make(chan int, 1)
+	go func() { code <- run() }()
+	select {
+	case c := <-code:
+		return c
+	case <-ctx.Done():
+	}
+	select {
+	case c := <-code:
+		return c
+	case <-time.After(patience):
+		fmt.Fprintln(stderr, "sluice: interrupted")
+		return ExitFailed
+	}
 }
 
 func run(ctx context.Context, args []string, e *command.Env) int {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -19,6 +20,24 @@ func (f *full) Write(p []byte) (int, error) {
 	}
 	f.left -= len(p)
 	return len(p), nil
+}
+
+func TestAnInterruptEndsWhatDoesNotLookAtIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	var errs bytes.Buffer
+	code := endsSoonAfter(ctx, 0, &errs, func() int {
+		cancel()
+		<-forever
+		return ExitOK
+	})
+	if code != ExitFailed || errs.String() != "sluice: interrupted\n" {
+		t.Errorf("exit code %d, %q", code, errs.String())
+	}
+	if code := endsSoonAfter(t.Context(), 0, &errs, func() int { return ExitFindings }); code != ExitFindings {
+		t.Errorf("exit code %d of a command that ends", code)
+	}
 }
 
 func TestResultThatCannotBeWrittenIsNoSuccess(t *testing.T) {

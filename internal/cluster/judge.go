@@ -50,6 +50,10 @@ func (j *judge) fate(ctx context.Context, raw []byte) (Fate, error) {
 	}
 	obj["apiVersion"] = j.apiVersion // conversion None changes nothing else
 	judged, err := j.v.Judge(ctx, obj)
+	if errors.Is(err, upstream.ErrTooDear) {
+		f.Unjudged = brief.Clip(err.Error(), maxWordsLen)
+		return f, nil
+	}
 	if err != nil {
 		return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
 	}

@@ -20,14 +20,16 @@ type Fate struct {
 	Dropped []string
 	// Defaulted is set where a default would be filled in that the object does not have.
 	Defaulted bool
+	// Unjudged says why the object could not be judged: the API server's code would take too long.
+	Unjudged string
 }
 
 // Scan counts what a scan found.
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.
 	Version, Target string
-	// Checked objects; Refused, Strict, Dropped and Defaulted of them have that fate.
-	Checked, Refused, Strict, Dropped, Defaulted int64
+	// Checked objects; Refused, Strict, Dropped, Defaulted and Unjudged of them have that fate.
+	Checked, Refused, Strict, Dropped, Defaulted, Unjudged int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
 	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps

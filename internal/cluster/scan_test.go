@@ -169,6 +169,32 @@ func TestScanCountsEveryObjectOnce(t *testing.T) {
 	}
 }
 
+// A value that no rule can be evaluated on in bounded time makes its object undecided, and no other one.
+func TestScanLeavesOutWhatTakesTooLong(t *testing.T) {
+	f := &fakeAPI{n: 6, objects: func(i int) string {
+		if i == 4 {
+			return strings.Replace(database(i), "1Gi", "1e999999999", 1)
+		}
+		return database(i)
+	}}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	c, err := For(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, next := readCRD(t, "v1.yaml"), readCRD(t, "v1.yaml")
+	root := next.Spec.Versions[0].Schema.OpenAPIV3Schema
+	root.XValidations = append(root.XValidations, apiextensionsv1.ValidationRule{Rule: "quantity(self.spec.storage.size).isGreaterThan(quantity('1'))"})
+	s, err := c.Scan(t.Context(), live, next, ScanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Checked != 6 || s.Unjudged != 1 || s.Refused+s.Strict != 0 || len(s.Fates) != 1 || s.Fates[0].Name != "default/db-0004" || !strings.Contains(s.Fates[0].Unjudged, "too long") {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestScanGivesTheSameInEveryRun(t *testing.T) {
 	var first Scan
 	for i := range 5 {

@@ -15,6 +15,7 @@ const (
 	refused = iota
 	strict
 	dropped
+	unjudged
 	kinds
 )
 
@@ -45,6 +46,10 @@ func (t *tally) take(b *batch) {
 		if len(f.Dropped) > 0 {
 			t.count.Dropped++
 			t.example(dropped, at)
+		}
+		if f.Unjudged != "" {
+			t.count.Unjudged++
+			t.example(unjudged, at)
 		}
 		if f.Defaulted {
 			t.count.Defaulted++

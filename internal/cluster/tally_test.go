@@ -39,6 +39,10 @@ func TestBatchesCountTheSameInAnyOrder(t *testing.T) {
 					note(&f.Refused, &want.Refused)
 					note(&f.Strict, &want.Strict)
 					note(&f.Dropped, &want.Dropped)
+					var why []string
+					if note(&why, &want.Unjudged); why != nil {
+						f.Unjudged = why[0]
+					}
 					if kept {
 						want.Fates = append(want.Fates, f)
 					}

@@ -1,6 +1,7 @@
 package crdcheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ type Pair struct {
 }
 
 // Compare compares the pairs on all processors, without objects. done, where not nil, is called with the number of pairs
-// that are finished; calls may be concurrent. Results are in the order of the pairs.
+// that are finished; calls may be concurrent. Results are in the order of the pairs. If ctx is done, Compare returns at once, whatever a
+// comparison is busy with.
 func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]report.CRD, error) {
 	out := make([]report.CRD, len(pairs))
 	errs := make([]error, len(pairs))
@@ -52,13 +54,21 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 					return
 				}
 				out[i], errs[i] = compare(ctx, pairs[i], o)
-				if done != nil {
+				if done != nil && ctx.Err() == nil {
 					done(finished.Add(1))
 				}
 			}
 		})
 	}
-	wg.Wait()
+	finishedAll := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(finishedAll)
+	}()
+	select {
+	case <-ctx.Done():
+	case <-finishedAll:
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -92,6 +102,9 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	}
 	out.Objects = &report.ObjectScan{
 		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted,
+	}
+	if s.Unjudged > 0 {
+		tellUnjudged(out, &s)
 	}
 	add := func(rule string, level report.Level, n int64, message string, has func(cluster.Fate) (bool, string)) {
 		if n == 0 {
@@ -129,4 +142,20 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
 		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")
 	})
+}
+
+// tellUnjudged adds a finding about objects that could not be judged.
+func tellUnjudged(out *report.CRD, s *cluster.Scan) {
+	f := report.Finding{
+		Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Target,
+		Message: fmt.Sprintf("%d of %d stored objects could not be judged", s.Unjudged, s.Checked),
+		Objects: &report.Objects{Checked: s.Checked, Affected: s.Unjudged},
+	}
+	for _, fate := range s.Fates {
+		if fate.Unjudged != "" && len(f.Objects.Examples) < maxExamples {
+			f.Reason = cmp.Or(f.Reason, fate.Unjudged)
+			f.Objects.Examples = append(f.Objects.Examples, fate.Name)
+		}
+	}
+	out.Findings = append(out.Findings, f)
 }

@@ -127,6 +127,21 @@ func TestACancellationEndsTheComparison(t *testing.T) {
 	}
 }
 
+func TestAnInterruptEndsABusyComparison(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	o := Options{Server: func(context.Context, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+		cancel()
+		<-forever
+		return nil, nil
+	}}
+	if got, err := Compare(ctx, []Pair{{New: crd(t, "thing", "string")}}, o, nil); !errors.Is(err, context.Canceled) || got != nil {
+		t.Errorf("%d results, error %v", len(got), err)
+	}
+}
+
 func TestNothingToCompareIsNoError(t *testing.T) {
 	t.Parallel()
 	if got, err := Compare(t.Context(), nil, Options{}, nil); err != nil || len(got) != 0 {
@@ -175,6 +190,22 @@ func TestAScanThatCouldNotReadIsUndecided(t *testing.T) {
 	}
 	if len(out.Findings) != 1 || out.Findings[0].Rule != ruleObjectsUnread || out.Findings[0].Outcome != report.Undecided || out.Findings[0].Reason != "a conversion webhook" || out.Objects != nil {
 		t.Errorf("%+v", out)
+	}
+}
+
+func TestObjectsThatCouldNotBeJudgedAreUndecided(t *testing.T) {
+	t.Parallel()
+	out := report.CRD{Name: "things.test.dev"}
+	Tell(&out, cluster.Scan{Version: "v1", Target: "v2", Checked: 7, Unjudged: 2, Strict: 1, Fates: []cluster.Fate{
+		{Name: "n/a", Unjudged: "quantity() would take too long"}, {Name: "n/b", Strict: []string{"size: too long"}}, {Name: "n/c", Unjudged: "the same"},
+	}})
+	if len(out.Findings) != 2 {
+		t.Fatalf("%+v", out.Findings)
+	}
+	f := out.Findings[0]
+	if f.Rule != ruleObjectsUnread || f.Outcome != report.Undecided || f.Reason != "quantity() would take too long" || f.Message != "2 of 7 stored objects could not be judged" ||
+		f.Objects.Affected != 2 || len(f.Objects.Examples) != 2 || f.Objects.Examples[1] != "n/c" {
+		t.Errorf("%+v %+v", f, f.Objects)
 	}
 }
 

@@ -24,6 +24,9 @@ func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	if err := checkSchemas(crd); err != nil {
 		return nil, err
 	}
+	if err := dearDefaults(ctx, crd); err != nil {
+		return nil, err
+	}
 	internal, err := internalCRD(crd)
 	if err != nil {
 		return nil, err
@@ -91,6 +94,9 @@ func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
 	defer recovered(&err)
 	if err := errors.Join(checkSchemas(crd), checkSchemas(old)); err != nil {
+		return nil, err
+	}
+	if err := dearDefaults(ctx, crd); err != nil {
 		return nil, err
 	}
 	internal, internalOld, err := internalUpdate(crd, old)

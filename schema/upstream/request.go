@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -32,7 +33,7 @@ func (r Result) Refused() bool { return len(r.Errors) > 0 }
 const touchLabel = "sluice.dev/touched"
 
 // Create returns the result of a request that creates obj. If there is a status subresource, .status is dropped. obj is not changed.
-// The error says why there is no verdict.
+// The error says why there is no verdict, such as [ErrTooDear].
 func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result, err error) {
 	defer recovered(&err)
 	if err := checkObject(obj); err != nil {
@@ -53,9 +54,9 @@ func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result,
 	}
 	u.SetGeneration(1)
 
-	errs := v.validateCreate(ctx, u, d.clean)
-	if ctx.Err() != nil {
-		return Result{}, ctx.Err()
+	errs, err := v.validateCreate(ctx, u, d.clean)
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return Result{}, err
 	}
 	return Result{Stored: u.Object, Pruned: d.pruned, Errors: tidy(errs)}, nil
 }
@@ -238,12 +239,12 @@ func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old deco
 			u.SetResourceVersion("1")
 		}
 	}
-	errs := v.validateUpdate(ctx, u, uOld, h)
+	errs, err := v.validateUpdate(ctx, u, uOld, h)
 	if invented {
 		u.SetResourceVersion("")
 	}
-	if ctx.Err() != nil {
-		return Result{}, ctx.Err()
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return Result{}, err
 	}
 	return Result{Stored: u.Object, Pruned: append(dropped, request.pruned...), Errors: tidy(errs)}, nil
 }

@@ -25,18 +25,21 @@ type ruleRun struct {
 	budget     int64
 	correlated *common.CorrelatedObject // nil: no ratcheting
 	errs       field.ErrorList
+	dear       error // why a rule was not evaluated; then the result says nothing
+	// spared is set if a call that is too dear may not have been made, and the rule is an error for its cost in any case.
+	spared bool
 }
 
 // runRules evaluates the rules of the tree n over obj and, in an update, old (nil otherwise). With correlated, failures on unchanged
 // parts are tolerated.
-func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) (errs field.ErrorList, left int64) {
+func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correlated *common.CorrelatedObject) *ruleRun {
 	r := &ruleRun{ctx: ctx, budget: celconfig.RuntimeCELCostBudget, correlated: correlated}
 	var oldValue any
 	if old != nil {
 		oldValue = old
 	}
 	r.node(n, nil, obj, oldValue)
-	return r.errs, r.budget
+	return r
 }
 
 // step leads from a value to one inside of it; nil is the root.
@@ -163,6 +166,9 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 			vars = optional
 		}
 		result, details, err := compiled[i].Program.ContextEval(r.ctx, vars)
+		if r.spare(result, err, rule.Rule) {
+			return false
+		}
 		if !r.pay(n, at, rule, details) {
 			return false
 		}
@@ -172,11 +178,18 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 			}
 			continue
 		}
-		if result != types.True && !r.refused(n, at, rule, &compiled[i], value, plain) {
+		if result != types.True && !r.refused(n, at, rule, &compiled[i], value, plain) || r.dear != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// spare notes what calls an evaluation left out, and reports whether its result depends on them.
+func (r *ruleRun) spare(result ref.Val, err error, rule string) bool {
+	r.dear = dearIn(result, rule)
+	r.spared = r.spared || overspent(err) && mentionsDear(rule)
+	return r.dear != nil
 }
 
 func (r *ruleRun) add(err *field.Error) { r.errs = append(r.errs, err) }
@@ -210,11 +223,16 @@ func (r *ruleRun) failed(n *ruleNode, at *step, rule *apiextensionsv1.Validation
 	switch {
 	case strings.HasPrefix(err.Error(), "no such overload"):
 		format = "'%v': call arguments did not match a supported operator, function or macro signature for rule: %v"
-	case strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded"):
+	case overspent(err):
 		format, proceed = "'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", false
 	}
 	r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf(format, err, ruleName(rule))))
 	return proceed
+}
+
+// overspent reports whether an evaluation cost more than a single one may.
+func overspent(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded")
 }
 
 // refused reports a rule that is not satisfied.

@@ -29,6 +29,9 @@ func (r *ruleRun) message(rule *apiextensionsv1.ValidationRule, compiled *cel.Co
 		return fallback
 	}
 	value, details, err := compiled.MessageExpression.ContextEval(r.ctx, vars)
+	if r.spare(value, err, rule.MessageExpression) {
+		return fallback
+	}
 	if details == nil || details.ActualCost() == nil {
 		return message{text: fmt.Sprintf("runtime cost could not be calculated for messageExpression: %q", rule.MessageExpression), internal: true}
 	}
@@ -36,7 +39,7 @@ func (r *ruleRun) message(rule *apiextensionsv1.ValidationRule, compiled *cel.Co
 	if cost > math.MaxInt64 || int64(cost) > r.budget {
 		return message{text: "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"}
 	}
-	if err != nil && strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded") {
+	if overspent(err) {
 		return message{text: fmt.Sprintf("no further validation rules will be run due to call cost exceeds limit for messageExpression: %q", rule.MessageExpression)}
 	}
 	r.budget -= int64(cost)

@@ -14,7 +14,6 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"sluice.dev/schema"
 )
@@ -117,8 +116,12 @@ func (c *compiledRules) of(n *ruleNode) *compilation {
 		}
 		structural := *n.structural
 		structural.XValidations = n.rules
-		out.results, out.err = cel.Compile(&structural, common.SchemaDeclType(n.schema, n.resource), celconfig.PerCallLimit,
-			environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()), cel.StoredExpressionsEnvLoader())
+		env, err := boundedEnv()
+		if err != nil {
+			out.err = err
+			return out
+		}
+		out.results, out.err = cel.Compile(&structural, common.SchemaDeclType(n.schema, n.resource), celconfig.PerCallLimit, env, cel.StoredExpressionsEnvLoader())
 		for i := range out.results {
 			out.usesOldSelf = out.usesOldSelf || out.results[i].UsesOldSelf
 		}

@@ -33,7 +33,7 @@ import (
 var metadataPath = field.NewPath("metadata")
 
 // validateCreate is rest.ValidateCreate over customResourceStrategy.Validate. canonical says whether the metadata are canonical.
-func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured, canonical bool) field.ErrorList {
+func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstructured, canonical bool) (field.ErrorList, error) {
 	fields, _ := u.Object["metadata"].(map[string]any)
 	plain := canonical && v.plainMeta(fields)
 	errs := v.validateFields(u, true, func() field.ErrorList {
@@ -50,16 +50,16 @@ func (v *Validator) validateCreate(ctx context.Context, u *unstructured.Unstruct
 	if v.mayRepeat(u.Object) {
 		errs = append(errs, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
 	}
-	errs = v.validateRules(ctx, errs, u.Object, nil, nil)
+	errs, err := v.validateRules(ctx, errs, u.Object, nil, nil)
 	if len(errs) == 0 && !plain {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
 	}
-	return errs
+	return errs, err
 }
 
 // validateUpdate is rest.ValidateUpdate over the ValidateUpdate of customResourceStrategy or, with h.status, of
 // statusStrategy.
-func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, h how) field.ErrorList {
+func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured, h how) (field.ErrorList, error) {
 	var errs field.ErrorList
 	if !h.plain {
 		errs = metavalidation.ValidateObjectMetaAccessor(u, v.opts.Namespaced, pathSegment, metadataPath)
@@ -86,7 +86,8 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	if !h.touch && v.mayRepeat(u.Object) && len(structurallisttype.ValidateListSetsAndMaps(nil, v.structural, old.Object)) == 0 {
 		own = append(own, structurallisttype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
 	}
-	return append(errs, v.validateRules(ctx, own, u.Object, old.Object, correlated)...)
+	own, err := v.validateRules(ctx, own, u.Object, old.Object, correlated)
+	return append(errs, own...), err
 }
 
 // mayRepeat reports whether lists of type set or map in obj have to be checked.
@@ -185,26 +186,29 @@ func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inne
 }
 
 // validateRules runs the validation rules, unless one of errs blocks them (hasBlockingErr in strategy.go). It returns errs and the
-// errors of the rules. old is nil for a creation, correlated is nil without ratcheting.
-func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) field.ErrorList {
+// errors of the rules, or [ErrTooDear]. old is nil for a creation, correlated is nil without ratcheting.
+func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) (field.ErrorList, error) {
 	tree := v.tree()
 	some := v.rulesElsewhere || tree.rules != nil
 	if tree.oddRules {
 		some = some || v.oddRules() != nil
 	}
 	if !some {
-		return errs
+		return errs, nil
 	}
 	if slices.ContainsFunc(errs, blocks) {
-		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")), nil
 	}
 	if tree.rules != nil {
-		ruleErrs, left := runRules(ctx, tree.rules, obj, old, correlated)
-		v.compiled.evaluated(left)
-		return append(errs, ofRules(ruleErrs)...)
+		run := runRules(ctx, tree.rules, obj, old, correlated)
+		v.compiled.evaluated(run.budget)
+		return append(errs, ofRules(run.errs)...), run.dear
 	}
 	if !tree.oddRules {
-		return errs
+		return errs, nil
+	}
+	if err := cmp.Or(v.plain, v).dearRules(ctx, obj, old); err != nil { // the API server's own tree has no bounds
+		return errs, err
 	}
 	var options []cel.Option
 	if correlated != nil {
@@ -216,7 +220,7 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 	}
 	ruleErrs, left := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
 	v.compiled.evaluated(left)
-	return append(errs, ofRules(ruleErrs)...)
+	return append(errs, ofRules(ruleErrs)...), nil
 }
 
 // OriginRule is the Origin of errors that validation rules gave, whatever their messages are.

@@ -63,6 +63,8 @@ type Validator struct {
 	// rulesElsewhere is set if the schema is a projection of one with rules.
 	rulesElsewhere bool
 	exact          bool // leave everything to the API server's code
+	// plain is what an exact validator was made of.
+	plain *Validator
 }
 
 // trees are forms of the schema that decide the simple cases fast, without the API server's code.
@@ -143,7 +145,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 func (v *Validator) Exact() *Validator {
 	return &Validator{
 		opts: v.opts, apiVersion: v.apiVersion, props: v.props, structural: v.structural, schema: v.schema, status: v.status, spec: v.spec,
-		problem: v.problem, compiled: v.compiled, node: v.node, rulesElsewhere: v.rulesElsewhere, exact: true,
+		problem: v.problem, compiled: v.compiled, node: v.node, rulesElsewhere: v.rulesElsewhere, exact: true, plain: v,
 	}
 }
 

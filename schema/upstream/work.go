@@ -101,8 +101,13 @@ func (w *schemaWork) node(p *props) float64 {
 	return below + 1
 }
 
-// patternWork is the work of compiling a pattern. Counts, such as {0,300}, make copies; Go's library allows 1,000 in all.
+// patternWork is the work of compiling a pattern.
 func patternWork(pattern string) float64 {
+	return workPattern + float64(len(pattern))/4 + float64(len(pattern)*patternCopies(pattern))/16
+}
+
+// patternCopies is how many copies the counts of a pattern make, such as {0,300}. Go's library allows 1,000 in all.
+func patternCopies(pattern string) int {
 	copies := 0
 	for _, part := range strings.Split(pattern, "{")[1:] {
 		count, _, _ := strings.Cut(part, "}")
@@ -110,7 +115,7 @@ func patternWork(pattern string) float64 {
 		n, _ := strconv.Atoi(cmp.Or(most, strings.TrimSuffix(count, ",")))
 		copies = min(copies+n, 1000)
 	}
-	return workPattern + float64(len(pattern))/4 + float64(len(pattern)*copies)/16
+	return copies
 }
 
 // rulesWork is the work of compiling the rules of one place, without that for what is below it.

@@ -4,6 +4,22 @@ package main
 // version.
 var upstreamFaults = []fault{
 	{
+		in: "schema/upstream.dearDefaults", find: "p.Default == nil || !mayBeDear(p)", put: "true",
+		broken: "a default on which a rule takes for ever is given to the API server's validation",
+	},
+	{
+		in: "schema/upstream.dearJoin", find: "> maxResult", put: "> 1<<40",
+		broken: "join() makes a text that takes all memory",
+	},
+	{
+		in: "internal/cluster.(*judge).fate", find: "errors.Is(err, upstream.ErrTooDear)", put: "false",
+		broken: "one object on which a rule takes for ever ends the scan of all",
+	},
+	{
+		in: "internal/crdcheck.Compare", find: "case <-ctx.Done():", put: "case <-context.Background().Done():",
+		broken: "an interrupt waits for a comparison that does not look at it",
+	},
+	{
 		in: "schema/upstream.(*schemaWork).node", find: "2*values*(w.branches-branches)", put: "0*values*(w.branches-branches)",
 		broken: "a default with many values above many branches costs nothing to validate",
 	},
