@@ -59,15 +59,27 @@ const matched threads = "\U0010FFFF"
 // noText stands for the missing rune before the start and after the end of a text.
 const noText rune = -1
 
+// scratch is memory that calls use again.
+type scratch struct {
+	seen  []uint64
+	work  []uint32
+	runes []rune
+	steps int // the instructions that were visited
+}
+
 // beforeRune follows the instructions that take no rune, between the runes last and next. It returns the instructions that take
-// a rune, or true if a match is found. steps counts the instructions that it visits.
-func (p *Pattern) beforeRune(from threads, last, next rune, steps *int) (takesRune []uint32, found bool) {
+// a rune, or true if a match is found.
+func (p *Pattern) beforeRune(from threads, last, next rune, use *scratch) (takesRune []uint32, found bool) {
 	if from == matched {
 		return nil, true
 	}
 	flags := syntax.EmptyOpContext(last, next)
-	seen := make([]uint64, len(p.prog.Inst)/64+1)
-	work := make([]uint32, 0, 16)
+	words := len(p.prog.Inst)/64 + 1
+	if len(use.seen) < words {
+		use.seen = make([]uint64, words)
+	}
+	seen, work := use.seen[:words], use.work[:0]
+	clear(seen)
 	visit := func(pc uint32) {
 		if seen[pc/64]&(1<<(pc%64)) == 0 {
 			seen[pc/64] |= 1 << (pc % 64)
@@ -80,11 +92,11 @@ func (p *Pattern) beforeRune(from threads, last, next rune, steps *int) (takesRu
 	if last == noText || !p.fromStart {
 		visit(uint32(p.prog.Start)) //nolint:gosec // an index
 	}
-	*steps += len(seen)/8 + 1
+	use.steps += words/8 + 1
 	for len(work) > 0 && !found {
 		pc := work[len(work)-1]
 		work = work[:len(work)-1]
-		*steps++
+		use.steps++
 		switch inst := &p.prog.Inst[pc]; inst.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
 			visit(inst.Out)
@@ -102,18 +114,20 @@ func (p *Pattern) beforeRune(from threads, last, next rune, steps *int) (takesRu
 			takesRune = append(takesRune, pc)
 		}
 	}
+	use.work = work
 	return takesRune, found
 }
 
 // afterRune returns where the instructions lead that take the rune.
-func (p *Pattern) afterRune(takesRune []uint32, r rune) threads {
-	var out []rune
+func (p *Pattern) afterRune(takesRune []uint32, r rune, use *scratch) threads {
+	out := use.runes[:0]
 	for _, pc := range takesRune {
 		if inst := &p.prog.Inst[pc]; inst.MatchRune(r) {
 			out = append(out, rune(inst.Out)) //nolint:gosec // at most maxInstructions
 		}
 	}
 	slices.Sort(out)
+	use.runes = out
 	return threads(slices.Compact(out))
 }
 

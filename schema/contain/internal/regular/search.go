@@ -13,7 +13,7 @@ package regular
 import (
 	"regexp/syntax"
 	"slices"
-	"strings"
+	"unicode/utf8"
 )
 
 // Question describes a set of strings.
@@ -56,6 +56,8 @@ type product struct {
 	ids      map[string]int32
 	states   []state
 	spent    bool
+	key      []byte // of the last state that was asked for
+	use      scratch
 }
 
 type state struct {
@@ -73,7 +75,8 @@ type edge struct {
 }
 
 func (p *product) charge(steps int) {
-	p.spent = !p.Charge(steps) || p.spent
+	p.spent = !p.Charge(steps+p.use.steps) || p.spent
+	p.use.steps = 0
 }
 
 // kindOf returns a rune that the assertions of the patterns do not tell apart from r.
@@ -89,25 +92,23 @@ func (p *product) kindOf(r rune) rune {
 
 // stateOf returns the number of a state.
 func (p *product) stateOf(sets []threads, last rune) int32 {
-	var key strings.Builder
+	p.key = p.key[:0]
 	for _, s := range sets {
-		key.WriteString(string(s))
-		key.WriteByte(0xFF) // in no thread: they are valid UTF-8
+		p.key = append(append(p.key, s...), 0xFF) // in no thread: they are valid UTF-8
 	}
-	key.WriteRune(last + 1)
-	if id, ok := p.ids[key.String()]; ok {
+	p.key = utf8.AppendRune(p.key, last+1)
+	if id, ok := p.ids[string(p.key)]; ok {
 		return id
 	}
-	s := state{sets: sets, last: last, accepts: true}
-	steps := 20 + key.Len()/4
+	s := state{sets: slices.Clone(sets), last: last, accepts: true}
 	for i := range sets {
-		_, found := p.patterns[i].beforeRune(sets[i], last, noText, &steps)
+		_, found := p.patterns[i].beforeRune(sets[i], last, noText, &p.use)
 		s.accepts = s.accepts && found == (i < len(p.Match))
 	}
 	id := int32(len(p.states)) //nolint:gosec // the budget bounds it
-	p.ids[key.String()] = id
+	p.ids[string(p.key)] = id
 	p.states = append(p.states, s)
-	p.charge(steps)
+	p.charge(20 + len(sets) + len(p.key)/8)
 	return id
 }
 
@@ -116,7 +117,7 @@ func (p *product) edgesOf(id int32) []edge {
 	if p.states[id].known {
 		return p.states[id].edges
 	}
-	from, steps := p.states[id], 0
+	from := p.states[id]
 	type front struct {
 		takesRune []uint32
 		found     bool
@@ -127,31 +128,30 @@ func (p *product) edgesOf(id int32) []edge {
 			continue
 		}
 		for i, s := range from.sets {
-			takesRune, found := p.patterns[i].beforeRune(s, from.last, kind, &steps)
+			takesRune, found := p.patterns[i].beforeRune(s, from.last, kind, &p.use)
 			fronts[kind] = append(fronts[kind], front{takesRune, found})
 		}
 	}
 	var edges []edge
+	sets := make([]threads, len(from.sets))
 letters:
 	for _, by := range p.alphabet {
 		kind := p.kindOf(by)
-		sets := make([]threads, len(from.sets))
 		for i, f := range fronts[kind] {
-			steps += 1 + len(f.takesRune)
+			p.use.steps += 1 + len(f.takesRune)
 			if sets[i] = matched; !f.found {
-				sets[i] = p.patterns[i].afterRune(f.takesRune, by)
+				sets[i] = p.patterns[i].afterRune(f.takesRune, by, &p.use)
 			}
 			if i >= len(p.Match) && f.found || i < len(p.Match) && sets[i] == "" && p.patterns[i].fromStart {
 				continue letters
 			}
 		}
 		edges = append(edges, edge{by, p.stateOf(sets, kind)})
-		if p.charge(steps); p.spent {
+		if p.charge(0); p.spent {
 			break
 		}
-		steps = 0
 	}
-	p.charge(steps)
+	p.charge(len(edges))
 	p.states[id].edges, p.states[id].known = edges, true
 	return edges
 }
