@@ -97,21 +97,27 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 			r.protect("it has " + r.Takes + "; --allow-delete-namespaces deletes it and them")
 		}
 	case r.isCRD():
-		stored, err := a.storedBeside(ctx, p, r)
-		switch {
-		case err != nil && p.request.AllowDeleteCRDs:
-			r.Takes = "its stored objects cannot be listed"
-			return nil
-		case isOfOneKind(ctx, err) && !apierrors.IsForbidden(err):
-			r.protect("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
-			return nil
-		case err != nil || stored.count == 0:
-			return err
-		}
-		r.Takes = fmt.Sprintf("%d stored objects: %s", stored.count, &stored)
-		if !p.request.AllowDeleteCRDs {
-			r.protect(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", stored.count, &stored))
-		}
+		return a.protectCRD(ctx, p, r)
+	}
+	return nil
+}
+
+// protectCRD decides about the removal of a CRD, and counts its objects that are not the app's.
+func (a *Applier) protectCRD(ctx context.Context, p *Plan, r *Removal) error {
+	stored, err := a.storedBeside(ctx, p, r)
+	switch {
+	case err != nil && p.request.AllowDeleteCRDs:
+		r.Takes = "its stored objects cannot be listed"
+		return nil
+	case isOfOneKind(ctx, err) && !apierrors.IsForbidden(err):
+		r.protect("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
+		return nil
+	case err != nil || stored.count == 0:
+		return err
+	}
+	r.Takes = fmt.Sprintf("%d stored objects: %s", stored.count, &stored)
+	if !p.request.AllowDeleteCRDs {
+		r.protect(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", stored.count, &stored))
 	}
 	return nil
 }

@@ -211,15 +211,15 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 	var lines []textLine
 	safe, unchanged, fresh := true, 0, 0
 	for i := range sheets {
-		switch s := &sheets[i]; {
-		case s.verdict == IsNew:
+		s := &sheets[i]
+		if s.verdict == IsNew {
 			fresh++
-		case s.verdict == IsUnchanged:
-			unchanged++
-			fallthrough
-		default:
-			safe = safe && s.plainSafe()
+			continue
 		}
+		if s.verdict == IsUnchanged {
+			unchanged++
+		}
+		safe = safe && s.plainSafe()
 	}
 	if fresh > 0 {
 		one := sheet{verdict: IsNew}
@@ -241,16 +241,17 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 
 // mildly describes a CRD without findings to show.
 func (p *page) mildly(s *sheet) string {
-	text := p.said(s)
+	var text strings.Builder
+	text.WriteString(p.said(s))
 	for _, c := range []class{suppressed, silent} {
 		if n := s.count[c]; n > 0 {
-			text += fmt.Sprintf("; %s %s", brief.Count(n, "finding"), c)
+			fmt.Fprintf(&text, "; %s %s", brief.Count(n, "finding"), c)
 		}
 	}
 	if s.objects != nil {
-		text += "; " + s.objects.scanned()
+		text.WriteString("; " + s.objects.scanned())
 	}
-	return text
+	return text.String()
 }
 
 // remaining counts CRDs that do not fit.

@@ -37,7 +37,7 @@ var schemaType = reflect.TypeFor[apiextensionsv1.JSONSchemaProps]()
 
 // fillAll gives every exported field a value. Schemas have schemas in them, that many levels deep.
 func fillAll(v reflect.Value, depth int) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // schemas have no values of other kinds
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fillAll(v.Elem(), depth)
@@ -60,8 +60,8 @@ func fillAll(v reflect.Value, depth int) {
 			}
 			depth--
 		}
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
+		for _, f := range v.Fields() {
+			if f.CanSet() {
 				fillAll(f, depth)
 			}
 		}
@@ -80,7 +80,7 @@ func fillAll(v reflect.Value, depth int) {
 
 // eachMemory calls f for what the pointers, slices and maps in v refer to.
 func eachMemory(v reflect.Value, path string, f func(at uintptr, path string)) {
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // schemas have no values of other kinds
 	case reflect.Pointer:
 		if !v.IsNil() {
 			if v.Type().Elem().Size() > 0 {

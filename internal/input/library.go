@@ -63,7 +63,7 @@ func checkCount(s string) error {
 // finds the error. A number beyond the range of a float64 is an error, whose line counts from line.
 func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 	if checkCount(s) != nil {
-		return nil, nil, nil
+		return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 	}
 	skip := 0
 	if markerAt(s, 0) == '-' {
@@ -75,7 +75,7 @@ func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
 			return values, offsets, nil
 		} else if err != nil {
-			return nil, nil, nil
+			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 		}
 		start := skip + int(dec.InputOffset()) - len(raw)
 		var v any
@@ -87,11 +87,11 @@ func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 			}
 		}
 		if err != nil || len(twice) > 0 {
-			return nil, nil, nil
+			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 		}
 		c := converter{text: math.MaxInt}
 		if v, err = c.value(v, 0); err != nil {
-			return nil, nil, nil
+			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 		}
 		values = append(values, value{v: v})
 		offsets = append(offsets, start)

@@ -22,7 +22,7 @@ const hardText = "&on, &off, \"x\" `y` %s \\n */ // new(\n+build x\r\nand\ufeff 
 // everyKey gives a value to every key in v. It fails for a type that it does not know, so that no key is left out in silence.
 func everyKey(t *testing.T, v reflect.Value, text string, number int64) {
 	t.Helper()
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // any other kind fails
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:
@@ -38,8 +38,8 @@ func everyKey(t *testing.T, v reflect.Value, text string, number int64) {
 			everyKey(t, v.Index(i), text, number)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			everyKey(t, v.Field(i), text, number)
+		for _, f := range v.Fields() {
+			everyKey(t, f, text, number)
 		}
 	default:
 		t.Fatalf("this test knows no values of the type %s", v.Type())

@@ -176,17 +176,23 @@ func TestRulesThatAreErrorsHaveAStuckWitness(t *testing.T) {
 		{"an error that only one value shows", "required: [i], properties: {i: {type: integer}, a: {type: integer}}", "self.i != 1 && (self.i != 2 || self.a == 3)", Stuck, true},
 		{"an index", "required: [l], properties: {l: {type: array, items: {type: integer}}}", "self.l[0] < 5", Stuck, true},
 		{"an index that exists", "required: [l], properties: {l: {type: array, minItems: 1, items: {type: integer}}}", "self.l[0] < 5", Stuck, false}, // not decided
-		{"unique pairs", "required: [l], properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}",
-			"self.l.all(x, self.l.exists_one(y, x.a == y.a && (has(x.b) && has(y.b) ? x.b == y.b : !has(x.b) && !has(y.b))))", Tolerated, false},
-		{"unique pairs with a field that may be missing", "required: [l], properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}",
-			"self.l.all(x, self.l.exists_one(y, x.a == y.a && (has(x.b) ? x.b == y.b : true)))", Stuck, false}, // not found
+		{
+			"unique pairs", "required: [l], properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}",
+			"self.l.all(x, self.l.exists_one(y, x.a == y.a && (has(x.b) && has(y.b) ? x.b == y.b : !has(x.b) && !has(y.b))))", Tolerated, false,
+		},
+		{
+			"unique pairs with a field that may be missing", "required: [l], properties: {l: {type: array, items: {type: object, required: [a], properties: {a: {type: string}, b: {type: string}}}}}",
+			"self.l.all(x, self.l.exists_one(y, x.a == y.a && (has(x.b) ? x.b == y.b : true)))", Stuck, false,
+		}, // not found
 		{"a sum that overflows", "required: [i], properties: {i: {type: integer}}", "self.i + 1 < 5", Stuck, true},
 		{"a sum that does not", "required: [i], properties: {i: {type: integer, maximum: 100}}", "self.i + 1 < 5", Tolerated, false},
 		{"a conversion", "required: [s], properties: {s: {type: string}}", "int(self.s) < 5", Stuck, true},
 		{"a conversion that a pattern guards", "required: [s], properties: {s: {type: string, pattern: '^[0-9]{1,3}$'}}", "int(self.s) < 5", Tolerated, false},
 		{"an error in one item", "required: [l], properties: {l: {type: array, items: {type: integer}}}", "self.l.all(x, 10 / x < 5)", Stuck, false}, // not found
-		{"an error for a key that is an integer seldom", "required: [i], properties: {i: {type: integer, minimum: 0, maximum: 9000}}",
-			"self.i < 5 || self.i * self.i == 61042969 && 1 / (self.i - 7813) == 1", Stuck, false},
+		{
+			"an error for a key that is an integer seldom", "required: [i], properties: {i: {type: integer, minimum: 0, maximum: 9000}}",
+			"self.i < 5 || self.i * self.i == 61042969 && 1 / (self.i - 7813) == 1", Stuck, false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			of := func(more string) Side {

@@ -259,7 +259,7 @@ const quantityName = "uantity"
 func dearDefault(ctx context.Context, p props) error {
 	var value any
 	if utiljson.Unmarshal(p.Default.Raw, &value) != nil {
-		return nil // the validation says so
+		return nil //nolint:nilerr // the validation says so
 	}
 	v, err := New(&props{Type: "object", Properties: map[string]props{"default": p}}, Options{})
 	if err != nil {

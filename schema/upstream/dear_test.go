@@ -65,8 +65,17 @@ func TestEveryCallOnAStringEnds(t *testing.T) {
 	const n = 60_000
 	long := strings.Repeat("a", n)
 	values := [][2]string{
-		{"1e999999999", "1e-999999999"}, {"1e-999999999", "E999999999"}, {strings.Repeat("9", n), "9"}, {"0." + strings.Repeat("9", n), ""},
-		{"%.999999999f", "%.999999999e"}, {long, long[:n/2] + "b"}, {long, "b" + long[:n/2]}, {long, "(a?){1000}b"}, {long, long}, {"a", strings.Repeat("(a?b?c?)", n/8)}, {long, ""},
+		{"1e999999999", "1e-999999999"},
+		{"1e-999999999", "E999999999"},
+		{strings.Repeat("9", n), "9"},
+		{"0." + strings.Repeat("9", n), ""},
+		{"%.999999999f", "%.999999999e"},
+		{long, long[:n/2] + "b"},
+		{long, "b" + long[:n/2]},
+		{long, "(a?){1000}b"},
+		{long, long},
+		{"a", strings.Repeat("(a?b?c?)", n/8)},
+		{long, ""},
 	}
 	for name, rule := range stringCalls {
 		v := newValidator(t, dearSchema(t, rule), widgets)

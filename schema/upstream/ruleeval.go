@@ -124,6 +124,24 @@ func (r *ruleRun) object(n *ruleNode, at *step, value map[string]any, old any) b
 	return true
 }
 
+// activations are the variables of rules, and of those with an optional oldSelf.
+func (n *ruleNode) activations(value, old any, usesOldSelf bool) (plain, optional *activation) {
+	schema := n.schema
+	if n.resource {
+		schema = schema.resource()
+	}
+	plain = &activation{self: common.UnstructuredToVal(value, schema)}
+	optional = &activation{self: plain.self}
+	if usesOldSelf {
+		optional.oldSelf, optional.hasOldSelf = types.OptionalNone, true
+		if old != nil {
+			plain.oldSelf, plain.hasOldSelf = common.UnstructuredToVal(old, schema), true
+			optional.oldSelf = types.OptionalOf(plain.oldSelf)
+		}
+	}
+	return plain, optional
+}
+
 // expressions evaluates the rules of n itself (validateExpressions).
 func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 	made := n.compiled.of(n)
@@ -138,19 +156,7 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 	if r.budget <= 0 {
 		return r.spent(n, at)
 	}
-	schema := n.schema
-	if n.resource {
-		schema = schema.resource()
-	}
-	plain := &activation{self: common.UnstructuredToVal(value, schema)}
-	optional := &activation{self: plain.self}
-	if made.usesOldSelf {
-		optional.oldSelf, optional.hasOldSelf = types.OptionalNone, true
-		if old != nil {
-			plain.oldSelf, plain.hasOldSelf = common.UnstructuredToVal(old, schema), true
-			optional.oldSelf = types.OptionalOf(plain.oldSelf)
-		}
-	}
+	plain, optional := n.activations(value, old, made.usesOldSelf)
 	for i := range compiled {
 		rule := &n.rules[i]
 		isOptional := rule.OptionalOldSelf != nil && *rule.OptionalOldSelf

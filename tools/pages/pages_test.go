@@ -104,7 +104,9 @@ func TestPlainWords(t *testing.T) {
 		is      *regexp.Regexp
 		instead string
 	}
-	whole := func(phrases string) *regexp.Regexp { return regexp.MustCompile(`(?i)(?:^|[\s("])(?:` + phrases + `)\b`) }
+	whole := func(phrases string) *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:^|[\s("])(?:` + phrases + `)\b`)
+	}
 	var bans []ban
 	var phrases []string
 	for row := range strings.Lines(banned) {

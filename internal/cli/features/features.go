@@ -179,14 +179,8 @@ func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFla
 		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
 	}
 	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
-	switch strings.ToLower(f.mode) {
-	case "":
-	case "live":
-		o.Mode = v1alpha1.Live
-	case "baked":
-		o.Mode = v1alpha1.Baked
-	default:
-		return nil, fmt.Errorf("unknown mode %q: the modes are live, baked", f.mode)
+	if o.Mode, err = policyMode(f.mode); err != nil {
+		return nil, err
 	}
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err
@@ -202,6 +196,19 @@ func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFla
 		}
 	}
 	return c, nil
+}
+
+// policyMode returns the mode of policies for the value of --mode; empty means that of the component.
+func policyMode(flag string) (v1alpha1.Mode, error) {
+	switch strings.ToLower(flag) {
+	case "":
+		return "", nil
+	case "live":
+		return v1alpha1.Live, nil
+	case "baked":
+		return v1alpha1.Baked, nil
+	}
+	return "", fmt.Errorf("unknown mode %q: the modes are live, baked", flag)
 }
 
 // printObjects prints manifests, a List of them, or their names.

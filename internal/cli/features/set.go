@@ -231,9 +231,7 @@ func (s *setter) plan() *Change {
 	if c.Keys == nil {
 		return c
 	}
-	if ref := p.component.Spec.ConfigMap; p.config != nil && p.config.Immutable != nil && *p.config.Immutable {
-		c.Refused = append(c.Refused, fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace))
-	}
+	c.Refused = append(c.Refused, p.immutableRefusal()...)
 	slices.SortFunc(c.Keys, func(a, b keyChange) int { return strings.Compare(a.Key, b.Key) })
 	settings, findings := p.model.ParseSettings(data)
 	for _, x := range findings {
@@ -255,6 +253,15 @@ func (s *setter) plan() *Change {
 		c.Features = append(c.Features, changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason, Needs: needs(&state, findings.Err() != nil)})
 	}
 	return c
+}
+
+// immutableRefusal says why a ConfigMap that is immutable cannot be changed; nil for others.
+func (p *componentFeatures) immutableRefusal() []string {
+	if p.config == nil || p.config.Immutable == nil || !*p.config.Immutable {
+		return nil
+	}
+	ref := p.component.Spec.ConfigMap
+	return []string{fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace)}
 }
 
 // needs says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.

@@ -87,13 +87,10 @@ func (s *session) observe(p *plan, done *outcome) {
 			}
 		}
 		out.stale = append(out.stale, old)
-		for gate := range asked[name] {
-			if !has[gate] {
-				if out.without[name] == nil {
-					out.without[name] = map[string]bool{}
-				}
-				out.without[name][gate] = true
-			}
+		without := maps.Clone(asked[name])
+		maps.DeleteFunc(without, func(gate string, _ bool) bool { return has[gate] })
+		if len(without) > 0 {
+			out.without[name] = without
 		}
 	}
 	done.standing = out

@@ -217,10 +217,10 @@ func (w workloads) refusesOrDrops(ctx context.Context, u *use) error {
 	switch o, err := w.try(ctx, u); {
 	case u.gate == "RecursiveReadOnlyMounts":
 		if err != nil || u.isIn(o) {
-			return fmt.Errorf("%s %s is not dropped: %v", u.resource, u.field, err)
+			return fmt.Errorf("%s %s is not dropped: %w", u.resource, u.field, err)
 		}
 	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), u.place()+": ") || !strings.Contains(err.Error(), "needs feature "+strconv.Quote(u.gate)):
-		return fmt.Errorf("%s of %s %s is not refused: %v", u.gate, u.resource, u.field, err)
+		return fmt.Errorf("%s of %s %s is not refused: %w", u.gate, u.resource, u.field, err)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (w workloads) refusesOrDrops(ctx context.Context, u *use) error {
 // letsPass says how the answer to a new use differs from what is to be while the feature is on.
 func (w workloads) letsPass(ctx context.Context, u *use) error {
 	if o, err := w.try(ctx, u); err != nil || !u.isIn(o) {
-		return fmt.Errorf("%s %s does not pass: %v", u.resource, u.field, err)
+		return fmt.Errorf("%s %s does not pass: %w", u.resource, u.field, err)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (w workloads) letsPass(ctx context.Context, u *use) error {
 // apiServerRefuses says if the API server takes what it has to refuse itself, whatever is on.
 func (w workloads) apiServerRefuses(ctx context.Context, u *use) error {
 	if _, err := w.try(ctx, u); !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "needs feature") {
-		return fmt.Errorf("the API server itself does not refuse %s %s: %v", u.resource, u.field, err)
+		return fmt.Errorf("the API server itself does not refuse %s %s: %w", u.resource, u.field, err)
 	}
 	return nil
 }

@@ -50,14 +50,20 @@ func (x *totality) total(e *expr) bool {
 		return x.total(e.args[0]) && x.knowing(e.args[0], true).total(e.args[1]) && x.knowing(e.args[0], false).total(e.args[2])
 	case operators.LogicalNot:
 		return x.total(e.args[0])
+	}
+	return x.totalFunction(e)
+}
+
+// totalFunction is total for a call that evaluates all its arguments.
+func (x *totality) totalFunction(e *expr) bool {
+	switch e.name {
 	case operators.Equals, operators.NotEquals:
 		return x.allTotal(e.args) && !slices.ContainsFunc(e.args, x.compound)
 	case operators.In:
 		list := x.node(e.args[1])
 		return x.allTotal(e.args) && !x.compound(e.args[0]) && (list == nil || list.Type == "object" || scalar(list.Items))
-	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, "contains", "startsWith", "endsWith", "size":
-		return x.allTotal(e.args) && !slices.ContainsFunc(e.args, x.dyn)
-	case "isURL", "isIP", "isCIDR", "isQuantity":
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, "contains", "startsWith", "endsWith", "size",
+		"isURL", "isIP", "isCIDR", "isQuantity":
 		return x.allTotal(e.args) && !slices.ContainsFunc(e.args, x.dyn)
 	case "matches":
 		pattern, ok := e.args[len(e.args)-1].val.(string)

@@ -188,7 +188,7 @@ func (p *product) search(start int32, visits, n int) (found []string, none bool)
 				v := visit{e.to, min(length+1, p.Least)}
 				if count := seen[v]; count < visits {
 					seen[v] = count + 1
-					nodes = append(nodes, node{e.to, int32(at), e.by}) //nolint:gosec // the budget bounds it
+					nodes = append(nodes, node{e.to, int32(at), e.by})
 					p.charge(5)
 				}
 			}
