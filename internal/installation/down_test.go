@@ -116,6 +116,47 @@ func TestARemovalIsPlannedWhileSomeKindsAreDown(t *testing.T) {
 	}
 }
 
+// What stays for a reason that ends during the removal was never removed, so no program can have created it again.
+func TestARemovalIsCheckedAgainstWhatItRemoved(t *testing.T) {
+	const deliveries = "/apis/sluice.dev/v1/deliveries"
+	list := func(items ...any) map[string]any {
+		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": append([]any{}, items...)}
+	}
+	for name, test := range map[string]struct {
+		uid  string // of the CRD at the end
+		back bool
+	}{
+		"its last object expires":      {"deliveries.sluice.dev", false},
+		"another one of the same name": {"another", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := oneKindDown(nil)
+			server["/apis/example.com/v1/namespaces/sluice-system/widgets"] = list()
+			server["/apis/sluice.dev/v1/namespaces/sluice-system/deliveries"] = list()
+			server[deliveries] = list(map[string]any{"metadata": map[string]any{"name": "one"}})
+			c, err := New(&rest.Config{Host: "http://server", Transport: server}, "sluice-system")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := c.Plan(t.Context(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(p.Left, func(o Object) bool { return o.Name == "deliveries.sluice.dev" }) {
+				t.Fatalf("the CRD does not stay: %+v", p)
+			}
+			p.Steps = nil // nothing is to be removed
+			server[deliveries] = list()
+			crd := map[string]any{"name": "deliveries.sluice.dev", "uid": test.uid, "labels": map[string]any{"app.kubernetes.io/part-of": "sluice"}}
+			server["/apis/apiextensions.k8s.io/v1/customresourcedefinitions"] = list(map[string]any{"metadata": crd})
+			server["/api/v1/namespaces/sluice-system"] = nil
+			if err := c.Remove(t.Context(), p, Options{}, func(*Step) {}); errors.Is(err, ErrBack) != test.back || err != nil && !test.back {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestDoctorGoesOnWhereTheAPIServerCannotReadOneKind(t *testing.T) {
 	resource := schema.GroupResource{Group: "sluice.dev", Resource: "deliveries"}
 	for err, want := range map[error]State{

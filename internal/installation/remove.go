@@ -54,16 +54,24 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 	if err != nil {
 		return err
 	}
-	var back []string
-	for _, s := range again.Steps {
-		for _, o := range s.Objects {
-			back = append(back, o.String())
-		}
-	}
-	if back != nil {
+	if back := createdAgain(p, again); back != nil {
 		return fmt.Errorf("%w: %s", ErrBack, strings.Join(back, ", "))
 	}
 	return nil
+}
+
+// createdAgain returns the objects that a plan made after a removal has to remove. An object that the plan p left is not one of
+// them: it only lost its reason to stay meanwhile, as a CRD does whose last object expires.
+func createdAgain(p, after *Plan) []string {
+	var back []string
+	for _, s := range after.Steps {
+		for _, o := range s.Objects {
+			if !slices.ContainsFunc(p.Left, func(left Object) bool { return left.uid == o.uid }) {
+				back = append(back, o.String())
+			}
+		}
+	}
+	return back
 }
 
 // guarded reports whether Sluice's guard, or the lack of one that answers, refused a request.
