@@ -28,7 +28,7 @@ func FromV1beta1(in *v1beta1.ResolutionRequest) (*ResolutionRequest, error) {
 	}
 	var note string
 	var err error
-	if out.Spec.Params, note, err = down(list, in.Spec.URL, text); err != nil {
+	if out.Spec.Params, note, err = downgradeParams(list, in.Spec.URL, text); err != nil {
 		return nil, err
 	}
 	delete(out.Annotations, resolution.AnnotationV1beta1)
@@ -49,7 +49,7 @@ func ToV1beta1(in *ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 	in = in.DeepCopy()
 	out := &v1beta1.ResolutionRequest{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta, Status: in.Status}
 	out.APIVersion = v1beta1.SchemeGroupVersion.String()
-	list, url, err := up(in.Spec.Params, in.Annotations[resolution.AnnotationV1beta1], v1beta1.StringValue)
+	list, url, err := upgradeParams(in.Spec.Params, in.Annotations[resolution.AnnotationV1beta1], v1beta1.StringValue)
 	if err != nil {
 		return nil, err
 	}
@@ -89,15 +89,15 @@ func ConvertObject(object map[string]any, toAPIVersion string) error {
 }
 
 func objectDown(object map[string]any) error {
-	spec, err := member[map[string]any](object, "spec")
+	spec, err := memberOf[map[string]any](object, "spec")
 	if err != nil {
 		return err
 	}
-	raw, err := member[[]any](spec, "params")
+	raw, err := memberOf[[]any](spec, "params")
 	if err != nil {
 		return err
 	}
-	url, err := member[string](spec, "url")
+	url, err := memberOf[string](spec, "url")
 	if err != nil {
 		return err
 	}
@@ -107,13 +107,13 @@ func objectDown(object map[string]any) error {
 		if !ok {
 			return fmt.Errorf("spec.params[%d] is no object", i)
 		}
-		name, err := member[string](p, "name")
+		name, err := memberOf[string](p, "name")
 		if err != nil {
 			return fmt.Errorf("spec.params[%d]: %w", i, err)
 		}
 		list = append(list, param[any]{Name: name, Value: p["value"]})
 	}
-	params, note, err := down(list, url, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
+	params, note, err := downgradeParams(list, url, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
 	if err != nil {
 		return err
 	}
@@ -126,37 +126,37 @@ func objectDown(object map[string]any) error {
 		}
 		spec["params"] = m
 	}
-	return annotate(object, note)
+	return annotateWith(object, note)
 }
 
 func objectUp(object map[string]any) error {
-	metadata, err := member[map[string]any](object, "metadata")
+	metadata, err := memberOf[map[string]any](object, "metadata")
 	if err != nil {
 		return err
 	}
-	annotations, err := member[map[string]any](metadata, "annotations")
+	annotations, err := memberOf[map[string]any](metadata, "annotations")
 	if err != nil {
 		return err
 	}
-	note, err := member[string](annotations, resolution.AnnotationV1beta1)
+	note, err := memberOf[string](annotations, resolution.AnnotationV1beta1)
 	if err != nil {
 		return err
 	}
-	spec, err := member[map[string]any](object, "spec")
+	spec, err := memberOf[map[string]any](object, "spec")
 	if err != nil {
 		return err
 	}
-	raw, err := member[map[string]any](spec, "params")
+	raw, err := memberOf[map[string]any](spec, "params")
 	if err != nil {
 		return err
 	}
 	params := make(map[string]string, len(raw))
 	for k := range raw {
-		if params[k], err = member[string](raw, k); err != nil {
+		if params[k], err = memberOf[string](raw, k); err != nil {
 			return fmt.Errorf("spec.params: %w", err)
 		}
 	}
-	list, url, err := up(params, note, func(s string) any { return s })
+	list, url, err := upgradeParams(params, note, func(s string) any { return s })
 	if err != nil {
 		return err
 	}
@@ -175,16 +175,16 @@ func objectUp(object map[string]any) error {
 	if url != "" {
 		spec["url"] = url
 	}
-	return annotate(object, "")
+	return annotateWith(object, "")
 }
 
-// annotate sets or, if note is empty, removes the annotation.
-func annotate(object map[string]any, note string) error {
-	metadata, err := member[map[string]any](object, "metadata")
+// annotateWith sets or, if note is empty, removes the annotation.
+func annotateWith(object map[string]any, note string) error {
+	metadata, err := memberOf[map[string]any](object, "metadata")
 	if err != nil {
 		return err
 	}
-	annotations, err := member[map[string]any](metadata, "annotations")
+	annotations, err := memberOf[map[string]any](metadata, "annotations")
 	if err != nil {
 		return err
 	}
@@ -206,8 +206,8 @@ func annotate(object map[string]any, note string) error {
 	return nil
 }
 
-// member returns a member of an object, the zero value if it is missing or null.
-func member[T any](object map[string]any, name string) (T, error) {
+// memberOf returns a member of an object, the zero value if it is missing or null.
+func memberOf[T any](object map[string]any, name string) (T, error) {
 	var zero T
 	value, ok := object[name]
 	if !ok || value == nil {
@@ -234,8 +234,8 @@ type kept[V any] struct {
 	Order []string `json:"order,omitempty"`
 }
 
-// down returns what v1alpha1 can say, and an annotation with the rest, empty if there is none.
-func down[V any](list []param[V], url string, text func(V) (string, bool)) (params map[string]string, note string, err error) {
+// downgradeParams returns what v1alpha1 can say, and an annotation with the rest, empty if there is none.
+func downgradeParams[V any](list []param[V], url string, text func(V) (string, bool)) (params map[string]string, note string, err error) {
 	count := map[string]int{}
 	names := make([]string, 0, len(list))
 	for _, p := range list {
@@ -264,8 +264,8 @@ func down[V any](list []param[V], url string, text func(V) (string, bool)) (para
 	return params, string(data), err
 }
 
-// up is the inverse of down.
-func up[V any](params map[string]string, note string, value func(string) V) (list []param[V], url string, err error) {
+// upgradeParams is the inverse of down.
+func upgradeParams[V any](params map[string]string, note string, value func(string) V) (list []param[V], url string, err error) {
 	var rest kept[V]
 	if note != "" {
 		if err := utiljson.Unmarshal([]byte(note), &rest); err != nil {
