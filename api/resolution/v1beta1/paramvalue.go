@@ -70,13 +70,13 @@ func (v *ParamValue) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &v.StringVal)
 	case '[':
 		var array []string
-		if strict(data) && json.Unmarshal(data, &array) == nil {
+		if hasNoNull(data) && json.Unmarshal(data, &array) == nil {
 			*v = ParamValue{Type: ParamTypeArray, ArrayVal: array}
 			return nil
 		}
 	case '{':
 		var object map[string]string
-		if strict(data) && json.Unmarshal(data, &object) == nil {
+		if hasNoNull(data) && json.Unmarshal(data, &object) == nil {
 			*v = ParamValue{Type: ParamTypeObject, ObjectVal: object}
 			return nil
 		}
@@ -89,8 +89,8 @@ func (v *ParamValue) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// strict tells that no member of an array or object is null, which encoding/json would take for an empty string.
-func strict(data []byte) bool {
+// hasNoNull tells that no member of an array or object is null, which encoding/json would take for an empty string.
+func hasNoNull(data []byte) bool {
 	var array []*string
 	if json.Unmarshal(data, &array) == nil {
 		for _, s := range array {
