@@ -22,7 +22,7 @@ import (
 const LabelApp = "sluice.dev/app-id"
 
 // appID is the value of [LabelApp] for the owner NAMESPACE/NAME.
-func appID(owner string) string { return digest([]byte(owner)) }
+func appID(owner string) string { return digestOf([]byte(owner)) }
 
 // Orphan is an object that carries the mark of an app whose inventory does not have it.
 type Orphan struct {
@@ -54,7 +54,7 @@ type Orphans struct {
 // select one app. An empty app selects all apps of the namespace, and an empty namespace all apps. If the user cannot list a kind
 // in the whole cluster, Orphans lists it in the namespace, if one is given.
 func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans, error) {
-	kinds, err := a.kinds()
+	kinds, err := a.deletableKinds()
 	out := &Orphans{}
 	if err != nil {
 		if len(kinds) == 0 {
@@ -69,7 +69,7 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 	client := a.client.hurried()
 	var mu sync.Mutex
 	unlisted := map[string][]string{} // resources by the reason why they could not be listed
-	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err = forEachIndex(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
 		found, why, err := client.marked(ctx, k, namespace, selector)
 		mu.Lock()
@@ -87,7 +87,7 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 		slices.Sort(unlisted[why])
 		out.Unlisted = append(out.Unlisted, why+": "+strings.Join(unlisted[why], ", "))
 	}
-	return out, a.unrecorded(ctx, out, namespace)
+	return out, a.withoutInventory(ctx, out, namespace)
 }
 
 // marked lists the objects of one kind that carry the mark of an app. unlisted says why the kind could not be listed; empty if it
@@ -95,7 +95,7 @@ func (a *Applier) Orphans(ctx context.Context, namespace, app string) (*Orphans,
 func (c *client) marked(ctx context.Context, k servedKind, namespace, selector string) (found []Orphan, unlisted string, err error) {
 	list := func(in string) error {
 		found = nil
-		return c.metadata(ctx, listPath(k.group, k.version, k.resource, in), selector, func(m *metav1.PartialObjectMetadata) {
+		return c.listMetadata(ctx, listPath(k.group, k.version, k.resource, in), selector, func(m *metav1.PartialObjectMetadata) {
 			owner := m.Annotations[AnnotationApp]
 			if m.Labels[LabelApp] != appID(owner) || m.DeletionTimestamp != nil || !appliedHere(m) {
 				return
@@ -131,8 +131,8 @@ func appliedHere(m *metav1.PartialObjectMetadata) bool {
 	})
 }
 
-// unrecorded returns the orphans that no inventory has.
-func (a *Applier) unrecorded(ctx context.Context, found *Orphans, namespace string) error {
+// withoutInventory returns the orphans that no inventory has.
+func (a *Applier) withoutInventory(ctx context.Context, found *Orphans, namespace string) error {
 	inventories := map[string]*Inventory{}
 	var objects []Orphan
 	for _, o := range found.Objects {
@@ -151,7 +151,7 @@ func (a *Applier) unrecorded(ctx context.Context, found *Orphans, namespace stri
 			}
 			inventories[o.App] = v
 		}
-		if v == nil || v.entry(o.ID) != nil {
+		if v == nil || v.entryOf(o.ID) != nil {
 			continue
 		}
 		o.Lost = v.resourceVersion == ""
@@ -214,7 +214,7 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 	if len(d.Objects) == 0 && (!v.Incomplete || len(d.Unlisted) > 0) {
 		return nil
 	}
-	ctx, unlock, err := a.lockPlanned(ctx, &v, a.lock)
+	ctx, unlock, err := a.lockPlanned(ctx, &v, a.acquireLock)
 	defer unlock()
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("namespace %[2]s does not exist, and the inventory of app %[1]s belongs there: create it first", v.App, v.Namespace)
@@ -223,28 +223,28 @@ func (a *Applier) Adopt(ctx context.Context, d *Adoption) error {
 		return err
 	}
 	if v.resourceVersion == "" {
-		v.State, v.Started = Applying, stamp(a.opts.Now()) // nobody knows whether the last apply was complete
+		v.State, v.Started = Applying, timestampOf(a.opts.Now()) // nobody knows whether the last apply was complete
 	}
 	v.Objects = slices.Clone(v.Objects)
 	for _, o := range d.Objects {
 		v.Objects = append(v.Objects, Entry{ID: o.ID, Version: o.Version, Resource: o.resource, Found: isNamespace(o.ID) && !o.made})
 	}
 	v.Objects, v.Incomplete = sortEntries(v.Objects), len(d.Unlisted) > 0
-	if err := v.fits(); err != nil {
+	if err := v.checkStorable(); err != nil {
 		return err
 	}
 	if err := a.client.saveInventory(ctx, &v); err != nil {
-		return changed(err)
+		return asErrChanged(err)
 	}
 	d.inventory = &v
 	return nil
 }
 
-// lost reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of objects: a
+// hasLostInventory reports whether the app has no inventory although the cluster has objects with its mark. It ignores two kinds of objects: a
 // namespace may be left from a first apply that was interrupted, and a deletion leaves objects that an annotation keeps.
-func (p *Plan) lost() bool {
+func (p *Plan) hasLostInventory() bool {
 	return p.inventory != nil && p.inventory.resourceVersion == "" && slices.ContainsFunc(p.Items, func(it Item) bool {
-		return it.live != nil && it.live.own != "" && it.live.owner == p.inventory.owner() && !it.live.kept && !isNamespace(it.ID)
+		return it.live != nil && it.live.own != "" && it.live.owner == p.inventory.ownerMark() && !it.live.kept && !isNamespace(it.ID)
 	})
 }
 

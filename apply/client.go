@@ -82,10 +82,10 @@ type request struct {
 	status *int
 }
 
-// do sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
+// sendWithRetries sends a request and returns the body of the answer. If the connection breaks, do repeats the request a few times. If the
 // server asks to come back later, do repeats it for as long as c.busy. Repeating is safe: every request that this package sends is
 // idempotent.
-func (c *client) do(ctx context.Context, r request) ([]byte, error) {
+func (c *client) sendWithRetries(ctx context.Context, r request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -93,9 +93,9 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	wait := 100 * time.Millisecond
-	for try, begun := 1, clock(); ; try++ {
-		b, err := c.once(ctx, r)
-		if err == nil || !transient(err) || ctx.Err() != nil {
+	for try, begun := 1, leaseClock(); ; try++ {
+		b, err := c.sendOnce(ctx, r)
+		if err == nil || !isTransientError(err) || ctx.Err() != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -107,7 +107,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 			return nil, err
 		}
 		// A server says when to come back. If it does not, the pauses grow.
-		if err := sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, c.busy))); err != nil {
+		if err := sleepUnlessDone(ctx, max(wait, min(time.Duration(seconds)*time.Second, c.busy))); err != nil {
 			return nil, err
 		}
 		wait = min(2*wait, lastPause)
@@ -123,7 +123,7 @@ const (
 	shortBusy = 5 * time.Second
 )
 
-func (c *client) once(ctx context.Context, r request) ([]byte, error) {
+func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
 	defer cancel()
 	req := c.rest.Verb(r.verb).AbsPath(r.path).SetHeader("Accept", cmp.Or(r.accept, "application/json")).MaxRetries(0)
@@ -141,7 +141,7 @@ func (c *client) once(ctx context.Context, r request) ([]byte, error) {
 	}
 	changes := r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.apart
 	if changes {
-		if err := fenced(ctx); err != nil {
+		if err := refuseWithoutLock(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -188,8 +188,8 @@ func noAccess(err error) error {
 	return err
 }
 
-// transient reports whether the same request may succeed in a moment.
-func transient(err error) bool {
+// isTransientError reports whether the same request may succeed in a moment.
+func isTransientError(err error) bool {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) {
 		return true
 	}
@@ -203,20 +203,20 @@ func transient(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
-// get reads one object; nil if there is none.
-func (c *client) get(ctx context.Context, path string) (map[string]any, error) {
-	b, err := c.do(ctx, request{verb: http.MethodGet, path: path})
+// fetchObject reads one object; nil if there is none.
+func (c *client) fetchObject(ctx context.Context, path string) (map[string]any, error) {
+	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return decode(b)
+	return decodeObject(b)
 }
 
-// patch applies an object by server-side apply and returns the result.
-func (c *client) patch(ctx context.Context, path string, body []byte, dryRun, force bool) (map[string]any, error) {
+// applyPatch applies an object by server-side apply and returns the result.
+func (c *client) applyPatch(ctx context.Context, path string, body []byte, dryRun, force bool) (map[string]any, error) {
 	obj, _, err := c.patchOr(ctx, path, body, dryRun, force)
 	return obj, err
 }
@@ -231,11 +231,11 @@ func (c *client) patchOr(ctx context.Context, path string, body []byte, dryRun, 
 		q.Set("dryRun", "All")
 	}
 	status := 0
-	b, err := c.do(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/apply-patch+yaml", status: &status})
+	b, err := c.sendWithRetries(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/apply-patch+yaml", status: &status})
 	if err != nil {
 		return nil, false, err
 	}
-	obj, err = decode(b)
+	obj, err = decodeObject(b)
 	return obj, status == http.StatusCreated, err
 }
 
@@ -245,16 +245,16 @@ func (c *client) jsonPatch(ctx context.Context, path string, body []byte, dryRun
 	if dryRun {
 		q.Set("dryRun", "All")
 	}
-	b, err := c.do(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/json-patch+json"})
+	b, err := c.sendWithRetries(ctx, request{verb: http.MethodPatch, path: path, query: q, body: body, contentType: "application/json-patch+json"})
 	if err != nil {
 		return nil, err
 	}
-	return decode(b)
+	return decodeObject(b)
 }
 
-// remove deletes an object if it still has that UID and resourceVersion; empty values are not compared. An object that is gone
+// deleteObject deletes an object if it still has that UID and resourceVersion; empty values are not compared. An object that is gone
 // already is no error. A conflict means that the object was changed, or that another object has its name.
-func (c *client) remove(ctx context.Context, path, uid, version string, dryRun bool) error {
+func (c *client) deleteObject(ctx context.Context, path, uid, version string, dryRun bool) error {
 	policy := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &policy}
 	o.Kind, o.APIVersion = "DeleteOptions", "v1"
@@ -276,15 +276,15 @@ func (c *client) remove(ctx context.Context, path, uid, version string, dryRun b
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
+	_, err = c.sendWithRetries(ctx, request{verb: http.MethodDelete, path: path, query: q, body: body})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// sleep waits for the duration, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepUnlessDone waits for the duration, or until ctx ends.
+func sleepUnlessDone(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

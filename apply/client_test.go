@@ -48,7 +48,7 @@ func TestARequestThatABusyServerPutsOffIsMadeAgain(t *testing.T) {
 			t.Parallel()
 			a, requests := busyServer(t, test.refusals, test.code, test.retryAfter)
 			begun := time.Now()
-			if _, err := a.client.get(t.Context(), "/api/v1/namespaces/default/configmaps/x"); err != nil {
+			if _, err := a.client.fetchObject(t.Context(), "/api/v1/namespaces/default/configmaps/x"); err != nil {
 				t.Fatal(err)
 			}
 			if got := requests.Load(); got != test.refusals+1 {
@@ -65,7 +65,7 @@ func TestARequestEndsWithItsContextHoweverBusyTheServerIs(t *testing.T) {
 	a, _ := busyServer(t, 1<<30, http.StatusTooManyRequests, "3600")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := a.client.get(ctx, "/api/v1/namespaces/default/configmaps/x"); err == nil {
+	if _, err := a.client.fetchObject(ctx, "/api/v1/namespaces/default/configmaps/x"); err == nil {
 		t.Error("there is an answer")
 	}
 }

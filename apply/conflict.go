@@ -81,32 +81,32 @@ func (a *Applier) tryIn(ctx context.Context, p *Plan, it *Item, version string) 
 	if version == "" || p.request.Force {
 		return nil
 	}
-	if converts, err := a.converts(ctx, p, it); converts || err != nil {
+	if converts, err := a.convertsByWebhook(ctx, p, it); converts || err != nil {
 		return err // a conversion webhook may rename the fields
 	}
 	path := listPath(it.Group, version, it.mapping.resource, it.Namespace) + "/" + it.Name
-	live, err := a.client.get(ctx, path)
+	live, err := a.client.fetchObject(ctx, path)
 	if err != nil || live == nil {
 		return err
 	}
-	want, err := it.content()
+	want, err := it.decodeContent()
 	if err != nil {
 		return err
 	}
-	want = common(want, live)
+	want = fieldsPresentIn(want, live)
 	want["apiVersion"] = it.Group + "/" + version
 	body, err := json.Marshal(want)
 	if err != nil {
 		return err
 	}
-	if _, err = a.client.patch(ctx, path, body, true, false); conflictsOf(it, err) == nil && !refused(err) {
+	if _, err = a.client.applyPatch(ctx, path, body, true, false); conflictsOf(it, err) == nil && !isAlwaysRefused(err) {
 		return nil
 	}
 	return err
 }
 
-// common reduces an object to the fields that another object has. Lists stay whole.
-func common(want, live map[string]any) map[string]any {
+// fieldsPresentIn reduces an object to the fields that another object has. Lists stay whole.
+func fieldsPresentIn(want, live map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {
 		l, there := live[k]
@@ -115,7 +115,7 @@ func common(want, live map[string]any) map[string]any {
 		}
 		if w, ok := v.(map[string]any); ok {
 			if m, ok := l.(map[string]any); ok {
-				v = common(w, m)
+				v = fieldsPresentIn(w, m)
 			}
 		}
 		out[k] = v
@@ -131,7 +131,7 @@ func (a *Applier) checkOwners(p *Plan) error {
 	var errs []error
 	for i := range p.Items {
 		it := &p.Items[i]
-		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.owner() {
+		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.ownerMark() {
 			continue
 		}
 		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {

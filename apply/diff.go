@@ -46,7 +46,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 		index[&p.Items[i]] = i
 	}
 	err := a.rehearse(ctx, p, o.Local, func(it *Item, got answer) error {
-		d, err := a.difference(ctx, it, got, o)
+		d, err := a.differenceOf(ctx, it, got, o)
 		i := index[it]
 		found[i], same[i] = d, err == nil && d == nil
 		return err
@@ -81,8 +81,8 @@ func isJoined(err error) bool {
 	return ok
 }
 
-// difference compares a live object with the object after the apply; nil means that nothing would change.
-func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOptions) (*Difference, error) {
+// differenceOf compares a live object with the object after the apply; nil means that nothing would change.
+func (a *Applier) differenceOf(ctx context.Context, it *Item, got answer, o TryOptions) (*Difference, error) {
 	d := &Difference{ID: it.ID, Action: it.Action, Note: got.note, TakesOver: it.TakesOver}
 	if got.replace != "" {
 		d.Action, d.Note = Replace, "it is deleted and created again: "+got.replace
@@ -90,13 +90,13 @@ func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOpt
 	var before map[string]any
 	var err error
 	if it.live != nil {
-		if before, err = a.client.get(ctx, it.livePath()); err != nil {
+		if before, err = a.client.fetchObject(ctx, it.livePath()); err != nil {
 			return nil, err
 		}
 	}
 	after := got.after
 	if after == nil {
-		if after, err = it.content(); err != nil {
+		if after, err = it.decodeContent(); err != nil {
 			return nil, err
 		}
 	}
@@ -104,11 +104,11 @@ func (a *Applier) difference(ctx context.Context, it *Item, got answer, o TryOpt
 	if got.local != "" {
 		d.Note = got.local
 	}
-	if before != nil && same && len(it.TakesOver) == 0 && equal(visible(before), visible(after)) {
+	if before != nil && same && len(it.TakesOver) == 0 && equalJSON(withoutServerFields(before), withoutServerFields(after)) {
 		return nil, nil
 	}
 	if o.Contents {
-		d.Before, d.After = shown(it.ID, before, after)
+		d.Before, d.After = yamlOfBoth(it.ID, before, after)
 	}
 	return d, nil
 }
@@ -118,7 +118,7 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		return nil, nil
 	}
 	note := ""
-	if err := a.remove(ctx, p, true); err != nil {
+	if err := a.deleteInTurns(ctx, p, true); err != nil {
 		if may, failed := a.mayDelete(ctx, p, err); may || failed != nil || !o.Local {
 			return nil, errors.Join(err, failed)
 		}
@@ -132,19 +132,19 @@ func (a *Applier) tryRemovals(ctx context.Context, p *Plan, o TryOptions) ([]Dif
 		}
 		d := Difference{ID: r.ID, Action: Delete, Note: note}
 		if o.Contents {
-			obj, err := a.client.get(ctx, r.path())
+			obj, err := a.client.fetchObject(ctx, r.objectPath())
 			if err != nil {
 				return nil, err
 			}
-			d.Before, _ = shown(r.ID, obj, nil)
+			d.Before, _ = yamlOfBoth(r.ID, obj, nil)
 		}
 		out = append(out, d)
 	}
 	return out, nil
 }
 
-// visible removes fields that only the server writes, and fields that change by themselves.
-func visible(obj map[string]any) map[string]any {
+// withoutServerFields removes fields that only the server writes, and fields that change by themselves.
+func withoutServerFields(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
 	}
@@ -160,16 +160,16 @@ func visible(obj map[string]any) map[string]any {
 	return out
 }
 
-// shown returns both sides as YAML.
-func shown(id ID, before, after map[string]any) (string, string) {
-	before, after = visible(before), visible(after)
+// yamlOfBoth returns both sides as YAML.
+func yamlOfBoth(id ID, before, after map[string]any) (string, string) {
+	before, after = withoutServerFields(before), withoutServerFields(after)
 	if id.isSecret() {
 		before, after = hideValues(before, after, "before"), hideValues(after, before, "after")
 	}
-	return text(before), text(after)
+	return yamlTextOf(before), yamlTextOf(after)
 }
 
-func text(obj map[string]any) string {
+func yamlTextOf(obj map[string]any) string {
 	if obj == nil {
 		return ""
 	}
@@ -195,7 +195,7 @@ func hideValues(obj, other map[string]any, side string) map[string]any {
 		hidden := map[string]any{}
 		for k, v := range data {
 			hidden[k] = "(not shown)"
-			if w, both := there[k]; both && !equal(v, w) {
+			if w, both := there[k]; both && !equalJSON(v, w) {
 				hidden[k] = "(not shown, " + side + ")"
 			}
 		}

@@ -110,7 +110,7 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	applied, changed, refused := 0, 0, 0
 	for i, text := range specimens {
-		content, err := decode([]byte(text))
+		content, err := decodeObject([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,12 +122,12 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 		if err := a.Apply(ctx, p); err != nil {
 			t.Fatal(err)
 		}
-		path := p.Items[0].mapping.path(&p.Items[0].Object)
+		path := p.Items[0].mapping.objectPath(&p.Items[0].Object)
 		if p, err = a.Plan(ctx, Request{Objects: []Object{o}}); err != nil || p.Items[0].Action != Unchanged {
 			t.Errorf("specimen %d: not known to be applied right after it was (%v)", i, err)
 		}
 		for round := range 32 {
-			live, err := a.client.get(ctx, path)
+			live, err := a.client.fetchObject(ctx, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,10 +136,10 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 				want = mutateObject(r, content)
 			} else if round%4 == 1 {
 				// Somebody else writes the whole object with a change of theirs; what the server refuses they did not write.
-				theirs := mutateObject(r, visible(live))
+				theirs := mutateObject(r, withoutServerFields(live))
 				body, _ := json.Marshal(theirs)
 				_ = kube.CoreV1().RESTClient().Patch("application/merge-patch+json").AbsPath(path).Param("fieldManager", "other").Body(body).Do(ctx).Error()
-				if live, err = a.client.get(ctx, path); err != nil {
+				if live, err = a.client.fetchObject(ctx, path); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -148,19 +148,19 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			if err != nil || object.ID != o.ID || object.Version != o.Version {
 				continue
 			}
-			content, err := object.content()
+			content, err := object.decodeContent()
 			if err != nil {
 				t.Fatal(err)
 			}
-			object.move(content, "default")
-			if err := object.set(content); err != nil {
+			object.moveToNamespace(content, "default")
+			if err := object.setContent(content); err != nil {
 				t.Fatal(err)
 			}
-			l, err := observe(live, &object, nil)
+			l, err := observeObject(live, &object, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := a.client.patch(ctx, path, object.json, true, true)
+			after, err := a.client.applyPatch(ctx, path, object.json, true, true)
 			switch {
 			case err != nil && l.applied:
 				t.Errorf("specimen %d: taken for applied, but the server refuses it: %v\n%s", i, err, object.json)
@@ -169,8 +169,8 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 			case l.applied:
 				applied++
 				same := func(obj map[string]any) []any {
-					mine := own(managers(obj))
-					return []any{visible(obj), mine.fields}
+					mine := entryOfOwnApplies(managedEntriesOf(obj))
+					return []any{withoutServerFields(obj), mine.fields}
 				}
 				if diff := cmp.Diff(same(live), same(after)); diff != "" {
 					t.Errorf("specimen %d: taken for applied, but an apply changes it: %s\n%s", i, diff, object.json)
@@ -188,11 +188,11 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 
 // record makes an inventory of many objects, all applied: digests cannot be compressed.
 func record(v *Inventory, objects int) {
-	v.State, v.Started, v.Objects = Applied, stamp(time.Now()), nil
+	v.State, v.Started, v.Objects = Applied, timestampOf(time.Now()), nil
 	for i := range objects {
 		v.Objects = append(v.Objects, Entry{
 			ID: ID{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprintf("some-longer-name-%05d", i)}, Version: "v1", Resource: "configmaps",
-			Manifest: digest([]byte(fmt.Sprint(i))), Owned: digest([]byte(fmt.Sprint(-i))),
+			Manifest: digestOf([]byte(fmt.Sprint(i))), Owned: digestOf([]byte(fmt.Sprint(-i))),
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestE2EAnInventoryOfFiftyThousandObjectsStandsInSeveralConfigMaps(t *testin
 	}
 	for _, objects := range []int{50000, 49999, 100} {
 		record(v, objects)
-		if err := v.fits(); err != nil {
+		if err := v.checkStorable(); err != nil {
 			t.Error(err)
 		}
 		if err := a.client.saveInventory(ctx, v); err != nil {
@@ -248,7 +248,7 @@ func TestE2EAnInventoryOfFiftyThousandObjectsStandsInSeveralConfigMaps(t *testin
 	}
 	// An app that does not fit is told before anything is written.
 	record(v, 300000)
-	if err := v.fits(); err == nil {
+	if err := v.checkStorable(); err == nil {
 		t.Error("there is no limit")
 	}
 }

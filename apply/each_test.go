@@ -10,7 +10,7 @@ import (
 func TestAPanicInOneObjectIsAnErrorOfThatCall(t *testing.T) {
 	var objects []map[string]int // the second one is nil
 	objects = append(objects, map[string]int{}, nil, map[string]int{})
-	err := each(t.Context(), len(objects), 2, func(_ context.Context, i int) error {
+	err := forEachIndex(t.Context(), len(objects), 2, func(_ context.Context, i int) error {
 		objects[i]["a"] = i
 		return nil
 	})
@@ -18,7 +18,7 @@ func TestAPanicInOneObjectIsAnErrorOfThatCall(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	failed := errors.New("failed")
-	if err := each(t.Context(), 3, 2, func(context.Context, int) error { return failed }); !errors.Is(err, failed) {
+	if err := forEachIndex(t.Context(), 3, 2, func(context.Context, int) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 }

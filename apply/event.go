@@ -21,7 +21,7 @@ type events struct {
 	observe func(Event)
 }
 
-func (e *events) tell(ev Event) {
+func (e *events) notifyObserver(ev Event) {
 	if e.observe == nil {
 		return
 	}

@@ -25,8 +25,8 @@ type treatment struct {
 // mark is the meaning of an annotation's value. understood is false for a value that the tool does not know.
 type mark func(value string) (t treatment, understood bool)
 
-// one returns the meaning of an annotation with one special value; ordinary values mean nothing.
-func one(t treatment, special string, usual ...string) mark {
+// markForValue returns the meaning of an annotation with one special value; ordinary values mean nothing.
+func markForValue(t treatment, special string, usual ...string) mark {
 	return func(value string) (treatment, bool) {
 		value = strings.ToLower(strings.TrimSpace(value))
 		if value == special {
@@ -40,15 +40,15 @@ func one(t treatment, special string, usual ...string) mark {
 // docs/apply.md has the same table.
 var foreign = map[string]mark{
 	// helm.sh/helm/v3/pkg/kube/resource_policy.go
-	annotationPolicy: one(treatment{kept: true}, "keep", ""),
+	annotationPolicy: markForValue(treatment{kept: true}, "keep", ""),
 	// carvel-dev/kapp, pkg/kapp/clusterapply: add_or_update_change.go, delete_change.go
-	"kapp.k14s.io/delete-strategy": one(treatment{kept: true}, "orphan", ""),
-	"kapp.k14s.io/noop":            one(treatment{alone: true, kept: true}, ""),
-	"kapp.k14s.io/exists":          one(treatment{alone: true, kept: true, exists: true}, ""),
-	"kapp.k14s.io/update-strategy": one(treatment{once: true}, "skip", "", "fallback-on-replace", "always-replace"),
+	"kapp.k14s.io/delete-strategy": markForValue(treatment{kept: true}, "orphan", ""),
+	"kapp.k14s.io/noop":            markForValue(treatment{alone: true, kept: true}, ""),
+	"kapp.k14s.io/exists":          markForValue(treatment{alone: true, kept: true, exists: true}, ""),
+	"kapp.k14s.io/update-strategy": markForValue(treatment{once: true}, "skip", "", "fallback-on-replace", "always-replace"),
 	// fluxcd/kustomize-controller, docs/spec/v1/kustomizations.md, "Controlling the apply behavior of resources"
-	"kustomize.toolkit.fluxcd.io/prune":     one(treatment{kept: true}, "disabled", "", "enabled"),
-	"kustomize.toolkit.fluxcd.io/reconcile": one(treatment{alone: true, kept: true}, "disabled", "", "enabled"),
+	"kustomize.toolkit.fluxcd.io/prune":     markForValue(treatment{kept: true}, "disabled", "", "enabled"),
+	"kustomize.toolkit.fluxcd.io/reconcile": markForValue(treatment{alone: true, kept: true}, "disabled", "", "enabled"),
 	"kustomize.toolkit.fluxcd.io/ssa": func(value string) (treatment, bool) {
 		switch strings.ToLower(strings.TrimSpace(value)) {
 		case "ignore":
@@ -66,9 +66,9 @@ var foreign = map[string]mark{
 		return treatment{alone: strings.TrimSpace(value) == "Skip"}, strings.TrimSpace(value) == "Skip"
 	},
 	// kubernetes-sigs/cli-utils, pkg/common/common.go
-	"cli-utils.sigs.k8s.io/on-remove":         one(treatment{kept: true}, "keep", ""),
-	"client.lifecycle.config.k8s.io/deletion": one(treatment{kept: true}, "detach", ""),
-	"client.lifecycle.config.k8s.io/mutation": one(treatment{once: true}, "ignore", ""),
+	"cli-utils.sigs.k8s.io/on-remove":         markForValue(treatment{kept: true}, "keep", ""),
+	"client.lifecycle.config.k8s.io/deletion": markForValue(treatment{kept: true}, "detach", ""),
+	"client.lifecycle.config.k8s.io/mutation": markForValue(treatment{once: true}, "ignore", ""),
 }
 
 // syncOptions reads the options of Argo CD. There, Prune and Delete are two switches, for pruning and for deleting the app. Sluice
@@ -180,8 +180,8 @@ func (m *marks) keptReason() string {
 	return fmt.Sprintf("its annotation %s says that it stays", m.keptBy)
 }
 
-// spares says why the apply does not write an item; empty if it does. l is the object in the cluster, nil for none.
-func (m *marks) spares(l *live) string {
+// reasonToSpare says why the apply does not write an item; empty if it does. l is the object in the cluster, nil for none.
+func (m *marks) reasonToSpare(l *live) string {
 	switch {
 	case m.alone:
 		return fmt.Sprintf("its annotation %s says that it is left alone", m.aloneBy)

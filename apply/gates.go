@@ -49,8 +49,8 @@ type gated struct {
 
 type optIn struct{ component, gate, namespace string }
 
-// load reads components, features and settings, and the schemas of the items' kinds.
-func (g *gateCheck) load(ctx context.Context, touched []*Item) error {
+// loadFeatures reads components, features and settings, and the schemas of the items' kinds.
+func (g *gateCheck) loadFeatures(ctx context.Context, touched []*Item) error {
 	g.doubts, g.opted, g.labels = map[string][]report.Finding{}, map[optIn]bool{}, map[string]map[string]string{}
 	components, err := featureObjects[v1alpha1.Component](ctx, g, "components", "Component")
 	if err != nil || len(components) == 0 {
@@ -89,16 +89,16 @@ func (g *gateCheck) load(ctx context.Context, touched []*Item) error {
 		if len(concerned) == 0 {
 			continue
 		}
-		if err := g.component(ctx, &c, mine, named, items); err != nil {
+		if err := g.addComponent(ctx, &c, mine, named, items); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// component adds a component if its features gate a part of an object that the plan writes.
-func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
-	resources, err := g.resources(ctx, named, items)
+// addComponent adds a component if its features gate a part of an object that the plan writes.
+func (g *gateCheck) addComponent(ctx context.Context, c *v1alpha1.Component, features []v1alpha1.Feature, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) error {
+	resources, err := g.gatedResources(ctx, named, items)
 	if err != nil {
 		return err
 	}
@@ -106,27 +106,27 @@ func (g *gateCheck) component(ctx context.Context, c *v1alpha1.Component, featur
 	model, found := rules.Define(c, features, feature.Options{Date: g.now(), Resources: resources, PartsMayWait: true})
 	for _, f := range found {
 		if f.Severity == feature.Error && (f.Gate == "" || gatesAny(features, f.Gate, items)) {
-			g.doubt("features.sluice.dev", fmt.Sprintf("a definition of component %s is wrong: what it gates is not looked for", c.Name), f.String())
+			g.recordDoubt("features.sluice.dev", fmt.Sprintf("a definition of component %s is wrong: what it gates is not looked for", c.Name), f.String())
 		}
 	}
-	before, data, err := g.settings(ctx, c)
+	before, data, err := g.settingsOf(ctx, c)
 	if err != nil {
 		return err
 	}
 	if ref := c.Spec.ConfigMap; ref != nil && data == nil && model.Spec().Mode == v1alpha1.Live {
-		g.doubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are missing: there is no ConfigMap %s/%s", c.Name, ref.Namespace, ref.Name),
+		g.recordDoubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are missing: there is no ConfigMap %s/%s", c.Name, ref.Namespace, ref.Name),
 			"where policies read them, the API server refuses what these match until it is there")
 	}
 	settings, found := model.ParseSettings(data)
 	for _, f := range found {
 		if f.Severity == feature.Error {
-			g.doubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are wrong there, which is taken as not set", c.Name), f.String())
+			g.recordDoubt("components.sluice.dev", fmt.Sprintf("the settings of component %s are wrong there, which is taken as not set", c.Name), f.String())
 		}
 	}
 	// The status has the reports of processes. They count as long as the status is about the settings that will hold.
 	states := model.Resolve(settings, feature.Runtime{AssumeProcesses: true})
 	if maps.Equal(before, data) {
-		states = model.Resolve(settings, reported(features, states))
+		states = model.Resolve(settings, missingReportsOf(features, states))
 	}
 	gates := map[schema.GroupResource]bool{}
 	for gr := range named {
@@ -145,9 +145,9 @@ func gatesAny(features []v1alpha1.Feature, gate string, items map[schema.GroupRe
 	})
 }
 
-// reported reads from the status of features which reports of processes are missing. A feature waits for them if the settings open
+// missingReportsOf reads from the status of features which reports of processes are missing. A feature waits for them if the settings open
 // it and it is not enabled yet.
-func reported(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
+func missingReportsOf(features []v1alpha1.Feature, assumed *feature.States) feature.Runtime {
 	out := feature.Runtime{Processes: map[string]map[string]bool{}}
 	for i := range features {
 		f := &features[i]
@@ -163,7 +163,7 @@ func reported(features []v1alpha1.Feature, assumed *feature.States) feature.Runt
 	return out
 }
 
-func (g *gateCheck) doubt(subject, message, reason string) {
+func (g *gateCheck) recordDoubt(subject, message, reason string) {
 	g.doubts[subject] = append(g.doubts[subject], report.Finding{
 		Rule: crdcheck.RuleFeature, Outcome: report.Undecided, Severity: report.Warn, CRD: subject, Message: message, Reason: reason,
 	})
@@ -198,7 +198,7 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	for i := range g.plan.Items {
 		if it := &g.plan.Items[i]; it.Group == gv.Group && it.Kind == kind && it.Version == gv.Version {
 			if err := add(it.Name, it.json); err != nil {
-				return nil, it.fail(err)
+				return nil, it.wrapError(err)
 			}
 		}
 	}
@@ -215,13 +215,13 @@ func nameOf(raw []byte) (string, error) {
 	return head.Metadata.Name, err
 }
 
-// resources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
+// gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
 // CRD.
-func (g *gateCheck) resources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
+func (g *gateCheck) gatedResources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {
 	var out []feature.Resource
 	for gr, versions := range named {
 		if items[gr] != nil && strings.Contains(gr.Group, ".") {
-			crd, err := g.crd(ctx, gr.String())
+			crd, err := g.crdAfterApply(ctx, gr.String())
 			if err != nil {
 				return nil, err
 			}
@@ -250,8 +250,8 @@ func (g *gateCheck) resources(ctx context.Context, named map[schema.GroupResourc
 	return out, nil
 }
 
-// crd returns a CRD as it will be after the apply; nil if there is none, or if this user cannot read it.
-func (g *gateCheck) crd(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+// crdAfterApply returns a CRD as it will be after the apply; nil if there is none, or if this user cannot read it.
+func (g *gateCheck) crdAfterApply(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if crd := g.plan.crds[name]; crd != nil {
 		return crd, nil
 	}
@@ -262,24 +262,24 @@ func (g *gateCheck) crd(ctx context.Context, name string) (*apiextensionsv1.Cust
 	return crd, err
 }
 
-// settings returns the data of a component's ConfigMap, as it is and as it will be after the apply; nil stands for a missing one.
-func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
+// settingsOf returns the data of a component's ConfigMap, as it is and as it will be after the apply; nil stands for a missing one.
+func (g *gateCheck) settingsOf(ctx context.Context, c *v1alpha1.Component) (before, after map[string]string, err error) {
 	ref := c.Spec.ConfigMap
 	if ref == nil {
 		return nil, nil, nil
 	}
-	live, err := g.client.get(ctx, listPath("", "v1", "configmaps", ref.Namespace)+"/"+ref.Name)
+	live, err := g.client.fetchObject(ctx, listPath("", "v1", "configmaps", ref.Namespace)+"/"+ref.Name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the settings of component %s: %w", c.Name, err)
 	}
-	before = texts(live)
+	before = configMapDataOf(live)
 	i := slices.IndexFunc(g.plan.Items, func(it Item) bool {
 		return it.ID == ID{Kind: "ConfigMap", Namespace: ref.Namespace, Name: ref.Name}
 	})
 	if i < 0 {
 		return before, before, nil
 	}
-	manifest, err := g.plan.Items[i].content()
+	manifest, err := g.plan.Items[i].decodeContent()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -288,18 +288,18 @@ func (g *gateCheck) settings(ctx context.Context, c *v1alpha1.Component) (before
 		after = map[string]string{}
 	}
 	// The apply removes fields that it applied before and that are no longer in the manifest.
-	if mine := own(managers(live)); mine != nil {
+	if mine := entryOfOwnApplies(managedEntriesOf(live)); mine != nil {
 		fields, _ := mine.fields["f:data"].(map[string]any)
 		for key := range fields {
 			delete(after, strings.TrimPrefix(key, "f:"))
 		}
 	}
-	maps.Copy(after, texts(manifest))
+	maps.Copy(after, configMapDataOf(manifest))
 	return before, after, nil
 }
 
-// texts returns the data of a ConfigMap, as [feature.SettingsOf] has it; nil if there is no object.
-func texts(obj map[string]any) map[string]string {
+// configMapDataOf returns the data of a ConfigMap, as [feature.SettingsOf] has it; nil if there is no object.
+func configMapDataOf(obj map[string]any) map[string]string {
 	if obj == nil {
 		return nil
 	}
@@ -336,7 +336,7 @@ func (g *gateCheck) optedIn(ctx context.Context, c *gated, gate, namespace strin
 		answer = feature.OptedIn(labels, component, gate)
 	}
 	if !answer && ways.RBAC {
-		no, err := g.client.review(ctx, access{feature.OptInVerb, v1alpha1.SchemeGroupVersion.Group, "features", namespace, feature.ObjectName(component, gate)})
+		no, err := g.client.reviewAccess(ctx, access{feature.OptInVerb, v1alpha1.SchemeGroupVersion.Group, "features", namespace, feature.ObjectName(component, gate)})
 		if err != nil {
 			return false, err
 		}
@@ -361,14 +361,14 @@ func (g *gateCheck) namespaceLabels(ctx context.Context, namespace string) (map[
 			}
 		}
 	}
-	live, err := g.client.get(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
+	live, err := g.client.fetchObject(ctx, listPath("", "v1", "namespaces", "")+"/"+namespace)
 	if err != nil && !apierrors.IsForbidden(err) { // if the user cannot read the Namespace, its opt-in does not count
 		return nil, err
 	}
 	add(live)
 	for i := range g.plan.Items {
 		if it := &g.plan.Items[i]; isNamespace(it.ID) && it.Name == namespace {
-			content, err := it.content()
+			content, err := it.decodeContent()
 			if err != nil {
 				return nil, err
 			}

@@ -39,8 +39,8 @@ func (r *Revision) Has(text string) bool {
 // Same reports whether two revisions came from the same sources with the same digests.
 func (r *Revision) Same(o *Revision) bool { return sameSources(r.Sources, o.Sources) }
 
-// history returns the inventory's history with the new revision in front, the newest first.
-func (v *Inventory) history(next *Inventory) []Revision {
+// historyWith returns the inventory's history with the new revision in front, the newest first.
+func (v *Inventory) historyWith(next *Inventory) []Revision {
 	list := v.History
 	if len(list) == 0 && len(v.Sources) > 0 && v.Finished != nil { // older versions have not recorded more
 		list = []Revision{{v.Sources, v.Finished, len(v.Objects)}}

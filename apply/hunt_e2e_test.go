@@ -441,7 +441,7 @@ func (h *hunt) checkEnd(o order, after map[types.UID]seenObject) {
 	there := map[ID]seenObject{}
 	for _, is := range after {
 		there[is.id] = is
-		if is.owner == owner && !is.kept && !isNamespace(is.id) && !is.id.isCRD() && v.entry(is.id) == nil {
+		if is.owner == owner && !is.kept && !isNamespace(is.id) && !is.id.isCRD() && v.entryOf(is.id) == nil {
 			h.t.Errorf("%s is marked as that of %s, whose inventory does not have it\n%s", is.id, o.app, strings.Join(h.log, "\n"))
 		}
 	}

@@ -73,7 +73,7 @@ type Entry struct {
 	Found bool `json:"found,omitempty"`
 }
 
-func (e *Entry) path() string {
+func (e *Entry) objectPath() string {
 	return listPath(e.Group, e.Version, e.Resource, e.Namespace) + "/" + e.Name
 }
 
@@ -152,8 +152,8 @@ func (p *Plan) isRecord(id ID, content map[string]any) bool {
 	return own || labels[LabelInventory] != nil || labels[labelPart] != nil
 }
 
-// entry finds an object; nil if it is not in the inventory. inv may be nil.
-func (v *Inventory) entry(id ID) *Entry {
+// entryOf finds an object; nil if it is not in the inventory. inv may be nil.
+func (v *Inventory) entryOf(id ID) *Entry {
 	if v == nil {
 		return nil
 	}
@@ -164,8 +164,8 @@ func (v *Inventory) entry(id ID) *Entry {
 	return &v.Objects[i]
 }
 
-// owner is the value of [AnnotationApp].
-func (v *Inventory) owner() string { return v.Namespace + "/" + v.App }
+// ownerMark is the value of [AnnotationApp].
+func (v *Inventory) ownerMark() string { return v.Namespace + "/" + v.App }
 
 // sortEntries sorts entries. Of entries for the same object it keeps the first.
 func sortEntries(list []Entry) []Entry {
@@ -181,14 +181,14 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 			return v, err
 		}
 		// A part is gone: another run has written a new inventory after its names were read.
-		if err := sleep(ctx, firstPause); err != nil {
+		if err := sleepUnlessDone(ctx, firstPause); err != nil {
 			return nil, err
 		}
 	}
 }
 
 func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventory, error) {
-	b, err := c.do(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
+	b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: inventoryPath(namespace, app)})
 	if apierrors.IsNotFound(err) {
 		return &Inventory{APIVersion: inventoryVersion, Kind: inventoryKind, App: app, Namespace: namespace}, nil
 	}
@@ -199,12 +199,12 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 	if err := json.Unmarshal(b, &cm); err != nil {
 		return nil, fmt.Errorf("inventory of app %s: %w", app, err)
 	}
-	v, err := c.unpack(ctx, &cm)
+	v, err := c.unpackInventory(ctx, &cm)
 	if err != nil {
 		return nil, err
 	}
 	if v.App != app || v.Namespace != namespace {
-		return nil, fmt.Errorf("ConfigMap %s/%s holds the inventory of %s: it was copied or changed by hand", namespace, cm.Name, v.owner())
+		return nil, fmt.Errorf("ConfigMap %s/%s holds the inventory of %s: it was copied or changed by hand", namespace, cm.Name, v.ownerMark())
 	}
 	return v, nil
 }
@@ -212,7 +212,7 @@ func (c *client) loadOnce(ctx context.Context, namespace, app string) (*Inventor
 // errInventory means that a ConfigMap holds no readable inventory.
 var errInventory = errors.New("the inventory cannot be read")
 
-func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
+func (c *client) unpackInventory(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, error) {
 	fail := func(err error) (*Inventory, error) {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w: %w", cm.Namespace, cm.Name, errInventory, err)
 	}
@@ -260,8 +260,8 @@ func (c *client) unpack(ctx context.Context, cm *corev1.ConfigMap) (*Inventory, 
 // ErrConcurrent means that somebody else changed the inventory of the app at the same time.
 var ErrConcurrent = errors.New("another apply or deletion of the app runs, or ran meanwhile; run this one again")
 
-// same reports whether text is the encoded inventory.
-func (v *Inventory) same(text []byte) bool {
+// equalsEncoded reports whether text is the encoded inventory.
+func (v *Inventory) equalsEncoded(text []byte) bool {
 	mine, err := json.Marshal(v)
 	return err == nil && bytes.Equal(mine, text)
 }
@@ -282,7 +282,7 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if len(text) <= maxPlain {
 		cm["data"] = map[string]any{inventoryKey: string(text)}
 	} else {
-		packed, err := pack(text)
+		packed, err := compressInventory(text)
 		if err != nil {
 			return err
 		}
@@ -307,11 +307,11 @@ func (c *client) saveInventory(ctx context.Context, v *Inventory) error {
 	if r.body, err = json.Marshal(cm); err != nil {
 		return err
 	}
-	b, err := c.do(ctx, r)
+	b, err := c.sendWithRetries(ctx, r)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || v.resourceVersion != "" && apierrors.IsNotFound(err) {
 		// It may have been this very request, whose first answer was lost.
 		now, again := c.loadInventory(ctx, v.Namespace, v.App)
-		if again == nil && now.same(text) {
+		if again == nil && now.equalsEncoded(text) {
 			v.resourceVersion, v.parts = now.resourceVersion, now.parts
 			return nil
 		}
@@ -347,7 +347,7 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 		if token != "" {
 			q.Set("continue", token)
 		}
-		b, err := a.client.do(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", namespace), query: q})
+		b, err := a.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", namespace), query: q})
 		if err != nil {
 			return nil, fmt.Errorf("inventories: %w", err)
 		}
@@ -356,7 +356,7 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 			return nil, fmt.Errorf("inventories: %w", err)
 		}
 		for i := range list.Items {
-			v, err := a.client.unpack(ctx, &list.Items[i])
+			v, err := a.client.unpackInventory(ctx, &list.Items[i])
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -367,11 +367,11 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 			break
 		}
 	}
-	slices.SortFunc(out, func(a, b *Inventory) int { return strings.Compare(a.owner(), b.owner()) })
+	slices.SortFunc(out, func(a, b *Inventory) int { return strings.Compare(a.ownerMark(), b.ownerMark()) })
 	return out, errors.Join(errs...)
 }
 
-func stamp(t time.Time) *metav1.Time {
+func timestampOf(t time.Time) *metav1.Time {
 	m := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &m
 }

@@ -46,13 +46,13 @@ type health struct {
 	message string
 }
 
-// ready reports whether the object has reached its final state.
-func (h health) ready() bool { return h.status == status.CurrentStatus }
+// isReady reports whether the object has reached its final state.
+func (h health) isReady() bool { return h.status == status.CurrentStatus }
 
 // healthOf reads the status from the object's readiness annotations. If they do not decide, it asks kstatus. kstatus does not know
 // an object without a kind, and would report it as ready.
 func healthOf(obj map[string]any) health {
-	if h, ok := told(obj); ok {
+	if h, ok := healthByAnnotations(obj); ok {
 		return h
 	}
 	if kind, _ := obj["kind"].(string); kind == "" {
@@ -73,8 +73,8 @@ func ownerIn(obj map[string]any) string {
 	return owner
 }
 
-// observe extracts the state of an object. want may be nil.
-func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
+// observeObject extracts the state of an object. want may be nil.
+func observeObject(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l := &live{health: healthOf(obj)}
 	meta, _ := obj["metadata"].(map[string]any)
 	l.uid, _ = meta["uid"].(string)
@@ -82,9 +82,9 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	l.owner = ownerIn(obj)
 	l.marks = marksOf(obj)
 	_, l.terminating = meta["deletionTimestamp"]
-	entries := managers(obj)
-	mine := own(entries)
-	l.own = mine.digest()
+	entries := managedEntriesOf(obj)
+	mine := entryOfOwnApplies(entries)
+	l.own = mine.entryDigest()
 	l.formers = formersOf(entries, mine)
 	for _, e := range entries {
 		if !slices.Contains(l.versions, e.apiVersion) {
@@ -94,22 +94,22 @@ func observe(obj map[string]any, want *Object, record *Entry) (*live, error) {
 	if want == nil || l.terminating {
 		return l, nil
 	}
-	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.digest() {
+	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.contentDigest() {
 		l.applied = true // unchanged since our last apply
 		return l, nil
 	}
-	content, err := want.content()
+	content, err := want.decodeContent()
 	if err != nil {
 		return nil, err
 	}
-	l.applied = mine.applied(content, obj)
+	l.applied = mine.isAlreadyApplied(content, obj)
 	return l, nil
 }
 
 // place is the place where objects of a kind are listed: the resource and the namespace.
 type place struct{ group, version, resource, kind, namespace string }
 
-func (p place) path() string { return listPath(p.group, p.version, p.resource, p.namespace) }
+func (p place) listPathOf() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 
 const (
 	// listSize is the number of objects in a page of a list.
@@ -121,17 +121,17 @@ const (
 // errEnough ends a listing early.
 var errEnough = errors.New("enough")
 
-// read reads the named objects of each place and calls take with each that exists. Calls for one place are sequential. A place with
+// readObjects reads the named objects of each place and calls take with each that exists. Calls for one place are sequential. A place with
 // several names costs one list. If most objects of a list are not wanted, read gets the rest one by one.
 //
 // If an object cannot be read, skip gets the error. If skip returns false or is nil, read returns the error.
-func (c *client) read(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, skip func(p place, name string, err error) bool) error {
+func (c *client) readObjects(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, skip func(p place, name string, err error) bool) error {
 	places := make([]place, 0, len(wanted))
 	for p := range wanted {
 		places = append(places, p)
 	}
-	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.path(), b.path()) })
-	return each(ctx, len(places), cap(c.slots), func(ctx context.Context, i int) error {
+	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.listPathOf(), b.listPathOf()) })
+	return forEachIndex(ctx, len(places), cap(c.slots), func(ctx context.Context, i int) error {
 		p := places[i]
 		missing := map[string]bool{}
 		for _, n := range wanted[p] {
@@ -152,8 +152,8 @@ func (c *client) read(ctx context.Context, wanted map[place][]string, take func(
 		}
 		names := slices.Sorted(maps.Keys(missing))
 		var mu sync.Mutex
-		return each(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
-			obj, err := c.get(ctx, p.path()+"/"+names[i])
+		return forEachIndex(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
+			obj, err := c.fetchObject(ctx, p.listPathOf()+"/"+names[i])
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil && skip != nil && skip(p, names[i], err) {
@@ -179,7 +179,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 	if p.group == "apiextensions.k8s.io" {
 		o.PageSize = 0
 	}
-	err := c.reads.Each(ctx, p.path(), o, func(raw []byte) error {
+	err := c.reads.Each(ctx, p.listPathOf(), o, func(raw []byte) error {
 		var head struct {
 			Metadata struct {
 				Name string `json:"name"`
@@ -193,7 +193,7 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 			return nil
 		}
 		delete(missing, name)
-		obj, err := decode(raw)
+		obj, err := decodeObject(raw)
 		if err != nil {
 			return err
 		}
@@ -217,5 +217,5 @@ func explainRead(p place, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", p.path(), err)
+	return fmt.Errorf("%s: %w", p.listPathOf(), err)
 }

@@ -26,7 +26,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 		verbs = append(verbs, "create")
 	}
 	for _, verb := range verbs {
-		no, err := a.client.review(ctx, access{verb: verb, group: it.Group, resource: it.mapping.resource, namespace: it.Namespace, name: it.Name})
+		no, err := a.client.reviewAccess(ctx, access{verb: verb, group: it.Group, resource: it.mapping.resource, namespace: it.Namespace, name: it.Name})
 		if err != nil {
 			return answer{}, false, err
 		}
@@ -35,7 +35,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	if !ok {
 		return answer{}, false, nil
 	}
-	want, err := it.content()
+	want, err := it.decodeContent()
 	if err != nil {
 		return answer{}, false, err
 	}
@@ -43,29 +43,29 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	if it.live == nil {
 		return got, true, nil
 	}
-	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 	if err != nil || live == nil {
 		return got, true, err
 	}
-	got.after, err = it.over(live, want)
+	got.after, err = it.estimateApply(live, want)
 	return got, err == nil, err
 }
 
-// over returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not known.
-func (it *Item) over(live, want map[string]any) (map[string]any, error) {
+// estimateApply returns the result of applying a manifest to a live object. It is an estimate, because the schema of the kind is not known.
+func (it *Item) estimateApply(live, want map[string]any) (map[string]any, error) {
 	mine := func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply || slices.Contains(it.TakesOver, e.Manager)
 	}
-	next, err := withoutOwned(live, mine, func(path fieldpath.Path) bool { return has(want, path) })
+	next, err := withoutOwned(live, mine, func(path fieldpath.Path) bool { return hasValueAt(want, path) })
 	if err != nil {
 		return nil, err
 	}
-	out, _ := overlaid(next, want).(map[string]any)
+	out, _ := overlayByName(next, want).(map[string]any)
 	return out, nil
 }
 
-// has reports whether a path leads to a value.
-func has(v any, path fieldpath.Path) bool {
+// hasValueAt reports whether a path leads to a value.
+func hasValueAt(v any, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return true
 	}
@@ -75,9 +75,9 @@ func has(v any, path fieldpath.Path) bool {
 			return false
 		}
 		inner, there := x[*path[0].FieldName]
-		return there && has(inner, path[1:])
+		return there && hasValueAt(inner, path[1:])
 	case []any:
-		return slices.ContainsFunc(x, func(item any) bool { return mayLeadTo(path[0], item) && has(item, path[1:]) })
+		return slices.ContainsFunc(x, func(item any) bool { return mayLeadTo(path[0], item) && hasValueAt(item, path[1:]) })
 	}
 	return false
 }
@@ -91,7 +91,7 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	some := false
 	for _, f := range *e.Key {
 		if v, there := m[f.Name]; there {
-			if !equal(v, f.Value.Unstructured()) {
+			if !equalJSON(v, f.Value.Unstructured()) {
 				return false
 			}
 			some = true
@@ -100,9 +100,9 @@ func mayLeadTo(e fieldpath.PathElement, item any) bool {
 	return some
 }
 
-// overlaid lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
+// overlayByName lays the values of a manifest over live values. It matches items of lists by their names if they have some, and by their
 // indexes otherwise.
-func overlaid(have, want any) any {
+func overlayByName(have, want any) any {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -111,7 +111,7 @@ func overlaid(have, want any) any {
 		}
 		out := maps.Clone(h)
 		for k, v := range w {
-			out[k] = overlaid(h[k], v)
+			out[k] = overlayByName(h[k], v)
 		}
 		return out
 	case []any:
@@ -122,20 +122,20 @@ func overlaid(have, want any) any {
 		out := make([]any, len(w))
 		for i := range w {
 			out[i] = w[i]
-			if j := partner(h, w[i], i); j >= 0 {
-				out[i] = overlaid(h[j], w[i])
+			if j := matchingListItem(h, w[i], i); j >= 0 {
+				out[i] = overlayByName(h[j], w[i])
 			}
 		}
 		return out
 	}
-	if have != nil && equal(have, want) {
+	if have != nil && equalJSON(have, want) {
 		return have
 	}
 	return want
 }
 
-// partner returns the index of the list item that another item updates; -1 for none.
-func partner(list []any, item any, place int) int {
+// matchingListItem returns the index of the list item that another item updates; -1 for none.
+func matchingListItem(list []any, item any, place int) int {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return -1
@@ -163,6 +163,6 @@ func (a *Applier) mayDelete(ctx context.Context, p *Plan, err error) (bool, erro
 		return true, nil
 	}
 	r := &p.Removals[i]
-	no, err := a.client.review(ctx, access{verb: "delete", group: r.Group, resource: r.Resource, namespace: r.Namespace, name: r.Name})
+	no, err := a.client.reviewAccess(ctx, access{verb: "delete", group: r.Group, resource: r.Resource, namespace: r.Namespace, name: r.Name})
 	return no == nil, err
 }

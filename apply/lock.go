@@ -21,7 +21,7 @@ import (
 
 // A run that changes an app holds the app's lock from before its first write until after its last one. The lock is a Lease in the
 // app's namespace, with the name of the inventory. The holder renews it. A holder that cannot renew stops writing before anybody
-// may take the lock over; see [lock.valid].
+// may take the lock over; see [lock.isCertainlyHeld].
 //
 // A Lease is stale in two cases. Another process has watched it for its whole duration and saw no renewal; this does not depend on
 // the clocks of other machines, as in k8s.io/client-go/tools/leaderelection. Or its holder was a process of this machine that has
@@ -75,11 +75,11 @@ type sighting struct {
 	at      time.Time
 }
 
-func (l *Locks) length() time.Duration { return cmp.Or(l.duration, lockDuration) }
+func (l *Locks) lockLength() time.Duration { return cmp.Or(l.duration, lockDuration) }
 
-// left reports whether a Lease is stale.
-func (l *Locks) left(path string, lease *coordinationv1.Lease) bool {
-	if value(lease.Spec.HolderIdentity) == "" || hasEnded(lease.Annotations[annotationProcess]) {
+// isLeaseStale reports whether a Lease is stale.
+func (l *Locks) isLeaseStale(path string, lease *coordinationv1.Lease) bool {
+	if valueOrZero(lease.Spec.HolderIdentity) == "" || hasEnded(lease.Annotations[annotationProcess]) {
 		return true
 	}
 	l.mu.Lock()
@@ -89,19 +89,19 @@ func (l *Locks) left(path string, lease *coordinationv1.Lease) bool {
 	}
 	s := l.seen[path]
 	if s.version != lease.ResourceVersion {
-		s = sighting{lease.ResourceVersion, clock()}
+		s = sighting{lease.ResourceVersion, leaseClock()}
 		l.seen[path] = s
 	}
-	return time.Since(s.at) >= l.length()
+	return time.Since(s.at) >= l.lockLength()
 }
 
-func (l *Locks) forget(path string) {
+func (l *Locks) forgetSighting(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.seen, path)
 }
 
-func value[T any](p *T) T {
+func valueOrZero[T any](p *T) T {
 	if p == nil {
 		return *new(T)
 	}
@@ -125,38 +125,38 @@ type lock struct {
 
 type lockKey struct{}
 
-// valid reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
+// isCertainlyHeld reports whether this run certainly holds the lock. It becomes false when two thirds of the duration are over, a third
 // before others may take the lock over. That leaves time for a request that was just sent. valid compares the wall clock as well,
 // because the monotonic clock may stand still while the machine sleeps.
-func (l *lock) valid() bool {
+func (l *lock) isCertainlyHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := l.locks.length() * 2 / 3
-	return time.Since(l.renewed) < most && clock().Round(0).Sub(l.renewed.Round(0)) < most
+	most := l.locks.lockLength() * 2 / 3
+	return time.Since(l.renewed) < most && leaseClock().Round(0).Sub(l.renewed.Round(0)) < most
 }
 
-// fenced refuses a write of a run that has lost its lock. It never refuses a run without a lock.
-func fenced(ctx context.Context) error {
-	if l, ok := ctx.Value(lockKey{}).(*lock); ok && !l.valid() {
+// refuseWithoutLock refuses a write of a run that has lost its lock. It never refuses a run without a lock.
+func refuseWithoutLock(ctx context.Context) error {
+	if l, ok := ctx.Value(lockKey{}).(*lock); ok && !l.isCertainlyHeld() {
 		return fmt.Errorf("app %s: %w", l.app, errLost)
 	}
 	return nil
 }
 
-// lock gets the lock of an app, unless the context already has it. It waits for Options.LockTimeout at most. The returned context
+// acquireLock gets the lock of an app, unless the context already has it. It waits for Options.LockTimeout at most. The returned context
 // ends when the lock is lost. The caller must always call unlock. The error may be a [*LockedError].
-func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
-	if held, ok := ctx.Value(lockKey{}).(*lock); ok && held.app == v.owner() {
+func (a *Applier) acquireLock(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
+	if held, ok := ctx.Value(lockKey{}).(*lock); ok && held.app == v.ownerMark() {
 		return ctx, func() {}, nil
 	}
 	l := &lock{
-		client: a.client, locks: a.opts.Locks, events: &a.events, app: v.owner(),
+		client: a.client, locks: a.opts.Locks, events: &a.events, app: v.ownerMark(),
 		list: listPath("coordination.k8s.io", "v1", "leases", v.Namespace), identity: cmp.Or(a.opts.Holder, whoami()) + " (" + rand.Text()[:8] + ")",
 	}
 	l.path = l.list + "/" + InventoryName(v.App)
 	l.lease.APIVersion, l.lease.Kind = "coordination.k8s.io/v1", "Lease"
 	l.lease.Namespace, l.lease.Name = v.Namespace, InventoryName(v.App)
-	if err := l.await(ctx, a.opts.LockTimeout); err != nil {
+	if err := l.acquireWithin(ctx, a.opts.LockTimeout); err != nil {
 		return ctx, func() {}, err
 	}
 	parent := context.WithValue(ctx, lockKey{}, l)
@@ -164,12 +164,12 @@ func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Contex
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		l.keep(locked, cancel)
+		l.renewUntilDone(locked, cancel)
 	}()
 	return locked, func() {
 		cancel(nil)
 		<-done
-		l.release(ctx)
+		l.releaseLease(ctx)
 	}, nil
 }
 
@@ -179,7 +179,7 @@ func (a *Applier) lock(ctx context.Context, v *Inventory) (locked context.Contex
 // unlock.
 func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked context.Context, unlock func(), err error) {
 	v, err := a.client.loadInventory(ctx, cmp.Or(namespace, a.opts.Namespace), app)
-	if err != nil || !v.interrupted() {
+	if err != nil || !v.wasInterrupted() {
 		return ctx, func() {}, err
 	}
 	return a.lockExisting(ctx, v)
@@ -188,7 +188,7 @@ func (a *Applier) Resume(ctx context.Context, namespace, app string) (locked con
 // lockExisting gets the lock of an app that has an inventory. If the namespace is being deleted, there is no lock: the server
 // refuses new objects there, from everybody.
 func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked context.Context, unlock func(), err error) {
-	if locked, unlock, err = a.lock(ctx, v); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if locked, unlock, err = a.acquireLock(ctx, v); apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return ctx, func() {}, nil
 	}
 	return locked, unlock, err
@@ -198,46 +198,46 @@ func (a *Applier) lockExisting(ctx context.Context, v *Inventory) (locked contex
 // the lock was not held yet, the plan may be out of date.
 func (a *Applier) lockPlanned(ctx context.Context, v *Inventory, get func(context.Context, *Inventory) (context.Context, func(), error)) (locked context.Context, unlock func(), err error) {
 	locked, unlock, err = get(ctx, v)
-	if err == nil && locked != ctx && v.interrupted() {
-		err = fmt.Errorf("app %s: %w", v.owner(), ErrChanged)
+	if err == nil && locked != ctx && v.wasInterrupted() {
+		err = fmt.Errorf("app %s: %w", v.ownerMark(), ErrChanged)
 	}
 	return locked, unlock, err
 }
 
-// interrupted reports whether the last run is not complete. It may still be running.
-func (v *Inventory) interrupted() bool {
+// wasInterrupted reports whether the last run is not complete. It may still be running.
+func (v *Inventory) wasInterrupted() bool {
 	return v.resourceVersion != "" && v.State != Applied
 }
 
-// await tries to get the lock until it succeeds or the time is over.
-func (l *lock) await(ctx context.Context, most time.Duration) error {
-	begun, told := clock(), ""
-	again, from := firstReminder, clock()
+// acquireWithin tries to get the lock until it succeeds or the time is over.
+func (l *lock) acquireWithin(ctx context.Context, most time.Duration) error {
+	begun, told := leaseClock(), ""
+	again, from := firstReminder, leaseClock()
 	for pause := firstPause; ; pause = min(pause*3/2, time.Second) {
-		held, err := l.take(ctx)
+		held, err := l.tryAcquire(ctx)
 		if err != nil || held == nil {
 			return err
 		}
-		locked := &LockedError{App: l.app, Holder: value(held.Spec.HolderIdentity), Since: value(held.Spec.AcquireTime).Time}
+		locked := &LockedError{App: l.app, Holder: valueOrZero(held.Spec.HolderIdentity), Since: valueOrZero(held.Spec.AcquireTime).Time}
 		if time.Since(begun) >= most {
 			return locked
 		}
 		if told != locked.Holder {
 			told = locked.Holder
-			l.events.tell(Event{Note: "waiting: " + locked.Error()})
+			l.events.notifyObserver(Event{Note: "waiting: " + locked.Error()})
 		} else if time.Since(from) >= again {
-			l.events.tell(Event{Note: "still waiting: " + locked.Error()})
-			again, from = min(2*again, lastReminder), clock()
+			l.events.notifyObserver(Event{Note: "still waiting: " + locked.Error()})
+			again, from = min(2*again, lastReminder), leaseClock()
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleepUnlessDone(ctx, pause); err != nil {
 			return fmt.Errorf("%w: %w", err, locked)
 		}
 	}
 }
 
-// take tries once to get the lock. It returns the Lease of another holder; nil if this run holds the lock.
-func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
-	held, err := l.read(ctx)
+// tryAcquire tries once to get the lock. It returns the Lease of another holder; nil if this run holds the lock.
+func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
+	held, err := l.readLease(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -245,65 +245,65 @@ func (l *lock) take(ctx context.Context) (*coordinationv1.Lease, error) {
 	l.lease.ResourceVersion, l.lease.UID = "", ""
 	transitions := int32(0)
 	if held != nil {
-		if value(held.Spec.HolderIdentity) != l.identity && !l.locks.left(l.path, held) {
+		if valueOrZero(held.Spec.HolderIdentity) != l.identity && !l.locks.isLeaseStale(l.path, held) {
 			return held, nil
 		}
 		verb, path = http.MethodPut, l.path
 		l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID
-		transitions = value(held.Spec.LeaseTransitions) + 1
+		transitions = valueOrZero(held.Spec.LeaseTransitions) + 1
 	}
-	now, seconds := metav1.NewMicroTime(clock()), int32(max(l.locks.length()/time.Second, 1)) //nolint:gosec // some seconds
+	now, seconds := metav1.NewMicroTime(leaseClock()), int32(max(l.locks.lockLength()/time.Second, 1)) //nolint:gosec // some seconds
 	l.lease.Annotations = map[string]string{annotationProcess: cmp.Or(l.locks.process, thisProcess())}
 	l.lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now, LeaseTransitions: &transitions,
 	}
-	switch err := l.put(ctx, verb, path); {
+	switch err := l.writeLease(ctx, verb, path); {
 	case err == nil:
-		if held != nil && value(held.Spec.HolderIdentity) != "" {
-			l.events.tell(Event{Note: fmt.Sprintf("took the lock of app %s over from %s, which has ended", l.app, value(held.Spec.HolderIdentity))})
+		if held != nil && valueOrZero(held.Spec.HolderIdentity) != "" {
+			l.events.notifyObserver(Event{Note: fmt.Sprintf("took the lock of app %s over from %s, which has ended", l.app, valueOrZero(held.Spec.HolderIdentity))})
 		}
-		l.locks.forget(l.path)
+		l.locks.forgetSighting(l.path)
 		return nil, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), held != nil && apierrors.IsNotFound(err):
 		// Another run was faster, or the answer to this very request was lost. The next attempt shows which.
-		if held, err = l.read(ctx); err == nil && held == nil {
+		if held, err = l.readLease(ctx); err == nil && held == nil {
 			held = &coordinationv1.Lease{}
 		}
 		return held, err
 	default:
-		return nil, l.fail(err)
+		return nil, l.wrapLockError(err)
 	}
 }
 
-// fail adds the subject to an error, and the rights that are needed.
-func (l *lock) fail(err error) error {
+// wrapLockError adds the subject to an error, and the rights that are needed.
+func (l *lock) wrapLockError(err error) error {
 	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("the lock of app %s: the rights to get, create, update and delete leases.coordination.k8s.io in its namespace are needed: %w", l.app, err)
 	}
 	return fmt.Errorf("the lock of app %s: %w", l.app, err)
 }
 
-// read reads the Lease; nil if there is none.
-func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
-	b, err := l.client.once(ctx, request{verb: http.MethodGet, path: l.path})
+// readLease reads the Lease; nil if there is none.
+func (l *lock) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
+	b, err := l.client.sendOnce(ctx, request{verb: http.MethodGet, path: l.path})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, l.fail(err)
+		return nil, l.wrapLockError(err)
 	}
 	held := &coordinationv1.Lease{}
 	return held, json.Unmarshal(b, held)
 }
 
-// put writes the Lease. It does not wait for other requests of the run, because renewals must not be late.
-func (l *lock) put(ctx context.Context, verb, path string) error {
+// writeLease writes the Lease. It does not wait for other requests of the run, because renewals must not be late.
+func (l *lock) writeLease(ctx context.Context, verb, path string) error {
 	body, err := json.Marshal(&l.lease)
 	if err != nil {
 		return err
 	}
-	sent := clock()
-	b, err := l.client.once(ctx, request{verb: verb, path: path, body: body, apart: true})
+	sent := leaseClock()
+	b, err := l.client.sendOnce(ctx, request{verb: verb, path: path, body: body, apart: true})
 	if err != nil {
 		return err
 	}
@@ -317,17 +317,17 @@ func (l *lock) put(ctx context.Context, verb, path string) error {
 	return nil
 }
 
-// keep renews the lock until ctx ends. If the lock is lost, it ends the lock's context.
-func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
+// renewUntilDone renews the lock until ctx ends. If the lock is lost, it ends the lock's context.
+func (l *lock) renewUntilDone(ctx context.Context, lose context.CancelCauseFunc) {
 	for {
-		if err := sleep(ctx, l.locks.length()/6); err != nil {
+		if err := sleepUnlessDone(ctx, l.locks.lockLength()/6); err != nil {
 			return
 		}
 		l.mu.Lock()
-		left := l.locks.length()*2/3 - time.Since(l.renewed)
+		left := l.locks.lockLength()*2/3 - time.Since(l.renewed)
 		l.mu.Unlock()
 		within, cancel := context.WithTimeout(ctx, max(left, time.Millisecond))
-		err := l.renew(within)
+		err := l.renewLease(within)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -335,7 +335,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
 		case errors.Is(err, errLost):
 			lose(fmt.Errorf("app %s: %w", l.app, err))
 			return
-		case !l.valid():
+		case !l.isCertainlyHeld():
 			if err == nil {
 				err = errLate
 			}
@@ -345,22 +345,22 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) {
 	}
 }
 
-// renew renews the lock once.
-func (l *lock) renew(ctx context.Context) error {
-	now := metav1.NewMicroTime(clock())
+// renewLease renews the lock once.
+func (l *lock) renewLease(ctx context.Context) error {
+	now := metav1.NewMicroTime(leaseClock())
 	l.lease.Spec.RenewTime = &now
-	err := l.put(ctx, http.MethodPut, l.path)
+	err := l.writeLease(ctx, http.MethodPut, l.path)
 	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
-	held, err := l.read(ctx)
+	held, err := l.readLease(ctx)
 	if err != nil {
 		return err
 	}
 	if held == nil {
 		// The Lease was deleted, alone or with its namespace.
 		l.lease.ResourceVersion, l.lease.UID = "", ""
-		err := l.put(ctx, http.MethodPost, l.list)
+		err := l.writeLease(ctx, http.MethodPost, l.list)
 		if apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -370,25 +370,25 @@ func (l *lock) renew(ctx context.Context) error {
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if held, err = l.read(ctx); err != nil || held == nil {
+		if held, err = l.readLease(ctx); err != nil || held == nil {
 			return err
 		}
 	}
-	if holder := value(held.Spec.HolderIdentity); holder != l.identity {
+	if holder := valueOrZero(held.Spec.HolderIdentity); holder != l.identity {
 		return fmt.Errorf("%w: %s has it", errLost, holder)
 	}
 	l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID
-	return l.put(ctx, http.MethodPut, l.path)
+	return l.writeLease(ctx, http.MethodPut, l.path)
 }
 
-// release deletes the Lease if this run still holds it. If that fails, the Lease expires.
-func (l *lock) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.length()/3)
+// releaseLease deletes the Lease if this run still holds it. If that fails, the Lease expires.
+func (l *lock) releaseLease(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.locks.lockLength()/3)
 	defer cancel()
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &l.lease.ResourceVersion}}
 	o.APIVersion, o.Kind = "v1", "DeleteOptions"
 	if body, err := json.Marshal(o); err == nil && l.lease.ResourceVersion != "" {
-		_, _ = l.client.once(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
+		_, _ = l.client.sendOnce(ctx, request{verb: http.MethodDelete, path: l.path, body: body, apart: true})
 	}
 }
 
@@ -405,5 +405,5 @@ func whoami() string {
 	return fmt.Sprintf("%s on %s, process %d", name, host, os.Getpid())
 }
 
-// clock is the clock of leases. The time since the last renewal is real time, so it is not injected.
-func clock() time.Time { return time.Now() } //nolint:forbidigo // see above
+// leaseClock is the clock of leases. The time since the last renewal is real time, so it is not injected.
+func leaseClock() time.Time { return time.Now() } //nolint:forbidigo // see above

@@ -38,24 +38,24 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return value(l.Spec.HolderIdentity) + l.Spec.RenewTime.String()
+		return valueOrZero(l.Spec.HolderIdentity) + l.Spec.RenewTime.String()
 	}
 	v := &Inventory{App: "x", Namespace: ns.Name}
 	// The first holder renews it, so that somebody who looks on for longer than it lasts does not get it.
 	first := applier("first", 3*time.Second, 0)
-	held, unlock, err := first.lock(t.Context(), v)
+	held, unlock, err := first.acquireLock(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := lease()
 	second := applier("second", 3*time.Second, 4*time.Second)
-	if _, _, err := second.lock(t.Context(), v); !isLockedBy(err, "first") {
+	if _, _, err := second.acquireLock(t.Context(), v); !isLockedBy(err, "first") {
 		t.Errorf("somebody got a lock that is renewed: %v", err)
 	}
 	if now := lease(); now == before {
 		t.Error("it was not renewed")
 	}
-	if err := fenced(held); err != nil || held.Err() != nil {
+	if err := refuseWithoutLock(held); err != nil || held.Err() != nil {
 		t.Errorf("the holder lost it: %v", err)
 	}
 	unlock()
@@ -64,36 +64,36 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 	}
 	// A holder that does not renew, for it is stopped or cut off, loses the right to write before anybody gets the lock.
 	stopped := &lock{
-		client: first.client, locks: &Locks{duration: time.Second, process: "another machine"}, events: &first.events, app: v.owner(), identity: "stopped",
+		client: first.client, locks: &Locks{duration: time.Second, process: "another machine"}, events: &first.events, app: v.ownerMark(), identity: "stopped",
 		list: listPath("coordination.k8s.io", "v1", "leases", ns.Name), path: listPath("coordination.k8s.io", "v1", "leases", ns.Name) + "/" + InventoryName("x"),
 	}
 	stopped.lease.APIVersion, stopped.lease.Kind, stopped.lease.Name = "coordination.k8s.io/v1", "Lease", InventoryName("x")
-	if err := stopped.await(t.Context(), 0); err != nil {
+	if err := stopped.acquireWithin(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	their := context.WithValue(t.Context(), lockKey{}, stopped)
-	if err := fenced(their); err != nil {
+	if err := refuseWithoutLock(their); err != nil {
 		t.Error(err)
 	}
 	third := applier("third", time.Second, time.Minute)
-	mine, unlock, err := third.lock(t.Context(), v)
+	mine, unlock, err := third.acquireLock(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fenced(their); !errors.Is(err, errLost) {
+	if err := refuseWithoutLock(their); !errors.Is(err, errLost) {
 		t.Errorf("the one that was stopped may still write: %v", err)
 	}
-	if _, err := first.client.patch(their, listPath("", "v1", "configmaps", ns.Name)+"/x", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`), false, false); !errors.Is(err, errLost) {
+	if _, err := first.client.applyPatch(their, listPath("", "v1", "configmaps", ns.Name)+"/x", []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`), false, false); !errors.Is(err, errLost) {
 		t.Errorf("it wrote: %v", err)
 	}
-	if err := stopped.renew(t.Context()); !errors.Is(err, errLost) {
+	if err := stopped.renewLease(t.Context()); !errors.Is(err, errLost) {
 		t.Errorf("it renewed what another one has: %v", err)
 	}
 	// Who deletes the Lease by hand and takes the lock ends the run of the holder.
 	if err := kube.CoordinationV1().Leases(ns.Name).Delete(t.Context(), InventoryName("x"), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := applier("fourth", time.Hour, time.Minute).lock(t.Context(), v)
+	_, release, err := applier("fourth", time.Hour, time.Minute).acquireLock(t.Context(), v)
 	if err != nil && !isLockedBy(err, "third") { // the third one may have made it anew
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestALockThatIsNotRenewedIsLostForAReason(t *testing.T) {
 					}
 				}
 				s.down = map[string]http.HandlerFunc{leases: answer, leases + "/sluice-app-shop": answer}
-				locked, unlock, err := a.lock(t.Context(), &Inventory{App: "shop", Namespace: "shops"})
+				locked, unlock, err := a.acquireLock(t.Context(), &Inventory{App: "shop", Namespace: "shops"})
 				defer unlock()
 				if err != nil {
 					t.Fatal(err)

@@ -30,8 +30,8 @@ type mapping struct {
 	before  string
 }
 
-// path is the path of an object.
-func (m mapping) path(o *Object) string {
+// objectPath is the path of an object.
+func (m mapping) objectPath(o *Object) string {
 	return listPath(o.Group, o.Version, m.resource, o.Namespace) + "/" + o.Name
 }
 
@@ -47,16 +47,16 @@ func newMapper(c *client) *mapper {
 	return &mapper{client: c, known: map[schema.GroupVersion]map[string]mapping{}}
 }
 
-// load asks for all of the versions, concurrently.
-func (m *mapper) load(ctx context.Context, versions []schema.GroupVersion) error {
-	return each(ctx, len(versions), cap(m.client.slots), func(ctx context.Context, i int) error {
-		_, err := m.resources(ctx, versions[i])
+// loadVersions asks for all of the versions, concurrently.
+func (m *mapper) loadVersions(ctx context.Context, versions []schema.GroupVersion) error {
+	return forEachIndex(ctx, len(versions), cap(m.client.slots), func(ctx context.Context, i int) error {
+		_, err := m.kindsServedIn(ctx, versions[i])
 		return err
 	})
 }
 
-// forget drops what is known about a group, so that the next call asks the server.
-func (m *mapper) forget(group string) {
+// forgetGroup drops what is known about a group, so that the next call asks the server.
+func (m *mapper) forgetGroup(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for gv := range m.known {
@@ -66,8 +66,8 @@ func (m *mapper) forget(group string) {
 	}
 }
 
-// resources returns the kinds of a group and version; none if the server does not know it.
-func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[string]mapping, error) {
+// kindsServedIn returns the kinds of a group and version; none if the server does not know it.
+func (m *mapper) kindsServedIn(ctx context.Context, gv schema.GroupVersion) (map[string]mapping, error) {
 	m.mu.Lock()
 	found, ok := m.known[gv]
 	m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[str
 		return found, nil
 	}
 	path := strings.TrimSuffix(listPath(gv.Group, gv.Version, "", ""), "/")
-	b, err := m.client.do(ctx, request{verb: http.MethodGet, path: path})
+	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: path})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("what the cluster serves in %s: %w", gv, err)
 	}
@@ -97,10 +97,10 @@ func (m *mapper) resources(ctx context.Context, gv schema.GroupVersion) (map[str
 	return found, nil
 }
 
-// find returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if neither
+// findMapping returns the mapping of a kind. defined are the kinds that CRDs of the source define. The error wraps [ErrNoKind] if neither
 // the cluster nor the source has the kind.
-func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
-	found, err := m.resources(ctx, gvk.GroupVersion())
+func (m *mapper) findMapping(ctx context.Context, gvk schema.GroupVersionKind, defined map[schema.GroupVersionKind]mapping) (mapping, error) {
+	found, err := m.kindsServedIn(ctx, gvk.GroupVersion())
 	if err != nil {
 		return mapping{}, err
 	}
@@ -119,13 +119,13 @@ func (m *mapper) servedBefore(ctx context.Context, gvk schema.GroupVersionKind, 
 	versions, asked := groups[gvk.Group]
 	if !asked {
 		var err error
-		if versions, err = m.versions(ctx, gvk.Group); err != nil {
+		if versions, err = m.versionsServed(ctx, gvk.Group); err != nil {
 			return "", err
 		}
 		groups[gvk.Group] = versions
 	}
 	for _, v := range versions {
-		found, err := m.resources(ctx, schema.GroupVersion{Group: gvk.Group, Version: v})
+		found, err := m.kindsServedIn(ctx, schema.GroupVersion{Group: gvk.Group, Version: v})
 		if err != nil {
 			return "", err
 		}
@@ -160,9 +160,9 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 	return kinds, crds, nil
 }
 
-// each calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
+// forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
 // number that failed.
-func each(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
+func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	errs := make([]error, n)
@@ -171,7 +171,7 @@ func each(ctx context.Context, n, at int, f func(ctx context.Context, i int) err
 	for range min(n, max(at, 1)) {
 		workers.Go(func() {
 			for i := range next {
-				if errs[i] = protect(ctx, i, f); errs[i] != nil {
+				if errs[i] = callWithRecover(ctx, i, f); errs[i] != nil {
 					cancel(errs[i])
 				}
 			}
@@ -198,8 +198,8 @@ feed:
 	return nil
 }
 
-// protect calls f and turns a panic into an error: one object must not end a process that delivers many apps.
-func protect(ctx context.Context, i int, f func(ctx context.Context, i int) error) (err error) {
+// callWithRecover calls f and turns a panic into an error: one object must not end a process that delivers many apps.
+func callWithRecover(ctx context.Context, i int, f func(ctx context.Context, i int) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
@@ -208,13 +208,13 @@ func protect(ctx context.Context, i int, f func(ctx context.Context, i int) erro
 	return f(ctx, i)
 }
 
-// versions returns the versions of a group that the server serves, the preferred one first. It returns none for the core group,
+// versionsServed returns the versions of a group that the server serves, the preferred one first. It returns none for the core group,
 // which has only one.
-func (m *mapper) versions(ctx context.Context, group string) ([]string, error) {
+func (m *mapper) versionsServed(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return nil, nil
 	}
-	b, err := m.client.do(ctx, request{verb: http.MethodGet, path: "/apis/" + group})
+	b, err := m.client.sendWithRetries(ctx, request{verb: http.MethodGet, path: "/apis/" + group})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

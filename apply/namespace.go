@@ -28,13 +28,13 @@ func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.client.do(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "namespaces", ""), query: url.Values{"fieldManager": {Manager}}, body: body})
+	_, err = a.client.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "namespaces", ""), query: url.Values{"fieldManager": {Manager}}, body: body})
 	if !apierrors.IsAlreadyExists(err) {
 		it.made = err == nil
 		return err
 	}
 	// It may have been this very request, whose first answer was lost.
-	obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 	it.made = err == nil && madeBy(obj) == owner
 	return err
 }
@@ -47,12 +47,12 @@ func madeBy(obj map[string]any) string {
 	return owner
 }
 
-// made reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is complete has
+// hasCreatedNamespace reports whether the app has created a namespace that exists. Either the namespace says so, or an apply that is complete has
 // recorded it, as older versions do. A recorded intention proves nothing: somebody else may have created the namespace first.
-func (p *Plan) made(id ID, obj map[string]any) bool {
+func (p *Plan) hasCreatedNamespace(id ID, obj map[string]any) bool {
 	if owner := p.ownerOf(); owner != "" && madeBy(obj) == owner {
 		return true
 	}
-	record := p.inventory.entry(id)
+	record := p.inventory.entryOf(id)
 	return record != nil && record.Manifest != "" && !record.Found
 }

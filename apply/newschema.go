@@ -90,7 +90,7 @@ func (a *Applier) judgeByNewSchema(ctx context.Context, schemas *newSchemas, it 
 	if v == nil {
 		return nil
 	}
-	want, err := it.content()
+	want, err := it.decodeContent()
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *Applier) refusalsOfWhole(ctx context.Context, p *Plan, v *upstream.Vali
 	after := got.after
 	if after == nil {
 		var err error
-		if after, err = it.content(); err != nil {
+		if after, err = it.decodeContent(); err != nil {
 			return nil, err
 		}
 	}
@@ -138,11 +138,11 @@ func (a *Applier) refusalsOfWhole(ctx context.Context, p *Plan, v *upstream.Vali
 // client computes what an apply makes of it. The error says that the API server will refuse any apply to the live object.
 func (a *Applier) refusalsOfUpdate(ctx context.Context, p *Plan, v *upstream.Validator, it *Item, after map[string]any, merge bool) (field.ErrorList, error) {
 	if it.mapping.before != "" {
-		if converts, err := a.converts(ctx, p, it); converts || err != nil {
+		if converts, err := a.convertsByWebhook(ctx, p, it); converts || err != nil {
 			return nil, err // only the webhook knows the live object in the new version
 		}
 	}
-	live, err := a.client.get(ctx, it.livePath())
+	live, err := a.client.fetchObject(ctx, it.livePath())
 	if err != nil || live == nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (a *Applier) refusalsOfUpdate(ctx context.Context, p *Plan, v *upstream.Val
 		return nil, fmt.Errorf("the object in the cluster does not fit the CRD of the source, and the API server refuses every apply to such an object: %s; change or delete it first", why)
 	}
 	if merge {
-		if after, err = it.over(live, after); err != nil {
+		if after, err = it.estimateApply(live, after); err != nil {
 			return nil, err
 		}
 	}

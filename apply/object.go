@@ -117,7 +117,7 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	fail := func(format string, args ...any) (Object, error) {
 		return o, &Error{File: file, Line: line, ID: o.ID, Err: fmt.Errorf(format, args...)}
 	}
-	content, err := decode(manifest)
+	content, err := decodeObject(manifest)
 	if err != nil {
 		return fail("is no object in JSON: %w", err)
 	}
@@ -143,12 +143,12 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 	}
 	delete(meta, "generateName")
 	// The marks of ownership come from this apply. The manifest may have been read from a cluster, with marks of another app.
-	unset(meta, "annotations", AnnotationApp, annotationMadeBy)
-	unset(meta, "labels", LabelApp)
+	removeMetadataTexts(meta, "annotations", AnnotationApp, annotationMadeBy)
+	removeMetadataTexts(meta, "labels", LabelApp)
 	annotations, _ := meta["annotations"].(map[string]any)
 	o.hook = hookEvents(annotations)
 	o.marks = marksOf(content)
-	if err := o.heed(annotations); err != nil {
+	if err := o.readAnnotations(annotations); err != nil {
 		return fail("%w", err)
 	}
 	if o.isCRD() || !strings.Contains(o.Group, ".") || strings.HasSuffix(o.Group, ".k8s.io") {
@@ -159,15 +159,15 @@ func NewObject(file string, line int, manifest []byte) (Object, error) {
 			return fail("%w", err)
 		}
 	}
-	return o, o.set(content)
+	return o, o.setContent(content)
 }
 
-// heed reads the annotations that say how the object is applied.
-func (o *Object) heed(annotations map[string]any) (err error) {
+// readAnnotations reads the annotations that say how the object is applied.
+func (o *Object) readAnnotations(annotations map[string]any) (err error) {
 	if o.replace, err = onImmutable(o.ID, annotations); err != nil {
 		return err
 	}
-	if o.ignore, err = ignored(annotations); err != nil {
+	if o.ignore, err = ignoreRuleOf(annotations); err != nil {
 		return err
 	}
 	return checkReady(annotations)
@@ -212,8 +212,8 @@ func stringData(content map[string]any) error {
 	return nil
 }
 
-// set replaces the content.
-func (o *Object) set(content map[string]any) error {
+// setContent replaces the content.
+func (o *Object) setContent(content map[string]any) error {
 	b, err := json.Marshal(content)
 	if err != nil {
 		return &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
@@ -222,11 +222,11 @@ func (o *Object) set(content map[string]any) error {
 	return nil
 }
 
-// content decodes the body of the request.
-func (o *Object) content() (map[string]any, error) { return decode(o.json) }
+// decodeContent decodes the body of the request.
+func (o *Object) decodeContent() (map[string]any, error) { return decodeObject(o.json) }
 
-// move puts the object into a namespace; an empty one removes the namespace. content is the decoded body.
-func (o *Object) move(content map[string]any, namespace string) {
+// moveToNamespace puts the object into a namespace; an empty one removes the namespace. content is the decoded body.
+func (o *Object) moveToNamespace(content map[string]any, namespace string) {
 	meta := metadataOf(content)
 	if o.Namespace = namespace; namespace != "" {
 		meta["namespace"] = namespace
@@ -235,8 +235,8 @@ func (o *Object) move(content map[string]any, namespace string) {
 	}
 }
 
-// add adds annotations or labels to a content.
-func add(content map[string]any, to string, texts map[string]string) {
+// addMetadataTexts adds annotations or labels to a content.
+func addMetadataTexts(content map[string]any, to string, texts map[string]string) {
 	if len(texts) == 0 {
 		return
 	}
@@ -251,8 +251,8 @@ func add(content map[string]any, to string, texts map[string]string) {
 	meta[to] = have
 }
 
-// unset removes annotations or labels.
-func unset(meta map[string]any, from string, keys ...string) {
+// removeMetadataTexts removes annotations or labels.
+func removeMetadataTexts(meta map[string]any, from string, keys ...string) {
 	have, _ := meta[from].(map[string]any)
 	for _, k := range keys {
 		delete(have, k)
@@ -262,16 +262,16 @@ func unset(meta map[string]any, from string, keys ...string) {
 	}
 }
 
-// digest identifies the body of the request.
-func (o *Object) digest() string { return digest(o.json) }
+// contentDigest identifies the body of the request.
+func (o *Object) contentDigest() string { return digestOf(o.json) }
 
-func digest(b []byte) string {
+func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
 
-// decode reads an object in JSON as Kubernetes does: integers become int64.
-func decode(b []byte) (map[string]any, error) {
+// decodeObject reads an object in JSON as Kubernetes does: integers become int64.
+func decodeObject(b []byte) (map[string]any, error) {
 	var v map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(b, &v); err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ func TestInventoriesThatCannotBeRead(t *testing.T) {
 		"another's part":   {Data: map[string]string{partsKey: `["sluice-app-x"]`}},
 		"a bomb":           {BinaryData: map[string][]byte{packedKey: bomb}},
 	} {
-		if _, err := (&client{}).unpack(t.Context(), cm); !errors.Is(err, errInventory) {
+		if _, err := (&client{}).unpackInventory(t.Context(), cm); !errors.Is(err, errInventory) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -166,12 +166,12 @@ func TestInventoriesThatCannotBeRead(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	f.Add(`{"apiVersion":"sluice.dev/v1alpha1","kind":"Inventory","objects":[{"kind":"X","version":"v1","resource":"xs","name":"y"}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := (&client{}).unpack(t.Context(), &corev1.ConfigMap{Data: map[string]string{inventoryKey: text}})
+		v, err := (&client{}).unpackInventory(t.Context(), &corev1.ConfigMap{Data: map[string]string{inventoryKey: text}})
 		if err != nil {
 			return
 		}
 		for i := range v.Objects {
-			if p := v.Objects[i].path(); strings.Contains(p, "..") && strings.Contains(p, "/../") {
+			if p := v.Objects[i].objectPath(); strings.Contains(p, "..") && strings.Contains(p, "/../") {
 				t.Errorf("path %s", p)
 			}
 		}

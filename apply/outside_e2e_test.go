@@ -52,7 +52,7 @@ func newOutsider(t *testing.T) *outsider {
 
 func (o *outsider) object(text string) Object {
 	o.t.Helper()
-	content, err := decode([]byte(text))
+	content, err := decodeObject([]byte(text))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestE2EWhatAnAnnotationKeepsIsNotReplaced(t *testing.T) {
 		t.Fatalf("%v, %v", p.Items[0].Action, err)
 	}
 	patch(`{"metadata":{"annotations":{"kapp.k14s.io/delete-strategy":"orphan"}}}`)
-	if err := o.write(t.Context(), p, &p.Items[0]); err == nil || !strings.Contains(err.Error(), "says that it stays") {
+	if err := o.writeItem(t.Context(), p, &p.Items[0]); err == nil || !strings.Contains(err.Error(), "says that it stays") {
 		t.Errorf("%v", err)
 	}
 	patch(`{"metadata":{"annotations":{"kapp.k14s.io/delete-strategy":null}}}`)
@@ -383,7 +383,7 @@ func TestE2ERecordsOfAppsAreNoPartOfASource(t *testing.T) {
 func TestE2EACopyOfAnAppsObjectIsNotTheApps(t *testing.T) {
 	o := newOutsider(t)
 	o.bring(Request{Objects: []Object{o.configMap(o.home, "a")}, App: "x"})
-	dumped, err := o.client.get(t.Context(), "/api/v1/namespaces/"+o.home+"/configmaps/a")
+	dumped, err := o.client.fetchObject(t.Context(), "/api/v1/namespaces/"+o.home+"/configmaps/a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,13 +433,13 @@ func TestE2EWhatIsTakenOverMayContradictWhatIsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newOutsider(t)
 			source := o.object(texts[1])
-			mapping, err := o.mapper.find(t.Context(), source.GVK(), nil)
+			mapping, err := o.mapper.findMapping(t.Context(), source.GVK(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			path := listPath(source.Group, source.Version, mapping.resource, o.home)
 			query := url.Values{"fieldManager": {"kubectl-client-side-apply"}}
-			if _, err := o.client.do(t.Context(), request{verb: http.MethodPost, path: path, query: query, body: []byte(texts[0])}); err != nil {
+			if _, err := o.client.sendWithRetries(t.Context(), request{verb: http.MethodPost, path: path, query: query, body: []byte(texts[0])}); err != nil {
 				t.Fatal(err)
 			}
 			r := Request{Objects: []Object{source}, App: "x"}
@@ -454,11 +454,11 @@ func TestE2EWhatIsTakenOverMayContradictWhatIsThere(t *testing.T) {
 			if p = o.bring(r); len(p.Untried) != 1 || p.Untried[0].Reason != takenOverNote {
 				t.Errorf("untried: %v", p.Untried)
 			}
-			live, err := o.client.get(t.Context(), path+"/x")
+			live, err := o.client.fetchObject(t.Context(), path+"/x")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(text(visible(live)), told[0].After); diff != "" {
+			if diff := cmp.Diff(yamlTextOf(withoutServerFields(live)), told[0].After); diff != "" {
 				t.Errorf("the difference is not what was told: %s", diff)
 			}
 			if p = o.bring(r); p.Items[0].Action != Unchanged {
@@ -467,7 +467,7 @@ func TestE2EWhatIsTakenOverMayContradictWhatIsThere(t *testing.T) {
 		})
 	}
 	// What the manifest itself has wrong is refused before the first write, as ever.
-	if _, err := o.client.do(t.Context(), request{
+	if _, err := o.client.sendWithRetries(t.Context(), request{
 		verb: http.MethodPost, path: "/api/v1/namespaces/" + o.home + "/services", query: url.Values{"fieldManager": {"kubectl-client-side-apply"}}, body: []byte(service("81")),
 	}); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ type managedEntry struct {
 	fields                                            map[string]any
 }
 
-// managers reads the managedFields of an object.
-func managers(obj map[string]any) []managedEntry {
+// managedEntriesOf reads the managedFields of an object.
+func managedEntriesOf(obj map[string]any) []managedEntry {
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
 	var out []managedEntry
@@ -31,8 +31,8 @@ func managers(obj map[string]any) []managedEntry {
 	return out
 }
 
-// own finds the entry of our own applies; nil if there is none.
-func own(entries []managedEntry) *managedEntry {
+// entryOfOwnApplies finds the entry of our own applies; nil if there is none.
+func entryOfOwnApplies(entries []managedEntry) *managedEntry {
 	for i := range entries {
 		if e := &entries[i]; e.manager == Manager && e.operation == "Apply" && e.subresource == "" {
 			return e
@@ -41,8 +41,8 @@ func own(entries []managedEntry) *managedEntry {
 	return nil
 }
 
-// digest identifies the entry. It changes when somebody takes a field of it, or when another apply changes something.
-func (e *managedEntry) digest() string {
+// entryDigest identifies the entry. It changes when somebody takes a field of it, or when another apply changes something.
+func (e *managedEntry) entryDigest() string {
 	if e == nil {
 		return ""
 	}
@@ -50,14 +50,14 @@ func (e *managedEntry) digest() string {
 	if err != nil {
 		return ""
 	}
-	return digest(b)
+	return digestOf(b)
 }
 
-// applied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
+// isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
 // compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
 // takes it away from all others). False means only that the client cannot decide: the server writes some values in another form,
 // for instance quantities. Then the caller must ask the server.
-func (e *managedEntry) applied(want, live map[string]any) bool {
+func (e *managedEntry) isAlreadyApplied(want, live map[string]any) bool {
 	if e == nil {
 		return false
 	}
@@ -118,7 +118,7 @@ func sameFields(fields, want, live map[string]any) bool {
 // sameValue compares a value with the fields that are owned. No fields mean that the value is owned as a whole.
 func sameValue(fields map[string]any, want, live any) bool {
 	if len(fields) == 0 {
-		return equal(want, live)
+		return equalJSON(want, live)
 	}
 	switch w := want.(type) {
 	case map[string]any:
@@ -182,7 +182,7 @@ func isItem(key string, item any, whole bool) bool {
 	var v any
 	switch kind {
 	case "v":
-		return json.Unmarshal([]byte(text), &v) == nil && equal(v, item)
+		return json.Unmarshal([]byte(text), &v) == nil && equalJSON(v, item)
 	case "k":
 		m, ok := item.(map[string]any)
 		if !ok || json.Unmarshal([]byte(text), &v) != nil {
@@ -191,7 +191,7 @@ func isItem(key string, item any, whole bool) bool {
 		keys, _ := v.(map[string]any)
 		for name, value := range keys {
 			have, there := m[name]
-			if there && !equal(value, have) || !there && whole {
+			if there && !equalJSON(value, have) || !there && whole {
 				return false
 			}
 		}
@@ -200,8 +200,8 @@ func isItem(key string, item any, whole bool) bool {
 	return false
 }
 
-// equal compares JSON values; numbers by their values, not their types.
-func equal(a, b any) bool {
+// equalJSON compares JSON values; numbers by their values, not their types.
+func equalJSON(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
@@ -210,7 +210,7 @@ func equal(a, b any) bool {
 		}
 		for k, v := range x {
 			w, there := y[k]
-			if !there || !equal(v, w) {
+			if !there || !equalJSON(v, w) {
 				return false
 			}
 		}
@@ -221,7 +221,7 @@ func equal(a, b any) bool {
 			return false
 		}
 		for i := range x {
-			if !equal(x[i], y[i]) {
+			if !equalJSON(x[i], y[i]) {
 				return false
 			}
 		}
@@ -233,12 +233,12 @@ func equal(a, b any) bool {
 	if reflect.TypeOf(a) == reflect.TypeOf(b) {
 		return false
 	}
-	x, isNumber := number(a)
-	y, both := number(b)
+	x, isNumber := asFloat(a)
+	y, both := asFloat(b)
 	return isNumber && both && x == y
 }
 
-func number(v any) (float64, bool) {
+func asFloat(v any) (float64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return float64(n), true

@@ -9,7 +9,7 @@ import (
 // parse reads JSON that is written with single quotes.
 func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
-	v, err := decode([]byte(strings.ReplaceAll(text, "'", `"`)))
+	v, err := decodeObject([]byte(strings.ReplaceAll(text, "'", `"`)))
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -59,16 +59,16 @@ func TestOwnershipTellsWhetherAnApplyWouldChangeAnything(t *testing.T) {
 				t.Fatalf("%v: %s", err, text)
 			}
 			e := &managedEntry{apiVersion: "v1", fields: fields}
-			if got := e.applied(want, live); got != c.same {
+			if got := e.isAlreadyApplied(want, live); got != c.same {
 				t.Errorf("got %t", got)
 			}
 			e.apiVersion = "v2"
-			if e.applied(want, live) {
+			if e.isAlreadyApplied(want, live) {
 				t.Error("an entry of another version counts")
 			}
 		})
 	}
-	if (*managedEntry)(nil).applied(map[string]any{"apiVersion": "v1"}, nil) {
+	if (*managedEntry)(nil).isAlreadyApplied(map[string]any{"apiVersion": "v1"}, nil) {
 		t.Error("without an entry it is applied")
 	}
 }
@@ -77,7 +77,7 @@ func FuzzOwnershipNeverPanics(f *testing.F) {
 	f.Add(`{"metadata":{"managedFields":[{"manager":"sluice","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:data":{"f:a":{}}}}]},"data":{"a":"1"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"1"}}`)
 	f.Add(`{"metadata":{"managedFields":[{"manager":"sluice","operation":"Apply","fieldsV1":{"f:l":{"k:{\"a\":1}":{"f:a":{}},"v:1":{},"i:0":{}}}}]}}`, `{"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"l":[{"a":1},1,null]}`)
 	f.Fuzz(func(t *testing.T, live, manifest string) {
-		obj, err := decode([]byte(live))
+		obj, err := decodeObject([]byte(live))
 		if err != nil {
 			return
 		}
@@ -85,7 +85,7 @@ func FuzzOwnershipNeverPanics(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := observe(obj, &o, nil); err != nil {
+		if _, err := observeObject(obj, &o, nil); err != nil {
 			t.Skip()
 		}
 	})

@@ -34,10 +34,10 @@ const (
 )
 
 // partLabel is the value of the label for an app.
-func partLabel(app string) string { return digest([]byte(app)) }
+func partLabel(app string) string { return digestOf([]byte(app)) }
 
-// fits checks before the first write whether the inventory can be stored, even when every object has been applied.
-func (v *Inventory) fits() error {
+// checkStorable checks before the first write whether the inventory can be stored, even when every object has been applied.
+func (v *Inventory) checkStorable() error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func (v *Inventory) fits() error {
 	return nil
 }
 
-// pack compresses an inventory.
-func pack(text []byte) ([]byte, error) {
+// compressInventory compresses an inventory.
+func compressInventory(text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err := w.Write(text)
@@ -61,7 +61,7 @@ func pack(text []byte) ([]byte, error) {
 func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([]string, error) {
 	var names []string
 	for chunk := range slices.Chunk(packed, maxPart) {
-		name := partPrefix + partLabel(v.App) + "-" + digest(chunk)
+		name := partPrefix + partLabel(v.App) + "-" + digestOf(chunk)
 		names = append(names, name)
 		if slices.Contains(v.parts, name) {
 			continue
@@ -74,7 +74,7 @@ func (c *client) writeParts(ctx context.Context, v *Inventory, packed []byte) ([
 		if err != nil {
 			return nil, err
 		}
-		_, err = c.do(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}, body: body})
+		_, err = c.sendWithRetries(ctx, request{verb: http.MethodPost, path: listPath("", "v1", "configmaps", v.Namespace), query: url.Values{"fieldManager": {Manager}}, body: body})
 		if err != nil && !apierrors.IsAlreadyExists(err) { // an interrupted run may have left it
 			return nil, fmt.Errorf("inventory of app %s: %w", v.App, err)
 		}
@@ -96,7 +96,7 @@ func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, [
 		if !strings.HasPrefix(name, partPrefix) || strings.ContainsAny(name, "/%?#") {
 			return nil, nil, fmt.Errorf("it has a part with the name %q", name)
 		}
-		b, err := c.do(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", cm.Namespace) + "/" + name})
+		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: listPath("", "v1", "configmaps", cm.Namespace) + "/" + name})
 		if err != nil {
 			return nil, nil, fmt.Errorf("its part %s: %w", name, err)
 		}
@@ -104,7 +104,7 @@ func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, [
 		if err := json.Unmarshal(b, &part); err != nil {
 			return nil, nil, err
 		}
-		if chunk := part.BinaryData[partKey]; strings.HasSuffix(name, "-"+digest(chunk)) {
+		if chunk := part.BinaryData[partKey]; strings.HasSuffix(name, "-"+digestOf(chunk)) {
 			packed = append(packed, chunk...)
 			continue
 		}
@@ -116,7 +116,7 @@ func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, [
 // dropParts deletes the parts of an app that are not among names.
 func (c *client) dropParts(ctx context.Context, namespace, app string, names []string) error {
 	path := listPath("", "v1", "configmaps", namespace)
-	b, err := c.do(ctx, request{
+	b, err := c.sendWithRetries(ctx, request{
 		verb: http.MethodGet, path: path, query: url.Values{"labelSelector": {labelPart + "=" + partLabel(app)}}, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *client) dropParts(ctx context.Context, namespace, app string, names []s
 	}
 	for i := range list.Items {
 		if name := list.Items[i].Name; strings.HasPrefix(name, partPrefix) && !slices.Contains(names, name) {
-			if err := c.remove(ctx, path+"/"+name, "", "", false); err != nil {
+			if err := c.deleteObject(ctx, path+"/"+name, "", "", false); err != nil {
 				return fmt.Errorf("inventory of app %s: %w", app, err)
 			}
 		}

@@ -248,21 +248,21 @@ func (a *Applier) Plan(ctx context.Context, r Request) (*Plan, error) {
 		}
 	}
 	p.before = p.inventory
-	if err := a.items(ctx, p); err != nil {
+	if err := a.makeItems(ctx, p); err != nil {
 		return nil, err
 	}
 	p.findRemovals()
-	if err := a.look(ctx, p); err != nil {
+	if err := a.readAndDecide(ctx, p); err != nil {
 		return nil, err
 	}
-	if p.lost() {
+	if p.hasLostInventory() {
 		p.inventory.Incomplete = true
 	}
 	return p, a.checkOwners(p)
 }
 
-// items makes the items of a plan. It does not read the cluster.
-func (a *Applier) items(ctx context.Context, p *Plan) error {
+// makeItems makes the items of a plan. It does not read the cluster.
+func (a *Applier) makeItems(ctx context.Context, p *Plan) error {
 	// Helm allows several hooks with one name, because they do not exist at the same time.
 	objects, left := leaveOut(p.request.Objects)
 	p.LeftOut = left
@@ -283,33 +283,33 @@ func (a *Applier) items(ctx context.Context, p *Plan) error {
 		return err
 	}
 	p.crds = crds
-	if err := a.mapper.load(ctx, versionsOf(objects)); err != nil {
+	if err := a.mapper.loadVersions(ctx, versionsOf(objects)); err != nil {
 		return err
 	}
-	if err := a.place(ctx, p, objects, defined); err != nil {
+	if err := a.placeObjects(ctx, p, objects, defined); err != nil {
 		return err
 	}
 	if err := p.dropTwins(objects); err != nil {
 		return err
 	}
-	if err := a.version(ctx, p); err != nil {
+	if err := a.versionObjects(ctx, p); err != nil {
 		return err
 	}
-	if err := p.arrange(); err != nil {
+	if err := p.arrangeSteps(); err != nil {
 		return err
 	}
 	slices.SortStableFunc(p.Items, func(a, b Item) int { return cmp.Compare(a.Stage, b.Stage) })
 	return nil
 }
 
-// place makes the item of each object: the resource that serves its kind, and its namespace. Errors of objects are joined.
-func (a *Applier) place(ctx context.Context, p *Plan, objects []Object, defined map[schema.GroupVersionKind]mapping) error {
+// placeObjects makes the item of each object: the resource that serves its kind, and its namespace. Errors of objects are joined.
+func (a *Applier) placeObjects(ctx context.Context, p *Plan, objects []Object, defined map[schema.GroupVersionKind]mapping) error {
 	var errs []error
 	groups := map[string][]string{}
 	into, moved := p.request.IntoNamespace, map[ID]ID{}
 	for i := range objects {
 		o := &objects[i]
-		m, err := a.mapper.find(ctx, o.GVK(), defined)
+		m, err := a.mapper.findMapping(ctx, o.GVK(), defined)
 		if err == nil && m.pending {
 			m.before, err = a.mapper.servedBefore(ctx, o.GVK(), m, groups)
 		}
@@ -325,7 +325,7 @@ func (a *Applier) place(ctx context.Context, p *Plan, objects []Object, defined 
 			namespace = cmp.Or(into, o.Namespace, a.opts.Namespace)
 		}
 		was := o.ID
-		item, err := p.item(o, namespace)
+		item, err := p.makeItem(o, namespace)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -335,7 +335,7 @@ func (a *Applier) place(ctx context.Context, p *Plan, objects []Object, defined 
 			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: was, Err: fmt.Errorf("would be the same object as %s in namespace %s", other, into)})
 		}
 		moved[item.ID] = was
-		if why := item.marks.spares(nil); why != "" {
+		if why := item.marks.reasonToSpare(nil); why != "" {
 			item.Action, item.Reason = Unchanged, why
 		}
 		p.Items = append(p.Items, item)
@@ -373,13 +373,13 @@ func (p *Plan) dropTwins(objects []Object) error {
 	return nil
 }
 
-// item makes an item of an object. It sets the namespace, the mark of the app and the annotations of the rules.
-func (p *Plan) item(o *Object, namespace string) (Item, error) {
-	content, err := o.content()
+// makeItem makes an item of an object. It sets the namespace, the mark of the app and the annotations of the rules.
+func (p *Plan) makeItem(o *Object, namespace string) (Item, error) {
+	content, err := o.decodeContent()
 	if err != nil {
 		return Item{}, err
 	}
-	o.move(content, namespace)
+	o.moveToNamespace(content, namespace)
 	if p.isRecord(o.ID, content) {
 		return Item{}, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: errors.New("is where Sluice records an app, or locks it; leave it out of the source")}
 	}
@@ -391,12 +391,12 @@ func (p *Plan) item(o *Object, namespace string) (Item, error) {
 	for _, why := range notDone {
 		p.notDone = append(p.notDone, fmt.Sprintf("%s: %s", o.ID, why))
 	}
-	add(content, "annotations", wait)
+	addMetadataTexts(content, "annotations", wait)
 	if owner := p.ownerOf(); owner != "" {
-		add(content, "annotations", map[string]string{AnnotationApp: owner})
-		add(content, "labels", map[string]string{LabelApp: appID(owner)})
+		addMetadataTexts(content, "annotations", map[string]string{AnnotationApp: owner})
+		addMetadataTexts(content, "labels", map[string]string{LabelApp: appID(owner)})
 	}
-	if err := o.set(content); err != nil {
+	if err := o.setContent(content); err != nil {
 		return Item{}, err
 	}
 	return Item{Object: *o, Stage: stageOf(o.ID), Action: Create, order: order}, nil
@@ -416,7 +416,7 @@ func (p *Plan) findRemovals() {
 			continue
 		}
 		r := Removal{Entry: e, Stage: stageOf(e.ID), Action: Keep, Reason: "nobody asked to prune"}
-		if p.retained(e.ID) {
+		if p.isRetainedVersion(e.ID) {
 			r.Retained, r.Reason = true, "an earlier version, of which some stay"
 		}
 		p.Removals = append(p.Removals, r)
@@ -424,13 +424,15 @@ func (p *Plan) findRemovals() {
 	sortRemovals(p.Removals)
 }
 
-// sortRemovals orders by [Removal.turn].
+// sortRemovals orders by [Removal.deletionTurn].
 func sortRemovals(list []Removal) {
-	slices.SortStableFunc(list, func(x, y Removal) int { return cmp.Or(cmp.Compare(x.turn(), y.turn()), x.Compare(y.ID)) })
+	slices.SortStableFunc(list, func(x, y Removal) int {
+		return cmp.Or(cmp.Compare(x.deletionTurn(), y.deletionTurn()), x.Compare(y.ID))
+	})
 }
 
-// look reads the plan's objects from the cluster and decides about them.
-func (a *Applier) look(ctx context.Context, p *Plan) error {
+// readAndDecide reads the plan's objects from the cluster and decides about them.
+func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 	wanted := map[place][]string{}
 	items := map[place]map[string]*Item{}
 	for i := range p.Items {
@@ -452,7 +454,7 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 			if r.Retained {
 				continue
 			}
-			m, known, err := a.locate(ctx, &r.Entry)
+			m, known, err := a.locateEntry(ctx, &r.Entry)
 			if err != nil {
 				return err
 			}
@@ -471,23 +473,23 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	}
 	take := func(at place, name string, obj map[string]any) error {
 		if it := items[at][name]; it != nil {
-			return a.compare(p, it, obj)
+			return a.compareWithLive(p, it, obj)
 		}
 		r := gone[at][name]
-		l, err := observe(obj, nil, nil)
+		l, err := observeObject(obj, nil, nil)
 		if err != nil {
 			return err
 		}
 		r.live = l
-		r.Action, r.Reason = l.deletable(p.inventory.owner())
+		r.Action, r.Reason = l.deletionAction(p.inventory.ownerMark())
 		return nil
 	}
-	err := a.client.read(ctx, wanted, take, func(at place, name string, err error) bool {
+	err := a.client.readObjects(ctx, wanted, take, func(at place, name string, err error) bool {
 		if !apierrors.IsForbidden(err) {
 			return false
 		}
 		if it := items[at][name]; it != nil {
-			it.unread = it.fail(err)
+			it.unread = it.wrapError(err)
 			return true
 		}
 		r := gone[at][name]
@@ -498,15 +500,15 @@ func (a *Applier) look(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := a.remember(ctx, p); err != nil {
+	if err := a.keepUnservedEntries(ctx, p); err != nil {
 		return err
 	}
-	p.shelter()
-	return a.protect(ctx, p)
+	p.shelterRemovals()
+	return a.protectRemovals(ctx, p)
 }
 
-// deletable decides about an object of an app that is no longer in the source.
-func (l *live) deletable(owner string) (Action, string) {
+// deletionAction decides about an object of an app that is no longer in the source.
+func (l *live) deletionAction(owner string) (Action, string) {
 	switch {
 	case l.owner != owner:
 		return Forget, "it is marked as " + ownerWords(l.owner)
@@ -523,29 +525,29 @@ func ownerWords(owner string) string {
 	return "that of app " + owner
 }
 
-// compare decides about an item that exists in the cluster.
-func (a *Applier) compare(p *Plan, it *Item, obj map[string]any) error {
-	if err := p.rebase(it, obj); err != nil {
-		return it.fail(err)
+// compareWithLive decides about an item that exists in the cluster.
+func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
+	if err := p.rebaseItem(it, obj); err != nil {
+		return it.wrapError(err)
 	}
-	record := p.inventory.entry(it.ID)
+	record := p.inventory.entryOf(it.ID)
 	if ownerIn(obj) != p.ownerOf() {
 		// Another app uses the same field manager, and the times of its entries have a resolution of one second. So its apply may
 		// leave an entry equal to ours.
 		record = nil
 	}
-	l, err := observe(obj, &it.Object, record)
+	l, err := observeObject(obj, &it.Object, record)
 	if err != nil {
 		return err
 	}
 	it.live, it.owned = l, l.own
 	it.TakesOver = p.takesOver(l)
-	it.found = l.owner != p.ownerOf() || !p.made(it.ID, obj)
+	it.found = l.owner != p.ownerOf() || !p.hasCreatedNamespace(it.ID, obj)
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
 		it.Action = Unchanged
 	}
-	if why := it.marks.spares(l); why != "" {
+	if why := it.marks.reasonToSpare(l); why != "" {
 		it.Action, it.Reason = Unchanged, why
 	}
 	return nil
@@ -556,15 +558,15 @@ func (p *Plan) ownerOf() string {
 	if p.inventory == nil {
 		return ""
 	}
-	return p.inventory.owner()
+	return p.inventory.ownerMark()
 }
 
-// locate finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
+// locateEntry finds the resource of an object of the inventory, whose version may not be served any more. known is false if the kind is
 // not served at all.
-func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
+func (a *Applier) locateEntry(ctx context.Context, e *Entry) (now Entry, known bool, err error) {
 	now = *e
 	gvk := schema.GroupVersionKind{Group: e.Group, Version: e.Version, Kind: e.Kind}
-	m, err := a.mapper.find(ctx, gvk, nil)
+	m, err := a.mapper.findMapping(ctx, gvk, nil)
 	if err == nil {
 		now.Resource = m.resource
 		return now, true, nil
@@ -572,13 +574,13 @@ func (a *Applier) locate(ctx context.Context, e *Entry) (now Entry, known bool, 
 	if !errors.Is(err, ErrNoKind) {
 		return now, false, err
 	}
-	versions, err := a.mapper.versions(ctx, e.Group)
+	versions, err := a.mapper.versionsServed(ctx, e.Group)
 	if err != nil {
 		return now, false, err
 	}
 	for _, v := range versions {
 		gvk.Version = v
-		if m, err = a.mapper.find(ctx, gvk, nil); err == nil {
+		if m, err = a.mapper.findMapping(ctx, gvk, nil); err == nil {
 			now.Version, now.Resource = v, m.resource
 			e.Version, e.Resource = v, m.resource
 			return now, true, nil
@@ -593,5 +595,5 @@ var ErrOtherApp = errors.New("belongs to the app")
 // Has reports whether the app has applied an object before: it has the mark of the app, and we own fields of it.
 func (p *Plan) Has(id ID) bool {
 	i := slices.IndexFunc(p.Items, func(it Item) bool { return it.ID == id })
-	return i >= 0 && p.inventory != nil && p.Items[i].live != nil && p.Items[i].live.own != "" && p.Items[i].live.owner == p.inventory.owner()
+	return i >= 0 && p.inventory != nil && p.Items[i].live != nil && p.Items[i].live.own != "" && p.Items[i].live.owner == p.inventory.ownerMark()
 }

@@ -84,7 +84,7 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 	if out.KubeVersion == nil {
 		out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 	}
-	in := &PreflightInput{Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.tell}
+	in := &PreflightInput{Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver}
 	for _, f := range Preflights() {
 		if !enabled(f.Name) {
 			continue
@@ -131,7 +131,7 @@ func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[s
 	old = map[string]*apiextensionsv1.CustomResourceDefinition{}
 	var mu sync.Mutex
 	c := p.Applier.client
-	err = each(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
+	err = forEachIndex(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
 		crd, err := c.reads.CRD(ctx, names[i])
 		if err != nil || crd == nil {
 			return err

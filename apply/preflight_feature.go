@@ -30,19 +30,19 @@ func featureGates(ctx context.Context, p *PreflightInput) ([]report.CRD, error) 
 	}
 	p.Progress(Event{Phase: "looking for features that are off", Total: len(touched)})
 	g := &gateCheck{client: p.Applier.client, plan: p.Plan, now: p.Applier.opts.Now}
-	if err := g.load(ctx, touched); err != nil || len(g.components) == 0 {
+	if err := g.loadFeatures(ctx, touched); err != nil || len(g.components) == 0 {
 		return nil, err
 	}
 	uses := make([][]gatedUse, len(touched))
-	err := each(ctx, len(touched), cap(g.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(touched), cap(g.client.slots), func(ctx context.Context, i int) error {
 		var err error
-		uses[i], err = g.item(ctx, touched[i])
+		uses[i], err = g.usesInItem(ctx, touched[i])
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return g.findings(slices.Concat(uses...)), nil
+	return g.findingsOfUses(slices.Concat(uses...)), nil
 }
 
 // gatedUse is a use of a feature that is off.
@@ -53,8 +53,8 @@ type gatedUse struct {
 	severity   report.Severity
 }
 
-// item finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could excuse.
-func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
+// usesInItem finds the uses in one object. It reads the stored object only if the manifest has a use that the stored object could excuse.
+func (g *gateCheck) usesInItem(ctx context.Context, it *Item) ([]gatedUse, error) {
 	var out []gatedUse
 	for _, c := range g.components {
 		r := feature.Request{Group: it.Group, Version: it.Version, Resource: it.mapping.resource}
@@ -62,18 +62,18 @@ func (g *gateCheck) item(ctx context.Context, it *Item) ([]gatedUse, error) {
 			continue
 		}
 		var err error
-		if r.Object, err = it.content(); err != nil {
+		if r.Object, err = it.decodeContent(); err != nil {
 			return nil, err
 		}
 		if d := c.evaluator.Evaluate(&r); d.Rejected.Count+d.Dropped.Count+d.Warned.Count == 0 {
 			continue
 		}
 		if it.live != nil && !it.live.terminating {
-			if r.Old, err = g.client.get(ctx, it.mapping.path(&it.Object)); err != nil {
+			if r.Old, err = g.client.fetchObject(ctx, it.mapping.objectPath(&it.Object)); err != nil {
 				return nil, err
 			}
 			// An apply does not change fields that the manifest omits.
-			r.Object, _ = overlay(r.Old, r.Object).(map[string]any)
+			r.Object, _ = overlayOnStored(r.Old, r.Object).(map[string]any)
 		}
 		var asking error
 		r.OptedIn = func(gate string) bool {
@@ -113,10 +113,10 @@ func usesOf(it *Item, d *feature.Decision) []gatedUse {
 	return out
 }
 
-// overlay lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
+// overlayOnStored lays a manifest over the stored object, so that the result has the fields that the manifest leaves to the server and to
 // others. It merges maps key by key. A list item whose fields all equal those of a stored item becomes that stored item. The
 // manifest replaces everything else.
-func overlay(stored, manifest any) any {
+func overlayOnStored(stored, manifest any) any {
 	switch m := manifest.(type) {
 	case map[string]any:
 		s, ok := stored.(map[string]any)
@@ -125,7 +125,7 @@ func overlay(stored, manifest any) any {
 		}
 		out := maps.Clone(s)
 		for k, v := range m {
-			out[k] = overlay(s[k], v)
+			out[k] = overlayOnStored(s[k], v)
 		}
 		return out
 	case []any:
@@ -147,19 +147,19 @@ const maxSearched = 100_000
 
 // storedItem returns the stored item that has all fields of the item, first at the same index; the item itself if there is none.
 func storedItem(stored []any, i int, item any, search bool) any {
-	if i < len(stored) && within(item, stored[i]) {
+	if i < len(stored) && isContainedIn(item, stored[i]) {
 		return stored[i]
 	}
 	if search {
-		if j := slices.IndexFunc(stored, func(s any) bool { return within(item, s) }); j >= 0 {
+		if j := slices.IndexFunc(stored, func(s any) bool { return isContainedIn(item, s) }); j >= 0 {
 			return stored[j]
 		}
 	}
 	return item
 }
 
-// within reports whether another value has all fields of a value.
-func within(part, whole any) bool {
+// isContainedIn reports whether another value has all fields of a value.
+func isContainedIn(part, whole any) bool {
 	switch p := part.(type) {
 	case map[string]any:
 		w, ok := whole.(map[string]any)
@@ -168,23 +168,23 @@ func within(part, whole any) bool {
 		}
 		for k, v := range p {
 			have, there := w[k]
-			if !there || !within(v, have) {
+			if !there || !isContainedIn(v, have) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		w, ok := whole.([]any)
-		return ok && slices.EqualFunc(p, w, within)
+		return ok && slices.EqualFunc(p, w, isContainedIn)
 	}
-	return equal(part, whole)
+	return equalJSON(part, whole)
 }
 
 // maxUsers is the number of objects that a finding names after the first.
 const maxUsers = 5
 
-// findings makes one finding of all equal uses in one version of a resource.
-func (g *gateCheck) findings(uses []gatedUse) []report.CRD {
+// findingsOfUses makes one finding of all equal uses in one version of a resource.
+func (g *gateCheck) findingsOfUses(uses []gatedUse) []report.CRD {
 	type key struct{ crd, version, what string }
 	by := map[key][]gatedUse{}
 	var order []key

@@ -19,13 +19,13 @@ func TestAManifestIsLaidOverWhatIsStored(t *testing.T) {
 		"lists in items":           {`{"a":[{"l":[1,{"x":1,"d":2}]}]}`, `{"a":[{"l":[1,{"x":1}]}]}`, `{"a":[{"l":[1,{"x":1,"d":2}]}]}`},
 	} {
 		of := func(text string) map[string]any {
-			v, err := decode([]byte(text))
+			v, err := decodeObject([]byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return v
 		}
-		if diff := cmp.Diff(any(of(test.want)), overlay(of(test.stored), of(test.manifest))); diff != "" {
+		if diff := cmp.Diff(any(of(test.want)), overlayOnStored(of(test.stored), of(test.manifest))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -33,7 +33,7 @@ func TestAManifestIsLaidOverWhatIsStored(t *testing.T) {
 
 func TestAManifestIsLaidOverWhatHasBeenDeletedMeanwhile(t *testing.T) {
 	var stored map[string]any
-	if got := overlay(stored, map[string]any{"a": "b"}); !equal(got, map[string]any{"a": "b"}) {
+	if got := overlayOnStored(stored, map[string]any{"a": "b"}); !equalJSON(got, map[string]any{"a": "b"}) {
 		t.Errorf("%v", got)
 	}
 }

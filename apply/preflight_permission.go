@@ -19,22 +19,22 @@ import (
 // access is one permission that an apply needs: for one object if name is set, else for all objects of a resource in a namespace.
 type access struct{ verb, group, resource, namespace, name string }
 
-func (a access) compare(b access) int {
+func (a access) compareTo(b access) int {
 	return cmp.Or(
 		cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.verb, b.verb),
 		cmp.Compare(a.name, b.name),
 	)
 }
 
-// subject names the resource in the form of a CRD name.
-func (a access) subject() string {
+// resourceName names the resource in the form of a CRD name.
+func (a access) resourceName() string {
 	if a.group == "" {
 		return a.resource
 	}
 	return a.resource + "." + a.group
 }
 
-func (a access) where() string {
+func (a access) scopePhrase() string {
 	if a.namespace == "" {
 		return "in the cluster"
 	}
@@ -45,7 +45,7 @@ func (a access) where() string {
 // of a resource in a namespace, and asks for single objects only if the answer is no. It also sends RBAC objects as dry runs,
 // because granting a right needs more than the right to write the grant.
 func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
-	wanted := p.Plan.accesses()
+	wanted := p.Plan.accessesNeeded()
 	whole := map[access][]access{}
 	var questions []access
 	for _, w := range wanted {
@@ -59,9 +59,9 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 	p.Progress(Event{Phase: "asking for permissions", Total: len(questions)})
 	refused := make([][]denied, len(questions))
 	c := p.Applier.client
-	err := each(ctx, len(questions), cap(c.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(questions), cap(c.slots), func(ctx context.Context, i int) error {
 		q := questions[i]
-		no, err := c.review(ctx, q)
+		no, err := c.reviewAccess(ctx, q)
 		if err != nil || no == nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 			return nil
 		}
 		for _, one := range whole[q] {
-			no, err := c.review(ctx, one)
+			no, err := c.reviewAccess(ctx, one)
 			if err != nil {
 				return err
 			}
@@ -86,11 +86,11 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 	by := map[string][]report.Finding{}
 	for _, list := range refused {
 		if len(list) > 0 {
-			f := finding(list)
+			f := missingPermissionFinding(list)
 			by[f.CRD] = append(by[f.CRD], f)
 		}
 	}
-	escalations, err := p.Applier.escalations(ctx, p.Plan)
+	escalations, err := p.Applier.findEscalations(ctx, p.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func permissionValidation(ctx context.Context, p *PreflightInput) ([]report.CRD,
 	return out, nil
 }
 
-// accesses lists the permissions that an apply of the plan needs, for the inventory as well.
-func (p *Plan) accesses() []access {
+// accessesNeeded lists the permissions that an apply of the plan needs, for the inventory as well.
+func (p *Plan) accessesNeeded() []access {
 	var out []access
 	for i := range p.Items {
 		it := &p.Items[i]
@@ -138,7 +138,7 @@ func (p *Plan) accesses() []access {
 			out = append(out, access{verb: "list", group: group, resource: plural})
 		}
 	}
-	if v := p.inventory; v != nil && p.pending(p.result(Applied)) {
+	if v := p.inventory; v != nil && p.hasPendingWrites(p.resultingInventory(Applied)) {
 		verb := "update"
 		if v.resourceVersion == "" {
 			verb = "create"
@@ -148,7 +148,7 @@ func (p *Plan) accesses() []access {
 			out = append(out, access{verb, "coordination.k8s.io", "leases", v.Namespace, InventoryName(v.App)})
 		}
 	}
-	slices.SortFunc(out, access.compare)
+	slices.SortFunc(out, access.compareTo)
 	return slices.Compact(out)
 }
 
@@ -158,8 +158,8 @@ type denied struct {
 	reason string
 }
 
-// review asks about one permission; nil means that the user has it.
-func (c *client) review(ctx context.Context, a access) (*denied, error) {
+// reviewAccess asks about one permission; nil means that the user has it.
+func (c *client) reviewAccess(ctx context.Context, a access) (*denied, error) {
 	ask := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: a.verb, Group: a.group, Resource: a.resource, Namespace: a.namespace, Name: a.name,
@@ -171,9 +171,9 @@ func (c *client) review(ctx context.Context, a access) (*denied, error) {
 		return nil, err
 	}
 	// A POST of this kind stores nothing.
-	b, err := c.do(ctx, request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body, apart: true})
+	b, err := c.sendWithRetries(ctx, request{verb: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body: body, apart: true})
 	if err != nil {
-		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.subject(), err)
+		return nil, fmt.Errorf("asking whether %s of %s is allowed: %w", a.verb, a.resourceName(), err)
 	}
 	var answer authorizationv1.SelfSubjectAccessReview
 	if err := json.Unmarshal(b, &answer); err != nil {
@@ -185,8 +185,8 @@ func (c *client) review(ctx context.Context, a access) (*denied, error) {
 	return &denied{a, answer.Status.Reason}, nil
 }
 
-// finding reports missing permissions for one resource in one namespace.
-func finding(list []denied) report.Finding {
+// missingPermissionFinding reports missing permissions for one resource in one namespace.
+func missingPermissionFinding(list []denied) report.Finding {
 	first := list[0]
 	var names []string
 	for _, d := range list {
@@ -194,7 +194,7 @@ func finding(list []denied) report.Finding {
 			names = append(names, d.name)
 		}
 	}
-	what := first.subject()
+	what := first.resourceName()
 	const most = 5
 	if len(names) > most {
 		what += fmt.Sprintf(" %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -202,14 +202,14 @@ func finding(list []denied) report.Finding {
 		what += " " + strings.Join(names, ", ")
 	}
 	return report.Finding{
-		Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: first.subject(),
-		Message: fmt.Sprintf("this user may not %s %s %s", first.verb, what, first.where()),
+		Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: first.resourceName(),
+		Message: fmt.Sprintf("this user may not %s %s %s", first.verb, what, first.scopePhrase()),
 		After:   first.reason,
 	}
 }
 
-// escalations sends RBAC objects as dry runs.
-func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, error) {
+// findEscalations sends RBAC objects as dry runs.
+func (a *Applier) findEscalations(ctx context.Context, p *Plan) ([]report.Finding, error) {
 	var items []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Group == "rbac.authorization.k8s.io" && it.Action != Unchanged {
@@ -217,15 +217,15 @@ func (a *Applier) escalations(ctx context.Context, p *Plan) ([]report.Finding, e
 		}
 	}
 	found := make([]*report.Finding, len(items))
-	err := each(ctx, len(items), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(items), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := items[i]
-		_, err := a.client.patch(ctx, it.mapping.path(&it.Object), it.json, true, p.request.Force)
+		_, err := a.client.applyPatch(ctx, it.mapping.objectPath(&it.Object), it.json, true, p.request.Force)
 		if !apierrors.IsForbidden(err) || apierrors.HasStatusCause(err, "NamespaceTerminating") {
 			return ctx.Err() // The apply itself reports other errors. For instance, the namespace may not exist yet.
 		}
 		s := access{group: it.Group, resource: it.mapping.resource}
 		f := report.Finding{
-			Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: s.subject(),
+			Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: s.resourceName(),
 			Message: "this user may not apply " + it.String(), After: err.Error(),
 		}
 		if it.File != "" {

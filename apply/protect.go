@@ -38,7 +38,7 @@ type taken struct {
 	examples []string
 }
 
-func (t *taken) add(id ID) {
+func (t *taken) addExample(id ID) {
 	const most = 3
 	if t.count++; t.count <= most {
 		t.examples = append(t.examples, id.String())
@@ -53,9 +53,9 @@ func (t *taken) String() string {
 	return text
 }
 
-// protect decides about the namespaces and CRDs among the removals. Objects that this user cannot read are in [Plan.Err].
-func (a *Applier) protect(ctx context.Context, p *Plan) error {
-	return each(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
+// protectRemovals decides about the namespaces and CRDs among the removals. Objects that this user cannot read are in [Plan.Err].
+func (a *Applier) protectRemovals(ctx context.Context, p *Plan) error {
+	return forEachIndex(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
 		r := &p.Removals[i]
 		err := a.protectOne(ctx, p, r)
 		if apierrors.IsForbidden(err) {
@@ -86,7 +86,7 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 			return nil
 		}
 		if err != nil {
-			r.protect("its other objects cannot be listed, so it stays; --allow-delete-namespaces deletes it anyway: " + err.Error())
+			r.keepProtected("its other objects cannot be listed, so it stays; --allow-delete-namespaces deletes it anyway: " + err.Error())
 			return nil //nolint:nilerr // it is the reason
 		}
 		if others.count == 0 {
@@ -94,7 +94,7 @@ func (a *Applier) protectOne(ctx context.Context, p *Plan, r *Removal) error {
 		}
 		r.Takes = fmt.Sprintf("%d objects that are not the app's: %s", others.count, &others)
 		if !p.request.AllowDeleteNamespaces {
-			r.protect("it has " + r.Takes + "; --allow-delete-namespaces deletes it and them")
+			r.keepProtected("it has " + r.Takes + "; --allow-delete-namespaces deletes it and them")
 		}
 	case r.isCRD():
 		return a.protectCRD(ctx, p, r)
@@ -110,20 +110,20 @@ func (a *Applier) protectCRD(ctx context.Context, p *Plan, r *Removal) error {
 		r.Takes = "its stored objects cannot be listed"
 		return nil
 	case isOfOneKind(ctx, err) && !apierrors.IsForbidden(err):
-		r.protect("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
+		r.keepProtected("its stored objects cannot be listed, so it stays; --allow-delete-crds deletes it and them: " + err.Error())
 		return nil
 	case err != nil || stored.count == 0:
 		return err
 	}
 	r.Takes = fmt.Sprintf("%d stored objects: %s", stored.count, &stored)
 	if !p.request.AllowDeleteCRDs {
-		r.protect(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", stored.count, &stored))
+		r.keepProtected(fmt.Sprintf("it has stored objects, %d of them: %s; --allow-delete-crds deletes it and them", stored.count, &stored))
 	}
 	return nil
 }
 
-// protect keeps an object whose deletion would delete other objects.
-func (r *Removal) protect(reason string) { r.Action, r.Reason, r.protected = Keep, reason, true }
+// keepProtected keeps an object whose deletion would delete other objects.
+func (r *Removal) keepProtected(reason string) { r.Action, r.Reason, r.protected = Keep, reason, true }
 
 // storedBeside counts the stored objects of a CRD that are no removals themselves.
 func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken, error) {
@@ -145,9 +145,9 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		}
 	}
 	var out taken
-	err = a.client.hurried().metadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
+	err = a.client.hurried().listMetadata(ctx, listPath(crd.Spec.Group, version, crd.Spec.Names.Plural, ""), "", func(m *metav1.PartialObjectMetadata) {
 		if !going[string(m.UID)] {
-			out.add(ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name})
+			out.addExample(ID{crd.Spec.Group, crd.Spec.Names.Kind, m.Namespace, m.Name})
 		}
 	})
 	if apierrors.IsNotFound(err) {
@@ -172,7 +172,7 @@ func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) (version stri
 // othersIn counts the objects in a namespace that should stay. It leaves out objects of the app, objects whose owner is deleted
 // too, and objects that Kubernetes creates in each namespace.
 func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (taken, error) {
-	kinds, err := a.kinds()
+	kinds, err := a.deletableKinds()
 	if err != nil {
 		return taken{}, err
 	}
@@ -181,16 +181,16 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 	client := a.client.hurried()
 	var out taken
 	var mu sync.Mutex
-	err = each(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err = forEachIndex(ctx, len(kinds), cap(a.client.slots), func(ctx context.Context, i int) error {
 		k := kinds[i]
-		err := client.metadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
+		err := client.listMetadata(ctx, listPath(k.group, k.version, k.resource, namespace), "", func(m *metav1.PartialObjectMetadata) {
 			id := ID{k.group, k.kind, m.Namespace, m.Name}
-			if p.isOurs(id, m) || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) || len(m.OwnerReferences) > 0 && !owners.stay(ctx, m.OwnerReferences) {
+			if p.isOurs(id, m) || slices.Contains(everywhere, ID{k.group, k.kind, "", m.Name}) || len(m.OwnerReferences) > 0 && !owners.anyOwnerStays(ctx, m.OwnerReferences) {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out.add(id)
+			out.addExample(id)
 		})
 		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			return nil // it was removed a moment ago
@@ -198,7 +198,7 @@ func (a *Applier) othersIn(ctx context.Context, p *Plan, namespace string) (take
 		if isOfOneKind(ctx, err) && !apierrors.IsForbidden(err) {
 			mu.Lock()
 			defer mu.Unlock()
-			out.add(ID{k.group, k.kind, namespace, "(cannot be listed: " + err.Error() + ")"})
+			out.addExample(ID{k.group, k.kind, namespace, "(cannot be listed: " + err.Error() + ")"})
 			return nil
 		}
 		return err
@@ -222,7 +222,7 @@ func (p *Plan) isOurs(id ID, m *metav1.PartialObjectMetadata) bool {
 	if m.Namespace == v.Namespace && (id.Group == "" && id.Kind == "ConfigMap" && isInventory(m.Name, v.App) || id.Kind == "Lease" && m.Name == InventoryName(v.App)) {
 		return true
 	}
-	return m.Annotations[AnnotationApp] == v.owner() && (v.entry(id) != nil || appliedHere(m)) && !marksIn(m).kept
+	return m.Annotations[AnnotationApp] == v.ownerMark() && (v.entryOf(id) != nil || appliedHere(m)) && !marksIn(m).kept
 }
 
 // owners finds out whether the owners of objects stay when a namespace is deleted. Owners in the namespace are deleted with it. So
@@ -251,12 +251,12 @@ func (a *Applier) ownersOf(p *Plan, kinds []servedKind) *owners {
 	return o
 }
 
-// stay reports whether one of the owners stays. An owner that cannot be read counts as staying.
-func (o *owners) stay(ctx context.Context, refs []metav1.OwnerReference) bool {
-	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return o.stay1(ctx, ref) })
+// anyOwnerStays reports whether one of the owners stays. An owner that cannot be read counts as staying.
+func (o *owners) anyOwnerStays(ctx context.Context, refs []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool { return o.ownerStays(ctx, ref) })
 }
 
-func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
+func (o *owners) ownerStays(ctx context.Context, ref metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	k, ok := o.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
 	if err != nil || !ok {
@@ -271,12 +271,12 @@ func (o *owners) stay1(ctx context.Context, ref metav1.OwnerReference) bool {
 	if known {
 		return stays
 	}
-	obj, err := o.client.get(ctx, listPath(k.group, k.version, k.resource, "")+"/"+ref.Name)
+	obj, err := o.client.fetchObject(ctx, listPath(k.group, k.version, k.resource, "")+"/"+ref.Name)
 	stays = err != nil
 	if err == nil && obj != nil {
 		u := unstructured.Unstructured{Object: obj}
 		// An owner with another UID is another object: the garbage collector deletes the objects of the earlier one.
-		stays = u.GetUID() == ref.UID && (len(u.GetOwnerReferences()) == 0 || o.stay(ctx, u.GetOwnerReferences()))
+		stays = u.GetUID() == ref.UID && (len(u.GetOwnerReferences()) == 0 || o.anyOwnerStays(ctx, u.GetOwnerReferences()))
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -302,10 +302,10 @@ type servedKind struct {
 	namespaced                     bool
 }
 
-// kinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
+// deletableKinds returns the kinds whose objects can be listed and deleted, each in the version that the server prefers. Kinds that cannot
 // be deleted have no objects of their own, such as the metrics of Pods. If some groups do not answer, kinds returns an error and
 // the kinds of the other groups.
-func (a *Applier) kinds() ([]servedKind, error) {
+func (a *Applier) deletableKinds() ([]servedKind, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(a.client.config)
 	if err != nil {
 		return nil, err
@@ -326,8 +326,8 @@ func (a *Applier) kinds() ([]servedKind, error) {
 	return out, failed
 }
 
-// metadata lists the metadata of the objects at a path. A label selector may restrict them; empty selects all.
-func (c *client) metadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
+// listMetadata lists the metadata of the objects at a path. A label selector may restrict them; empty selects all.
+func (c *client) listMetadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
 	for token := ""; ; {
 		q := url.Values{"limit": {fmt.Sprint(listSize)}}
 		if token != "" {
@@ -336,7 +336,7 @@ func (c *client) metadata(ctx context.Context, path, selector string, item func(
 		if selector != "" {
 			q.Set("labelSelector", selector)
 		}
-		b, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
+		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -353,10 +353,10 @@ func (c *client) metadata(ctx context.Context, path, selector string, item func(
 	}
 }
 
-// turn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and
+// deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and
 // the webhooks that convert and judge them, must still run. Their CRDs follow. Admission configuration goes before the webhooks
 // that it calls, workloads go before the objects that they start from, and namespaces are last.
-func (r *Removal) turn() int {
+func (r *Removal) deletionTurn() int {
 	switch builtIn := r.Group == "" || slices.Contains(builtInGroups, r.Group) || scheme.Scheme.IsGroupRegistered(r.Group); {
 	case isNamespace(r.ID):
 		return 5

@@ -17,19 +17,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// prune carries out the plan's deletions, stage by stage, and waits until the objects are gone.
-func (a *Applier) prune(ctx context.Context, p *Plan) error {
+// pruneRemovals carries out the plan's deletions, stage by stage, and waits until the objects are gone.
+func (a *Applier) pruneRemovals(ctx context.Context, p *Plan) error {
 	if !p.request.Prune {
 		return nil
 	}
-	return a.remove(ctx, p, false)
+	return a.deleteInTurns(ctx, p, false)
 }
 
-// remove deletes the removals whose action is Delete, turn by turn. Removals of one turn are deleted concurrently. It checks CRDs
+// deleteInTurns deletes the removals whose action is Delete, turn by turn. Removals of one turn are deleted concurrently. It checks CRDs
 // and namespaces again just before. If one of them would now delete objects that are not the app's, and this is not allowed, it
 // stays, and its action becomes Keep. An object that another app has taken over stays as well, and its action becomes Forget.
-func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
-	owner, list := p.inventory.owner(), p.Removals
+func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error {
+	owner, list := p.inventory.ownerMark(), p.Removals
 	total := 0
 	for i := range list {
 		if list[i].Action == Delete {
@@ -43,23 +43,23 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	if dryRun {
 		phase = "trying to delete what is no longer in the source"
 	}
-	a.events.tell(Event{Phase: phase, Total: total})
+	a.events.notifyObserver(Event{Phase: phase, Total: total})
 	var done atomic.Int64
 	for from := 0; from < len(list); {
 		to := from + 1
-		for to < len(list) && list[to].turn() == list[from].turn() {
+		for to < len(list) && list[to].deletionTurn() == list[from].deletionTurn() {
 			to++
 		}
 		group := list[from:to]
 		from = to
-		for _, r := range p.shelter() { // removals that stay now
+		for _, r := range p.shelterRemovals() { // removals that stay now
 			did := "left alone"
 			if r.Action == Keep {
 				did = "kept"
 			}
-			a.events.tell(Event{ID: r.ID, Did: did, Note: r.Reason})
+			a.events.notifyObserver(Event{ID: r.ID, Did: did, Note: r.Reason})
 		}
-		err := each(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
+		err := forEachIndex(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
 			r := &group[i]
 			if r.Action != Delete {
 				return nil
@@ -68,21 +68,21 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.tell(Event{ID: r.ID, Did: "kept", Note: r.Reason})
+				a.events.notifyObserver(Event{ID: r.ID, Did: "kept", Note: r.Reason})
 				return nil
 			}
-			if err := a.removeOwned(p.warnings.about(ctx, r.ID), owner, r, dryRun); err != nil {
+			if err := a.removeOwned(p.warnings.attributeTo(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.tell(Event{ID: r.ID, Did: "left alone", Note: r.Reason})
+				a.events.notifyObserver(Event{ID: r.ID, Did: "left alone", Note: r.Reason})
 				return nil
 			}
 			did := "deleted"
 			if dryRun {
 				did = "would delete"
 			}
-			a.events.tell(Event{ID: r.ID, Did: did, Done: int(done.Add(1)), Total: total})
+			a.events.notifyObserver(Event{ID: r.ID, Did: did, Done: int(done.Add(1)), Total: total})
 			return nil
 		})
 		if err != nil {
@@ -98,14 +98,14 @@ func (a *Applier) remove(ctx context.Context, p *Plan, dryRun bool) error {
 	return nil
 }
 
-// remember keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and
+// keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and
 // appear again when a CRD serves them.
 //
 // If the user cannot read the CRD, discovery decides for a deletion of the whole app, because users without that right could never
 // finish it otherwise. Discovery has answered for the group and all its versions, or the plan would have failed, and it serves the
 // kind in no version. The same happens if a CRD exists and serves nothing, which is rare. For this reason a prune, which keeps the
 // inventory, waits for a user who can read the CRD.
-func (a *Applier) remember(ctx context.Context, p *Plan) error {
+func (a *Applier) keepUnservedEntries(ctx context.Context, p *Plan) error {
 	var doubtful []*Removal
 	for i := range p.Removals {
 		if r := &p.Removals[i]; r.Action == Forget && r.live == nil && r.unread == nil && strings.Contains(r.Group, ".") {
@@ -119,7 +119,7 @@ func (a *Applier) remember(ctx context.Context, p *Plan) error {
 			crds[name] = sync.OnceValues(func() (*apiextensionsv1.CustomResourceDefinition, error) { return a.client.reads.CRD(ctx, name) })
 		}
 	}
-	return each(ctx, len(doubtful), cap(a.client.slots), func(_ context.Context, i int) error {
+	return forEachIndex(ctx, len(doubtful), cap(a.client.slots), func(_ context.Context, i int) error {
 		r := doubtful[i]
 		crd, err := crds[r.Resource+"."+r.Group]()
 		switch {
@@ -150,19 +150,19 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 		if try == maxTries {
 			version = "" // status writes change it all the time; its owner was checked a moment ago
 		}
-		err := a.client.remove(ctx, r.path(), r.live.uid, version, dryRun)
+		err := a.client.deleteObject(ctx, r.objectPath(), r.live.uid, version, dryRun)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		obj, again := a.client.get(ctx, r.path())
+		obj, again := a.client.fetchObject(ctx, r.objectPath())
 		if again != nil || obj == nil {
 			return again
 		}
-		l, again := observe(obj, nil, nil)
+		l, again := observeObject(obj, nil, nil)
 		if again != nil {
 			return again
 		}
-		action, reason := l.deletable(owner)
+		action, reason := l.deletionAction(owner)
 		switch {
 		case l.uid != r.live.uid || l.terminating:
 			return nil // gone, or being deleted
@@ -194,7 +194,7 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	if len(left) == 0 {
 		return nil
 	}
-	ctx, cancel := a.patient(ctx, p)
+	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
 	example, held, more := ID{}, "", 0
 	still := func() Event {
@@ -212,8 +212,8 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		var mu sync.Mutex
 		still := map[place]map[string]string{}
 		example, more = ID{}, -1
-		err := a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
-			l, err := observe(obj, nil, nil)
+		err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+			l, err := observeObject(obj, nil, nil)
 			if err != nil || l.uid != left[at][name] {
 				return err
 			}
@@ -232,7 +232,7 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		}
 		return len(still) == 0, err
 	})
-	err = impatient(ctx, err)
+	err = asErrWaiting(ctx, err)
 	if err != nil && ctx.Err() != nil && example != (ID{}) {
 		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something%s: %w", example, held, err)
 	}
@@ -274,7 +274,7 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 		Patience: r.Patience,
 	}}
 	p.findRemovals()
-	if err := a.look(ctx, p); err != nil {
+	if err := a.readAndDecide(ctx, p); err != nil {
 		return nil, err
 	}
 	return &Deletion{Removals: p.Removals, request: r, plan: p}, nil
@@ -317,13 +317,13 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 		return err
 	}
 	v := *d.plan.inventory
-	v.State, v.Started, v.Finished = Deleting, stamp(a.opts.Now()), nil
+	v.State, v.Started, v.Finished = Deleting, timestampOf(a.opts.Now()), nil
 	if err := a.client.saveInventory(ctx, &v); err != nil {
-		return changed(err)
+		return asErrChanged(err)
 	}
 	p := d.plan
 	p.inventory = &v
-	if err := a.remove(ctx, p, false); err != nil {
+	if err := a.deleteInTurns(ctx, p, false); err != nil {
 		return err
 	}
 	v.Objects = nil
@@ -334,7 +334,7 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 	}
 	if len(v.Objects) == 0 {
 		// If its namespace was among the objects, the inventory is gone already.
-		err := a.client.remove(ctx, inventoryPath(v.Namespace, v.App), "", v.resourceVersion, false)
+		err := a.client.deleteObject(ctx, inventoryPath(v.Namespace, v.App), "", v.resourceVersion, false)
 		if apierrors.IsConflict(err) {
 			return fmt.Errorf("app %s: %w", v.App, ErrConcurrent) // another apply has begun and has recorded its objects
 		}
@@ -343,7 +343,7 @@ func (a *Applier) Delete(ctx context.Context, d *Deletion) error {
 		}
 		return err
 	}
-	v.Objects, v.Finished = sortEntries(v.Objects), stamp(a.opts.Now())
+	v.Objects, v.Finished = sortEntries(v.Objects), timestampOf(a.opts.Now())
 	return a.client.saveInventory(ctx, &v)
 }
 
@@ -359,7 +359,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 	for i := range v.Objects {
 		e := v.Objects[i]
 		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
-		now, known, err := a.locate(ctx, &e)
+		now, known, err := a.locateEntry(ctx, &e)
 		if isOfOneKind(ctx, err) {
 			out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
 			continue
@@ -378,7 +378,7 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 		by[at][e.Name] = i
 		wanted[at] = append(wanted[at], e.Name)
 	}
-	err := a.client.hurried().read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	err := a.client.hurried().readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		h := healthOf(obj)
 		i := by[at][name]
 		out[i].Status, out[i].Message = string(h.status), h.message

@@ -203,7 +203,7 @@ func (r *race) recorded() {
 		r.t.Fatal(err)
 	}
 	for name := range r.objects() {
-		if v.entry(ID{Kind: "ConfigMap", Namespace: r.namespace, Name: name}) == nil {
+		if v.entryOf(ID{Kind: "ConfigMap", Namespace: r.namespace, Name: name}) == nil {
 			r.t.Errorf("%s exists and no inventory has it", name)
 		}
 	}

@@ -57,8 +57,8 @@ func checkReady(annotations map[string]any) error {
 	return nil
 }
 
-// told returns the status of an object by its annotations; ok is false if they do not decide.
-func told(obj map[string]any) (h health, ok bool) {
+// healthByAnnotations returns the status of an object by its annotations; ok is false if they do not decide.
+func healthByAnnotations(obj map[string]any) (h health, ok bool) {
 	annotations, _ := metadataOf(obj)["annotations"].(map[string]any)
 	ready, _ := annotations[AnnotationReadyWhen].(string)
 	failed, _ := annotations[AnnotationFailedWhen].(string)
@@ -71,26 +71,26 @@ func told(obj map[string]any) (h health, ok bool) {
 	if _, going := metadataOf(obj)["deletionTimestamp"]; going {
 		return health{}, false
 	}
-	if generation, ok := number(metadataOf(obj)["generation"]); ok {
+	if generation, ok := asFloat(metadataOf(obj)["generation"]); ok {
 		st, _ := obj["status"].(map[string]any)
-		if observed, ok := number(st["observedGeneration"]); ok && observed < generation {
+		if observed, ok := asFloat(st["observedGeneration"]); ok && observed < generation {
 			return health{status.InProgressStatus, "its status is of an earlier generation"}, true
 		}
 	}
-	if c, message := matches(obj, AnnotationFailedWhen, failed); c != "" {
+	if c, message := firstMatchingCondition(obj, AnnotationFailedWhen, failed); c != "" {
 		return health{status.FailedStatus, c + message}, true
 	}
 	if ready == "" {
 		return health{}, false
 	}
-	if c, message := matches(obj, AnnotationReadyWhen, ready); c != "" {
+	if c, message := firstMatchingCondition(obj, AnnotationReadyWhen, ready); c != "" {
 		return health{status.CurrentStatus, c + message}, true
 	}
 	return health{status.InProgressStatus, "none of its conditions is " + ready}, true
 }
 
-// matches returns the first condition of an annotation that an object has, with its message.
-func matches(obj map[string]any, name, text string) (found, message string) {
+// firstMatchingCondition returns the first condition of an annotation that an object has, with its message.
+func firstMatchingCondition(obj map[string]any, name, text string) (found, message string) {
 	if text == "" {
 		return "", ""
 	}

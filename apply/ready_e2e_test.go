@@ -83,7 +83,7 @@ func TestE2EReadinessIsCheckedOfOneAndOfSeveralObjectsOfAKind(t *testing.T) {
 			}
 			var objects []Object
 			for n := range 3 {
-				content, err := decode([]byte(text))
+				content, err := decodeObject([]byte(text))
 				if err != nil {
 					t.Fatal(err)
 				}

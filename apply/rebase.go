@@ -13,15 +13,15 @@ import (
 // source's values count only when the object is created.
 const AnnotationIgnore = "sluice.dev/ignore-fields"
 
-// ignored reads the annotation as a rule.
-func ignored(annotations map[string]any) (*kapprules.RebaseRule, error) {
+// ignoreRuleOf reads the annotation as a rule.
+func ignoreRuleOf(annotations map[string]any) (*kapprules.RebaseRule, error) {
 	value, there := annotations[AnnotationIgnore]
 	if !there {
 		return nil, nil
 	}
 	text, _ := value.(string)
 	rule := &kapprules.RebaseRule{Type: "copy", Sources: []string{"existing", "new"}}
-	for _, pointer := range names(text) {
+	for _, pointer := range splitNames(text) {
 		steps := strings.Split(pointer, "/")
 		if len(steps) < 2 || steps[0] != "" || steps[1] == "" {
 			return nil, fmt.Errorf("annotation %s has %q: it has JSON pointers such as /spec/replicas, separated by commas", AnnotationIgnore, pointer)
@@ -47,9 +47,9 @@ func ignored(annotations map[string]any) (*kapprules.RebaseRule, error) {
 	return rule, nil
 }
 
-// rebase takes the values of fields from the live object if rules say so. If others own a field, the item leaves it to them: it is
+// rebaseItem takes the values of fields from the live object if rules say so. If others own a field, the item leaves it to them: it is
 // neither in conflict nor ours. Otherwise the field keeps its live value.
-func (p *Plan) rebase(it *Item, obj map[string]any) error {
+func (p *Plan) rebaseItem(it *Item, obj map[string]any) error {
 	var rules []kapprules.RebaseRule
 	if it.ignore != nil {
 		rules = append(rules, *it.ignore)
@@ -57,7 +57,7 @@ func (p *Plan) rebase(it *Item, obj map[string]any) error {
 	if len(rules)+len(p.request.Rules.Rebase) == 0 {
 		return nil
 	}
-	content, err := it.content()
+	content, err := it.decodeContent()
 	if err != nil {
 		return err
 	}
@@ -69,19 +69,19 @@ func (p *Plan) rebase(it *Item, obj map[string]any) error {
 	if len(rules) == 0 {
 		return nil
 	}
-	entries := managers(obj)
+	entries := managedEntriesOf(obj)
 	// Fields that are taken over from other appliers are ours when the apply runs. It would remove a field without a value.
-	taken := p.takesOver(&live{formers: formersOf(entries, own(entries))})
+	taken := p.takesOver(&live{formers: formersOf(entries, entryOfOwnApplies(entries))})
 	entries = slices.DeleteFunc(entries, func(e managedEntry) bool { return e.subresource == "" && slices.Contains(taken, e.manager) })
 	for _, r := range rules {
 		for _, path := range r.Paths {
-			content = rebased(content, obj, entries, r, path)
+			content = rebaseContent(content, obj, entries, r, path)
 		}
 	}
-	return it.set(content)
+	return it.setContent(content)
 }
 
-func rebased(content, live map[string]any, entries []managedEntry, r kapprules.RebaseRule, path kapprules.Path) map[string]any {
+func rebaseContent(content, live map[string]any, entries []managedEntry, r kapprules.RebaseRule, path kapprules.Path) map[string]any {
 	set := func(at []any, to any, remove bool) {
 		if next, ok := kapprules.Set(content, at, to, remove).(map[string]any); ok {
 			content = next

@@ -46,7 +46,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 	}
 	p.Untried = nil
 	if len(todo) > 0 {
-		a.events.tell(Event{Phase: "trying", Total: len(todo)})
+		a.events.notifyObserver(Event{Phase: "trying", Total: len(todo)})
 	}
 	conflicts := make([][]Conflict, len(todo))
 	failures := make([]error, len(todo))
@@ -54,9 +54,9 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 	done := 0
 	schemas := a.newSchemas(ctx, p)
 	var mu sync.Mutex
-	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
-		got, err := a.ask(ctx, p, it)
+		got, err := a.dryRunItem(ctx, p, it)
 		if err != nil && local {
 			if here, ok, failed := a.compareLocally(ctx, it, err); failed != nil || ok {
 				got, err = here, failed
@@ -73,12 +73,12 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 		}
 		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace}
 		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
-			failures[i] = it.fail(err)
+			failures[i] = it.wrapError(err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		done++
-		a.events.tell(Event{Done: done, Total: len(todo)})
+		a.events.notifyObserver(Event{Done: done, Total: len(todo)})
 		return nil
 	})
 	if err != nil {
@@ -92,11 +92,11 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 			it.Action, it.Reason = Replace, why
 		}
 	}
-	return refusal(failures, slices.Concat(conflicts...))
+	return refusalOf(failures, slices.Concat(conflicts...))
 }
 
-// refusal is the error of dry runs; a [*ConflictError] if there are only conflicts.
-func refusal(failures []error, conflicts []Conflict) error {
+// refusalOf is the error of dry runs; a [*ConflictError] if there are only conflicts.
+func refusalOf(failures []error, conflicts []Conflict) error {
 	err := errors.Join(failures...)
 	switch {
 	case len(conflicts) == 0:
@@ -107,10 +107,10 @@ func refusal(failures []error, conflicts []Conflict) error {
 	return errors.Join(err, &ConflictError{conflicts})
 }
 
-// ask sends the dry run of one item.
-func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
-	ctx = p.warnings.about(ctx, it.ID)
-	path := it.mapping.path(&it.Object)
+// dryRunItem sends the dry run of one item.
+func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, error) {
+	ctx = p.warnings.attributeTo(ctx, it.ID)
+	path := it.mapping.objectPath(&it.Object)
 	switch {
 	case it.mapping.pending:
 		err := a.tryIn(ctx, p, it, it.mapping.before)
@@ -118,10 +118,10 @@ func (a *Applier) ask(ctx context.Context, p *Plan, it *Item) (answer, error) {
 	case it.live != nil && it.live.terminating:
 		return answer{note: "it is being deleted; the server was not asked"}, nil
 	}
-	if needs, err := p.needs(it); needs != "" || err != nil {
+	if needs, err := p.missingPodNeed(it); needs != "" || err != nil {
 		return answer{note: "its " + needs + " does not exist yet, so the server was not asked"}, err
 	}
-	after, err := a.client.patch(ctx, path, it.json, true, p.request.Force)
+	after, err := a.client.applyPatch(ctx, path, it.json, true, p.request.Force)
 	if err == nil && len(it.TakesOver) > 0 {
 		after, err = a.takenOver(ctx, it, after)
 	}
@@ -166,7 +166,7 @@ func (p *Plan) mayPass(it *Item, err error) string {
 	}
 	d := status.Status().Details
 	switch {
-	case apierrors.IsNotFound(err) && d != nil && p.creates(d.Kind, d.Name):
+	case apierrors.IsNotFound(err) && d != nil && p.createsObject(d.Kind, d.Name):
 		if noNamespace(err) {
 			return "its namespace does not exist yet, so the server was not asked"
 		}
@@ -184,8 +184,8 @@ func (p *Plan) mayPass(it *Item, err error) string {
 	return ""
 }
 
-// creates reports whether the source creates an object. Kind is the resource or the kind, as in the server's errors.
-func (p *Plan) creates(kind, name string) bool {
+// createsObject reports whether the source creates an object. Kind is the resource or the kind, as in the server's errors.
+func (p *Plan) createsObject(kind, name string) bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool {
 		return i.Action == Create && i.Name == name && (i.Kind == kind || i.mapping.resource == kind)
 	})
@@ -204,12 +204,12 @@ var podNeeds = map[string]schema.GroupKind{
 	"runtimeClassName":   {Group: "node.k8s.io", Kind: "RuntimeClass"},
 }
 
-// needs names an object that a Pod requires, if the source creates it and it does not exist yet; empty for other kinds.
-func (p *Plan) needs(it *Item) (string, error) {
+// missingPodNeed names an object that a Pod requires, if the source creates it and it does not exist yet; empty for other kinds.
+func (p *Plan) missingPodNeed(it *Item) (string, error) {
 	if it.Group != "" || it.Kind != "Pod" {
 		return "", nil
 	}
-	content, err := it.content()
+	content, err := it.decodeContent()
 	if err != nil {
 		return "", err
 	}
@@ -230,12 +230,12 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	errs := make([]error, len(p.Removals))
-	err := each(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
 		r := &p.Removals[i]
 		if r.Action != Delete {
 			return nil
 		}
-		err := a.client.remove(p.warnings.about(ctx, r.ID), r.path(), r.live.uid, "", true)
+		err := a.client.deleteObject(p.warnings.attributeTo(ctx, r.ID), r.objectPath(), r.live.uid, "", true)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -13,7 +13,7 @@ func relocate(objects []Object, namespace string) ([]Object, error) {
 	out := make([]Object, len(objects))
 	for i := range objects {
 		o := objects[i]
-		content, err := o.content()
+		content, err := o.decodeContent()
 		if err != nil {
 			return nil, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: err}
 		}
@@ -21,8 +21,8 @@ func relocate(objects []Object, namespace string) ([]Object, error) {
 			o.Name = namespace
 			metadataOf(content)["name"] = namespace
 		}
-		r.references(&o, content)
-		if err := o.set(content); err != nil {
+		r.moveReferences(&o, content)
+		if err := o.setContent(content); err != nil {
 			return nil, err
 		}
 		out[i] = o
@@ -36,22 +36,22 @@ type relocation struct {
 	in map[ID]bool // objects of the source, under their own names
 }
 
-// has reports whether a reference is to an object of the source. That object may leave its namespace empty.
-func (r *relocation) has(group, kind, namespace, name string) bool {
+// isInSource reports whether a reference is to an object of the source. That object may leave its namespace empty.
+func (r *relocation) isInSource(group, kind, namespace, name string) bool {
 	return r.in[ID{group, kind, namespace, name}] || r.in[ID{group, kind, "", name}]
 }
 
-// move changes the namespace of a reference if it is to an object of the source.
-func (r *relocation) move(ref map[string]any, kind string) {
+// moveReference changes the namespace of a reference if it is to an object of the source.
+func (r *relocation) moveReference(ref map[string]any, kind string) {
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
-	if namespace != "" && r.has("", kind, namespace, name) {
+	if namespace != "" && r.isInSource("", kind, namespace, name) {
 		ref["namespace"] = r.to
 	}
 }
 
-// references moves the references of one object.
-func (r *relocation) references(o *Object, content map[string]any) {
+// moveReferences moves the references of one object.
+func (r *relocation) moveReferences(o *Object, content map[string]any) {
 	at := func(from map[string]any, keys ...string) map[string]any {
 		for _, k := range keys {
 			from, _ = from[k].(map[string]any)
@@ -72,13 +72,13 @@ func (r *relocation) references(o *Object, content map[string]any) {
 	case "rbac.authorization.k8s.io/RoleBinding", "rbac.authorization.k8s.io/ClusterRoleBinding":
 		for _, s := range items("subjects") {
 			if s["kind"] == "ServiceAccount" {
-				r.move(s, "ServiceAccount")
+				r.moveReference(s, "ServiceAccount")
 			}
 		}
 	case "admissionregistration.k8s.io/ValidatingWebhookConfiguration", "admissionregistration.k8s.io/MutatingWebhookConfiguration":
 		for _, w := range items("webhooks") {
 			if s := at(w, "clientConfig", "service"); s != nil {
-				r.move(s, "Service")
+				r.moveReference(s, "Service")
 			}
 		}
 	case "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/MutatingAdmissionPolicyBinding":
@@ -87,18 +87,18 @@ func (r *relocation) references(o *Object, content map[string]any) {
 		}
 	case "apiextensions.k8s.io/CustomResourceDefinition":
 		if s := at(content, "spec", "conversion", "webhook", "clientConfig", "service"); s != nil {
-			r.move(s, "Service")
+			r.moveReference(s, "Service")
 		}
 	case "apiregistration.k8s.io/APIService":
 		if s := at(content, "spec", "service"); s != nil {
-			r.move(s, "Service")
+			r.moveReference(s, "Service")
 		}
 	}
 	// The one annotation that many webhooks need: cert-manager's, with NAMESPACE/CERTIFICATE.
 	annotations, _ := metadataOf(content)["annotations"].(map[string]any)
 	const inject = "cert-manager.io/inject-ca-from"
 	if text, ok := annotations[inject].(string); ok {
-		if namespace, name, ok := strings.Cut(text, "/"); ok && r.has("cert-manager.io", "Certificate", namespace, name) {
+		if namespace, name, ok := strings.Cut(text, "/"); ok && r.isInSource("cert-manager.io", "Certificate", namespace, name) {
 			annotations[inject] = r.to + "/" + name
 		}
 	}

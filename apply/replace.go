@@ -75,7 +75,7 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 		}
 		return answer{}, fmt.Errorf("%w; %s", refusal, hint)
 	}
-	if err := a.client.remove(ctx, it.mapping.path(&it.Object), it.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
+	if err := a.client.deleteObject(ctx, it.mapping.objectPath(&it.Object), it.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
 		return answer{}, fmt.Errorf("%w; it cannot be deleted and created again: %w", refusal, err)
 	}
 	return answer{after: fresh, replace: refusal.Error()}, nil
@@ -84,7 +84,7 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 // tryFresh asks the server to try to create the manifest under another name.
 func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error) {
 	ctx = context.WithValue(ctx, warningKey{}, nil) // the update brought the same warnings
-	content, err := it.content()
+	content, err := it.decodeContent()
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +95,14 @@ func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.client.do(ctx, request{
+	b, err := a.client.sendWithRetries(ctx, request{
 		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body,
 		query: url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}, "dryRun": {"All"}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := decode(b)
+	fresh, err := decodeObject(b)
 	if err == nil {
 		meta = metadataOf(fresh)
 		delete(meta, "generateName")
@@ -113,11 +113,11 @@ func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error
 
 // onlyIn reports whether two errors have no cause in common.
 func onlyIn(err, other error) bool {
-	mine, theirs := causes(err), causes(other)
+	mine, theirs := statusCausesOf(err), statusCausesOf(other)
 	return len(mine) > 0 && !slices.ContainsFunc(mine, func(c metav1.StatusCause) bool { return slices.Contains(theirs, c) })
 }
 
-func causes(err error) []metav1.StatusCause {
+func statusCausesOf(err error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
@@ -125,15 +125,15 @@ func causes(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// clear deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
+// deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
 // now, it stays.
-func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
-	path := it.mapping.path(&it.Object)
-	obj, err := a.client.get(ctx, path)
+func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error {
+	path := it.mapping.objectPath(&it.Object)
+	obj, err := a.client.fetchObject(ctx, path)
 	if err != nil || obj == nil {
 		return err
 	}
-	l, err := observe(obj, nil, nil)
+	l, err := observeObject(obj, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *Applier) clear(ctx context.Context, p *Plan, it *Item) error {
 	if why := it.keptReason(l); why != "" {
 		return fmt.Errorf("it is not deleted and created again, because %s", why)
 	}
-	if err := a.client.remove(ctx, path, l.uid, "", false); err != nil {
+	if err := a.client.deleteObject(ctx, path, l.uid, "", false); err != nil {
 		return err
 	}
 	return a.goneBefore(ctx, p, it, l.uid)

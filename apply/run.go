@@ -31,10 +31,10 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 		return err
 	}
 	if len(p.Untried) > 0 {
-		a.events.tell(Event{Note: untriedNote(p.Untried)})
+		a.events.notifyObserver(Event{Note: untriedNote(p.Untried)})
 	}
-	if p.inventory != nil && p.pending(p.result(Applied)) {
-		if err := p.recordable(); err != nil {
+	if p.inventory != nil && p.hasPendingWrites(p.resultingInventory(Applied)) {
+		if err := p.checkRecordable(); err != nil {
 			return err
 		}
 		locked, unlock, err := a.lockPlanned(ctx, p.inventory, func(ctx context.Context, _ *Inventory) (context.Context, func(), error) {
@@ -45,7 +45,7 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 		ctx = locked
-		if err := a.begin(ctx, p); err != nil {
+		if err := a.recordStart(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -54,34 +54,34 @@ func (a *Applier) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 		// Admission configuration comes last: the objects that it needs must exist before it judges requests.
-		if p.request.Wait && s == StageObjects && p.has(StageAdmission) {
-			if err := a.wait(ctx, p); err != nil {
+		if p.request.Wait && s == StageObjects && p.hasWritesIn(StageAdmission) {
+			if err := a.waitUntilReady(ctx, p); err != nil {
 				return err
 			}
 		}
 	}
 	if p.request.Wait {
-		if err := a.wait(ctx, p); err != nil {
+		if err := a.waitUntilReady(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := a.prune(ctx, p); err != nil {
+	if err := a.pruneRemovals(ctx, p); err != nil {
 		return err
 	}
-	return a.finish(ctx, p)
+	return a.recordCompletion(ctx, p)
 }
 
-// finish records that the apply is complete.
-func (a *Applier) finish(ctx context.Context, p *Plan) error {
+// recordCompletion records that the apply is complete.
+func (a *Applier) recordCompletion(ctx context.Context, p *Plan) error {
 	if p.inventory == nil {
 		return nil
 	}
-	next := p.result(Applied)
-	if !p.pending(next) {
+	next := p.resultingInventory(Applied)
+	if !p.hasPendingWrites(next) {
 		return nil
 	}
-	next.resourceVersion, next.parts, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.parts, p.inventory.Started, stamp(a.opts.Now())
-	next.History = p.before.history(next)
+	next.resourceVersion, next.parts, next.Started, next.Finished = p.inventory.resourceVersion, p.inventory.parts, p.inventory.Started, timestampOf(a.opts.Now())
+	next.History = p.before.historyWith(next)
 	if err := a.client.saveInventory(ctx, next); err != nil {
 		return err
 	}
@@ -94,24 +94,24 @@ func (a *Applier) writeStage(ctx context.Context, p *Plan, s Stage) error {
 	if err := a.awaitOthers(ctx, p, s); err != nil {
 		return err
 	}
-	for _, step := range p.steps(s) {
-		if err := a.awaited(ctx, p, s, step); err != nil {
+	for _, step := range p.stepsOf(s) {
+		if err := a.waitForPredecessors(ctx, p, s, step); err != nil {
 			return err
 		}
-		if err := a.stage(ctx, p, s, step); err != nil {
+		if err := a.applyStep(ctx, p, s, step); err != nil {
 			return err
 		}
 	}
-	return a.settled(ctx, p, s)
+	return a.waitForStage(ctx, p, s)
 }
 
-// has reports whether a stage has writes.
-func (p *Plan) has(s Stage) bool {
+// hasWritesIn reports whether a stage has writes.
+func (p *Plan) hasWritesIn(s Stage) bool {
 	return slices.ContainsFunc(p.Items, func(i Item) bool { return i.Stage == s && i.Action != Unchanged })
 }
 
-// result returns the inventory after the apply.
-func (p *Plan) result(s State) *Inventory {
+// resultingInventory returns the inventory after the apply.
+func (p *Plan) resultingInventory(s State) *Inventory {
 	if p.inventory == nil {
 		return nil
 	}
@@ -126,9 +126,9 @@ func (p *Plan) result(s State) *Inventory {
 		}
 		e := Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource}
 		if it.owned != "" && !it.isSecret() {
-			e.Manifest, e.Owned = it.digest(), it.owned
+			e.Manifest, e.Owned = it.contentDigest(), it.owned
 		}
-		e.Found = p.found(it)
+		e.Found = p.wasNamespaceFound(it)
 		v.Objects = append(v.Objects, e)
 	}
 	for i := range p.Removals {
@@ -140,15 +140,15 @@ func (p *Plan) result(s State) *Inventory {
 	return v
 }
 
-// found reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed when the
+// wasNamespaceFound reports whether an item is a namespace that is older than the app: the inventory says so, or the namespace existed when the
 // plan was made and did not belong to the app.
-func (p *Plan) found(it *Item) bool {
-	record := p.inventory.entry(it.ID)
+func (p *Plan) wasNamespaceFound(it *Item) bool {
+	record := p.inventory.entryOf(it.ID)
 	return isNamespace(it.ID) && !it.made && (it.found || record != nil && record.Found)
 }
 
-// pending reports whether there is anything to write, in the cluster or in the inventory.
-func (p *Plan) pending(next *Inventory) bool {
+// hasPendingWrites reports whether there is anything to write, in the cluster or in the inventory.
+func (p *Plan) hasPendingWrites(next *Inventory) bool {
 	have := p.inventory
 	if have.State != Applied || have.resourceVersion == "" || p.Count(Unchanged) < len(p.Items) || p.Count(Delete) > 0 {
 		return true
@@ -164,7 +164,7 @@ func sameSources(a, b []Source) bool {
 
 // lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
-	locked, unlock, err = a.lock(ctx, p.inventory)
+	locked, unlock, err = a.acquireLock(ctx, p.inventory)
 	v := p.inventory
 	i := slices.IndexFunc(p.Items, func(i Item) bool { return isNamespace(i.ID) && i.Name == v.Namespace })
 	if comesAnew := i >= 0 && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause); !apierrors.IsNotFound(err) && !comesAnew {
@@ -173,14 +173,14 @@ func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context,
 	if i < 0 {
 		return ctx, unlock, fmt.Errorf("namespace %[2]s does not exist and is not in the source; the inventory of app %[1]s belongs there", v.App, v.Namespace)
 	}
-	if err := a.write(ctx, p, &p.Items[i]); err != nil {
-		return ctx, unlock, p.Items[i].fail(err)
+	if err := a.writeItem(ctx, p, &p.Items[i]); err != nil {
+		return ctx, unlock, p.Items[i].wrapError(err)
 	}
-	return a.lock(ctx, v)
+	return a.acquireLock(ctx, v)
 }
 
-// union returns the inventory for the start of the apply: all objects that may exist from then on.
-func (p *Plan) union() *Inventory {
+// startInventory returns the inventory for the start of the apply: all objects that may exist from then on.
+func (p *Plan) startInventory() *Inventory {
 	v := *p.inventory
 	v.State, v.Next, v.Finished = Applying, p.request.Sources, nil
 	var first []Entry // they replace others
@@ -189,13 +189,13 @@ func (p *Plan) union() *Inventory {
 		if it.marks.alone {
 			continue
 		}
-		e := p.inventory.entry(it.ID)
+		e := p.inventory.entryOf(it.ID)
 		if isNamespace(it.ID) && it.Action == Create {
 			e = nil // the recorded digests are those of an object that is gone
 		}
 		if e == nil {
-			first = append(first, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.found(it)})
-		} else if p.found(it) {
+			first = append(first, Entry{ID: it.ID, Version: it.Version, Resource: it.mapping.resource, Found: p.wasNamespaceFound(it)})
+		} else if p.wasNamespaceFound(it) {
 			again := *e // another app had taken it over
 			again.Found = true
 			first = append(first, again)
@@ -205,46 +205,46 @@ func (p *Plan) union() *Inventory {
 	return &v
 }
 
-// recordable checks before the first write whether the inventory can be stored.
-func (p *Plan) recordable() error { return p.union().fits() }
+// checkRecordable checks before the first write whether the inventory can be stored.
+func (p *Plan) checkRecordable() error { return p.startInventory().checkStorable() }
 
-// begin records all objects that may exist from now on. It runs before all other writes.
-func (a *Applier) begin(ctx context.Context, p *Plan) error {
-	v, was := p.union(), p.inventory
+// recordStart records all objects that may exist from now on. It runs before all other writes.
+func (a *Applier) recordStart(ctx context.Context, p *Plan) error {
+	v, was := p.startInventory(), p.inventory
 	if was.State != Applying || v.Started == nil || !sameSources(was.Next, p.request.Sources) {
-		v.Started = stamp(a.opts.Now())
+		v.Started = timestampOf(a.opts.Now())
 	}
 	if err := a.client.saveInventory(ctx, v); err != nil {
-		return changed(err)
+		return asErrChanged(err)
 	}
 	p.inventory = v
 	return nil
 }
 
-// changed replaces an error about an inventory that is not the plan's by [ErrChanged].
-func changed(err error) error {
+// asErrChanged replaces an error about an inventory that is not the plan's by [ErrChanged].
+func asErrChanged(err error) error {
 	if errors.Is(err, ErrConcurrent) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
 	}
 	return err
 }
 
-// refused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
+// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
 // that answer.
-func refused(err error) bool {
+func isAlwaysRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// fail adds the item to an error, unless the error has one already.
-func (i *Item) fail(err error) error {
+// wrapError adds the item to an error, unless the error has one already.
+func (i *Item) wrapError(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.ID == i.ID {
 		return err
 	}
 	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
-// stage applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
-func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
+// applyStep applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
+func (a *Applier) applyStep(ctx context.Context, p *Plan, s Stage, step int) error {
 	var todo []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Stage == s && it.step == step && it.Action != Unchanged {
@@ -255,14 +255,14 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 		return nil
 	}
 	phase := "applying " + s.String()
-	a.events.tell(Event{Phase: phase, Total: len(todo)})
+	a.events.notifyObserver(Event{Phase: phase, Total: len(todo)})
 	var done atomic.Int64
 	var mu sync.Mutex
 	var conflicts []Conflict
 	var errs []error
-	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
-		if err := a.write(ctx, p, it); err != nil {
+		if err := a.writeItem(ctx, p, it); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -271,7 +271,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 			if c := conflictsOf(it, err); c != nil {
 				conflicts = append(conflicts, c...)
 			} else {
-				errs = append(errs, it.fail(err))
+				errs = append(errs, it.wrapError(err))
 			}
 			return nil
 		}
@@ -282,7 +282,7 @@ func (a *Applier) stage(ctx context.Context, p *Plan, s Stage, step int) error {
 		case Replace:
 			did = "replaced"
 		}
-		a.events.tell(Event{ID: it.ID, Did: did, Note: takenFrom(it.TakesOver), Done: int(done.Add(1)), Total: len(todo)})
+		a.events.notifyObserver(Event{ID: it.ID, Did: did, Note: takenFrom(it.TakesOver), Done: int(done.Add(1)), Total: len(todo)})
 		return nil
 	})
 	if err != nil {
@@ -308,28 +308,28 @@ func (a *Applier) awaitOthers(ctx context.Context, p *Plan, s Stage) error {
 		if it.Stage != s || !it.marks.exists || it.live != nil {
 			continue
 		}
-		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until somebody creates %s, as its annotation %s says", it.ID, it.marks.aloneBy)})
+		a.events.notifyObserver(Event{ID: it.ID, Note: fmt.Sprintf("waiting until somebody creates %s, as its annotation %s says", it.ID, it.marks.aloneBy)})
 		if err := a.awaitExisting(ctx, p, it); err != nil {
-			return it.fail(fmt.Errorf("nobody has created it, and its annotation %s says that others do: %w", it.marks.aloneBy, err))
+			return it.wrapError(fmt.Errorf("nobody has created it, and its annotation %s says that others do: %w", it.marks.aloneBy, err))
 		}
 	}
 	return nil
 }
 
 func (a *Applier) awaitExisting(ctx context.Context, p *Plan, it *Item) error {
-	ctx, cancel := a.patient(ctx, p)
+	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
 	still := func() Event { return Event{Note: fmt.Sprintf("nobody has created %s yet", it.ID)} }
-	return impatient(ctx, a.pollAloud(ctx, still, func() (bool, error) {
-		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	return asErrWaiting(ctx, a.pollAloud(ctx, still, func() (bool, error) {
+		obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 		return obj != nil, err
 	}))
 }
 
-// settled waits until the results of a stage are ready for the later stages.
-func (a *Applier) settled(ctx context.Context, p *Plan, s Stage) error {
+// waitForStage waits until the results of a stage are ready for the later stages.
+func (a *Applier) waitForStage(ctx context.Context, p *Plan, s Stage) error {
 	if s == StageDefinitions {
-		return a.served(ctx, p)
+		return a.waitUntilServed(ctx, p)
 	}
 	return nil
 }
@@ -337,10 +337,10 @@ func (a *Applier) settled(ctx context.Context, p *Plan, s Stage) error {
 // settle is the time that the server gets to load a changed CRD. Until then it may refuse objects that the new CRD accepts.
 const settle = 10 * time.Second
 
-// write applies one object.
-func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
-	ctx = p.warnings.about(ctx, it.ID)
-	path := it.mapping.path(&it.Object)
+// writeItem applies one object.
+func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
+	ctx = p.warnings.attributeTo(ctx, it.ID)
+	path := it.mapping.objectPath(&it.Object)
 	if err := a.makeWay(ctx, p, it); err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 		if err == nil {
 			it.made = it.made || created                           // a namespace for the lock is written twice
 			it.found = it.found || it.Action == Create && !it.made // somebody else has created it since the plan was made
-			l, err := observe(obj, nil, nil)
+			l, err := observeObject(obj, nil, nil)
 			if err != nil {
 				return err
 			}
@@ -359,16 +359,16 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 			return nil
 		}
 		if !renoted && len(a.otherVersions(ctx, p, it, err)) > 0 {
-			if again := a.renote(ctx, it); again != nil {
+			if again := a.reownInVersion(ctx, it); again != nil {
 				return fmt.Errorf("%w; and what owns its fields cannot be noted in %s: %w", err, it.Version, again)
 			}
 			renoted = true
 			continue
 		}
-		if !p.unsettled(it, err) || a.opts.Now().After(deadline) {
+		if !p.mayStillSettle(it, err) || a.opts.Now().After(deadline) {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleepUnlessDone(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -378,13 +378,13 @@ func (a *Applier) write(ctx context.Context, p *Plan, it *Item) error {
 // ours, and a namespace that is not there.
 func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
 	if it.live != nil && it.live.terminating {
-		a.events.tell(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
+		a.events.notifyObserver(Event{ID: it.ID, Note: fmt.Sprintf("waiting until %s, which is being deleted, is gone", it.ID)})
 		if err := a.goneBefore(ctx, p, it, it.live.uid); err != nil {
 			return err
 		}
 	}
 	if it.Action == Replace {
-		if err := a.clear(ctx, p, it); err != nil {
+		if err := a.deleteForReplace(ctx, p, it); err != nil {
 			return err
 		}
 	} else if len(it.TakesOver) > 0 {
@@ -400,27 +400,27 @@ func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
 
 // goneBefore waits until an object that is being deleted is gone, so that another one can have its name.
 func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string) error {
-	ctx, cancel := a.patient(ctx, p)
+	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
 	held := ""
 	still := func() Event { return Event{Note: fmt.Sprintf("%s is being deleted and not gone yet%s", it.ID, held)} }
-	err := impatient(ctx, a.pollAloud(ctx, still, func() (bool, error) {
-		obj, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	err := asErrWaiting(ctx, a.pollAloud(ctx, still, func() (bool, error) {
+		obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 		if err != nil || obj == nil {
 			return err == nil, err
 		}
 		held = heldBy(obj)
-		l, err := observe(obj, nil, nil)
+		l, err := observeObject(obj, nil, nil)
 		return err == nil && uid != "" && l.uid != uid, err
 	}))
 	if err != nil {
-		return it.fail(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))
+		return it.wrapError(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))
 	}
 	return nil
 }
 
-// unsettled reports whether an error may disappear because the kind's CRD, or the object's namespace, was written a moment ago.
-func (p *Plan) unsettled(it *Item, err error) bool {
+// mayStillSettle reports whether an error may disappear because the kind's CRD, or the object's namespace, was written a moment ago.
+func (p *Plan) mayStillSettle(it *Item, err error) bool {
 	if apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) {
 		return false
 	}

@@ -149,7 +149,7 @@ func (s *server) applied(r *http.Request, path string) map[string]any {
 	if err != nil {
 		s.t.Error(err)
 	}
-	next, err := decode(body)
+	next, err := decodeObject(body)
 	if err != nil {
 		s.t.Error(err)
 	}

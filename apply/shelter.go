@@ -2,7 +2,7 @@ package apply
 
 import "fmt"
 
-// shelter keeps three kinds of removals:
+// shelterRemovals keeps three kinds of removals:
 //
 //   - objects that the source has under another API group;
 //   - namespaces in which the source has objects, or in which an object of the app is kept or left alone;
@@ -13,7 +13,7 @@ import "fmt"
 //
 // If a namespace or a CRD stays because of an object that the app forgets, the app forgets it, too. Otherwise the next deletion of
 // the app would delete it, since the inventory no longer has that object.
-func (p *Plan) shelter() []*Removal {
+func (p *Plan) shelterRemovals() []*Removal {
 	wanted, left, kept := map[string]ID{}, map[string]ID{}, map[string]ID{} // by namespace
 	wantedOf, leftOf := map[string]ID{}, map[string]ID{}                    // by the name of the CRD
 	note := func(where map[string]ID, key string, id ID) {

@@ -39,7 +39,7 @@ func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
 			for _, e := range test.items {
 				p.Items = append(p.Items, Item{Object: Object{ID: e.ID, Version: e.Version}, mapping: mapping{resource: e.Resource}})
 			}
-			told := len(p.shelter())
+			told := len(p.shelterRemovals())
 			var got []Action
 			stay := 0
 			for i := range p.Removals[1:] {
@@ -55,7 +55,7 @@ func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
 			if diff := cmp.Diff([]Action{Delete, test.crd, Delete, test.namespace}, got); diff != "" || told != stay {
 				t.Errorf("%d told, %d stay: %s", told, stay, diff)
 			}
-			if again := p.shelter(); len(again) > 0 {
+			if again := p.shelterRemovals(); len(again) > 0 {
 				t.Errorf("again: %v", again)
 			}
 		})

@@ -67,8 +67,8 @@ func (p *Plan) takesOver(l *live) []string {
 	return out
 }
 
-// moved returns the managedFields of an object after the fields of some managers have become ours.
-func moved(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
+// takeOverFields returns the managedFields of an object after the fields of some managers have become ours.
+func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEntry, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"metadata": maps.Clone(metadataOf(obj))}}
 	names := sets.New(from...)
 	// The package moves only updates. A second pass moves applies, as updates of the same manager.
@@ -95,18 +95,18 @@ func metadataOf(obj map[string]any) map[string]any {
 // takeOver makes the fields of the item's former managers ours. The following apply removes those that the manifest does not have.
 // If somebody has written the object since the dry run, takeOver looks for conflicts again first.
 func (a *Applier) takeOver(ctx context.Context, p *Plan, it *Item) error {
-	path := it.mapping.path(&it.Object)
+	path := it.mapping.objectPath(&it.Object)
 	for try := 1; ; try++ {
-		obj, err := a.client.get(ctx, path)
+		obj, err := a.client.fetchObject(ctx, path)
 		if err != nil || obj == nil {
 			return err
 		}
 		if version, _ := metadataOf(obj)["resourceVersion"].(string); version != it.live.version {
-			if _, err := a.client.patch(ctx, path, it.json, true, p.request.Force); err != nil && !aboutSchema(err) {
+			if _, err := a.client.applyPatch(ctx, path, it.json, true, p.request.Force); err != nil && !aboutSchema(err) {
 				return err
 			}
 		}
-		list, err := moved(obj, it.TakesOver)
+		list, err := takeOverFields(obj, it.TakesOver)
 		if err != nil {
 			return fmt.Errorf("its managedFields cannot be read: %w", err)
 		}
@@ -131,7 +131,7 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 	if err != nil {
 		return nil, err
 	}
-	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 	if err != nil || live == nil {
 		return applied, err
 	}
@@ -162,7 +162,7 @@ func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) boo
 			below = below.WithPrefix(element)
 		}
 		if below.Empty() && !stays(path) {
-			next, _ = without(next, path).(map[string]any)
+			next, _ = withoutFieldAt(next, path).(map[string]any)
 		}
 	}
 	return next, nil
@@ -175,15 +175,15 @@ const takenOverNote = "the server could not try it together with fields of anoth
 // then they may contradict the manifest. Examples are the kind of a probe or a volume, and the number of a port that keeps its
 // name.
 func (a *Applier) tryWithout(ctx context.Context, it *Item) (answer, error) {
-	want, err := it.content()
+	want, err := it.decodeContent()
 	if err != nil {
 		return answer{}, err
 	}
-	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 	if err != nil || live == nil {
 		return answer{}, err
 	}
-	next, err := it.over(live, want)
+	next, err := it.estimateApply(live, want)
 	if err != nil {
 		return answer{}, err
 	}
@@ -196,13 +196,13 @@ func (a *Applier) tryAs(ctx context.Context, it *Item, live, next map[string]any
 	var ops []map[string]any
 	change := func(at string, before, after map[string]any, leave ...string) {
 		for k, v := range after {
-			if !slices.Contains(leave, k) && !equal(before[k], v) {
-				ops = append(ops, map[string]any{"op": "add", "path": at + pointer(k), "value": v})
+			if !slices.Contains(leave, k) && !equalJSON(before[k], v) {
+				ops = append(ops, map[string]any{"op": "add", "path": at + escapePointer(k), "value": v})
 			}
 		}
 		for k := range before {
 			if _, there := after[k]; !there && !slices.Contains(leave, k) {
-				ops = append(ops, map[string]any{"op": "remove", "path": at + pointer(k)})
+				ops = append(ops, map[string]any{"op": "remove", "path": at + escapePointer(k)})
 			}
 		}
 	}
@@ -215,16 +215,16 @@ func (a *Applier) tryAs(ctx context.Context, it *Item, live, next map[string]any
 	if err != nil {
 		return nil, err
 	}
-	return a.client.jsonPatch(ctx, it.mapping.path(&it.Object), body, true)
+	return a.client.jsonPatch(ctx, it.mapping.objectPath(&it.Object), body, true)
 }
 
-// pointer escapes a name for a JSON pointer (RFC 6901).
-func pointer(name string) string {
+// escapePointer escapes a name for a JSON pointer (RFC 6901).
+func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// without returns a value without the field at a path. It copies maps and lists on the way.
-func without(v any, path fieldpath.Path) any {
+// withoutFieldAt returns a value without the field at a path. It copies maps and lists on the way.
+func withoutFieldAt(v any, path fieldpath.Path) any {
 	if len(path) == 0 {
 		return v
 	}
@@ -242,7 +242,7 @@ func without(v any, path fieldpath.Path) any {
 		if last {
 			delete(x, *first.FieldName)
 		} else {
-			x[*first.FieldName] = without(inner, path[1:])
+			x[*first.FieldName] = withoutFieldAt(inner, path[1:])
 		}
 		return x
 	case []any:
@@ -254,7 +254,7 @@ func without(v any, path fieldpath.Path) any {
 		if last {
 			return slices.Delete(x, i, i+1)
 		}
-		x[i] = without(x[i], path[1:])
+		x[i] = withoutFieldAt(x[i], path[1:])
 		return x
 	}
 	return v
@@ -265,9 +265,9 @@ func leadsTo(e fieldpath.PathElement, item any) bool {
 	switch {
 	case e.Key != nil:
 		m, ok := item.(map[string]any)
-		return ok && !slices.ContainsFunc(*e.Key, func(f smdvalue.Field) bool { return !equal(m[f.Name], f.Value.Unstructured()) })
+		return ok && !slices.ContainsFunc(*e.Key, func(f smdvalue.Field) bool { return !equalJSON(m[f.Name], f.Value.Unstructured()) })
 	case e.Value != nil:
-		return equal((*e.Value).Unstructured(), item)
+		return equalJSON((*e.Value).Unstructured(), item)
 	}
 	return false
 }

@@ -19,7 +19,7 @@ import (
 // owners keep their fields.
 
 // otherVersions returns the versions, other than the item's own, that owners of its fields are recorded in. It returns them only if
-// this may be the cause of the error, and [Applier.renote] may help.
+// this may be the cause of the error, and [Applier.reownInVersion] may help.
 func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err error) []string {
 	var status apierrors.APIStatus
 	if it.live == nil || !strings.Contains(it.Group, ".") || !errors.As(err, &status) || status.Status().Code != http.StatusInternalServerError {
@@ -34,15 +34,15 @@ func (a *Applier) otherVersions(ctx context.Context, p *Plan, it *Item, err erro
 	if len(out) == 0 {
 		return nil
 	}
-	if converts, err := a.converts(ctx, p, it); converts || err != nil {
+	if converts, err := a.convertsByWebhook(ctx, p, it); converts || err != nil {
 		return nil // the caller reports the first error
 	}
 	return out
 }
 
-// converts reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
+// convertsByWebhook reports whether a webhook converts the versions of an item's kind. It is true as well if the CRD cannot be read, or if
 // the kind is not custom.
-func (a *Applier) converts(ctx context.Context, p *Plan, it *Item) (bool, error) {
+func (a *Applier) convertsByWebhook(ctx context.Context, p *Plan, it *Item) (bool, error) {
 	name := it.mapping.resource + "." + it.Group
 	crd := p.crds[name]
 	if crd == nil {
@@ -57,10 +57,10 @@ func (a *Applier) converts(ctx context.Context, p *Plan, it *Item) (bool, error)
 	return crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter, nil
 }
 
-// renote records all owners of an object's fields in the item's version.
-func (a *Applier) renote(ctx context.Context, it *Item) error {
-	path := it.mapping.path(&it.Object)
-	obj, err := a.client.get(ctx, path)
+// reownInVersion records all owners of an object's fields in the item's version.
+func (a *Applier) reownInVersion(ctx context.Context, it *Item) error {
+	path := it.mapping.objectPath(&it.Object)
+	obj, err := a.client.fetchObject(ctx, path)
 	if err != nil || obj == nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 			to, okTo := first["fieldsV1"].(map[string]any)
 			from, okFrom := m["fieldsV1"].(map[string]any)
 			if okTo && okFrom {
-				union(to, from)
+				mergeFieldSets(to, from)
 				continue
 			}
 		}
@@ -98,13 +98,13 @@ func (a *Applier) renote(ctx context.Context, it *Item) error {
 	return err
 }
 
-// union adds the fields of one set to another, in the format of managedFields.
-func union(to, from map[string]any) {
+// mergeFieldSets adds the fields of one set to another, in the format of managedFields.
+func mergeFieldSets(to, from map[string]any) {
 	for k, v := range from {
 		a, okTo := to[k].(map[string]any)
 		b, okFrom := v.(map[string]any)
 		if okTo && okFrom {
-			union(a, b)
+			mergeFieldSets(a, b)
 		} else {
 			to[k] = v
 		}

@@ -10,7 +10,7 @@ import (
 func TestOwnersOfTwoVersionsKeepTheFieldsOfBoth(t *testing.T) {
 	type set = map[string]any
 	to := set{"f:spec": set{"f:size": set{}, "f:list": set{`k:{"name":"a"}`: set{".": set{}, "f:x": set{}}}}}
-	union(to, set{"f:spec": set{"f:replicas": set{}, "f:list": set{`k:{"name":"a"}`: set{"f:y": set{}}, `k:{"name":"b"}`: set{".": set{}}}}, "f:metadata": set{}})
+	mergeFieldSets(to, set{"f:spec": set{"f:replicas": set{}, "f:list": set{`k:{"name":"a"}`: set{"f:y": set{}}, `k:{"name":"b"}`: set{".": set{}}}}, "f:metadata": set{}})
 	want := set{
 		"f:metadata": set{},
 		"f:spec": set{

@@ -30,11 +30,13 @@ type versioned struct {
 	keep     int
 }
 
-// name returns the object's name with a version.
-func (v *versioned) name(n int) string { return v.original.Name + versionInfix + strconv.Itoa(n) }
+// versionedName returns the object's name with a version.
+func (v *versioned) versionedName(n int) string {
+	return v.original.Name + versionInfix + strconv.Itoa(n)
+}
 
-// number returns the version of the object that an ID has; 0 for none.
-func (v *versioned) number(id ID) int {
+// versionNumberOf returns the version of the object that an ID has; 0 for none.
+func (v *versioned) versionNumberOf(id ID) int {
 	text, ok := strings.CutPrefix(id.Name, v.original.Name+versionInfix)
 	if !ok || id.Group != v.original.Group || id.Kind != v.original.Kind || id.Namespace != v.original.Namespace {
 		return 0
@@ -46,14 +48,14 @@ func (v *versioned) number(id ID) int {
 	return n
 }
 
-// version adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
+// versionObjects adds versions to the names of objects whose annotation asks for it: the last version if the content is the same, and the
 // next one otherwise. References to these objects follow. Earlier versions stay, as many as the object's annotation says.
-func (a *Applier) version(ctx context.Context, p *Plan) error {
+func (a *Applier) versionObjects(ctx context.Context, p *Plan) error {
 	renamed := map[ID]string{}
 	var originals []Item
 	for i := range p.Items {
 		it := &p.Items[i]
-		content, err := it.content()
+		content, err := it.decodeContent()
 		if err != nil {
 			return err
 		}
@@ -69,14 +71,14 @@ func (a *Applier) version(ctx context.Context, p *Plan) error {
 		if text, there := annotations[kappNumVersions]; there {
 			s, _ := text.(string)
 			if v.keep, err = strconv.Atoi(s); err != nil || v.keep < 1 {
-				return it.fail(fmt.Errorf("annotation %s is %q: it is a number, 1 at least", kappNumVersions, s))
+				return it.wrapError(fmt.Errorf("annotation %s is %q: it is a number, 1 at least", kappNumVersions, s))
 			}
 		}
 		if _, both := annotations[kappKeepOriginal]; both {
 			originals = append(originals, *it)
 		}
 		if err := a.chooseVersion(ctx, p, it, content, v); err != nil {
-			return it.fail(err)
+			return it.wrapError(err)
 		}
 		renamed[v.original] = it.Name
 		p.versioned = append(p.versioned, v)
@@ -85,8 +87,8 @@ func (a *Applier) version(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	for i := range p.Items {
-		if err := refer(&p.Items[i], renamed); err != nil {
-			return p.Items[i].fail(err)
+		if err := updateReferences(&p.Items[i], renamed); err != nil {
+			return p.Items[i].wrapError(err)
 		}
 	}
 	p.Items = append(p.Items, originals...)
@@ -96,12 +98,12 @@ func (a *Applier) version(ctx context.Context, p *Plan) error {
 // chooseVersion finds the version of an item and renames it.
 func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content map[string]any, v *versioned) error {
 	for i := range p.inventory.Objects {
-		v.current = max(v.current, v.number(p.inventory.Objects[i].ID))
+		v.current = max(v.current, v.versionNumberOf(p.inventory.Objects[i].ID))
 	}
 	rename := func() error {
-		it.Name = v.name(v.current)
+		it.Name = v.versionedName(v.current)
 		metadataOf(content)["name"] = it.Name
-		return it.set(content)
+		return it.setContent(content)
 	}
 	if v.current == 0 {
 		v.current = 1
@@ -113,29 +115,29 @@ func (a *Applier) chooseVersion(ctx context.Context, p *Plan, it *Item, content 
 	if it.mapping.pending {
 		return errors.New("is of a kind that only the source defines, so its versions are not known")
 	}
-	live, err := a.client.get(ctx, it.mapping.path(&it.Object))
+	live, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
 	if err != nil || live == nil { // nil: recorded, and not created yet or already deleted
 		return err
 	}
-	if own(managers(live)).applied(content, live) {
+	if entryOfOwnApplies(managedEntriesOf(live)).isAlreadyApplied(content, live) {
 		return nil
 	}
 	v.current++
 	return rename()
 }
 
-// retained reports whether an entry of the inventory is one of the last versions of an object of the source.
-func (p *Plan) retained(id ID) bool {
+// isRetainedVersion reports whether an entry of the inventory is one of the last versions of an object of the source.
+func (p *Plan) isRetainedVersion(id ID) bool {
 	return slices.ContainsFunc(p.versioned, func(v *versioned) bool {
-		n := v.number(id)
+		n := v.versionNumberOf(id)
 		return n > 0 && n < v.current && n > v.current-v.keep
 	})
 }
 
-// refer changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
+// updateReferences changes references to ConfigMaps and Secrets whose names now have a version. It also changes the other references, which an
 // annotation of kapp lists.
-func refer(it *Item, renamed map[ID]string) error {
-	content, err := it.content()
+func updateReferences(it *Item, renamed map[ID]string) error {
+	content, err := it.decodeContent()
 	if err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func refer(it *Item, renamed map[ID]string) error {
 	if !changed {
 		return nil
 	}
-	return it.set(content)
+	return it.setContent(content)
 }
 
 // nameFields returns what an object that stands at a key refers to, and the fields that may have the name; empty if it refers to

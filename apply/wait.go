@@ -23,15 +23,15 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// poll calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
+// pollUntil calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
 // back.
-func poll(ctx context.Context, done func() (bool, error)) error {
+func pollUntil(ctx context.Context, done func() (bool, error)) error {
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
 		ok, err := done()
-		if err != nil && !transient(err) || err == nil && ok {
+		if err != nil && !isTransientError(err) || err == nil && ok {
 			return err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleepUnlessDone(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -45,10 +45,10 @@ const (
 
 // pollAloud is poll with reminders: they name the objects that are not ready yet.
 func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
-	pause, from := a.reminder, clock()
-	return poll(ctx, func() (bool, error) {
+	pause, from := a.reminder, leaseClock()
+	return pollUntil(ctx, func() (bool, error) {
 		ok, err := done()
-		if ok && err == nil || err != nil && !transient(err) || time.Since(from) < pause {
+		if ok && err == nil || err != nil && !isTransientError(err) || time.Since(from) < pause {
 			return ok, err
 		}
 		ev := still()
@@ -56,8 +56,8 @@ func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func()
 			ev.Note = "the API server does not answer: " + err.Error()
 		}
 		ev.Note = "still waiting: " + ev.Note
-		a.events.tell(ev)
-		pause, from = min(2*pause, lastReminder), clock()
+		a.events.notifyObserver(ev)
+		pause, from = min(2*pause, lastReminder), leaseClock()
 		return ok, err
 	})
 }
@@ -99,8 +99,8 @@ type patience struct {
 	end time.Time
 }
 
-// patient bounds a wait by the patience of the plan.
-func (a *Applier) patient(ctx context.Context, p *Plan) (context.Context, context.CancelFunc) {
+// withPatience bounds a wait by the patience of the plan.
+func (a *Applier) withPatience(ctx context.Context, p *Plan) (context.Context, context.CancelFunc) {
 	if p.request.Patience <= 0 {
 		return ctx, func() {}
 	}
@@ -113,18 +113,18 @@ func (a *Applier) patient(ctx context.Context, p *Plan) (context.Context, contex
 	return context.WithTimeoutCause(ctx, p.patience.end.Sub(now), ErrWaiting)
 }
 
-// impatient returns [ErrWaiting] in place of an error if the patience is over.
-func impatient(ctx context.Context, err error) error {
+// asErrWaiting returns [ErrWaiting] in place of an error if the patience is over.
+func asErrWaiting(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrWaiting) && !errors.Is(err, ErrWaiting) {
 		return ErrWaiting
 	}
 	return err
 }
 
-// unserved returns the CRDs of the plan that may not be served yet: first, those that this apply has written. An interrupted apply
+// unservedCRDs returns the CRDs of the plan that may not be served yet: first, those that this apply has written. An interrupted apply
 // may have written others a moment ago; of these it returns the CRDs that were not established, or did not serve the plan's
 // versions, when the plan was made.
-func (p *Plan) unserved() []*Item {
+func (p *Plan) unservedCRDs() []*Item {
 	needed := map[schema.GroupKind]bool{}
 	for i := range p.Items {
 		if it := &p.Items[i]; it.mapping.pending {
@@ -138,42 +138,42 @@ func (p *Plan) unserved() []*Item {
 			continue
 		}
 		spec := &p.crds[it.Name].Spec
-		if it.Action != Unchanged || !it.live.health.ready() || needed[schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind}] {
+		if it.Action != Unchanged || !it.live.health.isReady() || needed[schema.GroupKind{Group: spec.Group, Kind: spec.Names.Kind}] {
 			out = append(out, it)
 		}
 	}
 	return out
 }
 
-// served waits until every such CRD is established and the server lists its versions.
-func (a *Applier) served(ctx context.Context, p *Plan) error {
-	todo := p.unserved()
+// waitUntilServed waits until every such CRD is established and the server lists its versions.
+func (a *Applier) waitUntilServed(ctx context.Context, p *Plan) error {
+	todo := p.unservedCRDs()
 	if len(todo) == 0 {
 		return nil
 	}
-	a.events.tell(Event{Phase: "waiting until definitions are served", Total: len(todo)})
-	ctx, cancel := a.patient(ctx, p)
+	a.events.notifyObserver(Event{Phase: "waiting until definitions are served", Total: len(todo)})
+	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
-	err := each(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
+	err := forEachIndex(ctx, len(todo), cap(a.client.slots), func(ctx context.Context, i int) error {
 		it := todo[i]
 		why := ""
 		still := func() Event { return Event{Note: fmt.Sprintf("%s: %s", it.ID, why), Total: len(todo)} }
 		err := a.pollAloud(ctx, still, func() (bool, error) {
 			var err error
-			why, err = a.establishing(ctx, it.Name)
+			why, err = a.whatCRDLacks(ctx, it.Name)
 			return why == "" && err == nil, err
 		})
-		err = impatient(ctx, err)
+		err = asErrWaiting(ctx, err)
 		if err != nil && why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
 		if err != nil {
-			return it.fail(err)
+			return it.wrapError(err)
 		}
 		return nil
 	})
 	for _, it := range todo {
-		a.mapper.forget(p.crds[it.Name].Spec.Group)
+		a.mapper.forgetGroup(p.crds[it.Name].Spec.Group)
 	}
 	if err != nil {
 		return err
@@ -181,8 +181,8 @@ func (a *Applier) served(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// establishing says what a CRD still lacks; empty if it is served.
-func (a *Applier) establishing(ctx context.Context, name string) (string, error) {
+// whatCRDLacks says what a CRD still lacks; empty if it is served.
+func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error) {
 	crd, err := a.client.reads.CRD(ctx, name)
 	if err != nil {
 		return "", err
@@ -206,15 +206,15 @@ func (a *Applier) establishing(ctx context.Context, name string) (string, error)
 		if !v.Served {
 			continue
 		}
-		_, err := a.client.once(ctx, request{
+		_, err := a.client.sendOnce(ctx, request{
 			verb: http.MethodGet, path: listPath(crd.Spec.Group, v.Name, crd.Spec.Names.Plural, ""), query: url.Values{"limit": {"1"}},
 		})
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) && !apierrors.IsNotFound(err) {
 			// A user who can write the CRD may have no right to list its objects: the server then refuses the list, served or not.
 			// Stored objects may not be convertible yet, because the webhook comes with a later stage: the server then fails, or asks to
 			// come back later, until the webhook answers. Neither is a reason to wait.
-			a.mapper.forget(crd.Spec.Group)
-			_, err = a.mapper.find(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
+			a.mapper.forgetGroup(crd.Spec.Group)
+			_, err = a.mapper.findMapping(ctx, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind}, nil)
 		}
 		if err != nil {
 			return "its version " + v.Name + " is not served: " + err.Error(), nil //nolint:nilerr // not served yet: ask again
@@ -252,8 +252,8 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns e.Err.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// wait waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
-func (a *Applier) wait(ctx context.Context, p *Plan) error {
+// waitUntilReady waits until all applied objects are ready. Each poll reads the objects that are not, with one list per kind and namespace.
+func (a *Applier) waitUntilReady(ctx context.Context, p *Plan) error {
 	var list []*Item
 	for i := range p.Items {
 		if it := &p.Items[i]; it.live != nil { // objects of later stages do not exist yet
@@ -267,7 +267,7 @@ func (a *Applier) wait(ctx context.Context, p *Plan) error {
 func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	var waiting []*Item
 	for _, it := range list {
-		if !it.live.health.ready() {
+		if !it.live.health.isReady() {
 			waiting = append(waiting, it)
 		}
 	}
@@ -275,7 +275,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	a.events.tell(Event{Phase: "waiting until all is ready", Done: total - len(waiting), Total: total})
+	a.events.notifyObserver(Event{Phase: "waiting until all is ready", Done: total - len(waiting), Total: total})
 	notReady := func(err error) error {
 		e := &NotReadyError{Err: err}
 		for _, it := range waiting {
@@ -295,7 +295,7 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 		return Event{Done: total - len(waiting), Total: total, Note: note}
 	}
 	err := a.pollAloud(ctx, still, func() (bool, error) {
-		if err := a.refresh(ctx, waiting); err != nil {
+		if err := a.refreshItems(ctx, waiting); err != nil {
 			return false, err
 		}
 		failed := slices.ContainsFunc(waiting, func(it *Item) bool { return it.live.health.status == status.FailedStatus })
@@ -303,13 +303,13 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 			return false, notReady(nil)
 		}
 		before := len(waiting)
-		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.live.health.ready() })
+		waiting = slices.DeleteFunc(waiting, func(it *Item) bool { return it.live.health.isReady() })
 		if len(waiting) < before {
 			ev := Event{Done: total - len(waiting), Total: total}
 			if len(waiting) > 0 {
 				ev.Note = fmt.Sprintf("waiting for %s: %s", waiting[0].ID, waiting[0].live.health.message)
 			}
-			a.events.tell(ev)
+			a.events.notifyObserver(ev)
 		}
 		return len(waiting) == 0, nil
 	})
@@ -319,8 +319,8 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 	return err
 }
 
-// refresh reads the state of items again.
-func (a *Applier) refresh(ctx context.Context, items []*Item) error {
+// refreshItems reads the state of items again.
+func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 	wanted := map[place][]string{}
 	by := map[place]map[string]*Item{}
 	for _, it := range items {
@@ -332,7 +332,7 @@ func (a *Applier) refresh(ctx context.Context, items []*Item) error {
 		wanted[at] = append(wanted[at], it.Name)
 		it.live.health = health{status.NotFoundStatus, "it was deleted"}
 	}
-	return a.client.read(ctx, wanted, func(at place, name string, obj map[string]any) error {
+	return a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		by[at][name].live.health = healthOf(obj)
 		return nil
 	}, nil)

@@ -30,12 +30,12 @@ func servedWhile(t *testing.T, refuse func(s *server, path string)) {
 		"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}},
 	})
 	refuse(s, things)
-	why, err := a.establishing(t.Context(), "things.example.com")
+	why, err := a.whatCRDLacks(t.Context(), "things.example.com")
 	if err != nil || why == "" {
 		t.Errorf("before it is served: %q, %v", why, err)
 	}
 	s.put(version, map[string]any{"resources": []any{map[string]any{"name": "things", "kind": "Thing", "namespaced": true, "verbs": []any{"get"}}}})
-	why, err = a.establishing(t.Context(), "things.example.com")
+	why, err = a.whatCRDLacks(t.Context(), "things.example.com")
 	if err != nil || why != "" {
 		t.Errorf("once it is served: %q, %v", why, err)
 	}
@@ -103,7 +103,7 @@ func TestADefinitionOfAnEarlierRoundIsWaitedFor(t *testing.T) {
 	s.put(version, map[string]any{"resources": []any{map[string]any{"name": "things", "kind": "Thing", "namespaced": true, "verbs": []any{"get"}}}})
 	clear(s.reads)
 	s.mu.Unlock()
-	a.mapper.forget("example.com")
+	a.mapper.forgetGroup("example.com")
 	p, err := round(time.Minute)
 	if err != nil || p.Count(Unchanged) != 2 {
 		t.Errorf("again: %+v, %v", p.Items, err)

@@ -36,7 +36,7 @@ type warnings struct {
 	of map[string]map[ID]bool
 }
 
-func (w *warnings) add(message string, id ID) {
+func (w *warnings) addWarning(message string, id ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
@@ -48,8 +48,8 @@ func (w *warnings) add(message string, id ID) {
 	w.of[message][id] = true
 }
 
-// list returns the warnings in the order of their messages.
-func (w *warnings) list() []Warning {
+// sortedWarnings returns the warnings in the order of their messages.
+func (w *warnings) sortedWarnings() []Warning {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []Warning
@@ -66,16 +66,16 @@ func (w *warnings) list() []Warning {
 }
 
 // Warnings returns the API server's warnings so far, from dry runs and writes.
-func (p *Plan) Warnings() []Warning { return p.warnings.list() }
+func (p *Plan) Warnings() []Warning { return p.warnings.sortedWarnings() }
 
 // Warnings returns the API server's warnings so far.
-func (d *Deletion) Warnings() []Warning { return d.plan.warnings.list() }
+func (d *Deletion) Warnings() []Warning { return d.plan.warnings.sortedWarnings() }
 
 type warningKey struct{}
 
-// about attributes the warnings in answers to requests with the returned context to an object.
-func (w *warnings) about(ctx context.Context, id ID) context.Context {
-	return context.WithValue(ctx, warningKey{}, func(message string) { w.add(message, id) })
+// attributeTo attributes the warnings in answers to requests with the returned context to an object.
+func (w *warnings) attributeTo(ctx context.Context, id ID) context.Context {
+	return context.WithValue(ctx, warningKey{}, func(message string) { w.addWarning(message, id) })
 }
 
 // warningHandler attributes a warning to the object of its request. It drops the warnings of other requests.

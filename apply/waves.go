@@ -38,18 +38,18 @@ func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDon
 		value, _ := annotations[k].(string)
 		switch {
 		case k == AnnotationGroup:
-			o.groups = append(o.groups, names(value)...)
+			o.groups = append(o.groups, splitNames(value)...)
 		case k == AnnotationAfter:
-			o.after = append(o.after, names(value)...)
+			o.after = append(o.after, splitNames(value)...)
 		case k == kappGroup || strings.HasPrefix(k, kappGroup+"."):
-			o.groups = append(o.groups, filled(value, content))
+			o.groups = append(o.groups, expandGroupName(value, content))
 		case k == kappRule || strings.HasPrefix(k, kappRule+"."):
 			texts = append(texts, value)
 		}
 	}
 	for _, g := range rules.Groups {
 		if g.Matchers.Match(content) {
-			o.groups = append(o.groups, filled(g.Name, content))
+			o.groups = append(o.groups, expandGroupName(g.Name, content))
 		}
 	}
 	for _, b := range rules.Orders {
@@ -62,7 +62,7 @@ func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDon
 		if err != nil {
 			return o, nil, err
 		}
-		r.Group = filled(r.Group, content)
+		r.Group = expandGroupName(r.Group, content)
 		if why := r.NotDone(); why != "" {
 			notDone = append(notDone, why)
 		} else if r.Before {
@@ -74,7 +74,7 @@ func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDon
 	return o, notDone, nil
 }
 
-func names(text string) []string {
+func splitNames(text string) []string {
 	var out []string
 	for n := range strings.SplitSeq(text, ",") {
 		if n = strings.TrimSpace(n); n != "" {
@@ -84,8 +84,8 @@ func names(text string) []string {
 	return out
 }
 
-// filled expands {name}, {kind} and the like in a group's name (kapp pkg/kapp/diffgraph/change_group_name.go).
-func filled(name string, content map[string]any) string {
+// expandGroupName expands {name}, {kind} and the like in a group's name (kapp pkg/kapp/diffgraph/change_group_name.go).
+func expandGroupName(name string, content map[string]any) string {
 	if !strings.Contains(name, "{") {
 		return name
 	}
@@ -122,23 +122,23 @@ const (
 	placed
 )
 
-// arrange moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never moves
+// arrangeSteps moves items behind the items that they come after: into a later stage, or a later step of their own stage. It never moves
 // namespaces and definitions, because all other objects need them.
-func (p *Plan) arrange() error {
-	nodes, err := p.graph()
+func (p *Plan) arrangeSteps() error {
+	nodes, err := p.orderGraph()
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		if err := n.place(nil); err != nil {
+		if err := n.placeNode(nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// graph has a node for each item. It is empty if no item says anything about its order.
-func (p *Plan) graph() ([]*node, error) {
+// orderGraph has a node for each item. It is empty if no item says anything about its order.
+func (p *Plan) orderGraph() ([]*node, error) {
 	if !slices.ContainsFunc(p.Items, func(it Item) bool { return len(it.order.after)+len(it.order.before) > 0 }) {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (p *Plan) graph() ([]*node, error) {
 	// An item may come after the other members of its own group. Two items of a group that both do so are a cycle.
 	others := func(n *node, group string, alone map[string]*node) ([]*node, error) {
 		if first := alone[group]; first != nil && first != n {
-			return nil, circle([]*node{n, first, n})
+			return nil, cycleError([]*node{n, first, n})
 		}
 		alone[group] = n
 		return slices.DeleteFunc(slices.Clone(members[group]), func(m *node) bool { return m == n }), nil
@@ -196,13 +196,13 @@ func (p *Plan) graph() ([]*node, error) {
 	return nodes, nil
 }
 
-// place finds the stage and the step of a node. way is the path of nodes that led to it.
-func (n *node) place(way []*node) error {
+// placeNode finds the stage and the step of a node. way is the path of nodes that led to it.
+func (n *node) placeNode(way []*node) error {
 	switch n.state {
 	case placed:
 		return nil
 	case open:
-		return circle(append(way[slices.Index(way, n):], n))
+		return cycleError(append(way[slices.Index(way, n):], n))
 	}
 	n.state = open
 	way = append(way, n)
@@ -210,7 +210,7 @@ func (n *node) place(way []*node) error {
 		n.stage, n.step = n.item.Stage, n.item.step
 	}
 	for _, other := range n.after {
-		if err := other.place(way); err != nil {
+		if err := other.placeNode(way); err != nil {
 			return err
 		}
 		switch later := cmp.Or(cmp.Compare(other.stage, n.stage), cmp.Compare(other.step, n.step)); {
@@ -225,14 +225,14 @@ func (n *node) place(way []*node) error {
 		return nil
 	}
 	if n.item.Stage == StageDefinitions && n.stage != StageDefinitions {
-		return n.item.fail(errors.New("has to come after objects that need namespaces and definitions, but these come first"))
+		return n.item.wrapError(errors.New("has to come after objects that need namespaces and definitions, but these come first"))
 	}
 	n.item.Stage, n.item.step = n.stage, n.step
 	return nil
 }
 
-// circle is the error for a cycle of nodes.
-func circle(way []*node) error {
+// cycleError is the error for a cycle of nodes.
+func cycleError(way []*node) error {
 	var items []*Item
 	for _, n := range way {
 		if n.item != nil {
@@ -246,11 +246,11 @@ func circle(way []*node) error {
 	for _, it := range items {
 		names = append(names, it.String())
 	}
-	return items[0].fail(fmt.Errorf("the order of objects is a circle: %s", strings.Join(names, " after ")))
+	return items[0].wrapError(fmt.Errorf("the order of objects is a circle: %s", strings.Join(names, " after ")))
 }
 
-// steps returns the steps of a stage, in their order; at least one.
-func (p *Plan) steps(s Stage) []int {
+// stepsOf returns the steps of a stage, in their order; at least one.
+func (p *Plan) stepsOf(s Stage) []int {
 	out := []int{0}
 	for i := range p.Items {
 		if it := &p.Items[i]; it.Stage == s && !slices.Contains(out, it.step) {
@@ -261,8 +261,8 @@ func (p *Plan) steps(s Stage) []int {
 	return out
 }
 
-// awaited waits until the items that a step comes after are ready.
-func (a *Applier) awaited(ctx context.Context, p *Plan, s Stage, step int) error {
+// waitForPredecessors waits until the items that a step comes after are ready.
+func (a *Applier) waitForPredecessors(ctx context.Context, p *Plan, s Stage, step int) error {
 	after, in := map[string]bool{}, map[string]bool{}
 	now := func(it *Item) bool { return it.Stage == s && it.step == step }
 	for i := range p.Items {
@@ -288,7 +288,7 @@ func (a *Applier) awaited(ctx context.Context, p *Plan, s Stage, step int) error
 	if len(list) == 0 {
 		return nil
 	}
-	ctx, cancel := a.patient(ctx, p)
+	ctx, cancel := a.withPatience(ctx, p)
 	defer cancel()
-	return impatient(ctx, a.waitFor(ctx, list))
+	return asErrWaiting(ctx, a.waitFor(ctx, list))
 }

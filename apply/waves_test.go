@@ -51,7 +51,7 @@ func TestTheOrderOfObjectsHoldsOrIsACircle(t *testing.T) {
 			}
 		}
 		circle := len(in) < len(p.Items)
-		err := p.arrange()
+		err := p.arrangeSteps()
 		if isCircle := err != nil && strings.Contains(err.Error(), "circle"); isCircle != circle && (err == nil || isCircle) {
 			t.Fatalf("circle %v: %v\n%+v", circle, err, was)
 		}
@@ -93,7 +93,7 @@ func TestTheOrderOfManyObjectsIsKeptByGroup(t *testing.T) {
 		last := Item{Object: Object{ID: ID{Name: fmt.Sprint(many + i)}}, Stage: StageObjects, order: ordering{groups: []string{"last"}, after: []string{"first"}}}
 		p.Items = append(p.Items, first, last)
 	}
-	nodes, err := p.graph()
+	nodes, err := p.orderGraph()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTheOrderOfManyObjectsIsKeptByGroup(t *testing.T) {
 	if edges > 6*many {
 		t.Errorf("%d edges for %d objects", edges, 2*many)
 	}
-	if err := p.arrange(); err != nil || len(p.steps(StageObjects)) != 2 {
-		t.Errorf("%v, %v", p.steps(StageObjects), err)
+	if err := p.arrangeSteps(); err != nil || len(p.stepsOf(StageObjects)) != 2 {
+		t.Errorf("%v, %v", p.stepsOf(StageObjects), err)
 	}
 }

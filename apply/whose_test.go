@@ -26,7 +26,7 @@ func namespaceEntry(e Entry) Entry {
 // objectOf decodes an object.
 func objectOf(t *testing.T, text string) map[string]any {
 	t.Helper()
-	obj, err := decode([]byte(text))
+	obj, err := decodeObject([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestARecordCountsOnlyWhileTheObjectIsTheApps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		it, err := p.item(&o, "shops")
+		it, err := p.makeItem(&o, "shops")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +55,8 @@ func TestARecordCountsOnlyWhileTheObjectIsTheApps(t *testing.T) {
 			meta["annotations"] = map[string]any{AnnotationApp: owner}
 		}
 		meta["managedFields"] = []any{entryOf(Manager, "Apply", fieldsOf(map[string]any{"data": map[string]any{"by": ""}}))}
-		p.inventory.Objects = []Entry{{ID: it.ID, Version: "v1", Resource: "configmaps", Manifest: it.digest(), Owned: own(managers(obj)).digest()}}
-		if err := (&Applier{}).compare(p, &it, obj); err != nil {
+		p.inventory.Objects = []Entry{{ID: it.ID, Version: "v1", Resource: "configmaps", Manifest: it.contentDigest(), Owned: entryOfOwnApplies(managedEntriesOf(obj)).entryDigest()}}
+		if err := (&Applier{}).compareWithLive(p, &it, obj); err != nil {
 			t.Fatal(err)
 		}
 		if it.Action != want {
@@ -87,7 +87,7 @@ func TestANamespaceIsTheAppsIfItHasMadeIt(t *testing.T) {
 		if test.record != nil {
 			p = planOf(namespaceEntry(*test.record))
 		}
-		if got := p.made(ID{Kind: "Namespace", Name: "n"}, objectOf(t, test.obj)); got != test.want {
+		if got := p.hasCreatedNamespace(ID{Kind: "Namespace", Name: "n"}, objectOf(t, test.obj)); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -103,7 +103,7 @@ func TestANamespaceThatComesInBetweenWasThereBefore(t *testing.T) {
 	}
 	p := &Plan{warnings: &warnings{}}
 	it := Item{Object: o, Action: Create, mapping: mapping{resource: "namespaces"}}
-	if err := a.write(t.Context(), p, &it); err != nil || !it.found || it.made {
+	if err := a.writeItem(t.Context(), p, &it); err != nil || !it.found || it.made {
 		t.Errorf("found %v, made %v: %v", it.found, it.made, err)
 	}
 }
@@ -156,12 +156,12 @@ func TestWhatBelongsToAnObjectThatStaysStays(t *testing.T) {
 	for name, want := range map[string]bool{"stays": true, "below": true, "going": false, "below-going": false, "gone": false, "unread": true, "circle": true} {
 		refs := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "beside", UID: "beside"}, {APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: name, UID: types.UID(name)}}
 		for range 2 {
-			if got := owners.stay(t.Context(), refs); got != want {
+			if got := owners.anyOwnerStays(t.Context(), refs); got != want {
 				t.Errorf("%s: %v", name, got)
 			}
 		}
 	}
-	if owners.stay(t.Context(), []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "stays", UID: "another"}}) {
+	if owners.anyOwnerStays(t.Context(), []metav1.OwnerReference{{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "stays", UID: "another"}}) {
 		t.Error("an owner that is another object by now keeps it")
 	}
 }
@@ -173,7 +173,7 @@ func TestAnObjectThatTheSourceHasInAnotherGroupStays(t *testing.T) {
 		{Entry: Entry{ID: ID{"", "Event", "n", "e"}}, Action: Delete, live: &live{uid: "1"}},
 		{Entry: Entry{ID: ID{"", "Event", "n", "other"}}, Action: Delete, live: &live{uid: "2"}},
 	}
-	p.shelter()
+	p.shelterRemovals()
 	if p.Removals[0].Action != Forget || p.Removals[1].Action != Delete {
 		t.Errorf("%s, %s", p.Removals[0].Action, p.Removals[1].Action)
 	}
@@ -184,16 +184,16 @@ func TestWhatIsKeptIsNotClearedAway(t *testing.T) {
 	s.shop()
 	it := Item{Object: Object{ID: ID{Kind: "ConfigMap", Namespace: "shops", Name: "thing"}, Version: "v1"}, mapping: mapping{resource: "configmaps", namespaced: true}, live: &live{owner: shopOwner}}
 	metadataOf(s.objects[thing])["annotations"] = map[string]any{AnnotationApp: shopOwner, "helm.sh/resource-policy": "keep"}
-	if err := a.clear(t.Context(), planOf(), &it); err == nil || !strings.Contains(err.Error(), "helm.sh/resource-policy: keep") || s.objects[thing] == nil {
+	if err := a.deleteForReplace(t.Context(), planOf(), &it); err == nil || !strings.Contains(err.Error(), "helm.sh/resource-policy: keep") || s.objects[thing] == nil {
 		t.Errorf("%v", err)
 	}
 	s.owned(shopOwner)
 	it.marks = marks{treatment: treatment{kept: true}, keptBy: "x"}
-	if err := a.clear(t.Context(), planOf(), &it); err == nil || s.objects[thing] == nil {
+	if err := a.deleteForReplace(t.Context(), planOf(), &it); err == nil || s.objects[thing] == nil {
 		t.Errorf("%v", err)
 	}
 	it.marks = marks{}
-	if err := a.clear(t.Context(), planOf(), &it); err != nil || s.objects[thing] != nil {
+	if err := a.deleteForReplace(t.Context(), planOf(), &it); err != nil || s.objects[thing] != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -209,10 +209,10 @@ func TestAnIgnoredFieldOfAFormerApplierIsApplied(t *testing.T) {
 		it := Item{Object: o}
 		obj := objectOf(t, `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"a"},"spec":{"replicas":3}}`)
 		metadataOf(obj)["managedFields"] = []any{entryOf(manager, "Update", fieldsOf(map[string]any{"spec": map[string]any{"replicas": ""}}))}
-		if err := p.rebase(&it, obj); err != nil {
+		if err := p.rebaseItem(&it, obj); err != nil {
 			t.Fatal(err)
 		}
-		content, err := it.content()
+		content, err := it.decodeContent()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,11 +227,11 @@ func TestRefusedRequestsAreNoWrites(t *testing.T) {
 	s, a := newServer(t)
 	s.shop()
 	s.forbidden[thing] = true
-	if err := a.client.remove(t.Context(), thing, "", "", false); err == nil || a.Writes() != 0 {
+	if err := a.client.deleteObject(t.Context(), thing, "", "", false); err == nil || a.Writes() != 0 {
 		t.Errorf("%d writes: %v", a.Writes(), err)
 	}
 	s.forbidden[thing], s.broken[thing] = false, true
-	if err := a.client.remove(t.Context(), thing, "", "", false); err == nil || a.Writes() != 1 {
+	if err := a.client.deleteObject(t.Context(), thing, "", "", false); err == nil || a.Writes() != 1 {
 		t.Errorf("%d writes: %v", a.Writes(), err)
 	}
 }

@@ -4,47 +4,47 @@ package main
 // needs an API server, so tests without one replace it here.
 var applyFaults = []fault{
 	{
-		in: "apply.(*Applier).compare", find: "ownerIn(obj) != p.ownerOf()", put: `ownerIn(obj) == ""`,
+		in: "apply.(*Applier).compareWithLive", find: "ownerIn(obj) != p.ownerOf()", put: `ownerIn(obj) == ""`,
 		broken: "an object that another app has taken over is taken for unchanged",
 	},
 	{
-		in: "apply.(*Plan).made", without: `record.Manifest != ""`,
+		in: "apply.(*Plan).hasCreatedNamespace", without: `record.Manifest != ""`,
 		broken: "a namespace that another app has made is deleted, because an apply that was killed was to make it",
 	},
 	{
-		in: "apply.(*Plan).made", find: `record != nil && record.Manifest != ""`, put: `record == nil || record.Manifest != ""`,
+		in: "apply.(*Plan).hasCreatedNamespace", find: `record != nil && record.Manifest != ""`, put: `record == nil || record.Manifest != ""`,
 		broken: "a namespace that was there before is deleted, because the app has forgotten it",
 	},
 	{
-		in: "apply.(*Applier).write", find: "!it.made", put: "it.made",
+		in: "apply.(*Applier).writeItem", find: "!it.made", put: "it.made",
 		broken: "a namespace that another app has made since the plan was is taken for the app's",
 	},
-	{in: "apply.(*Plan).isOurs", without: "v.entry(id) != nil || appliedHere(m)", broken: "a namespace takes along what somebody has copied"},
+	{in: "apply.(*Plan).isOurs", without: "v.entryOf(id) != nil || appliedHere(m)", broken: "a namespace takes along what somebody has copied"},
 	{
-		in: "apply.(*owners).stay1", find: "stays = err != nil", put: "stays = false",
+		in: "apply.(*owners).ownerStays", find: "stays = err != nil", put: "stays = false",
 		broken: "a namespace takes along what belongs to an object that may not be read",
 	},
-	{in: "apply.(*owners).stay1", without: "stay", broken: "a namespace takes along what belongs to an object that belongs to one that stays"},
+	{in: "apply.(*owners).ownerStays", without: "anyOwnerStays", broken: "a namespace takes along what belongs to an object that belongs to one that stays"},
 	{
 		in: "apply.(*Applier).ownersOf", without: "o.stays[types.UID(r.live.uid)] = false",
 		broken: "a namespace is kept for the sake of what belongs to the app",
 	},
-	{in: "apply.(*Plan).shelter", without: "same[it.live.uid] = it.ID", broken: "an object is deleted that the source has in another group"},
+	{in: "apply.(*Plan).shelterRemovals", without: "same[it.live.uid] = it.ID", broken: "an object is deleted that the source has in another group"},
 	{
-		in: "apply.(*Applier).clear", find: "it.keptReason(l)", put: "it.keptReason(it.live)",
+		in: "apply.(*Applier).deleteForReplace", find: "it.keptReason(l)", put: "it.keptReason(it.live)",
 		broken: "an object is replaced that somebody keeps since it was tried",
 	},
 	{in: "apply.(*Item).keptReason", find: "it.marks.kept", put: "false", broken: "an object is replaced that the source keeps"},
 	{
-		in: "apply.(*Plan).rebase", find: `e.subresource == ""`, put: `e.subresource != ""`,
+		in: "apply.(*Plan).rebaseItem", find: `e.subresource == ""`, put: `e.subresource != ""`,
 		broken: "a field that is ignored goes with those of its former owner",
 	},
-	{in: "apply.(*node).place", find: "later >= 0", put: "later > 0", broken: "what is after a group is written beside it"},
+	{in: "apply.(*node).placeNode", find: "later >= 0", put: "later > 0", broken: "what is after a group is written beside it"},
 	{
-		in: "apply.(*Plan).graph", find: "after: members[g]", put: "after: members[g][:min(1, len(members[g]))]",
+		in: "apply.(*Plan).orderGraph", find: "after: members[g]", put: "after: members[g][:min(1, len(members[g]))]",
 		broken: "what is after a group waits for its first object only",
 	},
-	{in: "apply.(*client).once", without: "isRefusal", broken: "what the server has refused is told as done"},
+	{in: "apply.(*client).sendOnce", without: "isRefusal", broken: "what the server has refused is told as done"},
 	{
 		in: "apply.aboutSchema", find: "status.Status().Code == http.StatusInternalServerError", put: "status.Status().Code == http.StatusBadGateway",
 		broken: "an object is refused that has a field that comes with its CRD",
@@ -59,5 +59,5 @@ var applyFaults = []fault{
 	},
 	{in: "apply.isOfOneKind", find: "!errors.Is(err, cluster.ErrNoAccess)", put: "false", broken: "one kind that cannot be read ends a search"},
 	{in: "apply.(*client).hurried", find: "shortBusy", put: "c.busy", broken: "one kind that cannot be listed holds a search up for minutes"},
-	{in: "apply.(*lock).keep", find: "err == nil", put: "false", broken: "the reason of a lost lock is no error"},
+	{in: "apply.(*lock).renewUntilDone", find: "err == nil", put: "false", broken: "the reason of a lost lock is no error"},
 }
