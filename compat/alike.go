@@ -20,21 +20,21 @@ type answer struct {
 	version string
 }
 
-// ask asks the prover about two versions, once for all versions that say the same.
-func (c *comparison) ask(ctx context.Context, from, to *part) []contain.Gap {
-	key := pair{c.alike(from), c.alike(to)}
+// askProver asks the prover about two versions, once for all versions that say the same.
+func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Gap {
+	key := pair{c.firstAlike(from), c.firstAlike(to)}
 	known, ok := c.answers[key]
 	if ok && c.opts.Trace == nil && (known.version == from.Name || !mindsVersion(from.props) && !mindsVersion(to.props)) {
-		return known.of(c.containOptions(from).Group + "/" + from.Name)
+		return known.gapsFor(c.containOptions(from).Group + "/" + from.Name)
 	}
 	o := c.containOptions(from)
 	if from.onlyLost {
 		o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Pruned }
 	}
-	o.Draft = from.Name != to.Name // a journey follows, see [comparison.travels]
+	o.Draft = from.Name != to.Name // a journey follows, see [comparison.canTravel]
 	if c.opts.Trace != nil {
 		o.Trace = func(e contain.Event) {
-			c.opts.Trace(Step{CRD: c.name(), From: from.Name, To: to.Name, Event: e})
+			c.opts.Trace(Step{CRD: c.crdName(), From: from.Name, To: to.Name, Event: e})
 		}
 	}
 	r := contain.Decide(ctx, from.side, to.side, o)
@@ -49,14 +49,14 @@ func (c *comparison) ask(ctx context.Context, from, to *part) []contain.Gap {
 func (c *comparison) traceEqual() {
 	for _, p := range c.pairs {
 		if c.opts.Trace != nil {
-			c.opts.Trace(Step{CRD: c.name(), From: p.from.Name, To: p.to.Name, Event: contain.Event{Keyword: "schema", Text: "proven: both schemas are equal but for texts", Below: true}})
+			c.opts.Trace(Step{CRD: c.crdName(), From: p.from.Name, To: p.to.Name, Event: contain.Event{Keyword: "schema", Text: "proven: both schemas are equal but for texts", Below: true}})
 		}
 	}
 }
 
-// alike returns the first part that was asked about and says the same as p, texts for people aside. p is built.
-func (c *comparison) alike(p *part) *part {
-	hash := p.node().Hash()
+// firstAlike returns the first part that was asked about and says the same as p, texts for people aside. p is built.
+func (c *comparison) firstAlike(p *part) *part {
+	hash := p.schemaNode().Hash()
 	for _, q := range c.asked[hash] {
 		if q == p || p.unchecked == q.unchecked && p.onlyLost == q.onlyLost && sameSchema(p.props, q.props) {
 			return q
@@ -69,8 +69,8 @@ func (c *comparison) alike(p *part) *part {
 	return p
 }
 
-// of returns the gaps with objects of the given apiVersion.
-func (a answer) of(apiVersion string) []contain.Gap {
+// gapsFor returns the gaps with objects of the given apiVersion.
+func (a answer) gapsFor(apiVersion string) []contain.Gap {
 	out := slices.Clone(a.gaps)
 	for i := range out {
 		if out[i].Witness == nil {
@@ -116,7 +116,7 @@ func (c *comparison) withOwnVersion(p *part) *part {
 			return strconv.Quote(c.containOptions(p).Group+"/"+p.Name) + read[len(strings.TrimRight(name, " ")):]
 		})
 	}
-	out := p.with(&own)
+	out := p.withSchema(&own)
 	if c.versionParts == nil {
 		c.versionParts = map[*part]*part{}
 	}

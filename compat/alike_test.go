@@ -42,7 +42,7 @@ func TestVersionsThatSayTheSameAreAskedOnce(t *testing.T) {
 			old := threeVersions(t, "a: {type: string, maxLength: 9}, b: {type: string, maxLength: 9}", test.more)
 			new := threeVersions(t, "a: {type: string, maxLength: 5}", test.more)
 			c := newComparison(old, new, Options{})
-			c.run(t.Context())
+			c.applyRules(t.Context())
 			if len(c.answers) > test.most {
 				t.Errorf("%d different questions, want at most %d", len(c.answers), test.most)
 			}
@@ -58,7 +58,7 @@ func TestVersionsThatSayTheSameAreAskedOnce(t *testing.T) {
 					if got, want := g.Witness.Object["apiVersion"], "example.com/"+p.from.Name; got != want {
 						t.Errorf("%s to %s: the object is of %v", p.from.Name, p.to.Name, got)
 					}
-					judge, err := c.validator(p.from)
+					judge, err := c.validatorOf(p.from)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -87,7 +87,7 @@ func TestNewVersionsThatSayTheSameAreNotCompared(t *testing.T) {
 		old.Spec.Versions = old.Spec.Versions[:1]
 		new := threeVersions(t, hard+", b: {type: string, maxLength: 9}", more)
 		c := newComparison(old, new, Options{})
-		c.run(t.Context())
+		c.applyRules(t.Context())
 		asked := 0
 		for p := range c.gaps {
 			if !p.from.isOld {

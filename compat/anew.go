@@ -11,7 +11,7 @@ import (
 
 // storageMoves reports whether another version stores objects than before.
 func (c *comparison) storageMoves() bool {
-	o, n := storage(c.oldParts), storage(c.newParts)
+	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 	return o != nil && n != nil && o.Name != n.Name
 }
 
@@ -21,16 +21,16 @@ func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMov
 
 // droppedBefore are the gaps between an old version and the old storage version.
 func (c *comparison) droppedBefore(ctx context.Context, from *part) told {
-	if s := storage(c.oldParts); s != nil && s.Name != from.Name && s.build() == nil {
-		return gapKeys(c.decide(ctx, pair{from, s}))
+	if s := storageVersionOf(c.oldParts); s != nil && s.Name != from.Name && s.buildSchema() == nil {
+		return gapKeys(c.decidePair(ctx, pair{from, s}))
 	}
 	return told{}
 }
 
 // lostAnew reports whether the new storage version drops data that the old one kept, and that some other served version keeps.
 func (c *comparison) lostAnew(ctx context.Context, p pair, g *contain.Gap) bool {
-	return dropped(g) && c.storedAnew(p.to) && !c.droppedBefore(ctx, p.from).has(g) && slices.ContainsFunc(c.newParts, func(w *part) bool {
-		return c.stillServed(w) && w != p.to && w.build() == nil && !gapKeys(c.decide(ctx, pair{p.from, w})).has(g)
+	return isDataDropped(g) && c.storedAnew(p.to) && !c.droppedBefore(ctx, p.from).hasGap(g) && slices.ContainsFunc(c.newParts, func(w *part) bool {
+		return c.stillServed(w) && w != p.to && w.buildSchema() == nil && !gapKeys(c.decidePair(ctx, pair{p.from, w})).hasGap(g)
 	})
 }
 
@@ -39,23 +39,23 @@ func (c *comparison) lostAnew(ctx context.Context, p pair, g *contain.Gap) bool 
 // unchanged values only, so it now refuses errors in the values around these places (ratchetingValueValidator in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation).
 func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
-	before := find(c.oldParts, p.to.Name)
+	before := findVersion(c.oldParts, p.to.Name)
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
 		return nil
 	}
-	known := fillsAlone(before.props, c.settled(p.from, c.readsBefore(p.from)).props, nil)
-	now := fillsAlone(p.to.props, c.settled(p.from, home).props, nil)
-	if s := storage(c.newParts); s != nil && s != home { // it reads them once they are written back
-		now = append(now, fillsAlone(p.to.props, c.settled(p.from, s).props, nil)...)
+	known := fillsAlone(before.props, c.withDefaultsAsRequired(p.from, c.readsBefore(p.from)).props, nil)
+	now := fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, home).props, nil)
+	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
+		now = append(now, fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, s).props, nil)...)
 	}
 	now = slices.DeleteFunc(now, func(at contain.Path) bool {
 		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
 	})
-	return append(now, undeclared(before.props, p.to.props, nil)...)
+	return append(now, undeclaredPlaces(before.props, p.to.props, nil)...)
 }
 
-// undeclared are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
-func undeclared(p, q *props, at contain.Path) []contain.Path {
+// undeclaredPlaces are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
+func undeclaredPlaces(p, q *props, at contain.Path) []contain.Path {
 	if p == nil || q == nil || len(at) > schema.MaxDepth {
 		return nil
 	}
@@ -63,17 +63,17 @@ func undeclared(p, q *props, at contain.Path) []contain.Path {
 	for name, child := range p.Properties {
 		here := append(slices.Clip(at), contain.Step{Kind: contain.Field, Name: name})
 		if twin, declared := q.Properties[name]; declared {
-			out = append(out, undeclared(&child, &twin, here)...)
-		} else if keeps(q) {
+			out = append(out, undeclaredPlaces(&child, &twin, here)...)
+		} else if keepsUnknownFields(q) {
 			out = append(out, here)
 		}
 	}
-	return append(out, undeclared(itemsOf(p), itemsOf(q), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
+	return append(out, undeclaredPlaces(itemsOf(p), itemsOf(q), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
 }
 
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
 func (c *comparison) fillsOn(p pair) []contain.Path {
-	return fillsAlone(p.to.props, c.settled(p.from, c.home(p.from)).props, nil)
+	return fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, c.readingVersion(p.from)).props, nil)
 }
 
 // fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack.
@@ -96,9 +96,9 @@ func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
 	return append(out, fillsAlone(extraOf(p), extraOf(stored), append(slices.Clip(at), contain.Step{Kind: contain.AnyKey}))...)
 }
 
-// within reports whether one of the places lies in the value at a path.
-func within(places []contain.Path, path contain.Path) bool {
-	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && nested(at[:len(path)], path) })
+// anyPlaceIn reports whether one of the places lies in the value at a path.
+func anyPlaceIn(places []contain.Path, path contain.Path) bool {
+	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && mayBeNested(at[:len(path)], path) })
 }
 
 // addTolerated adds a crossing with an error that the old CRD tolerated, and reports whether the new one may not.

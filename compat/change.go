@@ -28,14 +28,14 @@ type change struct {
 
 func newChange(p pair, g contain.Gap) *change {
 	c := &change{Gap: g, pair: p}
-	_, c.old, c.oldParent = descend(p.from.node(), g.Path)
-	_, c.new, c.newParent = descend(p.to.node(), g.Path)
+	_, c.old, c.oldParent = descendSchema(p.from.schemaNode(), g.Path)
+	_, c.new, c.newParent = descendSchema(p.to.schemaNode(), g.Path)
 	return c
 }
 
-// descend follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
+// descendSchema follows the path through declared schemas. It returns the steps in the document as far as they go, the node at
 // the path and the one before; nodes are nil if none is declared.
-func descend(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
+func descendSchema(root *schema.Node, path contain.Path) (tokens []string, node, parent *schema.Node) {
 	node = root
 	for _, s := range path {
 		if parent = node; parent == nil {
@@ -61,22 +61,22 @@ func descend(root *schema.Node, path contain.Path) (tokens []string, node, paren
 	return tokens, node, parent
 }
 
-// last returns the last step of the path.
-func (c *change) last() contain.Step {
+// lastStep returns the last step of the path.
+func (c *change) lastStep() contain.Step {
 	if len(c.Path) == 0 {
 		return contain.Step{}
 	}
 	return c.Path[len(c.Path)-1]
 }
 
-// is reports whether the gap is about a keyword that refuses objects.
-func (c *change) is(keyword string) bool {
+// isRefusedBy reports whether the gap is about a keyword that refuses objects.
+func (c *change) isRefusedBy(keyword string) bool {
 	return c.Keyword == keyword && c.Harm == contain.Refused
 }
 
 // compareSchemas reports the gaps of a version.
 func (c *comparison) compareSchemas(ctx context.Context, p pair) {
-	gaps := c.decide(ctx, p)
+	gaps := c.decidePair(ctx, p)
 	disabled := c.preserveDisabled()
 	for i := range gaps {
 		g := &gaps[i]
@@ -86,7 +86,7 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 		if disabled && c.onlyByPreserve(ctx, p, g) {
 			continue // one finding for all of them: preserve-unknown-fields-disabled
 		}
-		c.add(c.tell(newChange(p, *g)))
+		c.addFinding(c.findingOf(newChange(p, *g)))
 	}
 }
 
@@ -94,43 +94,43 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 // more, but what is stored in it is pruned, its defaults filled in, and the metadata of embedded resources read, when it is read
 // (k8s.io/apiextensions-apiserver/pkg/apiserver, crdConversionRESTOptionsGetter).
 func (c *comparison) readFromStorage(p pair, g *contain.Gap) bool {
-	return dropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
+	return isDataDropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
 }
 
-// dropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, or invalid metadata
+// isDataDropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, or invalid metadata
 // of embedded resources.
-func dropped(g *contain.Gap) bool {
+func isDataDropped(g *contain.Gap) bool {
 	return g.Harm == contain.Pruned || g.Harm == contain.Refused && g.Keyword == "x-kubernetes-embedded-resource"
 }
 
-// tell makes a finding of a change: the first rule that claims it says what it is.
-func (c *comparison) tell(ch *change) report.Finding {
-	rule, message := c.claim(ch)
+// findingOf makes a finding of a change: the first rule that claims it says what it is.
+func (c *comparison) findingOf(ch *change) report.Finding {
+	rule, message := c.claimingRule(ch)
 	if ch.Cause != "" && !strings.HasPrefix(ch.Keyword, "x-kubernetes-list-") { // those say it themselves
-		message = ch.subject() + " is as before, but " + ch.Cause
+		message = ch.keywordSubject() + " is as before, but " + ch.Cause
 	}
 	if ch.StatusWrites {
 		message += "; requests to /status do not check embedded resources, so objects like this one are stored"
 	}
 	f := report.Finding{
-		Rule: rule.ID, Version: ch.pair.to.Name, Path: ch.place(), Message: message,
-		Before: text(ch.Before), After: text(ch.After),
+		Rule: rule.ID, Version: ch.pair.to.Name, Path: ch.findingPlace(), Message: message,
+		Before: valueText(ch.Before), After: valueText(ch.After),
 	}
 	f.SchemaPath, f.InOld = ch.schemaPath()
 	if f.Before == "" && ch.Harm == contain.Pruned {
-		f.Before = gist(ch.old)
+		f.Before = schemaGist(ch.old)
 	}
 	switch {
 	case ch.Verdict == contain.NotContained:
-		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), level(&ch.Gap)
-		f.Witness = witness(&ch.Gap)
+		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), levelOfGap(&ch.Gap)
+		f.Witness = witnessOf(&ch.Gap)
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
 			f.MayBe = worst
 			f.Message += fmt.Sprintf(" (at least %s: %s is not ruled out)", f.Level, worst)
 		}
 	case rule.outcome != "":
 		f.Outcome, f.Reason = rule.outcome, ch.Reason
-	case level(&ch.Gap) == report.ReadersSurprised:
+	case levelOfGap(&ch.Gap) == report.ReadersSurprised:
 		f.Outcome, f.Reason = report.Note, ch.Reason // would only be warned of if it were shown
 	default:
 		f.Outcome, f.Reason = report.Undecided, ch.Reason
@@ -139,22 +139,22 @@ func (c *comparison) tell(ch *change) report.Finding {
 	return f
 }
 
-// subject names the keyword that a change is about.
-func (c *change) subject() string {
+// keywordSubject names the keyword that a change is about.
+func (c *change) keywordSubject() string {
 	switch c.Keyword {
 	case "required":
-		return "required " + quote(c.Detail)
+		return "required " + quoteJSON(c.Detail)
 	case "x-kubernetes-validations":
-		return "rule " + inline(c.Detail)
+		return "rule " + inlineJSON(c.Detail)
 	}
 	if c.After != nil {
-		return c.Keyword + " " + inline(c.After)
+		return c.Keyword + " " + inlineJSON(c.After)
 	}
 	return c.Keyword
 }
 
-// claim returns the first rule that claims the change, and what it says. The last of them claims everything.
-func (c *comparison) claim(ch *change) (rule *Rule, message string) {
+// claimingRule returns the first rule that claims the change, and what it says. The last of them claims everything.
+func (c *comparison) claimingRule(ch *change) (rule *Rule, message string) {
 	for i := range c.rules {
 		if r := &c.rules[i]; r.claim != nil {
 			if m, ok := r.claim(ch); ok {
@@ -165,8 +165,8 @@ func (c *comparison) claim(ch *change) (rule *Rule, message string) {
 	return &Rule{ID: "schema-changed"}, "the schema changed"
 }
 
-// level says how bad the gap is: how its witness fares, and where there is none, how an object may fare.
-func level(g *contain.Gap) report.Level {
+// levelOfGap says how bad the gap is: how its witness fares, and where there is none, how an object may fare.
+func levelOfGap(g *contain.Gap) report.Level {
 	fate := contain.Stuck
 	switch {
 	case g.Witness != nil:
@@ -216,12 +216,12 @@ func fullPath(g *contain.Gap) contain.Path {
 
 // losesKeys reports whether keys that are not declared are dropped.
 func (c *change) losesKeys() bool {
-	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.last().Kind == contain.AnyKey
+	return c.Harm == contain.Pruned && c.Keyword != "nullable" && c.lastStep().Kind == contain.AnyKey
 }
 
-// place is where the finding is in the object: the property that became required, not the object that lacks it; the object
+// findingPlace is where the finding is in the object: the property that became required, not the object that lacks it; the object
 // whose unknown fields are dropped, not any of them.
-func (c *change) place() string {
+func (c *change) findingPlace() string {
 	if c.losesKeys() {
 		return c.Path[:len(c.Path)-1].String()
 	}
@@ -240,31 +240,31 @@ func (c *change) schemaPath() (tokens []string, inOld bool) {
 		}
 	case c.Harm == contain.Pruned && keyword == "properties" && c.old != nil:
 		p, keyword = c.pair.from, ""
-	case c.is("default"):
+	case c.isRefusedBy("default"):
 		path = fullPath(&c.Gap)
 	case c.Harm == contain.Pruned && keyword == "nullable", keyword == "default" && c.After == nil:
 		p = c.pair.from
 	case keyword == "schema":
 		keyword = ""
 	}
-	steps, _, _ := descend(p.node(), path)
-	tokens = append(p.tokens("schema", "openAPIV3Schema"), steps...)
+	steps, _, _ := descendSchema(p.schemaNode(), path)
+	tokens = append(p.documentTokens("schema", "openAPIV3Schema"), steps...)
 	if keyword != "" {
 		tokens = append(tokens, keyword)
 	}
 	if keyword == "x-kubernetes-validations" && c.Rule >= 0 {
-		tokens = append(tokens, index(c.Rule))
+		tokens = append(tokens, indexToken(c.Rule))
 	}
 	return tokens, p.isOld
 }
 
-// witness copies what the prover found.
-func witness(g *contain.Gap) *report.Witness {
+// witnessOf copies what the prover found.
+func witnessOf(g *contain.Gap) *report.Witness {
 	w := g.Witness
 	if w == nil {
 		return nil
 	}
-	out := &report.Witness{Object: objectYAML(w.Object), Effect: brief.Clip(effect(g), maxEffect)}
+	out := &report.Witness{Object: objectYAML(w.Object), Effect: brief.Clip(effectOnWitness(g), maxEffect)}
 	if w.Old != nil {
 		out.Old = objectYAML(w.Old)
 	}
@@ -274,13 +274,13 @@ func witness(g *contain.Gap) *report.Witness {
 // notEvaluated ends the effect where the API server does not come to evaluate the rule of the finding.
 const notEvaluated = " (the API server does not evaluate the rule while this is wrong)"
 
-// effect says what the new CRD does to the witness.
-func effect(g *contain.Gap) string {
+// effectOnWitness says what the new CRD does to the witness.
+func effectOnWitness(g *contain.Gap) string {
 	w := g.Witness
 	switch g.Harm {
 	case contain.Pruned:
 		for _, p := range w.PrunedPaths {
-			if concerns(p, g) {
+			if isPathOfGap(p, g) {
 				return p + " is dropped"
 			}
 		}
@@ -289,11 +289,11 @@ func effect(g *contain.Gap) string {
 		field := strings.TrimPrefix(g.Path.String(), ".")
 		switch {
 		case w.After == nil:
-			return field + " is left out; it was filled in with " + inline(w.Before)
+			return field + " is left out; it was filled in with " + inlineJSON(w.Before)
 		case w.Before == nil:
-			return field + " is filled in with " + inline(w.After)
+			return field + " is filled in with " + inlineJSON(w.After)
 		}
-		return field + " is filled in with " + inline(w.After) + " instead of " + inline(w.Before)
+		return field + " is filled in with " + inlineJSON(w.After) + " instead of " + inlineJSON(w.Before)
 	case contain.Refused, contain.RefusedTransition:
 	}
 	if len(w.Masked) > 0 {
@@ -304,7 +304,7 @@ func effect(g *contain.Gap) string {
 		}
 	}
 	for _, e := range w.Errors {
-		if field, _, _ := strings.Cut(e, ": "); concerns(field, g) {
+		if field, _, _ := strings.Cut(e, ": "); isPathOfGap(field, g) {
 			return e
 		}
 	}
@@ -319,8 +319,8 @@ func effect(g *contain.Gap) string {
 	return ""
 }
 
-// concerns reports whether a concrete path such as spec.tasks[0].name is that of the gap.
-func concerns(concrete string, g *contain.Gap) bool {
+// isPathOfGap reports whether a concrete path such as spec.tasks[0].name is that of the gap.
+func isPathOfGap(concrete string, g *contain.Gap) bool {
 	rest := concrete
 	for _, s := range fullPath(g) {
 		switch {

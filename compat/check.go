@@ -81,29 +81,29 @@ func Check(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefiniti
 		return report.CRD{}, fmt.Errorf("%w: %s and %s", ErrDifferentCRDs, old.Name, new.Name)
 	}
 	c := newComparison(old, new, o)
-	out := report.CRD{Name: c.name(), Verdict: report.IsUnchanged}
+	out := report.CRD{Name: c.crdName(), Verdict: report.IsUnchanged}
 	if c.onlyTextsDiffer() && c.frameAccepted(ctx) {
 		c.traceEqual()
 		return out, nil
 	}
-	c.run(ctx)
+	c.applyRules(ctx)
 	c.tellSpent()
 	sorted := report.Report{CRDs: []report.CRD{{Name: out.Name, Findings: c.findings}}}
 	sorted.Sort()
 	out.Findings = sorted.CRDs[0].Findings
-	out.Verdict = c.verdict(out.Findings)
+	out.Verdict = c.verdictOf(out.Findings)
 	return out, nil
 }
 
 // tellSpent adds a finding where the budget was spent and no other one says so: what is told may not be all.
 func (c *comparison) tellSpent() {
 	if c.work.Spent() && !slices.ContainsFunc(c.findings, func(f report.Finding) bool { return f.Outcome == report.Undecided }) {
-		c.add(report.Finding{Rule: "schema-changed", Outcome: report.Undecided, Message: Undetermined + ": not everything was compared", Reason: contain.TooMuch})
+		c.addFinding(report.Finding{Rule: "schema-changed", Outcome: report.Undecided, Message: Undetermined + ": not everything was compared", Reason: contain.TooMuch})
 	}
 }
 
-// verdict is the verdict on both CRDs, given all findings.
-func (c *comparison) verdict(findings []report.Finding) report.Verdict {
+// verdictOf is the verdict on both CRDs, given all findings.
+func (c *comparison) verdictOf(findings []report.Finding) report.Verdict {
 	v := report.Safe
 	switch {
 	case c.new == nil:
@@ -127,8 +127,8 @@ func (c *comparison) verdict(findings []report.Finding) report.Verdict {
 	return v
 }
 
-// ahead starts f and returns a function that waits for its result. A panic of f reaches whoever waits, who can recover.
-func ahead[T any](f func() T) func() T {
+// startAhead starts f and returns a function that waits for its result. A panic of f reaches whoever waits, who can recover.
+func startAhead[T any](f func() T) func() T {
 	once := sync.OnceValue(f)
 	go func() {
 		defer func() { _ = recover() }() // OnceValue panics again
@@ -137,9 +137,9 @@ func ahead[T any](f func() T) func() T {
 	return once
 }
 
-// run applies all rules.
-func (c *comparison) run(ctx context.Context) {
-	c.refusal = ahead(func() *refusal { return c.validate(ctx) }) // takes as long as the comparison of schemas
+// applyRules applies all rules.
+func (c *comparison) applyRules(ctx context.Context) {
+	c.refusal = startAhead(func() *refusal { return c.validateByServer(ctx) }) // takes as long as the comparison of schemas
 	for _, p := range c.pairs {
 		c.compareSchemas(ctx, p)
 	}
@@ -156,14 +156,14 @@ func (c *comparison) run(ctx context.Context) {
 			if f.Outcome == report.Violation {
 				f.Level = cmp.Or(f.Level, r.Level)
 			}
-			c.add(f)
+			c.addFinding(f)
 		}
 	}
 }
 
-// add completes a finding and keeps it.
-func (c *comparison) add(f report.Finding) {
-	f.CRD = c.name()
+// addFinding completes a finding and keeps it.
+func (c *comparison) addFinding(f report.Finding) {
+	f.CRD = c.crdName()
 	switch f.Outcome {
 	case report.Violation:
 		f.Severity, _ = f.Level.Default()

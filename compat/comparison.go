@@ -80,8 +80,8 @@ type part struct {
 	judge     *upstream.Validator // made by validator
 }
 
-// with returns the version with another schema, for a question about it.
-func (p *part) with(changed *props) *part {
+// withSchema returns the version with another schema, for a question about it.
+func (p *part) withSchema(changed *props) *part {
 	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
 
@@ -91,24 +91,26 @@ type pair struct{ from, to *part }
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
 	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
-	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.budget()/validationShare, leastValidation))
-	c.oldParts, c.newParts = parts(old, true), parts(new, false)
+	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.workBudget()/validationShare, leastValidation))
+	c.oldParts, c.newParts = partsOf(old, true), partsOf(new, false)
 	c.oldConversions = webhookConversions(old, c.oldParts, c.storedVersions())
 	c.newConversions = webhookConversions(new, c.newParts, c.storedVersions())
 	for _, from := range c.oldParts {
-		if to := find(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
+		if to := findVersion(c.newParts, from.Name); to != nil && (from.Served || c.isStored(from.Name)) {
 			c.pairs = append(c.pairs, pair{from, to})
 		}
 	}
 	return c
 }
 
-func (c *comparison) budget() int64 { return cmp.Or(c.opts.Budget, DefaultBudget) }
+func (c *comparison) workBudget() int64 { return cmp.Or(c.opts.Budget, DefaultBudget) }
 
 // searchBudget is what is left of the budget for comparisons of schemas.
-func (c *comparison) searchBudget() int64 { return max(1, c.budget()-c.budget()/validationShare) }
+func (c *comparison) searchBudget() int64 {
+	return max(1, c.workBudget()-c.workBudget()/validationShare)
+}
 
-func parts(d *crd, isOld bool) []*part {
+func partsOf(d *crd, isOld bool) []*part {
 	if d == nil {
 		return nil
 	}
@@ -130,21 +132,21 @@ func schemaProps(v *crdVersion) *props {
 	return v.Schema.OpenAPIV3Schema
 }
 
-func find(ps []*part, name string) *part {
+func findVersion(ps []*part, name string) *part {
 	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Name == name }); i >= 0 {
 		return ps[i]
 	}
 	return nil
 }
 
-func storage(ps []*part) *part {
+func storageVersionOf(ps []*part) *part {
 	if i := slices.IndexFunc(ps, func(p *part) bool { return p.Storage }); i >= 0 {
 		return ps[i]
 	}
 	return nil
 }
 
-func served(ps []*part) []*part {
+func servedVersionsOf(ps []*part) []*part {
 	var out []*part
 	for _, p := range ps {
 		if p.Served {
@@ -154,8 +156,8 @@ func served(ps []*part) []*part {
 	return out
 }
 
-// name returns the name of the CRD.
-func (c *comparison) name() string {
+// crdName returns the name of the CRD.
+func (c *comparison) crdName() string {
 	if c.new != nil {
 		return c.new.Name
 	}
@@ -177,7 +179,7 @@ func (c *comparison) storedVersions() []string {
 		add(c.old.Status.StoredVersions...)
 	}
 	add(c.opts.Stored...)
-	if s := storage(c.oldParts); s != nil {
+	if s := storageVersionOf(c.oldParts); s != nil {
 		add(s.Name)
 	}
 	return out
@@ -221,7 +223,7 @@ func (c *comparison) sameFrame() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return find(c.newParts, v) == nil })
+	return !slices.ContainsFunc(c.storedVersions(), func(v string) bool { return findVersion(c.newParts, v) == nil })
 }
 
 // sameHashes reports whether both CRDs mean the same, texts of validation rules aside.
@@ -231,15 +233,15 @@ func (c *comparison) sameHashes() bool {
 	}
 	for i, o := range c.oldParts {
 		n := c.newParts[i]
-		if o.build() != nil || n.build() != nil || o.side.Node.Hash() != n.side.Node.Hash() {
+		if o.buildSchema() != nil || n.buildSchema() != nil || o.side.Node.Hash() != n.side.Node.Hash() {
 			return false
 		}
 	}
 	return true
 }
 
-// build normalises the schema, once.
-func (p *part) build() error {
+// buildSchema normalises the schema, once.
+func (p *part) buildSchema() error {
 	if !p.built {
 		p.built = true
 		p.side, p.err = contain.NewSide(p.props)
@@ -248,15 +250,15 @@ func (p *part) build() error {
 	return p.err
 }
 
-func (p *part) node() *schema.Node { return p.side.Node }
+func (p *part) schemaNode() *schema.Node { return p.side.Node }
 
-// tokens leads to this version in the document, and on.
-func (p *part) tokens(more ...string) []string {
+// documentTokens leads to this version in the document, and on.
+func (p *part) documentTokens(more ...string) []string {
 	return append([]string{"spec", "versions", strconv.Itoa(p.index)}, more...)
 }
 
-// decide asks the prover about a pair, once for each pair.
-func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
+// decidePair asks the prover about a pair, once for each pair.
+func (c *comparison) decidePair(ctx context.Context, p pair) []contain.Gap {
 	gaps, ok := c.gaps[p]
 	if !ok {
 		gaps = c.decideHere(ctx, p)
@@ -271,21 +273,21 @@ func (c *comparison) decide(ctx context.Context, p pair) []contain.Gap {
 func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 	var gaps []contain.Gap
 	from := p.from
-	if from.build() != nil || !unchanged(p.from, p.to) { // what the scale subresource refuses was never stored
-		from = scaled(from, scalePaths(from))
+	if from.buildSchema() != nil || !isUnchangedSchema(p.from, p.to) { // what the scale subresource refuses was never stored
+		from = withScaleDemands(from, scalePaths(from))
 	}
 	to := p.to
 	if from.Name != to.Name {
 		from, to = c.withOwnVersion(from), c.withOwnVersion(to)
 	}
-	err := from.build()
+	err := from.buildSchema()
 	if err == nil {
-		err = to.build()
+		err = to.buildSchema()
 	}
 	if err != nil {
 		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
 	} else {
-		gaps = inOwnWords(c.ask(ctx, from, to), to, p.to)
+		gaps = inOwnWords(c.askProver(ctx, from, to), to, p.to)
 	}
 	return gaps
 }

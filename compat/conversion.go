@@ -16,7 +16,7 @@ type conversion struct{ request, from, to string }
 // objects are stored and served in one version (crdConversionRESTOptionsGetter in k8s.io/apiextensions-apiserver/pkg/apiserver). The given
 // versions may hold objects, besides the storage version.
 func webhookConversions(d *crd, ps []*part, stored []string) []conversion {
-	home := storage(ps)
+	home := storageVersionOf(ps)
 	if home == nil || !namesWebhook(d) {
 		return nil
 	}
@@ -24,9 +24,9 @@ func webhookConversions(d *crd, ps []*part, stored []string) []conversion {
 	if !slices.Contains(stored, home.Name) {
 		stored = append(slices.Clip(stored), home.Name)
 	}
-	for _, p := range served(ps) {
+	for _, p := range servedVersionsOf(ps) {
 		for _, name := range stored {
-			if name != p.Name && find(ps, name) != nil {
+			if name != p.Name && findVersion(ps, name) != nil {
 				out = append(out, conversion{p.Name, name, p.Name})
 			}
 		}
@@ -39,7 +39,7 @@ func webhookConversions(d *crd, ps []*part, stored []string) []conversion {
 
 // webhookNamedAnew reports whether the conversion strategy changes from None to Webhook.
 func (c *comparison) webhookNamedAnew() bool {
-	return c.both() && !namesWebhook(c.old) && namesWebhook(c.new)
+	return c.hasBothCRDs() && !namesWebhook(c.old) && namesWebhook(c.new)
 }
 
 // namesWebhook reports whether the conversion strategy of d is Webhook.
@@ -50,7 +50,7 @@ func namesWebhook(d *crd) bool {
 // conversionsAnew are the steps that the webhook of the new CRD has to make, and that no webhook at the same address made before. Nobody
 // can say what it makes of the objects, or whether it answers.
 func (c *comparison) conversionsAnew() []conversion {
-	if !c.both() || webhookAddress(c.old) != webhookAddress(c.new) {
+	if !c.hasBothCRDs() || webhookAddress(c.old) != webhookAddress(c.new) {
 		return c.newConversions
 	}
 	return slices.DeleteFunc(slices.Clone(c.newConversions), func(now conversion) bool {

@@ -17,8 +17,8 @@ const (
 	maxEffect = 2_000
 )
 
-// text writes a value for before and after: texts as they are unless they are empty, the rest as JSON. nil is empty.
-func text(v any) string {
+// valueText writes a value for before and after: texts as they are unless they are empty, the rest as JSON. nil is empty.
+func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -27,18 +27,18 @@ func text(v any) string {
 			return brief.Clip(v, maxValue)
 		}
 	}
-	return brief.Clip(compact(v), maxValue)
+	return brief.Clip(compactJSON(v), maxValue)
 }
 
-// inline writes a value for a sentence: as JSON, short.
-func inline(v any) string { return brief.Clip(compact(v), maxInline) }
+// inlineJSON writes a value for a sentence: as JSON, short.
+func inlineJSON(v any) string { return brief.Clip(compactJSON(v), maxInline) }
 
-func compact(v any) string {
+func compactJSON(v any) string {
 	switch v := v.(type) {
 	case float64:
-		return number(v)
+		return formatFloat(v)
 	case string:
-		return quote(v)
+		return quoteJSON(v)
 	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -49,15 +49,15 @@ func compact(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// number writes a float: without exponent where that is short, and as an integer where it is one.
-func number(f float64) string {
+// formatFloat writes a float: without exponent where that is short, and as an integer where it is one.
+func formatFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatInt(int64(f), 10)
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-func quote(s string) string {
+func quoteJSON(s string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -67,8 +67,8 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// list writes values one after the other, and counts those that do not fit.
-func list[T any](vs []T) string {
+// listValues writes values one after the other, and counts those that do not fit.
+func listValues[T any](vs []T) string {
 	var b strings.Builder
 	for i, v := range vs {
 		if i > 0 && b.Len() > maxInline {
@@ -77,13 +77,13 @@ func list[T any](vs []T) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(inline(v))
+		b.WriteString(inlineJSON(v))
 	}
 	return b.String()
 }
 
-// minus returns the values of a that are not in b.
-func minus(a, b []any) []any {
+// valuesMissingFrom returns the values of a that are not in b.
+func valuesMissingFrom(a, b []any) []any {
 	have := make(map[string]bool, len(b))
 	for _, y := range b {
 		have[string(schema.AppendValue(nil, y))] = true
@@ -97,8 +97,8 @@ func minus(a, b []any) []any {
 	return out
 }
 
-// gist describes a schema in a few words of JSON.
-func gist(n *schema.Node) string {
+// schemaGist describes a schema in a few words of JSON.
+func schemaGist(n *schema.Node) string {
 	if n == nil {
 		return ""
 	}
@@ -118,5 +118,5 @@ func gist(n *schema.Node) string {
 	if len(n.Enum) > 0 {
 		m["enum"] = n.Enum
 	}
-	return brief.Clip(compact(m), maxInline)
+	return brief.Clip(compactJSON(m), maxInline)
 }

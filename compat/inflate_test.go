@@ -28,12 +28,12 @@ func TestBudgetBoundsWorkOnWhateverIsLarge(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		c := newComparison(old, new, Options{Budget: budget})
-		c.run(t.Context())
+		c.applyRules(t.Context())
 		runtime.ReadMemStats(&after)
 		if done := c.work.Done(); done > 2*c.searchBudget() {
 			t.Errorf("seed %d: %d units of work, want about %d", seed, done, c.searchBudget())
 		}
-		size := uint64(len(compact(old)) + len(compact(new)))
+		size := uint64(len(compactJSON(old)) + len(compactJSON(new)))
 		if got := after.TotalAlloc - before.TotalAlloc; got > most+each*size {
 			t.Errorf("seed %d: %d MiB allocated for %d KiB, want at most %d", seed, got>>20, size>>10, (most+each*size)>>20)
 		}

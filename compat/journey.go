@@ -13,25 +13,25 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// travels reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
+// canTravel reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
-func (c *comparison) travels(ctx context.Context, p pair, g *contain.Gap) bool {
+func (c *comparison) canTravel(ctx context.Context, p pair, g *contain.Gap) bool {
 	return c.travelsWith(ctx, p, g, false)
 }
 
 // travelsWith is travels. With ratchet, both CRDs tolerate errors in unchanged values.
 func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ratchet bool) bool {
-	j, err := c.journeyWith(ctx, p, c.home(p.from), g.Witness.Object, ratchet)
+	j, err := c.journeyWith(ctx, p, c.readingVersion(p.from), g.Witness.Object, ratchet)
 	switch {
 	case err != nil:
 		return false
 	case g.Harm != contain.Pruned:
 		return slices.ContainsFunc(j.errors, func(e string) bool {
 			path, _, _ := strings.Cut(e, ": ")
-			return concerns(path, g) || path == "<nil>" // of junctors, and of bounds that do not fit the type
+			return isPathOfGap(path, g) || path == "<nil>" // of junctors, and of bounds that do not fit the type
 		})
 	}
-	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return concerns(path, g) })
+	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return isPathOfGap(path, g) })
 }
 
 // journey is the fate of one such object.
@@ -48,20 +48,20 @@ type journey struct {
 
 var errNoJourney = errors.New("the object is not stored")
 
-// journey writes an object in an old version, stores it, reads it under the new CRD, and writes it back in another version, all by the
+// makeJourney writes an object in an old version, stores it, reads it under the new CRD, and writes it back in another version, all by the
 // API server's code. If filler is not the version that reads what the old CRD has stored, the object is written back once before, and read
 // by the new storage version then: filler is that version, or the one in which the object is written back before.
-func (c *comparison) journey(ctx context.Context, p pair, filler *part, obj map[string]any) (journey, error) {
+func (c *comparison) makeJourney(ctx context.Context, p pair, filler *part, obj map[string]any) (journey, error) {
 	return c.journeyWith(ctx, p, filler, obj, false)
 }
 
 // journeyWith is journey. With ratchet, both CRDs tolerate errors in unchanged values.
 func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj map[string]any, ratchet bool) (journey, error) {
-	r, err := c.route(p, filler)
+	r, err := c.routeOf(p, filler)
 	if err != nil {
 		return journey{}, err
 	}
-	first, stored, err := c.stored(ctx, p, filler, r, obj)
+	first, stored, err := c.storedOnRoute(ctx, p, filler, r, obj)
 	if err != nil {
 		return journey{}, err
 	}
@@ -73,7 +73,7 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	if err != nil {
 		return journey{}, err
 	}
-	differ := func(a, b map[string]any) bool { return compact(withoutType(a)) != compact(withoutType(b)) }
+	differ := func(a, b map[string]any) bool { return compactJSON(withoutType(a)) != compactJSON(withoutType(b)) }
 	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
 	touch, err := r.to.TouchUpdateFrom(ctx, r.reader, stored, ratchet)
 	if err != nil || len(touch.Errors) == 0 {
@@ -117,13 +117,13 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 // CRD, home reads it first, reader reads it last, and to writes it back.
 type route struct{ from, storing, home, reader, to *upstream.Validator }
 
-func (c *comparison) route(p pair, filler *part) (route, error) {
-	storing, home := p.from, c.home(p.from)
+func (c *comparison) routeOf(p pair, filler *part) (route, error) {
+	storing, home := p.from, c.readingVersion(p.from)
 	reader := home
-	if s := c.storing(p.from); s != nil {
+	if s := c.storingVersion(p.from); s != nil {
 		storing = s
 	}
-	if s := storage(c.newParts); filler != home && s != nil {
+	if s := storageVersionOf(c.newParts); filler != home && s != nil {
 		reader = s
 	}
 	var r route
@@ -134,7 +134,7 @@ func (c *comparison) route(p pair, filler *part) (route, error) {
 		if x.part == nil { // the new CRD lacks the version in which the object is stored
 			return r, errNoJourney
 		}
-		v, err := c.validator(x.part)
+		v, err := c.validatorOf(x.part)
 		if err != nil {
 			return r, err
 		}
@@ -143,8 +143,8 @@ func (c *comparison) route(p pair, filler *part) (route, error) {
 	return r, nil
 }
 
-// stored returns what the old CRD stores of an object, and what is stored when it is read for the last time.
-func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, obj map[string]any) (first, last map[string]any, err error) {
+// storedOnRoute returns what the old CRD stores of an object, and what is stored when it is read for the last time.
+func (c *comparison) storedOnRoute(ctx context.Context, p pair, filler *part, r route, obj map[string]any) (first, last map[string]any, err error) {
 	res, err := r.from.CreateWithStatus(ctx, obj)
 	if err != nil || res.Refused() {
 		return nil, nil, errors.Join(errNoJourney, err)
@@ -156,7 +156,7 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 		}
 	}
 	first, _ = schema.AsStored(first).(map[string]any)
-	if filler == c.home(p.from) {
+	if filler == c.readingVersion(p.from) {
 		return first, first, nil
 	}
 	if last, err = c.writtenAgain(ctx, p, filler, r.home, first); err != nil {
@@ -173,14 +173,14 @@ func (c *comparison) stored(ctx context.Context, p pair, filler *part, r route, 
 // storage version, in the version p.to.
 func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
 	var writers []*part
-	if before := find(c.oldParts, filler.Name); before == nil || !before.Served || !unchanged(before, filler) || c.storageMoves() { // otherwise it filled in the same before
+	if before := findVersion(c.oldParts, filler.Name); before == nil || !before.Served || !isUnchangedSchema(before, filler) || c.storageMoves() { // otherwise it filled in the same before
 		writers = append(writers, filler)
 	}
 	if filler.Storage {
 		writers = append(writers, p.to)
 	}
 	for _, w := range writers {
-		v, err := c.validator(w)
+		v, err := c.validatorOf(w)
 		if err != nil {
 			return nil, err
 		}
@@ -200,11 +200,11 @@ func skipsRules(e *field.Error) bool {
 // touchedBefore says why the old CRD refused to set a label on what is stored, in the version in which it is written back now,
 // or, where that is new, in which it was written.
 func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstream.Validator, stored map[string]any, ratchet bool) (field.ErrorList, error) {
-	in := find(c.oldParts, p.to.Name)
+	in := findVersion(c.oldParts, p.to.Name)
 	if in == nil || !in.Served {
 		in = p.from
 	}
-	v, err := c.validator(in)
+	v, err := c.validatorOf(in)
 	if err != nil {
 		return nil, err
 	}
@@ -228,8 +228,8 @@ func withoutType(obj map[string]any) map[string]any {
 	return out
 }
 
-// validator prepares the schema of a version for requests, once.
-func (c *comparison) validator(p *part) (*upstream.Validator, error) {
+// validatorOf prepares the schema of a version for requests, once.
+func (c *comparison) validatorOf(p *part) (*upstream.Validator, error) {
 	if p.judge == nil {
 		o := c.containOptions(p)
 		v, err := upstream.New(p.props, upstream.Options{

@@ -17,13 +17,13 @@ import (
 func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	var readings []contain.Reading
 	var held []*props
-	for _, from := range c.writers() {
-		home := c.home(from)
-		if home == nil || home.build() != nil || from.build() != nil || !c.work.Charge(unitsToCross) {
+	for _, from := range c.writtenVersions() {
+		home := c.readingVersion(from)
+		if home == nil || home.buildSchema() != nil || from.buildSchema() != nil || !c.work.Charge(unitsToCross) {
 			continue
 		}
-		stored := c.settled(from, home).props
-		asked := c.settled(to, to).props // filledBy gives no default to a field that stored requires
+		stored := c.withDefaultsAsRequired(from, home).props
+		asked := c.withDefaultsAsRequired(to, to).props // filledBy gives no default to a field that stored requires
 		filled, err := contain.NewSide(filledBy(asked, to.props, []*props{stored}, 0))
 		if err != nil {
 			continue // cannot be: it is a part of a schema that passed
@@ -36,13 +36,13 @@ func (c *comparison) suspectLabels(to *part) []contain.Gap {
 	if len(readings) == 0 {
 		return nil
 	}
-	known, err := contain.NewSide(linked(to.props, held, 0))
+	known, err := contain.NewSide(withLabelRules(to.props, held, 0))
 	if err != nil {
 		return nil // cannot be, as above
 	}
 	open := gapKeys(contain.DecideOldValues(known, to.side, nil, c.containOptions(to)))
 	out := contain.DecideOldValues(to.side, to.side, readings, c.containOptions(to))
-	out = slices.DeleteFunc(out, func(g contain.Gap) bool { return !open.has(&g) })
+	out = slices.DeleteFunc(out, func(g contain.Gap) bool { return !open.hasGap(&g) })
 	for i := range out {
 		out[i].Reason = "the rule compares with an old value that lacks the defaults of " + to.Name + ", and no object was found that it refuses"
 	}
@@ -52,9 +52,9 @@ func (c *comparison) suspectLabels(to *part) []contain.Gap {
 // identifier matches names of fields that a rule can write as they are.
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// linked replaces the rules of p by rules that are true of each update which only sets a label: a field has its old value, or its default
+// withLabelRules replaces the rules of p by rules that are true of each update which only sets a label: a field has its old value, or its default
 // if there was none. The schemas held describe the stored objects.
-func linked(p *props, held []*props, depth int) *props {
+func withLabelRules(p *props, held []*props, depth int) *props {
 	out := *p
 	out.XValidations = nil
 	if len(p.Properties) == 0 || depth > schema.MaxDepth {
@@ -66,10 +66,10 @@ func linked(p *props, held []*props, depth int) *props {
 			out.Properties[name] = *withoutRules(&child)
 			continue
 		}
-		below := each(held, func(s *props) *props { return fieldOf(s, name) })
-		out.Properties[name] = *linked(&child, below, depth+1)
+		below := partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) })
+		out.Properties[name] = *withLabelRules(&child, below, depth+1)
 		if identifier.MatchString(name) && !dropsNulls(&child, below, 0) {
-			out.XValidations = append(out.XValidations, apiextensionsv1.ValidationRule{Rule: link(name, &child)})
+			out.XValidations = append(out.XValidations, apiextensionsv1.ValidationRule{Rule: labelRuleOf(name, &child)})
 		}
 	}
 	slices.SortFunc(out.XValidations, func(a, b apiextensionsv1.ValidationRule) int { return strings.Compare(a.Rule, b.Rule) })
@@ -81,19 +81,19 @@ func dropsNulls(p *props, held []*props, depth int) bool {
 	if p == nil || depth > schema.MaxDepth {
 		return false
 	}
-	if !p.Nullable && slices.ContainsFunc(held, func(s *props) bool { return s.Nullable || keeps(s) }) {
+	if !p.Nullable && slices.ContainsFunc(held, func(s *props) bool { return s.Nullable || keepsUnknownFields(s) }) {
 		return true
 	}
 	for name, child := range p.Properties {
-		if dropsNulls(&child, each(held, func(s *props) *props { return fieldOf(s, name) }), depth+1) {
+		if dropsNulls(&child, partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) }), depth+1) {
 			return true
 		}
 	}
-	return dropsNulls(itemsOf(p), each(held, itemsOf), depth+1) || dropsNulls(extraOf(p), each(held, extraOf), depth+1)
+	return dropsNulls(itemsOf(p), partsOfSchemas(held, itemsOf), depth+1) || dropsNulls(extraOf(p), partsOfSchemas(held, extraOf), depth+1)
 }
 
-// link is the rule about one field.
-func link(name string, p *props) string {
+// labelRuleOf is the rule about one field.
+func labelRuleOf(name string, p *props) string {
 	a, b := "self."+name, "oldSelf."+name
 	inner := *p
 	inner.Default = nil

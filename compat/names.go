@@ -10,26 +10,26 @@ import (
 	"sluice.dev/report"
 )
 
-// both reports whether there are two CRDs to compare.
-func (c *comparison) both() bool { return c.old != nil && c.new != nil }
+// hasBothCRDs reports whether there are two CRDs to compare.
+func (c *comparison) hasBothCRDs() bool { return c.old != nil && c.new != nil }
 
-// renamed reports that a name of the CRD changed. If the API server refuses that, the finding says so in its words.
-func (c *comparison) renamed(what, from, to string, tokens ...string) []report.Finding {
+// nameChanged reports that a name of the CRD changed. If the API server refuses that, the finding says so in its words.
+func (c *comparison) nameChanged(what, from, to string, tokens ...string) []report.Finding {
 	if from == to {
 		return nil
 	}
 	f := report.Finding{
 		Message: what + " changed from " + cmp.Or(from, "nothing") + " to " + cmp.Or(to, "nothing"), Before: from, After: to, SchemaPath: tokens,
 	}
-	if words := c.refused(strings.Join(tokens, ".")); words != "" {
+	if words := c.refusalWords(strings.Join(tokens, ".")); words != "" {
 		f.Level = report.RefusedByAPIServer
 		f.Message += "; the API server refuses this: " + brief.Clip(words, maxEffect)
 	}
 	return []report.Finding{f}
 }
 
-// singular and listKind are what the API server makes of names that are left out (SetDefaults_CustomResourceDefinitionSpec).
-func singular(n *apiextensionsv1.CustomResourceDefinitionNames) string {
+// singularOrDefault and listKind are what the API server makes of names that are left out (SetDefaults_CustomResourceDefinitionSpec).
+func singularOrDefault(n *apiextensionsv1.CustomResourceDefinitionNames) string {
 	return cmp.Or(n.Singular, strings.ToLower(n.Kind))
 }
 
@@ -37,8 +37,8 @@ func listKind(n *apiextensionsv1.CustomResourceDefinitionNames) string {
 	return cmp.Or(n.ListKind, n.Kind+"List")
 }
 
-// gone reports the names of old that are not in new.
-func gone(old, new []string, tell func(string) report.Finding) []report.Finding {
+// namesGone reports the names of old that are not in new.
+func namesGone(old, new []string, tell func(string) report.Finding) []report.Finding {
 	var out []report.Finding
 	seen := map[string]bool{}
 	for _, n := range new {

@@ -18,19 +18,19 @@ import (
 // other defaults in the old value than before. Reading fills in oldSelf, and nothing fills in self: whoever sets the field for the first
 // time changes it, and whoever leaves it out removes it (docs/containment.md, Several versions without a webhook).
 func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out *crossings) {
-	if !to.Served || len(c.oldConversions) > 0 || !hasTransitions(to.props) || c.alone(to) { // what a webhook made of old values is not known
+	if !to.Served || len(c.oldConversions) > 0 || !hasTransitions(to.props) || c.isOnlyVersion(to) { // what a webhook made of old values is not known
 		return
 	}
-	before := find(c.oldParts, to.Name)
-	isNew := before == nil || !before.Served || before.build() != nil
+	before := findVersion(c.oldParts, to.Name)
+	isNew := before == nil || !before.Served || before.buildSchema() != nil
 	if isNew { // what clients of the old versions could do
 		before = to
 	}
-	suspects := slices.DeleteFunc(c.suspectUpdates(before, to), func(g contain.Gap) bool { return known.has(&g) })
+	suspects := slices.DeleteFunc(c.suspectUpdates(before, to), func(g contain.Gap) bool { return known.hasGap(&g) })
 	if len(suspects) > 0 {
 		if x := c.refusedUpdate(ctx, to); x != nil {
-			if !known.has(&x.Gap) {
-				known.add(x.Gap)
+			if !known.hasGap(&x.Gap) {
+				known.addGaps(x.Gap)
 				out.refused = append(out.refused, *x)
 			}
 			return
@@ -38,14 +38,14 @@ func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out
 	}
 	if isNew { // it has no clients yet, but they will set labels
 		suspects = slices.DeleteFunc(c.suspectLabels(to), func(g contain.Gap) bool {
-			return known.has(&g) || slices.ContainsFunc(out.refused, func(x crossing) bool {
-				return x.to == to && x.Keyword == "default" && nested(x.Path, g.Path)
+			return known.hasGap(&g) || slices.ContainsFunc(out.refused, func(x crossing) bool {
+				return x.to == to && x.Keyword == "default" && mayBeNested(x.Path, g.Path)
 			})
 		})
 	}
 	for _, g := range suspects {
-		known.add(g)
-		out.refused = append(out.refused, crossing{pair: pair{c.writers()[0], to}, Gap: g, updates: true, labels: isNew})
+		known.addGaps(g)
+		out.refused = append(out.refused, crossing{pair: pair{c.writtenVersions()[0], to}, Gap: g, updates: true, labels: isNew})
 	}
 }
 
@@ -54,13 +54,13 @@ func (c *comparison) crossUpdates(ctx context.Context, to *part, known told, out
 func (c *comparison) suspectUpdates(before, to *part) []contain.Gap {
 	var readings []contain.Reading
 	held := []*props{before.props}
-	for _, p := range c.writers() {
+	for _, p := range c.writtenVersions() {
 		if p.props != nil {
 			held = append(held, p.props)
 		}
 	}
-	for _, p := range c.fillers() {
-		if unchanged(before, to) && unchanged(p.from, p.to) {
+	for _, p := range c.fillerPairs() {
+		if isUnchangedSchema(before, to) && isUnchangedSchema(p.from, p.to) {
 			continue
 		}
 		if !c.work.Charge(unitsToCross * int64(len(held))) {
@@ -78,31 +78,31 @@ func (c *comparison) suspectUpdates(before, to *part) []contain.Gap {
 			readings = append(readings, contain.Reading{Old: was, New: now})
 		}
 	}
-	if len(readings) == 0 && unchanged(before, to) {
+	if len(readings) == 0 && isUnchangedSchema(before, to) {
 		return nil
 	}
 	return contain.DecideOldValues(before.side, to.side, readings, c.containOptions(to))
 }
 
-// alone reports whether no other version stores or reads objects: then the comparison of the version with itself has said everything.
-func (c *comparison) alone(to *part) bool {
+// isOnlyVersion reports whether no other version stores or reads objects: then the comparison of the version with itself has said everything.
+func (c *comparison) isOnlyVersion(to *part) bool {
 	other := func(p *part) bool { return p.Name != to.Name }
-	return !slices.ContainsFunc(c.writers(), other) &&
-		!slices.ContainsFunc(c.fillers(), func(p pair) bool { return other(p.from) || other(p.to) })
+	return !slices.ContainsFunc(c.writtenVersions(), other) &&
+		!slices.ContainsFunc(c.fillerPairs(), func(p pair) bool { return other(p.from) || other(p.to) })
 }
 
-// fillers are the versions that fill in defaults in what is stored, before and after: those that read it, and those in which clients of
+// fillerPairs are the versions that fill in defaults in what is stored, before and after: those that read it, and those in which clients of
 // both CRDs write.
-func (c *comparison) fillers() []pair {
+func (c *comparison) fillerPairs() []pair {
 	var out []pair
 	add := func(o, n *part) {
-		if o != nil && n != nil && o.build() == nil && n.build() == nil && !slices.Contains(out, pair{o, n}) {
+		if o != nil && n != nil && o.buildSchema() == nil && n.buildSchema() == nil && !slices.Contains(out, pair{o, n}) {
 			out = append(out, pair{o, n})
 		}
 	}
-	add(storage(c.oldParts), storage(c.newParts))
+	add(storageVersionOf(c.oldParts), storageVersionOf(c.newParts))
 	for _, n := range c.newParts {
-		if o := find(c.oldParts, n.Name); c.stillServed(n) || o != nil && c.isStored(o.Name) {
+		if o := findVersion(c.oldParts, n.Name); c.stillServed(n) || o != nil && c.isStored(o.Name) {
 			add(o, n)
 		}
 	}
@@ -125,7 +125,7 @@ func filledBy(p, reader *props, held []*props, depth int) *props {
 	})
 	out.Properties = make(map[string]props, len(p.Properties))
 	for name, child := range p.Properties {
-		below := each(held, func(s *props) *props { return fieldOf(s, name) })
+		below := partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) })
 		other := fieldOf(reader, name)
 		if len(below) == 0 && (other == nil || !fillsIn(other)) {
 			continue
@@ -139,16 +139,16 @@ func filledBy(p, reader *props, held []*props, depth int) *props {
 		out.Properties[name] = own
 	}
 	if p.Items != nil {
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: filledBy(p.Items.Schema, itemsOf(reader), each(held, itemsOf), depth+1)}
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: filledBy(p.Items.Schema, itemsOf(reader), partsOfSchemas(held, itemsOf), depth+1)}
 	}
 	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: filledBy(ap.Schema, extraOf(reader), each(held, extraOf), depth+1)}
+		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: filledBy(ap.Schema, extraOf(reader), partsOfSchemas(held, extraOf), depth+1)}
 	}
 	return &out
 }
 
-// each returns the parts of schemas that there are.
-func each(schemas []*props, part func(*props) *props) []*props {
+// partsOfSchemas returns the parts of schemas that there are.
+func partsOfSchemas(schemas []*props, part func(*props) *props) []*props {
 	var out []*props
 	for _, s := range schemas {
 		if sub := part(s); sub != nil {
@@ -188,18 +188,18 @@ const unitsToTry = 200
 // an object that lacks a default is created, a label is set in a version or not, and then it is updated to itself, or with one of the
 // values that differ set, changed or left out.
 func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
-	for _, from := range c.writers() {
-		if from.build() != nil {
+	for _, from := range c.writtenVersions() {
+		if from.buildSchema() != nil {
 			continue
 		}
 		tried := map[string]bool{}
-		for _, p := range c.fillers() {
+		for _, p := range c.fillerPairs() {
 			for _, u := range []*part{p.to, p.from} {
-				for _, g := range c.lacks(ctx, from, u) {
+				for _, g := range c.objectsLackingDefaults(ctx, from, u) {
 					if g.Witness == nil {
 						continue
 					}
-					key := compact(g.Witness.Object)
+					key := compactJSON(g.Witness.Object)
 					if tried[key] || len(tried) >= maxStages {
 						continue
 					}
@@ -207,7 +207,7 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 					if !c.work.Charge(unitsToTry * int64(1+len(c.newParts))) {
 						return nil
 					}
-					for _, s := range c.stages(ctx, from, g.Witness.Object) {
+					for _, s := range c.labelStages(ctx, from, g.Witness.Object) {
 						if x := c.refusedAt(ctx, from, to, s); x != nil {
 							return x
 						}
@@ -219,9 +219,9 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 	return nil
 }
 
-// stages creates an object under the old CRD, and then sets a label in each version.
-func (c *comparison) stages(ctx context.Context, from *part, obj map[string]any) []stage {
-	v, err := c.validator(from)
+// labelStages creates an object under the old CRD, and then sets a label in each version.
+func (c *comparison) labelStages(ctx context.Context, from *part, obj map[string]any) []stage {
+	v, err := c.validatorOf(from)
 	if err != nil {
 		return nil
 	}
@@ -229,26 +229,26 @@ func (c *comparison) stages(ctx context.Context, from *part, obj map[string]any)
 	if err != nil || res.Refused() {
 		return nil
 	}
-	home := c.storing(from)
+	home := c.storingVersion(from)
 	stored, err := c.storedIn(home, res.Stored)
-	if err != nil || c.home(from) == nil {
+	if err != nil || c.readingVersion(from) == nil {
 		return nil
 	}
-	first := stage{stored, stored, home, c.home(from)}
+	first := stage{stored, stored, home, c.readingVersion(from)}
 	out := []stage{first}
 	for _, w := range c.newParts {
 		if !c.stillServed(w) {
 			continue
 		}
-		old, err := c.write(ctx, find(c.oldParts, w.Name), first.oldIn, first.old, nil)
+		old, err := c.writeStored(ctx, findVersion(c.oldParts, w.Name), first.oldIn, first.old, nil)
 		if err != nil || len(old.Errors) > 0 {
 			continue
 		}
-		now, err := c.write(ctx, w, first.newIn, first.new, nil)
+		now, err := c.writeStored(ctx, w, first.newIn, first.new, nil)
 		if err != nil || len(now.Errors) > 0 {
 			continue
 		}
-		next := stage{oldIn: storage(c.oldParts), newIn: storage(c.newParts)}
+		next := stage{oldIn: storageVersionOf(c.oldParts), newIn: storageVersionOf(c.newParts)}
 		if next.old, err = c.storedIn(next.oldIn, old.Stored); err != nil {
 			continue
 		}
@@ -262,7 +262,7 @@ func (c *comparison) stages(ctx context.Context, from *part, obj map[string]any)
 
 // storedIn returns what is stored of a written object in a version.
 func (c *comparison) storedIn(in *part, obj map[string]any) (map[string]any, error) {
-	v, err := c.validator(in)
+	v, err := c.validatorOf(in)
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +274,13 @@ func (c *comparison) storedIn(in *part, obj map[string]any) (map[string]any, err
 	return stored, nil
 }
 
-// write updates what a version stores in another one, or sets a label if there is no object to write.
-func (c *comparison) write(ctx context.Context, in, home *part, stored, obj map[string]any) (upstream.Result, error) {
-	v, err := c.validator(in)
+// writeStored updates what a version stores in another one, or sets a label if there is no object to write.
+func (c *comparison) writeStored(ctx context.Context, in, home *part, stored, obj map[string]any) (upstream.Result, error) {
+	v, err := c.validatorOf(in)
 	if err != nil {
 		return upstream.Result{}, err
 	}
-	reader, err := c.validator(home)
+	reader, err := c.validatorOf(home)
 	if err != nil {
 		return upstream.Result{}, err
 	}
@@ -290,13 +290,13 @@ func (c *comparison) write(ctx context.Context, in, home *part, stored, obj map[
 	return v.UpdateFrom(ctx, reader, obj, stored, v.Ratchets())
 }
 
-// read returns what clients of a version get of what another one stores.
-func (c *comparison) read(in, home *part, stored map[string]any) (map[string]any, error) {
-	v, err := c.validator(in)
+// readStored returns what clients of a version get of what another one stores.
+func (c *comparison) readStored(in, home *part, stored map[string]any) (map[string]any, error) {
+	v, err := c.validatorOf(in)
 	if err != nil {
 		return nil, err
 	}
-	reader, err := c.validator(home)
+	reader, err := c.validatorOf(home)
 	if err != nil {
 		return nil, err
 	}
@@ -310,33 +310,33 @@ func (c *comparison) read(in, home *part, stored map[string]any) (map[string]any
 
 // refusedAt looks for an update of an object in the version that only the new CRD refuses.
 func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *crossing {
-	in := find(c.oldParts, to.Name)
+	in := findVersion(c.oldParts, to.Name)
 	if in == nil || !in.Served {
 		in = from
 	}
 	if !in.Served {
 		return nil
 	}
-	was, err := c.read(in, s.oldIn, s.old)
+	was, err := c.readStored(in, s.oldIn, s.old)
 	if err != nil {
 		return nil
 	}
-	now, err := c.read(to, s.newIn, s.new)
+	now, err := c.readStored(to, s.newIn, s.new)
 	if err != nil {
 		return nil
 	}
-	for _, d := range differences(was, now, nil) {
-		for _, next := range d.tries(was) {
+	for _, d := range differencesBetween(was, now, nil) {
+		for _, next := range d.objectsToTry(was) {
 			if !c.work.Charge(unitsToTry) {
 				return nil
 			}
-			res, err := c.write(ctx, in, s.oldIn, s.old, next)
+			res, err := c.writeStored(ctx, in, s.oldIn, s.old, next)
 			if err != nil || res.Refused() {
 				continue
 			}
 			next = maps.Clone(next)
 			next["apiVersion"] = now["apiVersion"]
-			if res, err = c.write(ctx, to, s.newIn, s.new, next); err != nil {
+			if res, err = c.writeStored(ctx, to, s.newIn, s.new, next); err != nil {
 				continue
 			}
 			var errs []string
@@ -348,7 +348,7 @@ func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *cr
 			if len(errs) == 0 {
 				continue
 			}
-			path := d.path(to.props)
+			path := d.schemaPath(to.props)
 			return &crossing{pair: pair{from, to}, updates: true, filler: c.fillerOf(path, s.newIn), Gap: contain.Gap{
 				Keyword: "default", Path: path, Harm: contain.RefusedTransition, Verdict: contain.NotContained, Rule: -1,
 				Witness: &contain.Witness{Object: next, Old: s.new, WritersOnly: true, Errors: errs},
@@ -377,8 +377,8 @@ type difference struct {
 	value any
 }
 
-// differences are the places at which two objects differ, metadata aside, the outer ones first.
-func differences(a, b any, at []any) []difference {
+// differencesBetween are the places at which two objects differ, metadata aside, the outer ones first.
+func differencesBetween(a, b any, at []any) []difference {
 	if reflect.DeepEqual(a, b) {
 		return nil
 	}
@@ -396,7 +396,7 @@ func differences(a, b any, at []any) []difference {
 			_, inA := x[name]
 			value, inB := y[name]
 			if inA && inB {
-				out = append(out, differences(x[name], value, here)...)
+				out = append(out, differencesBetween(x[name], value, here)...)
 				continue
 			}
 			if !inB {
@@ -404,7 +404,7 @@ func differences(a, b any, at []any) []difference {
 			}
 			out = append(out, difference{here, value})
 			if inner, ok := value.(map[string]any); ok { // fields of an object that one of them lacks
-				out = append(out, differences(map[string]any{}, inner, here)...)
+				out = append(out, differencesBetween(map[string]any{}, inner, here)...)
 			}
 		}
 		return out
@@ -413,15 +413,15 @@ func differences(a, b any, at []any) []difference {
 	m, alsoList := b.([]any)
 	if isList && alsoList && len(l) == len(m) {
 		for i := range l {
-			out = append(out, differences(l[i], m[i], append(slices.Clip(at), i))...)
+			out = append(out, differencesBetween(l[i], m[i], append(slices.Clip(at), i))...)
 		}
 		return out
 	}
 	return []difference{{at, b}}
 }
 
-// path is the place as one of the schema.
-func (d *difference) path(p *props) contain.Path {
+// schemaPath is the place as one of the schema.
+func (d *difference) schemaPath(p *props) contain.Path {
 	var out contain.Path
 	for _, s := range d.at {
 		step := contain.Step{Kind: contain.AnyItem}
@@ -437,8 +437,8 @@ func (d *difference) path(p *props) contain.Path {
 	return out
 }
 
-// tries are objects like the given one: itself, without what stands at the place, and with other values there.
-func (d *difference) tries(obj map[string]any) []map[string]any {
+// objectsToTry are objects like the given one: itself, without what stands at the place, and with other values there.
+func (d *difference) objectsToTry(obj map[string]any) []map[string]any {
 	out := []map[string]any{obj}
 	for _, value := range append([]any{nil, d.value}, otherValues(d.value)...) {
 		next := runtime.DeepCopyJSON(obj)

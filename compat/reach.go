@@ -26,8 +26,8 @@ type crossing struct {
 	anew bool
 }
 
-// clash says what happens to objects between the two versions.
-func (x *crossing) clash() string {
+// describeClash says what happens to objects between the two versions.
+func (x *crossing) describeClash() string {
 	unknown := x.Verdict == contain.Unknown
 	switch {
 	case x.labels:
@@ -55,11 +55,11 @@ type crossings struct {
 	erased, refused, onesided []crossing
 }
 
-// reachable finds the crossings, once.
-func (c *comparison) reachable(ctx context.Context) *crossings {
+// reachableCrossings finds the crossings, once.
+func (c *comparison) reachableCrossings(ctx context.Context) *crossings {
 	if c.crossed == nil {
 		c.crossed = &crossings{}
-		if c.both() && len(c.newConversions) == 0 {
+		if c.hasBothCRDs() && len(c.newConversions) == 0 {
 			c.findCrossings(ctx, c.crossed)
 		}
 	}
@@ -68,34 +68,34 @@ func (c *comparison) reachable(ctx context.Context) *crossings {
 
 func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 	moved := told{}
-	moved.add(c.storageGaps(ctx)...)
+	moved.addGaps(c.storageGaps(ctx)...)
 	for _, to := range c.newParts {
-		if !to.Served && !to.Storage || to.build() != nil {
+		if !to.Served && !to.Storage || to.buildSchema() != nil {
 			continue
 		}
 		known, was := c.knownTo(ctx, to), sync.OnceValue(func() told { return c.toldBefore(ctx, to) })
 		if to.Storage {
-			known.merge(moved)
+			known.mergeKnown(moved)
 		}
 		spared := told{}
-		for _, from := range c.writers() {
+		for _, from := range c.writtenVersions() {
 			p := pair{from, to}
 			switch {
-			case !to.Served && to != c.home(from) && !c.storedAnew(to):
+			case !to.Served && to != c.readingVersion(from) && !c.storedAnew(to):
 			case !c.affordsCrossing(p, out):
 				return
-			case from.Name == to.Name && to == c.home(from):
+			case from.Name == to.Name && to == c.readingVersion(from):
 				c.crossAgain(ctx, p, known, was, out)
 			default:
-				spared.merge(c.crossOld(ctx, p, known, was, out))
+				spared.mergeKnown(c.crossOld(ctx, p, known, was, out))
 				c.crossAgain(ctx, p, known, was, out)
 			}
 		}
-		known.merge(spared)
+		known.mergeKnown(spared)
 		c.crossUpdates(ctx, to, known, out)
-		for _, from := range served(c.newParts) {
+		for _, from := range servedVersionsOf(c.newParts) {
 			switch {
-			case from.Name == to.Name || from.build() != nil:
+			case from.Name == to.Name || from.buildSchema() != nil:
 			case !c.affordsCrossing(pair{from, to}, out):
 				return
 			default:
@@ -105,9 +105,9 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 	}
 }
 
-// stops reports whether a gap is in the way of objects that are read and written back as they are. Of rules about updates, those that
+// stopsWriteBack reports whether a gap is in the way of objects that are read and written back as they are. Of rules about updates, those that
 // refuse even that.
-func stops(g *contain.Gap) bool {
+func stopsWriteBack(g *contain.Gap) bool {
 	return g.Harm == contain.Pruned || g.Harm == contain.Refused || g.Harm == contain.RefusedTransition && (g.Witness == nil || g.Witness.Old == nil)
 }
 
@@ -136,24 +136,24 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 		return nil
 	}
 	own := c.toldOfItself(ctx, p.from)
-	addFilled(p, p.to, c.unlike(ctx, p, home), known, was, out)
-	spared, grown := told{}, c.grown(ctx, p, home)
+	addFilled(p, p.to, c.unlikeDefaults(ctx, p, home), known, was, out)
+	spared, grown := told{}, c.mayKeepAt(ctx, p, home)
 	compares := sync.OnceValue(func() []contain.Path { return c.comparesAnew(p, home) })
 	for i, stored := range c.asStored(p.from, home) {
 		for _, g := range c.gapsOnTheWay(ctx, stored, p.to, p.to) {
-			if known.has(&g) || own.has(&g) || !stops(&g) {
+			if known.hasGap(&g) || own.hasGap(&g) || !stopsWriteBack(&g) {
 				continue
 			}
-			before, lost := was().has(&g), c.lostAnew(ctx, p, &g)
+			before, lost := was().hasGap(&g), c.lostAnew(ctx, p, &g)
 			switch {
 			case before && !lost && !grown(&g):
-				if g.Harm == contain.Refused && within(compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
-					known.add(g)
+				if g.Harm == contain.Refused && anyPlaceIn(compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+					known.addGaps(g)
 				}
 			case c.addCrossing(ctx, crossing{pair: p, Gap: g, anew: lost && before}, before, out):
-				known.add(g)
+				known.addGaps(g)
 			case i == 0: // what others write may get there
-				spared.add(g)
+				spared.addGaps(g)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was fun
 	}
 	for _, filler := range c.newParts {
 		writes := c.stillServed(filler) && filler != p.to
-		if (filler.Storage || writes) && filler != home && filler.build() == nil {
+		if (filler.Storage || writes) && filler != home && filler.buildSchema() == nil {
 			c.crossFilled(ctx, p, filler, known, was, out)
 		}
 	}
@@ -178,7 +178,7 @@ func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was fun
 
 // stillServed reports whether both CRDs serve the version.
 func (c *comparison) stillServed(p *part) bool {
-	before := find(c.oldParts, p.Name)
+	before := findVersion(c.oldParts, p.Name)
 	return p.Served && before != nil && before.Served
 }
 
@@ -190,8 +190,8 @@ func (c *comparison) crossFilled(ctx context.Context, p pair, reader *part, know
 // addFilled adds gaps that come of the defaults of a version, unless they are known or not new.
 func addFilled(p pair, filler *part, gaps []contain.Gap, known told, was func() told, out *crossings) {
 	for _, g := range gaps {
-		if !known.has(&g) && !was().has(&g) {
-			known.add(g)
+		if !known.hasGap(&g) && !was().hasGap(&g) {
+			known.addGaps(g)
 			out.refused = append(out.refused, crossing{pair: p, Gap: g, filler: filler})
 		}
 	}
@@ -200,10 +200,10 @@ func addFilled(p pair, filler *part, gaps []contain.Gap, known told, was func() 
 // toldOfItself returns the gaps that Sluice reports between an old version and the new version of the same name.
 func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 	own := told{}
-	if same := find(c.newParts, from.Name); same != nil {
-		for _, g := range c.decide(ctx, pair{from, same}) {
+	if same := findVersion(c.newParts, from.Name); same != nil {
+		for _, g := range c.decidePair(ctx, pair{from, same}) {
 			if same.Served || c.readFromStorage(pair{from, same}, &g) {
-				own.add(g)
+				own.addGaps(g)
 			}
 		}
 	}
@@ -213,14 +213,14 @@ func (c *comparison) toldOfItself(ctx context.Context, from *part) told {
 // addCrossing sorts a crossing by its harm, and reports whether it does any; before tells whether some objects met the gap in the old CRD.
 func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, out *crossings) bool {
 	p, g := x.pair, &x.Gap
-	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && (p.to.Served || dropped(g))
+	erases, refuses := g.Harm == contain.Pruned, g.Harm != contain.Pruned && (p.to.Served || isDataDropped(g))
 	switch {
 	case g.Verdict == contain.Unknown:
 		erases = erases && (p.from.Storage || g.OutOfBudget())
 		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
-	case c.travels(ctx, p, g):
+	case c.canTravel(ctx, p, g):
 	case refuses && c.travelsOtherwise(ctx, &x):
-	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && within(c.fillsOn(p), g.Path):
+	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && anyPlaceIn(c.fillsOn(p), g.Path):
 		x.Verdict, x.Witness, x.Reason = contain.Unknown, nil, "a default of "+p.to.Name+" may make items equal, and no such object was found"
 	default:
 		// This object was refused before, others were not for sure.
@@ -238,15 +238,15 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 
 // crossNew looks at what objects that only the new CRD can hold, written in one of its versions, meet in another one.
 func (c *comparison) crossNew(ctx context.Context, p pair, known told, was func() told, out *crossings) {
-	stored := storage(c.newParts)
-	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || settles(p.from, stored, p.to) {
+	stored := storageVersionOf(c.newParts)
+	if c.sameAsBefore(p.from, p.to) && !c.storageMoves() || fitsWithoutQuestion(p.from, stored, p.to) {
 		return
 	}
 	for i, from := range c.asStored(p.from, stored) {
-		for _, g := range c.decide(ctx, pair{from, p.to}) {
+		for _, g := range c.decidePair(ctx, pair{from, p.to}) {
 			harms := g.Harm == contain.Pruned || p.to.Served && i == 0 // a default may mend what is refused without it
-			if g.Verdict == contain.NotContained && stops(&g) && harms && !known.has(&g) && !was().has(&g) {
-				known.add(g)
+			if g.Verdict == contain.NotContained && stopsWriteBack(&g) && harms && !known.hasGap(&g) && !was().hasGap(&g) {
+				known.addGaps(g)
 				out.onesided = append(out.onesided, crossing{pair: p, Gap: g})
 			}
 		}
@@ -259,15 +259,15 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 	if !p.to.Served || !c.fillsAnew(p.from, home) {
 		return nil
 	}
-	lacking := c.lacks(ctx, p.from, home)
+	lacking := c.objectsLackingDefaults(ctx, p.from, home)
 	if len(lacking) == 0 {
 		return nil
 	}
 	var out []contain.Gap
 	told := map[string]bool{}
 	filled := func(g *contain.Gap) bool {
-		j, err := c.journey(ctx, p, home, g.Witness.Object)
-		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !j.ofRules[e] && !follows(e, lacking) })
+		j, err := c.makeJourney(ctx, p, home, g.Witness.Object)
+		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return !j.ofRules[e] && !followsFromFilled(e, lacking) })
 		if err != nil || !slices.ContainsFunc(j.filled, func(e string) bool { return !told[e] }) {
 			return false
 		}
@@ -290,19 +290,19 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 			blame(g, g.Witness)
 		}
 	}
-	both := c.filling(p, home)
-	for _, g := range c.decide(ctx, both) { // then any that the version refuses only once they are filled in
+	both := c.withFilledDefaults(p, home)
+	for _, g := range c.decidePair(ctx, both) { // then any that the version refuses only once they are filled in
 		switch {
 		case g.Harm != contain.Refused:
 			continue
 		case g.Witness == nil:
-			if !gapKeys(c.decide(ctx, pair{both.from, p.to})).has(&g) { // what is undecided without the defaults is not about them
+			if !gapKeys(c.decidePair(ctx, pair{both.from, p.to})).hasGap(&g) { // what is undecided without the defaults is not about them
 				out = append(out, g)
 			}
 			continue
 		}
 		i := slices.IndexFunc(lacking, func(l contain.Gap) bool {
-			return stands(g.Witness.Object, l.Path) && !stands(g.Witness.Object, fullPath(&l))
+			return hasValueAt(g.Witness.Object, l.Path) && !hasValueAt(g.Witness.Object, fullPath(&l))
 		})
 		if filled(&g) {
 			blame(lacking[max(i, 0)], g.Witness)
@@ -313,13 +313,13 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 
 // fillsAnew reports whether the new version may fill in, in objects of an old version, what nobody filled in before.
 func (c *comparison) fillsAnew(from, home *part) bool {
-	before := find(c.oldParts, home.Name)
-	return before == nil || !unchanged(before, home) || home != c.home(from) && c.storageMoves() // what was filled in may have been dropped then
+	before := findVersion(c.oldParts, home.Name)
+	return before == nil || !isUnchangedSchema(before, home) || home != c.readingVersion(from) && c.storageMoves() // what was filled in may have been dropped then
 }
 
-// follows reports whether an error, not of a rule, may come of one of the fields that are filled in: it is about the field, something in it
+// followsFromFilled reports whether an error, not of a rule, may come of one of the fields that are filled in: it is about the field, something in it
 // or around it.
-func follows(e string, filled []contain.Gap) bool {
+func followsFromFilled(e string, filled []contain.Gap) bool {
 	path, _, _ := strings.Cut(e, ": ")
 	return path == "<nil>" || slices.ContainsFunc(filled, func(g contain.Gap) bool {
 		a, b := withoutIndexes(path), withoutIndexes(strings.TrimPrefix(fullPath(&g).String(), "."))
@@ -329,7 +329,7 @@ func follows(e string, filled []contain.Gap) bool {
 
 // speakOf reports whether one of some errors is about the place of a gap.
 func speakOf(errs []string, g *contain.Gap) bool {
-	return slices.ContainsFunc(errs, func(e string) bool { path, _, _ := strings.Cut(e, ": "); return concerns(path, g) })
+	return slices.ContainsFunc(errs, func(e string) bool { path, _, _ := strings.Cut(e, ": "); return isPathOfGap(path, g) })
 }
 
 var indexOrKey = regexp.MustCompile(`\[[^\]]*\]|\.\*`)
@@ -337,8 +337,8 @@ var indexOrKey = regexp.MustCompile(`\[[^\]]*\]|\.\*`)
 // withoutIndexes leaves the names of a path, each with a dot behind it.
 func withoutIndexes(path string) string { return indexOrKey.ReplaceAllString(path, "") + "." }
 
-// stands reports whether the object has something at the path, or at one below lists and maps, which is not looked into.
-func stands(obj any, path contain.Path) bool {
+// hasValueAt reports whether the object has something at the path, or at one below lists and maps, which is not looked into.
+func hasValueAt(obj any, path contain.Path) bool {
 	for _, s := range path {
 		m, _ := obj.(map[string]any)
 		below, ok := m[s.Name]
@@ -350,34 +350,34 @@ func stands(obj any, path contain.Path) bool {
 	return true
 }
 
-// filling returns the objects of one version that another one takes as they are, and that other version with the defaults that
+// withFilledDefaults returns the objects of one version that another one takes as they are, and that other version with the defaults that
 // a third one fills in before.
-func (c *comparison) filling(p pair, home *part) pair {
-	from, to := *c.settled(p.from, p.from), *p.to
+func (c *comparison) withFilledDefaults(p pair, home *part) pair {
+	from, to := *c.withDefaultsAsRequired(p.from, p.from), *p.to
 	if from.props == nil || to.props == nil {
 		return p
 	}
 	both := *from.props
 	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props))
 	return pair{
-		from.with(&both),
-		to.with(defaultsOf(to.props, home.props, 0)),
+		from.withSchema(&both),
+		to.withSchema(defaultsOf(to.props, home.props, 0)),
 	}
 }
 
-// unlike are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
+// unlikeDefaults are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
 // nothing of them changes: what is read is converted and not filled in, and what is written back is.
-func (c *comparison) unlike(ctx context.Context, p pair, home *part) []contain.Gap {
+func (c *comparison) unlikeDefaults(ctx context.Context, p pair, home *part) []contain.Gap {
 	if !p.to.Served || !hasTransitions(p.to.props) {
 		return nil
 	}
 	var out []contain.Gap
 	for _, stored := range c.asStored(p.from, home) {
-		for _, g := range c.lacks(ctx, stored, p.to) {
+		for _, g := range c.objectsLackingDefaults(ctx, stored, p.to) {
 			if g.Witness == nil {
 				continue
 			}
-			j, err := c.journey(ctx, p, home, g.Witness.Object)
+			j, err := c.makeJourney(ctx, p, home, g.Witness.Object)
 			if err != nil || len(j.updates) == 0 {
 				continue
 			}
@@ -399,11 +399,11 @@ func hasTransitions(p *props) bool {
 	return false
 }
 
-// lacks are objects of one version that lack something which the other one fills in, as gaps of required, one for each field. A gap
+// objectsLackingDefaults are objects of one version that lack something which the other one fills in, as gaps of required, one for each field. A gap
 // without a witness is a field of which it could not be decided.
-func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
-	asking, ok := demand(from.props, to.props, 0)
-	if !ok || from.build() != nil {
+func (c *comparison) objectsLackingDefaults(ctx context.Context, from, to *part) []contain.Gap {
+	asking, ok := requireFilledByReader(from.props, to.props, 0)
+	if !ok || from.buildSchema() != nil {
 		return nil
 	}
 	o := c.containOptions(from)
@@ -415,9 +415,9 @@ func (c *comparison) lacks(ctx context.Context, from, to *part) []contain.Gap {
 	return contain.Decide(ctx, from.side, side, o).Gaps
 }
 
-// writers are the old versions in which objects may have been written or stored, the storage version first. What a webhook
+// writtenVersions are the old versions in which objects may have been written or stored, the storage version first. What a webhook
 // made of a write in another version is not known.
-func (c *comparison) writers() []*part {
+func (c *comparison) writtenVersions() []*part {
 	if c.writing != nil {
 		return c.writing
 	}
@@ -438,7 +438,7 @@ func (c *comparison) writers() []*part {
 	})
 	for _, p := range c.oldParts {
 		if p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name) {
-			itself := p.with(p.props)
+			itself := p.withSchema(p.props)
 			itself.asItself = true
 			out = append(out, itself)
 		}
@@ -447,42 +447,42 @@ func (c *comparison) writers() []*part {
 	return out
 }
 
-// storing is the old version in which objects written in an old version are stored, nil if that is not known.
-func (c *comparison) storing(from *part) *part {
-	if s := storage(c.oldParts); from.Served && s != nil && len(c.oldConversions) == 0 && !from.asItself {
+// storingVersion is the old version in which objects written in an old version are stored, nil if that is not known.
+func (c *comparison) storingVersion(from *part) *part {
+	if s := storageVersionOf(c.oldParts); from.Served && s != nil && len(c.oldConversions) == 0 && !from.asItself {
 		return s
 	}
-	return find(c.oldParts, from.Name)
+	return findVersion(c.oldParts, from.Name)
 }
 
-// home is the version of the new CRD by which objects written in an old version are read: that of the old version that stores them.
+// readingVersion is the version of the new CRD by which objects written in an old version are read: that of the old version that stores them.
 // nil if the new CRD lacks it.
-func (c *comparison) home(from *part) *part {
-	if s := c.storing(from); s != nil {
+func (c *comparison) readingVersion(from *part) *part {
+	if s := c.storingVersion(from); s != nil {
 		from = s
 	}
-	return find(c.newParts, from.Name)
+	return findVersion(c.newParts, from.Name)
 }
 
 // builtHome is home, if the prover can read both versions.
 func (c *comparison) builtHome(from *part) (home *part, ok bool) {
-	home = c.home(from)
-	return home, home != nil && home.build() == nil && from.build() == nil
+	home = c.readingVersion(from)
+	return home, home != nil && home.buildSchema() == nil && from.buildSchema() == nil
 }
 
 // readsBefore is the old version by which the old CRD reads objects written in an old version.
 func (c *comparison) readsBefore(from *part) *part {
 	if from.asItself {
-		return c.storing(from)
+		return c.storingVersion(from)
 	}
-	return storage(c.oldParts)
+	return storageVersionOf(c.oldParts)
 }
 
 // knownTo are the gaps that the comparison of a version of the new CRD with itself tells.
 func (c *comparison) knownTo(ctx context.Context, to *part) told {
 	known := told{}
-	if before := find(c.oldParts, to.Name); before != nil && (before.Served || c.isStored(before.Name)) {
-		known.add(c.decide(ctx, pair{before, to})...)
+	if before := findVersion(c.oldParts, to.Name); before != nil && (before.Served || c.isStored(before.Name)) {
+		known.addGaps(c.decidePair(ctx, pair{before, to})...)
 	}
 	return known
 }
@@ -490,13 +490,13 @@ func (c *comparison) knownTo(ctx context.Context, to *part) told {
 // toldBefore are the gaps that the old CRD had between a version and its others.
 func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	was := told{}
-	before := find(c.oldParts, to.Name)
-	if before == nil || !before.Served || len(c.oldConversions) > 0 || before.build() != nil {
+	before := findVersion(c.oldParts, to.Name)
+	if before == nil || !before.Served || len(c.oldConversions) > 0 || before.buildSchema() != nil {
 		return was
 	}
-	for _, from := range c.writers() {
-		if from.Name != before.Name && from.build() == nil && c.work.Charge(unitsToCross) {
-			was.add(c.gapsOfStored(ctx, from, c.readsBefore(from), to, before)...)
+	for _, from := range c.writtenVersions() {
+		if from.Name != before.Name && from.buildSchema() == nil && c.work.Charge(unitsToCross) {
+			was.addGaps(c.gapsOfStored(ctx, from, c.readsBefore(from), to, before)...)
 		}
 	}
 	return was
@@ -513,15 +513,15 @@ func (c *comparison) gapsOfStored(ctx context.Context, from, reader, to, in *par
 // gapsOnTheWay returns the gaps between what version from writes and version in. in is version to, or the version that the old CRD had
 // in place of to. If only one of the two drops unknown fields, each such field is compared by its name.
 func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []contain.Gap {
-	gaps := c.decide(ctx, pair{from, in})
-	named := c.naming(from, to)
+	gaps := c.decidePair(ctx, pair{from, in})
+	named := c.withNamedUnknowns(from, to)
 	if named == from || !c.work.Charge(unitsToCross) {
 		return gaps
 	}
 	known := gapKeys(gaps)
 	gaps = slices.Clone(gaps)
-	for _, g := range c.decide(ctx, pair{named, in}) {
-		if g.Harm == contain.Pruned && !known.has(&g) {
+	for _, g := range c.decidePair(ctx, pair{named, in}) {
+		if g.Harm == contain.Pruned && !known.hasGap(&g) {
 			gaps = append(gaps, g)
 		}
 	}
@@ -531,34 +531,34 @@ func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []con
 // keptNow are the places of fields that the old CRD dropped when what was written in one version was read in the other one, and
 // that the new CRD keeps. What the old storage version dropped was never stored.
 func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.Path {
-	before := find(c.oldParts, p.to.Name)
-	if before == nil || !before.Served || before == p.from || len(c.oldConversions) > 0 || before.build() != nil {
+	before := findVersion(c.oldParts, p.to.Name)
+	if before == nil || !before.Served || before == p.from || len(c.oldConversions) > 0 || before.buildSchema() != nil {
 		return nil
 	}
 	gone := gapKeys(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
-	if s := storage(c.oldParts); p.from.Served && s != nil && s != p.from && !p.from.asItself {
-		gone.add(c.gapsOfStored(ctx, p.from, s, p.to, s)...)
+	if s := storageVersionOf(c.oldParts); p.from.Served && s != nil && s != p.from && !p.from.asItself {
+		gone.addGaps(c.gapsOfStored(ctx, p.from, s, p.to, s)...)
 	}
 	var out []contain.Path
 	for _, g := range c.gapsOfStored(ctx, p.from, c.readsBefore(p.from), p.to, before) {
-		if g.Harm == contain.Pruned && !gone.has(&g) {
+		if g.Harm == contain.Pruned && !gone.hasGap(&g) {
 			out = append(out, g.Path)
 		}
 	}
 	return out
 }
 
-// grown returns whether an object may keep now, at a gap, what the old CRD dropped of it.
-func (c *comparison) grown(ctx context.Context, p pair, home *part) func(g *contain.Gap) bool {
+// mayKeepAt returns whether an object may keep now, at a gap, what the old CRD dropped of it.
+func (c *comparison) mayKeepAt(ctx context.Context, p pair, home *part) func(g *contain.Gap) bool {
 	kept := sync.OnceValue(func() []contain.Path { return c.keptNow(ctx, p, home) })
 	return func(g *contain.Gap) bool {
 		return (g.Harm != contain.Pruned || g.Keyword != "nullable") &&
-			slices.ContainsFunc(kept(), func(path contain.Path) bool { return nested(path, g.Path) })
+			slices.ContainsFunc(kept(), func(path contain.Path) bool { return mayBeNested(path, g.Path) })
 	}
 }
 
-// nested reports whether one of two places may be the other, or around it.
-func nested(a, b contain.Path) bool {
+// mayBeNested reports whether one of two places may be the other, or around it.
+func mayBeNested(a, b contain.Path) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i].Kind == contain.Field && b[i].Kind == contain.Field && a[i].Name != b[i].Name {
 			return false
@@ -569,24 +569,24 @@ func nested(a, b contain.Path) bool {
 
 // sameAsBefore reports whether the old CRD served the version to and had both, with the same meaning.
 func (c *comparison) sameAsBefore(from, to *part) bool {
-	o, n := find(c.oldParts, from.Name), find(c.newParts, from.Name)
-	before := find(c.oldParts, to.Name)
-	return o != nil && n != nil && before != nil && before.Served && len(c.oldConversions) == 0 && unchanged(o, n) && unchanged(before, to)
+	o, n := findVersion(c.oldParts, from.Name), findVersion(c.newParts, from.Name)
+	before := findVersion(c.oldParts, to.Name)
+	return o != nil && n != nil && before != nil && before.Served && len(c.oldConversions) == 0 && isUnchangedSchema(o, n) && isUnchangedSchema(before, to)
 }
 
-// settles reports whether what is written in one version and stored in another one fits the third without a question: all three say
+// fitsWithoutQuestion reports whether what is written in one version and stored in another one fits the third without a question: all three say
 // the same, so that no default is filled in later. A rule may say something else of each version by its apiVersion.
-func settles(from, stored, to *part) bool {
-	return stored != nil && unchanged(from, to) && unchanged(stored, to) && !mindsVersion(to.props)
+func fitsWithoutQuestion(from, stored, to *part) bool {
+	return stored != nil && isUnchangedSchema(from, to) && isUnchangedSchema(stored, to) && !mindsVersion(to.props)
 }
 
-func unchanged(o, n *part) bool {
-	return o.build() == nil && n.build() == nil && o.node().Hash() == n.node().Hash()
+func isUnchangedSchema(o, n *part) bool {
+	return o.buildSchema() == nil && n.buildSchema() == nil && o.schemaNode().Hash() == n.schemaNode().Hash()
 }
 
-// preferred is the served version that discovery names first, and kubectl uses.
-func preferred(ps []*part) *part {
-	all := served(ps)
+// preferredVersionOf is the served version that discovery names first, and kubectl uses.
+func preferredVersionOf(ps []*part) *part {
+	all := servedVersionsOf(ps)
 	if len(all) == 0 {
 		return nil
 	}

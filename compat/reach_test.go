@@ -366,7 +366,7 @@ func fails(got report.CRD, path string) bool {
 func describe(d *crd) string {
 	var b strings.Builder
 	for _, v := range d.Spec.Versions {
-		fmt.Fprintf(&b, "%s served=%t storage=%t %s\n", v.Name, v.Served, v.Storage, compact(v.Schema.OpenAPIV3Schema.Properties["spec"]))
+		fmt.Fprintf(&b, "%s served=%t storage=%t %s\n", v.Name, v.Served, v.Storage, compactJSON(v.Schema.OpenAPIV3Schema.Properties["spec"]))
 	}
 	return b.String()
 }

@@ -13,7 +13,7 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-func index(i int) string { return strconv.Itoa(i) }
+func indexToken(i int) string { return strconv.Itoa(i) }
 
 // widening is a place at which new objects can hold what no old object could.
 type widening struct {
@@ -22,24 +22,24 @@ type widening struct {
 	before, after          any
 }
 
-// widenings lists what readers of the old schema have never seen.
-func widenings(old, new *schema.Node) []widening {
+// wideningsBetween lists what readers of the old schema have never seen.
+func wideningsBetween(old, new *schema.Node) []widening {
 	var out []widening
-	for t := range twins(old, new) {
+	for t := range differingTwins(old, new) {
 		o, n := t.old, t.new
 		add := func(rule, keyword, message string, before, after any) {
 			t.path = slices.Clone(t.path)
 			out = append(out, widening{t, rule, keyword, message, before, after})
 		}
 		if len(o.Enum) > 0 && len(n.Enum) == 0 {
-			add("enum-removed", "enum", "the enum is gone, which allowed only "+list(o.Enum), o.Enum, nil)
-		} else if added := minus(n.Enum, o.Enum); len(o.Enum) > 0 && len(added) > 0 {
-			add("enum-value-added", "enum", plural(len(added), "value")+" "+list(added)+" added to the enum", o.Enum, n.Enum)
+			add("enum-removed", "enum", "the enum is gone, which allowed only "+listValues(o.Enum), o.Enum, nil)
+		} else if added := valuesMissingFrom(n.Enum, o.Enum); len(o.Enum) > 0 && len(added) > 0 {
+			add("enum-value-added", "enum", pluralNoun(len(added), "value")+" "+listValues(added)+" added to the enum", o.Enum, n.Enum)
 		}
-		if wider(o, n) {
+		if isWiderType(o, n) {
 			add("type-widened", "type", "type widened from "+typeName(o)+" to "+typeName(n), typeName(o), typeName(n))
 		}
-		if n.Nullable && !o.Nullable && !wider(o, n) {
+		if n.Nullable && !o.Nullable && !isWiderType(o, n) {
 			add("nullable-added", "nullable", "null is allowed", false, true)
 		}
 	}
@@ -53,7 +53,7 @@ func (w *widening) refusesNull() bool {
 		len(w.new.Enum) > 0 && !slices.Contains(w.new.Enum, any(nil))
 }
 
-func plural(n int, noun string) string {
+func pluralNoun(n int, noun string) string {
 	if n == 1 {
 		return noun
 	}
@@ -73,8 +73,8 @@ func typeName(n *schema.Node) string {
 	return n.Type
 }
 
-// wider reports whether the type of n takes all that of o takes, and more.
-func wider(o, n *schema.Node) bool {
+// isWiderType reports whether the type of n takes all that of o takes, and more.
+func isWiderType(o, n *schema.Node) bool {
 	from, to := typeName(o), typeName(n)
 	switch {
 	case from == to || from == "any":
@@ -85,8 +85,8 @@ func wider(o, n *schema.Node) bool {
 	return from == "integer" && to == "number" || (from == "integer" || from == "string") && to == "int-or-string"
 }
 
-// readers makes a rule of the widenings that go by its name.
-func readers(rule string) func(context.Context, *comparison) []report.Finding {
+// readersRule makes a rule of the widenings that go by its name.
+func readersRule(rule string) func(context.Context, *comparison) []report.Finding {
 	return func(ctx context.Context, c *comparison) []report.Finding {
 		if !c.readersAsked {
 			c.readersAsked = true
@@ -104,32 +104,32 @@ func readers(rule string) func(context.Context, *comparison) []report.Finding {
 	}
 }
 
-// narrowed returns the new schema with the old keywords put back at the widenings.
-func narrowed(old, new *props, ws []widening) *props {
+// withOldKeywords returns the new schema with the old keywords put back at the widenings.
+func withOldKeywords(old, new *props, ws []widening) *props {
 	var changes edit
 	for _, w := range ws {
 		if o := propsAt(old, w.path); o != nil {
-			e := changes.at(w.path)
+			e := changes.editAt(w.path)
 			e.keywords, e.old = append(e.keywords, w.keyword), o
 		}
 	}
-	return changes.of(new)
+	return changes.appliedTo(new)
 }
 
 // readersSurprised returns what old readers have never seen. Each place is put to the proof alone: the new schema against
 // itself with the old keyword put back there. An object that the one accepts and the other does not is one that the old
 // schema refuses too, because it has that keyword at that place.
 func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Finding {
-	if p.from.props == nil || p.to.props == nil || p.from.build() != nil || p.to.build() != nil {
+	if p.from.props == nil || p.to.props == nil || p.from.buildSchema() != nil || p.to.buildSchema() != nil {
 		return nil
 	}
-	ws := widenings(p.from.node(), p.to.node())
+	ws := wideningsBetween(p.from.schemaNode(), p.to.schemaNode())
 	if len(ws) == 0 {
 		return nil
 	}
-	to := scaled(p.to, scalePaths(p.to))
-	side, err := contain.NewSide(narrowed(p.from.props, to.props, ws))
-	if err != nil || to.build() != nil {
+	to := withScaleDemands(p.to, scalePaths(p.to))
+	side, err := contain.NewSide(withOldKeywords(p.from.props, to.props, ws))
+	if err != nil || to.buildSchema() != nil {
 		return nil // cannot be: it is made of two schemas that passed
 	}
 	o := c.containOptions(p.to)
@@ -151,9 +151,9 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		if i < 0 && !nullRefused {
 			continue // something else keeps such values out
 		}
-		f := report.Finding{Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: text(w.before), After: text(w.after)}
-		steps, _, _ := descend(p.to.node(), w.path)
-		f.SchemaPath = append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), w.keyword)
+		f := report.Finding{Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: valueText(w.before), After: valueText(w.after)}
+		steps, _, _ := descendSchema(p.to.schemaNode(), w.path)
+		f.SchemaPath = append(append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...), w.keyword)
 		if nullRefused {
 			f.Outcome, f.Level = report.Violation, report.WritersRefused
 			f.Message = "null was dropped from requests, and the enum refuses it now"
@@ -162,7 +162,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		}
 		f.Outcome, f.Reason = report.Note, gaps[i].Reason // would only be warned of if it were shown
 		if g := &gaps[i]; g.Verdict == contain.NotContained {
-			f.Outcome, f.Witness = report.Violation, witness(g)
+			f.Outcome, f.Witness = report.Violation, witnessOf(g)
 			f.Witness.Reversed = true // it is the new CRD that accepts it
 		}
 		out = append(out, f)
@@ -200,8 +200,8 @@ type edit struct {
 	below    map[contain.Step]*edit
 }
 
-// at returns the edit at the path below e.
-func (e *edit) at(path contain.Path) *edit {
+// editAt returns the edit at the path below e.
+func (e *edit) editAt(path contain.Path) *edit {
 	for _, s := range path {
 		if e.below == nil {
 			e.below = map[contain.Step]*edit{}
@@ -214,8 +214,8 @@ func (e *edit) at(path contain.Path) *edit {
 	return e
 }
 
-// of returns p with the keywords set to what old has. What is not touched is shared.
-func (e *edit) of(p *props) *props {
+// appliedTo returns p with the keywords set to what old has. What is not touched is shared.
+func (e *edit) appliedTo(p *props) *props {
 	if p == nil {
 		return p
 	}
@@ -238,13 +238,13 @@ func (e *edit) of(p *props) *props {
 				fields, out.Properties = true, maps.Clone(p.Properties)
 			}
 			child := p.Properties[s.Name]
-			out.Properties[s.Name] = *below.of(&child)
+			out.Properties[s.Name] = *below.appliedTo(&child)
 		case contain.AnyKey:
 			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
-				Allows: p.AdditionalProperties.Allows, Schema: below.of(p.AdditionalProperties.Schema),
+				Allows: p.AdditionalProperties.Allows, Schema: below.appliedTo(p.AdditionalProperties.Schema),
 			}
 		case contain.AnyItem:
-			out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: below.of(p.Items.Schema)}
+			out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: below.appliedTo(p.Items.Schema)}
 		}
 	}
 	return &out

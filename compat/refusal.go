@@ -30,8 +30,8 @@ type refusal struct {
 	byServer bool
 }
 
-// validate asks the API server, or runs its validation where there is none.
-func (c *comparison) validate(ctx context.Context) *refusal {
+// validateByServer asks the API server, or runs its validation where there is none.
+func (c *comparison) validateByServer(ctx context.Context) *refusal {
 	r := c.validateHere(ctx)
 	if c.opts.Server == nil || c.new == nil {
 		return r
@@ -73,7 +73,7 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 		r.errs, r.err = fresh, err
 		return r
 	}
-	old, new := c.installed()
+	old, new := c.asInstalled()
 	var frame field.ErrorList
 	if len(fresh) > 0 || !c.sameFrame() { // an update is held to no more than a creation is, but for what it changes
 		if frame, err = upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion); err != nil {
@@ -128,15 +128,15 @@ func (c *comparison) frameAccepted(ctx context.Context) bool {
 	if reflect.DeepEqual(ownMetadata(c.old.ObjectMeta), ownMetadata(c.new.ObjectMeta)) {
 		return true
 	}
-	old, new := c.installed()
+	old, new := c.asInstalled()
 	errs, err := upstream.ValidateCRDUpdate(ctx, withoutSchemas(new), withoutSchemas(old), c.opts.KubeVersion)
 	return err == nil && len(errs) == 0
 }
 
-// installed returns the two CRDs as they meet in the API server: the old one is established and names its stored
+// asInstalled returns the two CRDs as they meet in the API server: the old one is established and names its stored
 // versions; the new one gets that status, with its storage version added (PrepareForUpdate in
 // k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go).
-func (c *comparison) installed() (old, new *crd) {
+func (c *comparison) asInstalled() (old, new *crd) {
 	o, n := *c.old, *c.new
 	// A live CRD carries what the server has set (uid, generation and so on), a manifest does not; an update that leaves
 	// them out keeps them.
@@ -150,7 +150,7 @@ func (c *comparison) installed() (old, new *crd) {
 		},
 	}
 	n.Status = o.Status
-	if s := storage(c.newParts); s != nil && !slices.Contains(stored, s.Name) {
+	if s := storageVersionOf(c.newParts); s != nil && !slices.Contains(stored, s.Name) {
 		n.Status.StoredVersions = append(slices.Clone(stored), s.Name)
 	}
 	return &o, &n
@@ -251,16 +251,16 @@ func ownMetadata(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// about reports whether the error is about the field of the CRD, or something in it.
-func about(e *field.Error, path string) bool {
+// isErrorAbout reports whether the error is about the field of the CRD, or something in it.
+func isErrorAbout(e *field.Error, path string) bool {
 	rest, ok := strings.CutPrefix(e.Field, path)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// refused returns the words with which the API server refuses the field of the CRD, or an empty string.
-func (c *comparison) refused(path string) string {
+// refusalWords returns the words with which the API server refuses the field of the CRD, or an empty string.
+func (c *comparison) refusalWords(path string) string {
 	for _, e := range c.refusal().errs {
-		if about(e, path) {
+		if isErrorAbout(e, path) {
 			return e.Error()
 		}
 	}

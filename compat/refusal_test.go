@@ -60,8 +60,8 @@ func TestTheShortWayFindsWhatTheLongWayFinds(t *testing.T) {
 	for _, x := range cases {
 		t.Run(x.name, func(t *testing.T) {
 			c := newComparison(x.old, x.new, Options{})
-			got := c.validate(t.Context())
-			old, new := c.installed()
+			got := c.validateByServer(t.Context())
+			old, new := c.asInstalled()
 			update, err1 := upstream.ValidateCRDUpdate(t.Context(), new, old, nil)
 			before, err2 := upstream.ValidateCRD(t.Context(), x.old, nil)
 			if got.err != nil || err1 != nil || err2 != nil {
@@ -97,7 +97,7 @@ func TestWhatTheAPIServerTolerates(t *testing.T) {
 func TestManyObjectionsAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 200 {
-		b.WriteString("n" + index(i) + ": {type: integer, default: x}\n")
+		b.WriteString("n" + indexToken(i) + ": {type: integer, default: x}\n")
 	}
 	got := check(t, nil, specCRD(t, b.String()))
 	if len(got.Findings) != maxQuotes+1 {

@@ -112,14 +112,14 @@ versions:
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
-		for _, x := range c.reachable(ctx).onesided {
-			f := c.cross(x)
+		for _, x := range c.reachableCrossings(ctx).onesided {
+			f := c.findingOfCrossing(x)
 			f.Level, f.Severity = report.ReadersSurprised, ""
 			switch {
 			case x.Harm == contain.Pruned && x.to.Storage:
-				f.Message = "objects written as " + x.from.Name + " are stored without " + x.lost(f) + ", which the storage version " + x.to.Name + " does not keep"
+				f.Message = "objects written as " + x.from.Name + " are stored without " + x.lostFields(f) + ", which the storage version " + x.to.Name + " does not keep"
 			case x.Harm == contain.Pruned:
-				f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which now only " + x.from.Name + " keeps"
+				f.Message = "clients of " + x.to.Name + " erase " + x.lostFields(f) + ", which now only " + x.from.Name + " keeps"
 			default:
 				f.Message = x.from.Name + " now accepts objects that do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			}

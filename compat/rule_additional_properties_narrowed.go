@@ -36,7 +36,7 @@ app:
   type: string
 `,
 	claim: func(c *change) (string, bool) {
-		if c.Harm != contain.Pruned || c.Keyword == "nullable" || c.last().Kind == contain.Field && c.Keyword == "properties" {
+		if c.Harm != contain.Pruned || c.Keyword == "nullable" || c.lastStep().Kind == contain.Field && c.Keyword == "properties" {
 			return "", false
 		}
 		if c.Keyword == "additionalProperties" {

@@ -31,5 +31,5 @@ size:
     optionalOldSelf: true
     message: size has to be at least 1
 `,
-	claim: junctor("allOf", "allOf accepts fewer values than before"),
+	claim: claimJunctor("allOf", "allOf accepts fewer values than before"),
 }

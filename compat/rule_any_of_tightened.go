@@ -46,5 +46,5 @@ source:
     optionalOldSelf: true
     message: url is required
 `,
-	claim: junctor("anyOf", "anyOf accepts fewer values than before"),
+	claim: claimJunctor("anyOf", "anyOf accepts fewer values than before"),
 }

@@ -30,12 +30,12 @@ names:
   categories: [all]
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return gone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
+		return namesGone(c.old.Spec.Names.Categories, c.new.Spec.Names.Categories, func(name string) report.Finding {
 			return report.Finding{
-				Message: "category " + quote(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
+				Message: "category " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "categories"}, InOld: true,
 			}
 		})
 	},

@@ -115,14 +115,14 @@ versions:
               type: string
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		if !c.both() || len(c.oldConversions) == 0 || len(c.newConversions) > 0 {
+		if !c.hasBothCRDs() || len(c.oldConversions) == 0 || len(c.newConversions) > 0 {
 			return nil
 		}
 		pairs := c.crossPairs()
 		differ := false
 		for _, p := range pairs {
-			from, to := find(c.oldParts, p.from.Name), find(c.oldParts, p.to.Name)
-			differ = differ || !unchanged(p.from, p.to) || from != nil && to != nil && !unchanged(from, to)
+			from, to := findVersion(c.oldParts, p.from.Name), findVersion(c.oldParts, p.to.Name)
+			differ = differ || !isUnchangedSchema(p.from, p.to) || from != nil && to != nil && !isUnchangedSchema(from, to)
 		}
 		if !differ {
 			return nil
@@ -132,10 +132,10 @@ versions:
 			SchemaPath: []string{"spec", "conversion"}, InOld: true,
 		}
 		for _, p := range pairs {
-			for _, g := range c.decide(ctx, pair{c.settled(p.from, nil), p.to}) {
+			for _, g := range c.decidePair(ctx, pair{c.withDefaultsAsRequired(p.from, nil), p.to}) {
 				if g.Harm == contain.Pruned && g.Verdict == contain.NotContained {
-					f.Witness, f.Version = witness(&g), p.to.Name
-					f.Witness.AcceptedBy, f.Witness.JudgedBy = p.from.named(), p.to.named()
+					f.Witness, f.Version = witnessOf(&g), p.to.Name
+					f.Witness.AcceptedBy, f.Witness.JudgedBy = p.from.versionPhrase(), p.to.versionPhrase()
 					f.Message += ": objects written as " + p.from.Name + " are pruned as " + p.to.Name
 					return []report.Finding{f}
 				}
@@ -149,7 +149,7 @@ versions:
 // that is served, or has been stored in one, and is then stored in the storage version; from there it is read in any that
 // is served.
 func (c *comparison) crossPairs() []pair {
-	store := storage(c.newParts)
+	store := storageVersionOf(c.newParts)
 	if store == nil {
 		return nil
 	}

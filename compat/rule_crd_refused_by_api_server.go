@@ -96,18 +96,18 @@ versions:
 				Outcome: report.Undecided, Message: Undetermined + ": the API server's validation could not be run", Reason: r.err.Error(),
 			})
 		}
-		out = append(out, c.quote(r.errs, func(e *field.Error) report.Finding {
-			f := report.Finding{Message: c.server() + " refuses this: " + brief.Clip(e.Error(), maxEffect)}
+		out = append(out, c.findingsOfErrors(r.errs, func(e *field.Error) report.Finding {
+			f := report.Finding{Message: c.serverName() + " refuses this: " + brief.Clip(e.Error(), maxEffect)}
 			if !r.byServer && c.otherVersion() && aboutCosts(e) {
 				f.Outcome, f.Message = report.Undecided, Undetermined+": "+f.Message
 				f.Reason = "Kubernetes " + c.opts.KubeVersion.String() + " may estimate the costs of rules differently; to ask it, run sluice check against the cluster or kubectl apply --dry-run=server"
 			}
 			return f
 		})...)
-		return append(out, c.quote(r.fresh, func(e *field.Error) report.Finding {
+		return append(out, c.findingsOfErrors(r.fresh, func(e *field.Error) report.Finding {
 			return report.Finding{
 				Outcome: report.Note,
-				Message: c.server() + " accepts this update because the old CRD has the same fault, but would refuse a new installation: " + brief.Clip(e.Error(), maxEffect),
+				Message: c.serverName() + " accepts this update because the old CRD has the same fault, but would refuse a new installation: " + brief.Clip(e.Error(), maxEffect),
 			}
 		})...)
 	},
@@ -119,8 +119,8 @@ func (c *comparison) otherVersion() bool {
 	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
 }
 
-// server names whose code speaks.
-func (c *comparison) server() string {
+// serverName names whose code speaks.
+func (c *comparison) serverName() string {
 	switch {
 	case c.refusal().byServer:
 		return "the API server of the cluster"
@@ -139,8 +139,8 @@ func aboutCosts(e *field.Error) bool {
 // maxQuotes bounds the errors of the API server that are reported one by one.
 const maxQuotes = 50
 
-// quote makes findings of errors, in their order, except of those that rules of their own report.
-func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.Finding) []report.Finding {
+// findingsOfErrors makes findings of errors, in their order, except of those that rules of their own report.
+func (c *comparison) findingsOfErrors(errs field.ErrorList, tell func(*field.Error) report.Finding) []report.Finding {
 	var out []report.Finding
 	for i, e := range errs {
 		if c.toldElsewhere(e) {
@@ -152,7 +152,7 @@ func (c *comparison) quote(errs field.ErrorList, tell func(*field.Error) report.
 			return append(out, f)
 		}
 		f := tell(e)
-		f.SchemaPath, f.Version, f.Path = locate(e.Field, c.newParts)
+		f.SchemaPath, f.Version, f.Path = locateInDocument(e.Field, c.newParts)
 		out = append(out, f)
 	}
 	return out
@@ -164,16 +164,16 @@ func (c *comparison) toldElsewhere(e *field.Error) bool {
 		return false
 	}
 	o, n := c.old.Spec, c.new.Spec
-	return about(e, "spec.group") && o.Group != n.Group ||
-		about(e, "spec.scope") && o.Scope != n.Scope && n.Scope != "" ||
-		about(e, "spec.names.kind") && o.Names.Kind != n.Names.Kind && n.Names.Kind != "" ||
-		about(e, "spec.names.plural") && o.Names.Plural != n.Names.Plural && n.Names.Plural != "" ||
-		about(e, "status.storedVersions") && strings.Contains(e.Detail, "missing from spec.versions")
+	return isErrorAbout(e, "spec.group") && o.Group != n.Group ||
+		isErrorAbout(e, "spec.scope") && o.Scope != n.Scope && n.Scope != "" ||
+		isErrorAbout(e, "spec.names.kind") && o.Names.Kind != n.Names.Kind && n.Names.Kind != "" ||
+		isErrorAbout(e, "spec.names.plural") && o.Names.Plural != n.Names.Plural && n.Names.Plural != "" ||
+		isErrorAbout(e, "status.storedVersions") && strings.Contains(e.Detail, "missing from spec.versions")
 }
 
-// locate turns the path of an error into the path in the document, the version and the path in the object. The API server
+// locateInDocument turns the path of an error into the path in the document, the version and the path in the object. The API server
 // moves schemas that all versions have in common up to the spec before it validates them.
-func locate(path string, parts []*part) (tokens []string, version, place string) {
+func locateInDocument(path string, parts []*part) (tokens []string, version, place string) {
 	tokens = fieldTokens(path)
 	if len(tokens) > 1 && tokens[0] == "spec" && tokens[1] == "validation" {
 		tokens = append([]string{"spec", "versions", "0", "schema"}, tokens[2:]...)
@@ -182,7 +182,7 @@ func locate(path string, parts []*part) (tokens []string, version, place string)
 		return tokens, "", ""
 	}
 	for _, p := range parts {
-		if index(p.index) == tokens[2] {
+		if indexToken(p.index) == tokens[2] {
 			version = p.Name
 		}
 	}

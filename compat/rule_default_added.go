@@ -29,6 +29,6 @@ retries:
   description: How often to retry; 3 if not set.
 `,
 	claim: func(c *change) (string, bool) {
-		return "default " + inline(c.After) + " was added", c.Harm == contain.Redefaulted
+		return "default " + inlineJSON(c.After) + " was added", c.Harm == contain.Redefaulted
 	},
 }

@@ -34,17 +34,17 @@ retries:
   description: How often to retry. The controller retries at least 5 times.
 `,
 	claim: func(c *change) (string, bool) {
-		return "default changed from " + inline(c.Before) + " to " + inline(c.After), c.Harm == contain.Redefaulted && c.Before != nil
+		return "default changed from " + inlineJSON(c.Before) + " to " + inlineJSON(c.After), c.Harm == contain.Redefaulted && c.Before != nil
 	},
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		o, n := storage(c.oldParts), storage(c.newParts)
-		if o == nil || n == nil || len(c.oldConversions) > 0 || len(c.newConversions) > 0 || o.build() != nil || n.build() != nil {
+		o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
+		if o == nil || n == nil || len(c.oldConversions) > 0 || len(c.newConversions) > 0 || o.buildSchema() != nil || n.buildSchema() != nil {
 			return nil
 		}
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
-			for _, g := range c.redefaulted(ctx, p, pair{o, n}) {
-				f := c.tell(newChange(p, g))
+			for _, g := range c.redefaultedGaps(ctx, p, pair{o, n}) {
+				f := c.findingOf(newChange(p, g))
 				f.Message += ": so far the storage version " + o.Name + " filled it in for " + p.to.Name
 				out = append(out, f)
 			}
@@ -53,11 +53,11 @@ retries:
 	},
 }
 
-// redefaulted are the defaults that clients of a version no longer find in its objects, whether the version or the storage version filled
+// redefaultedGaps are the defaults that clients of a version no longer find in its objects, whether the version or the storage version filled
 // them in. It leaves out what the comparisons of the single versions report.
-func (c *comparison) redefaulted(ctx context.Context, p, stored pair) []contain.Gap {
-	if p.from.build() != nil || p.to.build() != nil || p.from.Name == stored.from.Name && p.to.Name == stored.to.Name ||
-		stored.from.Name == stored.to.Name && unchanged(stored.from, stored.to) && unchanged(p.from, p.to) || !c.work.Charge(unitsToCross) {
+func (c *comparison) redefaultedGaps(ctx context.Context, p, stored pair) []contain.Gap {
+	if p.from.buildSchema() != nil || p.to.buildSchema() != nil || p.from.Name == stored.from.Name && p.to.Name == stored.to.Name ||
+		stored.from.Name == stored.to.Name && isUnchangedSchema(stored.from, stored.to) && isUnchangedSchema(p.from, p.to) || !c.work.Charge(unitsToCross) {
 		return nil
 	}
 	found := func(p, reader *part) (contain.Side, error) {
@@ -76,9 +76,9 @@ func (c *comparison) redefaulted(ctx context.Context, p, stored pair) []contain.
 	}
 	o := c.containOptions(p.from)
 	o.Only = changes
-	known := c.decide(ctx, p)
+	known := c.decidePair(ctx, p)
 	if stored.from.Name == stored.to.Name {
-		known = append(slices.Clip(known), c.decide(ctx, stored)...)
+		known = append(slices.Clip(known), c.decidePair(ctx, stored)...)
 	}
 	return slices.DeleteFunc(contain.Decide(ctx, from, to, o).Gaps, func(g contain.Gap) bool {
 		return g.Verdict != contain.NotContained || slices.ContainsFunc(known, func(k contain.Gap) bool { return changes(&k) && keyOf(&k) == keyOf(&g) })

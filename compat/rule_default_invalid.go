@@ -27,6 +27,6 @@ replicas:
   default: 5
 `,
 	claim: func(c *change) (string, bool) {
-		return "the schema of " + quote(c.Detail) + " refuses its own default", c.is("default")
+		return "the schema of " + quoteJSON(c.Detail) + " refuses its own default", c.isRefusedBy("default")
 	},
 }

@@ -29,6 +29,6 @@ retries:
   default: 3
 `,
 	claim: func(c *change) (string, bool) {
-		return "default " + inline(c.Before) + " is gone", c.Harm == contain.Redefaulted && c.After == nil
+		return "default " + inlineJSON(c.Before) + " is gone", c.Harm == contain.Redefaulted && c.After == nil
 	},
 }

@@ -51,11 +51,11 @@ versions:
 			if !p.Served || !p.Deprecated || p.DeprecationWarning != nil {
 				continue
 			}
-			if o := find(c.oldParts, p.Name); o != nil && o.Deprecated && o.DeprecationWarning == nil {
+			if o := findVersion(c.oldParts, p.Name); o != nil && o.Deprecated && o.DeprecationWarning == nil {
 				continue
 			}
 			out = append(out, report.Finding{
-				Version: p.Name, Message: "version " + p.Name + " is deprecated without a warning text", SchemaPath: p.tokens("deprecated"),
+				Version: p.Name, Message: "version " + p.Name + " is deprecated without a warning text", SchemaPath: p.documentTokens("deprecated"),
 			})
 		}
 		return out

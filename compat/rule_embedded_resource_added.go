@@ -28,6 +28,6 @@ template:
   x-kubernetes-preserve-unknown-fields: true
 `,
 	claim: func(c *change) (string, bool) {
-		return "the object now has to be a complete resource", c.is("x-kubernetes-embedded-resource")
+		return "the object now has to be a complete resource", c.isRefusedBy("x-kubernetes-embedded-resource")
 	},
 }

@@ -33,6 +33,6 @@ mode:
 `,
 	claim: func(c *change) (string, bool) {
 		after, _ := c.After.([]any)
-		return "only " + list(after) + " are allowed now", c.is("enum") && c.Before == nil
+		return "only " + listValues(after) + " are allowed now", c.isRefusedBy("enum") && c.Before == nil
 	},
 }

@@ -24,6 +24,6 @@ mode:
   type: string
   enum: [fast, slow]
 `,
-	whole:  readers("enum-removed"),
+	whole:  readersRule("enum-removed"),
 	inSpec: true,
 }

@@ -27,6 +27,6 @@ mode:
   enum: [fast, slow]
   description: The next release adds adaptive.
 `,
-	whole:  readers("enum-value-added"),
+	whole:  readersRule("enum-value-added"),
 	inSpec: true,
 }

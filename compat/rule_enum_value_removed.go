@@ -33,15 +33,15 @@ mode:
     message: mode legacy is deprecated; use slow
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("enum") || c.Before == nil {
+		if !c.isRefusedBy("enum") || c.Before == nil {
 			return "", false
 		}
 		before, _ := c.Before.([]any)
 		after, _ := c.After.([]any)
-		gone := minus(before, after)
+		gone := valuesMissingFrom(before, after)
 		if len(gone) == 0 {
 			return "the enum accepts fewer values than before", true
 		}
-		return plural(len(gone), "value") + " " + list(gone) + " removed from the enum", true
+		return pluralNoun(len(gone), "value") + " " + listValues(gone) + " removed from the enum", true
 	},
 }

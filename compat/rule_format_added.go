@@ -31,6 +31,6 @@ address:
     message: address has to be an IP address
 `,
 	claim: func(c *change) (string, bool) {
-		return "format " + inline(c.After) + " was added", c.is("format") && (c.old == nil || c.old.Format == "")
+		return "format " + inlineJSON(c.After) + " was added", c.isRefusedBy("format") && (c.old == nil || c.old.Format == "")
 	},
 }

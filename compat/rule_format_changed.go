@@ -27,10 +27,10 @@ size:
   format: int64
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("format") || c.old == nil {
+		if !c.isRefusedBy("format") || c.old == nil {
 			return "", false
 		}
 		c.Before = c.old.Format // the prover leaves out formats that are not checked
-		return "format changed from " + inline(c.Before) + " to " + inline(c.After), true
+		return "format changed from " + inlineJSON(c.Before) + " to " + inlineJSON(c.After), true
 	},
 }

@@ -24,9 +24,9 @@ group: example.org
 group: example.com
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
+		return c.nameChanged("group", c.old.Spec.Group, c.new.Spec.Group, "spec", "group")
 	},
 }

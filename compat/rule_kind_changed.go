@@ -28,9 +28,9 @@ names:
   plural: widgets
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("kind", c.old.Spec.Names.Kind, c.new.Spec.Names.Kind, "spec", "names", "kind")
+		return c.nameChanged("kind", c.old.Spec.Names.Kind, c.new.Spec.Names.Kind, "spec", "names", "kind")
 	},
 }

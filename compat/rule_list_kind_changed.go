@@ -32,9 +32,9 @@ names:
   listKind: WidgetList
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("list kind", listKind(&c.old.Spec.Names), listKind(&c.new.Spec.Names), "spec", "names", "listKind")
+		return c.nameChanged("list kind", listKind(&c.old.Spec.Names), listKind(&c.new.Spec.Names), "spec", "names", "listKind")
 	},
 }

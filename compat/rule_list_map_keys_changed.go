@@ -59,7 +59,7 @@ ports:
         type: string
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("x-kubernetes-list-type") || c.old == nil || c.new == nil || c.old.ListType != "map" || c.new.ListType != "map" {
+		if !c.isRefusedBy("x-kubernetes-list-type") || c.old == nil || c.new == nil || c.old.ListType != "map" || c.new.ListType != "map" {
 			return "", false
 		}
 		c.Keyword = "x-kubernetes-list-map-keys"
@@ -67,6 +67,6 @@ ports:
 			return "the keys that identify items have other defaults than before", true
 		}
 		c.Before, c.After = c.old.ListMapKeys, c.new.ListMapKeys
-		return "list-map-keys changed from " + inline(c.old.ListMapKeys) + " to " + inline(c.new.ListMapKeys), true
+		return "list-map-keys changed from " + inlineJSON(c.old.ListMapKeys) + " to " + inlineJSON(c.new.ListMapKeys), true
 	},
 }

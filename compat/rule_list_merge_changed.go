@@ -52,18 +52,18 @@ ports:
 func (c *comparison) mergeChanges(keyword string, differs func(twin) (from, to string)) []report.Finding {
 	var out []report.Finding
 	for _, p := range c.servedPairs() {
-		if p.from.build() != nil || p.to.build() != nil {
+		if p.from.buildSchema() != nil || p.to.buildSchema() != nil {
 			continue
 		}
-		for t := range twins(p.from.node(), p.to.node()) {
+		for t := range differingTwins(p.from.schemaNode(), p.to.schemaNode()) {
 			from, to := differs(t)
 			if from == "" {
 				continue
 			}
-			steps, _, _ := descend(p.to.node(), t.path)
+			steps, _, _ := descendSchema(p.to.schemaNode(), t.path)
 			out = append(out, report.Finding{
 				Version: p.to.Name, Path: t.path.String(), Before: from, After: to, Message: keyword + " changed from " + from + " to " + to,
-				SchemaPath: append(append(p.to.tokens("schema", "openAPIV3Schema"), steps...), keyword),
+				SchemaPath: append(append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...), keyword),
 			})
 		}
 	}

@@ -33,7 +33,7 @@ ports:
     type: integer
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("x-kubernetes-list-type") {
+		if !c.isRefusedBy("x-kubernetes-list-type") {
 			return "", false
 		}
 		from, to := "atomic", ""

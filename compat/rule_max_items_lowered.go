@@ -37,5 +37,5 @@ ports:
     optionalOldSelf: true
     message: at most 1 port
 `,
-	claim: tightened("maxItems", "lowered"),
+	claim: claimTightened("maxItems", "lowered"),
 }

@@ -26,5 +26,5 @@ title:
   type: string
   maxLength: 8
 `,
-	claim: tightened("maxLength", "lowered"),
+	claim: claimTightened("maxLength", "lowered"),
 }

@@ -37,5 +37,5 @@ labels:
     optionalOldSelf: true
     message: at most 1 label
 `,
-	claim: tightened("maxProperties", "lowered"),
+	claim: claimTightened("maxProperties", "lowered"),
 }

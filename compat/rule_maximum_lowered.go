@@ -32,5 +32,5 @@ replicas:
     optionalOldSelf: true
     message: at most 50 replicas
 `,
-	claim: tightened("maximum", "lowered"),
+	claim: claimTightened("maximum", "lowered"),
 }

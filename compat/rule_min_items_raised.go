@@ -32,5 +32,5 @@ ports:
   items:
     type: integer
 `,
-	claim: tightened("minItems", "raised"),
+	claim: claimTightened("minItems", "raised"),
 }

@@ -31,5 +31,5 @@ title:
     optionalOldSelf: true
     message: title cannot be empty
 `,
-	claim: tightened("minLength", "raised"),
+	claim: claimTightened("minLength", "raised"),
 }

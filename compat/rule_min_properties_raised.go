@@ -32,5 +32,5 @@ labels:
   additionalProperties:
     type: string
 `,
-	claim: tightened("minProperties", "raised"),
+	claim: claimTightened("minProperties", "raised"),
 }

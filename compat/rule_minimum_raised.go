@@ -32,5 +32,5 @@ replicas:
     optionalOldSelf: true
     message: at least 1 replica
 `,
-	claim: tightened("minimum", "raised"),
+	claim: claimTightened("minimum", "raised"),
 }

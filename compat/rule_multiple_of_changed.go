@@ -27,5 +27,5 @@ size:
   type: integer
   multipleOf: 1
 `,
-	claim: tightened("multipleOf", "changed"),
+	claim: claimTightened("multipleOf", "changed"),
 }

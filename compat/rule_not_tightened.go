@@ -30,5 +30,5 @@ mode:
     optionalOldSelf: true
     message: mode legacy is deprecated
 `,
-	claim: junctor("not", "not accepts fewer values than before"),
+	claim: claimJunctor("not", "not accepts fewer values than before"),
 }

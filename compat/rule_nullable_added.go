@@ -26,6 +26,6 @@ limit:
   type: integer
   description: No limit if not set.
 `,
-	whole:  readers("nullable-added"),
+	whole:  readersRule("nullable-added"),
 	inSpec: true,
 }

@@ -29,7 +29,7 @@ limit:
   nullable: true
 `,
 	claim: func(c *change) (string, bool) {
-		items := c.is("type") && c.old != nil && c.new != nil && c.old.Nullable && !c.new.Nullable && typeName(c.old) == typeName(c.new)
+		items := c.isRefusedBy("type") && c.old != nil && c.new != nil && c.old.Nullable && !c.new.Nullable && typeName(c.old) == typeName(c.new)
 		if c.Keyword != "nullable" && !items {
 			return "", false
 		}

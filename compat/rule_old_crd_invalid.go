@@ -59,9 +59,9 @@ versions:
 			Message: "this Kubernetes version refuses the old CRD itself: " + brief.Clip(errs[0].Error(), maxEffect),
 		}
 		if len(errs) > 1 {
-			f.Message += " (and " + index(len(errs)-1) + " more)"
+			f.Message += " (and " + indexToken(len(errs)-1) + " more)"
 		}
-		f.SchemaPath, f.Version, f.Path = locate(errs[0].Field, c.oldParts)
+		f.SchemaPath, f.Version, f.Path = locateInDocument(errs[0].Field, c.oldParts)
 		return []report.Finding{f}
 	},
 }

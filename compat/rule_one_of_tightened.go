@@ -41,5 +41,5 @@ source:
   - required: [url]
   - required: [path]
 `,
-	claim: junctor("oneOf", "oneOf accepts fewer values than before"),
+	claim: claimJunctor("oneOf", "oneOf accepts fewer values than before"),
 }

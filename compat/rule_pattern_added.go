@@ -31,5 +31,5 @@ host:
     optionalOldSelf: true
     message: host has to consist of lower-case letters
 `,
-	claim: added("pattern"),
+	claim: claimAdded("pattern"),
 }

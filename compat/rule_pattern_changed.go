@@ -27,5 +27,5 @@ host:
   type: string
   pattern: ^[a-z]+$|^[a-z]*$
 `,
-	claim: changed("pattern"),
+	claim: claimChanged("pattern"),
 }

@@ -28,9 +28,9 @@ names:
   shortNames: [widgetz]
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("plural", c.old.Spec.Names.Plural, c.new.Spec.Names.Plural, "spec", "names", "plural")
+		return c.nameChanged("plural", c.old.Spec.Names.Plural, c.new.Spec.Names.Plural, "spec", "names", "plural")
 	},
 }

@@ -64,11 +64,11 @@ versions:
 		}
 		var rest []report.Finding // one that is undecided, or else a note
 		for _, p := range c.pairs {
-			for _, g := range c.decide(ctx, p) {
+			for _, g := range c.decidePair(ctx, p) {
 				if !c.onlyByPreserve(ctx, p, &g) {
 					continue
 				}
-				f := c.tell(newChange(p, g))
+				f := c.findingOf(newChange(p, g))
 				f.SchemaPath, f.InOld = []string{"spec", "preserveUnknownFields"}, false
 				f.Before, f.After = "true", "false"
 				if g.Verdict == contain.NotContained {
@@ -88,7 +88,7 @@ versions:
 
 // preserveDisabled reports whether spec.preserveUnknownFields was switched off.
 func (c *comparison) preserveDisabled() bool {
-	return c.both() && c.old.Spec.PreserveUnknownFields && !c.new.Spec.PreserveUnknownFields
+	return c.hasBothCRDs() && c.old.Spec.PreserveUnknownFields && !c.new.Spec.PreserveUnknownFields
 }
 
 // onlyByPreserve reports whether the gap comes from spec.preserveUnknownFields alone.
@@ -97,8 +97,8 @@ func (c *comparison) onlyByPreserve(ctx context.Context, p pair, g *contain.Gap)
 		return false
 	}
 	if p.from.plain == nil {
-		p.from.plain = p.from.with(schemaProps(p.from.crdVersion))
-		p.from.plainGaps = gapKeys(c.decide(ctx, pair{p.from.plain, p.to}))
+		p.from.plain = p.from.withSchema(schemaProps(p.from.crdVersion))
+		p.from.plainGaps = gapKeys(c.decidePair(ctx, pair{p.from.plain, p.to}))
 	}
 	return !p.from.plainGaps[keyOf(g)]
 }

@@ -40,7 +40,7 @@ config:
 		if c.Harm != contain.Pruned || c.Keyword == "nullable" {
 			return "", false
 		}
-		if c.last().Kind == contain.Field && c.old != nil {
+		if c.lastStep().Kind == contain.Field && c.old != nil {
 			return "", false
 		}
 		if c.oldParent != nil && !c.oldParent.PreserveUnknown {

@@ -40,16 +40,16 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
-			before := columns(p.from)
+			before := columnsByName(p.from)
 			for i, n := range p.to.AdditionalPrinterColumns {
 				o := before[n.Name]
 				if o == nil || o.JSONPath == n.JSONPath && o.Type == n.Type && o.Format == n.Format {
 					continue
 				}
 				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "printer column " + quote(n.Name) + " shows something else",
+					Version: p.to.Name, Message: "printer column " + quoteJSON(n.Name) + " shows something else",
 					Before: o.JSONPath + " (" + o.Type + ")", After: n.JSONPath + " (" + n.Type + ")",
-					SchemaPath: p.to.tokens("additionalPrinterColumns", index(i)),
+					SchemaPath: p.to.documentTokens("additionalPrinterColumns", indexToken(i)),
 				})
 			}
 		}

@@ -42,12 +42,12 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
-			after := columns(p.to)
+			after := columnsByName(p.to)
 			for i, o := range p.from.AdditionalPrinterColumns {
 				if after[o.Name] == nil {
 					out = append(out, report.Finding{
-						Version: p.to.Name, Message: "printer column " + quote(o.Name) + " is gone", Before: o.JSONPath,
-						SchemaPath: p.from.tokens("additionalPrinterColumns", index(i)), InOld: true,
+						Version: p.to.Name, Message: "printer column " + quoteJSON(o.Name) + " is gone", Before: o.JSONPath,
+						SchemaPath: p.from.documentTokens("additionalPrinterColumns", indexToken(i)), InOld: true,
 					})
 				}
 			}
@@ -56,8 +56,8 @@ versions:
 	},
 }
 
-// columns has the printer columns of a version by name; the first one of each name.
-func columns(p *part) map[string]*apiextensionsv1.CustomResourceColumnDefinition {
+// columnsByName has the printer columns of a version by name; the first one of each name.
+func columnsByName(p *part) map[string]*apiextensionsv1.CustomResourceColumnDefinition {
 	out := map[string]*apiextensionsv1.CustomResourceColumnDefinition{}
 	for i := range p.AdditionalPrinterColumns {
 		if c := &p.AdditionalPrinterColumns[i]; out[c.Name] == nil {

@@ -35,9 +35,9 @@ legacyMode:
   description: Deprecated. Has no effect; leave it out.
 `,
 	claim: func(c *change) (string, bool) {
-		if c.Harm != contain.Pruned || c.Keyword != "properties" || c.last().Kind != contain.Field {
+		if c.Harm != contain.Pruned || c.Keyword != "properties" || c.lastStep().Kind != contain.Field {
 			return "", false
 		}
-		return "property " + c.name() + " is gone, so its value is pruned", true
+		return "property " + c.lastFieldName() + " is gone, so its value is pruned", true
 	},
 }

@@ -40,12 +40,12 @@ backup:
       default: main
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("required") {
+		if !c.isRefusedBy("required") {
 			return "", false
 		}
 		if c.old.Property(c.Detail) == nil && c.new.Property(c.Detail) != nil {
-			return "new property " + quote(c.Detail) + " is required", true
+			return "new property " + quoteJSON(c.Detail) + " is required", true
 		}
-		return "property " + quote(c.Detail) + " became required", true
+		return "property " + quoteJSON(c.Detail) + " became required", true
 	},
 }

@@ -59,7 +59,7 @@ versions:
 					message = name + " " + before + " is gone"
 				}
 				out = append(out, report.Finding{
-					Version: p.to.Name, Message: message, Before: before, After: after, SchemaPath: p.to.tokens("subresources", "scale", name),
+					Version: p.to.Name, Message: message, Before: before, After: after, SchemaPath: p.to.documentTokens("subresources", "scale", name),
 				})
 			}
 			tell("specReplicasPath", o.SpecReplicasPath, n.SpecReplicasPath)

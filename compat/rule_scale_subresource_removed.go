@@ -44,7 +44,7 @@ versions:
 			if p.from.Subresources != nil && p.from.Subresources.Scale != nil && (p.to.Subresources == nil || p.to.Subresources.Scale == nil) {
 				out = append(out, report.Finding{
 					Version: p.to.Name, Message: "the scale subresource is gone: requests to /scale are answered with 404",
-					SchemaPath: p.from.tokens("subresources", "scale"), InOld: true,
+					SchemaPath: p.from.documentTokens("subresources", "scale"), InOld: true,
 				})
 			}
 		}

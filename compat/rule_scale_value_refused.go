@@ -101,17 +101,17 @@ versions:
               format: int32
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
 		var out []report.Finding
 		for _, to := range c.newParts {
-			before := find(c.oldParts, to.Name)
+			before := findVersion(c.oldParts, to.Name)
 			if !to.Served || scaleOf(to) == nil || before != nil && before.Served && reflect.DeepEqual(scaleOf(before), scaleOf(to)) {
 				continue
 			}
 			seen := map[string]bool{}
-			froms := c.writers()
+			froms := c.writtenVersions()
 			if len(c.newConversions) > 0 { // what a webhook makes of objects of other versions is not known, but they fitted this one
 				froms = []*part{before}
 			}
@@ -159,8 +159,8 @@ func scalePaths(p *part) []scalePath {
 	return slices.DeleteFunc(out, func(p scalePath) bool { return p.steps == "" })
 }
 
-// scaled returns the schema of a version with what its scale subresource demands at the paths.
-func scaled(p *part, paths []scalePath) *part {
+// withScaleDemands returns the schema of a version with what its scale subresource demands at the paths.
+func withScaleDemands(p *part, paths []scalePath) *part {
 	if p.props == nil || len(paths) == 0 {
 		return p
 	}
@@ -174,12 +174,12 @@ func scaled(p *part, paths []scalePath) *part {
 		branch.Nullable = false
 		out.AllOf = append(out.AllOf, branch)
 	}
-	return p.with(&out)
+	return p.withSchema(&out)
 }
 
 // scaleRefuses asks for an object of one version whose value at a path the scale subresource of the other one refuses.
 func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (report.Finding, bool) {
-	home := c.home(p.from)
+	home := c.readingVersion(p.from)
 	if home == nil {
 		return report.Finding{}, false
 	}
@@ -196,13 +196,13 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 
 // scaleRefusesStored asks among the objects of a schema that are stored of the version p.from.
 func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, home *part, path scalePath) (report.Finding, bool) {
-	from := scaled(stored, scalePaths(p.from))
+	from := withScaleDemands(stored, scalePaths(p.from))
 	to := *from // the same schema, so that nothing but the subresource differs
 	to.isOld = false
 	o := c.containOptions(p.from)
 	o.Only = func(g *contain.Gap) bool { return g.Keyword == "allOf" }
-	asked := scaled(&to, []scalePath{path})
-	if from.props == nil || from.build() != nil || asked.build() != nil {
+	asked := withScaleDemands(&to, []scalePath{path})
+	if from.props == nil || from.buildSchema() != nil || asked.buildSchema() != nil {
 		return report.Finding{}, false
 	}
 	gaps := contain.Decide(ctx, from.side, asked.side, o).Gaps
@@ -210,7 +210,7 @@ func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, hom
 		return report.Finding{}, false
 	}
 	f := report.Finding{
-		Version: p.to.Name, Path: path.steps, SchemaPath: p.to.tokens("subresources", "scale", path.name), After: path.steps,
+		Version: p.to.Name, Path: path.steps, SchemaPath: p.to.documentTokens("subresources", "scale", path.name), After: path.steps,
 		Message: "the scale subresource refuses objects with some values at " + path.name + " " + path.steps,
 	}
 	for i := range gaps {
@@ -218,7 +218,7 @@ func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, hom
 		if g.Witness == nil {
 			continue
 		}
-		j, err := c.journey(ctx, p, home, g.Witness.Object)
+		j, err := c.makeJourney(ctx, p, home, g.Witness.Object)
 		if err != nil {
 			continue
 		}
@@ -243,7 +243,7 @@ func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, hom
 // requestRefused looks for an object that clients of a version could create, and that the scale subresource refuses now. What is
 // stored of it may be another value, as the stored version has a default in place of a null.
 func (c *comparison) requestRefused(ctx context.Context, p pair, path scalePath, gaps []contain.Gap) (*report.Witness, bool) {
-	now, err := c.validator(p.to)
+	now, err := c.validatorOf(p.to)
 	if err != nil || p.from.Name != p.to.Name || !p.from.Served {
 		return nil, false
 	}

@@ -22,9 +22,9 @@ scope: Cluster
 scope: Namespaced
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("scope", string(c.old.Spec.Scope), string(c.new.Spec.Scope), "spec", "scope")
+		return c.nameChanged("scope", string(c.old.Spec.Scope), string(c.new.Spec.Scope), "spec", "scope")
 	},
 }

@@ -66,10 +66,10 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
 		for _, p := range c.servedPairs() {
-			out = append(out, gone(jsonPaths(p.from.SelectableFields), jsonPaths(p.to.SelectableFields), func(path string) report.Finding {
+			out = append(out, namesGone(jsonPaths(p.from.SelectableFields), jsonPaths(p.to.SelectableFields), func(path string) report.Finding {
 				return report.Finding{
 					Version: p.to.Name, Path: path, Before: path, Message: "field " + path + " is no longer selectable",
-					SchemaPath: p.from.tokens("selectableFields"), InOld: true,
+					SchemaPath: p.from.documentTokens("selectableFields"), InOld: true,
 				}
 			})...)
 		}

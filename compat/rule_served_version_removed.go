@@ -40,14 +40,14 @@ versions:
   storage: true
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
 		var out []report.Finding
-		for _, p := range served(c.oldParts) {
-			if find(c.newParts, p.Name) == nil {
+		for _, p := range servedVersionsOf(c.oldParts) {
+			if findVersion(c.newParts, p.Name) == nil {
 				out = append(out, report.Finding{
-					Version: p.Name, Message: "version " + p.Name + " was served and is gone", Before: p.Name, SchemaPath: p.tokens("name"), InOld: true,
+					Version: p.Name, Message: "version " + p.Name + " was served and is gone", Before: p.Name, SchemaPath: p.documentTokens("name"), InOld: true,
 				})
 			}
 		}

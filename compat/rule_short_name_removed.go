@@ -31,12 +31,12 @@ names:
   shortNames: [wd, wdg]
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return gone(c.old.Spec.Names.ShortNames, c.new.Spec.Names.ShortNames, func(name string) report.Finding {
+		return namesGone(c.old.Spec.Names.ShortNames, c.new.Spec.Names.ShortNames, func(name string) report.Finding {
 			return report.Finding{
-				Message: "short name " + quote(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "shortNames"}, InOld: true,
+				Message: "short name " + quoteJSON(name) + " is gone", Before: name, SchemaPath: []string{"spec", "names", "shortNames"}, InOld: true,
 			}
 		})
 	},

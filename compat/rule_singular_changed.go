@@ -32,9 +32,9 @@ names:
   shortNames: [widgit]
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
-		return c.renamed("singular", singular(&c.old.Spec.Names), singular(&c.new.Spec.Names), "spec", "names", "singular")
+		return c.nameChanged("singular", singularOrDefault(&c.old.Spec.Names), singularOrDefault(&c.new.Spec.Names), "spec", "names", "singular")
 	},
 }

@@ -71,7 +71,7 @@ versions:
 			}
 			if holdsStatus(p.from.props) {
 				out = append(out, report.Finding{
-					Version: p.to.Name, Path: ".status", SchemaPath: p.to.tokens("subresources", "status"),
+					Version: p.to.Name, Path: ".status", SchemaPath: p.to.documentTokens("subresources", "status"),
 					Message: "a status subresource was added: the API server now ignores .status in ordinary requests",
 				})
 			}

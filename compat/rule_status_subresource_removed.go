@@ -42,7 +42,7 @@ versions:
 			if hasStatus(p.from) && !hasStatus(p.to) {
 				out = append(out, report.Finding{
 					Version: p.to.Name, Path: ".status", Message: "the status subresource is gone: requests to /status are answered with 404",
-					SchemaPath: p.from.tokens("subresources", "status"), InOld: true,
+					SchemaPath: p.from.documentTokens("subresources", "status"), InOld: true,
 				})
 			}
 		}

@@ -114,11 +114,11 @@ versions:
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
-		from, to := storage(c.oldParts), storage(c.newParts)
+		from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 		for _, g := range c.storageGaps(ctx) {
-			f := c.tell(newChange(pair{from, to}, g))
+			f := c.findingOf(newChange(pair{from, to}, g))
 			if f.Witness != nil {
-				f.Witness.AcceptedBy, f.Witness.JudgedBy = from.named(), to.named()
+				f.Witness.AcceptedBy, f.Witness.JudgedBy = from.versionPhrase(), to.versionPhrase()
 				f.Message = brief.Clip(f.Witness.Effect, maxInline)
 			}
 			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
@@ -139,20 +139,20 @@ func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
 }
 
 func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {
-	from, to := storage(c.oldParts), storage(c.newParts)
+	from, to := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
 	if from == nil || to == nil || from.Name == to.Name || len(c.newConversions) > 0 {
 		return nil
 	}
-	same := find(c.newParts, from.Name)
+	same := findVersion(c.newParts, from.Name)
 	var known told
 	if same != nil {
-		known = gapKeys(c.decide(ctx, pair{from, same}))
+		known = gapKeys(c.decidePair(ctx, pair{from, same}))
 	}
 	var out []contain.Gap
 	for _, g := range c.storedGaps(ctx, from, same, to) {
 		// What is only refused is a matter of writing through the new version, for versions-contradict.
 		stuck := g.Harm == contain.Refused && (same == nil || !same.Served)
-		if (g.Harm == contain.Pruned || stuck) && !known.has(&g) {
+		if (g.Harm == contain.Pruned || stuck) && !known.hasGap(&g) {
 			out = append(out, g)
 		}
 	}

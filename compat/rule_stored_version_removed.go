@@ -43,21 +43,21 @@ versions:
   storage: true
 `,
 	whole: func(_ context.Context, c *comparison) []report.Finding {
-		if !c.both() {
+		if !c.hasBothCRDs() {
 			return nil
 		}
 		var out []report.Finding
 		for _, name := range c.storedVersions() {
-			if find(c.newParts, name) != nil {
+			if findVersion(c.newParts, name) != nil {
 				continue
 			}
 			f := report.Finding{
 				Version: name, Message: "version " + name + " is gone, and objects may be stored in it", Before: name, SchemaPath: []string{"spec", "versions"},
 			}
-			if p := find(c.oldParts, name); p != nil {
-				f.SchemaPath, f.InOld = p.tokens("name"), true
+			if p := findVersion(c.oldParts, name); p != nil {
+				f.SchemaPath, f.InOld = p.documentTokens("name"), true
 			}
-			if words := c.refused("status.storedVersions"); words != "" {
+			if words := c.refusalWords("status.storedVersions"); words != "" {
 				f.Level = report.RefusedByAPIServer
 				f.Message += "; the API server refuses this: " + words
 			}

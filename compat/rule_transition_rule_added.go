@@ -36,7 +36,7 @@ storageClass:
   description: Do not change it after creation; create a new object instead.
 `,
 	claim: func(c *change) (string, bool) {
-		return "a rule restricts updates: " + inline(ruleText(c)), c.Harm == contain.RefusedTransition
+		return "a rule restricts updates: " + inlineJSON(ruleText(c)), c.Harm == contain.RefusedTransition
 	},
 }
 

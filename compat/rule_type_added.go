@@ -35,10 +35,10 @@ config:
       x-kubernetes-preserve-unknown-fields: true
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("type") || c.Before != nil {
+		if !c.isRefusedBy("type") || c.Before != nil {
 			return "", false
 		}
-		_, to := c.types()
+		_, to := c.typeNames()
 		return "any value was allowed, and now the type is " + to, true
 	},
 }

@@ -28,7 +28,7 @@ timeoutDuration:
   type: string
 `,
 	claim: func(c *change) (string, bool) {
-		from, to := c.types()
-		return "type changed from " + from + " to " + to, c.is("type")
+		from, to := c.typeNames()
+		return "type changed from " + from + " to " + to, c.isRefusedBy("type")
 	},
 }

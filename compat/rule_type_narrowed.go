@@ -30,10 +30,10 @@ ratio:
     message: ratio has to be a whole number
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("type") {
+		if !c.isRefusedBy("type") {
 			return "", false
 		}
-		from, to := c.types()
+		from, to := c.typeNames()
 		narrowed := from == "number" && to == "integer" || from == "int-or-string" && (to == "integer" || to == "string")
 		return "type narrowed from " + from + " to " + to, narrowed
 	},

@@ -26,6 +26,6 @@ timeout:
 timeoutOrPercent:
   x-kubernetes-int-or-string: true
 `,
-	whole:  readers("type-widened"),
+	whole:  readersRule("type-widened"),
 	inSpec: true,
 }

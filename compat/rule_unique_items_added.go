@@ -32,6 +32,6 @@ ports:
     type: integer
 `,
 	claim: func(c *change) (string, bool) {
-		return "the items now have to differ (uniqueItems)", c.is("uniqueItems")
+		return "the items now have to differ (uniqueItems)", c.isRefusedBy("uniqueItems")
 	},
 }

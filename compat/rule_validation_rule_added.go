@@ -44,6 +44,6 @@ source:
     message: either url or path has to be set
 `,
 	claim: func(c *change) (string, bool) {
-		return "rule " + inline(ruleText(c)) + " was added", c.is("x-kubernetes-validations")
+		return "rule " + inlineJSON(ruleText(c)) + " was added", c.isRefusedBy("x-kubernetes-validations")
 	},
 }

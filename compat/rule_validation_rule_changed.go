@@ -44,21 +44,21 @@ replicas:
     message: too many replicas
 `,
 	claim: func(c *change) (string, bool) {
-		if !c.is("x-kubernetes-validations") {
+		if !c.isRefusedBy("x-kubernetes-validations") {
 			return "", false
 		}
-		before := replaced(c)
+		before := replacedRuleOf(c)
 		if before == "" {
 			return "", false
 		}
 		c.Before = before
-		return "rule " + inline(before) + " was replaced by " + inline(c.Detail), true
+		return "rule " + inlineJSON(before) + " was replaced by " + inlineJSON(c.Detail), true
 	},
 }
 
-// replaced returns the rule that the new one stands for: one that is gone and has its message or its place. It is empty
+// replacedRuleOf returns the rule that the new one stands for: one that is gone and has its message or its place. It is empty
 // where there is none.
-func replaced(c *change) string {
+func replacedRuleOf(c *change) string {
 	if c.old == nil || c.new == nil || c.Rule < 0 || c.Rule >= len(c.new.Rules) {
 		return ""
 	}

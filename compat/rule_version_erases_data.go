@@ -103,15 +103,15 @@ versions:
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
-		for _, x := range c.reachable(ctx).erased {
-			f := c.cross(x)
-			f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which was stored by clients of " + x.from.Name
-			if x.from == storage(c.oldParts) {
-				f.Message = "clients of " + x.to.Name + " erase " + x.lost(f) + ", which is stored as " + x.from.Name
+		for _, x := range c.reachableCrossings(ctx).erased {
+			f := c.findingOfCrossing(x)
+			f.Message = "clients of " + x.to.Name + " erase " + x.lostFields(f) + ", which was stored by clients of " + x.from.Name
+			if x.from == storageVersionOf(c.oldParts) {
+				f.Message = "clients of " + x.to.Name + " erase " + x.lostFields(f) + ", which is stored as " + x.from.Name
 			}
 			if x.anew {
-				f.Message = "each write of objects of " + x.from.Name + " now stores them without " + x.lost(f) + ", which the storage version " + x.to.Name + " does not keep"
-			} else if before := preferred(c.oldParts); x.to == preferred(c.newParts) && (before == nil || before.Name != x.to.Name) {
+				f.Message = "each write of objects of " + x.from.Name + " now stores them without " + x.lostFields(f) + ", which the storage version " + x.to.Name + " does not keep"
+			} else if before := preferredVersionOf(c.oldParts); x.to == preferredVersionOf(c.newParts) && (before == nil || before.Name != x.to.Name) {
 				f.Message += "; kubectl now uses " + x.to.Name
 			}
 			if x.Verdict == contain.Unknown {
@@ -125,8 +125,8 @@ versions:
 	},
 }
 
-// lost names what a version drops, given the finding about it.
-func (x *crossing) lost(f report.Finding) string {
+// lostFields names what a version drops, given the finding about it.
+func (x *crossing) lostFields(f report.Finding) string {
 	at := strings.TrimPrefix(f.Path, ".")
 	switch {
 	case x.Keyword == "nullable":
@@ -137,30 +137,30 @@ func (x *crossing) lost(f report.Finding) string {
 	return at
 }
 
-// cross makes a finding of a crossing. It stands in the version in which the object is read.
-func (c *comparison) cross(x crossing) report.Finding {
+// findingOfCrossing makes a finding of a crossing. It stands in the version in which the object is read.
+func (c *comparison) findingOfCrossing(x crossing) report.Finding {
 	ch := newChange(x.pair, x.Gap)
-	f := c.tell(ch)
+	f := c.findingOf(ch)
 	f.Rule = ""
 	path := x.Path
 	if ch.losesKeys() {
 		path = path[:len(path)-1]
 	}
 	if f.InOld || x.Harm == contain.Pruned {
-		steps, _, _ := descend(x.to.node(), path)
-		f.SchemaPath, f.InOld = append(x.to.tokens("schema", "openAPIV3Schema"), steps...), false
+		steps, _, _ := descendSchema(x.to.schemaNode(), path)
+		f.SchemaPath, f.InOld = append(x.to.documentTokens("schema", "openAPIV3Schema"), steps...), false
 	}
 	if f.Witness != nil {
-		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.named(), x.to.named()
-		if was := find(c.oldParts, x.to.Name); x.Witness.Old != nil && was != nil && was.Served { // see refusedAt
-			f.Witness.AcceptedBy = was.named()
+		f.Witness.AcceptedBy, f.Witness.JudgedBy = x.from.versionPhrase(), x.to.versionPhrase()
+		if was := findVersion(c.oldParts, x.to.Name); x.Witness.Old != nil && was != nil && was.Served { // see refusedAt
+			f.Witness.AcceptedBy = was.versionPhrase()
 		}
 	}
 	return f
 }
 
-// named names the version and the CRD that it is of.
-func (p *part) named() string {
+// versionPhrase names the version and the CRD that it is of.
+func (p *part) versionPhrase() string {
 	if p.isOld {
 		return "version " + p.Name + " of the old CRD"
 	}

@@ -48,7 +48,7 @@ versions:
 		for _, p := range c.pairs {
 			if p.from.Served && !p.to.Served {
 				out = append(out, report.Finding{
-					Version: p.to.Name, Message: "version " + p.to.Name + " is no longer served", Before: "true", After: "false", SchemaPath: p.to.tokens("served"),
+					Version: p.to.Name, Message: "version " + p.to.Name + " is no longer served", Before: "true", After: "false", SchemaPath: p.to.documentTokens("served"),
 				})
 			}
 		}

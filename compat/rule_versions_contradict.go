@@ -94,15 +94,15 @@ versions:
 `,
 	whole: func(ctx context.Context, c *comparison) []report.Finding {
 		var out []report.Finding
-		for _, x := range c.reachable(ctx).refused {
-			f := c.cross(x)
+		for _, x := range c.reachableCrossings(ctx).refused {
+			f := c.findingOfCrossing(x)
 			if x.Verdict == contain.Unknown {
-				f.Outcome, f.Message = report.Undecided, Undetermined+": "+x.clash()
+				f.Outcome, f.Message = report.Undecided, Undetermined+": "+x.describeClash()
 				out = append(out, f)
 				continue
 			}
 			f.Level = report.ClientsBroken
-			f.Message = x.clash() + ": " + brief.Clip(f.Witness.Effect, maxInline)
+			f.Message = x.describeClash() + ": " + brief.Clip(f.Witness.Effect, maxInline)
 			out = append(out, f)
 		}
 		return out

@@ -67,7 +67,7 @@ versions:
 	whole: func(_ context.Context, c *comparison) []report.Finding {
 		steps := c.conversionsAnew()
 		anew := c.needWebhookAnew(steps)
-		if !c.both() || len(steps) == 0 || len(anew) > 0 && c.webhookNamedAnew() { // the last is conversion-strategy-changed
+		if !c.hasBothCRDs() || len(steps) == 0 || len(anew) > 0 && c.webhookNamedAnew() { // the last is conversion-strategy-changed
 			return nil
 		}
 		f := report.Finding{SchemaPath: []string{"spec", "conversion", "webhook", "clientConfig"}}

@@ -11,9 +11,9 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// settled returns the version as the schema of what it leaves behind: defaults are filled in, its own and, where the object
+// withDefaultsAsRequired returns the version as the schema of what it leaves behind: defaults are filled in, its own and, where the object
 // is read by another version, those of the reader.
-func (c *comparison) settled(p, reader *part) *part {
+func (c *comparison) withDefaultsAsRequired(p, reader *part) *part {
 	if reader == p || reader == nil {
 		reader = p
 	}
@@ -22,8 +22,8 @@ func (c *comparison) settled(p, reader *part) *part {
 		return s
 	}
 	s := p
-	if changed, ok := settle(p.props, reader.props, 0); ok {
-		s = p.with(changed)
+	if changed, ok := requireDefaulted(p.props, reader.props, 0); ok {
+		s = p.withSchema(changed)
 	}
 	if c.settledParts == nil {
 		c.settledParts = map[pair]*part{}
@@ -32,8 +32,8 @@ func (c *comparison) settled(p, reader *part) *part {
 	return s
 }
 
-// settle makes what has a default required instead. It reports whether anything changed; parts that do not are shared.
-func settle(p, reader *props, depth int) (*props, bool) {
+// requireDefaulted makes what has a default required instead. It reports whether anything changed; parts that do not are shared.
+func requireDefaulted(p, reader *props, depth int) (*props, bool) {
 	if p == nil || depth > schema.MaxDepth {
 		return p, false
 	}
@@ -47,7 +47,7 @@ func settle(p, reader *props, depth int) (*props, bool) {
 		out.Required = slices.Clone(p.Required)
 		for name, child := range p.Properties {
 			twin, filled := twinOf(&below, name)
-			sub, subChanged := settle(&child, twin, depth+1)
+			sub, subChanged := requireDefaulted(&child, twin, depth+1)
 			own := *sub
 			if fillsIn(&child) || filled {
 				own.Default, subChanged = nil, true
@@ -61,12 +61,12 @@ func settle(p, reader *props, depth int) (*props, bool) {
 		slices.Sort(out.Required[len(p.Required):])
 	}
 	if items := itemsOf(p); items != nil {
-		if sub, ok := settle(items, itemsOf(&below), depth+1); ok {
+		if sub, ok := requireDefaulted(items, itemsOf(&below), depth+1); ok {
 			out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
 		}
 	}
 	if values := extraOf(p); values != nil {
-		if sub, ok := settle(values, extraOf(&below), depth+1); ok {
+		if sub, ok := requireDefaulted(values, extraOf(&below), depth+1); ok {
 			out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: sub}, true
 		}
 	}
@@ -79,11 +79,11 @@ func settle(p, reader *props, depth int) (*props, bool) {
 // asStored are the versions, made of p, whose objects together are what is stored of p and what reader fills in. What p says of a field may
 // refuse what is filled in after p has taken the object, so the objects before that belong to them.
 func (c *comparison) asStored(p, reader *part) []*part {
-	filled := c.settled(p, reader)
+	filled := c.withDefaultsAsRequired(p, reader)
 	if reader == p || reader == nil || !fillsMore(p.props, reader.props, 0) {
 		return []*part{filled}
 	}
-	return []*part{filled, c.settled(p, p)}
+	return []*part{filled, c.withDefaultsAsRequired(p, p)}
 }
 
 // storedGaps are the gaps between what is stored of version p and read by reader, and version to.
@@ -91,10 +91,10 @@ func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []cont
 	var out []contain.Gap
 	known := told{}
 	for i, stored := range c.asStored(p, reader) {
-		for _, g := range c.decide(ctx, pair{stored, to}) {
+		for _, g := range c.decidePair(ctx, pair{stored, to}) {
 			sure := i == 0 || g.Harm != contain.Refused || g.Witness == nil
-			if !known.has(&g) && (sure || c.travels(ctx, pair{p, to}, &g)) {
-				known.add(g)
+			if !known.hasGap(&g) && (sure || c.canTravel(ctx, pair{p, to}, &g)) {
+				known.addGaps(g)
 				out = append(out, g)
 			}
 		}
@@ -105,23 +105,23 @@ func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []cont
 // travelsOtherwise looks for another object for a refusal whose witness does not make the journey: one without the fields that are
 // pruned on the way, and with the defaults that are filled in. It reports whether there may be one.
 func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
-	home := c.home(x.from)
+	home := c.readingVersion(x.from)
 	key := pair{x.from, home}
 	way, made := c.wayParts[key]
 	if !made {
 		on := onTheWay(x.from.props, home.props, true, 0)
-		if s := c.storing(x.from); s != nil {
+		if s := c.storingVersion(x.from); s != nil {
 			on = onTheWay(on, s.props, false, 0)
 		}
-		way = x.from.with(on)
+		way = x.from.withSchema(on)
 		if c.wayParts == nil {
 			c.wayParts = map[pair]*part{}
 		}
 		c.wayParts[key] = way
 	}
-	for _, g := range c.decide(ctx, pair{way, x.to}) {
-		same := g.Keyword == x.Keyword && g.Detail == x.Detail && g.Harm == x.Harm && len(g.Path) == len(x.Path) && nested(g.Path, x.Path)
-		if same && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.travels(ctx, x.pair, &g)) {
+	for _, g := range c.decidePair(ctx, pair{way, x.to}) {
+		same := g.Keyword == x.Keyword && g.Detail == x.Detail && g.Harm == x.Harm && len(g.Path) == len(x.Path) && mayBeNested(g.Path, x.Path)
+		if same && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.canTravel(ctx, x.pair, &g)) {
 			x.Gap = g
 			return true
 		}
@@ -131,7 +131,7 @@ func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
 
 // onTheWay returns p without the fields that q prunes and, if it reads, with those that q alone declares and fills in.
 func onTheWay(p, q *props, reads bool, depth int) *props {
-	if p == nil || q == nil || depth > schema.MaxDepth || keeps(q) {
+	if p == nil || q == nil || depth > schema.MaxDepth || keepsUnknownFields(q) {
 		return p
 	}
 	out := *p
@@ -139,7 +139,7 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		child := p.Properties[name]
 		twin, _ := twinOf(q, name)
-		if twin == nil && pruned(q, name, depth) { // a rule may name it, so it stays declared
+		if twin == nil && prunesUndeclared(q, name, depth) { // a rule may name it, so it stays declared
 			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
 			out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name })
 		}
@@ -158,7 +158,7 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	}
 	if values, kept := extraOf(p), extraOf(q); values != nil && kept != nil {
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: onTheWay(values, kept, reads, depth+1)}
-	} else if kept == nil && q.Type == "object" && (values != nil || keeps(p)) {
+	} else if kept == nil && q.Type == "object" && (values != nil || keepsUnknownFields(p)) {
 		nameKept(&out, q, values, reads, depth)
 	}
 	return &out
@@ -171,14 +171,14 @@ func nameKept(p, q, values *props, reads bool, depth int) {
 	}
 	p.AdditionalProperties, p.XPreserveUnknownFields = nil, nil
 	for name, twin := range q.Properties {
-		if _, declared := p.Properties[name]; !declared && pruned(q, name, depth) {
+		if _, declared := p.Properties[name]; !declared && prunesUndeclared(q, name, depth) {
 			p.Properties[name] = *onTheWay(values, &twin, reads, depth+1)
 		}
 	}
 }
 
-// pruned reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
-func pruned(p *props, name string, depth int) bool {
+// prunesUndeclared reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
+func prunesUndeclared(p *props, name string, depth int) bool {
 	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
 }
 
@@ -220,22 +220,22 @@ func extraOf(p *props) *props {
 	return p.AdditionalProperties.Schema
 }
 
-// naming returns the version with names for the unknown fields that it keeps, and that some of the others declare and not all of
+// withNamedUnknowns returns the version with names for the unknown fields that it keeps, and that some of the others declare and not all of
 // them alike. Around such fields it takes only the type that the others have, so it takes no object that p does not.
-func (c *comparison) naming(p, to *part) *part {
+func (c *comparison) withNamedUnknowns(p, to *part) *part {
 	key := pair{p, to}
 	if n, ok := c.namingParts[key]; ok {
 		return n
 	}
 	var others []*props
-	for _, q := range []*part{storage(c.oldParts), find(c.oldParts, to.Name), to} {
+	for _, q := range []*part{storageVersionOf(c.oldParts), findVersion(c.oldParts, to.Name), to} {
 		if q != nil && q.props != nil {
 			others = append(others, q.props)
 		}
 	}
 	n := p
 	if changed, ok := nameUnknown(p.props, others, 0); ok {
-		n = p.with(changed)
+		n = p.withSchema(changed)
 		n.onlyLost = true
 	}
 	if c.namingParts == nil {
@@ -258,7 +258,7 @@ func nameUnknown(p *props, others []*props, depth int) (*props, bool) {
 		switch {
 		case declared:
 			sub, ok = nameUnknown(&child, below[name], depth+1)
-		case keeps(p) && !alikeIn(below[name], len(others)) && pruned(p, name, depth):
+		case keepsUnknownFields(p) && !alikeIn(below[name], len(others)) && prunesUndeclared(p, name, depth):
 			sub, ok = shapeOf(below[name], depth+1), true
 		}
 		if ok && !changed {
@@ -285,7 +285,9 @@ func nameUnknown(p *props, others []*props, depth int) (*props, bool) {
 	return &out, changed
 }
 
-func keeps(p *props) bool { return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields }
+func keepsUnknownFields(p *props) bool {
+	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+}
 
 // shapeOf is the shape of values that the schemas, which are not alike, know more of: the objects, lists and maps around those
 // fields that not all of them declare alike, which may have any value.
@@ -361,7 +363,7 @@ func defaultsOf(p, reader *props, depth int) *props {
 	}
 	for name, twin := range reader.Properties { // p keeps these without a declaration
 		kept := extraOf(p)
-		if kept == nil && keeps(p) {
+		if kept == nil && keepsUnknownFields(p) {
 			kept = &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
 		}
 		if _, declared := p.Properties[name]; !declared && kept != nil {
@@ -388,9 +390,9 @@ func valuesOf(p *props) props {
 	})
 }
 
-// demand returns p with each property required that the reader fills in and p does not: what it refuses lacks one of them. It
+// requireFilledByReader returns p with each property required that the reader fills in and p does not: what it refuses lacks one of them. It
 // reports whether there is any.
-func demand(p, reader *props, depth int) (*props, bool) {
+func requireFilledByReader(p, reader *props, depth int) (*props, bool) {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return p, false
 	}
@@ -412,17 +414,17 @@ func demand(p, reader *props, depth int) (*props, bool) {
 		if !declared {
 			below = extraOf(p)
 		}
-		if sub, ok := demand(below, twin, depth+1); ok {
+		if sub, ok := requireFilledByReader(below, twin, depth+1); ok {
 			out.Properties[name], changed = *sub, true
 		}
 	}
 	if p.Items != nil && reader.Items != nil {
-		if sub, ok := demand(p.Items.Schema, reader.Items.Schema, depth+1); ok {
+		if sub, ok := requireFilledByReader(p.Items.Schema, reader.Items.Schema, depth+1); ok {
 			out.Items, changed = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}, true
 		}
 	}
 	if ap, other := p.AdditionalProperties, reader.AdditionalProperties; ap != nil && other != nil {
-		if sub, ok := demand(ap.Schema, other.Schema, depth+1); ok {
+		if sub, ok := requireFilledByReader(ap.Schema, other.Schema, depth+1); ok {
 			out.AdditionalProperties, changed = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: sub}, true
 		}
 	}

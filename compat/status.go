@@ -20,7 +20,7 @@ func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.
 	var out []contain.Gap
 	keys := gapKeys(known)
 	for _, g := range c.decideHere(ctx, bare) {
-		if g.Harm == contain.Redefaulted || keys.has(&g) {
+		if g.Harm == contain.Redefaulted || keys.hasGap(&g) {
 			continue
 		}
 		if g.Witness != nil && p.from.Name == p.to.Name { // a later read of the object fills the status in
@@ -48,7 +48,7 @@ func (c *comparison) withoutStatusDefault(p *part) *part {
 		bare.Properties = maps.Clone(bare.Properties)
 		status.Default = nil
 		bare.Properties["status"] = status
-		out = p.with(&bare)
+		out = p.withSchema(&bare)
 		if c.bareParts == nil {
 			c.bareParts = map[*part]*part{}
 		}
@@ -96,9 +96,9 @@ func (c *comparison) withoutUncheckedWrites(ctx context.Context, p pair, gaps []
 			return false
 		}
 		if stored == nil {
-			stored = gapKeys(c.decideHere(ctx, pair{c.settled(p.from, p.from), p.to}))
+			stored = gapKeys(c.decideHere(ctx, pair{c.withDefaultsAsRequired(p.from, p.from), p.to}))
 		}
-		return !stored.has(&g)
+		return !stored.hasGap(&g)
 	})
 }
 
@@ -158,7 +158,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	ways := c.asStored(c.withoutStatusDefault(p.from), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
-		told.merge(c.unfilledBefore(ctx, p, ways))
+		told.mergeKnown(c.unfilledBefore(ctx, p, ways))
 	}
 	if !p.from.isOld { // a journey begins in the old CRD
 		ways = ways[:1]
@@ -166,13 +166,13 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 	var out []contain.Gap
 	for i, from := range ways {
 		for _, g := range c.decideHere(ctx, pair{from, to}) {
-			if g.Harm != contain.Refused || told.has(&g) || g.OddAlone {
+			if g.Harm != contain.Refused || told.hasGap(&g) || g.OddAlone {
 				continue
 			}
-			if g.Witness != nil && (i > 0 || p.from.Name == p.to.Name) && !c.travels(ctx, p, &g) {
+			if g.Witness != nil && (i > 0 || p.from.Name == p.to.Name) && !c.canTravel(ctx, p, &g) {
 				continue
 			}
-			told.add(g)
+			told.addGaps(g)
 			out = append(out, g)
 		}
 	}
@@ -182,7 +182,7 @@ func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []con
 // unfilledBefore are the gaps that the old CRD had for such objects, given as the versions from.
 func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) told {
 	was := told{}
-	before := find(c.oldParts, p.to.Name)
+	before := findVersion(c.oldParts, p.to.Name)
 	if before == nil || !before.Served {
 		return was
 	}
@@ -191,7 +191,7 @@ func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) t
 		to = c.unfilledStatus(before)
 	}
 	for _, f := range from {
-		was.add(c.decideHere(ctx, pair{f, to})...)
+		was.addGaps(c.decideHere(ctx, pair{f, to})...)
 	}
 	return was
 }
@@ -202,11 +202,11 @@ func (c *comparison) readerOf(p pair) *part {
 	case p.to.isOld && len(c.oldConversions) > 0, !p.to.isOld && len(c.newConversions) > 0:
 		return nil
 	case !p.from.isOld:
-		return storage(c.newParts)
+		return storageVersionOf(c.newParts)
 	case p.to.isOld:
 		return c.readsBefore(p.from)
 	}
-	return c.home(p.from)
+	return c.readingVersion(p.from)
 }
 
 // unfilledStatus returns the version without the defaults in .status, if it has any and the status subresource.
@@ -227,7 +227,7 @@ func (c *comparison) unfilledStatus(p *part) *part {
 		whole := *p.props
 		whole.Properties = maps.Clone(whole.Properties)
 		whole.Properties["status"] = *bare
-		out = p.with(&whole)
+		out = p.withSchema(&whole)
 		if c.unfilled == nil {
 			c.unfilled = map[*part]*part{}
 		}

@@ -294,17 +294,17 @@ func TestStatusWrites(t *testing.T) {
 		for _, spec := range specs {
 			obj := statusObject("v1", spec, nil)
 			first := must(before.Create(t.Context(), obj))
-			compare(obj, first, must(after.Create(t.Context(), obj)), "creating %s", compact(spec))
+			compare(obj, first, must(after.Create(t.Context(), obj)), "creating %s", compactJSON(spec))
 			if first.Refused() {
 				continue
 			}
-			lives = append(lives, statusLife{first.Stored, compact(spec)})
+			lives = append(lives, statusLife{first.Stored, compactJSON(spec)})
 			for _, status := range statuses {
 				second := must(before.UpdateStatus(t.Context(), withField(first.Stored, "status", status), first.Stored, true))
 				if second.Refused() || len(second.Pruned) > 0 {
 					continue
 				}
-				lives = append(lives, statusLife{second.Stored, compact(spec) + " with " + compact(status)})
+				lives = append(lives, statusLife{second.Stored, compactJSON(spec) + " with " + compactJSON(status)})
 			}
 		}
 		for _, life := range lives {
@@ -328,10 +328,10 @@ func TestStatusWrites(t *testing.T) {
 			compare(nil, must(before.UpdateStatus(t.Context(), again, life.stored, true)), must(after.UpdateStatus(t.Context(), again, life.stored, false)), "%s: same status", life.how)
 			for range 6 {
 				next := withField(life.stored, "status", statuses[r.IntN(len(statuses))])
-				compare(next, must(before.UpdateStatus(t.Context(), next, life.stored, true)), must(after.UpdateStatus(t.Context(), next, life.stored, false)), "%s: status %s", life.how, compact(next["status"]))
+				compare(next, must(before.UpdateStatus(t.Context(), next, life.stored, true)), must(after.UpdateStatus(t.Context(), next, life.stored, false)), "%s: status %s", life.how, compactJSON(next["status"]))
 			}
 			next := withField(life.stored, "spec", specs[r.IntN(len(specs))])
-			compare(nil, must(before.Update(t.Context(), next, life.stored, true)), must(after.Update(t.Context(), next, life.stored, false)), "%s: spec %s", life.how, compact(next["spec"]))
+			compare(nil, must(before.Update(t.Context(), next, life.stored, true)), must(after.Update(t.Context(), next, life.stored, false)), "%s: spec %s", life.how, compactJSON(next["spec"]))
 		}
 		switch {
 		case worse != "" && !failed:
@@ -428,7 +428,7 @@ func TestStatusesAcrossVersions(t *testing.T) {
 					_, refused, _ := after.label(t, stored, w)
 					_, was, _ := before.label(t, stored, w)
 					if len(refused) > 0 && len(was) == 0 && worse == "" {
-						worse = fmt.Sprintf("%s with %s, written in %s, is refused in %s at %v", compact(spec), compact(status), v, w, refused)
+						worse = fmt.Sprintf("%s with %s, written in %s, is refused in %s at %v", compactJSON(spec), compactJSON(status), v, w, refused)
 					}
 				}
 			}

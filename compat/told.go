@@ -13,21 +13,21 @@ func keyOf(g *contain.Gap) gapKey { return gapKey{g.Path.String(), g.Keyword, g.
 // told are gaps that were reported already. The value is false if only odd objects meet the gap: others may still be reported.
 type told map[gapKey]bool
 
-func (t told) add(gaps ...contain.Gap) {
+func (t told) addGaps(gaps ...contain.Gap) {
 	for i := range gaps {
 		k := keyOf(&gaps[i])
 		t[k] = t[k] || !gaps[i].OddAlone
 	}
 }
 
-func (t told) merge(o told) {
+func (t told) mergeKnown(o told) {
 	for k, usual := range o {
 		t[k] = t[k] || usual
 	}
 }
 
-// has reports whether the gap is known, or lies below something that is dropped.
-func (t told) has(g *contain.Gap) bool {
+// hasGap reports whether the gap is known, or lies below something that is dropped.
+func (t told) hasGap(g *contain.Gap) bool {
 	usual, known := t[keyOf(g)]
 	if known = usual || known && g.OddAlone; known || g.Harm != contain.Pruned {
 		return known
@@ -42,6 +42,6 @@ func (t told) has(g *contain.Gap) bool {
 
 func gapKeys(gaps []contain.Gap) told {
 	out := make(told, len(gaps))
-	out.add(gaps...)
+	out.addGaps(gaps...)
 	return out
 }

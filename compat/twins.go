@@ -15,9 +15,9 @@ type twin struct {
 // maxTwins bounds the search for differing places.
 const maxTwins = 1_000_000
 
-// twins yields the places that both schemas declare and at which they differ, in a fixed order, junctors aside. Equal
+// differingTwins yields the places that both schemas declare and at which they differ, in a fixed order, junctors aside. Equal
 // subtrees are skipped.
-func twins(old, new *schema.Node) func(func(twin) bool) {
+func differingTwins(old, new *schema.Node) func(func(twin) bool) {
 	return func(yield func(twin) bool) {
 		left := maxTwins
 		var walk func(path contain.Path, o, n *schema.Node) bool

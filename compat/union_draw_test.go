@@ -254,7 +254,7 @@ func (p *unionPair) String() string {
 func describeAll(d *crd) string {
 	var b strings.Builder
 	for _, v := range d.Spec.Versions {
-		fmt.Fprintf(&b, "%s served=%t storage=%t sub=%s %s\n", v.Name, v.Served, v.Storage, compact(v.Subresources), compact(v.Schema.OpenAPIV3Schema))
+		fmt.Fprintf(&b, "%s served=%t storage=%t sub=%s %s\n", v.Name, v.Served, v.Storage, compactJSON(v.Subresources), compactJSON(v.Schema.OpenAPIV3Schema))
 	}
 	return b.String()
 }

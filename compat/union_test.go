@@ -73,14 +73,14 @@ func (p *unionPair) harms(t testing.TB) (out []harm, accepted, allowed int) {
 			if after.serves(v.Name) {
 				now := created(t, to, obj)
 				for _, path := range now.Pruned {
-					out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compact(spec), path)})
+					out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compactJSON(spec), path)})
 				}
 				if len(now.Pruned) == 0 { // what is refused of the rest follows from the loss
-					note(now.Errors, "%s: creating %s", v.Name, compact(spec))
+					note(now.Errors, "%s: creating %s", v.Name, compactJSON(spec))
 				}
 				if len(now.Pruned) == 0 && !now.Refused() {
 					for _, path := range vanished(obj, now.Stored, "") {
-						out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compact(spec), path)})
+						out = append(out, harm{path: path, how: fmt.Sprintf("%s: creating %s drops %s", v.Name, compactJSON(spec), path)})
 					}
 				}
 			}
@@ -94,7 +94,7 @@ func (p *unionPair) harms(t testing.TB) (out []harm, accepted, allowed int) {
 				}
 			}
 		}
-		if len(specs) < 2 || !after.serves(v.Name) || !slices.ContainsFunc(p.new.Spec.Versions, func(w crdVersion) bool { return strings.Contains(compact(w.Schema), "oldSelf") }) {
+		if len(specs) < 2 || !after.serves(v.Name) || !slices.ContainsFunc(p.new.Spec.Versions, func(w crdVersion) bool { return strings.Contains(compactJSON(w.Schema), "oldSelf") }) {
 			continue
 		}
 		for range 60 {
@@ -111,7 +111,7 @@ func (p *unionPair) harms(t testing.TB) (out []harm, accepted, allowed int) {
 			if len(res.Pruned) > 0 {
 				continue // told as that
 			}
-			note(res.Errors, "%s: updating %s to %s", v.Name, compact(stored[i]["spec"]), compact(next["spec"]))
+			note(res.Errors, "%s: updating %s to %s", v.Name, compactJSON(stored[i]["spec"]), compactJSON(next["spec"]))
 		}
 	}
 	for c, how := range now {
@@ -161,7 +161,7 @@ func (p *unionPair) across(t testing.TB, before, after *world, stored map[string
 			if kind == "refused" && len(paths[1]) > 0 && sameRules(schemaOf(p.old, then), schemaOf(p.new, version), path) {
 				continue // the API server evaluates no rules where the schema refuses: nothing was let through before
 			}
-			how := fmt.Sprintf("%s in %s: %s", kind, version, compact(stored))
+			how := fmt.Sprintf("%s in %s: %s", kind, version, compactJSON(stored))
 			if version == writer {
 				out = append(out, harm{path: path, how: how})
 			} else {
@@ -251,7 +251,7 @@ func (h *harm) told(got report.CRD) bool {
 		if f.Severity != report.Fail || f.Outcome == report.Note || !related(h.path, f.Path) {
 			return false
 		}
-		return h.rule == "" || f.After == h.rule || strings.Contains(f.Message, inline(h.rule)) || strings.HasPrefix(f.Rule, "version") || strings.HasPrefix(f.Rule, "type") || f.Rule == "schema-changed" ||
+		return h.rule == "" || f.After == h.rule || strings.Contains(f.Message, inlineJSON(h.rule)) || strings.HasPrefix(f.Rule, "version") || strings.HasPrefix(f.Rule, "type") || f.Rule == "schema-changed" ||
 			f.Rule == defaultInvalid.ID // it says of no rule that it refuses the default
 	})
 }

@@ -317,7 +317,7 @@ func firstRefusal(t testing.TB, before, after *world, domain []map[string]any) *
 	seen := map[string]bool{}
 	var queue []state
 	add := func(s state) {
-		key := compact(s.old) + compact(s.new)
+		key := compactJSON(s.old) + compactJSON(s.new)
 		if !seen[key] && len(queue) < mostStates {
 			seen[key] = true
 			queue = append(queue, s)
@@ -340,7 +340,7 @@ func firstRefusal(t testing.TB, before, after *world, domain []map[string]any) *
 			}
 			for _, in := range before.storing(v.Name) {
 				stored := bare(before.stores(t, res.Stored, in))
-				add(state{stored, stored, "create " + compact(spec) + " in " + v.Name + " stored in " + in})
+				add(state{stored, stored, "create " + compactJSON(spec) + " in " + v.Name + " stored in " + in})
 			}
 		}
 	}
@@ -353,7 +353,7 @@ func firstRefusal(t testing.TB, before, after *world, domain []map[string]any) *
 					continue
 				}
 				if next, _, _ := before.put(t, s.old, v.Name, spec); next != nil {
-					add(state{next, next, s.how + ", put " + compact(spec) + " in " + v.Name})
+					add(state{next, next, s.how + ", put " + compactJSON(spec) + " in " + v.Name})
 				}
 			}
 		}
@@ -370,7 +370,7 @@ func firstRefusal(t testing.TB, before, after *world, domain []map[string]any) *
 				if old == nil || dropped {
 					continue
 				}
-				how := s.how + "; now " + compact(s.new["spec"]) + ", put " + compact(spec) + " in " + v.Name
+				how := s.how + "; now " + compactJSON(s.new["spec"]) + ", put " + compactJSON(spec) + " in " + v.Name
 				next, _, errs := after.put(t, s.new, v.Name, spec)
 				if next == nil && !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.Contains(e.Detail, "failed rule") }) {
 					continue // it broke something else before, and only ratcheting let it pass

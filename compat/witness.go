@@ -31,7 +31,7 @@ func objectYAML(obj map[string]any) string {
 	e.SetIndent(2)
 	e.CompactSeqIndent()
 	if err := e.Encode(root); err != nil {
-		return compact(obj) + "\n" // cannot be: no node has a tag or an alias. JSON is YAML, too
+		return compactJSON(obj) + "\n" // cannot be: no node has a tag or an alias. JSON is YAML, too
 	}
 	for _, r := range text.String() { // only strings in quotes have letters that are not printable
 		if r == '\n' || unicode.IsPrint(r) {
@@ -45,7 +45,7 @@ func objectYAML(obj map[string]any) string {
 
 func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	keys := slices.Sorted(maps.Keys(obj))
-	slices.SortStableFunc(keys, func(a, b string) int { return rank(first, a) - rank(first, b) })
+	slices.SortStableFunc(keys, func(a, b string) int { return rankOf(first, a) - rankOf(first, b) })
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, k := range keys {
 		n.Content = append(n.Content, yamlString(k), yamlValue(obj[k]))
@@ -53,7 +53,7 @@ func yamlObject(obj map[string]any, first ...string) *yaml.Node {
 	return n
 }
 
-func rank(first []string, key string) int {
+func rankOf(first []string, key string) int {
 	if i := slices.Index(first, key); i >= 0 {
 		return i
 	}
@@ -73,13 +73,13 @@ func yamlValue(v any) *yaml.Node {
 	case string:
 		return yamlString(v)
 	case float64:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: float(v)}
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: formatAsFloat(v)}
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Value: compact(v)} // null, a boolean, an integer
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: compactJSON(v)} // null, a boolean, an integer
 }
 
-// float writes a float so that it cannot be taken for an integer.
-func float(f float64) string {
+// formatAsFloat writes a float so that it cannot be taken for an integer.
+func formatAsFloat(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.FormatFloat(f, 'f', 1, 64)
 	}

@@ -22,7 +22,7 @@ func TestBudgetBoundsWork(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			small := newComparison(old, new, Options{Budget: budget})
-			small.run(t.Context())
+			small.applyRules(t.Context())
 			small.tellSpent()
 			runtime.ReadMemStats(&after)
 			if small.work.Done() > 2*small.searchBudget() {
@@ -31,7 +31,7 @@ func TestBudgetBoundsWork(t *testing.T) {
 			if got := after.TotalAlloc - before.TotalAlloc; got > most {
 				t.Errorf("%d MiB allocated, want at most %d", got>>20, most>>20)
 			}
-			if got := small.verdict(small.findings); got.Proven() && (small.work.Spent() || !check(t, old, new).Verdict.Proven()) {
+			if got := small.verdictOf(small.findings); got.Proven() && (small.work.Spent() || !check(t, old, new).Verdict.Proven()) {
 				t.Error("it is called safe because the budget is spent")
 			}
 		})

@@ -12,7 +12,7 @@ var compatFaults = []fault{
 		broken: "rules about updates of a new version that refuse to set a label are passed over",
 	},
 	{
-		in: "compat.(*comparison).lostAnew", find: "dropped(g) && c.storedAnew(p.to)", put: "false && c.storedAnew(p.to)",
+		in: "compat.(*comparison).lostAnew", find: "isDataDropped(g) && c.storedAnew(p.to)", put: "false && c.storedAnew(p.to)",
 		broken: "what a version drops of each write since it stores objects is taken for old news",
 	},
 	{
@@ -20,7 +20,7 @@ var compatFaults = []fault{
 		broken: "errors that a new default makes intolerable are taken for old news",
 	},
 	{
-		in: "compat.(*comparison).redefaulted", find: "g.Before != nil", put: "false",
+		in: "compat.(*comparison).redefaultedGaps", find: "g.Before != nil", put: "false",
 		broken: "a default that reading filled in, and fills in no longer, is not told",
 	},
 	{
@@ -28,11 +28,11 @@ var compatFaults = []fault{
 		broken: "a rule reads the apiVersion of the version that was written",
 	},
 	{
-		in: "compat.told.has", find: "usual || known && g.OddAlone", put: "usual || known",
+		in: "compat.told.hasGap", find: "usual || known && g.OddAlone", put: "usual || known",
 		broken: "a note about odd values hides what usual values meet",
 	},
 	{
-		in: "compat.dropped", find: "g.Harm == contain.Refused && g.Keyword", put: "false && g.Keyword",
+		in: "compat.isDataDropped", find: "g.Harm == contain.Refused && g.Keyword", put: "false && g.Keyword",
 		broken: "metadata of embedded resources that reading drops is not lost",
 	},
 	{
@@ -48,7 +48,7 @@ var compatFaults = []fault{
 		broken: "maps and unknown fields do not take the defaults of a reader",
 	},
 	{
-		in: "compat.(*comparison).lacks", find: "contain.Decide(ctx, from.side, side, o).Gaps", put: "nil",
+		in: "compat.(*comparison).objectsLackingDefaults", find: "contain.Decide(ctx, from.side, side, o).Gaps", put: "nil",
 		broken: "no object lacks what a reader fills in",
 	},
 	{
@@ -76,7 +76,7 @@ var compatFaults = []fault{
 		broken: "a default that changes in a version that is stored and not served is not told",
 	},
 	{
-		in: "compat.(*comparison).tell", find: "report.Undecided", put: "report.Note",
+		in: "compat.(*comparison).findingOf", find: "report.Undecided", put: "report.Note",
 		broken: "an undecided change is told as a note, which fails nothing",
 	},
 	{in: "compat.levelOf", find: "g.Before", put: "g.After", broken: "a default that is removed is only warned of, and one that is added fails"},
@@ -85,7 +85,7 @@ var compatFaults = []fault{
 		broken: "objects that are stuck are told at the level of writers refused",
 	},
 	{
-		in: "compat.(*comparison).tell", find: "f.MayBe = worst", put: `f.MayBe = ""`,
+		in: "compat.(*comparison).findingOf", find: "f.MayBe = worst", put: `f.MayBe = ""`,
 		broken: "a level that is not proven of all objects counts as if it were",
 	},
 	{
@@ -98,13 +98,13 @@ var compatFaults = []fault{
 	},
 	{
 		in:     "compat.(*comparison).sameFrame",
-		find:   "!slices.ContainsFunc(c.storedVersions(), func(v string) bool { return find(c.newParts, v) == nil })",
+		find:   "!slices.ContainsFunc(c.storedVersions(), func(v string) bool { return findVersion(c.newParts, v) == nil })",
 		put:    "true",
 		broken: "a CRD that did not change passes though it lacks a version that is stored",
 	},
-	{in: "compat.(*comparison).verdict", find: "report.IsNew", put: "report.Safe", broken: "a CRD that was compared with nothing is called safe"},
-	{in: "compat.(*comparison).verdict", find: "report.IsUndecided", put: "report.Safe", broken: "a CRD with an undecided change is called safe"},
-	{in: "compat.(*comparison).add", find: "report.Fail", put: "report.Warn", broken: "an undecided change does not fail"},
+	{in: "compat.(*comparison).verdictOf", find: "report.IsNew", put: "report.Safe", broken: "a CRD that was compared with nothing is called safe"},
+	{in: "compat.(*comparison).verdictOf", find: "report.IsUndecided", put: "report.Safe", broken: "a CRD with an undecided change is called safe"},
+	{in: "compat.(*comparison).addFinding", find: "report.Fail", put: "report.Warn", broken: "an undecided change does not fail"},
 	{
 		in: "compat.(*comparison).validateHere", find: "len(fresh) > 0 || len(frame) > 0", put: "len(frame) > 0",
 		broken: "what the API server refuses in schemas is not told",
@@ -114,11 +114,11 @@ var compatFaults = []fault{
 		broken: "what is wrong with a property that goes is cut out before the old CRD is validated",
 	},
 	{
-		in: "compat.(*comparison).installed", find: "apiextensionsv1.ConditionTrue", put: "apiextensionsv1.ConditionFalse",
+		in: "compat.(*comparison).asInstalled", find: "apiextensionsv1.ConditionTrue", put: "apiextensionsv1.ConditionFalse",
 		broken: "the old CRD is taken for one that was never established, whose names may change",
 	},
 	{
-		in: "compat.(*comparison).reachable", find: "len(c.newConversions) == 0", put: "len(c.oldConversions) > 0",
+		in: "compat.(*comparison).reachableCrossings", find: "len(c.newConversions) == 0", put: "len(c.oldConversions) > 0",
 		broken: "what one version holds and another erases or refuses, under conversion None, is not told",
 	},
 	{
@@ -134,7 +134,7 @@ var compatFaults = []fault{
 		broken: "what another version fills in when it writes is forgotten",
 	},
 	{
-		in: "compat.(*comparison).writers", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
+		in: "compat.(*comparison).writtenVersions", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
 		broken: "objects of a served version are taken to be stored in the storage version, though status.storedVersions names both",
 	},
 	{
@@ -151,7 +151,7 @@ var compatFaults = []fault{
 		broken: "embedded resources in lists of the status are taken to be checked",
 	},
 	{
-		in: "compat.(*comparison).withoutUncheckedWrites", find: "return !stored.has(&g)", put: "return false",
+		in: "compat.(*comparison).withoutUncheckedWrites", find: "return !stored.hasGap(&g)", put: "return false",
 		broken: "writers of the status are said to be refused by a check that they do not meet",
 	},
 	{
@@ -180,11 +180,11 @@ var compatFaults = []fault{
 		broken: "a rule about updates that sees other defaults of another version is called safe if no witness is found",
 	},
 	{
-		in: "compat.(*comparison).fillers", find: "add(storage(c.oldParts), storage(c.newParts))", put: "_ = storage",
+		in: "compat.(*comparison).fillerPairs", find: "add(storageVersionOf(c.oldParts), storageVersionOf(c.newParts))", put: "_ = storage",
 		broken: "the old value of an update is taken to have the same defaults though another version stores it",
 	},
 	{
-		in: "compat.(*comparison).fillers", call: "stillServed", answers: "n.Storage",
+		in: "compat.(*comparison).fillerPairs", call: "stillServed", answers: "n.Storage",
 		broken: "what a version fills in when it writes is forgotten in the old values of updates in another one",
 	},
 	{
@@ -200,13 +200,13 @@ var compatFaults = []fault{
 		broken: "a rule about updates is taken to see nothing of the old value", tests: []string{"compat"},
 	},
 	{
-		in: "compat.settle", find: "fillsIn(&child) || filled", put: "filled && !fillsIn(&child)",
+		in: "compat.requireDefaulted", find: "fillsIn(&child) || filled", put: "filled && !fillsIn(&child)",
 		broken: "the defaults of the version in which an object was written are forgotten when it is read in another one",
 	},
-	{in: "compat.told.has", without: "g.Harm != contain.Pruned", broken: "a version that refuses a field, which it dropped before, is not told"},
+	{in: "compat.told.hasGap", without: "g.Harm != contain.Pruned", broken: "a version that refuses a field, which it dropped before, is not told"},
 	{in: "compat.Check", without: "frameAccepted", broken: "metadata that the API server refuses are called unchanged"},
 	{
-		in: "compat.scaled", find: `branch = props{Type: "object", Nullable: true, Properties`, put: "branch = props{Properties",
+		in: "compat.withScaleDemands", find: `branch = props{Type: "object", Nullable: true, Properties`, put: "branch = props{Properties",
 		broken: "an object that is stuck, because a path of the scale subresource leads through a string, is not told",
 	},
 	{in: "compat.scalePaths", find: "float64(0)", put: "float64(-9)", broken: "negative replicas that the scale subresource refuses are not told"},
@@ -224,11 +224,11 @@ var compatFaults = []fault{
 		broken: "a rule that is not evaluated, because something else is wrong, is taken for one that the stored object passes",
 	},
 	{
-		in: "compat.effect", find: "len(w.Masked) > 0", put: "len(w.Masked) > 9",
+		in: "compat.effectOnWitness", find: "len(w.Masked) > 0", put: "len(w.Masked) > 9",
 		broken: "a finding does not say that the API server does not evaluate its rule",
 	},
 	{
-		in: "compat.(*comparison).validate", find: "r.errs, r.err = errs, err", put: "_ = errs",
+		in: "compat.(*comparison).validateByServer", find: "r.errs, r.err = errs, err", put: "_ = errs",
 		broken: "what the linked code refuses is told in place of what the API server says",
 	},
 	{
@@ -263,12 +263,12 @@ var compatFaults = []fault{
 	},
 	{in: "compat.printerColumnChanged", without: "o.Type == n.Type", broken: "a printer column whose type changed is not told"},
 	{
-		in: "compat.(*comparison).toldElsewhere", find: `about(e, "spec.scope") && o.Scope != n.Scope && n.Scope != ""`,
-		put:    `about(e, "spec.scope")`,
+		in: "compat.(*comparison).toldElsewhere", find: `isErrorAbout(e, "spec.scope") && o.Scope != n.Scope && n.Scope != ""`,
+		put:    `isErrorAbout(e, "spec.scope")`,
 		broken: "a scope that is no scope is not told, because that is left to a rule about its change",
 	},
 	{
-		in: "compat.(*comparison).findCrossings", without: "to != c.home(from)",
+		in: "compat.(*comparison).findCrossings", without: "to != c.readingVersion(from)",
 		broken: "what one version wrote is pruned by the stored one, which is not served, and it is not told",
 	},
 	{
@@ -276,11 +276,11 @@ var compatFaults = []fault{
 		broken: "what reading drops, before the object is converted, is not counted as lost",
 	},
 	{
-		in: "compat.(*comparison).decideHere", find: "from = scaled(from, scalePaths(from))", put: "_ = scalePaths",
+		in: "compat.(*comparison).decideHere", find: "from = withScaleDemands(from, scalePaths(from))", put: "_ = scalePaths",
 		broken: "values that the scale subresource refuses are taken for stored",
 	},
 	{
-		in: "compat.(*comparison).readersSurprised", call: "scaled", answers: "p.to",
+		in: "compat.(*comparison).readersSurprised", call: "withScaleDemands", answers: "p.to",
 		broken: "readers are warned of values that the scale subresource refuses",
 	},
 	{
@@ -288,7 +288,7 @@ var compatFaults = []fault{
 		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
 	},
 	{
-		in: "compat.(*comparison).crossOld", call: "unlike", answers: "c.gaps[p][:0]",
+		in: "compat.(*comparison).crossOld", call: "unlikeDefaults", answers: "c.gaps[p][:0]",
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
@@ -296,15 +296,15 @@ var compatFaults = []fault{
 		broken: "updates that were refused before are told as news",
 	},
 	{
-		in: "compat.(*comparison).findCrossings", without: "to == c.home(from)",
+		in: "compat.(*comparison).findCrossings", without: "to == c.readingVersion(from)",
 		broken: "a default of the stored version is not held against the version in which the object was written",
 	},
 	{
-		in: "compat.stops", without: "g.Harm == contain.RefusedTransition && (g.Witness == nil || g.Witness.Old == nil)",
+		in: "compat.stopsWriteBack", without: "g.Harm == contain.RefusedTransition && (g.Witness == nil || g.Witness.Old == nil)",
 		broken: "a rule about updates of another version that refuses every update is passed over",
 	},
 	{
-		in: "compat.(*comparison).filledIn", find: "!gapKeys(c.decide(ctx, pair{both.from, p.to})).has(&g)", put: "false",
+		in: "compat.(*comparison).filledIn", find: "!gapKeys(c.decidePair(ctx, pair{both.from, p.to})).hasGap(&g)", put: "false",
 		broken: "what is not decided about defaults that reading fills in is taken for safe",
 	},
 	{
@@ -312,16 +312,16 @@ var compatFaults = []fault{
 		broken: "a null that the stored version drops when it is read is taken for kept",
 	},
 	{
-		in: "compat.(*comparison).travelsWith", find: `return concerns(path, g) || path == "<nil>"`,
-		put:    `return concerns(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
+		in: "compat.(*comparison).travelsWith", find: `return isPathOfGap(path, g) || path == "<nil>"`,
+		put:    `return isPathOfGap(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
 	{
-		in: "compat.(*comparison).stored", without: "first, _ = schema.AsStored(first).(map[string]any)",
+		in: "compat.(*comparison).storedOnRoute", without: "first, _ = schema.AsStored(first).(map[string]any)",
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
 	{
-		in: "compat.(*comparison).validate", find: ":= errors.AsType[*AdmissionError](err); ok {",
+		in: "compat.(*comparison).validateByServer", find: ":= errors.AsType[*AdmissionError](err); ok {",
 		put:    ":= errors.AsType[*AdmissionError](err); ok && false {",
 		broken: "what a webhook or policy refuses is taken for the API server's validation",
 	},
@@ -338,7 +338,7 @@ var compatFaults = []fault{
 		broken: "a note stands for the loss of all unknown fields",
 	},
 	{
-		in: "compat.(*comparison).filledIn", find: "c.decide(ctx, both)", put: "c.gaps[both]",
+		in: "compat.(*comparison).filledIn", find: "c.decidePair(ctx, both)", put: "c.gaps[both]",
 		broken: "of several new defaults only the simplest object that lacks them all is looked at",
 	},
 	{
@@ -357,7 +357,7 @@ var compatFaults = []fault{
 		in: "compat.(*comparison).gapsOnTheWay", find: "named == from || !c.work.Charge(unitsToCross)", put: "named != nil",
 		broken: "a field that the stored version no longer declares is taken for one of the unknown fields that it always dropped",
 	},
-	{in: "compat.(*comparison).keptNow", without: "gone.add", broken: "a field that the stored version always dropped is taken for one that was stored"},
+	{in: "compat.(*comparison).keptNow", without: "gone.addGaps", broken: "a field that the stored version always dropped is taken for one that was stored"},
 	{
 		in: "compat.(*comparison).requestRefused", find: "err != nil || p.from.Name != p.to.Name || !p.from.Served",
 		put:    "err == nil || p.from.Name != p.to.Name",
