@@ -89,8 +89,8 @@ type Options struct {
 	Values []byte
 }
 
-// values returns the chart values that the options change.
-func (o Options) values() map[string]any {
+// chartValues returns the chart values that the options change.
+func (o Options) chartValues() map[string]any {
 	out := map[string]any{"createNamespace": true}
 	set := func(value any, given bool, path ...string) {
 		if given {
@@ -101,7 +101,7 @@ func (o Options) values() map[string]any {
 	text := func(s string, path ...string) { set(s, s != "", path...) }
 	flag := func(b bool, path ...string) { set(b, b, path...) }
 	list := func(l []string, path ...string) {
-		set(anys(l), l != nil, path...)
+		set(anysOf(l), l != nil, path...)
 	}
 	text(o.Image, "image")
 	list(o.Roles, "roles")
@@ -136,8 +136,8 @@ func Manifests(o Options) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the values: %w", err)
 	}
-	values := overlay(c.values, given, o.values())
-	if err := judge(values); err != nil {
+	values := overlayValues(c.values, given, o.chartValues())
+	if err := validateValues(values); err != nil {
 		return nil, fmt.Errorf("the values: %w", err)
 	}
 	if values["image"] == "" {
@@ -146,7 +146,7 @@ func Manifests(o Options) ([]byte, error) {
 	if values["image"] == "" {
 		return nil, ErrNoImage
 	}
-	return c.render(cmp.Or(o.Namespace, "sluice-system"), values)
+	return c.renderManifests(cmp.Or(o.Namespace, "sluice-system"), values)
 }
 
 // readValues reads one YAML document, which may be empty.

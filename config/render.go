@@ -69,8 +69,8 @@ func (chartFiles) Get(name string) string {
 	return string(text)
 }
 
-// render returns the manifests of all templates, in the order of their names.
-func (c *chart) render(namespace string, values map[string]any) ([]byte, error) {
+// renderManifests returns the manifests of all templates, in the order of their names.
+func (c *chart) renderManifests(namespace string, values map[string]any) ([]byte, error) {
 	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": namespace}, "Files": chartFiles{}}
 	var out bytes.Buffer
 	var names []string
@@ -102,15 +102,15 @@ func (c *chart) render(namespace string, values map[string]any) ([]byte, error) 
 	return out.Bytes(), nil
 }
 
-// overlay merges others into values; later ones take precedence. Lists and scalars are replaced, and null removes a value, as in
+// overlayValues merges others into values; later ones take precedence. Lists and scalars are replaced, and null removes a value, as in
 // Helm.
-func overlay(values map[string]any, others ...map[string]any) map[string]any {
+func overlayValues(values map[string]any, others ...map[string]any) map[string]any {
 	out := maps.Clone(values)
 	for _, other := range others {
 		for k, v := range other {
 			below, isMap := out[k].(map[string]any)
 			if m, ok := v.(map[string]any); ok && isMap {
-				out[k] = overlay(below, m)
+				out[k] = overlayValues(below, m)
 			} else if v == nil {
 				delete(out, k)
 			} else {
@@ -121,8 +121,8 @@ func overlay(values map[string]any, others ...map[string]any) map[string]any {
 	return out
 }
 
-// judge validates values by the chart's values.schema.json, as Helm does.
-func judge(values map[string]any) error {
+// validateValues validates values by the chart's values.schema.json, as Helm does.
+func validateValues(values map[string]any) error {
 	text, err := files.ReadFile("chart/values.schema.json")
 	if err != nil {
 		return err
@@ -151,20 +151,20 @@ func (r refusal) Error() string { return r.text }
 var functions = template.FuncMap{
 	"append":     func(list []any, v any) []any { return append(slices.Clone(list), v) },
 	"concat":     func(lists ...[]any) []any { return slices.Concat(lists...) },
-	"default":    func(d, v any) any { return pick(d, v) },
-	"dict":       dict,
+	"default":    func(d, v any) any { return valueOrDefault(d, v) },
+	"dict":       dictOf,
 	"fail":       func(text string) (string, error) { return "", refusal{text} },
 	"first":      func(list []any) any { return list[0] },
 	"get":        func(m map[string]any, k string) any { return m[k] },
 	"has":        func(v any, list []any) bool { return slices.Contains(list, v) },
 	"hasPrefix":  func(prefix, s string) bool { return strings.HasPrefix(s, prefix) },
-	"int":        func(v any) (int, error) { return number(v) },
-	"join":       func(sep string, list []any) string { return strings.Join(texts(list), sep) },
-	"keys":       func(m map[string]any) []any { return anys(slices.Collect(maps.Keys(m))) },
+	"int":        func(v any) (int, error) { return numberOf(v) },
+	"join":       func(sep string, list []any) string { return strings.Join(textsOf(list), sep) },
+	"keys":       func(m map[string]any) []any { return anysOf(slices.Collect(maps.Keys(m))) },
 	"last":       func(list []any) any { return list[len(list)-1] },
 	"list":       func(v ...any) []any { return slices.Concat([]any{}, v) },
-	"merge":      func(m map[string]any, other map[string]any) map[string]any { return overlay(other, m) },
-	"nindent":    func(n int, s string) string { return "\n" + indent(n, s) },
+	"merge":      func(m map[string]any, other map[string]any) map[string]any { return overlayValues(other, m) },
+	"nindent":    func(n int, s string) string { return "\n" + indentLines(n, s) },
 	"quote":      func(v any) string { return fmt.Sprintf("%q", fmt.Sprint(v)) },
 	"regexMatch": func(pattern, s string) bool { return regexp.MustCompile(pattern).MatchString(s) },
 	"replace":    func(from, to, s string) string { return strings.ReplaceAll(s, from, to) },
@@ -172,12 +172,12 @@ var functions = template.FuncMap{
 		m[k] = v
 		return m
 	},
-	"sortAlpha":  func(list []any) []any { return anys(slices.Sorted(slices.Values(texts(list)))) },
-	"splitList":  func(sep, s string) []any { return anys(strings.Split(s, sep)) },
+	"sortAlpha":  func(list []any) []any { return anysOf(slices.Sorted(slices.Values(textsOf(list)))) },
+	"splitList":  func(sep, s string) []any { return anysOf(strings.Split(s, sep)) },
 	"squote":     func(v any) string { return "'" + fmt.Sprint(v) + "'" },
 	"ternary":    func(yes, no any, test bool) any { return map[bool]any{true: yes, false: no}[test] },
-	"toJson":     func(v any) (string, error) { return text(json.Marshal(v)) },
-	"toYaml":     func(v any) (string, error) { return text(yaml.Marshal(v)) },
+	"toJson":     func(v any) (string, error) { return trimmedText(json.Marshal(v)) },
+	"toYaml":     func(v any) (string, error) { return trimmedText(yaml.Marshal(v)) },
 	"trimPrefix": func(prefix, s string) string { return strings.TrimPrefix(s, prefix) },
 	"uniq": func(list []any) (out []any) {
 		for _, v := range list {
@@ -189,14 +189,14 @@ var functions = template.FuncMap{
 	},
 }
 
-func pick(d, v any) any {
+func valueOrDefault(d, v any) any {
 	if yes, ok := template.IsTrue(v); ok && yes {
 		return v
 	}
 	return d
 }
 
-func dict(pairs ...any) (map[string]any, error) {
+func dictOf(pairs ...any) (map[string]any, error) {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		k, ok := pairs[i].(string)
@@ -208,7 +208,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	return out, nil
 }
 
-func number(v any) (int, error) {
+func numberOf(v any) (int, error) {
 	switch n := v.(type) {
 	case int:
 		return n, nil
@@ -221,7 +221,7 @@ func number(v any) (int, error) {
 	}
 }
 
-func texts(list []any) []string {
+func textsOf(list []any) []string {
 	out := make([]string, len(list))
 	for i, v := range list {
 		out[i] = fmt.Sprint(v)
@@ -229,7 +229,7 @@ func texts(list []any) []string {
 	return out
 }
 
-func anys(list []string) []any {
+func anysOf(list []string) []any {
 	out := make([]any, len(list))
 	for i, s := range list {
 		out[i] = s
@@ -237,9 +237,11 @@ func anys(list []string) []any {
 	return out
 }
 
-func text(data []byte, err error) (string, error) { return strings.TrimSuffix(string(data), "\n"), err }
+func trimmedText(data []byte, err error) (string, error) {
+	return strings.TrimSuffix(string(data), "\n"), err
+}
 
-func indent(n int, s string) string {
+func indentLines(n int, s string) string {
 	pad := strings.Repeat(" ", n)
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad)
 }
