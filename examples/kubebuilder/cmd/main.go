@@ -20,13 +20,13 @@ import (
 )
 
 func main() {
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+	if err := runManager(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(2) //nolint:forbidigo // a program that ends with a code
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func runManager(ctx context.Context, args []string) error {
 	ctrl.SetLogger(textlogger.NewLogger(textlogger.NewConfig()))
 	gates, err := gate.New(features.Declaration(), gate.Options{Environ: os.Environ(), Logger: ctrl.Log.WithName("features")})
 	if err != nil {
