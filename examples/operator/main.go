@@ -29,7 +29,7 @@ import (
 func main() {
 	log := textlogger.NewLogger(textlogger.NewConfig())
 	ctx := ctrl.SetupSignalHandler()
-	if err := run(ctx, log, os.Args[1:], os.Environ(), ctrl.GetConfig); err != nil {
+	if err := runOperator(ctx, log, os.Args[1:], os.Environ(), ctrl.GetConfig); err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(2) //nolint:forbidigo // a program that ends with a code
 	}
@@ -41,7 +41,7 @@ type options struct {
 	gates             *gate.Gates
 }
 
-func parse(log logr.Logger, args, environ []string) (*options, error) {
+func parseOptions(log logr.Logger, args, environ []string) (*options, error) {
 	gates, err := gate.New(features.Declaration(), gate.Options{Environ: environ, Logger: log.WithName("features")})
 	if err != nil {
 		return nil, err
@@ -55,9 +55,9 @@ func parse(log logr.Logger, args, environ []string) (*options, error) {
 	return o, fs.Parse(args)
 }
 
-// run runs the operator until ctx ends.
-func run(ctx context.Context, log logr.Logger, args, environ []string, connect func() (*rest.Config, error)) error {
-	o, err := parse(log, args, environ)
+// runOperator runs the operator until ctx ends.
+func runOperator(ctx context.Context, log logr.Logger, args, environ []string, connect func() (*rest.Config, error)) error {
+	o, err := parseOptions(log, args, environ)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, log logr.Logger, args, environ []string, connect f
 	}
 	env := map[string]string{}
 	for _, name := range []string{"POD_NAME", "POD_UID", "POD_NAMESPACE", "POD_TEMPLATE_HASH"} {
-		env[name] = lookup(environ, name)
+		env[name] = lookupEnv(environ, name)
 	}
 	follower, err := process.New(config, o.gates, process.Options{
 		Process: "controller", Instance: env["POD_NAME"], Namespace: env["POD_NAMESPACE"], Revision: env["POD_TEMPLATE_HASH"],
@@ -103,8 +103,8 @@ func run(ctx context.Context, log logr.Logger, args, environ []string, connect f
 	return manager.Start(ctx)
 }
 
-// lookup returns a variable of the environment.
-func lookup(environ []string, name string) string {
+// lookupEnv returns a variable of the environment.
+func lookupEnv(environ []string, name string) string {
 	for _, e := range environ {
 		if len(e) > len(name) && e[:len(name)] == name && e[len(name)] == '=' {
 			return e[len(name)+1:]

@@ -12,7 +12,7 @@ import (
 )
 
 func TestSettingsOfTheProcess(t *testing.T) {
-	o, err := parse(logr.Discard(), []string{"--feature-gates=Banner=true"}, []string{"PAGES_SIGNATURE=true"})
+	o, err := parseOptions(logr.Discard(), []string{"--feature-gates=Banner=true"}, []string{"PAGES_SIGNATURE=true"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestSettingsOfTheProcess(t *testing.T) {
 
 func TestWrongFlagsEndTheProgram(t *testing.T) {
 	nowhere := func() (*rest.Config, error) { return nil, errors.New("no cluster is to be asked") }
-	err := run(t.Context(), logr.Discard(), []string{"--feature-gates=Baner=true,Markdown=yes"}, nil, nowhere)
+	err := runOperator(t.Context(), logr.Discard(), []string{"--feature-gates=Baner=true,Markdown=yes"}, nil, nowhere)
 	if err == nil || !strings.Contains(err.Error(), `did you mean "Banner"`) || !strings.Contains(err.Error(), `"yes" is neither true nor false`) {
 		t.Errorf("error %v", err)
 	}

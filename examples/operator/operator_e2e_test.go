@@ -146,7 +146,7 @@ func (s *scene) operate() {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		environ := []string{"POD_NAME=operator-0", "POD_NAMESPACE=pages-system"}
-		if err := run(ctx, testr.New(s.T), nil, environ, func() (*rest.Config, error) { return config, nil }); err != nil {
+		if err := runOperator(ctx, testr.New(s.T), nil, environ, func() (*rest.Config, error) { return config, nil }); err != nil {
 			s.Error(err)
 		}
 	})
