@@ -23,15 +23,15 @@ func (wellKnown) Spec() resolve.Spec {
 		Name: "well-known", Doc: "Fetches what a host publishes below /.well-known/tekton.",
 		ConfigMap: "well-known-config", Config: netguard.Keys(false, false),
 		Params: []resolve.Param{
-			{Name: "host", Required: true, MaxLength: 253, Check: plain, Doc: "The host that publishes."},
-			{Name: "name", Required: true, MaxLength: 63, Check: plain, Doc: "The name of the resource."},
+			{Name: "host", Required: true, MaxLength: 253, Check: checkPlainHost, Doc: "The host that publishes."},
+			{Name: "name", Required: true, MaxLength: 63, Check: checkPlainHost, Doc: "The name of the resource."},
 		},
 		Scope: func(*resolve.Request) string { return resolve.PublicScope },
 		Host:  func(r *resolve.Request) string { return r.Get("host") },
 	}
 }
 
-func plain(v string) error {
+func checkPlainHost(v string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9][-.:A-Za-z0-9]*$`).MatchString(v) {
 		return errors.New("may have letters, digits, dots, colons and hyphens only")
 	}
@@ -52,7 +52,7 @@ func (w wellKnown) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return &resolve.Resource{Data: answer.Body, Source: resolve.Source{URI: at, Digest: resolve.SHA256(answer.Body)}}, nil
 }
 
-func run(ctx context.Context, params map[string]string) error {
+func resolveOnce(ctx context.Context, params map[string]string) error {
 	registry, err := resolve.NewRegistry(wellKnown{netguard.NewPool(netguard.Options{})})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, params map[string]string) error {
 func main() {
 	host, name := flag.String("host", "", "the host that publishes"), flag.String("name", "", "the name of the resource")
 	flag.Parse()
-	if err := run(context.Background(), map[string]string{"host": *host, "name": *name}); err != nil {
+	if err := resolveOnce(context.Background(), map[string]string{"host": *host, "name": *name}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // this is a command of its own
 	}

@@ -55,7 +55,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestRunTellsAllErrors(t *testing.T) {
-	err := run(t.Context(), map[string]string{"hots": "x"})
+	err := resolveOnce(t.Context(), map[string]string{"hots": "x"})
 	if err == nil || !strings.Contains(err.Error(), `"hots" (did you mean "host"?)`) || !strings.Contains(err.Error(), "name is missing") {
 		t.Errorf("got %v", err)
 	}
