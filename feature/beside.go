@@ -9,14 +9,14 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// beside refuses the ConfigMap of the model's component if another component has the same one, because the policies of each component
+// checkSharedSettings refuses the ConfigMap of the model's component if another component has the same one, because the policies of each component
 // refuse unknown keys. It accepts both if each knows the keys of the other as plain settings. Otherwise it refuses the newer component,
 // or, for objects in files, the one with the later name.
-func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feature, out *findings) {
+func (m *Model) checkSharedSettings(components []v1alpha1.Component, features []v1alpha1.Feature, out *findings) {
 	ref := m.component.ConfigMap
 	for i := range components {
 		c := &components[i]
-		if c.Name == m.name || ref == nil || c.Spec.ConfigMap == nil || *ref != *c.Spec.ConfigMap || !m.later(c) {
+		if c.Name == m.name || ref == nil || c.Spec.ConfigMap == nil || *ref != *c.Spec.ConfigMap || !m.isNewerThan(c) {
 			continue
 		}
 		mine := keysOf(&v1alpha1.Component{Spec: m.component}, nil)
@@ -31,13 +31,13 @@ func (m *Model) beside(components []v1alpha1.Component, features []v1alpha1.Feat
 		if len(unknown) > 5 {
 			unknown = append(unknown[:5:5], "…")
 		}
-		out.err(CodeSettingsShared, "", "spec.configMap", "%s/%s also holds the settings of component %q. Each component refuses keys that only the other knows (%s). Give %q its own ConfigMap, or name the keys of each in spec.settings of the other, with different gatesKeys",
+		out.addError(CodeSettingsShared, "", "spec.configMap", "%s/%s also holds the settings of component %q. Each component refuses keys that only the other knows (%s). Give %q its own ConfigMap, or name the keys of each in spec.settings of the other, with different gatesKeys",
 			ref.Namespace, ref.Name, c.Name, strings.Join(unknown, ", "), m.name)
 	}
 }
 
-// later reports whether the model's component is newer than another.
-func (m *Model) later(c *v1alpha1.Component) bool {
+// isNewerThan reports whether the model's component is newer than another.
+func (m *Model) isNewerThan(c *v1alpha1.Component) bool {
 	return cmp.Or(m.created.Compare(c.CreationTimestamp.Time), strings.Compare(m.name, c.Name)) > 0
 }
 

@@ -20,13 +20,13 @@ type Bounds struct {
 	pattern *pattern
 }
 
-// outside reports whether a value, which is not null, is outside of the bounds.
-func (b *Bounds) outside(v any) bool {
-	return b.over(v) || b.Values != nil && !scalarIs(v, b.Values, nil) || b.pattern != nil && !scalarIs(v, nil, b.pattern)
+// isOutside reports whether a value, which is not null, is outside of the bounds.
+func (b *Bounds) isOutside(v any) bool {
+	return b.exceedsLimits(v) || b.Values != nil && !scalarIs(v, b.Values, nil) || b.pattern != nil && !scalarIs(v, nil, b.pattern)
 }
 
-// over reports whether a number, a length or a number of items is outside of the bounds.
-func (b *Bounds) over(v any) bool {
+// exceedsLimits reports whether a number, a length or a number of items is outside of the bounds.
+func (b *Bounds) exceedsLimits(v any) bool {
 	more := func(n int, bound *int64) bool { return bound != nil && int64(n) > *bound }
 	switch v := v.(type) {
 	case int64:
@@ -57,7 +57,7 @@ func BoundsText(b *v1alpha1.Bounds) string {
 	if b.Values != nil {
 		words := make([]string, 0, len(b.Values))
 		for _, v := range b.Values {
-			words = append(words, strconv.Quote(clip(v)))
+			words = append(words, strconv.Quote(clipWord(v)))
 		}
 		if len(words) > 5 {
 			words = append(words[:5], "…")
@@ -65,39 +65,39 @@ func BoundsText(b *v1alpha1.Bounds) string {
 		out = append(out, "values "+strings.Join(words, ", "))
 	}
 	if b.Pattern != "" {
-		out = append(out, "pattern "+strconv.Quote(clip(b.Pattern)))
+		out = append(out, "pattern "+strconv.Quote(clipWord(b.Pattern)))
 	}
 	return strings.Join(out, " or ")
 }
 
-// same reports whether two bounds are equal; either may be nil.
-func (b *Bounds) same(o *Bounds) bool {
+// equalBounds reports whether two bounds are equal; either may be nil.
+func (b *Bounds) equalBounds(o *Bounds) bool {
 	return b == o || b != nil && o != nil && reflect.DeepEqual(b.Bounds, o.Bounds)
 }
 
-// bounds reads the bounds of a part.
-func (d *definer) bounds(gate, where string, p *v1alpha1.Bounds) (*Bounds, bool) {
+// readBounds reads the bounds of a part.
+func (d *definer) readBounds(gate, where string, p *v1alpha1.Bounds) (*Bounds, bool) {
 	b := &Bounds{Bounds: *p.DeepCopy()}
 	if reflect.ValueOf(*p).IsZero() {
-		d.err(CodePart, gate, where, "which bounds, is missing: minimum, maximum, maxLength, maxItems, values or pattern")
+		d.addError(CodePart, gate, where, "which bounds, is missing: minimum, maximum, maxLength, maxItems, values or pattern")
 		return nil, false
 	}
 	if p.Minimum != nil && p.Maximum != nil && *p.Minimum > *p.Maximum {
-		d.err(CodePart, gate, where+".minimum", "%d is greater than maximum, which is %d", *p.Minimum, *p.Maximum)
+		d.addError(CodePart, gate, where+".minimum", "%d is greater than maximum, which is %d", *p.Minimum, *p.Maximum)
 	}
 	for _, x := range []struct {
 		name  string
 		bound *int64
 	}{{"maxLength", p.MaxLength}, {"maxItems", p.MaxItems}} {
 		if x.bound != nil && *x.bound < 0 {
-			d.err(CodePart, gate, where+"."+x.name, "%d is less than 0", *x.bound)
+			d.addError(CodePart, gate, where+"."+x.name, "%d is less than 0", *x.bound)
 		}
 	}
 	if p.Values != nil {
-		d.values(gate, where+".values", p.Values)
+		d.readValues(gate, where+".values", p.Values)
 	}
 	if p.Pattern != "" {
-		re, ok := d.pattern(gate, where+".pattern", p.Pattern)
+		re, ok := d.compilePattern(gate, where+".pattern", p.Pattern)
 		if !ok {
 			return nil, false
 		}
@@ -127,7 +127,7 @@ func (d *definer) checkBounds(gate, where string, n *schema.Node, b *Bounds) {
 			kind = "int-or-string"
 		}
 		if x.bound != nil && !slices.Contains(x.types, kind) {
-			d.err(CodePart, gate, fmt.Sprintf("%s.%s", where, x.name), "the field is of type %s; %s is a bound of type %s", kind, x.name, strings.Join(x.types, " and "))
+			d.addError(CodePart, gate, fmt.Sprintf("%s.%s", where, x.name), "the field is of type %s; %s is a bound of type %s", kind, x.name, strings.Join(x.types, " and "))
 		}
 	}
 }

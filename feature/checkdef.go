@@ -17,15 +17,15 @@ func (d *definer) checkComponent() {
 	m := d.model
 	c := &m.component
 	if errs := validation.IsDNS1123Label(m.name); len(errs) > 0 {
-		d.err(CodeName, "", "metadata.name", "%q cannot be part of a label: %s", clip(m.name), errs[0])
+		d.addError(CodeName, "", "metadata.name", "%q cannot be part of a label: %s", clipWord(m.name), errs[0])
 	}
 	if c.Release != "" {
 		if _, err := semver.NewVersion(c.Release); err != nil {
-			d.err(CodeRelease, "", "spec.release", "%q is no version such as v1.2.0", clip(c.Release))
+			d.addError(CodeRelease, "", "spec.release", "%q is no version such as v1.2.0", clipWord(c.Release))
 		}
 	}
 	if ref := c.ConfigMap; ref != nil && (ref.Name == "" || ref.Namespace == "") {
-		d.err(CodeBadValue, "", "spec.configMap", "name and namespace must be there")
+		d.addError(CodeBadValue, "", "spec.configMap", "name and namespace must be there")
 	}
 	oneOf(d, "", "spec.mode", c.Mode, v1alpha1.Live, v1alpha1.Baked)
 	if !oneOf(d, "", "spec.defaultLevel", c.DefaultLevel, levels...) {
@@ -34,21 +34,21 @@ func (d *definer) checkComponent() {
 	if !oneOf(d, "", "spec.maxLevel", c.MaxLevel, levels...) {
 		c.MaxLevel = v1alpha1.LevelStable
 	}
-	if rank(c.DefaultLevel) > rank(c.MaxLevel) {
-		d.err(CodeBeyondMax, "", "spec.defaultLevel", "%s is beyond maxLevel %s", c.DefaultLevel, c.MaxLevel)
+	if levelRank(c.DefaultLevel) > levelRank(c.MaxLevel) {
+		d.addError(CodeBeyondMax, "", "spec.defaultLevel", "%s is beyond maxLevel %s", c.DefaultLevel, c.MaxLevel)
 	}
 	for i, stage := range c.TellUse {
 		oneOf(d, "", fmt.Sprintf("spec.tellUse[%d]", i), stage, v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Deprecated)
 	}
 	if c.LevelKey == c.GatesKey {
-		d.err(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clip(c.GatesKey))
+		d.addError(CodeKeyTaken, "", "spec.gatesKey", "%q is the levelKey already", clipWord(c.GatesKey))
 	}
 	d.checkSettings()
 	for i, r := range c.Resources {
 		where := fmt.Sprintf("spec.resources[%d]", i)
 		key := groupResource{r.Group, r.Resource}
 		if _, twice := m.lifted[key]; twice {
-			d.err(CodeDuplicate, "", where, "%s stands there twice", qualified(r.Group, r.Resource))
+			d.addError(CodeDuplicate, "", where, "%s stands there twice", qualifiedResource(r.Group, r.Resource))
 		}
 		m.lifted[key] = oneOf(d, "", where+".highestStage", r.HighestStage, v1alpha1.Beta, v1alpha1.Stable) && r.HighestStage == v1alpha1.Beta
 	}
@@ -61,21 +61,21 @@ func (d *definer) checkSettings() {
 	for i, s := range c.Settings {
 		where := fmt.Sprintf("spec.settings[%d]", i)
 		if _, twice := m.settings[s.Name]; twice {
-			d.err(CodeDuplicate, "", where+".name", "%q stands there twice", clip(s.Name))
+			d.addError(CodeDuplicate, "", where+".name", "%q stands there twice", clipWord(s.Name))
 		}
 		if s.Name == c.LevelKey || s.Name == c.GatesKey {
-			d.err(CodeKeyTaken, "", where+".name", "%q is the key of the level or of gates", clip(s.Name))
+			d.addError(CodeKeyTaken, "", where+".name", "%q is the key of the level or of gates", clipWord(s.Name))
 		}
 		d.settingsKey("", where+".name", s.Name)
 		plain := plainSetting{minimum: s.Minimum, maximum: s.Maximum}
 		if s.Pattern != "" {
-			if _, ok := d.pattern("", where+".pattern", s.Pattern); ok {
+			if _, ok := d.compilePattern("", where+".pattern", s.Pattern); ok {
 				// The pattern has to compile alone before it gets anchors, so that it cannot close their group.
 				plain.pattern = regexp.MustCompile(`^(?:` + s.Pattern + `)$`)
 			}
 		}
 		if s.Minimum != nil && s.Maximum != nil && *s.Minimum > *s.Maximum {
-			d.err(CodePart, "", where+".minimum", "%d is greater than maximum, which is %d", *s.Minimum, *s.Maximum)
+			d.addError(CodePart, "", where+".minimum", "%d is greater than maximum, which is %d", *s.Minimum, *s.Maximum)
 		}
 		m.settings[s.Name] = plain
 	}
@@ -90,25 +90,25 @@ func oneOf[T ~string](d *definer, gate, where string, v T, values ...T) bool {
 	for i, s := range values {
 		list[i] = string(s)
 	}
-	d.err(CodeBadValue, gate, where, "%q is not one of %s%s", clip(string(v)), strings.Join(list, ", "), hint(string(v), values))
+	d.addError(CodeBadValue, gate, where, "%q is not one of %s%s", clipWord(string(v)), strings.Join(list, ", "), nameHint(string(v), values))
 	return false
 }
 
 // settingsKey checks that a key can stand in a ConfigMap.
 func (d *definer) settingsKey(gate, where, key string) {
 	if errs := validation.IsConfigMapKey(key); len(errs) > 0 {
-		d.err(CodeName, gate, where, "%q is no key of a ConfigMap: %s", clip(key), errs[0])
+		d.addError(CodeName, gate, where, "%q is no key of a ConfigMap: %s", clipWord(key), errs[0])
 	}
 }
 
-func (d *definer) pattern(gate, where, pattern string) (*regexp.Regexp, bool) {
+func (d *definer) compilePattern(gate, where, pattern string) (*regexp.Regexp, bool) {
 	if len(pattern) > maxPattern {
-		d.err(CodePattern, gate, where, "a pattern may have %d bytes", maxPattern)
+		d.addError(CodePattern, gate, where, "a pattern may have %d bytes", maxPattern)
 		return nil, false
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		d.err(CodePattern, gate, where, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		d.addError(CodePattern, gate, where, "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return nil, false
 	}
 	return re, true
@@ -119,42 +119,42 @@ func (d *definer) checkFeature(f *Feature) {
 	s := &f.Spec
 	gate := s.Gate
 	if !validGate(gate) {
-		d.err(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clip(gate))
+		d.addError(CodeName, gate, "spec.gate", "%q is no name of a gate: letters and digits, a capital first", clipWord(gate))
 	} else if n := len(s.Component) + 1 + len(gate); n > maxLabel {
-		d.err(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)
+		d.addError(CodeName, gate, "spec.gate", "component and gate have %d characters together with the dot between them; a label has room for %d", n, maxLabel)
 	} else if gate == allAlpha || gate == allBeta {
-		d.err(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
+		d.addError(CodeName, gate, "spec.gate", "%s stands for all features of a stage", gate)
 	} else if want := ObjectName(s.Component, gate); f.Name != want {
-		d.err(CodeName, gate, "metadata.name", "%q: the name has to be %q", clip(f.Name), want)
+		d.addError(CodeName, gate, "metadata.name", "%q: the name has to be %q", clipWord(f.Name), want)
 	}
 	if slices.ContainsFunc(d.model.features, func(o *Feature) bool { return o.Spec.Gate == gate }) {
-		d.err(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
+		d.addError(CodeDuplicate, gate, "spec.gate", "there are two features with this gate; a gate is not used again, even if its feature was removed")
 	}
 	c := &d.model.component
 	d.settingsKey(gate, "spec.key", s.Key)
 	_, plain := d.model.settings[s.Key]
 	switch {
 	case s.Key == c.LevelKey, s.Key == c.GatesKey:
-		d.err(CodeKeyTaken, gate, "spec.key", "%q is the key of the level or of gates", clip(s.Key))
+		d.addError(CodeKeyTaken, gate, "spec.key", "%q is the key of the level or of gates", clipWord(s.Key))
 	case plain:
-		d.err(CodeKeyTaken, gate, "spec.key", "%q is a plain setting of the component", clip(s.Key))
+		d.addError(CodeKeyTaken, gate, "spec.key", "%q is a plain setting of the component", clipWord(s.Key))
 	}
 	for _, o := range d.model.features {
 		if o.Spec.Key == s.Key && o.Spec.Gate != gate {
-			d.err(CodeKeyTaken, gate, "spec.key", "%q is the key of %s already", clip(s.Key), o.Spec.Gate)
+			d.addError(CodeKeyTaken, gate, "spec.key", "%q is the key of %s already", clipWord(s.Key), o.Spec.Gate)
 		}
 	}
 	oneOf(d, gate, "spec.whenDisabled", s.WhenDisabled, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Warn)
 	oneOf(d, gate, "spec.ratchet", s.Ratchet, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged)
 	for i, p := range s.RequiredProcesses {
 		if p == "" || slices.Contains(s.RequiredProcesses[:i], p) {
-			d.err(CodeDuplicate, gate, fmt.Sprintf("spec.requiredProcesses[%d]", i), "%q is empty or stands there twice", clip(p))
+			d.addError(CodeDuplicate, gate, fmt.Sprintf("spec.requiredProcesses[%d]", i), "%q is empty or stands there twice", clipWord(p))
 		}
 	}
 }
 
-// together checks the features with each other: requirements and contradictions.
-func (d *definer) together() {
+// checkTogether checks the features with each other: requirements and contradictions.
+func (d *definer) checkTogether() {
 	byGate := make(map[string]*Feature, len(d.model.features))
 	gates := make([]string, len(d.model.features))
 	for i, f := range d.model.features {
@@ -163,39 +163,39 @@ func (d *definer) together() {
 	for _, f := range d.model.features {
 		for i, name := range f.Spec.Requires {
 			where := fmt.Sprintf("spec.requires[%d]", i)
-			switch o := d.other(f, where, f.Spec.Requires[:i], name, byGate, gates); {
+			switch o := d.namedFeature(f, where, f.Spec.Requires[:i], name, byGate, gates); {
 			case o == nil:
 			case f.Entry >= 0 && f.Default && !o.Default:
-				d.err(CodeRequires, f.Spec.Gate, where, "%s is on by default, but %s, which it requires, is off", f.Spec.Gate, name)
-			case f.Entry >= 0 && f.Stage != v1alpha1.Removed && rank(f.Level) < rank(o.Level):
-				d.err(CodeRequires, f.Spec.Gate, where, "%s is %s, but %s, which it requires, is only %s", f.Spec.Gate, f.Level, name, o.Level)
+				d.addError(CodeRequires, f.Spec.Gate, where, "%s is on by default, but %s, which it requires, is off", f.Spec.Gate, name)
+			case f.Entry >= 0 && f.Stage != v1alpha1.Removed && levelRank(f.Level) < levelRank(o.Level):
+				d.addError(CodeRequires, f.Spec.Gate, where, "%s is %s, but %s, which it requires, is only %s", f.Spec.Gate, f.Level, name, o.Level)
 			}
 		}
 		for i, name := range f.Spec.ImpliedBy {
-			d.other(f, fmt.Sprintf("spec.impliedBy[%d]", i), f.Spec.ImpliedBy[:i], name, byGate, gates)
+			d.namedFeature(f, fmt.Sprintf("spec.impliedBy[%d]", i), f.Spec.ImpliedBy[:i], name, byGate, gates)
 		}
 	}
-	d.cycles(byGate)
-	d.contradictions()
+	d.findCycles(byGate)
+	d.findContradictions()
 	d.resetsInto()
-	d.tombstones()
+	d.checkTombstones()
 }
 
-// other finds the feature that another names; nil if there is none, or it was named before.
-func (d *definer) other(f *Feature, where string, before []string, name string, byGate map[string]*Feature, gates []string) *Feature {
+// namedFeature finds the feature that another names; nil if there is none, or it was named before.
+func (d *definer) namedFeature(f *Feature, where string, before []string, name string, byGate map[string]*Feature, gates []string) *Feature {
 	switch o := byGate[name]; {
 	case slices.Contains(before, name):
-		d.err(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
+		d.addError(CodeDuplicate, f.Spec.Gate, where, "%q stands there twice", name)
 	case o != nil:
 		return o
 	case !d.model.left[name]: // the errors of a feature that is left out are reported already
-		d.err(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clip(name), hint(name, gates))
+		d.addError(CodeRequires, f.Spec.Gate, where, "the component has no feature %q%s", clipWord(name), nameHint(name, gates))
 	}
 	return nil
 }
 
-// cycles finds cycles of requirements and implications, and reports each once, at its first gate.
-func (d *definer) cycles(byGate map[string]*Feature) {
+// findCycles finds cycles of requirements and implications, and reports each once, at its first gate.
+func (d *definer) findCycles(byGate map[string]*Feature) {
 	const (
 		fresh = iota
 		open
@@ -226,7 +226,7 @@ func (d *definer) cycles(byGate map[string]*Feature) {
 					if !slices.Contains(byGate[g].Spec.Requires, circle[i+1]) {
 						where = "spec.impliedBy"
 					}
-					d.err(CodeCycle, g, where, "a circle: %s", clipText(text))
+					d.addError(CodeCycle, g, where, "a circle: %s", clipText(text))
 				}
 			case state[next] == fresh:
 				visit(next)
@@ -244,14 +244,14 @@ func (d *definer) cycles(byGate map[string]*Feature) {
 
 // sameValues reports whether two targets of one path narrow it down in the same way.
 func sameValues(a, b *Target) bool {
-	return slices.Equal(a.Values, b.Values) && text(a.Pattern) == text(b.Pattern) && a.Beyond.same(b.Beyond) &&
+	return slices.Equal(a.Values, b.Values) && patternText(a.Pattern) == patternText(b.Pattern) && a.Beyond.equalBounds(b.Beyond) &&
 		slices.EqualFunc(a.Match, b.Match, func(x, y Condition) bool {
-			return x.Path.equal(y.Path) && slices.Equal(x.Values, y.Values) && text(x.Pattern) == text(y.Pattern)
+			return x.Path.equalPath(y.Path) && slices.Equal(x.Values, y.Values) && patternText(x.Pattern) == patternText(y.Pattern)
 		})
 }
 
-// overlap reports whether a value may be a use of both targets of one path. If it cannot decide, it returns true.
-func overlap(a, b *Target) bool {
+// mayOverlap reports whether a value may be a use of both targets of one path. If it cannot decide, it returns true.
+func mayOverlap(a, b *Target) bool {
 	for _, p := range [][2]*Target{{a, b}, {b, a}} {
 		x, y := p[0], p[1]
 		if x.Values == nil {
@@ -266,7 +266,7 @@ func overlap(a, b *Target) bool {
 	return true
 }
 
-func text(re *regexp.Regexp) string {
+func patternText(re *regexp.Regexp) string {
 	if re == nil {
 		return ""
 	}

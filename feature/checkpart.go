@@ -15,11 +15,11 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
 	t = Target{Group: p.Group, Resource: p.Resource, Part: i, WholeVersion: p.WholeVersion}
 	if p.Resource == "" {
-		d.err(CodePart, gate, where+".resource", "the resource is missing")
+		d.addError(CodePart, gate, where+".resource", "the resource is missing")
 	}
 	for j, v := range p.Versions {
 		if v == "" || slices.Contains(p.Versions[:j], v) {
-			d.err(CodeDuplicate, gate, fmt.Sprintf("%s.versions[%d]", where, j), "%q is empty or stands there twice", clip(v))
+			d.addError(CodeDuplicate, gate, fmt.Sprintf("%s.versions[%d]", where, j), "%q is empty or stands there twice", clipWord(v))
 		}
 	}
 	if p.WholeVersion {
@@ -28,25 +28,25 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 	}
 	path, err := ParsePath(p.Field)
 	if err != nil {
-		d.err(CodePath, gate, where+".field", "%s", err)
+		d.addError(CodePath, gate, where+".field", "%s", err)
 		return t, false
 	}
 	if slices.Contains([]string{"apiVersion", "kind", "metadata", "status"}, path[0].Name) {
-		d.err(CodePath, gate, where+".field", "%s cannot be gated: writes of metadata and status never fail because of a gate", path[0].Name)
+		d.addError(CodePath, gate, where+".field", "%s cannot be gated: writes of metadata and status never fail because of a gate", path[0].Name)
 		return t, false
 	}
 	t.Path, ok = path, p.Resource != ""
 	if p.MaxItems < 0 {
-		d.err(CodePart, gate, where+".maxItems", "%d is less than 1", p.MaxItems)
+		d.addError(CodePart, gate, where+".maxItems", "%d is less than 1", p.MaxItems)
 	}
 	narrowed := 0
 	if p.Values != nil {
 		narrowed++
-		t.Values = d.values(gate, where+".values", p.Values)
+		t.Values = d.readValues(gate, where+".values", p.Values)
 	}
 	if p.Pattern != "" {
 		narrowed++
-		re, good := d.pattern(gate, where+".pattern", p.Pattern)
+		re, good := d.compilePattern(gate, where+".pattern", p.Pattern)
 		if good {
 			t.Pattern, t.pattern = re, newPattern(re)
 		}
@@ -54,15 +54,15 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 	}
 	if p.Match != nil {
 		narrowed++
-		t.Match = d.match(gate, where+".match", p.Match)
+		t.Match = d.readMatch(gate, where+".match", p.Match)
 	}
 	if p.Beyond != nil {
 		narrowed++
-		bounds, good := d.bounds(gate, where+".beyond", p.Beyond)
+		bounds, good := d.readBounds(gate, where+".beyond", p.Beyond)
 		t.Beyond, ok = bounds, ok && good
 	}
 	if narrowed > 1 {
-		d.err(CodePart, gate, where, "only one of values, pattern, match and beyond can be given")
+		d.addError(CodePart, gate, where, "only one of values, pattern, match and beyond can be given")
 	}
 	return t, ok
 }
@@ -70,54 +70,54 @@ func (d *definer) checkPart(f *Feature, i int, where string) (t Target, ok bool)
 func (d *definer) checkWholeVersion(f *Feature, p *v1alpha1.Part, where string) {
 	gate := f.Spec.Gate
 	if p.Field != "" || p.Values != nil || p.Pattern != "" || p.Match != nil || p.Beyond != nil || p.MaxItems != 0 {
-		d.err(CodePart, gate, where, "a whole version has no field, values, pattern, match, beyond or maxItems")
+		d.addError(CodePart, gate, where, "a whole version has no field, values, pattern, match, beyond or maxItems")
 	}
 	if len(p.Versions) == 0 {
-		d.err(CodePart, gate, where+".versions", "versions is missing")
+		d.addError(CodePart, gate, where+".versions", "versions is missing")
 	}
 	if f.Spec.WhenDisabled == v1alpha1.Drop {
-		d.err(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
+		d.addError(CodeNoDrop, gate, where, "a whole version cannot be dropped: use Reject or Warn")
 	}
 }
 
-func (d *definer) values(gate, where string, values []string) []string {
+func (d *definer) readValues(gate, where string, values []string) []string {
 	if len(values) == 0 || len(values) > maxValues {
-		d.err(CodeTooMany, gate, where, "there are %d values; between 1 and %d are allowed", len(values), maxValues)
+		d.addError(CodeTooMany, gate, where, "there are %d values; between 1 and %d are allowed", len(values), maxValues)
 	}
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
-			d.err(CodeDuplicate, gate, fmt.Sprintf("%s[%d]", where, i), "%q stands there twice", clip(v))
+			d.addError(CodeDuplicate, gate, fmt.Sprintf("%s[%d]", where, i), "%q stands there twice", clipWord(v))
 		}
 	}
 	return slices.Clone(values)
 }
 
-func (d *definer) match(gate, where string, match []v1alpha1.Match) []Condition {
+func (d *definer) readMatch(gate, where string, match []v1alpha1.Match) []Condition {
 	if len(match) == 0 || len(match) > maxValues {
-		d.err(CodeTooMany, gate, where, "there are %d conditions; between 1 and %d are allowed", len(match), maxValues)
+		d.addError(CodeTooMany, gate, where, "there are %d conditions; between 1 and %d are allowed", len(match), maxValues)
 	}
 	out := make([]Condition, 0, len(match))
 	for i, m := range match {
 		at := fmt.Sprintf("%s[%d]", where, i)
 		path, err := ParsePath(m.Field)
 		if err != nil {
-			d.err(CodePath, gate, at+".field", "%s", err)
+			d.addError(CodePath, gate, at+".field", "%s", err)
 			continue
 		}
 		if slices.ContainsFunc(path, func(s Step) bool { return s.Kind != Field }) {
-			d.err(CodePath, gate, at+".field", "%s: a condition has no [*]", path)
+			d.addError(CodePath, gate, at+".field", "%s: a condition has no [*]", path)
 		}
 		c := Condition{Path: path}
 		if m.Values != nil {
-			c.Values = d.values(gate, at+".values", m.Values)
+			c.Values = d.readValues(gate, at+".values", m.Values)
 		}
 		if m.Pattern != "" {
-			if re, good := d.pattern(gate, at+".pattern", m.Pattern); good {
+			if re, good := d.compilePattern(gate, at+".pattern", m.Pattern); good {
 				c.Pattern, c.pattern = re, newPattern(re)
 			}
 		}
 		if m.Values != nil && m.Pattern != "" {
-			d.err(CodePart, gate, at, "only one of values and pattern can be given")
+			d.addError(CodePart, gate, at, "only one of values and pattern can be given")
 		}
 		out = append(out, c)
 	}
@@ -150,7 +150,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 				for j, q := range n.Properties {
 					names[j] = q.Name
 				}
-				return nil, nil, fmt.Sprintf("%s has no field %q%s", at, clip(s.Name), hint(s.Name, names))
+				return nil, nil, fmt.Sprintf("%s has no field %q%s", at, clipWord(s.Name), nameHint(s.Name, names))
 			}
 			n = next
 			continue
@@ -162,11 +162,11 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 				s.Keys = slices.Clone(n.ListMapKeys)
 			}
 			s.Set = n.ListType == "set"
-			s.Most = most(n.MaxItems)
+			s.Most = atLeastOne(n.MaxItems)
 			n = n.Items
 		case n.Additional != nil:
 			s.Kind = Entries
-			s.Most = most(n.MaxProperties)
+			s.Most = atLeastOne(n.MaxProperties)
 			n = n.Additional
 		case n.AdditionalBool != nil && *n.AdditionalBool:
 			s.Kind = Entries
@@ -180,15 +180,15 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 	return out, n, ""
 }
 
-func most(n *int64) int64 {
+func atLeastOne(n *int64) int64 {
 	if n == nil {
 		return 0
 	}
 	return max(*n, 1)
 }
 
-// bound is the highest number of items that a target can be in, by its part and by the schema; 0 means any number.
-func (t *Target) bound(declared int32) int {
+// itemBound is the highest number of items that a target can be in, by its part and by the schema; 0 means any number.
+func (t *Target) itemBound(declared int32) int {
 	all := int64(1)
 	for _, s := range t.Path {
 		switch {
@@ -216,7 +216,7 @@ func (d *definer) checkTarget(f *Feature, t *Target, root *schema.Node, where st
 		}
 		_, n, problem := resolvePath(t.Schema, c.Path)
 		if problem != "" {
-			d.err(CodeUnknownField, gate, at+".field", "version %s: in %s: %s", t.Version, t.Path, problem)
+			d.addError(CodeUnknownField, gate, at+".field", "version %s: in %s: %s", t.Version, t.Path, problem)
 			continue
 		}
 		d.checkScalars(gate, at, n, c.Values, c.Pattern != nil)
@@ -234,7 +234,7 @@ func (d *definer) checkValues(gate, where string, t *Target) {
 		d.checkBounds(gate, where+".beyond", t.Schema, t.Beyond)
 	}
 	if t.Match != nil && t.Schema != nil && t.Schema.Type != "object" && !t.Schema.PreserveUnknown {
-		d.err(CodePart, gate, where+".match", "version %s: %s is no object", t.Version, t.Path)
+		d.addError(CodePart, gate, where+".match", "version %s: %s is no object", t.Version, t.Path)
 	}
 }
 
@@ -243,13 +243,13 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 		return
 	}
 	if pattern && n.Type != "string" && !n.IntOrString {
-		d.err(CodePart, gate, where+".pattern", "the field is of type %s; a pattern is looked for in strings", n.Type)
+		d.addError(CodePart, gate, where+".pattern", "the field is of type %s; a pattern is looked for in strings", n.Type)
 	}
 	if values == nil {
 		return
 	}
 	if n.Type == "object" || n.Type == "array" {
-		d.err(CodePart, gate, where+".values", "the field is of type %s; values are those of strings, numbers and booleans", n.Type)
+		d.addError(CodePart, gate, where+".values", "the field is of type %s; values are those of strings, numbers and booleans", n.Type)
 		return
 	}
 	if n.Enum == nil {
@@ -257,13 +257,13 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 	}
 	var names []string
 	for _, v := range n.Enum {
-		if s, ok := scalar(v); ok {
+		if s, ok := scalarText(v); ok {
 			names = append(names, s)
 		}
 	}
 	for i, v := range values {
 		if !slices.Contains(names, v) {
-			d.err(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field has no value %q%s; it has %s", clip(v), hint(v, names), clip(strings.Join(names, ", ")))
+			d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field has no value %q%s; it has %s", clipWord(v), nameHint(v, names), clipWord(strings.Join(names, ", ")))
 		}
 	}
 }
@@ -284,18 +284,18 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 	if last.Kind == Field && parent.IsRequired(last.Name) {
 		switch {
 		case whole:
-			d.err(CodeRequired, gate, where+".field", "version %s: %s is required: no object could be written while the feature is closed", t.Version, t.Path)
+			d.addError(CodeRequired, gate, where+".field", "version %s: %s is required: no object could be written while the feature is closed", t.Version, t.Path)
 		case drop && t.Reset == nil:
-			d.err(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped, but reset to another (resetTo)", t.Version, t.Path)
+			d.addError(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped, but reset to another (resetTo)", t.Version, t.Path)
 		case t.Schema != nil && t.Schema.Enum != nil && !slices.ContainsFunc(t.Schema.Enum, func(v any) bool {
-			s, ok := scalar(v)
+			s, ok := scalarText(v)
 			return !ok || !slices.Contains(t.Values, s)
 		}) && t.Values != nil:
-			d.err(CodeRequired, gate, where+".values", "version %s: %s is required, and no value of it would be left", t.Version, t.Path)
+			d.addError(CodeRequired, gate, where+".values", "version %s: %s is required, and no value of it would be left", t.Version, t.Path)
 		}
 	}
 	if n := len(t.Path); n > 1 && slices.Contains(t.Path[n-2].Keys, last.Name) && last.Kind == Field {
-		d.err(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list", t.Version, t.Path)
+		d.addError(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list", t.Version, t.Path)
 	}
 }
 
@@ -314,7 +314,7 @@ func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where 
 		if i > 0 {
 			at = t.Path[:i].String()
 		}
-		d.err(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, at)
+		d.addError(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, at)
 	}
 }
 
@@ -325,15 +325,15 @@ func (d *definer) checkUnknown(f *Feature, t *Target, where string) {
 	}
 	// A dropped value may have replaced a stored one, which then has to be restored. So its place must be known.
 	for i, s := range t.Path {
-		if s.Kind != Items && s.Kind != Each || s.keyed() {
+		if s.Kind != Items && s.Kind != Each || s.isKeyed() {
 			continue
 		}
-		d.err(CodeNoDrop, f.Spec.Gate, where+".field", "the items of %s have no identity (%s), so that a stored value could not be put back: use Reject, or a plain field with ratchet InUse", t.Path[:i], identity(t))
+		d.addError(CodeNoDrop, f.Spec.Gate, where+".field", "the items of %s have no identity (%s), so that a stored value could not be put back: use Reject, or a plain field with ratchet InUse", t.Path[:i], noIdentityReason(t))
 		return
 	}
 }
 
-func identity(t *Target) string {
+func noIdentityReason(t *Target) string {
 	if t.Schema == nil {
 		return "no schema is known"
 	}

@@ -21,7 +21,7 @@ type claims struct {
 	each   *claims
 }
 
-func (n *claims) add(path Path, c claim) {
+func (n *claims) addClaim(path Path, c claim) {
 	for _, s := range path {
 		var next *claims
 		if s.Kind != Field {
@@ -42,35 +42,35 @@ func (n *claims) add(path Path, c claim) {
 	n.here = append(n.here, c)
 }
 
-// meeting calls do for each target that, by its path, may gate the same as t in a version of its resource, as long as do returns true.
+// visitMeeting calls do for each target that, by its path, may gate the same as t in a version of its resource, as long as do returns true.
 // path is the rest of t's path.
-func (n *claims) meeting(t *Target, path Path, do func(claim) bool) bool {
+func (n *claims) visitMeeting(t *Target, path Path, do func(claim) bool) bool {
 	if len(path) == 0 {
 		for _, c := range n.here {
-			if meets(c.t, t) && !do(c) {
+			if mayGateSame(c.t, t) && !do(c) {
 				return false
 			}
 		}
 		return true
 	}
 	s, rest := path[0], path[1:]
-	if n.each != nil && !n.each.meeting(t, rest, do) {
+	if n.each != nil && !n.each.visitMeeting(t, rest, do) {
 		return false
 	}
 	if s.Kind == Field {
 		next := n.names[s.Name]
-		return next == nil || next.meeting(t, rest, do)
+		return next == nil || next.visitMeeting(t, rest, do)
 	}
 	for _, next := range n.fields {
-		if !next.meeting(t, rest, do) {
+		if !next.visitMeeting(t, rest, do) {
 			return false
 		}
 	}
 	return true
 }
 
-// meets reports whether two targets of a resource, whose steps have equal names or [*], may gate the same value.
-func meets(a, b *Target) bool {
+// mayGateSame reports whether two targets of a resource, whose steps have equal names or [*], may gate the same value.
+func mayGateSame(a, b *Target) bool {
 	if a.WholeVersion != b.WholeVersion || a.Version != b.Version && a.Version != "" && b.Version != "" {
 		return false
 	}
@@ -80,11 +80,11 @@ func meets(a, b *Target) bool {
 			return false
 		}
 	}
-	return overlap(a, b)
+	return mayOverlap(a, b)
 }
 
-// contradictions finds features that gate the same part and treat it differently.
-func (d *definer) contradictions() {
+// findContradictions finds features that gate the same part and treat it differently.
+func (d *definer) findContradictions() {
 	by := map[groupResource]*claims{}
 	for _, f := range d.model.features {
 		for i := range f.Targets {
@@ -93,17 +93,17 @@ func (d *definer) contradictions() {
 			if by[key] == nil {
 				by[key] = &claims{}
 			}
-			if !by[key].meeting(t, t.Path, func(o claim) bool { return d.contradict(o, claim{f, t}) }) {
+			if !by[key].visitMeeting(t, t.Path, func(o claim) bool { return d.checkPair(o, claim{f, t}) }) {
 				return
 			}
-			by[key].add(t.Path, claim{f, t})
+			by[key].addClaim(t.Path, claim{f, t})
 		}
 	}
 }
 
-// contradict checks two targets that meet; it reports whether there is room for more findings.
-func (d *definer) contradict(o, c claim) bool {
-	if d.full() {
+// checkPair checks two targets that meet; it reports whether there is room for more findings.
+func (d *definer) checkPair(o, c claim) bool {
+	if d.isFull() {
 		return false
 	}
 	f, t := c.f, c.t
@@ -114,15 +114,15 @@ func (d *definer) contradict(o, c claim) bool {
 	}
 	switch {
 	case o.f == f:
-		if o.t.Part != t.Part && o.t.Version == t.Version && o.t.Path.equal(t.Path) && sameValues(o.t, t) {
-			d.err(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
+		if o.t.Part != t.Part && o.t.Version == t.Version && o.t.Path.equalPath(t.Path) && sameValues(o.t, t) {
+			d.addError(CodeDuplicate, f.Spec.Gate, where, "the feature gates this already, in spec.parts[%d]", o.t.Part)
 		}
 	case o.f.Spec.WhenDisabled != f.Spec.WhenDisabled:
-		d.err(CodeContradiction, f.Spec.Gate, where, "while it is off this has to be %s, but %s, which also gates %s, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, what, o.f.Spec.WhenDisabled)
+		d.addError(CodeContradiction, f.Spec.Gate, where, "while it is off this has to be %s, but %s, which also gates %s, says %s", f.Spec.WhenDisabled, o.f.Spec.Gate, what, o.f.Spec.WhenDisabled)
 	case o.t.Reset != t.Reset:
-		d.err(CodeContradiction, f.Spec.Gate, where+".resetTo", "%s also gates %s, and does not reset it to the same value", o.f.Spec.Gate, what)
+		d.addError(CodeContradiction, f.Spec.Gate, where+".resetTo", "%s also gates %s, and does not reset it to the same value", o.f.Spec.Gate, what)
 	case o.f.Spec.Ratchet != f.Spec.Ratchet:
-		d.err(CodeContradiction, f.Spec.Gate, where, "the ratchet has to be %s, but %s, which also gates %s, says %s", f.Spec.Ratchet, o.f.Spec.Gate, what, o.f.Spec.Ratchet)
+		d.addError(CodeContradiction, f.Spec.Gate, where, "the ratchet has to be %s, but %s, which also gates %s, says %s", f.Spec.Ratchet, o.f.Spec.Gate, what, o.f.Spec.Ratchet)
 	}
 	return true
 }
@@ -149,9 +149,9 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 		}
 	}
 	var out findings
-	m.beside(components, features, &out)
+	m.checkSharedSettings(components, features, &out)
 	if near == nil {
-		return out.sorted()
+		return out.sortedList()
 	}
 	for i := range components {
 		if components[i].Name == m.name {
@@ -162,7 +162,7 @@ func (m *Model) SharedWith(components []v1alpha1.Component, features []v1alpha1.
 			m.sharedWith(other, &out)
 		}
 	}
-	return out.sorted()
+	return out.sortedList()
 }
 
 func (m *Model) sharedWith(o *Model, out *findings) {
@@ -177,7 +177,7 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 			if by[key] == nil {
 				by[key] = &claims{}
 			}
-			by[key].add(t.Path, claim{f, t})
+			by[key].addClaim(t.Path, claim{f, t})
 		}
 	}
 	for _, f := range m.features {
@@ -191,13 +191,13 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 				continue
 			}
 			told := map[*Feature]bool{}
-			if !n.meeting(t, t.Path, func(c claim) bool {
+			if !n.visitMeeting(t, t.Path, func(c claim) bool {
 				if !told[c.f] {
 					told[c.f] = true
-					out.warn(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",
-						c.f.Spec.Gate, o.name, otherwise(&f.Spec, &c.f.Spec))
+					out.addWarning(CodeShared, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", t.Part), "%s of component %q gates this too%s: each of them can close it",
+						c.f.Spec.Gate, o.name, disagreementOf(&f.Spec, &c.f.Spec))
 				}
-				return !out.full()
+				return !out.isFull()
 			}) {
 				return
 			}
@@ -205,8 +205,8 @@ func (m *Model) sharedWith(o *Model, out *findings) {
 	}
 }
 
-// otherwise says how the other feature of a pair disagrees.
-func otherwise(mine, other *v1alpha1.FeatureSpec) string {
+// disagreementOf says how the other feature of a pair disagrees.
+func disagreementOf(mine, other *v1alpha1.FeatureSpec) string {
 	switch {
 	case mine.WhenDisabled != other.WhenDisabled:
 		return fmt.Sprintf(", with whenDisabled %s where this says %s", other.WhenDisabled, mine.WhenDisabled)

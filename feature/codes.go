@@ -52,8 +52,8 @@ const (
 	CodeImmutable    Code = "immutable-settings"
 )
 
-// hint suggests the name that was meant, ready to follow a message.
-func hint[T ~string](s string, names []T) string {
+// nameHint suggests the name that was meant, ready to follow a message.
+func nameHint[T ~string](s string, names []T) string {
 	list := make([]string, len(names))
 	for i, n := range names {
 		list[i] = string(n)

@@ -14,16 +14,16 @@ const (
 	removed
 )
 
-// drop removes the parts of v that are not allowed, or restores the stored ones. It copies values that change.
-func (w *walker) drop(n *node, v any) (any, change) {
+// dropUses removes the parts of v that are not allowed, or restores the stored ones. It copies values that change.
+func (w *walker) dropUses(n *node, v any) (any, change) {
 	if v == nil {
 		return v, kept
 	}
 	var refuses *gate
 	var reset any
 	for _, g := range n.gates {
-		if g.target.uses(v) && !w.allows(g, v) {
-			w.record(g, v)
+		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
+			w.recordUse(g, v)
 			refuses = g
 			if g.target.Reset != nil {
 				reset = g.target.Reset
@@ -35,7 +35,7 @@ func (w *walker) drop(n *node, v any) (any, change) {
 	}
 	if refuses != nil {
 		if w.request.Old != nil {
-			if old, ok := w.stored().value(refuses, w.trail); ok {
+			if old, ok := w.storedObject().valueAt(refuses, w.trail); ok {
 				return old, changed
 			}
 		}
@@ -52,7 +52,7 @@ func (w *walker) drop(n *node, v any) (any, change) {
 
 func (w *walker) dropFields(n *node, v map[string]any) (map[string]any, change) {
 	out, done := v, kept
-	for c, next := range n.children(v) {
+	for c, next := range n.childrenOf(v) {
 		x, what := w.dropChild(next, c)
 		if what == kept {
 			continue
@@ -72,7 +72,7 @@ func (w *walker) dropFields(n *node, v map[string]any) (map[string]any, change) 
 func (w *walker) dropItems(n *node, v []any) ([]any, change) {
 	out, done := v, kept
 	gone := 0
-	for c, next := range n.children(v) {
+	for c, next := range n.childrenOf(v) {
 		x, what := w.dropChild(next, c)
 		if what != kept && done == kept {
 			out, done = slices.Clone(v), changed
@@ -92,7 +92,7 @@ func (w *walker) dropItems(n *node, v []any) ([]any, change) {
 
 func (w *walker) dropChild(n *node, c child) (any, change) {
 	w.trail = append(w.trail, c.place)
-	x, what := w.drop(n, c.value)
+	x, what := w.dropUses(n, c.value)
 	w.trail = w.trail[:len(w.trail)-1]
 	return x, what
 }

@@ -70,33 +70,33 @@ func (e *Evaluator) Evaluate(r *Request) Decision {
 	if r.Object == nil {
 		return Decision{}
 	}
-	p, versions := e.program(r.Group, r.Version, r.Resource), e.versions[groupResource{r.Group, r.Resource}]
+	p, versions := e.programFor(r.Group, r.Version, r.Resource), e.versions[groupResource{r.Group, r.Resource}]
 	if r.Subresource != "" {
 		p = nil
 	}
-	drop := p != nil && p.drops && p.drop.used(r.Object)
-	check := p != nil && p.checks && p.check.used(r.Object)
+	drop := p != nil && p.drops && p.drop.hasUse(r.Object)
+	check := p != nil && p.checks && p.check.hasUse(r.Object)
 	if !drop && !check && versions == nil && (p == nil || p.version == nil) {
 		return Decision{}
 	}
 	w := &walker{evaluator: e, request: r}
-	w.claims(versions)
+	w.checkClaims(versions)
 	if p == nil {
 		return w.decision
 	}
 	object := r.Object
 	if drop {
 		w.dropping = true
-		if out, change := w.drop(&p.drop, object); change == changed {
+		if out, change := w.dropUses(&p.drop, object); change == changed {
 			// The root is never removed: the shortest path has one step.
 			object, _ = out.(map[string]any)
 			w.decision.Object = object
 		}
 		w.dropping = false
 	}
-	w.version(p, object)
-	if p.checks && p.check.used(object) {
-		w.check(&p.check, object)
+	w.checkVersion(p, object)
+	if p.checks && p.check.hasUse(object) {
+		w.checkUses(&p.check, object)
 	}
 	if !w.decision.Allowed() {
 		w.decision.Object = nil
@@ -123,19 +123,19 @@ type place struct {
 	item  any // the item
 }
 
-// check looks for uses in v and records those that the ratchet does not allow.
-func (w *walker) check(n *node, v any) {
+// checkUses looks for uses in v and records those that the ratchet does not allow.
+func (w *walker) checkUses(n *node, v any) {
 	if v == nil {
 		return
 	}
 	for _, g := range n.gates {
-		if g.target.uses(v) && !w.allows(g, v) {
-			w.record(g, v)
+		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
+			w.recordUse(g, v)
 		}
 	}
-	for p, next := range n.children(v) {
+	for p, next := range n.childrenOf(v) {
 		w.trail = append(w.trail, p.place)
-		w.check(next, p.value)
+		w.checkUses(next, p.value)
 		w.trail = w.trail[:len(w.trail)-1]
 	}
 }
@@ -146,13 +146,13 @@ type child struct {
 	value any
 }
 
-// children visits the children of v for which the node has a way, in the order of fields, entries and items.
-func (n *node) children(v any) func(yield func(child, *node) bool) {
+// childrenOf visits the children of v for which the node has a way, in the order of fields, entries and items.
+func (n *node) childrenOf(v any) func(yield func(child, *node) bool) {
 	return func(yield func(child, *node) bool) {
 		switch v := v.(type) {
 		case map[string]any:
 			var room [16]edge
-			for _, e := range n.present(v, room[:0]) {
+			for _, e := range n.presentEdges(v, room[:0]) {
 				if !yield(child{place{name: e.name}, v[e.name]}, e.to) {
 					return
 				}
@@ -176,8 +176,8 @@ func (n *node) children(v any) func(yield func(child, *node) bool) {
 	}
 }
 
-// present returns the edges to fields that an object has, in order, in room if there is enough of it.
-func (n *node) present(v map[string]any, room []edge) []edge {
+// presentEdges returns the edges to fields that an object has, in order, in room if there is enough of it.
+func (n *node) presentEdges(v map[string]any, room []edge) []edge {
 	if len(v) < len(n.edges) {
 		for name := range v {
 			if to := n.index[name]; to != nil {
@@ -195,8 +195,8 @@ func (n *node) present(v map[string]any, room []edge) []edge {
 	return room
 }
 
-// allows reports whether a use is allowed: to those who opted in, or because the stored object has it.
-func (w *walker) allows(g *gate, v any) bool {
+// allowsUse reports whether a use is allowed: to those who opted in, or because the stored object has it.
+func (w *walker) allowsUse(g *gate, v any) bool {
 	if w.optedIn(g) {
 		return true
 	}
@@ -204,9 +204,9 @@ func (w *walker) allows(g *gate, v any) bool {
 		return false
 	}
 	if f := g.state.Feature; f.Spec.Ratchet == v1alpha1.InObject {
-		return w.stored().usedBy(f, w.request)
+		return w.storedObject().usedBy(f, w.request)
 	}
-	return w.stored().has(g, w.trail, v)
+	return w.storedObject().hasUseAt(g, w.trail, v)
 }
 
 // optedIn reports whether the gate is open to those who opted in.
@@ -217,18 +217,18 @@ func (w *walker) optedIn(g *gate) bool {
 	if w.question == nil {
 		w.question = &question{states: w.evaluator.states, lifted: g.lifted, optedIn: w.request.OptedIn}
 	}
-	return w.question.open(g.state)
+	return w.question.isOpenFor(g.state)
 }
 
-func (w *walker) stored() *stored {
+func (w *walker) storedObject() *stored {
 	if w.old == nil {
 		w.old = &stored{root: w.request.Old}
 	}
 	return w.old
 }
 
-// record adds a use that is not allowed.
-func (w *walker) record(g *gate, v any) {
+// recordUse adds a use that is not allowed.
+func (w *walker) recordUse(g *gate, v any) {
 	list := &w.decision.Rejected
 	switch {
 	case w.dropping:
@@ -245,14 +245,14 @@ func (w *walker) record(g *gate, v any) {
 		x.Path = pathOf(w.trail)
 	}
 	if g.target.Values != nil {
-		s, _ := scalar(v)
-		x.Value = clip(s)
+		s, _ := scalarText(v)
+		x.Value = clipWord(s)
 	}
 	list.List = append(list.List, x)
 }
 
-// version judges gates of the whole version, by the object without its dropped parts.
-func (w *walker) version(p *program, object map[string]any) {
+// checkVersion judges gates of the whole version, by the object without its dropped parts.
+func (w *walker) checkVersion(p *program, object map[string]any) {
 	asked, unchanged := false, false
 	for _, g := range p.version {
 		if r := w.request; r.Old != nil {
@@ -269,14 +269,14 @@ func (w *walker) version(p *program, object map[string]any) {
 			}
 		}
 		if !w.optedIn(g) {
-			w.record(g, nil)
+			w.recordUse(g, nil)
 		}
 	}
 }
 
-// claims judges managed fields of closed versions. A client can send any managed fields, with writes of the status as well. A new entry
+// checkClaims judges managed fields of closed versions. A client can send any managed fields, with writes of the status as well. A new entry
 // is true only after a write in the version, which is judged by itself.
-func (w *walker) claims(gates []*gate) {
+func (w *walker) checkClaims(gates []*gate) {
 	r := w.request
 	if r.Subresource != "" && r.Subresource != statusSubresource {
 		return
@@ -288,7 +288,7 @@ func (w *walker) claims(gates []*gate) {
 		}
 		if !w.optedIn(g) {
 			w.trail = append(w.trail[:0], place{name: "metadata"}, place{name: "managedFields"})
-			w.record(g, nil)
+			w.recordUse(g, nil)
 			w.trail = w.trail[:0]
 		}
 	}

@@ -108,8 +108,8 @@ type findings struct {
 	worst Severity // of the findings that are only counted
 }
 
-func (c *findings) add(s Severity, code Code, gate, where, format string, args ...any) {
-	if c.full() {
+func (c *findings) addFinding(s Severity, code Code, gate, where, format string, args ...any) {
+	if c.isFull() {
 		c.more++
 		if c.worst != Error {
 			c.worst = s
@@ -119,23 +119,23 @@ func (c *findings) add(s Severity, code Code, gate, where, format string, args .
 	c.list = append(c.list, Finding{Code: code, Severity: s, Gate: gate, Where: where, Message: fmt.Sprintf(format, args...)})
 }
 
-func (c *findings) err(code Code, gate, where, format string, args ...any) {
-	c.add(Error, code, gate, where, format, args...)
+func (c *findings) addError(code Code, gate, where, format string, args ...any) {
+	c.addFinding(Error, code, gate, where, format, args...)
 }
 
-func (c *findings) warn(code Code, gate, where, format string, args ...any) {
-	c.add(Warning, code, gate, where, format, args...)
+func (c *findings) addWarning(code Code, gate, where, format string, args ...any) {
+	c.addFinding(Warning, code, gate, where, format, args...)
 }
 
-// full reports whether another finding would only be counted.
-func (c *findings) full() bool { return len(c.list) >= maxFindings }
+// isFull reports whether another finding would only be counted.
+func (c *findings) isFull() bool { return len(c.list) >= maxFindings }
 
-// has reports whether there is an error about the gate.
-func (c *findings) has(gate string) bool {
+// hasError reports whether there is an error about the gate.
+func (c *findings) hasError(gate string) bool {
 	return slices.ContainsFunc(c.list, func(f Finding) bool { return f.Severity == Error && f.Gate == gate })
 }
 
-func (c *findings) sorted() Findings {
+func (c *findings) sortedList() Findings {
 	slices.SortStableFunc(c.list, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Gate, b.Gate), strings.Compare(a.Where, b.Where),
 			strings.Compare(string(a.Code), string(b.Code)), strings.Compare(a.Message, b.Message))

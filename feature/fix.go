@@ -24,7 +24,7 @@ func (f *Feature) howToOpen(byLevel bool) string {
 		return "it comes with " + sinceOf(&f.Spec.Stages[0]) + " of the component"
 	case f.Locked:
 		return "it is " + f.lockedText()
-	case f.capped():
+	case f.isCapped():
 		return fmt.Sprintf("nobody can turn it on while the component's maxLevel is %s", m.component.MaxLevel)
 	}
 	ref := m.component.ConfigMap
@@ -48,7 +48,7 @@ func (f *Feature) lockedText() string {
 			return fmt.Sprintf("%s, whatever is set, until %s", onOff(f.Default), sinceOf(s))
 		}
 	}
-	return fmt.Sprintf("%s for good since %s", onOff(f.Default), since(f))
+	return fmt.Sprintf("%s for good since %s", onOff(f.Default), stageSince(f))
 }
 
 // howToOptIn says how users without the right to change the settings can opt in. It is empty if the component has no opt-in.
@@ -70,8 +70,8 @@ func (f *Feature) howToOptIn() string {
 	return text
 }
 
-// fix says what would open a closed feature in the present state.
-func (r *resolver) fix(s *State, missing, absent []string) string {
+// fixFor says what would open a closed feature in the present state.
+func (r *resolver) fixFor(s *State, missing, absent []string) string {
 	f := s.Feature
 	switch s.Why {
 	case WhyUnborn, WhyLocked, WhyMaxLevel:
@@ -88,18 +88,18 @@ func (r *resolver) fix(s *State, missing, absent []string) string {
 			fixes = append(fixes, fix)
 		}
 		if !s.own {
-			fixes = append(fixes, r.way(f))
+			fixes = append(fixes, r.wayToOpen(f))
 		}
 		return strings.Join(fixes, "; ")
 	case WhyRestart:
 		return "it takes a restart of the process"
 	case WhyImplied, WhyImpliedBy, WhyKey, WhyLevel, WhyStage, WhyDefault:
 	}
-	return r.way(f)
+	return r.wayToOpen(f)
 }
 
-// way names the settings that open a feature. The level is not one of them if the feature's own key overrides it.
-func (r *resolver) way(f *Feature) string {
+// wayToOpen names the settings that open a feature. The level is not one of them if the feature's own key overrides it.
+func (r *resolver) wayToOpen(f *Feature) string {
 	_, set := r.settings.Gate(f.Spec.Gate)
 	return f.howToOpen(f.Spec.ImpliedByLevel || f.FollowsLevel && !set)
 }

@@ -10,7 +10,7 @@ func (f *Feature) Flip() (at v1alpha1.FeatureStage, done, ok bool) {
 	if f.Entry < 0 {
 		return v1alpha1.FeatureStage{}, false, false
 	}
-	on := defaults(f.Spec.Stages)
+	on := defaultsByStage(f.Spec.Stages)
 	if on[f.Entry] {
 		for i := f.Entry; i > 0; i-- {
 			if on[i] && !on[i-1] {
@@ -28,10 +28,10 @@ func (f *Feature) Flip() (at v1alpha1.FeatureStage, done, ok bool) {
 }
 
 // Defaults returns, for each entry of the feature's stages, whether it is on by default then.
-func (f *Feature) Defaults() []bool { return defaults(f.Spec.Stages) }
+func (f *Feature) Defaults() []bool { return defaultsByStage(f.Spec.Stages) }
 
-// defaults returns the default of each stage.
-func defaults(stages []v1alpha1.FeatureStage) []bool {
+// defaultsByStage returns the default of each stage.
+func defaultsByStage(stages []v1alpha1.FeatureStage) []bool {
 	out := make([]bool, len(stages))
 	before := false
 	for i := range stages {

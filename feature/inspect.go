@@ -26,7 +26,7 @@ func (m *Model) Inspector() *Inspector {
 func (m *Model) InspectorFor(take func(*Feature, *Target) bool) *Inspector {
 	in := &Inspector{versions: map[groupResource][]*gate{}}
 	in.evaluator = &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}}
-	in.evaluator.compile(func(s *State, t *Target, _ bool) bool {
+	in.evaluator.compilePrograms(func(s *State, t *Target, _ bool) bool {
 		if !take(s.Feature, t) {
 			return false
 		}
@@ -46,17 +46,17 @@ func (in *Inspector) Uses(group, version, resource string, object map[string]any
 	for _, g := range in.versions[groupResource{group, resource}] {
 		if g.target.writtenIn(object) {
 			s.trail = []place{{name: "apiVersion"}}
-			s.note(g)
+			s.noteUse(g)
 		}
 	}
 	s.trail = nil
-	p := in.evaluator.program(group, version, resource)
+	p := in.evaluator.programFor(group, version, resource)
 	if p == nil {
 		return s.uses
 	}
 	for _, n := range []*node{&p.drop, &p.check} {
-		if n.used(object) {
-			s.walk(n, object)
+		if n.hasUse(object) {
+			s.walkNode(n, object)
 		}
 	}
 	return s.uses
@@ -68,7 +68,7 @@ type inspection struct {
 	trail     []place
 }
 
-func (s *inspection) note(g *gate) {
+func (s *inspection) noteUse(g *gate) {
 	f := g.state.Feature
 	i, ok := s.byFeature[f]
 	if !ok {
@@ -79,18 +79,18 @@ func (s *inspection) note(g *gate) {
 	s.uses[i].Count++
 }
 
-func (s *inspection) walk(n *node, v any) {
+func (s *inspection) walkNode(n *node, v any) {
 	if v == nil {
 		return
 	}
 	for _, g := range n.gates {
-		if g.target.uses(v) {
-			s.note(g)
+		if g.target.countsAsUse(v) {
+			s.noteUse(g)
 		}
 	}
-	for c, next := range n.children(v) {
+	for c, next := range n.childrenOf(v) {
 		s.trail = append(s.trail, c.place)
-		s.walk(next, c.value)
+		s.walkNode(next, c.value)
 		s.trail = s.trail[:len(s.trail)-1]
 	}
 }

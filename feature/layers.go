@@ -16,7 +16,7 @@ func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings)
 	parsers := make([]*settingsParser, len(layers))
 	from := map[string]*settingsParser{}
 	for i, data := range layers {
-		p := m.parse(data)
+		p := m.parseData(data)
 		parsers[i] = p
 		if merged.level == "" {
 			merged.level = p.settings.level
@@ -27,10 +27,10 @@ func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings)
 			}
 		}
 	}
-	m.unmet(merged, func(gate, other string) { from[gate].needs(gate, other) })
+	m.findUnmet(merged, func(gate, other string) { from[gate].reportNeeds(gate, other) })
 	out := make([]Findings, len(layers))
 	for i, p := range parsers {
-		out[i] = p.sorted()
+		out[i] = p.sortedList()
 	}
 	return merged, out
 }
@@ -55,8 +55,8 @@ func (s *Settings) Pin(states *States, gates ...string) *Settings {
 	return out
 }
 
-// pinned returns the pinned value of a feature.
-func (s *Settings) pinned(gate string) (pin, bool) {
+// pinnedValue returns the pinned value of a feature.
+func (s *Settings) pinnedValue(gate string) (pin, bool) {
 	if s == nil {
 		return pin{}, false
 	}

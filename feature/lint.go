@@ -60,31 +60,31 @@ func (m *Model) Lint(day time.Time) Findings {
 		if f.Entry < 0 {
 			continue
 		}
-		m.overdue(l, f, day)
-		m.overruled(l, f)
+		m.lintOverdue(l, f, day)
+		m.lintOverruled(l, f)
 		if len(f.Spec.RequiredProcesses) > 0 && len(m.component.Namespaces) == 0 && m.component.ConfigMap == nil && f.Stage != v1alpha1.Removed {
-			l.warn(CodeNoReports, f.Spec.Gate, "spec.requiredProcesses", "%s is never on: reports of processes count from the namespaces of component %q, which names none and has no ConfigMap: set its spec.namespaces",
+			l.addWarning(CodeNoReports, f.Spec.Gate, "spec.requiredProcesses", "%s is never on: reports of processes count from the namespaces of component %q, which names none and has no ConfigMap: set its spec.namespaces",
 				f.Spec.Gate, m.name)
 		}
-		if !f.withdrawn() {
+		if !f.wasWithdrawn() {
 			continue
 		}
 		seen := map[int]bool{}
 		for i := range f.Targets {
 			if t := &f.Targets[i]; t.Schema != nil && !t.Narrowed() && !seen[t.Part] {
 				seen[t.Part] = true
-				l.warn(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].field", t.Part), "version %s: the schema has %s, although %s was removed in %s: take it out, and do not use the name again",
-					t.Version, t.Path, f.Spec.Gate, since(f))
+				l.addWarning(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].field", t.Part), "version %s: the schema has %s, although %s was removed in %s: take it out, and do not use the name again",
+					t.Version, t.Path, f.Spec.Gate, stageSince(f))
 			}
 		}
 	}
-	return l.sorted()
+	return l.sortedList()
 }
 
-// overruled reports an explicit default that the level overrides.
-func (m *Model) overruled(l *findings, f *Feature) {
+// lintOverruled reports an explicit default that the level overrides.
+func (m *Model) lintOverruled(l *findings, f *Feature) {
 	said := f.Spec.Stages[f.Entry].Default
-	byLevel := rank(f.Level) <= rank(m.component.DefaultLevel)
+	byLevel := levelRank(f.Level) <= levelRank(m.component.DefaultLevel)
 	lifted := f.Level == v1alpha1.LevelBeta && len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t Target) bool { return !m.Lifted(t.Group, t.Resource) })
 	if said == nil || !f.FollowsLevel || !f.Free() || *said == (byLevel || lifted) {
 		return
@@ -93,18 +93,18 @@ func (m *Model) overruled(l *findings, f *Feature) {
 	if *said {
 		way = fmt.Sprintf("level %s, the default, does not open what is %s", m.component.DefaultLevel, strings.ToLower(string(f.Level)))
 	}
-	l.warn(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: %t has no effect, because %s follows the level, and %s: leave it out, or set followsLevel: false",
+	l.addWarning(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: %t has no effect, because %s follows the level, and %s: leave it out, or set followsLevel: false",
 		*said, f.Spec.Gate, way)
 }
 
-// overdue reports a feature that stays at its stage for too long.
-func (m *Model) overdue(l *findings, f *Feature, day time.Time) {
+// lintOverdue reports a feature that stays at its stage for too long.
+func (m *Model) lintOverdue(l *findings, f *Feature, day time.Time) {
 	gate, stage := f.Spec.Gate, &f.Spec.Stages[f.Entry]
 	where := fmt.Sprintf("spec.stages[%d]", f.Entry)
 	if next := f.Entry + 1; next < len(f.Spec.Stages) {
 		planned := &f.Spec.Stages[next]
 		if on, ok := dayOf(planned); ok && !day.IsZero() && !day.Before(on) && planned.Release != "" {
-			l.warn(CodeOverdue, gate, fmt.Sprintf("spec.stages[%d].date", next), "%s was to be %s on %s, with %s, which is not installed: move the day, or release it",
+			l.addWarning(CodeOverdue, gate, fmt.Sprintf("spec.stages[%d].date", next), "%s was to be %s on %s, with %s, which is not installed: move the day, or release it",
 				gate, planned.Stage, planned.Date, planned.Release)
 		}
 		return
@@ -137,7 +137,7 @@ func (m *Model) overdue(l *findings, f *Feature, day time.Time) {
 	if ages == nil {
 		return
 	}
-	l.warn(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), sinceOf(begin), t.what)
+	l.addWarning(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), sinceOf(begin), t.what)
 }
 
 func stageName(f *Feature) string {
@@ -165,8 +165,8 @@ func releasesSince(before, now string) (uint64, bool) {
 	return b.Minor() - a.Minor(), true
 }
 
-// withdrawn reports whether the feature was removed while it was off, so that its parts are not in use.
-func (f *Feature) withdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
+// wasWithdrawn reports whether the feature was removed while it was off, so that its parts are not in use.
+func (f *Feature) wasWithdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
 
 // grave is a part of a withdrawn feature.
 type grave struct {
@@ -175,24 +175,24 @@ type grave struct {
 	f    *Feature
 }
 
-// holds reports whether a part is the withdrawn one again.
-func (g *grave) holds(p *v1alpha1.Part) bool {
+// matchesPart reports whether a part is the withdrawn one again.
+func (g *grave) matchesPart(p *v1alpha1.Part) bool {
 	path, err := ParsePath(p.Field)
 	switch {
 	case p.WholeVersion || g.part.WholeVersion:
-		return p.WholeVersion == g.part.WholeVersion && meet(p.Versions, g.part.Versions)
-	case err != nil || !path.equal(g.path) || !meet(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
+		return p.WholeVersion == g.part.WholeVersion && haveCommon(p.Versions, g.part.Versions)
+	case err != nil || !path.equalPath(g.path) || !haveCommon(p.Versions, g.part.Versions) && len(p.Versions) > 0 && len(g.part.Versions) > 0:
 		return false
 	}
 	// Other values of the field are different parts.
-	return g.part.Pattern == "" && g.part.Match == nil && g.part.Beyond == nil && (g.part.Values == nil || meet(p.Values, g.part.Values))
+	return g.part.Pattern == "" && g.part.Match == nil && g.part.Beyond == nil && (g.part.Values == nil || haveCommon(p.Values, g.part.Values))
 }
 
-// tombstones refuses features that gate the same part as a withdrawn feature: stored values would get a new meaning.
-func (d *definer) tombstones() {
+// checkTombstones refuses features that gate the same part as a withdrawn feature: stored values would get a new meaning.
+func (d *definer) checkTombstones() {
 	graves := map[groupResource][]grave{}
 	for _, f := range d.model.features {
-		if !f.withdrawn() {
+		if !f.wasWithdrawn() {
 			continue
 		}
 		for i := range f.Spec.Parts {
@@ -206,24 +206,24 @@ func (d *definer) tombstones() {
 		}
 	}
 	for _, f := range d.model.features {
-		if f.withdrawn() {
+		if f.wasWithdrawn() {
 			continue
 		}
 		for i := range f.Spec.Parts {
 			p := &f.Spec.Parts[i]
 			for _, g := range graves[groupResource{p.Group, p.Resource}] {
-				if d.full() {
+				if d.isFull() {
 					return
 				}
-				if g.holds(p) {
-					d.err(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, since(g.f))
+				if g.matchesPart(p) {
+					d.addError(CodeTombstone, f.Spec.Gate, fmt.Sprintf("spec.parts[%d]", i), "%s gated this, and was removed in %s: do not use the name of a removed part again", g.f.Spec.Gate, stageSince(g.f))
 				}
 			}
 		}
 	}
 }
 
-// meet reports whether two lists have something in common.
-func meet(a, b []string) bool {
+// haveCommon reports whether two lists have something in common.
+func haveCommon(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }

@@ -31,7 +31,7 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 		if len(at) > 0 {
 			place = at.String()
 		}
-		d.err(CodeBreaksRule, f.Spec.Gate, where+".field", "version %s: without %s, %s "+format, append([]any{t.Version, t.Path, place}, args...)...)
+		d.addError(CodeBreaksRule, f.Spec.Gate, where+".field", "version %s: without %s, %s "+format, append([]any{t.Version, t.Path, place}, args...)...)
 	}
 	n := root
 	for i := range len(t.Path) {
@@ -63,7 +63,7 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 // is accepted.
 func lossIn(n *schema.Node, part Step, drop bool) string {
 	if part.Kind != Field {
-		if drop && (positive(n.MinItems) || positive(n.MinProperties)) {
+		if drop && (isPositive(n.MinItems) || isPositive(n.MinProperties)) {
 			return "may have too few entries; they can be refused, but not dropped"
 		}
 		return ""
@@ -72,7 +72,7 @@ func lossIn(n *schema.Node, part Step, drop bool) string {
 	switch {
 	case what == Violated:
 		return "is not valid, by its allOf, anyOf or oneOf"
-	case drop && positive(n.MinProperties):
+	case drop && isPositive(n.MinProperties):
 		return "may have too few fields; it can be refused, but not dropped"
 	case drop && what == Open:
 		return "may not be valid, by its anyOf or oneOf; it can be refused, but not dropped"
@@ -80,7 +80,7 @@ func lossIn(n *schema.Node, part Step, drop bool) string {
 	return ""
 }
 
-func positive(n *int64) bool { return n != nil && *n > 0 }
+func isPositive(n *int64) bool { return n != nil && *n > 0 }
 
 // junctorsWithout returns the fate of the junctors of an object that has lost a field.
 func junctorsWithout(n *schema.Node, name string, depth int) Fate {

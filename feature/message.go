@@ -23,7 +23,7 @@ func pathOf(trail []place) string {
 			b = append(strconv.AppendInt(append(b, '['), int64(p.index), 10), ']')
 			continue
 		}
-		b = appendName(b, clip(p.name))
+		b = appendName(b, clipWord(p.name))
 	}
 	return brief.Clip(string(b), longest)
 }
@@ -31,11 +31,11 @@ func pathOf(trail []place) string {
 // What describes the problem of the use, and the settings that would allow it, without the place.
 func (v *Violation) What() string {
 	f := v.State.Feature
-	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.subject(), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.subjectText(), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
 }
 
-// subject names the used part of the place, with a verb; empty if that is the place itself.
-func (v *Violation) subject() string {
+// subjectText names the used part of the place, with a verb; empty if that is the place itself.
+func (v *Violation) subjectText() string {
 	switch {
 	case v.Target.WholeVersion:
 		version := v.Target.Version
@@ -46,7 +46,7 @@ func (v *Violation) subject() string {
 	case v.Target.Values != nil:
 		return "value " + strconv.Quote(v.Value) + " is "
 	case v.Target.Pattern != nil:
-		return "a value that matches " + strconv.Quote(clip(v.Target.Pattern.String())) + " is "
+		return "a value that matches " + strconv.Quote(clipWord(v.Target.Pattern.String())) + " is "
 	case v.Target.Match != nil:
 		return "such an entry is "
 	case v.Target.Beyond != nil:

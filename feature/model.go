@@ -187,11 +187,11 @@ func (m *Model) LiftsAny() bool {
 // CanOptIn reports whether the component and the feature's stage let anybody open the feature by opting in.
 func (f *Feature) CanOptIn() bool {
 	o := f.model.component.OptIn
-	return o != nil && (o.NamespaceLabel || o.RBAC) && !f.Locked && !f.capped()
+	return o != nil && (o.NamespaceLabel || o.RBAC) && !f.Locked && !f.isCapped()
 }
 
-// capped reports whether the feature is beyond maxLevel.
-func (f *Feature) capped() bool { return rank(f.Level) > rank(f.model.component.MaxLevel) }
+// isCapped reports whether the feature is beyond maxLevel.
+func (f *Feature) isCapped() bool { return levelRank(f.Level) > levelRank(f.model.component.MaxLevel) }
 
 // Define checks a component and its features, and returns a model of the valid ones. It ignores features of other components. The model
 // is never nil. The findings say which features were left out, and have warnings.
@@ -200,7 +200,7 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Mod
 		name: c.Name, created: c.CreationTimestamp.Time, component: *c.Spec.DeepCopy(), settings: map[string]plainSetting{}, lifted: map[groupResource]bool{},
 		byGate: map[string]*Feature{}, byKey: map[string]*Feature{}, left: map[string]bool{}, resources: o.Resources,
 	}}
-	d.component()
+	d.defineComponent()
 	var mine []*v1alpha1.Feature
 	for i := range features {
 		if features[i].Spec.Component == c.Name {
@@ -208,20 +208,20 @@ func Define(c *v1alpha1.Component, features []v1alpha1.Feature, o Options) (*Mod
 		}
 	}
 	if len(mine) > maxFeatures {
-		d.err(CodeTooMany, "", "", "the component has %d features; %d are allowed", len(mine), maxFeatures)
+		d.addError(CodeTooMany, "", "", "the component has %d features; %d are allowed", len(mine), maxFeatures)
 		mine = mine[:maxFeatures]
 	}
 	for _, f := range mine {
 		if slices.Contains(o.Without, f.Spec.Gate) {
-			d.model.leave(&f.Spec)
+			d.model.noteLeftOut(&f.Spec)
 			continue
 		}
-		d.add(f)
+		d.addFeature(f)
 	}
 	slices.SortStableFunc(d.model.features, func(a, b *Feature) int { return strings.Compare(a.Spec.Gate, b.Spec.Gate) })
-	d.together()
+	d.checkTogether()
 	d.leaveOut()
-	return d.model, d.sorted()
+	return d.model, d.sortedList()
 }
 
 // Bounds of definitions.
@@ -243,10 +243,10 @@ type definer struct {
 func (d *definer) leaveOut() {
 	m := d.model
 	m.features = slices.DeleteFunc(m.features, func(f *Feature) bool {
-		if !d.has(f.Spec.Gate) && (d.more == 0 || d.worst != Error) {
+		if !d.hasError(f.Spec.Gate) && (d.more == 0 || d.worst != Error) {
 			return false
 		}
-		m.leave(&f.Spec)
+		m.noteLeftOut(&f.Spec)
 		return true
 	})
 	for _, f := range m.features {
@@ -260,44 +260,44 @@ func (d *definer) leaveOut() {
 	}
 }
 
-func (d *definer) component() {
+func (d *definer) defineComponent() {
 	c := &d.model.component
-	fill(&c.Mode, v1alpha1.Live)
-	fill(&c.DefaultLevel, v1alpha1.LevelStable)
-	fill(&c.MaxLevel, v1alpha1.LevelAlpha)
-	fill(&c.LevelKey, defaultLevelKey)
-	fill(&c.GatesKey, defaultGatesKey)
+	fillDefault(&c.Mode, v1alpha1.Live)
+	fillDefault(&c.DefaultLevel, v1alpha1.LevelStable)
+	fillDefault(&c.MaxLevel, v1alpha1.LevelAlpha)
+	fillDefault(&c.LevelKey, defaultLevelKey)
+	fillDefault(&c.GatesKey, defaultGatesKey)
 	if d.options.Release != "" {
 		c.Release = d.options.Release
 	}
 	d.checkComponent()
 }
 
-// leave records that a feature is left out.
-func (m *Model) leave(s *v1alpha1.FeatureSpec) {
+// noteLeftOut records that a feature is left out.
+func (m *Model) noteLeftOut(s *v1alpha1.FeatureSpec) {
 	key := s.Key
-	fill(&key, Kebab(s.Gate))
+	fillDefault(&key, Kebab(s.Gate))
 	m.left[s.Gate], m.left[key] = true, true
 }
 
-// add adds a feature, with the checks that need no other feature.
-func (d *definer) add(object *v1alpha1.Feature) {
+// addFeature adds a feature, with the checks that need no other feature.
+func (d *definer) addFeature(object *v1alpha1.Feature) {
 	f := &Feature{Name: object.Name, Spec: *object.Spec.DeepCopy(), Entry: -1, model: d.model}
 	s := &f.Spec
-	fill(&s.WhenDisabled, v1alpha1.Reject)
-	fill(&s.Ratchet, v1alpha1.InUse)
-	fill(&s.Key, Kebab(s.Gate))
-	fill(&f.Name, ObjectName(s.Component, s.Gate))
+	fillDefault(&s.WhenDisabled, v1alpha1.Reject)
+	fillDefault(&s.Ratchet, v1alpha1.InUse)
+	fillDefault(&s.Key, Kebab(s.Gate))
+	fillDefault(&f.Name, ObjectName(s.Component, s.Gate))
 	d.checkFeature(f)
-	d.stages(f)
+	d.checkStages(f)
 	fields, there, told := false, 0, len(d.list)
 	for i := range s.Parts {
 		fields = fields || !s.Parts[i].WholeVersion
 		if i == maxParts {
-			d.err(CodeTooMany, s.Gate, "spec.parts", "%d parts are allowed", maxParts)
+			d.addError(CodeTooMany, s.Gate, "spec.parts", "%d parts are allowed", maxParts)
 			break
 		}
-		there += d.part(f, i)
+		there += d.addPart(f, i)
 	}
 	if d.options.PartsMayWait && there > 0 {
 		for i := range d.list[told:] {
@@ -313,14 +313,14 @@ func (d *definer) add(object *v1alpha1.Feature) {
 	d.model.features = append(d.model.features, f)
 }
 
-func fill[T ~string](p *T, v T) {
+func fillDefault[T ~string](p *T, v T) {
 	if *p == "" {
 		*p = v
 	}
 }
 
-// part adds the targets of a part, and returns how many versions have all that it gates.
-func (d *definer) part(f *Feature, i int) (there int) {
+// addPart adds the targets of a part, and returns how many versions have all that it gates.
+func (d *definer) addPart(f *Feature, i int) (there int) {
 	gate, p := f.Spec.Gate, &f.Spec.Parts[i]
 	where := fmt.Sprintf("spec.parts[%d]", i)
 	t, ok := d.checkPart(f, i, where)
@@ -328,7 +328,7 @@ func (d *definer) part(f *Feature, i int) (there int) {
 		return 0
 	}
 	removed, told := f.Stage == v1alpha1.Removed, len(d.list)
-	versions := d.versions(gate, where, p)
+	versions := d.partVersions(gate, where, p)
 	if removed {
 		d.list = d.list[:told] // a tombstone may name parts that are gone
 	}
@@ -356,7 +356,7 @@ func (d *definer) part(f *Feature, i int) (there int) {
 	// A part without versions is in those that have its field; one that names versions must be in each of them.
 	if len(p.Versions) > 0 || len(f.Targets) == found {
 		for _, m := range missing {
-			d.err(CodeUnknownField, gate, where+".field", "%s", m)
+			d.addError(CodeUnknownField, gate, where+".field", "%s", m)
 		}
 	}
 	return there
@@ -370,15 +370,15 @@ func (d *definer) inVersion(f *Feature, t Target, v *Version, where string) (tar
 		if target.Path, target.Schema, problem = resolvePath(v.Schema, t.Path); problem != "" {
 			return target, fmt.Sprintf("version %s: %s", v.Name, problem)
 		}
-		d.reset(f, &target, where)
+		d.readReset(f, &target, where)
 		if f.Stage != v1alpha1.Removed || !f.Default { // a part that is on for ever may be required, and have a default
 			d.checkTarget(f, &target, v.Schema, where)
 		}
 	} else {
-		d.reset(f, &target, where)
+		d.readReset(f, &target, where)
 		d.checkUnknown(f, &target, where)
 	}
-	target.MaxItems = target.bound(f.Spec.Parts[t.Part].MaxItems)
+	target.MaxItems = target.itemBound(f.Spec.Parts[t.Part].MaxItems)
 	return target, ""
 }
 
@@ -386,13 +386,13 @@ func (d *definer) inVersion(f *Feature, t Target, v *Version, where string) (tar
 func (d *definer) warnOfOtherPlaces(gate, where string, p *v1alpha1.Part, versions []Version) {
 	r, _ := d.model.Resource(p.Group, p.Resource)
 	if r.Converted && len(p.Versions) == 0 && len(versions) > 1 && versions[0].Schema == nil && !p.WholeVersion {
-		d.warn(CodeOpenVersion, gate, where+".versions", "%s may be elsewhere in one of the versions %s, between which the API server converts, and stays open there. Name the versions that have it at this place",
+		d.addWarning(CodeOpenVersion, gate, where+".versions", "%s may be elsewhere in one of the versions %s, between which the API server converts, and stays open there. Name the versions that have it at this place",
 			p.Field, strings.Join(versionNames(versions), ", "))
 	}
 }
 
-// versions returns the versions of a part.
-func (d *definer) versions(gate, where string, p *v1alpha1.Part) []Version {
+// partVersions returns the versions of a part.
+func (d *definer) partVersions(gate, where string, p *v1alpha1.Part) []Version {
 	if len(d.options.Resources) == 0 || d.options.OtherGroups && !slices.ContainsFunc(d.options.Resources, func(r Resource) bool { return r.Group == p.Group }) {
 		if len(p.Versions) == 0 {
 			return []Version{{}}
@@ -406,15 +406,15 @@ func (d *definer) versions(gate, where string, p *v1alpha1.Part) []Version {
 	var names []string
 	for _, r := range d.options.Resources {
 		if r.Group == p.Group && r.Resource == p.Resource {
-			return d.served(gate, where, p, r.Versions)
+			return d.servedVersions(gate, where, p, r.Versions)
 		}
-		names = append(names, qualified(r.Group, r.Resource))
+		names = append(names, qualifiedResource(r.Group, r.Resource))
 	}
-	d.err(CodeUnknownResource, gate, where+".resource", "there is no resource %q%s", qualified(p.Group, p.Resource), hint(qualified(p.Group, p.Resource), names))
+	d.addError(CodeUnknownResource, gate, where+".resource", "there is no resource %q%s", qualifiedResource(p.Group, p.Resource), nameHint(qualifiedResource(p.Group, p.Resource), names))
 	return nil
 }
 
-func (d *definer) served(gate, where string, p *v1alpha1.Part, all []Version) []Version {
+func (d *definer) servedVersions(gate, where string, p *v1alpha1.Part, all []Version) []Version {
 	if len(p.Versions) == 0 {
 		return all
 	}
@@ -425,8 +425,8 @@ func (d *definer) served(gate, where string, p *v1alpha1.Part, all []Version) []
 			out = append(out, all[j])
 			continue
 		}
-		d.err(CodeUnknownVersion, gate, fmt.Sprintf("%s.versions[%d]", where, i), "%s has no version %q%s; it has %s",
-			qualified(p.Group, p.Resource), clip(name), hint(name, names), strings.Join(names, ", "))
+		d.addError(CodeUnknownVersion, gate, fmt.Sprintf("%s.versions[%d]", where, i), "%s has no version %q%s; it has %s",
+			qualifiedResource(p.Group, p.Resource), clipWord(name), nameHint(name, names), strings.Join(names, ", "))
 	}
 	return out
 }
@@ -439,8 +439,8 @@ func versionNames(list []Version) []string {
 	return out
 }
 
-// qualified names a resource as kubectl does.
-func qualified(group, resource string) string {
+// qualifiedResource names a resource as kubectl does.
+func qualifiedResource(group, resource string) string {
 	if group == "" {
 		return resource
 	}

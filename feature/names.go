@@ -80,8 +80,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || isUpper(c) || c >= '0' && c <= '9'
 }
 
-// clip shortens a user's text for messages.
-func clip(s string) string { return brief.Clip(s, maxWord) }
+// clipWord shortens a user's text for messages.
+func clipWord(s string) string { return brief.Clip(s, maxWord) }
 
 // clipText is clip for sentences.
 func clipText(s string) string { return brief.Clip(s, 500) }

@@ -36,8 +36,8 @@ type Step struct {
 	Most int64
 }
 
-// keyed reports whether the value at the step has an identity of its own.
-func (s Step) keyed() bool { return s.Kind == Field || s.Kind == Entries || s.Set || len(s.Keys) > 0 }
+// isKeyed reports whether the value at the step has an identity of its own.
+func (s Step) isKeyed() bool { return s.Kind == Field || s.Kind == Entries || s.Set || len(s.Keys) > 0 }
 
 // Path leads from the root of an object to values in it.
 type Path []Step
@@ -49,7 +49,7 @@ func ParsePath(s string) (Path, error) {
 	var p Path
 	rest := strings.TrimPrefix(s, ".")
 	fail := func(what string) (Path, error) {
-		return nil, fmt.Errorf("%q: %s at character %d", clip(s), what, len(s)-len(rest)+1)
+		return nil, fmt.Errorf("%q: %s at character %d", clipWord(s), what, len(s)-len(rest)+1)
 	}
 	if rest == "" {
 		return fail("a name is missing")
@@ -128,8 +128,8 @@ func appendName(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
-// equal reports whether two paths lead to the same values; it ignores how items are identified.
-func (p Path) equal(o Path) bool {
+// equalPath reports whether two paths lead to the same values; it ignores how items are identified.
+func (p Path) equalPath(o Path) bool {
 	if len(p) != len(o) {
 		return false
 	}

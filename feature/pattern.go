@@ -36,8 +36,8 @@ func newPattern(re *regexp.Regexp) *pattern {
 	return p
 }
 
-// in reports whether there is a match in s.
-func (p *pattern) in(s string) bool {
+// matchesIn reports whether there is a match in s.
+func (p *pattern) matchesIn(s string) bool {
 	switch {
 	case p.prefix && !strings.HasPrefix(s, p.literal):
 		return false

@@ -16,7 +16,7 @@ func TestPatternFindsWhatTheExpressionFinds(t *testing.T) {
 			t.Errorf("%s: literal %q, want %q", expr, p.literal, literal)
 		}
 		for _, s := range texts {
-			if got, want := p.in(s), p.re.MatchString(s); got != want {
+			if got, want := p.matchesIn(s), p.re.MatchString(s); got != want {
 				t.Errorf("%s in %q: %v, want %v", expr, s, got, want)
 			}
 		}
@@ -34,8 +34,8 @@ func FuzzPattern(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if p := newPattern(re); p.in(s) != re.MatchString(s) {
-			t.Errorf("%q in %q: %v", expr, s, p.in(s))
+		if p := newPattern(re); p.matchesIn(s) != re.MatchString(s) {
+			t.Errorf("%q in %q: %v", expr, s, p.matchesIn(s))
 		}
 	})
 }

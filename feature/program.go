@@ -63,7 +63,7 @@ func (st *States) Compile() *Evaluator {
 // CompileFor returns an evaluator of those closed targets for which take returns true, for processes that enforce only a part.
 func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
 	e := &Evaluator{states: st, programs: map[resourceVersion]*program{}, versions: map[groupResource][]*gate{}}
-	e.compile(func(s *State, t *Target, lifted bool) bool {
+	e.compilePrograms(func(s *State, t *Target, lifted bool) bool {
 		open := s.Open
 		if lifted {
 			open = s.Lifted
@@ -73,8 +73,8 @@ func (st *States) CompileFor(take func(*Feature, *Target) bool) *Evaluator {
 	return e
 }
 
-// compile makes programs of the targets for which take holds.
-func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
+// compilePrograms makes programs of the targets for which take holds.
+func (e *Evaluator) compilePrograms(take func(s *State, t *Target, lifted bool) bool) {
 	anyVersion := map[groupResource][]*gate{}
 	byVersion := map[resourceVersion][]*gate{}
 	for i := range e.states.list {
@@ -105,8 +105,8 @@ func (e *Evaluator) compile(take func(s *State, t *Target, lifted bool) bool) {
 	}
 }
 
-// program returns the closed parts of a version of a resource, nil if there are none.
-func (e *Evaluator) program(group, version, resource string) *program {
+// programFor returns the closed parts of a version of a resource, nil if there are none.
+func (e *Evaluator) programFor(group, version, resource string) *program {
 	key := resourceVersion{groupResource{group, resource}, version}
 	if p := e.programs[key]; p != nil {
 		return p
@@ -125,19 +125,19 @@ func newProgram(gates []*gate, tells bool) *program {
 		case g.target.WholeVersion:
 			p.version = append(p.version, &g)
 		case g.state.Feature.Spec.WhenDisabled == v1alpha1.Drop && !tells:
-			p.drop.add(g.target.Path, &g)
+			p.drop.addGate(g.target.Path, &g)
 			p.drops = true
 		default:
-			p.check.add(g.target.Path, &g)
+			p.check.addGate(g.target.Path, &g)
 			p.checks = true
 		}
 	}
-	p.drop.finish()
-	p.check.finish()
+	p.drop.sortEdges()
+	p.check.sortEdges()
 	return p
 }
 
-func (n *node) add(path Path, g *gate) {
+func (n *node) addGate(path Path, g *gate) {
 	for _, s := range path {
 		if s.Kind != Field {
 			if n.each == nil {
@@ -159,15 +159,15 @@ func (n *node) add(path Path, g *gate) {
 	n.gates = append(n.gates, g)
 }
 
-// finish sorts the edges, deeply.
-func (n *node) finish() {
+// sortEdges sorts the edges, deeply.
+func (n *node) sortEdges() {
 	for _, name := range slices.SortedFunc(maps.Keys(n.index), strings.Compare) {
 		to := n.index[name]
-		to.finish()
+		to.sortEdges()
 		n.edges = append(n.edges, edge{name, to})
 	}
 	if n.each != nil {
-		n.each.finish()
+		n.each.sortEdges()
 	}
 }
 
@@ -175,13 +175,13 @@ func (n *node) finish() {
 func (n *node) ofItems() bool   { return n.each != nil && n.step.Kind != Entries }
 func (n *node) ofEntries() bool { return n.each != nil && n.step.Kind != Items }
 
-// used reports whether there is a use of any gate in v. It allocates nothing.
-func (n *node) used(v any) bool {
+// hasUse reports whether there is a use of any gate in v. It allocates nothing.
+func (n *node) hasUse(v any) bool {
 	if v == nil {
 		return false
 	}
 	for _, g := range n.gates {
-		if g.target.uses(v) {
+		if g.target.countsAsUse(v) {
 			return true
 		}
 	}
@@ -189,26 +189,26 @@ func (n *node) used(v any) bool {
 	case map[string]any:
 		if len(v) < len(n.edges) {
 			for name, x := range v {
-				if to := n.index[name]; to != nil && to.used(x) {
+				if to := n.index[name]; to != nil && to.hasUse(x) {
 					return true
 				}
 			}
 		} else {
 			for i := range n.edges {
-				if x, ok := v[n.edges[i].name]; ok && n.edges[i].to.used(x) {
+				if x, ok := v[n.edges[i].name]; ok && n.edges[i].to.hasUse(x) {
 					return true
 				}
 			}
 		}
 		if n.ofEntries() {
 			for _, x := range v {
-				if n.each.used(x) {
+				if n.each.hasUse(x) {
 					return true
 				}
 			}
 		}
 	case []any:
-		return n.ofItems() && slices.ContainsFunc(v, n.each.used)
+		return n.ofItems() && slices.ContainsFunc(v, n.each.hasUse)
 	}
 	return false
 }

@@ -19,7 +19,7 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 	}
 	var open []string
 	for _, v := range r.Versions {
-		if v.Schema == nil || f.names(p, v.Name) {
+		if v.Schema == nil || f.namesVersion(p, v.Name) {
 			continue
 		}
 		path, node, problem := resolvePath(v.Schema, t.Path)
@@ -28,7 +28,7 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 		}
 		target, told := t, len(d.list)
 		target.Version, target.Scale, target.Path, target.Schema = v.Name, v.Scale, path, node
-		d.reset(f, &target, where)
+		d.readReset(f, &target, where)
 		d.checkTarget(f, &target, v.Schema, where)
 		wrong := slices.ContainsFunc(d.list[told:], func(x Finding) bool { return x.Severity == Error })
 		d.list = d.list[:told] // it is about a version that the part does not name
@@ -36,17 +36,17 @@ func (d *definer) sameData(f *Feature, i int, t Target, where string) {
 			open = append(open, v.Name)
 			continue
 		}
-		target.MaxItems = target.bound(p.MaxItems)
+		target.MaxItems = target.itemBound(p.MaxItems)
 		f.Targets = append(f.Targets, target)
 	}
 	if open != nil {
-		d.warn(CodeOpenVersion, f.Spec.Gate, where+".versions", "%s can also be set in version %s, which the part does not name, and is the same data there. It cannot be gated there, so it stays open. If you name the version, sluice features lint says why",
+		d.addWarning(CodeOpenVersion, f.Spec.Gate, where+".versions", "%s can also be set in version %s, which the part does not name, and is the same data there. It cannot be gated there, so it stays open. If you name the version, sluice features lint says why",
 			p.Field, strings.Join(open, ", "))
 	}
 }
 
-// names reports whether a part, or another one that differs only in its versions, names a version.
-func (f *Feature) names(p *v1alpha1.Part, version string) bool {
+// namesVersion reports whether a part, or another one that differs only in its versions, names a version.
+func (f *Feature) namesVersion(p *v1alpha1.Part, version string) bool {
 	return slices.ContainsFunc(f.Spec.Parts, func(o v1alpha1.Part) bool {
 		versions := o.Versions
 		o.Versions = p.Versions

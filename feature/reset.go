@@ -8,15 +8,15 @@ import (
 	"sluice.dev/api/v1alpha1"
 )
 
-// reset reads the value that replaces a dropped value of a target.
-func (d *definer) reset(f *Feature, t *Target, where string) {
+// readReset reads the value that replaces a dropped value of a target.
+func (d *definer) readReset(f *Feature, t *Target, where string) {
 	p := &f.Spec.Parts[t.Part]
 	if p.ResetTo == nil || t.WholeVersion {
 		return
 	}
 	gate, n, text := f.Spec.Gate, t.Schema, *p.ResetTo
 	where += ".resetTo"
-	wrong := func(format string, args ...any) { d.err(CodePart, gate, where, format, args...) }
+	wrong := func(format string, args ...any) { d.addError(CodePart, gate, where, format, args...) }
 	switch {
 	case f.Spec.WhenDisabled != v1alpha1.Drop:
 		wrong("it needs whenDisabled: Drop")
@@ -31,8 +31,8 @@ func (d *definer) reset(f *Feature, t *Target, where string) {
 	kind := ""
 	if n != nil {
 		kind = n.Type
-		if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { s, ok := scalar(v); return ok && s == text }) {
-			d.err(CodeUnknownValue, gate, where, "the field has no value %q", clip(text))
+		if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { s, ok := scalarText(v); return ok && s == text }) {
+			d.addError(CodeUnknownValue, gate, where, "the field has no value %q", clipWord(text))
 			return
 		}
 	}
@@ -44,11 +44,11 @@ func (d *definer) reset(f *Feature, t *Target, where string) {
 	case kind == "string":
 		v = text
 	case kind == "boolean" && !isBool, kind == "integer" && !isWhole, kind == "number" && (isText || isBool), kind == "object", kind == "array":
-		wrong("the field is of type %s, and %q is not", kind, clip(text))
+		wrong("the field is of type %s, and %q is not", kind, clipWord(text))
 		return
 	}
-	if t.uses(v) {
-		wrong("%q is gated itself", clip(text))
+	if t.countsAsUse(v) {
+		wrong("%q is gated itself", clipWord(text))
 		return
 	}
 	t.Reset = v
@@ -64,9 +64,9 @@ func (d *definer) resetsInto() {
 			}
 			for _, o := range d.model.features {
 				if slices.ContainsFunc(o.Targets, func(x Target) bool {
-					return o != f && x.Group == t.Group && x.Resource == t.Resource && x.Version == t.Version && x.Path.equal(t.Path) && x.uses(t.Reset)
+					return o != f && x.Group == t.Group && x.Resource == t.Resource && x.Version == t.Version && x.Path.equalPath(t.Path) && x.countsAsUse(t.Reset)
 				}) {
-					d.err(CodeContradiction, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].resetTo", t.Part), "%s gates %q", o.Spec.Gate, clip(*f.Spec.Parts[t.Part].ResetTo))
+					d.addError(CodeContradiction, f.Spec.Gate, fmt.Sprintf("spec.parts[%d].resetTo", t.Part), "%s gates %q", o.Spec.Gate, clipWord(*f.Spec.Parts[t.Part].ResetTo))
 				}
 			}
 		}
@@ -92,9 +92,9 @@ func (t *Target) Becomes() string {
 	if t.Reset == nil {
 		return ""
 	}
-	text, _ := scalar(t.Reset)
+	text, _ := scalarText(t.Reset)
 	if _, ok := t.Reset.(string); ok {
-		text = strconv.Quote(clip(text))
+		text = strconv.Quote(clipWord(text))
 	}
 	return ", becomes " + text
 }

@@ -87,7 +87,7 @@ func (st *States) All() []State {
 
 // State returns the state of a gate; ok is false if there is no such feature.
 func (st *States) State(gate string) (s State, ok bool) {
-	st.asked(gate)
+	st.tellAsked(gate)
 	if p := st.byGate[gate]; p != nil {
 		return *p, true
 	}
@@ -124,9 +124,9 @@ func (st *States) Access(gate string) Access {
 // OpenFor reports whether a feature is open for a resource and a user who opted in to some features; optedIn may be nil. An unknown
 // gate is closed.
 func (st *States) OpenFor(gate, group, resource string, optedIn func(gate string) bool) bool {
-	st.asked(gate)
+	st.tellAsked(gate)
 	q := &question{states: st, lifted: st.model.Lifted(group, resource), optedIn: optedIn}
-	return q.open(st.byGate[gate])
+	return q.isOpenFor(st.byGate[gate])
 }
 
 // question asks which features are open for one user, namespace and resource. It asks about each feature once.
@@ -137,7 +137,7 @@ type question struct {
 	known   map[*State]bool
 }
 
-func (q *question) open(s *State) bool {
+func (q *question) isOpenFor(s *State) bool {
 	switch {
 	case s == nil:
 		return false
@@ -159,14 +159,14 @@ func (q *question) open(s *State) bool {
 
 func (q *question) byOptIn(s *State) bool {
 	f := s.Feature
-	if f.Locked || f.capped() || !s.processes {
+	if f.Locked || f.isCapped() || !s.processes {
 		return false
 	}
 	own := s.own
 	if q.lifted {
 		own = s.ownLifted
 	}
-	open := func(gate string) bool { return q.open(q.states.byGate[gate]) }
+	open := func(gate string) bool { return q.isOpenFor(q.states.byGate[gate]) }
 	if !own && !slices.ContainsFunc(f.Spec.ImpliedBy, open) && (!s.OptIn() || !q.optedIn(f.Spec.Gate)) {
 		return false
 	}
@@ -194,7 +194,7 @@ func (s *State) Reported() bool { return s.processes }
 
 // Free reports whether settings, requirements and opting in have an effect: the feature is neither locked nor beyond maxLevel nor
 // still to come.
-func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.capped() }
+func (f *Feature) Free() bool { return f.Entry >= 0 && !f.Locked && !f.isCapped() }
 
 // Resolve says of each feature whether it is open. Nil settings say nothing.
 func (m *Model) Resolve(s *Settings, rt Runtime) *States {
@@ -202,7 +202,7 @@ func (m *Model) Resolve(s *Settings, rt Runtime) *States {
 	if l, set := s.Level(); set {
 		st.level = l
 	}
-	if rank(st.level) > rank(m.component.MaxLevel) {
+	if levelRank(st.level) > levelRank(m.component.MaxLevel) {
 		st.level = m.component.MaxLevel
 	}
 	st.list = make([]State, len(m.features))
@@ -212,7 +212,7 @@ func (m *Model) Resolve(s *Settings, rt Runtime) *States {
 	}
 	r := &resolver{states: st, settings: s, runtime: rt, done: make(map[*State]bool, len(m.features))}
 	for i := range st.list {
-		r.state(&st.list[i])
+		r.resolveState(&st.list[i])
 	}
 	return st
 }
@@ -233,13 +233,13 @@ type others struct {
 	absent         []string // required processes that do not report it as on
 }
 
-// others computes the states of the features that this one requires and that imply it. A model has no circular definitions.
-func (r *resolver) others(f *Feature) others {
+// othersOf computes the states of the features that this one requires and that imply it. A model has no circular definitions.
+func (r *resolver) othersOf(f *Feature) others {
 	o := others{requiredLifted: true}
 	for _, name := range f.Spec.Requires {
 		x := r.states.byGate[name]
 		if x != nil {
-			r.state(x)
+			r.resolveState(x)
 		}
 		o.requiredLifted = o.requiredLifted && x != nil && x.Lifted
 		if x == nil || !x.Open {
@@ -248,7 +248,7 @@ func (r *resolver) others(f *Feature) others {
 	}
 	for _, name := range f.Spec.ImpliedBy {
 		if x := r.states.byGate[name]; x != nil {
-			r.state(x)
+			r.resolveState(x)
 			o.impliedLifted = o.impliedLifted || x.Lifted
 			if x.Open && o.implied == "" {
 				o.implied = name
@@ -263,30 +263,30 @@ func (r *resolver) others(f *Feature) others {
 	return o
 }
 
-// state computes one state, after those of the features that it depends on.
-func (r *resolver) state(s *State) {
+// resolveState computes one state, after those of the features that it depends on.
+func (r *resolver) resolveState(s *State) {
 	if r.done[s] {
 		return
 	}
 	r.done[s] = true
 	f := s.Feature
-	o := r.others(f)
+	o := r.othersOf(f)
 	s.processes = o.absent == nil
-	s.allowed = r.settings.allowed(f.Spec.Gate)
+	s.allowed = r.settings.allowsOptIn(f.Spec.Gate)
 
-	v := r.own(f, r.states.level)
+	v := r.ownVerdict(f, r.states.level)
 	lifted := v
 	if r.states.level == v1alpha1.LevelStable {
-		lifted = r.own(f, v1alpha1.LevelBeta)
+		lifted = r.ownVerdict(f, v1alpha1.LevelBeta)
 	}
 	fixed := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
-	if p, ok := r.settings.pinned(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
+	if p, ok := r.settings.pinnedValue(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
 		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", onOff(p.own))}
 		lifted.open = p.ownLifted
 	}
 	s.own, s.ownLifted = v.open, lifted.open
 	if !fixed {
-		v = o.decide(v)
+		v = o.decideVerdict(v)
 		lifted.open = (lifted.open || o.impliedLifted) && o.requiredLifted
 	}
 	if v.open && !s.processes {
@@ -295,12 +295,12 @@ func (r *resolver) state(s *State) {
 	s.Open, s.Lifted = v.open, lifted.open && s.processes
 	s.Why, s.Reason = v.why, v.reason
 	if !s.Open {
-		s.Fix = clipText(r.fix(s, o.missing, o.absent))
+		s.Fix = clipText(r.fixFor(s, o.missing, o.absent))
 	}
 }
 
-// decide lets the features that imply this one, and those that it requires, overrule its own verdict.
-func (o *others) decide(v verdict) verdict {
+// decideVerdict lets the features that imply this one, and those that it requires, overrule its own verdict.
+func (o *others) decideVerdict(v verdict) verdict {
 	switch {
 	case o.missing != nil:
 		return verdict{why: WhyRequires, reason: fmt.Sprintf("%s, which it requires, is off", strings.Join(o.missing, " and "))}
@@ -317,11 +317,11 @@ type verdict struct {
 	reason string
 }
 
-// own goes through the table of precedence, without the rows that depend on other features and on processes.
-func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
+// ownVerdict goes through the table of precedence, without the rows that depend on other features and on processes.
+func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
 	m := r.states.model
 	value, set := r.settings.Gate(f.Spec.Gate)
-	opens := rank(f.Level) <= rank(level)
+	opens := levelRank(f.Level) <= levelRank(level)
 	say := func(open bool, why Why, format string, args ...any) verdict {
 		return verdict{open, why, fmt.Sprintf(format, args...)}
 	}
@@ -330,7 +330,7 @@ func (r *resolver) own(f *Feature, level v1alpha1.Level) verdict {
 		return say(false, WhyUnborn, "it comes with %s", sinceOf(&f.Spec.Stages[0]))
 	case f.Locked:
 		return say(f.Default, WhyLocked, "it is %s", f.lockedText())
-	case f.capped():
+	case f.isCapped():
 		return say(false, WhyMaxLevel, "the component's maxLevel is %s", m.component.MaxLevel)
 	case f.Spec.ImpliedByLevel && opens:
 		return say(true, WhyImplied, "%s is %s", m.component.LevelKey, level)

@@ -27,8 +27,8 @@ type Settings struct {
 // says collects the values of all places that mention a gate.
 type says struct{ yes, no, allowed bool }
 
-// value returns the value; set is false if there is none, or if there are both.
-func (s says) value() (value, set bool) { return s.yes, s.yes != s.no }
+// settingValue returns the value; set is false if there is none, or if there are both.
+func (s says) settingValue() (value, set bool) { return s.yes, s.yes != s.no }
 
 // Level returns the level that the settings give; set is false if they give none.
 func (s *Settings) Level() (level v1alpha1.Level, set bool) {
@@ -44,11 +44,11 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	if s == nil {
 		return false, false
 	}
-	return s.gates[gate].value()
+	return s.gates[gate].settingValue()
 }
 
-// allowed reports whether the settings allow users who opt in to use a gate.
-func (s *Settings) allowed(gate string) bool {
+// allowsOptIn reports whether the settings allow users who opt in to use a gate.
+func (s *Settings) allowsOptIn(gate string) bool {
 	return s != nil && s.gates[gate].allowed && !s.gates[gate].yes
 }
 
@@ -126,15 +126,15 @@ func SettingsOf[V any](data map[string]string, binary map[string]V) map[string]s
 // A level, an entry or a key with an impossible value, because the feature is locked or beyond maxLevel or requires a closed one,
 // is an error as well. It has no effect on [Model.Resolve].
 func (m *Model) ParseSettings(data map[string]string) (*Settings, Findings) {
-	p := m.parse(data)
-	m.unmet(p.settings, func(gate, other string) { p.needs(gate, other) })
-	return p.settings, p.sorted()
+	p := m.parseData(data)
+	m.findUnmet(p.settings, func(gate, other string) { p.reportNeeds(gate, other) })
+	return p.settings, p.sortedList()
 }
 
-func (m *Model) parse(data map[string]string) *settingsParser {
+func (m *Model) parseData(data map[string]string) *settingsParser {
 	p := &settingsParser{model: m, settings: &Settings{gates: map[string]says{}}, mentions: map[string]string{}}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		p.key(key, data[key])
+		p.parseKey(key, data[key])
 	}
 	return p
 }
@@ -146,7 +146,7 @@ type settingsParser struct {
 	mentions map[string]string // the key in which a gate was mentioned first
 }
 
-func (p *settingsParser) key(key, value string) {
+func (p *settingsParser) parseKey(key, value string) {
 	m := p.model
 	c := &m.component
 	setting, plain := m.settings[key]
@@ -154,22 +154,22 @@ func (p *settingsParser) key(key, value string) {
 	binary, isBinary := strings.CutPrefix(key, binaryPrefix)
 	switch {
 	case isBinary:
-		p.err(CodeBinary, "", key, "nobody reads settings in binaryData: write %s into data, as text", clip(binary))
+		p.addError(CodeBinary, "", key, "nobody reads settings in binaryData: write %s into data, as text", clipWord(binary))
 	case key == c.LevelKey:
 		level, ok := parseLevel(value)
 		if !ok {
-			p.err(CodeBadLevel, "", key, "%q is no level%s; the levels are stable, beta, alpha", clip(value), hint(strings.TrimSpace(value), levels))
+			p.addError(CodeBadLevel, "", key, "%q is no level%s; the levels are stable, beta, alpha", clipWord(value), nameHint(strings.TrimSpace(value), levels))
 			return
 		}
 		p.settings.level = level
-		if rank(level) > rank(c.MaxLevel) {
-			p.err(CodeBeyondMax, "", key, "%s is beyond %s, the maxLevel of component %q", level, c.MaxLevel, m.name)
+		if levelRank(level) > levelRank(c.MaxLevel) {
+			p.addError(CodeBeyondMax, "", key, "%s is beyond %s, the maxLevel of component %q", level, c.MaxLevel, m.name)
 		}
 	case key == c.GatesKey:
-		p.entries(key, value)
+		p.parseEntries(key, value)
 	case plain:
-		if problem := setting.problem(value); problem != "" {
-			p.err(CodeBadSetting, "", key, "%s", problem)
+		if problem := setting.problemWith(value); problem != "" {
+			p.addError(CodeBadSetting, "", key, "%s", problem)
 		}
 	case f != nil:
 		on, allowed, ok := m.parseState(value)
@@ -177,14 +177,14 @@ func (p *settingsParser) key(key, value string) {
 			p.badBool(f.Spec.Gate, key, value)
 			return
 		}
-		p.say(f, key, !allowed && on != f.Spec.Inverted, allowed)
+		p.setFeature(f, key, !allowed && on != f.Spec.Inverted, allowed)
 	case strings.HasPrefix(key, "_") || m.left[key]:
 	default:
-		if p.full() { // looking for the nearest name takes time
-			p.err(CodeUnknownKey, "", key, "")
+		if p.isFull() { // looking for the nearest name takes time
+			p.addError(CodeUnknownKey, "", key, "")
 			return
 		}
-		p.err(CodeUnknownKey, "", key, "there is no such key%s", hint(key, p.keys()))
+		p.addError(CodeUnknownKey, "", key, "there is no such key%s", nameHint(key, p.allowedKeys()))
 	}
 }
 
@@ -197,10 +197,10 @@ type plainSetting struct {
 // wholeNumber matches integers that fit into 64 bits, in the form that policies read.
 var wholeNumber = regexp.MustCompile("^-?[0-9]{1,18}$")
 
-// problem says what is wrong with a value; empty if nothing is.
-func (s *plainSetting) problem(value string) string {
+// problemWith says what is wrong with a value; empty if nothing is.
+func (s *plainSetting) problemWith(value string) string {
 	if s.pattern != nil && !s.pattern.MatchString(value) {
-		return fmt.Sprintf("%q does not match %s", clip(value), s.pattern)
+		return fmt.Sprintf("%q does not match %s", clipWord(value), s.pattern)
 	}
 	if s.minimum == nil && s.maximum == nil {
 		return ""
@@ -208,7 +208,7 @@ func (s *plainSetting) problem(value string) string {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
 	case err != nil || !wholeNumber.MatchString(value):
-		return fmt.Sprintf("%q is no whole number of 18 digits at most", clip(value))
+		return fmt.Sprintf("%q is no whole number of 18 digits at most", clipWord(value))
 	case s.minimum != nil && n < *s.minimum:
 		return fmt.Sprintf("%d is less than %d", n, *s.minimum)
 	case s.maximum != nil && n > *s.maximum:
@@ -222,7 +222,7 @@ func (p *settingsParser) badBool(gate, key, value string) {
 	if slices.Contains(allowedWords, strings.TrimSpace(value)) {
 		more = "; a component with optIn takes it, for its features"
 	}
-	p.err(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clip(value), boolHint(value), more)
+	p.addError(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clipWord(value), boolHint(value), more)
 }
 
 // boolHint suggests a boolean for a word such as yes or off.
@@ -234,11 +234,11 @@ func boolHint(value string) string {
 	case slices.Contains([]string{"no", "n", "off", "disable", "disabled"}, word):
 		word = falseWords[0]
 	}
-	return hint(word, []string{trueWords[0], falseWords[0]})
+	return nameHint(word, []string{trueWords[0], falseWords[0]})
 }
 
-// keys returns all keys that the settings may have.
-func (p *settingsParser) keys() []string {
+// allowedKeys returns all keys that the settings may have.
+func (p *settingsParser) allowedKeys() []string {
 	m := p.model
 	out := []string{m.component.LevelKey, m.component.GatesKey}
 	out = slices.AppendSeq(out, maps.Keys(m.byKey))
@@ -247,11 +247,11 @@ func (p *settingsParser) keys() []string {
 	return out
 }
 
-// entries reads A=true,B=false.
-func (p *settingsParser) entries(key, value string) {
+// parseEntries reads A=true,B=false.
+func (p *settingsParser) parseEntries(key, value string) {
 	m := p.model
 	if utf8.RuneCountInString(value) > maxGatesText {
-		p.err(CodeBadEntry, "", key, "longer than %d characters", maxGatesText)
+		p.addError(CodeBadEntry, "", key, "longer than %d characters", maxGatesText)
 		return
 	}
 	seen := map[string]bool{}
@@ -265,19 +265,19 @@ func (p *settingsParser) entries(key, value string) {
 		f := m.byGate[gate]
 		switch {
 		case !ok:
-			p.err(CodeBadEntry, "", key, "%q has to be NAME=true or NAME=false", clip(entry))
+			p.addError(CodeBadEntry, "", key, "%q has to be NAME=true or NAME=false", clipWord(entry))
 			continue
 		case m.left[gate]:
 			continue
 		case f == nil && gate != allAlpha && gate != allBeta:
-			if p.full() {
-				p.err(CodeUnknownGate, "", key, "")
+			if p.isFull() {
+				p.addError(CodeUnknownGate, "", key, "")
 				continue
 			}
-			p.err(CodeUnknownGate, "", key, "there is no gate %q%s", clip(gate), hint(gate, p.gates()))
+			p.addError(CodeUnknownGate, "", key, "there is no gate %q%s", clipWord(gate), nameHint(gate, p.gateNames()))
 			continue
 		case seen[gate]:
-			p.err(CodeTwice, gate, key, "%s stands there twice", gate)
+			p.addError(CodeTwice, gate, key, "%s stands there twice", gate)
 		}
 		seen[gate] = true
 		on, allowed, ok := m.parseState(word)
@@ -285,14 +285,14 @@ func (p *settingsParser) entries(key, value string) {
 		case !ok || f == nil && allowed:
 			p.badBool(gate, key, strings.TrimSpace(word))
 		case f != nil:
-			p.say(f, key, on, allowed)
+			p.setFeature(f, key, on, allowed)
 		default:
-			p.note(gate, on, false)
+			p.noteGate(gate, on, false)
 		}
 	}
 }
 
-func (p *settingsParser) gates() []string {
+func (p *settingsParser) gateNames() []string {
 	out := []string{allAlpha, allBeta}
 	for _, f := range p.model.features {
 		out = append(out, f.Spec.Gate)
@@ -300,39 +300,39 @@ func (p *settingsParser) gates() []string {
 	return out
 }
 
-func (p *settingsParser) note(gate string, on, allowed bool) {
+func (p *settingsParser) noteGate(gate string, on, allowed bool) {
 	s := p.settings.gates[gate]
 	s.yes, s.no, s.allowed = s.yes || on, s.no || !on, s.allowed || allowed
 	p.settings.gates[gate] = s
 }
 
-// say records that a place sets a feature, and checks whether it may.
-func (p *settingsParser) say(f *Feature, key string, on, allowed bool) {
+// setFeature records that a place sets a feature, and checks whether it may.
+func (p *settingsParser) setFeature(f *Feature, key string, on, allowed bool) {
 	gate := f.Spec.Gate
 	if other, ok := p.mentions[gate]; !ok {
 		p.mentions[gate] = key
 	} else if s := p.settings.gates[gate]; other != key && (s.yes && !on || s.no && on) {
-		p.err(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, onOff(!on))
+		p.addError(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, onOff(!on))
 	}
-	p.note(gate, on, allowed)
+	p.noteGate(gate, on, allowed)
 	switch {
 	case f.Stage == v1alpha1.Removed:
-		p.warn(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, since(f))
+		p.addWarning(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Entry < 0:
-		p.err(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
+		p.addError(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
 	case f.Locked && on != f.Default:
-		p.err(CodeLocked, gate, key, "%s is %s", gate, f.lockedText())
-	case on && !f.Locked && f.capped():
-		p.err(CodeBeyondMax, gate, key, "%s is %s, which is beyond %s, the maxLevel of component %q", gate, f.Level, p.model.component.MaxLevel, p.model.name)
+		p.addError(CodeLocked, gate, key, "%s is %s", gate, f.lockedText())
+	case on && !f.Locked && f.isCapped():
+		p.addError(CodeBeyondMax, gate, key, "%s is %s, which is beyond %s, the maxLevel of component %q", gate, f.Level, p.model.component.MaxLevel, p.model.name)
 	}
 }
 
-func (p *settingsParser) needs(gate, other string) {
-	p.err(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
+func (p *settingsParser) reportNeeds(gate, other string) {
+	p.addError(CodeNeedsAnother, gate, p.mentions[gate], "%s is on, but requires %s, which is off", gate, other)
 }
 
-// unmet reports features that the settings turn on although a required feature is off.
-func (m *Model) unmet(settings *Settings, tell func(gate, other string)) {
+// findUnmet reports features that the settings turn on although a required feature is off.
+func (m *Model) findUnmet(settings *Settings, tell func(gate, other string)) {
 	var states *States
 	for _, f := range m.features {
 		gate := f.Spec.Gate
@@ -357,8 +357,8 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// since says when a feature's stage began.
-func since(f *Feature) string { return sinceOf(&f.Spec.Stages[f.Entry]) }
+// stageSince says when a feature's stage began.
+func stageSince(f *Feature) string { return sinceOf(&f.Spec.Stages[f.Entry]) }
 
 func sinceOf(s *v1alpha1.FeatureStage) string {
 	if s.Release != "" {

@@ -15,8 +15,8 @@ var (
 	stages = []v1alpha1.Stage{v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable, v1alpha1.Deprecated, v1alpha1.Removed}
 )
 
-// rank orders levels, the narrowest first.
-func rank(l v1alpha1.Level) int { return slices.Index(levels, l) }
+// levelRank orders levels, the narrowest first.
+func levelRank(l v1alpha1.Level) int { return slices.Index(levels, l) }
 
 // levelOf returns the level that opens a stage.
 func levelOf(s v1alpha1.Stage) v1alpha1.Level {
@@ -30,15 +30,15 @@ func levelOf(s v1alpha1.Stage) v1alpha1.Level {
 	return v1alpha1.LevelStable
 }
 
-// stages checks the history of a feature and finds its present stage.
-func (d *definer) stages(f *Feature) {
+// checkStages checks the history of a feature and finds its present stage.
+func (d *definer) checkStages(f *Feature) {
 	gate := f.Spec.Gate
 	if len(f.Spec.Stages) == 0 {
-		d.err(CodeStages, gate, "spec.stages", "there is no stage")
+		d.addError(CodeStages, gate, "spec.stages", "there is no stage")
 		return
 	}
 	if len(f.Spec.Stages) > maxValues {
-		d.err(CodeTooMany, gate, "spec.stages", "%d stages are allowed", maxValues)
+		d.addError(CodeTooMany, gate, "spec.stages", "%d stages are allowed", maxValues)
 		return
 	}
 	level, before := v1alpha1.LevelAlpha, false
@@ -51,14 +51,14 @@ func (d *definer) stages(f *Feature) {
 		n := slices.Index(stages, s.Stage)
 		switch {
 		case n < 0:
-			d.err(CodeStages, gate, where+".stage", "%q is no stage%s; the stages are Alpha, Beta, Stable, Deprecated, Removed", clip(string(s.Stage)), hint(string(s.Stage), stages))
+			d.addError(CodeStages, gate, where+".stage", "%q is no stage%s; the stages are Alpha, Beta, Stable, Deprecated, Removed", clipWord(string(s.Stage)), nameHint(string(s.Stage), stages))
 		case n < lastStage:
-			d.err(CodeStages, gate, where+".stage", "%s does not come after %s", s.Stage, stages[lastStage])
+			d.addError(CodeStages, gate, where+".stage", "%s does not come after %s", s.Stage, stages[lastStage])
 		case n == lastStage && s.Stage == v1alpha1.Removed:
-			d.err(CodeStages, gate, where+".stage", "a feature is removed once")
+			d.addError(CodeStages, gate, where+".stage", "a feature is removed once")
 		}
 		lastStage = max(lastStage, n)
-		begun, known := d.begins(gate, where, s, &lastRelease, &lastDate)
+		begun, known := d.hasBegun(gate, where, s, &lastRelease, &lastDate)
 		value, locked := d.defaultOf(gate, where, s, before)
 		before = value
 		if s.Stage != v1alpha1.Deprecated {
@@ -83,19 +83,19 @@ func (d *definer) defaultOf(gate, where string, s *v1alpha1.FeatureStage, before
 	}
 	switch {
 	case s.Stage == v1alpha1.Alpha && *s.Default:
-		d.err(CodeStageDefault, gate, where+".default", "an alpha feature is off by default")
+		d.addError(CodeStageDefault, gate, where+".default", "an alpha feature is off by default")
 	case s.Stage == v1alpha1.Stable && !*s.Default:
-		d.err(CodeStageDefault, gate, where+".default", "a stable feature is on by default")
+		d.addError(CodeStageDefault, gate, where+".default", "a stable feature is on by default")
 	case s.Stage == v1alpha1.Removed && *s.Default != before:
-		d.err(CodeStageDefault, gate, where+".default", "removing a feature does not change whether it is on; that takes a stage before")
+		d.addError(CodeStageDefault, gate, where+".default", "removing a feature does not change whether it is on; that takes a stage before")
 	}
 	return value, locked
 }
 
-// begins reports whether a stage has begun; known is false if its release and date cannot be read.
-func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelease **semver.Version, lastDate *time.Time) (begun, known bool) {
+// hasBegun reports whether a stage has begun; known is false if its release and date cannot be read.
+func (d *definer) hasBegun(gate, where string, s *v1alpha1.FeatureStage, lastRelease **semver.Version, lastDate *time.Time) (begun, known bool) {
 	if s.Release == "" && s.Date == "" {
-		d.err(CodeStages, gate, where, "release or date is missing")
+		d.addError(CodeStages, gate, where, "release or date is missing")
 		return false, false
 	}
 	known = true
@@ -103,10 +103,10 @@ func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelea
 	if s.Release != "" {
 		v, err := semver.NewVersion(s.Release)
 		if err != nil {
-			d.err(CodeRelease, gate, where+".release", "%q is no version such as v1.2.0", clip(s.Release))
+			d.addError(CodeRelease, gate, where+".release", "%q is no version such as v1.2.0", clipWord(s.Release))
 			known = false
 		} else if *lastRelease != nil && !v.GreaterThan(*lastRelease) {
-			d.err(CodeStages, gate, where+".release", "%s does not come after %s", s.Release, (*lastRelease).Original())
+			d.addError(CodeStages, gate, where+".release", "%s does not come after %s", s.Release, (*lastRelease).Original())
 		}
 		if v != nil {
 			release, *lastRelease = v, v
@@ -116,16 +116,16 @@ func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelea
 	if s.Date != "" {
 		t, err := time.Parse(time.DateOnly, s.Date)
 		if err != nil {
-			d.err(CodeRelease, gate, where+".date", "%q is no day such as 2026-01-31", clip(s.Date))
+			d.addError(CodeRelease, gate, where+".date", "%q is no day such as 2026-01-31", clipWord(s.Date))
 			known = false
 		} else {
 			if t.Before(*lastDate) {
-				d.err(CodeStages, gate, where+".date", "%s comes before %s", s.Date, lastDate.Format(time.DateOnly))
+				d.addError(CodeStages, gate, where+".date", "%s comes before %s", s.Date, lastDate.Format(time.DateOnly))
 			}
 			date, *lastDate = t, t
 		}
 	}
-	if installed := d.release(); installed != nil && release != nil {
+	if installed := d.installedRelease(); installed != nil && release != nil {
 		return !release.GreaterThan(installed), known
 	}
 	if !date.IsZero() && !d.options.Date.IsZero() {
@@ -134,8 +134,8 @@ func (d *definer) begins(gate, where string, s *v1alpha1.FeatureStage, lastRelea
 	return true, known
 }
 
-// release returns the installed release, or nil if it is not known.
-func (d *definer) release() *semver.Version {
+// installedRelease returns the installed release, or nil if it is not known.
+func (d *definer) installedRelease() *semver.Version {
 	v, err := semver.NewVersion(d.model.component.Release)
 	if err != nil {
 		return nil

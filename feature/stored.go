@@ -31,14 +31,14 @@ type usesIn struct {
 	values map[string]bool // in canonical form; nil if the values do not matter
 }
 
-// has reports whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
-func (s *stored) has(g *gate, trail []place, v any) bool {
+// hasUseAt reports whether the stored object has a use of the gate at the place where the new one has v, so that v is allowed.
+func (s *stored) hasUseAt(g *gate, trail []place, v any) bool {
 	found := false
-	s.at(s.root, g, trail, func(old any) bool {
-		found = g.ratchets(old, v)
+	s.visitAt(s.root, g, trail, func(old any) bool {
+		found = g.ratchetAllows(old, v)
 		return !found
 	}, func(list []any, rest Path) {
-		found = found || s.usesOf(list, g, rest).allow(g, v)
+		found = found || s.usesOf(list, g, rest).allowsValue(g, v)
 	})
 	return found
 }
@@ -58,42 +58,42 @@ func (s *stored) usedBy(f *Feature, r *Request) bool {
 	return used
 }
 
-// value returns what is stored at the place, if there is one such place with something in it.
-func (s *stored) value(g *gate, trail []place) (v any, ok bool) {
-	s.at(s.root, g, trail, func(old any) bool {
+// valueAt returns what is stored at the place, if there is one such place with something in it.
+func (s *stored) valueAt(g *gate, trail []place) (v any, ok bool) {
+	s.visitAt(s.root, g, trail, func(old any) bool {
 		v, ok = old, old != nil
 		return !ok
 	}, func([]any, Path) {})
 	return v, ok
 }
 
-// ratchets reports whether old, at the same place, allows v.
-func (g *gate) ratchets(old, v any) bool {
-	if !g.target.uses(old) {
+// ratchetAllows reports whether old, at the same place, allows v.
+func (g *gate) ratchetAllows(old, v any) bool {
+	if !g.target.countsAsUse(old) {
 		return false
 	}
-	if g.exact() {
-		return equal(old, v)
+	if g.needsEqual() {
+		return equalValues(old, v)
 	}
 	return true
 }
 
-// exact reports whether only an equal value passes: each enum value is a use of its own.
-func (g *gate) exact() bool {
+// needsEqual reports whether only an equal value passes: each enum value is a use of its own.
+func (g *gate) needsEqual() bool {
 	return g.state.Feature.Spec.Ratchet == v1alpha1.Unchanged || g.target.Values != nil && g.state.Feature.Spec.Ratchet != v1alpha1.InObject
 }
 
-func (u *usesIn) allow(g *gate, v any) bool {
-	if !g.exact() {
+func (u *usesIn) allowsValue(g *gate, v any) bool {
+	if !g.needsEqual() {
 		return u.any
 	}
 	return u.any && u.values[string(appendCanonical(nil, v))]
 }
 
-// at follows the trail through the stored object. It calls do for each value that is there, as long as do returns true. There may be
+// visitAt follows the trail through the stored object. It calls do for each value that is there, as long as do returns true. There may be
 // several values if a list has a key twice. If the items of a list have no identity, it calls beneath instead, with the rest of the
 // path, including the step into the list.
-func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath func(list []any, rest Path)) bool {
+func (s *stored) visitAt(v any, g *gate, trail []place, do func(any) bool, beneath func(list []any, rest Path)) bool {
 	steps := g.target.Path[len(g.target.Path)-len(trail):]
 	for i, p := range trail {
 		switch p.kind {
@@ -110,7 +110,7 @@ func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath fu
 			if !ok || len(list) == 0 {
 				return true
 			}
-			if !steps[i].keyed() {
+			if !steps[i].isKeyed() {
 				beneath(list, steps[i:])
 				return true
 			}
@@ -123,28 +123,28 @@ func (s *stored) at(v any, g *gate, trail []place, do func(any) bool, beneath fu
 // atItem continues with the items that have the identity of the new one: usually the one at the same index.
 func (s *stored) atItem(list []any, step Step, g *gate, trail []place, do func(any) bool, beneath func([]any, Path)) bool {
 	p, guess := trail[0], -1
-	if p.index < len(list) && step.same(list[p.index], p.item) {
+	if p.index < len(list) && step.sameIdentity(list[p.index], p.item) {
 		guess = p.index
-		if !s.at(list[guess], g, trail[1:], do, beneath) {
+		if !s.visitAt(list[guess], g, trail[1:], do, beneath) {
 			return false
 		}
 	}
-	for _, i := range s.index(list, step)[step.identity(p.item)] {
-		if i != guess && !s.at(list[i], g, trail[1:], do, beneath) {
+	for _, i := range s.indexItems(list, step)[step.identityOf(p.item)] {
+		if i != guess && !s.visitAt(list[i], g, trail[1:], do, beneath) {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *stored) index(list []any, step Step) map[string][]int {
+func (s *stored) indexItems(list []any, step Step) map[string][]int {
 	first := &list[0]
 	if m := s.items[first]; m != nil {
 		return m
 	}
 	m := make(map[string][]int, len(list))
 	for i, v := range list {
-		id := step.identity(v)
+		id := step.identityOf(v)
 		m[id] = append(m[id], i)
 	}
 	if s.items == nil {
@@ -154,9 +154,9 @@ func (s *stored) index(list []any, step Step) map[string][]int {
 	return m
 }
 
-// identity returns the identity of an item in a list. A missing key is an identity like any other, so that an unchanged item always
+// identityOf returns the identity of an item in a list. A missing key is an identity like any other, so that an unchanged item always
 // finds itself.
-func (s Step) identity(item any) string {
+func (s Step) identityOf(item any) string {
 	if s.Set {
 		return string(appendCanonical(nil, item))
 	}
@@ -176,10 +176,10 @@ func (s Step) identity(item any) string {
 	return string(b)
 }
 
-// same reports whether two items have the same identity.
-func (s Step) same(a, b any) bool {
+// sameIdentity reports whether two items have the same identity.
+func (s Step) sameIdentity(a, b any) bool {
 	if s.Set {
-		return equal(a, b)
+		return equalValues(a, b)
 	}
 	x, ok := a.(map[string]any)
 	y, ok2 := b.(map[string]any)
@@ -187,7 +187,7 @@ func (s Step) same(a, b any) bool {
 		return ok == ok2
 	}
 	for _, k := range s.Keys {
-		if !equal(x[k], y[k]) {
+		if !equalValues(x[k], y[k]) {
 			return false
 		}
 	}
@@ -201,11 +201,11 @@ func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 		return u
 	}
 	u := &usesIn{}
-	if g.exact() {
+	if g.needsEqual() {
 		u.values = map[string]bool{}
 	}
-	visit(list, rest, func(v any) bool {
-		if !g.target.uses(v) {
+	visitPath(list, rest, func(v any) bool {
+		if !g.target.countsAsUse(v) {
 			return true
 		}
 		u.any = true
@@ -226,8 +226,8 @@ func (s *stored) usesOf(list []any, g *gate, rest Path) *usesIn {
 // deep.
 const maxNesting = 10_000
 
-// equal reports whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
-func equal(a, b any) bool { return equalAt(a, b, maxNesting, false) }
+// equalValues reports whether two values are the same; 1 and 1.0 are, and null is the same as a field that is not there.
+func equalValues(a, b any) bool { return equalAt(a, b, maxNesting, false) }
 
 // equalToNull is equal, except that null is a value of its own: stored objects have null if a schema says nullable.
 func equalToNull(a, b any) bool { return equalAt(a, b, maxNesting, true) }
@@ -252,8 +252,8 @@ func equalAt(a, b any, depth int, null bool) bool {
 	case nil:
 		return b == nil
 	}
-	x, ok := number(a)
-	y, ok2 := number(b)
+	x, ok := numberOf(a)
+	y, ok2 := numberOf(b)
 	return ok && ok2 && x == y
 }
 
@@ -277,8 +277,8 @@ func equalFields(a, b map[string]any, depth int, null bool) bool {
 	return n == 0
 }
 
-// number returns an integral number as itself, and another as its bits and true.
-func number(v any) (n struct {
+// numberOf returns an integral number as itself, and another as its bits and true.
+func numberOf(v any) (n struct {
 	n      int64
 	broken bool
 }, ok bool,
@@ -330,7 +330,7 @@ func canonicalAt(b []byte, v any, depth int) []byte {
 	case nil:
 		return append(b, '0')
 	}
-	n, ok := number(v)
+	n, ok := numberOf(v)
 	switch {
 	case !ok:
 		return append(b, '?')

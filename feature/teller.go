@@ -14,7 +14,7 @@ type Teller struct{ evaluator *Evaluator }
 // TellerFor returns a teller of the targets for which take returns true; nil if no target needs warnings.
 func (m *Model) TellerFor(take func(*Feature, *Target) bool) *Teller {
 	e := &Evaluator{states: m.Resolve(nil, Runtime{}), programs: map[resourceVersion]*program{}, tells: true}
-	e.compile(func(s *State, t *Target, _ bool) bool {
+	e.compilePrograms(func(s *State, t *Target, _ bool) bool {
 		return slices.Contains(m.Spec().TellUse, s.Feature.Stage) && take(s.Feature, t)
 	})
 	if len(e.programs) == 0 {
@@ -29,16 +29,16 @@ func (t *Teller) Tell(r *Request) Violations {
 	if t == nil || r.Object == nil || r.Subresource != "" {
 		return Violations{}
 	}
-	p := t.evaluator.program(r.Group, r.Version, r.Resource)
+	p := t.evaluator.programFor(r.Group, r.Version, r.Resource)
 	if p == nil {
 		return Violations{}
 	}
 	asked := *r
 	asked.OptedIn = nil
 	w := &walker{evaluator: t.evaluator, request: &asked}
-	w.version(p, r.Object)
-	if p.checks && p.check.used(r.Object) {
-		w.check(&p.check, r.Object)
+	w.checkVersion(p, r.Object)
+	if p.checks && p.check.hasUse(r.Object) {
+		w.checkUses(&p.check, r.Object)
 	}
 	return w.decision.Warned
 }
@@ -54,7 +54,7 @@ func (f *Feature) Told() string {
 }
 
 // Told is the place of a use and its warning, for uses that a [Teller] has found.
-func (v *Violation) Told() string { return v.Path + ": " + v.subject() + v.State.Feature.Told() }
+func (v *Violation) Told() string { return v.Path + ": " + v.subjectText() + v.State.Feature.Told() }
 
 // Told returns the warnings for all uses that a [Teller] has found; beyond 100 the rest is counted.
 func (v *Violations) Told() []string {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// uses reports whether a value that the path has led to is a use.
-func (t *Target) uses(v any) bool {
+// countsAsUse reports whether a value that the path has led to is a use.
+func (t *Target) countsAsUse(v any) bool {
 	if v == nil {
 		return false
 	}
@@ -15,12 +15,12 @@ func (t *Target) uses(v any) bool {
 		return scalarIs(v, t.Values, t.pattern)
 	case t.Match != nil:
 		for i := range t.Match {
-			if !t.Match[i].holds(v) {
+			if !t.Match[i].holdsFor(v) {
 				return false
 			}
 		}
 	case t.Beyond != nil:
-		return t.Beyond.outside(v)
+		return t.Beyond.isOutside(v)
 	}
 	return true
 }
@@ -33,11 +33,11 @@ func (f *Feature) UsedBy(object map[string]any) bool {
 
 // usedIn reports whether there is a use beneath a value at the end of the first steps of the path.
 func (t *Target) usedIn(v any, rest Path) bool {
-	return !visit(v, rest, func(v any) bool { return !t.uses(v) })
+	return !visitPath(v, rest, func(v any) bool { return !t.countsAsUse(v) })
 }
 
-// visit calls do for each value that a path leads to, as long as do returns true; it reports whether it has.
-func visit(v any, rest Path, do func(any) bool) bool {
+// visitPath calls do for each value that a path leads to, as long as do returns true; it reports whether it has.
+func visitPath(v any, rest Path, do func(any) bool) bool {
 	if len(rest) == 0 {
 		return do(v)
 	}
@@ -46,11 +46,11 @@ func visit(v any, rest Path, do func(any) bool) bool {
 		switch rest[0].Kind {
 		case Field:
 			if next, ok := v[rest[0].Name]; ok {
-				return visit(next, rest[1:], do)
+				return visitPath(next, rest[1:], do)
 			}
 		case Entries, Each:
 			for _, next := range v {
-				if !visit(next, rest[1:], do) {
+				if !visitPath(next, rest[1:], do) {
 					return false
 				}
 			}
@@ -59,7 +59,7 @@ func visit(v any, rest Path, do func(any) bool) bool {
 	case []any:
 		if k := rest[0].Kind; k == Items || k == Each {
 			for _, next := range v {
-				if !visit(next, rest[1:], do) {
+				if !visitPath(next, rest[1:], do) {
 					return false
 				}
 			}
@@ -68,8 +68,8 @@ func visit(v any, rest Path, do func(any) bool) bool {
 	return true
 }
 
-// holds reports whether the condition holds for an object.
-func (c *Condition) holds(v any) bool {
+// holdsFor reports whether the condition holds for an object.
+func (c *Condition) holdsFor(v any) bool {
 	for _, s := range c.Path {
 		object, ok := v.(map[string]any)
 		if !ok {
@@ -86,15 +86,15 @@ func (c *Condition) holds(v any) bool {
 // scalarIs reports whether v is one of the values, or a string that has the pattern in it.
 func scalarIs(v any, values []string, p *pattern) bool {
 	if values != nil {
-		s, ok := scalar(v)
+		s, ok := scalarText(v)
 		return ok && slices.Contains(values, s)
 	}
 	s, ok := v.(string)
-	return ok && p.in(s)
+	return ok && p.matchesIn(s)
 }
 
-// scalar returns a string as it is, and the JSON text of a number or boolean.
-func scalar(v any) (string, bool) {
+// scalarText returns a string as it is, and the JSON text of a number or boolean.
+func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true

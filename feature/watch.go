@@ -16,22 +16,22 @@ func (st *States) Watched(watch func() func(gate string)) *States {
 	return &out
 }
 
-// watching returns who is to be told what is asked; nil if nobody is.
-func (st *States) watching() func(gate string) {
+// currentWatcher returns who is to be told what is asked; nil if nobody is.
+func (st *States) currentWatcher() func(gate string) {
 	if st.watch == nil {
 		return nil
 	}
 	return st.watch()
 }
 
-// asked tells that a gate is asked for.
-func (st *States) asked(gate string) {
-	if tell := st.watching(); tell != nil {
-		st.tell(gate, tell, map[string]bool{})
+// tellAsked tells that a gate is asked for.
+func (st *States) tellAsked(gate string) {
+	if tell := st.currentWatcher(); tell != nil {
+		st.tellGate(gate, tell, map[string]bool{})
 	}
 }
 
-func (st *States) tell(gate string, tell func(gate string), told map[string]bool) {
+func (st *States) tellGate(gate string, tell func(gate string), told map[string]bool) {
 	if told[gate] {
 		return
 	}
@@ -44,43 +44,43 @@ func (st *States) tell(gate string, tell func(gate string), told map[string]bool
 	implied := s.Feature.Spec.ImpliedBy
 	if own := s.own || s.ownLifted; !own {
 		for _, name := range implied {
-			st.tell(name, tell, told)
+			st.tellGate(name, tell, told)
 		}
 		if implied == nil {
 			return
 		}
 	}
 	for _, name := range s.Feature.Spec.Requires {
-		st.tell(name, tell, told)
+		st.tellGate(name, tell, told)
 	}
 }
 
 // askedAll tells that all are asked for.
 func (st *States) askedAll() {
-	tell := st.watching()
+	tell := st.currentWatcher()
 	if tell == nil {
 		return
 	}
 	told := map[string]bool{}
 	for i := range st.list {
-		st.tell(st.list[i].Feature.Spec.Gate, tell, told)
+		st.tellGate(st.list[i].Feature.Spec.Gate, tell, told)
 	}
 }
 
 // askedBy tells of the features that decide about a request.
 func (st *States) askedBy(r *Request) {
-	tell := st.watching()
+	tell := st.currentWatcher()
 	if tell == nil || r.Subresource != "" || r.Object == nil {
 		return
 	}
 	told := map[string]bool{}
 	for _, u := range st.model.Inspector().Uses(r.Group, r.Version, r.Resource, r.Object) {
-		st.tell(u.Feature.Spec.Gate, tell, told)
+		st.tellGate(u.Feature.Spec.Gate, tell, told)
 	}
 	for _, f := range st.model.features {
 		for i := range f.Targets {
 			if t := &f.Targets[i]; t.WholeVersion && t.Group == r.Group && t.Resource == r.Resource && t.Version == r.Version {
-				st.tell(f.Spec.Gate, tell, told)
+				st.tellGate(f.Spec.Gate, tell, told)
 			}
 		}
 	}
