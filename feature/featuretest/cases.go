@@ -23,7 +23,7 @@ func Run(t *testing.T, g *gate.Gates, cases []Case, test func(t *testing.T)) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			c.begin(t, g)
+			c.beginCase(t, g)
 			test(t)
 		})
 	}
@@ -36,14 +36,14 @@ func RunParallel(t *testing.T, d gate.Declaration, o gate.Options, cases func(*g
 	for _, c := range cases(New(t, d, o, nil)) {
 		t.Run(c.Name, func(t *testing.T) {
 			g := New(t, d, o, nil)
-			c.begin(t, g)
+			c.beginCase(t, g)
 			test(t, g)
 		})
 	}
 }
 
-// begin sets the features of the case.
-func (c *Case) begin(t *testing.T, g *gate.Gates) {
+// beginCase sets the features of the case.
+func (c *Case) beginCase(t *testing.T, g *gate.Gates) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -51,37 +51,37 @@ func (c *Case) begin(t *testing.T, g *gate.Gates) {
 		}
 	})
 	NoDefaults(t, g)
-	set(t, g, c.Values, true)
+	setFeatures(t, g, c.Values, true)
 }
 
 // All are all cases of the other functions, each choice once.
-func All(g *gate.Gates) []Case { return cases(matrix.All(g.Model())) }
+func All(g *gate.Gates) []Case { return toCases(matrix.All(g.Model())) }
 
 // AllOff is one case: every feature off.
-func AllOff(g *gate.Gates) []Case { return of(g, matrix.Off) }
+func AllOff(g *gate.Gates) []Case { return casesOf(g, matrix.Off) }
 
 // AllOn is one case: every feature on.
-func AllOn(g *gate.Gates) []Case { return of(g, matrix.On) }
+func AllOn(g *gate.Gates) []Case { return casesOf(g, matrix.On) }
 
 // Defaults is one case: the features that are on if nothing is set, and all required processes agree.
-func Defaults(g *gate.Gates) []Case { return of(g, matrix.Defaults) }
+func Defaults(g *gate.Gates) []Case { return casesOf(g, matrix.Defaults) }
 
 // Levels has a case for each level: the features that are on if only the level is set.
-func Levels(g *gate.Gates) []Case { return of(g, matrix.Levels) }
+func Levels(g *gate.Gates) []Case { return casesOf(g, matrix.Levels) }
 
 // EachAlone has a case for each feature, in which it is on and all others are off but those that it requires.
-func EachAlone(g *gate.Gates) []Case { return of(g, matrix.Alone) }
+func EachAlone(g *gate.Gates) []Case { return casesOf(g, matrix.Alone) }
 
 // Pairs returns cases in which each two features come together in all possible ways, on and off. A fault that needs two features
 // shows in one of them. Fewer than two features have no case; 20 features have 8 cases, 200 have 11 if none requires another. Equal
 // features give equal cases.
-func Pairs(g *gate.Gates) []Case { return of(g, matrix.Pairs) }
+func Pairs(g *gate.Gates) []Case { return casesOf(g, matrix.Pairs) }
 
-func of(g *gate.Gates, choose func(*feature.Model) []matrix.Case) []Case {
-	return cases(choose(g.Model()))
+func casesOf(g *gate.Gates, choose func(*feature.Model) []matrix.Case) []Case {
+	return toCases(choose(g.Model()))
 }
 
-func cases(chosen []matrix.Case) (out []Case) {
+func toCases(chosen []matrix.Case) (out []Case) {
 	for _, c := range chosen {
 		values := Values{}
 		for name, on := range c.Values {

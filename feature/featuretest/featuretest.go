@@ -61,7 +61,7 @@ func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.
 	t.Cleanup(func() { holders.Delete(g) })
 	NoDefaults(t, g)
 	if len(values) > 0 {
-		set(t, g, values, false)
+		setFeatures(t, g, values, false)
 	}
 	return g
 }
@@ -71,7 +71,7 @@ func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.
 // and the message says why. Set the features that it requires first.
 func Set(t testing.TB, g *gate.Gates, name featuregate.Feature, value bool) {
 	t.Helper()
-	set(t, g, Values{name: value}, false)
+	setFeatures(t, g, Values{name: value}, false)
 }
 
 // NoDefaults fails the test if it asks for a feature that no test has set, or that was not declared, until it ends. A feature that
@@ -80,7 +80,7 @@ func Set(t testing.TB, g *gate.Gates, name featuregate.Feature, value bool) {
 func NoDefaults(t testing.TB, g *gate.Gates) {
 	t.Helper()
 	h := holderOf(g)
-	h.alone(t)
+	h.failIfShared(t)
 	var mu sync.Mutex
 	told := map[featuregate.Feature]bool{}
 	stop := g.Observe(func(name featuregate.Feature) {
@@ -137,21 +137,21 @@ func (h *holder) isSet(name featuregate.Feature) bool {
 	return ok
 }
 
-// alone fails a parallel test whose gates are not its own.
-func (h *holder) alone(t testing.TB) {
+// failIfShared fails a parallel test whose gates are not its own.
+func (h *holder) failIfShared(t testing.TB) {
 	t.Helper()
-	if (h.mine == nil || !part(t, h.mine)) && isParallel(t) {
+	if (h.mine == nil || !isPartOf(t, h.mine)) && isParallel(t) {
 		t.Fatalf("featuretest: a parallel test uses gates that it shares: it needs gates of its own (featuretest.New)")
 	}
 }
 
-// part reports whether t is owner, or a part of it.
-func part(t, owner testing.TB) bool {
+// isPartOf reports whether t is owner, or a part of it.
+func isPartOf(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
 }
 
-// set sets features; all says that these are all features that can be set.
-func set(t testing.TB, g *gate.Gates, values Values, all bool) {
+// setFeatures sets features; all says that these are all features that can be set.
+func setFeatures(t testing.TB, g *gate.Gates, values Values, all bool) {
 	t.Helper()
 	h := holderOf(g)
 	h.mu.Lock()
@@ -161,10 +161,10 @@ func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 			h.mu.Unlock()
 		}
 	}()
-	if n := len(h.owners); n > 0 && !part(t, h.owners[n-1]) {
+	if n := len(h.owners); n > 0 && !isPartOf(t, h.owners[n-1]) {
 		t.Fatalf("featuretest: %s has set features of the same gates and has not ended: tests that run at the same time need gates of their own (featuretest.New)", h.owners[n-1].Name())
 	}
-	h.alone(t)
+	h.failIfShared(t)
 	next := Values{}
 	if n := len(h.values); n > 0 {
 		maps.Copy(next, h.values[n-1])
@@ -182,10 +182,10 @@ func set(t testing.TB, g *gate.Gates, values Values, all bool) {
 			back = h.values[before-1]
 		}
 		h.mu.Unlock()
-		g.Set(gate.Test, data(g, back, false), "")
+		g.Set(gate.Test, settingsData(g, back, false), "")
 	})
 	var problems []string
-	for _, p := range g.Set(gate.Test, data(g, next, all), "") {
+	for _, p := range g.Set(gate.Test, settingsData(g, next, all), "") {
 		problems = append(problems, p.Message)
 	}
 	if problems == nil {
@@ -209,8 +209,8 @@ func isParallel(t testing.TB) (parallel bool) {
 	return false
 }
 
-// data writes values as settings; nil if there are none. If all features are set, the level has no effect.
-func data(g *gate.Gates, values Values, all bool) map[string]string {
+// settingsData writes values as settings; nil if there are none. If all features are set, the level has no effect.
+func settingsData(g *gate.Gates, values Values, all bool) map[string]string {
 	if values == nil {
 		return nil
 	}
