@@ -134,19 +134,19 @@ func New(d Declaration, o Options) (*Gates, error) {
 	if g.options.EnvPrefix == "" {
 		g.options.EnvPrefix = envName(d.Name)
 	}
-	if err := g.define(o.Release); err != nil {
+	if err := g.defineModel(o.Release); err != nil {
 		return nil, err
 	}
-	if err := g.register(); err != nil {
+	if err := g.registerUpstream(); err != nil {
 		return nil, err
 	}
-	g.layers[Environment].data, g.strays = g.environment()
+	g.layers[Environment].data, g.strays = g.readEnvironment()
 	g.recompute()
 	return g, nil
 }
 
-// define makes the model for a release.
-func (g *Gates) define(release string) error {
+// defineModel makes the model for a release.
+func (g *Gates) defineModel(release string) error {
 	component, features := g.declaration.Objects()
 	model, findings := feature.Define(component, features, feature.Options{Release: release, Resources: g.options.Resources})
 	if err := findings.Err(); err != nil {
@@ -159,7 +159,7 @@ func (g *Gates) define(release string) error {
 // Enabled reports whether a feature is on in this process. A gate that was not declared is off; that is logged once.
 func (g *Gates) Enabled(name featuregate.Feature) bool {
 	st := g.state.Load()
-	if g.watchers.on() {
+	if g.watchers.hasAny() {
 		st.watched.State(string(name))
 	}
 	open, known := st.open[name]
@@ -209,11 +209,11 @@ func (g *Gates) OnChange(do func(changed []featuregate.Feature)) (stop func()) {
 
 // SetRuntime sets the reports of processes, which decide about features with required processes.
 func (g *Gates) SetRuntime(rt feature.Runtime) {
-	g.change(func() { g.runtime = rt })
+	g.applyChange(func() { g.runtime = rt })
 }
 
-// change makes a change and calls the observers.
-func (g *Gates) change(do func()) {
+// applyChange makes a change and calls the observers.
+func (g *Gates) applyChange(do func()) {
 	g.changing.Lock()
 	defer g.changing.Unlock()
 	g.mu.Lock()
@@ -236,14 +236,14 @@ func (g *Gates) change(do func()) {
 // of the settings: the last good ones of the source stay, or none if there never were any. [Gates.Begin] decides this. Before that,
 // readable settings count in spite of problems, because a later flag may correct them.
 func (g *Gates) Set(s Source, data map[string]string, version string) (problems []Problem) {
-	g.change(func() {
+	g.applyChange(func() {
 		before := g.layers[s]
 		g.layers[s], g.failed[s] = layer{data: data, given: true}, nil
-		problems = g.wrong(s)
+		problems = g.errorsOf(s)
 		switch {
 		case problems == nil:
 		case g.begun:
-			problems = g.refuse(s, before, problems)
+			problems = g.refuseLayer(s, before, problems)
 		default:
 			g.layers[s].given = false
 		}
@@ -254,9 +254,9 @@ func (g *Gates) Set(s Source, data map[string]string, version string) (problems 
 	return slices.Clone(problems)
 }
 
-// wrong returns the errors of a source.
-func (g *Gates) wrong(s Source) (out []Problem) {
-	_, findings := g.parse()
+// errorsOf returns the errors of a source.
+func (g *Gates) errorsOf(s Source) (out []Problem) {
+	_, findings := g.parseLayers()
 	for _, f := range findings[s] {
 		if f.Severity == feature.Error {
 			out = append(out, Problem{Source: s, Message: f.String()})
@@ -265,8 +265,8 @@ func (g *Gates) wrong(s Source) (out []Problem) {
 	return out
 }
 
-// refuse restores the earlier settings of a source because of problems, which it returns.
-func (g *Gates) refuse(s Source, before layer, problems []Problem) []Problem {
+// refuseLayer restores the earlier settings of a source because of problems, which it returns.
+func (g *Gates) refuseLayer(s Source, before layer, problems []Problem) []Problem {
 	for i := range problems {
 		problems[i].Stays, problems[i].refused = before.given, true
 	}
@@ -285,7 +285,7 @@ func (g *Gates) Remember(s Source, data map[string]string) {
 
 // Fail says that a source cannot be read: its earlier settings stay. Nil says that it can be read again.
 func (g *Gates) Fail(s Source, err error) {
-	g.change(func() {
+	g.applyChange(func() {
 		var failed *Problem
 		if err != nil {
 			failed = &Problem{Source: s, Message: err.Error(), Stays: g.layers[s].given}
@@ -303,7 +303,7 @@ func (g *Gates) Fail(s Source, err error) {
 // of its settings are used. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
 	var wrong []string
-	g.change(func() {
+	g.applyChange(func() {
 		if g.begun {
 			return
 		}
@@ -314,12 +314,12 @@ func (g *Gates) Begin() error {
 			}
 		}
 		if wrong != nil {
-			g.tell(st)
+			g.logProblems(st)
 			return
 		}
-		if problems := g.wrong(ConfigMap); problems != nil {
+		if problems := g.errorsOf(ConfigMap); problems != nil {
 			data := g.remembered[ConfigMap]
-			g.refuse(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
+			g.refuseLayer(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
 			g.recompute()
 			st = g.state.Load()
 		}
@@ -345,8 +345,8 @@ type SettingsError struct {
 // Error has a line for each problem.
 func (e *SettingsError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// parse reads all layers.
-func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
+// parseLayers reads all layers.
+func (g *Gates) parseLayers() (*feature.Settings, []feature.Findings) {
 	data := make([]map[string]string, sources)
 	for i := range g.layers {
 		data[i] = g.layers[i].data
@@ -356,7 +356,7 @@ func (g *Gates) parse() (*feature.Settings, []feature.Findings) {
 
 // recompute makes the state again and returns the features that have changed since Begin. The lock is held.
 func (g *Gates) recompute() []featuregate.Feature {
-	settings, findings := g.parse()
+	settings, findings := g.parseLayers()
 	st := &state{model: g.model, version: g.version, open: map[featuregate.Feature]bool{}}
 	all, rt := feature.Runtime{AssumeProcesses: true}, g.runtime
 	st.settings = g.model.Resolve(settings, all)
@@ -367,7 +367,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 	}
 	st.ready = g.model.Resolve(settings, all)
 	st.effective = g.model.Resolve(settings, rt)
-	st.watched = st.effective.Watched(g.watchers.watch)
+	st.watched = st.effective.Watched(g.watchers.lastWatcher)
 	st.evaluator = sync.OnceValue(st.watched.Compile)
 	st.warnings = slices.Clone(g.strays)
 	for i := range g.layers {
@@ -391,27 +391,27 @@ func (g *Gates) recompute() []featuregate.Feature {
 		st.open[featuregate.Feature(s.Feature.Spec.Gate)] = s.Open
 	}
 	before := g.state.Swap(st)
-	g.follow(st)
+	g.syncUpstream(st)
 	if !g.begun {
 		return nil
 	}
-	return g.announce(before, st)
+	return g.logChanges(before, st)
 }
 
 // Emulate switches to the features of an earlier release, with their stages. Call it before anything else is done with the gates.
 // It does not change the emulation version of a gate that was given ([Options]).
 func (g *Gates) Emulate(release string) (err error) {
-	g.change(func() {
+	g.applyChange(func() {
 		if g.begun {
 			err = fmt.Errorf("the release %s comes too late: features are in use", release)
 			return
 		}
-		if err = g.define(release); err != nil {
+		if err = g.defineModel(release); err != nil {
 			return
 		}
-		g.layers[Environment].data, g.strays = g.environment()
+		g.layers[Environment].data, g.strays = g.readEnvironment()
 		if v := majorMinor(release); g.own && v != nil {
-			err = g.emulate(v)
+			err = g.setEmulation(v)
 		}
 	})
 	return err

@@ -24,9 +24,9 @@ func (g *Gates) warnOfFlips() {
 	}
 }
 
-// announce logs the changed features, and returns them.
-func (g *Gates) announce(before, now *state) (changed []featuregate.Feature) {
-	g.tell(now)
+// logChanges logs the changed features, and returns them.
+func (g *Gates) logChanges(before, now *state) (changed []featuregate.Feature) {
+	g.logProblems(now)
 	for _, s := range now.effective.All() {
 		gate := s.Feature.Spec.Gate
 		// For those who have opted in, a feature that is allowed is another one than a feature that is disabled.
@@ -43,8 +43,8 @@ func (g *Gates) announce(before, now *state) (changed []featuregate.Feature) {
 	return changed
 }
 
-// tell logs problems that are new, and warnings once.
-func (g *Gates) tell(now *state) {
+// logProblems logs problems that are new, and warnings once.
+func (g *Gates) logProblems(now *state) {
 	const most = 1000
 	still := map[string]bool{}
 	for _, p := range now.problems {

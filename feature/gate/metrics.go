@@ -54,17 +54,17 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, s := range st.effective.All() {
 		gate := s.Feature.Spec.Gate
-		if pending := st.pending(gate); pending != nil || restart[gate] {
+		if pending := st.pendingValue(gate); pending != nil || restart[gate] {
 			gauge(restartMetric, pending != nil, c.gates.declaration.Name, gate)
 		}
 		if c.enabled && s.Feature.Entry >= 0 {
-			gauge(enabledMetric, s.Open, gate, string(spec(s.Feature.Stage, false, false).PreRelease))
+			gauge(enabledMetric, s.Open, gate, string(featureSpec(s.Feature.Stage, false, false).PreRelease))
 		}
 	}
 }
 
-// pending returns the value that a feature will have when the process starts the next time; nil if that is no other.
-func (st *state) pending(gate string) *bool {
+// pendingValue returns the value that a feature will have when the process starts the next time; nil if that is no other.
+func (st *state) pendingValue(gate string) *bool {
 	ready, _ := st.ready.State(gate)
 	will, _ := st.settings.State(gate)
 	if ready.Open == will.Open {

@@ -58,11 +58,11 @@ func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namesp
 	}
 	var labels func() map[string]string
 	if o.NamespaceLabel && namespace != "" {
-		labels = sync.OnceValue(func() map[string]string { return g.labels(ctx, namespace) })
+		labels = sync.OnceValue(func() map[string]string { return g.namespaceLabels(ctx, namespace) })
 	}
 	var content func() map[string]any
 	if o.RBAC && object != nil {
-		content = sync.OnceValue(func() map[string]any { return g.content(object) })
+		content = sync.OnceValue(func() map[string]any { return g.objectContent(object) })
 	}
 	var group, resource string
 	if len(f.Targets) > 0 {
@@ -77,8 +77,8 @@ func (g *Gates) enabledFor(ctx context.Context, name featuregate.Feature, namesp
 	})
 }
 
-// labels asks for those of a namespace.
-func (g *Gates) labels(ctx context.Context, namespace string) map[string]string {
+// namespaceLabels asks for those of a namespace.
+func (g *Gates) namespaceLabels(ctx context.Context, namespace string) map[string]string {
 	g.optIn.mu.Lock()
 	ask := g.optIn.labels
 	g.optIn.mu.Unlock()
@@ -96,8 +96,8 @@ func (g *Gates) labels(ctx context.Context, namespace string) map[string]string 
 	return labels
 }
 
-// content is an object as decoded JSON.
-func (g *Gates) content(object metav1.Object) map[string]any {
+// objectContent is an object as decoded JSON.
+func (g *Gates) objectContent(object metav1.Object) map[string]any {
 	if u, ok := object.(runtime.Unstructured); ok {
 		return u.UnstructuredContent()
 	}

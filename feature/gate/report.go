@@ -10,13 +10,13 @@ import (
 // Report returns the report of the process, see [v1alpha1.FeatureReportSpec], with SettingsVersion, SettingsErrors and Features.
 func (g *Gates) Report() v1alpha1.FeatureReportSpec {
 	g.state.Load().watched.All() // for observers: a report reads all features
-	return g.report()
+	return g.reportSpec()
 }
 
 // Reporter returns a function that makes reports for others than the program itself: [Gates.Observe] ignores its reads.
-func (g *Gates) Reporter() func() v1alpha1.FeatureReportSpec { return g.report }
+func (g *Gates) Reporter() func() v1alpha1.FeatureReportSpec { return g.reportSpec }
 
-func (g *Gates) report() v1alpha1.FeatureReportSpec {
+func (g *Gates) reportSpec() v1alpha1.FeatureReportSpec {
 	const most, longest = 20, 500
 	st := g.state.Load()
 	out := v1alpha1.FeatureReportSpec{Component: g.declaration.Name, SettingsVersion: st.version}
@@ -29,7 +29,7 @@ func (g *Gates) report() v1alpha1.FeatureReportSpec {
 	}
 	for _, s := range st.ready.All() {
 		gate := s.Feature.Spec.Gate
-		out.Features = append(out.Features, v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Pending: st.pending(gate), Why: brief.Clip(s.Reason, longest)})
+		out.Features = append(out.Features, v1alpha1.ReportedFeature{Gate: gate, Enabled: s.Open, Pending: st.pendingValue(gate), Why: brief.Clip(s.Reason, longest)})
 	}
 	return out
 }

@@ -27,12 +27,12 @@ const FlagName = "feature-gates"
 const maxFile = 1 << 20
 
 // AddFlags adds --feature-gates, in the form A=true,B=false; given several times, all count.
-func (g *Gates) AddFlags(fs *pflag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.usage()) }
+func (g *Gates) AddFlags(fs *pflag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.flagUsage()) }
 
 // AddGoFlags is AddFlags for the flags of the standard library.
-func (g *Gates) AddGoFlags(fs *flag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.usage()) }
+func (g *Gates) AddGoFlags(fs *flag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.flagUsage()) }
 
-func (g *Gates) usage() string {
+func (g *Gates) flagUsage() string {
 	return "A set of key=value pairs that turn features on and off. Options are:\n" + strings.Join(g.upstream.KnownFeatures(), "\n")
 }
 
@@ -95,9 +95,9 @@ func envName(s string) string {
 	}, s)
 }
 
-// environment reads the settings that the environment gives; nil if it gives none. strays are unknown variables that look like
+// readEnvironment reads the settings that the environment gives; nil if it gives none. strays are unknown variables that look like
 // settings. They are no errors, because others may use the same prefix.
-func (g *Gates) environment() (data map[string]string, strays []Problem) {
+func (g *Gates) readEnvironment() (data map[string]string, strays []Problem) {
 	values := map[string]string{}
 	for _, e := range g.options.Environ {
 		if name, value, ok := strings.Cut(e, "="); ok {
@@ -188,15 +188,15 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 				return nil, fmt.Errorf("%s: featureGates and %s are the same: leave one out", path, key)
 			}
 		}
-		if out[key], err = setting(value, key == gatesKey); err != nil {
+		if out[key], err = settingText(value, key == gatesKey); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, key, err)
 		}
 	}
 	return out, nil
 }
 
-// setting writes a value in the form of a ConfigMap.
-func setting(value any, gates bool) (string, error) {
+// settingText writes a value in the form of a ConfigMap.
+func settingText(value any, gates bool) (string, error) {
 	switch v := value.(type) {
 	case string:
 		return v, nil
@@ -210,7 +210,7 @@ func setting(value any, gates bool) (string, error) {
 		}
 		var entries []string
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			text, err := setting(v[name], false)
+			text, err := settingText(v[name], false)
 			if err != nil {
 				return "", err
 			}

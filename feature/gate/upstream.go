@@ -11,8 +11,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// register adds the features to the gate of k8s.io/component-base.
-func (g *Gates) register() error {
+// registerUpstream adds the features to the gate of k8s.io/component-base.
+func (g *Gates) registerUpstream() error {
 	if g.upstream == nil {
 		emulated := majorMinor(g.model.Spec().Release)
 		if emulated == nil {
@@ -22,22 +22,22 @@ func (g *Gates) register() error {
 	}
 	for _, f := range g.model.Features() {
 		name := featuregate.Feature(f.Spec.Gate)
-		if specs := versioned(f); specs != nil && g.upstream.AddVersioned(map[featuregate.Feature]featuregate.VersionedSpecs{name: specs}) == nil {
+		if specs := versionedSpecs(f); specs != nil && g.upstream.AddVersioned(map[featuregate.Feature]featuregate.VersionedSpecs{name: specs}) == nil {
 			continue
 		}
 		// A history that component-base has no form for: stages by date, or one that is unlocked again.
 		if f.Entry < 0 {
 			continue
 		}
-		if err := g.upstream.Add(map[featuregate.Feature]featuregate.FeatureSpec{name: spec(f.Stage, f.Default, f.Locked)}); err != nil {
+		if err := g.upstream.Add(map[featuregate.Feature]featuregate.FeatureSpec{name: featureSpec(f.Stage, f.Default, f.Locked)}); err != nil {
 			return fmt.Errorf("the features of %s: %w", g.declaration.Name, err)
 		}
 	}
 	return nil
 }
 
-// spec is a stage as component-base has it.
-func spec(s v1alpha1.Stage, on, locked bool) featuregate.FeatureSpec {
+// featureSpec is a stage as component-base has it.
+func featureSpec(s v1alpha1.Stage, on, locked bool) featuregate.FeatureSpec {
 	out := featuregate.FeatureSpec{Default: on, LockToDefault: locked}
 	switch s {
 	case v1alpha1.Alpha:
@@ -52,8 +52,8 @@ func spec(s v1alpha1.Stage, on, locked bool) featuregate.FeatureSpec {
 	return out
 }
 
-// versioned writes the history of a feature as component-base has it; nil if it has no form for it.
-func versioned(f *feature.Feature) featuregate.VersionedSpecs {
+// versionedSpecs writes the history of a feature as component-base has it; nil if it has no form for it.
+func versionedSpecs(f *feature.Feature) featuregate.VersionedSpecs {
 	var out featuregate.VersionedSpecs
 	on := f.Defaults()
 	for i := range f.Spec.Stages {
@@ -62,7 +62,7 @@ func versioned(f *feature.Feature) featuregate.VersionedSpecs {
 		if v == nil {
 			return nil
 		}
-		next := spec(s.Stage, on[i], s.LockToDefault || s.Stage == v1alpha1.Removed)
+		next := featureSpec(s.Stage, on[i], s.LockToDefault || s.Stage == v1alpha1.Removed)
 		next.Version = v
 		if out == nil && next.LockToDefault && !next.Default {
 			continue // not to be had yet: to component-base it is not there
@@ -91,9 +91,9 @@ func majorMinor(release string) *version.Version {
 	return version.MajorMinor(uint(v.Major()), uint(v.Minor()))
 }
 
-// follow makes the gate of component-base agree with the state. That gate keeps a wrong value in the way of later ones, and leaves
+// syncUpstream makes the gate of component-base agree with the state. That gate keeps a wrong value in the way of later ones, and leaves
 // gates on when AllAlpha is withdrawn. So follow never sets these, but only the differences from its defaults.
-func (g *Gates) follow(st *state) {
+func (g *Gates) syncUpstream(st *state) {
 	known := g.upstream.GetAll()
 	set := map[string]bool{}
 	for name, open := range st.open {
@@ -116,9 +116,9 @@ func (g *Gates) follow(st *state) {
 	}
 }
 
-// emulate sets the emulation version. What is set is forgotten first: at another version it may not be allowed. It is set
+// setEmulation sets the emulation version. What is set is forgotten first: at another version it may not be allowed. It is set
 // again by what follows.
-func (g *Gates) emulate(v *version.Version) error {
+func (g *Gates) setEmulation(v *version.Version) error {
 	for _, f := range g.model.Features() {
 		if name := featuregate.Feature(f.Spec.Gate); g.upstream.ExplicitlySet(name) {
 			if err := g.upstream.ResetFeatureValueToDefault(name); err != nil {

@@ -13,7 +13,9 @@ import (
 // [Gates.Report]. It also observes the states, the evaluator and the gate of component-base that the gates return, and gates that
 // were not declared. It does not observe metrics, nor a gate of component-base that was given ([Options]) and is asked directly. It
 // is for tests.
-func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) { return g.watchers.add(do) }
+func (g *Gates) Observe(do func(name featuregate.Feature)) (stop func()) {
+	return g.watchers.addWatcher(do)
+}
 
 // watchers are the observers.
 type watchers struct {
@@ -22,11 +24,11 @@ type watchers struct {
 	last atomic.Pointer[func(featuregate.Feature)]
 }
 
-// on reports whether there is one.
-func (w *watchers) on() bool { return w.last.Load() != nil }
+// hasAny reports whether there is one.
+func (w *watchers) hasAny() bool { return w.last.Load() != nil }
 
-// watch returns the observer to call, nil if there is none.
-func (w *watchers) watch() func(gate string) {
+// lastWatcher returns the observer to call, nil if there is none.
+func (w *watchers) lastWatcher() func(gate string) {
 	do := w.last.Load()
 	if do == nil {
 		return nil
@@ -34,7 +36,7 @@ func (w *watchers) watch() func(gate string) {
 	return func(gate string) { (*do)(featuregate.Feature(gate)) }
 }
 
-func (w *watchers) add(do func(featuregate.Feature)) (stop func()) {
+func (w *watchers) addWatcher(do func(featuregate.Feature)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.list = append(w.list, &do)
@@ -60,7 +62,7 @@ type watchedGate struct {
 
 // Enabled implements [featuregate.FeatureGate].
 func (w *watchedGate) Enabled(name featuregate.Feature) bool {
-	if w.gates.watchers.on() {
+	if w.gates.watchers.hasAny() {
 		if st := w.gates.state.Load(); st != nil && st.model.Feature(string(name)) != nil {
 			st.watched.State(string(name))
 		}
