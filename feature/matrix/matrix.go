@@ -51,13 +51,13 @@ func All(m *feature.Model, kinds ...string) (out []Case) {
 }
 
 // Off is one case: every feature off.
-func Off(m *feature.Model) []Case { return newChoices(m).constant("all off", off) }
+func Off(m *feature.Model) []Case { return newChoices(m).constantCase("all off", off) }
 
 // On is one case: every feature on.
-func On(m *feature.Model) []Case { return newChoices(m).constant("all on", on) }
+func On(m *feature.Model) []Case { return newChoices(m).constantCase("all on", on) }
 
 // Defaults is one case: the features that are on if nothing is set, and all required processes agree.
-func Defaults(m *feature.Model) []Case { return []Case{newChoices(m).resolved(m, "defaults", nil)} }
+func Defaults(m *feature.Model) []Case { return []Case{newChoices(m).resolvedCase(m, "defaults", nil)} }
 
 // Levels has a case for each level up to the component's maxLevel: the features that are on if only the level is set.
 func Levels(m *feature.Model) (out []Case) {
@@ -65,7 +65,7 @@ func Levels(m *feature.Model) (out []Case) {
 	for _, level := range []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
 		settings, findings := m.ParseSettings(map[string]string{m.Spec().LevelKey: string(level)})
 		if findings.Err() == nil {
-			out = append(out, c.resolved(m, "level "+string(level), settings))
+			out = append(out, c.resolvedCase(m, "level "+string(level), settings))
 		}
 	}
 	return out
@@ -75,14 +75,14 @@ func Levels(m *feature.Model) (out []Case) {
 func Alone(m *feature.Model) (out []Case) {
 	c := newChoices(m)
 	for i, name := range c.names {
-		row := c.row()
-		row.set(i, on)
-		row.fill(off)
+		row := c.newRow()
+		row.setChoice(i, on)
+		row.fillOpen(off)
 		label := name
-		if with := c.with(i); with != nil {
+		if with := c.requiredNames(i); with != nil {
 			label += " with " + strings.Join(with, " and ")
 		}
-		out = append(out, Case{label, row.values()})
+		out = append(out, Case{label, row.valuesByName()})
 	}
 	return out
 }
@@ -142,19 +142,19 @@ func newChoices(m *feature.Model) *choices {
 
 // Choosable reports whether a feature can be turned on and off.
 func Choosable(m *feature.Model, f *feature.Feature) bool {
-	return f.Free() && !stuck(m, f) && !hopeless(m, f, map[string]bool{})
+	return f.Free() && !alwaysOpen(m, f) && !neverOpen(m, f, map[string]bool{})
 }
 
-// stuck reports whether every level opens the feature, whatever its key says, or one that is on for good implies it.
-func stuck(m *feature.Model, f *feature.Feature) bool {
+// alwaysOpen reports whether every level opens the feature, whatever its key says, or one that is on for good implies it.
+func alwaysOpen(m *feature.Model, f *feature.Feature) bool {
 	return f.Spec.ImpliedByLevel && f.Level == v1alpha1.LevelStable || slices.ContainsFunc(f.Spec.ImpliedBy, func(gate string) bool {
 		o := m.Feature(gate)
-		return o != nil && (o.Locked && o.Default || o.Free() && stuck(m, o))
+		return o != nil && (o.Locked && o.Default || o.Free() && alwaysOpen(m, o))
 	})
 }
 
-// hopeless reports whether the feature requires one that is off for good.
-func hopeless(m *feature.Model, f *feature.Feature, seen map[string]bool) bool {
+// neverOpen reports whether the feature requires one that is off for good.
+func neverOpen(m *feature.Model, f *feature.Feature, seen map[string]bool) bool {
 	for _, gate := range f.Spec.Requires {
 		r := m.Feature(gate)
 		if r == nil {
@@ -164,21 +164,21 @@ func hopeless(m *feature.Model, f *feature.Feature, seen map[string]bool) bool {
 			continue
 		}
 		seen[gate] = true
-		if !r.Free() && (!r.Locked || !r.Default) || hopeless(m, r, seen) {
+		if !r.Free() && (!r.Locked || !r.Default) || neverOpen(m, r, seen) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *choices) constant(name string, v choice) []Case {
-	row := c.row()
-	row.fill(v)
-	return []Case{{name, row.values()}}
+func (c *choices) constantCase(name string, v choice) []Case {
+	row := c.newRow()
+	row.fillOpen(v)
+	return []Case{{name, row.valuesByName()}}
 }
 
-// resolved returns the case in which the settings decide which features are on.
-func (c *choices) resolved(m *feature.Model, name string, settings *feature.Settings) Case {
+// resolvedCase returns the case in which the settings decide which features are on.
+func (c *choices) resolvedCase(m *feature.Model, name string, settings *feature.Settings) Case {
 	states := m.Resolve(settings, feature.Runtime{AssumeProcesses: true})
 	out := Case{name, map[string]bool{}}
 	for _, gate := range c.names {
@@ -188,15 +188,15 @@ func (c *choices) resolved(m *feature.Model, name string, settings *feature.Sett
 	return out
 }
 
-// with names what a feature requires.
-func (c *choices) with(i int) (out []string) {
+// requiredNames names what a feature requires.
+func (c *choices) requiredNames(i int) (out []string) {
 	for _, k := range c.requires[i] {
 		out = append(out, c.names[k])
 	}
 	return out
 }
 
-func (c *choices) row() *row { return &row{c, make([]choice, len(c.names))} }
+func (c *choices) newRow() *row { return &row{c, make([]choice, len(c.names))} }
 
 // row is an unfinished combination. Open features can be chosen freely, and a choice sets its requirements as well.
 type row struct {
@@ -204,7 +204,7 @@ type row struct {
 	at      []choice
 }
 
-func (r *row) set(i int, v choice) {
+func (r *row) setChoice(i int, v choice) {
 	r.at[i] = v
 	along := r.choices.requires[i]
 	if v == off {
@@ -215,15 +215,15 @@ func (r *row) set(i int, v choice) {
 	}
 }
 
-func (r *row) fill(v choice) {
+func (r *row) fillOpen(v choice) {
 	for i := range r.at {
 		if r.at[i] == open {
-			r.set(i, v)
+			r.setChoice(i, v)
 		}
 	}
 }
 
-func (r *row) values() map[string]bool {
+func (r *row) valuesByName() map[string]bool {
 	out := map[string]bool{}
 	for i, name := range r.choices.names {
 		out[name] = r.at[i] == on
@@ -231,8 +231,8 @@ func (r *row) values() map[string]bool {
 	return out
 }
 
-// label lists the features that are on if they are few, or those that are off if they are few, and otherwise their number.
-func (c *choices) label(at []choice) string {
+// labelOf lists the features that are on if they are few, or those that are off if they are few, and otherwise their number.
+func (c *choices) labelOf(at []choice) string {
 	const few = 5
 	var is, not []string
 	for i, name := range c.names {

@@ -17,13 +17,13 @@ func Pairs(m *feature.Model) []Case {
 	}
 	var rows [][]choice
 	for _, repair := range []choice{open, on, off} {
-		if some := c.pairs(repair); rows == nil || len(some) < len(rows) {
+		if some := c.pairRows(repair); rows == nil || len(some) < len(rows) {
 			rows = some
 		}
 	}
 	out := make([]Case, len(rows))
 	for i, at := range rows {
-		out[i] = Case{fmt.Sprintf("pairs/%d %s", i+1, c.label(at)), (&row{c, at}).values()}
+		out[i] = Case{fmt.Sprintf("pairs/%d %s", i+1, c.labelOf(at)), (&row{c, at}).valuesByName()}
 	}
 	return out
 }
@@ -53,39 +53,39 @@ func binomial(n, k, most int) int {
 	return out
 }
 
-// pairs makes rows that cover all pairs. They begin with the rows of [fewest]. If a row breaks a requirement, the choice repair (on or
+// pairRows makes rows that cover all pairs. They begin with the rows of [fewestRows]. If a row breaks a requirement, the choice repair (on or
 // off) wins. With repair open, they begin with nothing.
-func (c *choices) pairs(repair choice) (rows [][]choice) {
+func (c *choices) pairRows(repair choice) (rows [][]choice) {
 	covered := newPairs(len(c.names))
 	if repair != open {
-		for _, first := range fewest(len(c.names)) {
-			row := c.row()
+		for _, first := range fewestRows(len(c.names)) {
+			row := c.newRow()
 			for _, v := range []choice{on + off - repair, repair} {
 				for i := range first {
 					if first[i] == v {
-						row.set(i, v)
+						row.setChoice(i, v)
 					}
 				}
 			}
-			covered.cover(row.at)
+			covered.coverRow(row.at)
 			rows = append(rows, row.at)
 		}
 	}
-	for row := c.start(covered); row != nil; row = c.start(covered) {
+	for row := c.startRow(covered); row != nil; row = c.startRow(covered) {
 		for i := range c.names {
 			if row.at[i] == open {
-				row.set(i, covered.best(row.at, i, len(rows)%2 == 0))
+				row.setChoice(i, covered.bestChoice(row.at, i, len(rows)%2 == 0))
 			}
 		}
-		covered.cover(row.at)
+		covered.coverRow(row.at)
 		rows = append(rows, row.at)
 	}
-	return needed(rows)
+	return neededRows(rows)
 }
 
-// fewest are as few rows as can cover all pairs of n features. The first has all off. In the others, each feature is on in another
+// fewestRows are as few rows as can cover all pairs of n features. The first has all off. In the others, each feature is on in another
 // set of rows; as all sets have the same size, none is part of another, and as they have more than half of the rows, each two meet.
-func fewest(n int) [][]choice {
+func fewestRows(n int) [][]choice {
 	rows := make([][]choice, Fewest(n))
 	for i := range rows {
 		rows[i] = slices.Repeat([]choice{off}, n)
@@ -112,36 +112,36 @@ func fewest(n int) [][]choice {
 	return rows
 }
 
-// needed leaves out rows all of whose pairs others have, the last ones first.
-func needed(rows [][]choice) [][]choice {
+// neededRows leaves out rows all of whose pairs others have, the last ones first.
+func neededRows(rows [][]choice) [][]choice {
 	for i := range slices.Backward(rows) {
 		others := newPairs(len(rows[i]))
 		for k, at := range rows {
 			if k != i {
-				others.cover(at)
+				others.coverRow(at)
 			}
 		}
-		if others.covers(rows[i]) {
+		if others.coversRow(rows[i]) {
 			rows = slices.Delete(rows, i, i+1)
 		}
 	}
 	return rows
 }
 
-// start returns a row with the first two features chosen in a way that has not come yet; nil if all have.
-func (c *choices) start(p *pairs) *row {
+// startRow returns a row with the first two features chosen in a way that has not come yet; nil if all have.
+func (c *choices) startRow(p *pairs) *row {
 	for {
-		i, k, a, b, ok := p.next()
+		i, k, a, b, ok := p.nextMissing()
 		if !ok {
 			return nil
 		}
-		row := c.row()
-		row.set(i, a)
+		row := c.newRow()
+		row.setChoice(i, a)
 		if row.at[k] != open && row.at[k] != b {
-			p.mark(i, k, a, b) // what one requires rules it out
+			p.markPair(i, k, a, b) // what one requires rules it out
 			continue
 		}
-		row.set(k, b)
+		row.setChoice(k, b)
 		return row
 	}
 }
@@ -155,24 +155,24 @@ type pairs struct {
 
 func newPairs(n int) *pairs { return &pairs{n: n, done: make([]byte, n*n)} }
 
-func bit(a, b choice) byte { return 1 << ((a-off)*2 + (b - off)) }
+func choiceBit(a, b choice) byte { return 1 << ((a-off)*2 + (b - off)) }
 
-func (p *pairs) mark(i, k int, a, b choice) {
+func (p *pairs) markPair(i, k int, a, b choice) {
 	if i > k {
 		i, k, a, b = k, i, b, a
 	}
-	p.done[i*p.n+k] |= bit(a, b)
+	p.done[i*p.n+k] |= choiceBit(a, b)
 }
 
-func (p *pairs) has(i, k int, a, b choice) bool {
+func (p *pairs) hasPair(i, k int, a, b choice) bool {
 	if i > k {
 		i, k, a, b = k, i, b, a
 	}
-	return p.done[i*p.n+k]&bit(a, b) != 0
+	return p.done[i*p.n+k]&choiceBit(a, b) != 0
 }
 
-// next returns a way that has not come.
-func (p *pairs) next() (i, k int, a, b choice, ok bool) {
+// nextMissing returns a way that has not come.
+func (p *pairs) nextMissing() (i, k int, a, b choice, ok bool) {
 	for ; p.from < len(p.done); p.from++ {
 		i, k = p.from/p.n, p.from%p.n
 		if i >= k {
@@ -180,7 +180,7 @@ func (p *pairs) next() (i, k int, a, b choice, ok bool) {
 		}
 		for _, a := range []choice{on, off} {
 			for _, b := range []choice{on, off} {
-				if !p.has(i, k, a, b) {
+				if !p.hasPair(i, k, a, b) {
 					return i, k, a, b, true
 				}
 			}
@@ -189,17 +189,17 @@ func (p *pairs) next() (i, k int, a, b choice, ok bool) {
 	return 0, 0, open, open, false
 }
 
-// best returns the choice for a feature that brings more new ways with those that are chosen; on or off if they are equal.
-func (p *pairs) best(at []choice, i int, tie bool) choice {
+// bestChoice returns the choice for a feature that brings more new ways with those that are chosen; on or off if they are equal.
+func (p *pairs) bestChoice(at []choice, i int, tie bool) choice {
 	gain := 0
 	for k, v := range at {
 		if k == i || v == open {
 			continue
 		}
-		if !p.has(i, k, on, v) {
+		if !p.hasPair(i, k, on, v) {
 			gain++
 		}
-		if !p.has(i, k, off, v) {
+		if !p.hasPair(i, k, off, v) {
 			gain--
 		}
 	}
@@ -209,18 +209,18 @@ func (p *pairs) best(at []choice, i int, tie bool) choice {
 	return off
 }
 
-func (p *pairs) cover(at []choice) {
+func (p *pairs) coverRow(at []choice) {
 	for i := range at {
 		for k := i + 1; k < len(at); k++ {
-			p.mark(i, k, at[i], at[k])
+			p.markPair(i, k, at[i], at[k])
 		}
 	}
 }
 
-func (p *pairs) covers(at []choice) bool {
+func (p *pairs) coversRow(at []choice) bool {
 	for i := range at {
 		for k := i + 1; k < len(at); k++ {
-			if !p.has(i, k, at[i], at[k]) {
+			if !p.hasPair(i, k, at[i], at[k]) {
 				return false
 			}
 		}
