@@ -16,7 +16,7 @@ func (d *draft) usedBefore(u *unit, items int) string {
 	}
 	name := "u" + f.Spec.Gate
 	if d.nodes[name] != "" {
-		return ref(name)
+		return variableRef(name)
 	}
 	var ways []string
 	for i := range f.Targets {
@@ -25,19 +25,19 @@ func (d *draft) usedBefore(u *unit, items int) string {
 			continue
 		}
 		// The kinds of steps decide how the policy walks a list, not how it identifies items.
-		way := d.exists(t, "oldObject", 0, "y")
+		way := d.existsUse(t, "oldObject", 0, "y")
 		if s := shapeOf(f, t); s.loop < len(t.Path) && d.pieces {
-			list := d.node(true, t.Path[:s.loop])
-			way = fmt.Sprintf("%s <= %d && %s", d.count(t.Path, list, s.loop), most(t, items), way)
+			list := d.valueAt(true, t.Path[:s.loop])
+			way = fmt.Sprintf("%s <= %d && %s", d.countItems(t.Path, list, s.loop), searchLimitOf(t, items), way)
 		}
 		ways = append(ways, "("+way+")")
 	}
 	d.nodes[name] = name
-	return d.add(name, or(ways...))
+	return d.addVariable(name, joinOr(ways...))
 }
 
-// most is the limit of items of a target that are searched.
-func most(t *feature.Target, items int) int {
+// searchLimitOf is the limit of items of a target that are searched.
+func searchLimitOf(t *feature.Target, items int) int {
 	if t.MaxItems > 0 {
 		return min(items, t.MaxItems)
 	}

@@ -15,17 +15,17 @@ const (
 	innerLimit = 1000
 )
 
-// bounded keeps the expression for the places in a list or map within the API server's cost limit. An unchanged list has no places. A
+// withinCostLimit keeps the expression for the places in a list or map within the API server's cost limit. An unchanged list has no places. A
 // list with too many items has none either, if the name of the gated part does not occur in its text. Otherwise it is refused, and the
 // message has the number of items instead of places.
-func (w *walker) bounded(places, none string) string {
+func (w *walker) withinCostLimit(places, none string) string {
 	if !w.emitter.pieces || w.loop == len(w.target.Path) {
 		return places
 	}
-	node, old := w.emitter.node(false, w.target.Path[:w.loop]), w.emitter.node(true, w.target.Path[:w.loop])
-	count := w.emitter.total(w.target.Path, node, w.loop)
+	node, old := w.emitter.valueAt(false, w.target.Path[:w.loop]), w.emitter.valueAt(true, w.target.Path[:w.loop])
+	count := w.emitter.totalItems(w.target.Path, node, w.loop)
 	return fmt.Sprintf("%s && %s == %s ? %s : %s <= %d ? (%s) : %s ? %s : %s",
-		isSet(old), old, node, none, count, w.limit, places, w.named(node), w.tooMany(), none)
+		isSet(old), old, node, none, count, w.limit, places, w.mayContainPart(node), w.tooMany(), none)
 }
 
 // tooMany stands for places that would cost too much to find. Then no patch is possible, and the API server reports a missing key with
@@ -33,13 +33,13 @@ func (w *walker) bounded(places, none string) string {
 func (w *walker) tooMany() string {
 	text := fmt.Sprintf("%s (more than %d items, too many to tell which)", w.target.Path[:w.loop], w.limit)
 	if w.pointer {
-		return "[{'': ''}[" + quote(text+" cannot be dropped") + "]]"
+		return "[{'': ''}[" + celString(text+" cannot be dropped") + "]]"
 	}
-	return quote(text)
+	return celString(text)
 }
 
-// total returns how many items and entries there are in the loops of a path, which targets with the same loops share.
-func (e *emitter) total(path feature.Path, v string, loop int) string {
+// totalItems returns how many items and entries there are in the loops of a path, which targets with the same loops share.
+func (e *emitter) totalItems(path feature.Path, v string, loop int) string {
 	last := len(path)
 	for path[last-1].Kind == feature.Field {
 		last--
@@ -47,14 +47,14 @@ func (e *emitter) total(path feature.Path, v string, loop int) string {
 	key := fmt.Sprintf("#%v", path[:last])
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("t%d", len(e.nodes)+1)
-		e.add(e.nodes[key], e.count(path, v, loop))
+		e.addVariable(e.nodes[key], e.countItems(path, v, loop))
 	}
-	return ref(e.nodes[key])
+	return variableRef(e.nodes[key])
 }
 
-// count writes how many items and entries there are in the loops of a path from a step on. If there are too many in one of
+// countItems writes how many items and entries there are in the loops of a path from a step on. If there are too many in one of
 // them those within are not counted.
-func (e *emitter) count(path feature.Path, v string, i int) string {
+func (e *emitter) countItems(path feature.Path, v string, i int) string {
 	x, c := fmt.Sprintf("x%d", i), fmt.Sprintf("c%d", i)
 	item, is := loopOf(v, path[i].Kind, x)
 	next := i + 1
@@ -66,17 +66,17 @@ func (e *emitter) count(path feature.Path, v string, i int) string {
 	}
 	var there []string
 	for _, s := range path[i+1 : next] {
-		there = append(there, isMap(item), has(item, s.Name))
-		item = member(item, s.Name)
+		there = append(there, isMap(item), hasField(item, s.Name))
+		item = memberOf(item, s.Name)
 	}
 	there = append(there, "true")
-	within := pieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+and(there...)+" ? "+e.count(path, item, next)+" : 0).sum()).sum()")
+	within := overPieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+joinAnd(there...)+" ? "+e.countItems(path, item, next)+" : 0).sum()).sum()")
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 
-// named writes the test whether a value may contain the gated part: its name, or one of the values. It is cheap, because it searches
+// mayContainPart writes the test whether a value may contain the gated part: its name, or one of the values. It is cheap, because it searches
 // the value as text.
-func (w *walker) named(v string) string {
+func (w *walker) mayContainPart(v string) string {
 	t := w.target
 	var words []string
 	switch last := t.Path[len(t.Path)-1]; {
@@ -92,30 +92,30 @@ func (w *walker) named(v string) string {
 		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 			return "true" // it may be written in another way
 		}
-		ways[i] = w.emitter.text(v) + ".contains(" + quote(word) + ")"
+		ways[i] = w.emitter.asText(v) + ".contains(" + celString(word) + ")"
 	}
-	return or(ways...)
+	return joinOr(ways...)
 }
 
-// text returns a value as text, which targets in the same list share.
-func (e *emitter) text(v string) string {
+// asText returns a value as text, which targets in the same list share.
+func (e *emitter) asText(v string) string {
 	key := "%" + v
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("w%d", len(e.nodes)+1)
-		e.add(e.nodes[key], "'%s'.format(["+v+"])")
+		e.addVariable(e.nodes[key], "'%s'.format(["+v+"])")
 	}
-	return ref(e.nodes[key])
+	return variableRef(e.nodes[key])
 }
 
-// changed writes the test whether any field of the object at the beginning of a target's path has changed.
-func (d *draft) changed() string {
+// anyFieldChanged writes the test whether any field of the object at the beginning of a target's path has changed.
+func (d *draft) anyFieldChanged() string {
 	var ways []string
 	for i := range d.group.units {
 		name := d.group.units[i].target.Path[0].Name
-		way := "!(" + and(has("oldObject", name), has("object", name), member("oldObject", name)+" == "+member("object", name)) + ")"
+		way := "!(" + joinAnd(hasField("oldObject", name), hasField("object", name), memberOf("oldObject", name)+" == "+memberOf("object", name)) + ")"
 		if !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
-	return "(!(" + isMap("oldObject") + ") || " + or(ways...) + ")"
+	return "(!(" + isMap("oldObject") + ") || " + joinOr(ways...) + ")"
 }

@@ -22,8 +22,8 @@ type bundle struct {
 	keys, names, none string
 }
 
-// bundles divides the units of a group. If many units are about fields of the same value, its keys are checked once.
-func (d *draft) bundles() (out []bundle) {
+// bundleUnits divides the units of a group. If many units are about fields of the same value, its keys are checked once.
+func (d *draft) bundleUnits() (out []bundle) {
 	var others []int
 	fields := map[string][]int{}
 	var parents []string
@@ -57,14 +57,14 @@ func (d *draft) bundles() (out []bundle) {
 			}
 		}
 		path := d.group.units[units[0]].target.Path
-		there, at := plain("object", path[:len(path)-1])
-		keys := d.add("k"+strconv.Itoa(len(d.vars)), fmt.Sprintf("%s ? (%s.size() > %d ? %s : %s.filter(k, k in %[4]s)) : []", and(append(there, isMap(at))...), at, manyKeys, quotes(all), at))
-		for _, some := range d.portions(units) {
+		there, at := plainPath("object", path[:len(path)-1])
+		keys := d.addVariable("k"+strconv.Itoa(len(d.vars)), fmt.Sprintf("%s ? (%s.size() > %d ? %s : %s.filter(k, k in %[4]s)) : []", joinAnd(append(there, isMap(at))...), at, manyKeys, celStrings(all), at))
+		for _, some := range d.splitUnits(units) {
 			var names []string
 			for _, i := range some {
 				names = append(names, name(i))
 			}
-			out = append(out, bundle{units: some, keys: keys, names: quotes(names)})
+			out = append(out, bundle{units: some, keys: keys, names: celStrings(names)})
 		}
 	}
 	lists := map[string][]int{}
@@ -82,26 +82,26 @@ func (d *draft) bundles() (out []bundle) {
 		return true
 	})
 	for _, loop := range loops {
-		for _, some := range d.portions(lists[loop]) {
+		for _, some := range d.splitUnits(lists[loop]) {
 			b := bundle{units: some}
 			if root := (&tree{}); len(some) > 2 {
 				for _, i := range some {
-					root.add(&d.group.units[i], 0)
+					root.addUnit(&d.group.units[i], 0)
 				}
-				b.none = "!(" + root.used(d.emitter, "object", "", 0) + ")"
+				b.none = "!(" + root.usedTest(d.emitter, "object", "", 0) + ")"
 			}
 			out = append(out, b)
 		}
 	}
 	slices.Sort(others)
-	for _, some := range d.portions(others) {
+	for _, some := range d.splitUnits(others) {
 		out = append(out, bundle{units: some})
 	}
 	return out
 }
 
-// portions divide units so that what is asked about those of each part fits into an expression.
-func (d *draft) portions(units []int) (out [][]int) {
+// splitUnits divide units so that what is asked about those of each part fits into an expression.
+func (d *draft) splitUnits(units []int) (out [][]int) {
 	size := maxSize
 	for _, i := range units {
 		own := max(len(d.texts[i]), len(d.valid[i])) + 10
@@ -113,9 +113,9 @@ func (d *draft) portions(units []int) (out [][]int) {
 	return out
 }
 
-// verdict adds the variables of a policy. valid is true if no unit is violated; told lists the messages of the violated ones.
-func (d *draft) verdict() (valid, told string) {
-	bundles := d.bundles()
+// addVerdict adds the variables of a policy. valid is true if no unit is violated; told lists the messages of the violated ones.
+func (d *draft) addVerdict() (valid, told string) {
+	bundles := d.bundleUnits()
 	d.bundled = bundles
 	// What is asked for takes the API server a while to begin with, and what it could be asked for as well: the short ones are written
 	// out where they are asked for, which is once.
@@ -123,7 +123,7 @@ func (d *draft) verdict() (valid, told string) {
 		if len(expression) <= shortText && together {
 			return "(" + expression + ")"
 		}
-		return d.add(name, expression)
+		return d.addVariable(name, expression)
 	}
 	few := len(bundles) <= fewBundles
 	there := "p != ''"

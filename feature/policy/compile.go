@@ -114,11 +114,11 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		settings = nil
 	}
 	c.states = m.Resolve(settings, o.Runtime)
-	c.groups(ctx)
+	c.compileGroups(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c.finish(ctx)
+	c.finishSet(ctx)
 	return c.set, ctx.Err()
 }
 
@@ -190,7 +190,7 @@ type group struct {
 	plain  bool  // only uses are tested before the validation: a test for open gates would cost too much
 }
 
-func (c *compiler) groups(ctx context.Context) {
+func (c *compiler) compileGroups(ctx context.Context) {
 	byKey := map[string]*group{}
 	var order []*group
 	for _, f := range c.model.Features() {
@@ -217,8 +217,8 @@ func (c *compiler) groups(ctx context.Context) {
 			if slices.Contains(c.model.Spec().TellUse, f.Stage) {
 				told := u
 				told.told = true
-				if reason := c.unsaid(&told); reason != "" {
-					c.webhook(&told, reason)
+				if reason := c.webhookReason(&told); reason != "" {
+					c.leaveToWebhook(&told, reason)
 				} else {
 					add(tells, told)
 				}
@@ -230,21 +230,21 @@ func (c *compiler) groups(ctx context.Context) {
 			if k == drops {
 				left := u
 				left.remains = true
-				if reason := c.unsaid(&left); reason != "" {
-					c.webhook(&left, reason)
+				if reason := c.webhookReason(&left); reason != "" {
+					c.leaveToWebhook(&left, reason)
 				} else {
 					add(remains, left)
 				}
 			}
-			if reason := c.unsaid(&u); reason != "" {
-				c.webhook(&u, reason)
+			if reason := c.webhookReason(&u); reason != "" {
+				c.leaveToWebhook(&u, reason)
 				continue
 			}
 			add(k, u)
 		}
 	}
 	for _, g := range order {
-		c.group(ctx, g)
+		c.compileGroup(ctx, g)
 	}
 }
 
@@ -259,7 +259,7 @@ func kindOf(f *feature.Feature) kind {
 	return rejects
 }
 
-func (c *compiler) webhook(u *unit, reason string) {
+func (c *compiler) leaveToWebhook(u *unit, reason string) {
 	t := u.target
 	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason, Undropped: u.remains}
 	if u.told {
@@ -282,30 +282,30 @@ type refused struct {
 	reason string
 }
 
-// group makes the policies of a group: as few as its size and cost allow.
-func (c *compiler) group(ctx context.Context, g *group) {
+// compileGroup makes the policies of a group: as few as its size and cost allow.
+func (c *compiler) compileGroup(ctx context.Context, g *group) {
 	for i := range g.units {
 		g.units[i].place = i
 	}
-	key := c.draft(g).key()
+	key := c.draftGroup(g).contentKey()
 	if had := c.made[key]; had != nil {
-		c.again(g, had)
+		c.reuseForVersion(g, had)
 		return
 	}
 	c.making = &made{}
 	part := 0
-	for _, chunk := range c.chunks(g) {
-		part = c.chunk(ctx, chunk, part)
+	for _, chunk := range c.splitBySize(g) {
+		part = c.compileChunk(ctx, chunk, part)
 	}
 	if ctx.Err() == nil {
 		c.made[key] = c.making
 	}
 }
 
-// again makes the same objects for an equal group in another version.
-func (c *compiler) again(g *group, had *made) {
+// reuseForVersion makes the same objects for an equal group in another version.
+func (c *compiler) reuseForVersion(g *group, had *made) {
 	for _, r := range had.refused {
-		c.webhook(&g.units[r.place], r.reason)
+		c.leaveToWebhook(&g.units[r.place], r.reason)
 	}
 	for _, p := range had.policies {
 		p.version, p.units = g.version, slices.Clone(p.units)
@@ -313,14 +313,14 @@ func (c *compiler) again(g *group, had *made) {
 			u, of := &p.units[i], &g.units[p.units[i].place]
 			u.target, u.ways, u.shape = of.target, of.ways, of.shape
 		}
-		c.set.Estimates[c.name(&p, p.part)] = p.cost
-		c.policy(&p, p.part)
-		c.claims(&p, p.part)
+		c.set.Estimates[c.policyName(&p, p.part)] = p.cost
+		c.addPolicy(&p, p.part)
+		c.addClaimPolicy(&p, p.part)
 	}
 }
 
-// key is the same for equal groups in different versions of their resource.
-func (d *draft) key() string {
+// contentKey is the same for equal groups in different versions of their resource.
+func (d *draft) contentKey() string {
 	var out strings.Builder
 	for _, v := range d.vars {
 		fmt.Fprintln(&out, v.name, v.expression)
@@ -333,10 +333,10 @@ func (d *draft) key() string {
 	return string(sum[:])
 }
 
-// chunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
-func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
+// compileChunk makes policies of a part of a group, behind those that there are, and returns how many there are then.
+func (c *compiler) compileChunk(ctx context.Context, g *group, part int) int {
 	var policies [][]unit
-	units := c.affordable(ctx, g)
+	units := c.affordableUnits(ctx, g)
 	dear := func(u *unit) int {
 		if _, twice := sumOf(g.kind, []unit{*u}); twice > maxPolicyCost/2 {
 			return 1
@@ -346,7 +346,7 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 	// Parts that fill a policy alone come last: the API server reports the refusals of one policy only, so most parts should share one.
 	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(dear(&a), dear(&b)) })
 	for _, u := range units {
-		at := slices.IndexFunc(policies, func(units []unit) bool { return fits(g.kind, units, &u) })
+		at := slices.IndexFunc(policies, func(units []unit) bool { return fitsWith(g.kind, units, &u) })
 		if at < 0 {
 			at, policies = len(policies), append(policies, nil)
 		}
@@ -360,49 +360,49 @@ func (c *compiler) chunk(ctx context.Context, g *group, part int) int {
 		for i := range units {
 			u := &units[i]
 			most := min(maxExpressionCost*1000/max(u.dearest, 1), 1000+(maxBudget-sum)*1000/max(twice-sum, 1))
-			u.limit = int(int64(c.limit(u)) * most / 1000)
+			u.limit = int(int64(c.itemLimit(u)) * most / 1000)
 		}
-		c.look(ctx, &p)
+		c.choosePrefilters(ctx, &p)
 		p.part, p.cost = part, sum
 		c.making.policies = append(c.making.policies, p)
-		c.set.Estimates[c.name(&p, part)] = sum
-		c.policy(&p, part)
-		c.claims(&p, part)
+		c.set.Estimates[c.policyName(&p, part)] = sum
+		c.addPolicy(&p, part)
+		c.addClaimPolicy(&p, part)
 	}
 	return part
 }
 
-// limit is how many items of a target are gone through, those of lists within lists counted too.
-func (c *compiler) limit(u *unit) int {
-	n := max(u.limit, u.items*max(u.shape.loops(), 1))
-	if u.shape.loops() > 1 {
+// itemLimit is how many items of a target are gone through, those of lists within lists counted too.
+func (c *compiler) itemLimit(u *unit) int {
+	n := max(u.limit, u.items*max(u.shape.countLoops(), 1))
+	if u.shape.countLoops() > 1 {
 		n = min(n, matchLimit) // if the outer list has more, the inner items are not counted
 	}
 	return n
 }
 
-// claims makes the policy that prevents false claims about writes in a closed version. The ratchet of a closed version relies on
+// addClaimPolicy makes the policy that prevents false claims about writes in a closed version. The ratchet of a closed version relies on
 // managed fields, and clients can send any managed fields, also with writes of other versions and of the status.
-func (c *compiler) claims(g *group, part int) {
+func (c *compiler) addClaimPolicy(g *group, part int) {
 	claims := *g
 	claims.claims = true
 	claims.units = slices.DeleteFunc(slices.Clone(g.units), func(u unit) bool { return u.feature.Spec.Ratchet == v1alpha1.Unchanged })
 	if g.whole && g.kind == rejects && len(claims.units) > 0 {
-		c.policy(&claims, part)
+		c.addPolicy(&claims, part)
 	}
 }
 
-// finish adds the policies that guard the settings, and sorts all objects.
-func (c *compiler) finish(ctx context.Context) {
+// finishSet adds the policies that guard the settings, and sorts all objects.
+func (c *compiler) finishSet(ctx context.Context) {
 	s := c.set
 	if c.follows {
-		c.anchors()
+		c.addAnchors()
 	}
-	if c.judges() {
-		c.guard(ctx)
+	if c.judgesSettings() {
+		c.addGuardPolicies(ctx)
 	}
-	c.scales()
-	s.merge()
+	c.addScalePolicies()
+	s.mergeVersions()
 	c.otherVersions()
 	slices.SortFunc(s.Validating, func(a, b admissionregistrationv1.ValidatingAdmissionPolicy) int {
 		return strings.Compare(a.Name, b.Name)

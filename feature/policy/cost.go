@@ -45,8 +45,8 @@ type estimate struct {
 	twice      int64 // the cost with twice as many items
 }
 
-// at scales the costs for two numbers of items to a third one.
-func at(items int, small, large int64) int64 {
+// extrapolateCost scales the costs for two numbers of items to a third one.
+func extrapolateCost(items int, small, large int64) int64 {
 	const step = 10_000
 	each := max(large-small, 0)
 	cost := large + each*int64(max(items-sample, 0))/(sample-smallSample)
@@ -57,18 +57,18 @@ func at(items int, small, large int64) int64 {
 	return cost
 }
 
-// affordable compiles the expressions of a group and measures their cost. Parts that do not compile, or that alone cost too much, go to
+// affordableUnits compiles the expressions of a group and measures their cost. Parts that do not compile, or that alone cost too much, go to
 // the webhook.
-func (c *compiler) affordable(ctx context.Context, g *group) []unit {
+func (c *compiler) affordableUnits(ctx context.Context, g *group) []unit {
 	for len(g.units) > 0 {
-		reasons := c.measure(ctx, g)
+		reasons := c.measureUnits(ctx, g)
 		if len(reasons) == 0 {
 			break
 		}
 		var kept []unit
 		for i := range g.units {
 			if reasons[i] != "" {
-				c.webhook(&g.units[i], reasons[i])
+				c.leaveToWebhook(&g.units[i], reasons[i])
 				c.making.refused = append(c.making.refused, refused{g.units[i].place, reasons[i]})
 				continue
 			}
@@ -79,31 +79,31 @@ func (c *compiler) affordable(ctx context.Context, g *group) []unit {
 	return g.units
 }
 
-// apart reports whether two units would drop the same value of a list or map. That needs two policies: the second one sees the result
+// dropsSameValue reports whether two units would drop the same value of a list or map. That needs two policies: the second one sees the result
 // of the first.
-func apart(units []unit, u *unit) bool {
+func dropsSameValue(units []unit, u *unit) bool {
 	same := func(o unit) bool { return o.target.Path.String() == u.target.Path.String() }
-	return u.shape.loop < len(u.target.Path) && slices.ContainsFunc(units, same) || overlapping(units, u)
+	return u.shape.loop < len(u.target.Path) && slices.ContainsFunc(units, same) || overlapsAny(units, u)
 }
 
-// measure fills in the costs of the units, and returns why some cannot stay.
-func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
-	d := c.draft(g)
-	d.add("message", quote(strings.Repeat("x", longestMessage))) // its parts are measured separately
+// measureUnits fills in the costs of the units, and returns why some cannot stay.
+func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
+	d := c.draftGroup(g)
+	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
 	m, err := newMeter(c, g, false)
 	if err != nil {
-		return c.all(g, err.Error())
+		return c.reasonForAll(g, err.Error())
 	}
 	reasons := map[int]string{}
 	for _, v := range d.vars {
-		err := m.variable(ctx, v)
+		err := m.measureVariable(ctx, v)
 		i, mine := unitOf(v.name, len(g.units))
 		switch {
 		case err == nil:
 		case mine:
 			reasons[i] = notTaken(err)
 		default:
-			return c.all(g, notTaken(err))
+			return c.reasonForAll(g, notTaken(err))
 		}
 	}
 	for i := range g.units {
@@ -112,7 +112,7 @@ func (c *compiler) measure(ctx context.Context, g *group) map[int]string {
 			continue
 		}
 		reasons[i] = c.measureUnit(ctx, d, m, i)
-		if loops := u.shape.loops(); reasons[i] != "" && loops > 1 && u.items > 1 {
+		if loops := u.shape.countLoops(); reasons[i] != "" && loops > 1 && u.items > 1 {
 			// Those of lists within lists are counted too then.
 			u.items = max(u.items/loops, 1)
 			reasons[i] = c.measureUnit(ctx, d, m, i)
@@ -133,15 +133,15 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 			return notTaken(err)
 		}
 	}
-	m.needs(d.valid[i], u.items, u.asked)
-	m.needs(d.texts[i], u.items, u.words)
+	m.addNeeded(d.valid[i], u.items, u.asked)
+	m.addNeeded(d.texts[i], u.items, u.words)
 	if t := d.tables[i]; t.name != "" {
 		own := m.costs[t.name][1] / int64(t.gates)
 		u.asked["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
 		u.words["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
 	}
-	if stored := "s" + strconv.Itoa(i); !strings.Contains(m.refs["m"+strconv.Itoa(i)], ref(stored)) {
-		// The policy reads the list of stored uses only if few uses are new ([walker.unindexed]), and those cost little.
+	if stored := "s" + strconv.Itoa(i); !strings.Contains(m.refs["m"+strconv.Itoa(i)], variableRef(stored)) {
+		// The policy reads the list of stored uses only if few uses are new ([walker.allStoredTest]), and those cost little.
 		delete(u.asked, stored)
 		delete(u.words, stored)
 	}
@@ -152,10 +152,10 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 		}
 	}
 	if u.dearest > maxExpressionCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, bounding(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 1000000 that an expression may cost%s", u.items, u.dearest, hintToBound(u))
 	}
 	if sum, _ := sumOf(d.group.kind, []unit{*u}); sum > maxUnitCost {
-		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, bounding(u))
+		return fmt.Sprintf("with %d items it could cost %d, of 10000000 that a policy may cost in all%s", u.items, sum, hintToBound(u))
 	}
 	return ""
 }
@@ -166,17 +166,17 @@ func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) 
 	mutation := u.mutation
 	if mutation == "" {
 		had := len(d.vars)
-		mutation = d.drops("x", "false", []int{i}, fmt.Sprintf("_%d", i))
+		mutation = d.writePatch("x", "false", []int{i}, fmt.Sprintf("_%d", i))
 		for _, v := range d.vars[had:] {
-			if err := m.variable(ctx, v); err != nil {
+			if err := m.measureVariable(ctx, v); err != nil {
 				return err
 			}
 		}
 		u.mutation = mutation
 	}
-	cost, err := m.cost(ctx, m.sizes[0].patch(mutation))
-	u.patch = at(u.items, cost[0], cost[1])
-	m.needs(mutation, u.items, u.asked)
+	cost, err := m.measureCost(ctx, m.sizes[0].compilePatch(mutation))
+	u.patch = extrapolateCost(u.items, cost[0], cost[1])
+	m.addNeeded(mutation, u.items, u.asked)
 	return err
 }
 
@@ -184,9 +184,9 @@ func notTaken(err error) string {
 	return "the API server would not take the expression: " + brief.OneLine(err.Error())
 }
 
-// bounding returns how a unit with loops could cost less.
-func bounding(u *unit) string {
-	if u.shape.loops() == 0 {
+// hintToBound returns how a unit with loops could cost less.
+func hintToBound(u *unit) string {
+	if u.shape.countLoops() == 0 {
 		return ""
 	}
 	return "; maxItems of the part, or of the lists in the schema, would help"
@@ -231,21 +231,21 @@ func patchCost(units []unit) (sum int64) {
 	return sum
 }
 
-// fits reports whether a unit can be in a policy with others.
-func fits(k kind, units []unit, u *unit) bool {
+// fitsWith reports whether a unit can be in a policy with others.
+func fitsWith(k kind, units []unit, u *unit) bool {
 	if len(units) == 0 {
 		return true
 	}
-	if k == drops && (apart(units, u) || patchCost(units)+u.patch > maxExpressionCost) {
+	if k == drops && (dropsSameValue(units, u) || patchCost(units)+u.patch > maxExpressionCost) {
 		return false
 	}
 	_, twice := sumOf(k, append(slices.Clip(units), *u))
 	return twice <= maxPolicyCost
 }
 
-// look finds the tests before the validation of a policy that stay within the cost limit of an expression.
-func (c *compiler) look(ctx context.Context, g *group) {
-	d := c.draft(g)
+// choosePrefilters finds the tests before the validation of a policy that stay within the cost limit of an expression.
+func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
+	d := c.draftGroup(g)
 	if d.used == "" {
 		return
 	}
@@ -254,9 +254,9 @@ func (c *compiler) look(ctx context.Context, g *group) {
 	if err != nil {
 		return
 	}
-	cost, err := m.cost(ctx, m.sizes[0].condition(d.used))
+	cost, err := m.measureCost(ctx, m.sizes[0].compileCondition(d.used))
 	items := c.options.Items
-	sum := at(items, cost[0], cost[1])
+	sum := extrapolateCost(items, cost[0], cost[1])
 	g.costly = err != nil || sum > maxExpressionCost
 	if d.quick != nil {
 		if quick, ok := c.quickCost(ctx, m, d.quick, sum); ok {
@@ -268,17 +268,17 @@ func (c *compiler) look(ctx context.Context, g *group) {
 	g.most = int(min(matchLimit, int64(items)*maxExpressionCost/max(sum, 1)))
 }
 
-// chunks divides a group so that the expressions of each part are short enough to be compiled.
-func (c *compiler) chunks(g *group) []*group {
-	d := c.draft(g)
+// splitBySize divides a group so that the expressions of each part are short enough to be compiled.
+func (c *compiler) splitBySize(g *group) []*group {
+	d := c.draftGroup(g)
 	var out []*group
 	size := maxSize
 	for i := range g.units {
 		root := &tree{}
 		if !g.whole {
-			root.add(&g.units[i], 0)
+			root.addUnit(&g.units[i], 0)
 		}
-		own := len(root.used(d.emitter, "object", "", 0)) + 10
+		own := len(root.usedTest(d.emitter, "object", "", 0)) + 10
 		if size += own; size > maxSize {
 			part := *g
 			part.units = nil
@@ -295,17 +295,17 @@ func (c *compiler) chunks(g *group) []*group {
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	sum = used + q.gateCost
 	for _, part := range q.parts {
-		cost, err := m.cost(ctx, m.sizes[0].condition(part))
+		cost, err := m.measureCost(ctx, m.sizes[0].compileCondition(part))
 		if err != nil {
 			return 0, false
 		}
-		sum += at(c.options.Items, cost[0], cost[1])
+		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
 	}
-	_, err := m.cost(ctx, m.sizes[0].condition(q.text))
+	_, err := m.measureCost(ctx, m.sizes[0].compileCondition(q.text))
 	return sum, err == nil && sum <= maxExpressionCost
 }
 
-func (c *compiler) all(g *group, reason string) map[int]string {
+func (c *compiler) reasonForAll(g *group, reason string) map[int]string {
 	out := map[int]string{}
 	for i := range g.units {
 		out[i] = reason
@@ -326,10 +326,10 @@ func unitOf(name string, n int) (int, bool) {
 	return 0, false
 }
 
-// samples makes objects in which each target is used in n items, none of them the same in both. form is that of what may be a list or
+// samplePair makes objects in which each target is used in n items, none of them the same in both. form is that of what may be a list or
 // a map.
-func (g *group) samples(n int, form feature.StepKind) (object, old map[string]any) {
-	old, object = g.sample("o", n, form, leaf), g.sample("n", n, form, leaf)
+func (g *group) samplePair(n int, form feature.StepKind) (object, old map[string]any) {
+	old, object = g.sampleObject("o", n, form, sampleLeaf), g.sampleObject("n", n, form, sampleLeaf)
 	if g.whole {
 		spec := map[string]any{}
 		for i := range n {
@@ -340,9 +340,9 @@ func (g *group) samples(n int, form feature.StepKind) (object, old map[string]an
 	return object, old
 }
 
-// idle makes an object in which there is something at each target, in n items, and nothing is used.
-func (g *group) idle(n int, form feature.StepKind) map[string]any {
-	return g.sample("n", n, form, func(t *feature.Target, there any) any {
+// idleSample makes an object in which there is something at each target, in n items, and nothing is used.
+func (g *group) idleSample(n int, form feature.StepKind) map[string]any {
+	return g.sampleObject("n", n, form, func(t *feature.Target, there any) any {
 		switch {
 		case there != nil:
 			return there
@@ -353,7 +353,7 @@ func (g *group) idle(n int, form feature.StepKind) map[string]any {
 		case t.Values != nil:
 			return "\x01"
 		case t.Beyond != nil:
-			return within(t.Beyond)
+			return valueWithin(t.Beyond)
 		}
 		return nil
 	})
@@ -362,8 +362,8 @@ func (g *group) idle(n int, form feature.StepKind) map[string]any {
 // leafOf makes the value at the end of a target's path, from the present value or nil.
 type leafOf func(t *feature.Target, there any) any
 
-// sample makes an object with a leaf at each target of a group.
-func (g *group) sample(prefix string, n int, form feature.StepKind, leaf leafOf) map[string]any {
+// sampleObject makes an object with a leaf at each target of a group.
+func (g *group) sampleObject(prefix string, n int, form feature.StepKind, leaf leafOf) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
 	for i := range g.units {
 		t := g.units[i].target
@@ -373,14 +373,14 @@ func (g *group) sample(prefix string, n int, form feature.StepKind, leaf leafOf)
 			}
 		}
 		if !t.WholeVersion {
-			grow(root, t, 0, prefix, n, leaf)
+			growSample(root, t, 0, prefix, n, leaf)
 		}
 	}
 	return root
 }
 
-// grow adds the leaves of a target to a value, with n items in the first list or map on the way and one in the others.
-func grow(at map[string]any, t *feature.Target, i int, prefix string, n int, leaf leafOf) {
+// growSample adds the leaves of a target to a value, with n items in the first list or map on the way and one in the others.
+func growSample(at map[string]any, t *feature.Target, i int, prefix string, n int, leaf leafOf) {
 	s := t.Path[i]
 	if i+1 == len(t.Path) {
 		at[s.Name] = leaf(t, at[s.Name])
@@ -394,7 +394,7 @@ func grow(at map[string]any, t *feature.Target, i int, prefix string, n int, lea
 			child = map[string]any{}
 			at[s.Name] = child
 		}
-		grow(child, t, i+1, prefix, n, leaf)
+		growSample(child, t, i+1, prefix, n, leaf)
 	case feature.Items, feature.Each:
 		list, _ := at[s.Name].([]any)
 		for j := range n {
@@ -439,24 +439,24 @@ func growItem(item any, t *feature.Target, i int, name string, leaf leafOf) any 
 		// Lists and maps within have one item.
 		holder := map[string]any{"": object}
 		if t.Path[i+1].Kind == feature.Field {
-			grow(object, t, i+1, name, 1, leaf)
+			growSample(object, t, i+1, name, 1, leaf)
 			return object
 		}
 		within := *t
 		within.Path = append(feature.Path{{}}, t.Path[i+1:]...)
-		grow(holder, &within, 0, name, 1, leaf)
+		growSample(holder, &within, 0, name, 1, leaf)
 		return holder[""]
 	}
 	return object
 }
 
-// leaf makes a value that is a use, or costs as much.
-func leaf(t *feature.Target, there any) any {
+// sampleLeaf makes a value that is a use, or costs as much.
+func sampleLeaf(t *feature.Target, there any) any {
 	switch {
 	case t.Values != nil:
 		return t.Values[len(t.Values)-1]
 	case t.Beyond != nil:
-		return beyond(t.Beyond)
+		return valueOutside(t.Beyond)
 	case t.Pattern != nil:
 		return literalOf(t.Pattern.String()) + strings.Repeat("x", sampleText)
 	case t.Match != nil:

@@ -20,18 +20,18 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 		note += "-" + strconv.Itoa(part) // each writes its own anew
 	}
 	noted := "has(object.metadata) && type(object.metadata) == map && has(object.metadata.annotations) && type(object.metadata.annotations) == map && " +
-		quote(note) + " in object.metadata.annotations"
+		celString(note) + " in object.metadata.annotations"
 	fail := admissionregistrationv1.Fail
 	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
 	c.groupOf[name] = d.group
-	mutation := d.drops(note, noted, nil, "")
+	mutation := d.writePatch(note, noted, nil, "")
 	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
 		FailurePolicy:      &fail,
 		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 		ParamKind:          c.paramKind(),
-		MatchConstraints:   constraints(d.group),
+		MatchConstraints:   matchConstraints(d.group),
 		MatchConditions:    d.matchConditions(noted),
-		Variables:          d.variables(),
+		Variables:          d.apiVariables(),
 		Mutations: []admissionregistrationv1.Mutation{{
 			PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 			JSONPatch: &admissionregistrationv1.JSONPatch{Expression: mutation},
@@ -49,13 +49,13 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 // tellDropped adds a note to those that the warning policy of a resource reads. The first note also adds that policy.
 func (c *compiler) tellDropped(g *group, note string) {
 	const annotations = "object.metadata.annotations"
-	name := c.name(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: "dropped"}, 1)
+	name := c.policyName(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: "dropped"}, 1)
 	at := slices.IndexFunc(c.set.Validating, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 	if at < 0 {
 		at = len(c.set.Validating)
 		v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
 		v.Annotations[GatesAnnotation], v.Annotations[TellsAnnotation] = "", "true"
-		v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: constraints(g)}
+		v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: matchConstraints(g)}
 		c.set.Validating = append(c.set.Validating, v)
 		c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: *v.ObjectMeta.DeepCopy(),
@@ -65,18 +65,18 @@ func (c *compiler) tellDropped(g *group, note string) {
 		})
 	}
 	v := &c.set.Validating[at]
-	there := quote(note) + " in " + annotations
+	there := celString(note) + " in " + annotations
 	v.Spec.Validations = append(v.Spec.Validations, admissionregistrationv1.Validation{
 		Expression:        "!(" + there + ")",
 		Message:           "parts that need a feature which is off were dropped",
-		MessageExpression: there + " ? 'dropped ' + " + annotations + "[" + quote(note) + "] : ''",
+		MessageExpression: there + " ? 'dropped ' + " + annotations + "[" + celString(note) + "] : ''",
 	})
 	var ways []string
 	for _, validation := range v.Spec.Validations {
 		ways = append(ways, strings.TrimSuffix(strings.TrimPrefix(validation.Expression, "!("), ")"))
 	}
-	v.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "dropped", Expression: and(isMap("object"), "has(object.metadata)", isMap("object.metadata"),
-		"has("+annotations+")", isMap(annotations), or(ways...))}}
+	v.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "dropped", Expression: joinAnd(isMap("object"), "has(object.metadata)", isMap("object.metadata"),
+		"has("+annotations+")", isMap(annotations), joinOr(ways...))}}
 	gates := strings.Trim(v.Annotations[GatesAnnotation]+","+c.objectMeta(name, g).Annotations[GatesAnnotation], ",")
 	v.Annotations[GatesAnnotation] = gates
 	for i := range c.set.ValidatingBindings {
@@ -86,9 +86,9 @@ func (c *compiler) tellDropped(g *group, note string) {
 	}
 }
 
-// drops writes the patch: deeper places first, and later items before earlier ones, so that the places stay valid. Targets with the
+// writePatch writes the patch: deeper places first, and later items before earlier ones, so that the places stay valid. Targets with the
 // same path remove the same value, once. It is about all units, or some of them; a suffix distinguishes its variables from others.
-func (d *draft) drops(note, noted string, some []int, suffix string) string {
+func (d *draft) writePatch(note, noted string, some []int, suffix string) string {
 	type spot struct {
 		path  feature.Path
 		reset any
@@ -115,53 +115,53 @@ func (d *draft) drops(note, noted string, some []int, suffix string) string {
 	name := func() string { return fmt.Sprintf("d%d%s", len(lists)+len(puts), suffix) }
 	spots = slices.DeleteFunc(spots, func(s *spot) bool {
 		if s.reset != nil {
-			taken := d.add(name(), d.taken(s.units))
-			puts = append(puts, d.patches(taken, "JSONPatch{op: 'replace', path: p, value: "+literal(s.reset)+"}"))
+			taken := d.addVariable(name(), d.takenPointers(s.units))
+			puts = append(puts, d.patchPerPointer(taken, "JSONPatch{op: 'replace', path: p, value: "+celLiteral(s.reset)+"}"))
 			return true
 		}
-		put := d.stored(s.units)
+		put := d.storedReplacement(s.units)
 		if put != "" {
 			// The path is one of fields: there is one place or none.
-			taken := d.add(name(), d.taken(s.units))
+			taken := d.addVariable(name(), d.takenPointers(s.units))
 			puts = append(puts, fmt.Sprintf("(%s.size() == 0 ? [] : %s == null ? [JSONPatch{op: 'remove', path: %s[0]}] : [JSONPatch{op: 'replace', path: %s[0], value: %s}])", taken, put, taken, taken, put))
 		}
 		return put != ""
 	})
 	for n, s := range spots {
-		list, in := d.taken(s.units), d.fieldsOf(s.units)
+		list, in := d.takenPointers(s.units), d.fieldsOf(s.units)
 		if some != nil || in < 0 {
-			lists = append(lists, d.add(name(), list))
+			lists = append(lists, d.addVariable(name(), list))
 			continue
 		}
 		fields = append(fields, list)
 		if n+1 == len(spots) || len(spots[n+1].path) != len(s.path) || d.fieldsOf(spots[n+1].units) != in {
 			b := &d.bundled[in]
-			lists = append(lists, d.add(name(), b.keys+".exists(k, k in "+b.names+") ? ["+strings.Join(fields, ", ")+"].flatten() : []"))
+			lists = append(lists, d.addVariable(name(), b.keys+".exists(k, k in "+b.names+") ? ["+strings.Join(fields, ", ")+"].flatten() : []"))
 			fields = nil
 		}
 	}
 	// Stored values are restored in fields first. Removals from lists do not move fields, and the objects around them still exist.
 	puts = append(puts, "")
-	removed := d.add("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
-	ops := strings.Join(puts, " + ") + d.patches(removed, "JSONPatch{op: 'remove', path: p}")
-	at := quote("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
-	text := clipped(ref("message"), 2000)
-	ops += " + (" + ref("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +
+	removed := d.addVariable("removed"+suffix, "["+strings.Join(lists, ", ")+"].flatten().reverse()")
+	ops := strings.Join(puts, " + ") + d.patchPerPointer(removed, "JSONPatch{op: 'remove', path: p}")
+	at := celString("/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(note, "~", "~0"), "/", "~1"))
+	text := clippedText(variableRef("message"), 2000)
+	ops += " + (" + variableRef("message") + " != '' ? (has(object.metadata.annotations) ? [] : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {}}]) + [JSONPatch{op: 'add', path: " + at + ", value: " + text + "}]" +
 		" : " + noted + " ? [JSONPatch{op: 'remove', path: " + at + "}] : [])"
 	return ops
 }
 
-// patches lists a patch for each of some pointers, which it has as p.
-func (d *draft) patches(pointers, one string) string {
+// patchPerPointer lists a patch for each of some pointers, which it has as p.
+func (d *draft) patchPerPointer(pointers, one string) string {
 	each := ".map(p, " + one + ")"
 	if d.pieces {
-		return pieces(pointers, feature.Items, 0, ".map(c, c"+each+")") + ".flatten()"
+		return overPieces(pointers, feature.Items, 0, ".map(c, c"+each+")") + ".flatten()"
 	}
 	return pointers + each
 }
 
-// taken lists what units of one path take out, as JSON pointers.
-func (d *draft) taken(units []int) string {
+// takenPointers lists what units of one path take out, as JSON pointers.
+func (d *draft) takenPointers(units []int) string {
 	var parts []string
 	for _, n := range units {
 		u := &d.group.units[n]
@@ -170,7 +170,7 @@ func (d *draft) taken(units []int) string {
 			if i > 0 {
 				w.id += "_" + strconv.Itoa(i)
 			}
-			parts = append(parts, "(("+d.valid[n]+") ? [] : ("+w.places()+"))")
+			parts = append(parts, "(("+d.valid[n]+") ? [] : ("+w.usePlaces()+"))")
 		}
 	}
 	if len(parts) == 1 {
@@ -186,14 +186,14 @@ func (d *draft) fieldsOf(units []int) int {
 	})
 }
 
-// stored is what is put back in place of what units of one path take out; empty if nothing ever is.
-func (d *draft) stored(units []int) string {
+// storedReplacement is what is put back in place of what units of one path take out; empty if nothing ever is.
+func (d *draft) storedReplacement(units []int) string {
 	for _, n := range units {
 		t, s := d.group.units[n].target, &d.group.units[n].shape
 		if !t.Narrowed() && !s.exact || s.loop < len(t.Path) {
 			continue
 		}
-		return d.node(true, t.Path)
+		return d.valueAt(true, t.Path)
 	}
 	return ""
 }

@@ -44,31 +44,31 @@ type draft struct {
 	tables  []table  // of each unit: the variable in which its gate is too, if that is written out
 	longest int      // how long a message can be, in bytes
 	limits  []int    // of each unit: how many items are gone through
-	bundled []bundle // the units, as [draft.verdict] asks about them
+	bundled []bundle // the units, as [draft.addVerdict] asks about them
 }
 
-// draft writes the expressions of a group.
-func (c *compiler) draft(g *group) *draft {
+// draftGroup writes the expressions of a group.
+func (c *compiler) draftGroup(g *group) *draft {
 	d := &draft{emitter: newEmitter(c.minor), group: g}
 	if g.most > 0 {
 		d.most = g.most
 	}
 	gs := &gates{
 		emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{},
-		inlined: map[string]string{}, single: c.single(g),
+		inlined: map[string]string{}, single: c.singleGates(g),
 	}
 	d.used = d.usedAtAll()
 	tellings := make([]telling, len(g.units))
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
-		d.quick = quickly(gs, g)
+		d.quick = quickTestOf(gs, g)
 	}
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
-		d.limits = append(d.limits, c.limit(u))
+		d.limits = append(d.limits, c.itemLimit(u))
 		uses, none := d.placesOf(u, i)
 		if stored := d.usedBefore(u, c.options.Items); stored != "" {
-			none = or(none, stored)
+			none = joinOr(none, stored)
 		}
 		d.uses = append(d.uses, uses)
 		// The cheaper question first.
@@ -89,19 +89,19 @@ func (c *compiler) draft(g *group) *draft {
 		d.valid = append(d.valid, valid(true))
 		// A message is written without an authorizer, a patch with one.
 		well := valid(g.kind == drops)
-		long, short := clipped(uses, 300), clipped(uses, 60)
-		d.longest += 4*(300+len(" and more")) + len(c.what(u)) + len("; also ")
-		if place := u.target.Path.String(); uses == quote(place) {
-			long, short = quote(clippedTo(place, 300)), quote(clippedTo(place, 60))
+		long, short := clippedText(uses, 300), clippedText(uses, 60)
+		d.longest += 4*(300+len(" and more")) + len(c.problemOf(u)) + len("; also ")
+		if place := u.target.Path.String(); uses == celString(place) {
+			long, short = celString(clippedTo(place, 300)), celString(clippedTo(place, 60))
 			d.longest -= 4*(300+len(" and more")) - len(clippedTo(place, 300))
 		}
-		tellings[i] = telling{well, long + " + " + quote(c.what(u)), short + " + " + quote(" ("+gate+")")}
+		tellings[i] = telling{well, long + " + " + celString(c.problemOf(u)), short + " + " + celString(" ("+gate+")")}
 	}
 	d.pairs = d.longest > longestMessage && g.kind != drops
 	for _, t := range tellings {
-		d.texts = append(d.texts, t.text(d.pairs))
+		d.texts = append(d.texts, t.messageText(d.pairs))
 	}
-	in := gs.tables()
+	in := gs.inlineTables()
 	for i := range g.units {
 		d.tables = append(d.tables, in[g.units[i].feature.Spec.Gate])
 	}
@@ -111,15 +111,15 @@ func (c *compiler) draft(g *group) *draft {
 // telling is the text about a unit, long and short, unless all is well.
 type telling struct{ well, long, short string }
 
-func (t telling) text(pair bool) string {
+func (t telling) messageText(pair bool) string {
 	if pair {
 		return t.well + " ? ['', ''] : [" + t.long + ", " + t.short + "]"
 	}
 	return t.well + " ? '' : " + t.long
 }
 
-// single are the gates that one unit of a group is about, and that no feature requires or is implied by.
-func (c *compiler) single(g *group) map[string]bool {
+// singleGates are the gates that one unit of a group is about, and that no feature requires or is implied by.
+func (c *compiler) singleGates(g *group) map[string]bool {
 	times := map[string]int{}
 	for i := range g.units {
 		times[g.units[i].feature.Spec.Gate]++
@@ -140,17 +140,17 @@ func (c *compiler) single(g *group) map[string]bool {
 func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	name := strconv.Itoa(i)
 	if d.group.whole {
-		uses = d.add("b"+name, d.wholeVersion(u))
+		uses = d.addVariable("b"+name, d.wholeVersion(u))
 		return uses, uses + " == ''"
 	}
 	if t := u.target; u.shape.loop == len(t.Path) && !t.Narrowed() && !u.shape.exact {
 		// There is one place, which costs little to look at: the API server makes room for each variable with every request.
 		w := &walker{shape: u.shape, emitter: d.emitter, id: name}
-		f := w.found()
+		f := w.findUses()
 		// The test for the field comes first, because most objects do not have it. If its parent is missing, that test is an error;
 		// another condition is then false, and so is the conjunction.
 		there := len(f.conditions) - 3
-		return f.body, "!(" + and(slices.Insert(slices.Delete(slices.Clone(f.conditions), there, there+1), 0, f.conditions[there])...) + ")"
+		return f.body, "!(" + joinAnd(slices.Insert(slices.Delete(slices.Clone(f.conditions), there, there+1), 0, f.conditions[there])...) + ")"
 	}
 	var all, not []string
 	for n, s := range u.ways {
@@ -158,9 +158,9 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 		if n > 0 {
 			w.id += "_" + strconv.Itoa(n)
 		}
-		places := d.add("b"+w.id, w.places())
+		places := d.addVariable("b"+w.id, w.usePlaces())
 		one := places + " == ''"
-		if more := w.unindexed(); more != "" {
+		if more := w.allStoredTest(); more != "" {
 			one = "(" + one + " || " + more + ")"
 		}
 		all, not = append(all, places), append(not, one)
@@ -168,15 +168,15 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	if len(all) == 1 {
 		return all[0], not[0]
 	}
-	return d.add("b"+name+"_", said(all)+".join(', ')"), "(" + and(not...) + ")"
+	return d.addVariable("b"+name+"_", nonEmptyTexts(all)+".join(', ')"), "(" + joinAnd(not...) + ")"
 }
 
-// said are those of some texts that say something.
-func said(texts []string) string {
+// nonEmptyTexts are those of some texts that say something.
+func nonEmptyTexts(texts []string) string {
 	return "[" + strings.Join(texts, ", ") + "].filter(s, s != '')"
 }
 
-// clippedTo is what [clipped] makes of a text that is known.
+// clippedTo is what [clippedText] makes of a text that is known.
 func clippedTo(text string, longest int) string {
 	if r := []rune(text); len(r) > longest {
 		return string(r[:longest]) + " and more"
@@ -184,13 +184,13 @@ func clippedTo(text string, longest int) string {
 	return text
 }
 
-// clipped cuts a text that may be long.
-func clipped(text string, longest int) string {
+// clippedText cuts a text that may be long.
+func clippedText(text string, longest int) string {
 	return fmt.Sprintf("(%s.size() > %d ? %s.substring(0, %d) + ' and more' : %s)", text, longest, text, longest, text)
 }
 
-// what describes the problem of a use, as [feature.Violation.What] does.
-func (c *compiler) what(u *unit) string {
+// problemOf describes the problem of a use, as [feature.Violation.What] does.
+func (c *compiler) problemOf(u *unit) string {
 	f := u.feature
 	subject := subjectOf(u.target)
 	if u.told {
@@ -204,7 +204,7 @@ func (c *compiler) what(u *unit) string {
 	case !c.live && u.state.Fix != "":
 		fix = u.state.Fix
 	case c.live && f.Free() && !u.state.Reported():
-		fix += "; besides, " + strings.Join(c.absent(f), " and ") + " does not report it as on"
+		fix += "; besides, " + strings.Join(c.absentProcesses(f), " and ") + " does not report it as on"
 	}
 	becomes := ""
 	if !u.remains {
@@ -237,8 +237,8 @@ func subjectOf(t *feature.Target) string {
 	return ""
 }
 
-// absent lists the required processes that do not report a feature as on.
-func (c *compiler) absent(f *feature.Feature) []string {
+// absentProcesses lists the required processes that do not report a feature as on.
+func (c *compiler) absentProcesses(f *feature.Feature) []string {
 	return slices.DeleteFunc(slices.Clone(f.Spec.RequiredProcesses), func(p string) bool { return c.options.Runtime.Processes[p][f.Spec.Gate] })
 }
 
@@ -260,58 +260,58 @@ func (d *draft) wholeVersion(u *unit) string {
 	once := func(name, expression string) string {
 		if d.nodes[name] == "" {
 			d.nodes[name] = name
-			d.add(name, expression)
+			d.addVariable(name, expression)
 		}
-		return ref(name)
+		return variableRef(name)
 	}
 	same := once("same", sameButMetadata)
 	if u.feature.Spec.Ratchet == v1alpha1.Unchanged {
 		return same + " ? '' : 'apiVersion'"
 	}
 	if d.group.claims {
-		return claim("object", t) + " && !(" + claim("oldObject", t) + ") ? 'metadata.managedFields' : ''"
+		return claimsVersion("object", t) + " && !(" + claimsVersion("oldObject", t) + ") ? 'metadata.managedFields' : ''"
 	}
-	return once("written", claim("oldObject", t)) + " || " + same + " && !(" + claim("object", t) + ") ? '' : 'apiVersion'"
+	return once("written", claimsVersion("oldObject", t)) + " || " + same + " && !(" + claimsVersion("object", t) + ") ? '' : 'apiVersion'"
 }
 
 // sameButMetadata reports whether only metadata and status of an object are changed.
-var sameButMetadata = and(isMap("oldObject"), kept("object", "oldObject"), kept("oldObject", "object"))
+var sameButMetadata = joinAnd(isMap("oldObject"), specIsKept("object", "oldObject"), specIsKept("oldObject", "object"))
 
-// kept reports whether b has what a has besides metadata and status.
-func kept(a, b string) string {
+// specIsKept reports whether b has what a has besides metadata and status.
+func specIsKept(a, b string) string {
 	return a + ".all(k, k in ['metadata', 'status'] || " + a + "[k] == null || k in " + b + " && " + b + "[k] == " + a + "[k])"
 }
 
-// claim reports whether managed fields say that more of an object than metadata, status and scale was written in a target's
+// claimsVersion reports whether managed fields say that more of an object than metadata, status and scale was written in a target's
 // version.
-func claim(v string, t *feature.Target) string {
+func claimsVersion(v string, t *feature.Target) string {
 	owned := "!(k in ['f:metadata', 'f:status', '.'])"
 	if n := len(t.Scale); n > 0 {
 		var only []string // nothing is left where another has taken it over
 		for i := range n {
 			nested := "{}"
 			for _, name := range slices.Backward(t.Scale[1 : i+1]) {
-				nested = "{" + quote("f:"+name) + ": " + nested + "}"
+				nested = "{" + celString("f:"+name) + ": " + nested + "}"
 			}
 			only = append(only, "f.fieldsV1[k] == "+nested)
 		}
-		owned += " && !(k == " + quote("f:"+t.Scale[0]) + " && " + or(only...) + ")"
+		owned += " && !(k == " + celString("f:"+t.Scale[0]) + " && " + joinOr(only...) + ")"
 	}
-	return and(isMap(v), "has("+v+".metadata)", isMap(v+".metadata"), "has("+v+".metadata.managedFields)", isList(v+".metadata.managedFields"),
-		v+".metadata.managedFields.exists(f, type(f) == map && has(f.apiVersion) && f.apiVersion == "+quote(apiVersion(t.Group, t.Version))+
+	return joinAnd(isMap(v), "has("+v+".metadata)", isMap(v+".metadata"), "has("+v+".metadata.managedFields)", isList(v+".metadata.managedFields"),
+		v+".metadata.managedFields.exists(f, type(f) == map && has(f.apiVersion) && f.apiVersion == "+celString(apiVersion(t.Group, t.Version))+
 			" && (!has(f.subresource) || f.subresource == '') && has(f.fieldsV1) && type(f.fieldsV1) == map && f.fieldsV1.exists(k, "+owned+"))")
 }
 
-// policy adds the policy and the binding of a group.
-func (c *compiler) policy(g *group, part int) {
-	d := c.draft(g)
-	name := c.name(g, part)
-	valid, told := d.verdict()
+// addPolicy adds the policy and the binding of a group.
+func (c *compiler) addPolicy(g *group, part int) {
+	d := c.draftGroup(g)
+	name := c.policyName(g, part)
+	valid, told := d.addVerdict()
 	if !g.claims && g.kind != tells {
-		c.meta(name, g)
+		c.recordEnforced(name, g)
 	}
 	if g.kind == drops {
-		d.add("message", d.joined(told))
+		d.addVariable("message", d.joinedMessage(told))
 		c.dropPolicy(name, part, d)
 		return
 	}
@@ -332,13 +332,13 @@ func (c *compiler) policy(g *group, part int) {
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
 		ParamKind:        paramKind,
-		MatchConstraints: constraints(g),
+		MatchConstraints: matchConstraints(g),
 		MatchConditions:  d.matchConditions(""),
-		Variables:        d.variables(),
+		Variables:        d.apiVariables(),
 		Validations: []admissionregistrationv1.Validation{{
 			Expression:        valid,
 			Message:           why,
-			MessageExpression: c.fitted(d, told),
+			MessageExpression: c.fittedMessage(d, told),
 			Reason:            &reason,
 		}},
 	}
@@ -349,8 +349,8 @@ func (c *compiler) policy(g *group, part int) {
 	})
 }
 
-// conjunction joins what must hold.
-func conjunction(list []string) string {
+// conjunctionOf joins what must hold.
+func conjunctionOf(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = "(" + s + ")"
@@ -358,8 +358,8 @@ func conjunction(list []string) string {
 	return strings.Join(out, " && ")
 }
 
-// joined is the full message.
-func (d *draft) joined(told string) string {
+// joinedMessage is the full message.
+func (d *draft) joinedMessage(told string) string {
 	if d.pairs {
 		return "(" + told + ").map(p, p[0]).join('; also ')"
 	}
@@ -370,22 +370,22 @@ func (d *draft) joined(told string) string {
 // MaxEvaluatedMessageExpressionSizeBytes).
 const longestMessage = 5120
 
-// fitted shortens the parts of a message so that all of it fits into the API server's limit.
-func (c *compiler) fitted(d *draft, told string) string {
+// fittedMessage shortens the parts of a message so that all of it fits into the API server's limit.
+func (c *compiler) fittedMessage(d *draft, told string) string {
 	if !d.pairs {
-		return d.joined(told)
+		return d.joinedMessage(told)
 	}
 	what := " parts need features of component %q that are off: "
 	if d.group.kind == tells {
 		what = " parts are not stable in component %q: "
 	}
-	list := fmt.Sprintf("string((%[1]s).size()) + %[2]s + (%[1]s).map(p, p[1]).join(', ')", told, quote(fmt.Sprintf(what, c.model.Component())))
+	list := fmt.Sprintf("string((%[1]s).size()) + %[2]s + (%[1]s).map(p, p[1]).join(', ')", told, celString(fmt.Sprintf(what, c.model.Component())))
 	cut := "[" + list + "].map(x, bytes(x).size() <= 5120 ? x : [x.size() > 4000 ? x.substring(0, 4000) : x].map(y, " +
 		"bytes(y).size() <= 5000 ? y : y.size() > 1200 ? y.substring(0, 1200) : y)[0] + ' and more')[0]"
-	return fmt.Sprintf("[%s].map(t, bytes(t).size() <= %d ? t : %s)[0]", d.joined(told), longestMessage, cut)
+	return fmt.Sprintf("[%s].map(t, bytes(t).size() <= %d ? t : %s)[0]", d.joinedMessage(told), longestMessage, cut)
 }
 
-func (d *draft) variables() []admissionregistrationv1.Variable {
+func (d *draft) apiVariables() []admissionregistrationv1.Variable {
 	out := make([]admissionregistrationv1.Variable, len(d.vars))
 	for i, v := range d.vars {
 		out[i] = admissionregistrationv1.Variable{Name: v.name, Expression: v.expression}
@@ -397,8 +397,8 @@ func (d *draft) variables() []admissionregistrationv1.Variable {
 func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchCondition {
 	if g := d.group; g.claims {
 		return []admissionregistrationv1.MatchCondition{
-			{Name: "not-a-write-in-the-version", Expression: elsewhere(g.version)},
-			{Name: "names-the-version", Expression: claim("object", g.units[0].target)},
+			{Name: "not-a-write-in-the-version", Expression: notInVersion(g.version)},
+			{Name: "names-the-version", Expression: claimsVersion("object", g.units[0].target)},
 		}
 	}
 	if d.used == "" || d.group.costly {
@@ -408,7 +408,7 @@ func (d *draft) matchConditions(besides string) []admissionregistrationv1.MatchC
 	if d.quick != nil {
 		used = d.quick.text
 	}
-	used = d.changed() + " && " + used
+	used = d.anyFieldChanged() + " && " + used
 	if besides != "" {
 		used += " || " + besides
 	}
@@ -424,7 +424,7 @@ func Subresources(apiGroup, resource string) []string {
 	return nil
 }
 
-func constraints(g *group) *admissionregistrationv1.MatchResources {
+func matchConstraints(g *group) *admissionregistrationv1.MatchResources {
 	exact := admissionregistrationv1.Exact
 	version, resources := g.version, append([]string{g.resource}, Subresources(g.apiGroup, g.resource)...)
 	if version == "" || g.claims {
@@ -448,9 +448,9 @@ func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// name is that of a policy: features.COMPONENT.RESOURCE.GROUP.KIND.VERSION, with a number behind the kind from the second
+// policyName is that of a policy: features.COMPONENT.RESOURCE.GROUP.KIND.VERSION, with a number behind the kind from the second
 // policy on.
-func (c *compiler) name(g *group, part int) string {
+func (c *compiler) policyName(g *group, part int) string {
 	k := string(g.kind)
 	if g.whole {
 		k += "-version"
@@ -469,11 +469,11 @@ func (c *compiler) name(g *group, part int) string {
 		version += "-detached" // beside those that read the settings, so that either are in force before the others go
 	}
 	parts := []string{"features", c.model.Component(), g.resource, g.apiGroup, k, version}
-	return bounded(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "."))
+	return boundedName(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "."))
 }
 
-// bounded keeps a name within what names may have.
-func bounded(name string) string {
+// boundedName keeps a name within what names may have.
+func boundedName(name string) string {
 	const longest = 253
 	if len(name) <= longest {
 		return name
@@ -497,8 +497,8 @@ func (c *compiler) objectMeta(name string, g *group) metav1.ObjectMeta {
 	return m
 }
 
-// meta writes the gates of a policy into its metadata.
-func (c *compiler) meta(name string, g *group) {
+// recordEnforced writes the gates of a policy into its metadata.
+func (c *compiler) recordEnforced(name string, g *group) {
 	k := "ValidatingAdmissionPolicy"
 	if g.kind == drops {
 		k = "MutatingAdmissionPolicy"

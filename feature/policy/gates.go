@@ -29,8 +29,8 @@ const (
 
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 
-// off are the words for a closed gate; with optIn, there are additional ones.
-func (g *gates) off(words string) string {
+// closedWords are the words for a closed gate; with optIn, there are additional ones.
+func (g *gates) closedWords(words string) string {
 	if g.model.Spec().OptIn == nil {
 		return words
 	}
@@ -67,9 +67,9 @@ func SaysOpen(variables []admissionregistrationv1.Variable, gate string) string 
 	for _, v := range variables {
 		switch {
 		case v.Name == openVariable(gate):
-			return ref(v.Name)
-		case strings.HasPrefix(v.Name, openTable) && strings.Contains(v.Expression, quote(gate)+": "):
-			return ref(v.Name) + "[" + quote(gate) + "]"
+			return variableRef(v.Name)
+		case strings.HasPrefix(v.Name, openTable) && strings.Contains(v.Expression, celString(gate)+": "):
+			return variableRef(v.Name) + "[" + celString(gate) + "]"
 		}
 	}
 	return ""
@@ -81,17 +81,17 @@ type table struct {
 	gates int
 }
 
-// tables add what is inlined for [SaysOpen], and return the variable in which a gate is.
-func (g *gates) tables() map[string]table {
+// inlineTables add what is inlined for [SaysOpen], and return the variable in which a gate is.
+func (g *gates) inlineTables() map[string]table {
 	in := map[string]table{}
 	n := 0
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(g.inlined)), 3*together) {
 		entries := make([]string, len(some))
 		name := openTable + strconv.Itoa(n)
 		for i, gate := range some {
-			entries[i], in[gate] = quote(gate)+": "+g.inlined[gate], table{name, len(some)}
+			entries[i], in[gate] = celString(gate)+": "+g.inlined[gate], table{name, len(some)}
 		}
-		g.add(name, "{"+strings.Join(entries, ", ")+"}")
+		g.addVariable(name, "{"+strings.Join(entries, ", ")+"}")
 		n++
 	}
 	return in
@@ -117,18 +117,18 @@ func (g *gates) isOpen(gate string, ask bool) string {
 		name = "q" + gate
 	}
 	if g.done[name] {
-		return ref(name)
+		return variableRef(name)
 	}
 	if text := g.inlined[gate]; text != "" {
 		return text
 	}
-	ways, all := g.ways(f, s, ask), []string{}
+	ways, all := g.waysToOpen(f, s, ask), []string{}
 	switch {
 	case slices.Contains(ways, "true"):
 	case len(ways) == 0:
 		return "false"
 	default:
-		all = append(all, or(ways...))
+		all = append(all, joinOr(ways...))
 	}
 	for _, other := range f.Spec.Requires {
 		switch o := g.isOpen(other, ask); o {
@@ -143,18 +143,18 @@ func (g *gates) isOpen(gate string, ask bool) string {
 		return "true"
 	}
 	if o := g.model.Spec().OptIn; g.single[gate] && (o == nil || !o.RBAC) {
-		g.inlined[gate] = "(" + and(all...) + ")"
+		g.inlined[gate] = "(" + joinAnd(all...) + ")"
 		return g.inlined[gate]
 	}
 	g.done[name] = true
-	return g.add(name, and(all...))
+	return g.addVariable(name, joinAnd(all...))
 }
 
-// ways returns expressions each of which opens a free feature by itself.
-func (g *gates) ways(f *feature.Feature, s feature.State, ask bool) []string {
+// waysToOpen returns expressions each of which opens a free feature by itself.
+func (g *gates) waysToOpen(f *feature.Feature, s feature.State, ask bool) []string {
 	alone := fmt.Sprint(s.Alone(g.lifted))
 	if g.live {
-		alone = g.alone(f)
+		alone = g.isOpenAlone(f)
 	}
 	out := []string{alone}
 	for _, other := range f.Spec.ImpliedBy {
@@ -171,16 +171,16 @@ func (g *gates) orAllowed() string {
 	if g.model.Spec().OptIn == nil {
 		return ""
 	}
-	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + quotes([]string{allAlpha, allBeta}) + ")"
+	return " || p[1].trim() in " + allowedWords + " && !(p[0].trim() in " + celStrings([]string{allAlpha, allBeta}) + ")"
 }
 
-// allowed is the test whether the settings allow users who opt in to use a gate.
-func (g *gates) allowed(f *feature.Feature) string {
-	key, list := quote(f.Spec.Key), quote(g.model.Spec().GatesKey)
-	data := g.data()
+// allowsOptIn is the test whether the settings allow users who opt in to use a gate.
+func (g *gates) allowsOptIn(f *feature.Feature) string {
+	key, list := celString(f.Spec.Key), celString(g.model.Spec().GatesKey)
+	data := g.paramsData()
 	// A key that says so is found at once; the list of gates is short, or reads as not set.
-	return g.among(or(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
-		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+quote(f.Spec.Gate)+
+	return g.dataTest(joinOr(key+" in "+data+" && "+data+"["+key+"].trim() in "+allowedWords,
+		list+" in "+data+" && "+data+"["+list+"].size() <= 65536 && "+data+"["+list+"].split(',').exists(e, e.contains('=') && e.split('=', 2)[0].trim() == "+celString(f.Spec.Gate)+
 			" && e.split('=', 2)[1].trim() in "+allowedWords+")"), "false")
 }
 
@@ -195,25 +195,25 @@ func (g *gates) optIn(f *feature.Feature, ask bool) (ways []string) {
 		} else {
 			defer func() {
 				if len(ways) > 0 {
-					ways = []string{and("("+g.allowed(f)+")", g.says(f.Spec.Gate, f)+" == -1", or(ways...))}
+					ways = []string{joinAnd("("+g.allowsOptIn(f)+")", g.settingOf(f.Spec.Gate, f)+" == -1", joinOr(ways...))}
 				}
 			}()
 		}
 	}
 	if o.NamespaceLabel {
 		labels := feature.OptInLabels(g.model.Component(), f.Spec.Gate)
-		ways = append(ways, "(namespaceObject != null && has(namespaceObject.metadata.labels) && "+quotes(labels)+".exists(l, l in namespaceObject.metadata.labels && namespaceObject.metadata.labels[l] == "+quote(feature.OptInValue)+"))")
+		ways = append(ways, "(namespaceObject != null && has(namespaceObject.metadata.labels) && "+celStrings(labels)+".exists(l, l in namespaceObject.metadata.labels && namespaceObject.metadata.labels[l] == "+celString(feature.OptInValue)+"))")
 	}
 	if o.RBAC && ask {
-		ways = append(ways, "authorizer.group('sluice.dev').resource('features').namespace(has(request.namespace) ? request.namespace : '').name("+quote(feature.ObjectName(g.model.Component(), f.Spec.Gate))+").check("+quote(feature.OptInVerb)+").allowed()")
+		ways = append(ways, "authorizer.group('sluice.dev').resource('features').namespace(has(request.namespace) ? request.namespace : '').name("+celString(feature.ObjectName(g.model.Component(), f.Spec.Gate))+").check("+celString(feature.OptInVerb)+").allowed()")
 	}
 	return ways
 }
 
-// alone is the result of the table of precedence for a feature whose state is not fixed.
-func (g *gates) alone(f *feature.Feature) string {
+// isOpenAlone is the result of the table of precedence for a feature whose state is not fixed.
+func (g *gates) isOpenAlone(f *feature.Feature) string {
 	var rows []string
-	opens := g.level(f)
+	opens := g.levelOpens(f)
 	if f.Spec.ImpliedByLevel {
 		if opens == "true" {
 			return "true"
@@ -221,11 +221,11 @@ func (g *gates) alone(f *feature.Feature) string {
 		rows = append(rows, opens+" ? true : ")
 	}
 	if name := "s" + f.Spec.Gate; g.alike || g.done[name] {
-		said := g.says(f.Spec.Gate, f)
+		said := g.settingOf(f.Spec.Gate, f)
 		rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
 	} else { // an expression with one use needs no variable
-		yes, no := g.sayings(f.Spec.Gate, f)
-		key, list, data := quote(f.Spec.Key), quote(g.model.Spec().GatesKey), g.data()
+		yes, no := g.onAndOffTests(f.Spec.Gate, f)
+		key, list, data := celString(f.Spec.Key), celString(g.model.Spec().GatesKey), g.paramsData()
 		// Most settings only have the key, in one spelling, or nothing. The full expressions handle the rest.
 		rows = append(rows, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] == '%[3]t' && !(%[4]s in %[2]s) ? true : ", key, data, !f.Spec.Inverted, list),
 			fmt.Sprintf("(%s in %s || %s in %s) && %s != %s ? %s : ", key, data, list, data, yes, no, yes))
@@ -239,56 +239,56 @@ func (g *gates) alone(f *feature.Feature) string {
 			stage v1alpha1.Stage
 		}{{allAlpha, v1alpha1.Alpha}, {allBeta, v1alpha1.Beta}} {
 			if f.Stage == all.stage {
-				said := g.says(all.gate, nil)
+				said := g.settingOf(all.gate, nil)
 				rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
 			}
 		}
 	}
-	return g.among("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.unset(f)))
+	return g.dataTest("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.isOpenUnset(f)))
 }
 
-// unset is the test whether a feature is open that the settings do not mention.
-func (g *gates) unset(f *feature.Feature) bool {
+// isOpenUnset is the test whether a feature is open that the settings do not mention.
+func (g *gates) isOpenUnset(f *feature.Feature) bool {
 	rank := slices.Index(levels, f.Level)
 	byLevel := rank == 0 || rank == 1 && g.lifted || slices.Index(levels, g.model.Spec().DefaultLevel) >= rank
 	return (f.FollowsLevel || f.Spec.ImpliedByLevel) && byLevel || !f.FollowsLevel && f.Default
 }
 
-// data is the data of the parameter, if it has any, or the variable that holds it.
-func (g *gates) data() string {
+// paramsData is the data of the parameter, if it has any, or the variable that holds it.
+func (g *gates) paramsData() string {
 	if g.done["data"] {
-		return ref("data")
+		return variableRef("data")
 	}
 	return "params.data"
 }
 
-// among writes a test of the parameter's data, and another one for a parameter without data.
-func (g *gates) among(of, none string) string {
+// dataTest writes a test of the parameter's data, and another one for a parameter without data.
+func (g *gates) dataTest(of, none string) string {
 	if g.done["data"] {
 		return of
 	}
 	return "(has(params.data) ? " + of + " : " + none + ")"
 }
 
-func (g *gates) once(name string, expression func() string) string {
+func (g *gates) addOnce(name string, expression func() string) string {
 	if !g.done[name] {
 		text := expression()
 		g.done[name] = true
-		g.add(name, text)
+		g.addVariable(name, text)
 	}
-	return ref(name)
+	return variableRef(name)
 }
 
-// level reports whether the level opens a feature.
-func (g *gates) level(f *feature.Feature) string {
+// levelOpens reports whether the level opens a feature.
+func (g *gates) levelOpens(f *feature.Feature) string {
 	rank := slices.Index(levels, f.Level)
 	if rank == 0 || rank == 1 && g.lifted {
 		return "true"
 	}
 	spec := g.model.Spec()
-	key := quote(spec.LevelKey)
+	key := celString(spec.LevelKey)
 	says := func(words []v1alpha1.Level) string {
-		return key + " in " + g.data() + " && " + g.data() + "[" + key + "].trim().lowerAscii() in " + quotes(names(words))
+		return key + " in " + g.paramsData() + " && " + g.paramsData() + "[" + key + "].trim().lowerAscii() in " + celStrings(levelNames(words))
 	}
 	if slices.Index(levels, spec.DefaultLevel) >= rank {
 		return "!(" + says(levels[:rank]) + ")"
@@ -296,40 +296,40 @@ func (g *gates) level(f *feature.Feature) string {
 	return "(" + says(levels[rank:]) + ")"
 }
 
-// says returns what the settings say of a gate: 1 on, -1 off, 0 nothing, or both.
-func (g *gates) says(gate string, f *feature.Feature) string {
-	return g.once("s"+gate, func() string {
-		yes, no := g.sayings(gate, f)
-		return g.among("(("+yes+" ? 1 : 0) - ("+no+" ? 1 : 0))", "0")
+// settingOf returns what the settings say of a gate: 1 on, -1 off, 0 nothing, or both.
+func (g *gates) settingOf(gate string, f *feature.Feature) string {
+	return g.addOnce("s"+gate, func() string {
+		yes, no := g.onAndOffTests(gate, f)
+		return g.dataTest("(("+yes+" ? 1 : 0) - ("+no+" ? 1 : 0))", "0")
 	})
 }
 
-// sayings report whether the settings say on and whether they say off of a gate.
-func (g *gates) sayings(gate string, f *feature.Feature) (on, off string) {
-	list := quote(g.model.Spec().GatesKey) + " in " + g.data() + " && "
-	yes, no := []string{list + quote(gate+"=1") + " in " + g.entries()}, []string{list + quote(gate+"=0") + " in " + g.entries()}
+// onAndOffTests report whether the settings say on and whether they say off of a gate.
+func (g *gates) onAndOffTests(gate string, f *feature.Feature) (on, off string) {
+	list := celString(g.model.Spec().GatesKey) + " in " + g.paramsData() + " && "
+	yes, no := []string{list + celString(gate+"=1") + " in " + g.gateEntries()}, []string{list + celString(gate+"=0") + " in " + g.gateEntries()}
 	if f != nil {
-		key := quote(f.Spec.Key)
-		value := g.data() + "[" + key + "].trim()"
+		key := celString(f.Spec.Key)
+		value := g.paramsData() + "[" + key + "].trim()"
 		on, off := trueWords, falseWords
 		if f.Spec.Inverted {
 			on, off = off, on
 		}
-		off = g.off(off)
-		there := key + " in " + g.data()
+		off = g.closedWords(off)
+		there := key + " in " + g.paramsData()
 		yes = append([]string{there + " && " + value + " in " + on}, yes...)
 		no = append([]string{there + " && " + value + " in " + off}, no...)
 	}
-	return "(" + or(yes...) + ")", "(" + or(no...) + ")"
+	return "(" + joinOr(yes...) + ")", "(" + joinOr(no...) + ")"
 }
 
-// entries are the entries of the key that lists gates, with 1 or 0 after the equals sign, or neither for a value that is no boolean. A
+// gateEntries are the entries of the key that lists gates, with 1 or 0 after the equals sign, or neither for a value that is no boolean. A
 // list that is too long counts as not set, so that none exceeds the cost limit of a request.
-func (g *gates) entries() string {
-	key := quote(g.model.Spec().GatesKey)
-	return g.once("entries", func() string {
-		data := g.data()
-		return g.among(key+" in "+data, "false") + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
+func (g *gates) gateEntries() string {
+	key := celString(g.model.Spec().GatesKey)
+	return g.addOnce("entries", func() string {
+		data := g.paramsData()
+		return g.dataTest(key+" in "+data, "false") + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
 			"].split(',').map(e, e.split('=', 2)).filter(p, p.size() == 2).map(p, p[0].trim() + '=' + (p[1].trim() in " +
 			trueWords + " ? '1' : p[1].trim() in " + falseWords + g.orAllowed() + " ? '0' : '')) : []"
 	})

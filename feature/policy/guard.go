@@ -47,10 +47,12 @@ const (
 )
 
 // GuardName is the name of the policy that judges the settings of a component when they are written.
-func GuardName(component string) string { return bounded("features." + component + "." + guardName) }
+func GuardName(component string) string {
+	return boundedName("features." + component + "." + guardName)
+}
 
-// nothing matches no request.
-func nothing() *admissionregistrationv1.MatchResources {
+// matchNothing matches no request.
+func matchNothing() *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
@@ -59,17 +61,17 @@ func nothing() *admissionregistrationv1.MatchResources {
 	}
 }
 
-// anchors adds bindings that never match and keep the API server watching the settings. Without them it would stop when the
+// addAnchors adds bindings that never match and keep the API server watching the settings. Without them it would stop when the
 // last binding goes, and go on with what it saw then when one comes back (kubernetes/kubernetes issue 130887).
-func (c *compiler) anchors() {
+func (c *compiler) addAnchors() {
 	s := c.set
-	name := bounded(strings.Join([]string{"features", c.model.Component(), anchorName}, "."))
+	name := boundedName(strings.Join([]string{"features", c.model.Component(), anchorName}, "."))
 	ignore := admissionregistrationv1.Ignore
 	if len(s.Validating) > 0 {
 		s.Validating = append(s.Validating, admissionregistrationv1.ValidatingAdmissionPolicy{
 			TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ParamKind: settingsKind(), MatchConstraints: nothing(),
+				FailurePolicy: &ignore, ParamKind: settingsKind(), MatchConstraints: matchNothing(),
 				Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
 			},
 		})
@@ -84,7 +86,7 @@ func (c *compiler) anchors() {
 		s.Mutating = append(s.Mutating, admissionregistrationv1.MutatingAdmissionPolicy{
 			TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
 			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: settingsKind(), MatchConstraints: nothing(),
+				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: settingsKind(), MatchConstraints: matchNothing(),
 				Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"}}},
 			},
 		})

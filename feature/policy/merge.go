@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// merge joins policies that differ in the version only: they take one that names several.
-func (s *Set) merge() {
+// mergeVersions joins policies that differ in the version only: they take one that names several.
+func (s *Set) mergeVersions() {
 	renamed := map[string]string{}
-	s.Validating = joined(s.Validating, renamed, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
+	s.Validating = mergePolicies(s.Validating, renamed, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
 		return &p.ObjectMeta, p.Spec.MatchConstraints, p.Spec
 	})
-	s.Mutating = joined(s.Mutating, renamed, func(p *admissionregistrationv1.MutatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
+	s.Mutating = mergePolicies(s.Mutating, renamed, func(p *admissionregistrationv1.MutatingAdmissionPolicy) (*metav1.ObjectMeta, *admissionregistrationv1.MatchResources, any) {
 		return &p.ObjectMeta, p.Spec.MatchConstraints, p.Spec
 	})
 	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool { return renamed[b.Name] != "" })
@@ -26,8 +26,8 @@ func (s *Set) merge() {
 	}
 }
 
-// joined joins policies of one kind, and records the names of those that went into others. parts returns the parts of a policy.
-func joined[P any](list []P, renamed map[string]string, parts func(*P) (meta *metav1.ObjectMeta, matches *admissionregistrationv1.MatchResources, spec any)) (kept []P) {
+// mergePolicies joins policies of one kind, and records the names of those that went into others. parts returns the parts of a policy.
+func mergePolicies[P any](list []P, renamed map[string]string, parts func(*P) (meta *metav1.ObjectMeta, matches *admissionregistrationv1.MatchResources, spec any)) (kept []P) {
 	by := map[string]int{}
 	for i := range list {
 		meta, matches, spec := parts(&list[i])
@@ -39,7 +39,7 @@ func joined[P any](list []P, renamed map[string]string, parts func(*P) (meta *me
 			continue
 		}
 		first, all, _ := parts(&kept[at])
-		join(all, matches)
+		addVersions(all, matches)
 		renamed[meta.Name] = first.Name
 	}
 	return kept
@@ -59,7 +59,7 @@ func keyOf(m *admissionregistrationv1.MatchResources, spec any, annotations map[
 	return string(data)
 }
 
-func join(to, from *admissionregistrationv1.MatchResources) {
+func addVersions(to, from *admissionregistrationv1.MatchResources) {
 	v := &to.ResourceRules[0]
 	v.APIVersions = append(v.APIVersions, from.ResourceRules[0].APIVersions...)
 	slices.Sort(v.APIVersions)

@@ -43,15 +43,15 @@ func newCompiling(minor int) (*compiling, error) {
 	return c, nil
 }
 
-// declared is the type of a variable with values of another one.
-func declared(t *cel.Type) *apiservercel.DeclType {
+// declaredType is the type of a variable with values of another one.
+func declaredType(t *cel.Type) *apiservercel.DeclType {
 	switch {
 	case t == nil:
 		return apiservercel.DynType
 	case t.Kind() == cel.ListKind:
-		return apiservercel.NewListType(declared(t.Parameters()[0]), math.MaxInt)
+		return apiservercel.NewListType(declaredType(t.Parameters()[0]), math.MaxInt)
 	case t.Kind() == cel.MapKind:
-		return apiservercel.NewMapType(declared(t.Parameters()[0]), declared(t.Parameters()[1]), math.MaxInt)
+		return apiservercel.NewMapType(declaredType(t.Parameters()[0]), declaredType(t.Parameters()[1]), math.MaxInt)
 	}
 	for _, simple := range []*apiservercel.DeclType{apiservercel.BoolType, apiservercel.StringType, apiservercel.IntType, apiservercel.DoubleType} {
 		if simple.CelType().IsExactType(t) {
@@ -71,8 +71,8 @@ type runner struct {
 	values      map[string]any
 }
 
-// runner makes a runner. Variables of the one before it are unknown to it.
-func (c *compiler) runner() (*runner, error) {
+// newRunner makes a runner. Variables of the one before it are unknown to it.
+func (c *compiler) newRunner() (*runner, error) {
 	if c.compiling == nil {
 		var err error
 		if c.compiling, err = newCompiling(c.minor); err != nil {
@@ -83,42 +83,42 @@ func (c *compiler) runner() (*runner, error) {
 	return &runner{compiling: c.compiling, values: map[string]any{}, params: map[string]any{}}, nil
 }
 
-func (r *runner) options() plugincel.OptionalVariableDeclarations {
+func (r *runner) declarationOptions() plugincel.OptionalVariableDeclarations {
 	return plugincel.OptionalVariableDeclarations{HasParams: r.hasParams, HasAuthorizer: true}
 }
 
-func (r *runner) store(v variable) plugincel.CompilationResult {
-	res := r.CompileCELExpression(&validating.Variable{Name: v.name, Expression: v.expression}, r.options(), environment.NewExpressions)
-	r.variables.Fields[v.name] = apiservercel.NewDeclField(v.name, declared(res.OutputType), true, nil, nil)
+func (r *runner) compileVariable(v variable) plugincel.CompilationResult {
+	res := r.CompileCELExpression(&validating.Variable{Name: v.name, Expression: v.expression}, r.declarationOptions(), environment.NewExpressions)
+	r.variables.Fields[v.name] = apiservercel.NewDeclField(v.name, declaredType(res.OutputType), true, nil, nil)
 	return res
 }
 
-func (r *runner) condition(expression string) plugincel.CompilationResult {
-	return r.CompileCELExpression(&validating.ValidationCondition{Expression: expression}, r.options(), environment.NewExpressions)
+func (r *runner) compileCondition(expression string) plugincel.CompilationResult {
+	return r.CompileCELExpression(&validating.ValidationCondition{Expression: expression}, r.declarationOptions(), environment.NewExpressions)
 }
 
-func (r *runner) patch(expression string) plugincel.CompilationResult {
-	o := r.options()
+func (r *runner) compilePatch(expression string) plugincel.CompilationResult {
+	o := r.declarationOptions()
 	o.HasPatchTypes = true
 	return r.CompileCELExpression(&patch.JSONPatchCondition{Expression: expression}, o, environment.NewExpressions)
 }
 
-// variable compiles a variable, evaluates it and returns what that cost.
-func (r *runner) variable(ctx context.Context, v variable) (int64, error) {
-	res := r.store(v)
-	return r.take(ctx, v, &res)
+// runVariable compiles a variable, evaluates it and returns what that cost.
+func (r *runner) runVariable(ctx context.Context, v variable) (int64, error) {
+	res := r.compileVariable(v)
+	return r.evaluateVariable(ctx, v, &res)
 }
 
-// take evaluates a variable and keeps its value.
-func (r *runner) take(ctx context.Context, v variable, res *plugincel.CompilationResult) (int64, error) {
+// evaluateVariable evaluates a variable and keeps its value.
+func (r *runner) evaluateVariable(ctx context.Context, v variable, res *plugincel.CompilationResult) (int64, error) {
 	r.values[v.name] = false // gates are closed here
 	if res.Error != nil {
 		return 0, res.Error
 	}
-	if asks(v.expression) > 0 || strings.Contains(v.expression, "namespaceObject") {
+	if countAuthorizerAsks(v.expression) > 0 || strings.Contains(v.expression, "namespaceObject") {
 		return 0, nil
 	}
-	value, cost, err := r.run(ctx, res)
+	value, cost, err := r.evalProgram(ctx, res)
 	if err != nil {
 		return 0, err
 	}
@@ -126,10 +126,12 @@ func (r *runner) take(ctx context.Context, v variable, res *plugincel.Compilatio
 	return cost, nil
 }
 
-// asks counts the questions to the authorizer.
-func asks(expression string) int64 { return int64(strings.Count(expression, "authorizer.")) }
+// countAuthorizerAsks counts the questions to the authorizer.
+func countAuthorizerAsks(expression string) int64 {
+	return int64(strings.Count(expression, "authorizer."))
+}
 
-func (r *runner) run(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
+func (r *runner) evalProgram(ctx context.Context, res *plugincel.CompilationResult) (any, int64, error) {
 	if res.Error != nil {
 		return nil, 0, res.Error
 	}
@@ -172,7 +174,7 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 	if c.live {
 		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
 	}
-	r, err := c.runner()
+	r, err := c.newRunner()
 	if err != nil {
 		return nil, err
 	}
@@ -193,13 +195,13 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 			}
 			for _, n := range []int{smallSample, sample} {
 				size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
-				switch object, old := g.samples(n, form); {
+				switch object, old := g.samplePair(n, form); {
 				case idle:
-					size.object = g.idle(n, form)
+					size.object = g.idleSample(n, form)
 				case stored == uses:
 					size.object, size.old = object, old
 				case stored == unused:
-					size.object, size.old = object, g.idle(n, form)
+					size.object, size.old = object, g.idleSample(n, form)
 				default:
 					size.object = object
 				}
@@ -210,12 +212,12 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 	return m, nil
 }
 
-// variable measures a variable, and keeps its values for those that come later.
-func (m *meter) variable(ctx context.Context, v variable) error {
-	res := m.sizes[0].store(v)
+// measureVariable measures a variable, and keeps its values for those that come later.
+func (m *meter) measureVariable(ctx context.Context, v variable) error {
+	res := m.sizes[0].compileVariable(v)
 	var cost [2]int64
 	for i, r := range m.sizes {
-		one, err := r.take(ctx, v, &res)
+		one, err := r.evaluateVariable(ctx, v, &res)
 		if err != nil {
 			return err
 		}
@@ -233,10 +235,10 @@ func (m *meter) variable(ctx context.Context, v variable) error {
 	return nil
 }
 
-// cost measures an expression.
-func (m *meter) cost(ctx context.Context, res plugincel.CompilationResult) (cost [2]int64, err error) {
+// measureCost measures an expression.
+func (m *meter) measureCost(ctx context.Context, res plugincel.CompilationResult) (cost [2]int64, err error) {
 	for i, r := range m.sizes {
-		_, one, err := r.run(ctx, &res)
+		_, one, err := r.evalProgram(ctx, &res)
 		if err != nil {
 			return cost, err
 		}
@@ -254,8 +256,8 @@ var (
 	readsObject   = regexp.MustCompile(`(^|[^.\w'"])(object|oldObject)\b`)
 )
 
-// needs adds the variables that an expression needs, and their costs.
-func (m *meter) needs(expression string, items int, costs map[string]estimate) {
+// addNeeded adds the variables that an expression needs, and their costs.
+func (m *meter) addNeeded(expression string, items int, costs map[string]estimate) {
 	for _, found := range reference.FindAllStringSubmatch(expression, -1) {
 		name := found[1]
 		if _, ok := costs[name]; ok || strings.HasPrefix(name, "w") || name == "message" {
@@ -265,7 +267,7 @@ func (m *meter) needs(expression string, items int, costs map[string]estimate) {
 		if !ok {
 			continue
 		}
-		costs[name] = estimate{at(items, cost[0], cost[1]), asks(m.refs[name]), at(2*items, cost[0], cost[1])}
-		m.needs(m.refs[name], items, costs)
+		costs[name] = estimate{extrapolateCost(items, cost[0], cost[1]), countAuthorizerAsks(m.refs[name]), extrapolateCost(2*items, cost[0], cost[1])}
+		m.addNeeded(m.refs[name], items, costs)
 	}
 }

@@ -46,8 +46,8 @@ func onTheWay(t *feature.Target) string {
 		if i > 0 {
 			conditions = append(conditions, isMap(at))
 		}
-		conditions = append(conditions, has(at, s.Name))
-		at = member(at, s.Name)
+		conditions = append(conditions, hasField(at, s.Name))
+		at = memberOf(at, s.Name)
 	}
 	return strings.Join(conditions, " && ")
 }
@@ -58,22 +58,22 @@ func onTheWay(t *feature.Target) string {
 func Changed(targets []*feature.Target) string {
 	ways := []string{"!(" + sameButMetadata + ")"}
 	for _, t := range targets {
-		if way := and(claim("object", t), "!("+claim("oldObject", t)+")"); t.WholeVersion && !slices.Contains(ways, way) {
+		if way := joinAnd(claimsVersion("object", t), "!("+claimsVersion("oldObject", t)+")"); t.WholeVersion && !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
 	slices.Sort(ways)
-	return or(ways...)
+	return joinOr(ways...)
 }
 
 // ClaimFilter returns a CEL expression over request, object and oldObject, for targets that are whole versions. It is true for
 // every write that falsely claims to be one in a target's version: a write in another version, or of the status, whose managed
 // fields add that more than metadata, status and scale was written in the target's version. It never fails.
 func ClaimFilter(t *feature.Target) string {
-	return elsewhere(t.Version) + " && " + claim("object", t) + " && !(" + claim("oldObject", t) + ")"
+	return notInVersion(t.Version) + " && " + claimsVersion("object", t) + " && !(" + claimsVersion("oldObject", t) + ")"
 }
 
-// elsewhere reports whether a request is no write of an object in a version.
-func elsewhere(version string) string {
-	return "(request.resource.version != " + quote(version) + " || has(request.subResource) && request.subResource != '')"
+// notInVersion reports whether a request is no write of an object in a version.
+func notInVersion(version string) string {
+	return "(request.resource.version != " + celString(version) + " || has(request.subResource) && request.subResource != '')"
 }

@@ -55,13 +55,13 @@ func TestPrefiltersLeaveNoUseOut(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), &object); err != nil {
 				t.Fatal(err)
 			}
-			run, err := (&compiler{minor: newestMinor}).runner()
+			run, err := (&compiler{minor: newestMinor}).newRunner()
 			if err != nil {
 				t.Fatal(err)
 			}
 			run.object = object
-			res := run.store(variable{"use", expression})
-			value, cost, err := run.run(t.Context(), &res)
+			res := run.compileVariable(variable{"use", expression})
+			value, cost, err := run.evalProgram(t.Context(), &res)
 			if err != nil {
 				t.Errorf("%s of %s: %v", expression, text, err)
 				continue

@@ -34,8 +34,8 @@ type quick struct {
 	gateCost int64
 }
 
-// quickly is nil if there is no such test.
-func quickly(gs *gates, g *group) *quick {
+// quickTestOf is nil if there is no such test.
+func quickTestOf(gs *gates, g *group) *quick {
 	root, byGate := &tree{}, map[string]*tree{}
 	var names []string
 	for i := range g.units {
@@ -45,8 +45,8 @@ func quickly(gs *gates, g *group) *quick {
 			byGate[name] = &tree{}
 			names = append(names, name)
 		}
-		byGate[name].add(u, 0)
-		root.add(u, 0)
+		byGate[name].addUnit(u, 0)
+		root.addUnit(u, 0)
 	}
 	q := &quick{gateCost: quickCost * int64(len(names))}
 	lists := len(names) <= quickMost
@@ -55,15 +55,15 @@ func quickly(gs *gates, g *group) *quick {
 	}
 	closed := map[string]string{}
 	for _, name := range names {
-		q.parts = append(q.parts, byGate[name].used(gs.emitter, "object", "", 0))
+		q.parts = append(q.parts, byGate[name].usedTest(gs.emitter, "object", "", 0))
 		if on := gs.surelyOpen(name, lists); on != "" {
 			closed[name] = "!" + on
 		}
 	}
-	q.text = root.closed(gs.emitter, place{at: "object", old: "oldObject"}, 0, closed)
+	q.text = root.closedUse(gs.emitter, place{at: "object", old: "oldObject"}, 0, closed)
 	if !lists {
-		list := quote(gs.model.Spec().GatesKey)
-		q.text = "(has(params.data) && " + list + " in params.data ? " + root.used(gs.emitter, "object", "", 0) + " : " + q.text + ")"
+		list := celString(gs.model.Spec().GatesKey)
+		q.text = "(has(params.data) && " + list + " in params.data ? " + root.usedTest(gs.emitter, "object", "", 0) + " : " + q.text + ")"
 	}
 	if len(closed) == 0 || len(q.text) > quickText {
 		return nil
@@ -77,62 +77,62 @@ type place struct {
 	stored  []string
 }
 
-func (p place) field(name string) place {
-	return place{member(p.at, name), member(p.old, name), append(slices.Clip(p.stored), isMap(p.old), has(p.old, name))}
+func (p place) fieldPlace(name string) place {
+	return place{memberOf(p.at, name), memberOf(p.old, name), append(slices.Clip(p.stored), isMap(p.old), hasField(p.old, name))}
 }
 
-// closed is like used, for parts that are not stored already and whose gates may be closed. Gates are tested outside of loops: in a
+// closedUse is like used, for parts that are not stored already and whose gates may be closed. Gates are tested outside of loops: in a
 // list or map, it tests first whether anything is used there, and then each gate that may be closed. An unchanged list or map has no
 // new use.
-func (n *tree) closed(e *emitter, p place, depth int, closed map[string]string) string {
+func (n *tree) closedUse(e *emitter, p place, depth int, closed map[string]string) string {
 	var ways []string
 	v, fields := p.at, &fieldWays{}
 	for _, u := range n.here {
-		way := uses(u.target, v)
+		way := isUseOf(u.target, v)
 		if !u.shape.apart {
 			w := &walker{shape: u.shape, emitter: e}
-			way = and(way, w.fresh(v, p.old, p.stored, nil))
+			way = joinAnd(way, w.isNewUse(v, p.old, p.stored, nil))
 		}
-		way = and(way, closed[u.feature.Spec.Gate])
+		way = joinAnd(way, closed[u.feature.Spec.Gate])
 		if !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
 	for _, b := range n.children {
 		if b.step.Kind == feature.Field {
-			fields.add(b, and(has(v, b.step.Name), b.to.closed(e, p.field(b.step.Name), depth+1, closed)))
+			fields.addField(b, joinAnd(hasField(v, b.step.Name), b.to.closedUse(e, p.fieldPlace(b.step.Name), depth+1, closed)))
 			continue
 		}
 		var names, each []string
-		b.to.gates(&names)
+		b.to.addGates(&names)
 		for _, name := range names {
-			one := &tree{children: []*branch{{step: b.step, to: *b.to.only(name)}}}
-			each = append(each, and(closed[name], one.used(e, v, "", depth)))
+			one := &tree{children: []*branch{{step: b.step, to: *b.to.onlyGate(name)}}}
+			each = append(each, joinAnd(closed[name], one.usedTest(e, v, "", depth)))
 		}
 		all := &tree{children: []*branch{b}}
 		way := each[0]
 		if len(names) > 1 {
-			way = and(all.used(e, v, "", depth), or(each...))
+			way = joinAnd(all.usedTest(e, v, "", depth), joinOr(each...))
 		}
-		ways = append(ways, and(way, "!("+and(append(slices.Clip(p.stored), p.old+" == "+v)...)+")"))
+		ways = append(ways, joinAnd(way, "!("+joinAnd(append(slices.Clip(p.stored), p.old+" == "+v)...)+")"))
 	}
-	return or(append(ways, fields.ways(v, depth)...)...)
+	return joinOr(append(ways, fields.fieldTests(v, depth)...)...)
 }
 
-// gates adds those of the parts to a list, each once.
-func (n *tree) gates(list *[]string) {
+// addGates adds those of the parts to a list, each once.
+func (n *tree) addGates(list *[]string) {
 	for _, u := range n.here {
 		if !slices.Contains(*list, u.feature.Spec.Gate) {
 			*list = append(*list, u.feature.Spec.Gate)
 		}
 	}
 	for _, b := range n.children {
-		b.to.gates(list)
+		b.to.addGates(list)
 	}
 }
 
-// only is the tree of the parts of one gate.
-func (n *tree) only(gate string) *tree {
+// onlyGate is the tree of the parts of one gate.
+func (n *tree) onlyGate(gate string) *tree {
 	out := &tree{}
 	for _, u := range n.here {
 		if u.feature.Spec.Gate == gate {
@@ -140,7 +140,7 @@ func (n *tree) only(gate string) *tree {
 		}
 	}
 	for _, b := range n.children {
-		if to := b.to.only(gate); len(to.here) > 0 || len(to.children) > 0 {
+		if to := b.to.onlyGate(gate); len(to.here) > 0 || len(to.children) > 0 {
 			out.children = append(out.children, &branch{step: b.step, to: *to})
 		}
 	}
@@ -164,7 +164,7 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 			}
 		}
 	}
-	all := []string{or(ways...)}
+	all := []string{joinOr(ways...)}
 	size := len(all[0])
 	for _, other := range f.Spec.Requires {
 		switch g.isOpen(other, false) {
@@ -179,16 +179,16 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 		}
 		all = append(all, on)
 	}
-	return "(" + and(all...) + ")"
+	return "(" + joinAnd(all...) + ")"
 }
 
-// saysOpen reports whether the settings open a gate, if they say so in so many words; as [gates.alone] without the spellings
+// saysOpen reports whether the settings open a gate, if they say so in so many words; as [gates.isOpenAlone] without the spellings
 // that take work.
 func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 	const data = "params.data"
 	spec := g.model.Spec()
-	list, key, level := quote(spec.GatesKey), quote(f.Spec.Key), quote(spec.LevelKey)
-	gate := quote(f.Spec.Gate)
+	list, key, level := celString(spec.GatesKey), celString(f.Spec.Key), celString(spec.LevelKey)
+	gate := celString(f.Spec.Gate)
 	value := "'true'"
 	if f.Spec.Inverted {
 		value = "'false'"
@@ -205,16 +205,16 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		return "(!(" + list + " in " + data + ") || " + short + " && " + strings.Join(no, " && ") + ")"
 	}
 	noKey := "!(" + key + " in " + data + ")"
-	ways := []string{and(key+" in "+data, data+"["+key+"] == "+value, silent(gate))}
+	ways := []string{joinAnd(key+" in "+data, data+"["+key+"] == "+value, silent(gate))}
 	if lists {
 		// The name occurs only once, so that nothing else in the list is about this gate.
 		ways = append(ways, noKey+" && "+list+" in "+data+" && "+short+" && "+data+"["+list+"].indexOf("+gate+") == "+data+"["+list+
-			"].lastIndexOf("+gate+") && "+quote(f.Spec.Gate+"=true")+" in "+data+"["+list+"].split(',')")
+			"].lastIndexOf("+gate+") && "+celString(f.Spec.Gate+"=true")+" in "+data+"["+list+"].split(',')")
 	}
 	if f.FollowsLevel || f.Spec.ImpliedByLevel {
 		rank := slices.Index(levels, f.Level)
 		byLevel := ""
-		switch words := quotes(names(levels[rank:])); {
+		switch words := celStrings(levelNames(levels[rank:])); {
 		case rank == 0 || rank == 1 && g.lifted:
 		case slices.Index(levels, spec.DefaultLevel) >= rank:
 			byLevel = "(!(" + level + " in " + data + ") || " + data + "[" + level + "] in " + words + ")"
@@ -224,23 +224,23 @@ func (g *gates) saysOpen(f *feature.Feature, lists bool) string {
 		if f.Spec.ImpliedByLevel {
 			ways = append(ways, cmp.Or(byLevel, "true"))
 		} else {
-			ways = append(ways, and(byLevel, noKey, silent(gate)))
+			ways = append(ways, joinAnd(byLevel, noKey, silent(gate)))
 		}
 	}
 	if !f.FollowsLevel && f.Default {
 		about := []string{gate}
 		if f.Stage == v1alpha1.Alpha {
-			about = append(about, quote(allAlpha))
+			about = append(about, celString(allAlpha))
 		}
 		if f.Stage == v1alpha1.Beta {
-			about = append(about, quote(allBeta))
+			about = append(about, celString(allBeta))
 		}
-		ways = append(ways, and(noKey, silent(about...)))
+		ways = append(ways, joinAnd(noKey, silent(about...)))
 	}
-	return fmt.Sprintf("(has(%s) ? %s : %t)", data, or(ways...), g.unset(f))
+	return fmt.Sprintf("(has(%s) ? %s : %t)", data, joinOr(ways...), g.isOpenUnset(f))
 }
 
-func names(list []v1alpha1.Level) []string {
+func levelNames(list []v1alpha1.Level) []string {
 	out := make([]string, len(list))
 	for i, l := range list {
 		out[i] = string(l)

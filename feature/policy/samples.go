@@ -9,8 +9,8 @@ import (
 // mostSampled is how long sample strings and lists are at most.
 const mostSampled = 10_000
 
-// beyond makes a value outside of bounds.
-func beyond(b *feature.Bounds) any {
+// valueOutside makes a value outside of bounds.
+func valueOutside(b *feature.Bounds) any {
 	switch {
 	case b.Maximum != nil:
 		return *b.Maximum + 1
@@ -24,8 +24,8 @@ func beyond(b *feature.Bounds) any {
 	return strings.Repeat("\x01", sampleText)
 }
 
-// within makes a value within bounds.
-func within(b *feature.Bounds) any {
+// valueWithin makes a value within bounds.
+func valueWithin(b *feature.Bounds) any {
 	switch {
 	case b.Values != nil:
 		return b.Values[len(b.Values)-1]

@@ -15,9 +15,9 @@ import (
 // scaled are the fields that the subresource scale of Kubernetes' own resources writes; other resources have them in their CRD.
 var scaled = []struct{ group, resource string }{{"apps", "deployments"}, {"apps", "replicasets"}, {"apps", "statefulsets"}, {"", "replicationcontrollers"}}
 
-// scales reports whether the subresource scale writes the gated part of a target: the replicas, or an object around them, which it
+// writtenByScale reports whether the subresource scale writes the gated part of a target: the replicas, or an object around them, which it
 // creates if it is missing.
-func scales(t *feature.Target) bool {
+func writtenByScale(t *feature.Target) bool {
 	names := t.Scale
 	for _, s := range scaled {
 		if s.group == t.Group && s.resource == t.Resource {
@@ -30,10 +30,10 @@ func scales(t *feature.Target) bool {
 	return slices.EqualFunc(t.Path, names[:len(t.Path)], func(s feature.Step, name string) bool { return s.Kind == feature.Field && s.Name == name })
 }
 
-// scales adds policies for writes of the subresource scale, of what is gated and it can set: the API server asks no policy of the resource
+// addScalePolicies adds policies for writes of the subresource scale, of what is gated and it can set: the API server asks no policy of the resource
 // about them. The object of such a write has the replicas only, and none if they are 0 or not set: 0 counts as no use that was stored. Of a
 // CRD's resource the write sets them where they were not, also to 0; those of Kubernetes' own are always set.
-func (c *compiler) scales() {
+func (c *compiler) addScalePolicies() {
 	if c.minor < validatingSince || c.options.WithoutValidating {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *compiler) scales() {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			if !scales(t) {
+			if !writtenByScale(t) {
 				continue
 			}
 			k := kindOf(f)
@@ -60,15 +60,15 @@ func (c *compiler) scales() {
 		}
 	}
 	for _, g := range order {
-		c.scale(g)
+		c.addScalePolicy(g)
 	}
 }
 
-func (c *compiler) scale(g *group) {
+func (c *compiler) addScalePolicy(g *group) {
 	e := newEmitter(c.minor)
 	gs := &gates{emitter: e, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{}}
 	replicas := func(object string) string {
-		return e.add(object+"Replicas", fmt.Sprintf("has(%[1]s.spec) && has(%[1]s.spec.replicas) ? %[1]s.spec.replicas : 0", object))
+		return e.addVariable(object+"Replicas", fmt.Sprintf("has(%[1]s.spec) && has(%[1]s.spec.replicas) ? %[1]s.spec.replicas : 0", object))
 	}
 	now, before := replicas("object"), replicas("oldObject")
 	g.units = slices.DeleteFunc(g.units, func(u unit) bool { return gs.isOpen(u.feature.Spec.Gate, true) == "true" })
@@ -79,34 +79,34 @@ func (c *compiler) scale(g *group) {
 	for i := range g.units {
 		u := &g.units[i]
 		open := gs.isOpen(u.feature.Spec.Gate, true)
-		used, same, stored := uses(u.target, now), before+" == "+now, uses(u.target, before)
+		used, same, stored := isUseOf(u.target, now), before+" == "+now, isUseOf(u.target, before)
 		if u.target.Scale != nil {
 			same = before + " != 0 && " + same
 		}
-		stored = and(before+" != 0", stored)
+		stored = joinAnd(before+" != 0", stored)
 		if u.shape.exact {
 			stored = same
 		}
-		valid = append(valid, or("!("+used+")", same, stored, open))
-		texts = append(texts, or("!("+used+")", same, stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+quote(u.target.Path.String()+c.what(u)))
+		valid = append(valid, joinOr("!("+used+")", same, stored, open))
+		texts = append(texts, joinOr("!("+used+")", same, stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+celString(u.target.Path.String()+c.problemOf(u)))
 	}
 	fail, actions := admissionregistrationv1.Fail, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	if g.kind == warns {
 		fail, actions = admissionregistrationv1.Ignore, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
-	name := c.name(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: g.kind + "-scale"}, 1)
+	name := c.policyName(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: g.kind + "-scale"}, 1)
 	c.groupOf[name] = g
-	match := constraints(g)
+	match := matchConstraints(g)
 	match.ResourceRules[0].Resources = []string{g.resource + "/scale"}
 	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
 	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fail, ParamKind: c.paramKind(), MatchConstraints: match,
 		Validations: []admissionregistrationv1.Validation{{
-			Expression: conjunction(valid), Message: "the replicas need a feature that is off", MessageExpression: said(texts) + ".join('; also ')",
+			Expression: conjunctionOf(valid), Message: "the replicas need a feature that is off", MessageExpression: nonEmptyTexts(texts) + ".join('; also ')",
 			Reason: new(metav1.StatusReasonInvalid),
 		}},
 	}
-	p.Spec.Variables = (&draft{emitter: e}).variables()
+	p.Spec.Variables = (&draft{emitter: e}).apiVariables()
 	for i := range g.units {
 		u := &g.units[i]
 		c.set.Enforced = append(c.set.Enforced, Enforced{

@@ -36,7 +36,7 @@ type guard struct {
 
 // newGuard begins a policy. It is measured with settings in which everything is set.
 func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
-	run, err := c.runner()
+	run, err := c.newRunner()
 	if err != nil {
 		return nil, err
 	}
@@ -58,22 +58,22 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 	run.object, run.old = map[string]any{"data": data}, map[string]any{"data": before}
 	run.request = map[string]any{"operation": "UPDATE"}
 	e := newEmitter(c.minor)
-	e.add("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
-	e.add("binary", "request.operation != 'DELETE' && has(object.binaryData) ? object.binaryData : {}")
-	e.add("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data && (has(oldObject.binaryData) ? oldObject.binaryData : {}) == variables.binary")
+	e.addVariable("data", "request.operation != 'DELETE' && has(object.data) ? object.data : {}")
+	e.addVariable("binary", "request.operation != 'DELETE' && has(object.binaryData) ? object.binaryData : {}")
+	e.addVariable("same", "request.operation == 'UPDATE' && (has(oldObject.data) ? oldObject.data : {}) == variables.data && (has(oldObject.binaryData) ? oldObject.binaryData : {}) == variables.binary")
 	states := c.states
 	if !c.live {
 		states = c.model.Resolve(nil, c.options.Runtime) // settings that are written are judged by themselves
 	}
 	// A feature with a requirement is valid if the required feature may be open for some resource, as in feature.ParseSettings.
 	g := &guard{run: run, gates: &gates{emitter: e, model: c.model, states: states, live: true, lifted: c.model.LiftsAny(), alike: true, done: map[string]bool{"data": true}}}
-	return g, g.measure(ctx, 0)
+	return g, g.measureVariables(ctx, 0)
 }
 
-// measure measures the variables from one on. The error says why the API server would not take one.
-func (g *guard) measure(ctx context.Context, from int) error {
+// measureVariables measures the variables from one on. The error says why the API server would not take one.
+func (g *guard) measureVariables(ctx context.Context, from int) error {
 	for _, v := range g.vars[from:] {
-		cost, err := g.run.variable(ctx, v)
+		cost, err := g.run.runVariable(ctx, v)
 		if err != nil {
 			return fmt.Errorf("the API server would not take an expression: %s", brief.OneLine(err.Error()))
 		}
@@ -85,17 +85,19 @@ func (g *guard) measure(ctx context.Context, from int) error {
 	return nil
 }
 
-// all is an expression of the list of all problems.
-func (g *guard) all() string { return "variables.same ? [] : " + strings.Join(g.problems, " + ") }
+// allProblems is an expression of the list of all problems.
+func (g *guard) allProblems() string {
+	return "variables.same ? [] : " + strings.Join(g.problems, " + ")
+}
 
-// look adds problems: expressions of lists of texts. room is false, and nothing is added, where they would cost too much together
+// addProblems adds problems: expressions of lists of texts. room is false, and nothing is added, where they would cost too much together
 // with those that are there.
-func (g *guard) look(ctx context.Context, problems func(*gates) []string) (room bool, err error) {
+func (g *guard) addProblems(ctx context.Context, problems func(*gates) []string) (room bool, err error) {
 	vars, had, cost, size := len(g.vars), len(g.problems), g.cost, g.size
 	for _, p := range problems(g.gates) {
-		g.problems = append(g.problems, g.add(fmt.Sprintf("p%d", len(g.problems)), p))
+		g.problems = append(g.problems, g.addVariable(fmt.Sprintf("p%d", len(g.problems)), p))
 	}
-	if err := g.measure(ctx, vars); err != nil {
+	if err := g.measureVariables(ctx, vars); err != nil {
 		return false, err
 	}
 	if g.cost <= maxGuardCost && g.size <= maxGuardSize {
@@ -108,13 +110,13 @@ func (g *guard) look(ctx context.Context, problems func(*gates) []string) (room 
 	return false, nil
 }
 
-// guards judge all settings together. The error says why it takes the webhook.
-func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
+// settingsGuards judge all settings together. The error says why it takes the webhook.
+func (c *compiler) settingsGuards(ctx context.Context) (out []*guard, err error) {
 	at, err := c.newGuard(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := at.look(ctx, c.common); err != nil {
+	if _, err := at.addProblems(ctx, c.commonProblems); err != nil {
 		return nil, err
 	}
 	features := c.model.Features()
@@ -122,7 +124,7 @@ func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
 	step := max(1, maxExpressionCost/(questionCost*(len(features)+10)))
 	for some := range slices.Chunk(features, step) {
 		problems := func(g *gates) []string { return c.ofFeatures(g, some) }
-		room, err := at.look(ctx, problems)
+		room, err := at.addProblems(ctx, problems)
 		if err != nil {
 			return nil, err
 		}
@@ -135,16 +137,16 @@ func (c *compiler) guards(ctx context.Context) (out []*guard, err error) {
 		if at, err = c.newGuard(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := at.look(ctx, problems); err != nil {
+		if _, err := at.addProblems(ctx, problems); err != nil {
 			return nil, err
 		}
 	}
 	return append(out, at), nil
 }
 
-// judges reports whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
+// judgesSettings reports whether policies judge the settings. They need no parameter. In live mode they come with policies that have the
 // settings as theirs; in baked mode those are gone as long as the settings open everything, and these stay.
-func (c *compiler) judges() bool {
+func (c *compiler) judgesSettings() bool {
 	if c.options.Unguarded {
 		return false
 	}
@@ -154,9 +156,9 @@ func (c *compiler) judges() bool {
 	return c.model.Spec().ConfigMap != nil && len(c.model.Features()) > 0 && c.minor >= validatingSince && !c.options.WithoutValidating
 }
 
-// guard adds the policies that refuse bad settings, with the first error as the message. Unchanged settings pass. In live mode the
+// addGuardPolicies adds the policies that refuse bad settings, with the first error as the message. Unchanged settings pass. In live mode the
 // policies also refuse the deletion of the settings; in baked mode a deletion gives the defaults.
-func (c *compiler) guard(ctx context.Context) {
+func (c *compiler) addGuardPolicies(ctx context.Context) {
 	name := GuardName(c.model.Component())
 	gone := fmt.Sprintf("these are the settings of component %q, which its policies read: change them instead", c.model.Component())
 	// A namespace that is being deleted takes them with it. Immutable ones can only be deleted and made again.
@@ -173,7 +175,7 @@ func (c *compiler) guard(ctx context.Context) {
 	writes := admissionregistrationv1.NamedRuleWithOperations{
 		ResourceNames: []string{c.model.Spec().ConfigMap.Name}, RuleWithOperations: configMaps(admissionregistrationv1.Create, admissionregistrationv1.Update),
 	}
-	guards, err := c.guards(ctx)
+	guards, err := c.settingsGuards(ctx)
 	if err != nil {
 		c.set.SettingsReason = err.Error()
 		if !c.follows {
@@ -183,7 +185,7 @@ func (c *compiler) guard(ctx context.Context) {
 		return
 	}
 	for i, g := range guards {
-		g.add("problems", g.all())
+		g.addVariable("problems", g.allProblems())
 		bad := admissionregistrationv1.Validation{
 			Expression: "request.operation == 'DELETE' || variables.problems.size() == 0", Message: "the settings are bad", Reason: new(metav1.StatusReasonInvalid),
 			MessageExpression: "variables.problems.size() == 0 ? '' : variables.problems[0].size() > 1000 ? variables.problems[0].substring(0, 1000) : variables.problems[0]",
@@ -196,7 +198,7 @@ func (c *compiler) guard(ctx context.Context) {
 			c.guardPolicy(name, g.emitter, []admissionregistrationv1.Validation{mutable, bad}, writes)
 			continue
 		}
-		c.guardPolicy(bounded(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, writes)
+		c.guardPolicy(boundedName(fmt.Sprintf("features.%s.%s-%d", c.model.Component(), guardName, i+1)), g.emitter, []admissionregistrationv1.Validation{bad}, writes)
 	}
 }
 
@@ -212,12 +214,12 @@ func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionr
 			ResourceRules:     rules,
 		},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + quote(ref.Name),
+			Name: "the-settings", Expression: "request.operation != 'DELETE' || oldObject.metadata.name == " + celString(ref.Name),
 		}},
 		Validations: validations,
 	}
 	if e != nil {
-		p.Spec.Variables = (&draft{emitter: e}).variables()
+		p.Spec.Variables = (&draft{emitter: e}).apiVariables()
 	}
 	c.set.Validating = append(c.set.Validating, p)
 	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -234,8 +236,8 @@ func configMaps(operations ...admissionregistrationv1.OperationType) admissionre
 	}
 }
 
-// common lists expressions of lists of problems with the settings as a whole.
-func (c *compiler) common(g *gates) []string {
+// commonProblems lists expressions of lists of problems with the settings as a whole.
+func (c *compiler) commonProblems(g *gates) []string {
 	m, spec, e := c.model, c.model.Spec(), g.emitter
 	var keys, bools, gateNames []string
 	keys = append(keys, spec.LevelKey, spec.GatesKey)
@@ -250,30 +252,30 @@ func (c *compiler) common(g *gates) []string {
 	for _, s := range spec.Settings {
 		keys = append(keys, s.Name)
 	}
-	isBool := "(" + trueWords + " + " + g.off(falseWords) + ")"
-	level, gatesKey := quote(spec.LevelKey), quote(spec.GatesKey)
+	isBool := "(" + trueWords + " + " + g.closedWords(falseWords) + ")"
+	level, gatesKey := celString(spec.LevelKey), celString(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
 	words := make([]string, len(levels))
 	for i, l := range levels {
 		words[i] = string(l)
 	}
-	entries := g.entries()
+	entries := g.gateEntries()
 	// A lookup in a map takes the same time for any size.
-	keySet, gateSet := e.add("keys", set(keys)), e.add("gates", set(gateNames))
+	keySet, gateSet := e.addVariable("keys", keySetOf(keys)), e.addVariable("gates", keySetOf(gateNames))
 	out := []string{
-		first("variables.binary.filter(k, !k.startsWith('_'))", "x + ': '", "nobody reads settings in binaryData: write it into data, as text"),
-		first("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(first20(keys), ", ")),
-		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + quotes(words) + ") ? " + quote(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
-		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + quotes(words[maximum+1:]) + " ? " + quote(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
-		first(quotes(bools)+".filter(k, k in variables.data && !(variables.data[k].trim() in "+isBool+"))", "x + ': '", "neither true nor false"),
-		gatesKey + " in variables.data && variables.data[" + gatesKey + "].size() > 65536 ? " + quote(spec.GatesKey+": longer than 65536 characters") + " : ''",
-		first("("+gatesKey+" in variables.data && variables.data["+gatesKey+"].size() <= 65536 ? variables.data["+gatesKey+"].split(',').map(e, e.trim()) : []).filter(e, e != '' && !e.contains('='))",
+		firstText("variables.binary.filter(k, !k.startsWith('_'))", "x + ': '", "nobody reads settings in binaryData: write it into data, as text"),
+		firstText("variables.data.filter(k, !k.startsWith('_') && !(k in "+keySet+"))", "'there is no key ' + x + '; '", "the keys are "+strings.Join(firstTwenty(keys), ", ")),
+		level + " in variables.data && !(variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words) + ") ? " + celString(spec.LevelKey+": the levels are stable, beta, alpha") + " : ''",
+		level + " in variables.data && variables.data[" + level + "].trim().lowerAscii() in " + celStrings(words[maximum+1:]) + " ? " + celString(fmt.Sprintf("%s: beyond %s, the maxLevel of component %q", spec.LevelKey, spec.MaxLevel, m.Component())) + " : ''",
+		firstText(celStrings(bools)+".filter(k, k in variables.data && !(variables.data[k].trim() in "+isBool+"))", "x + ': '", "neither true nor false"),
+		gatesKey + " in variables.data && variables.data[" + gatesKey + "].size() > 65536 ? " + celString(spec.GatesKey+": longer than 65536 characters") + " : ''",
+		firstText("("+gatesKey+" in variables.data && variables.data["+gatesKey+"].size() <= 65536 ? variables.data["+gatesKey+"].split(',').map(e, e.trim()) : []).filter(e, e != '' && !e.contains('='))",
 			"x + ': '", "to be written as NAME=true or NAME=false"),
-		first(entries+".filter(e, e.endsWith('='))", "x + ': '", "neither true nor false"),
-		first(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+gateSet+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(first20(gateNames), ", ")),
+		firstText(entries+".filter(e, e.endsWith('='))", "x + ': '", "neither true nor false"),
+		firstText(entries+".map(e, e.split('=')[0]).filter(n, !(n in "+gateSet+"))", "'there is no gate ' + x + '; '", "the gates are "+strings.Join(firstTwenty(gateNames), ", ")),
 	}
 	for _, p := range spec.Settings {
-		key := quote(p.Name)
+		key := celString(p.Name)
 		value := "variables.data[" + key + "]"
 		if p.Minimum != nil || p.Maximum != nil {
 			good := []string{value + ".matches('^-?[0-9]{1,18}$')"}
@@ -284,24 +286,24 @@ func (c *compiler) common(g *gates) []string {
 			if p.Maximum != nil {
 				good, text = append(good, fmt.Sprintf("int(%s) <= %d", value, *p.Maximum)), text+fmt.Sprintf(", %d at most", *p.Maximum)
 			}
-			out = append(out, key+" in variables.data && !("+and(good...)+") ? "+quote(text)+" : ''")
+			out = append(out, key+" in variables.data && !("+joinAnd(good...)+") ? "+celString(text)+" : ''")
 		}
 		if p.Pattern != "" {
-			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+quote("^(?:"+p.Pattern+")$")+") ? "+quote(p.Name+": does not match "+brief.Clip(p.Pattern, 80))+" : ''")
+			out = append(out, key+" in variables.data && !variables.data["+key+"].matches("+celString("^(?:"+p.Pattern+")$")+") ? "+celString(p.Name+": does not match "+brief.Clip(p.Pattern, 80))+" : ''")
 		}
 	}
-	_, named := c.names(g)
+	_, named := c.addNameVariables(g)
 	return []string{
 		"[" + strings.Join(out, ", ") + "].filter(p, p != '')",
-		fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", quotes([]string{allAlpha, allBeta}), named, quote(spec.GatesKey+": ")),
+		fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings([]string{allAlpha, allBeta}), named, celString(spec.GatesKey+": ")),
 	}
 }
 
 // ofFeatures lists expressions of lists of problems with single features: a gate that is listed twice, contradictions, what
 // cannot be set. Features are gone through by name: an expression for each would take the API server too much time to read.
 func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
-	data, entries, gatesKey := g.data(), g.entries(), c.model.Spec().GatesKey
-	keyOf, named := c.names(g)
+	data, entries, gatesKey := g.paramsData(), g.gateEntries(), c.model.Spec().GatesKey
+	keyOf, named := c.addNameVariables(g)
 	var all, plain, inverted, other []string
 	notOn, notOff := map[string]string{}, map[string]string{}
 	for _, f := range features {
@@ -322,10 +324,10 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 		case f.Locked, !f.Free():
 			notOn[gate] = text
 		default:
-			other = append(other, c.requirements(g, f)...)
+			other = append(other, c.requirementProblems(g, f)...)
 		}
 	}
-	out := []string{fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", quotes(all), named, quote(gatesKey+": "))}
+	out := []string{fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings(all), named, celString(gatesKey+": "))}
 	in := func(words string) string {
 		return fmt.Sprintf("%[1]s[n] in %[2]s && %[2]s[%[1]s[n]].trim() in %[3]s", keyOf, data, words)
 	}
@@ -333,19 +335,19 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	for _, x := range []struct {
 		gates   []string
 		on, off string
-	}{{plain, trueWords, g.off(falseWords)}, {inverted, falseWords, g.off(trueWords)}} {
+	}{{plain, trueWords, g.closedWords(falseWords)}, {inverted, falseWords, g.closedWords(trueWords)}} {
 		if x.gates == nil {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s.filter(n, %s && %s || %s && %s).map(n, %s[n] + ' and %s disagree on ' + n)",
-			quotes(x.gates), in(x.on), listed("0"), in(x.off), listed("1"), keyOf, unquoted(gatesKey)))
+			celStrings(x.gates), in(x.on), listed("0"), in(x.off), listed("1"), keyOf, unquotedText(gatesKey)))
 		// Different values in both places are reported as a contradiction.
-		on, off := or(in(x.on), listed("1")), or(in(x.off), listed("0"))
+		on, off := joinOr(in(x.on), listed("1")), joinOr(in(x.off), listed("0"))
 		for _, no := range []struct {
 			texts     map[string]string
 			yes, rest string
 		}{{notOn, on, off}, {notOff, off, on}} {
-			texts := texts(no.texts, x.gates)
+			texts := textMapOf(no.texts, x.gates)
 			if texts != "" {
 				out = append(out, fmt.Sprintf("%s.filter(n, %s && !%s).map(n, %s[n])", texts, no.yes, no.rest, texts))
 			}
@@ -357,12 +359,12 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	return out
 }
 
-// texts writes a map of those of some gates; empty if there are none.
-func texts(of map[string]string, gates []string) string {
+// textMapOf writes a map of those of some gates; empty if there are none.
+func textMapOf(of map[string]string, gates []string) string {
 	var out []string
 	for _, gate := range gates {
 		if text, ok := of[gate]; ok {
-			out = append(out, quote(gate)+": "+quote(text))
+			out = append(out, celString(gate)+": "+celString(text))
 		}
 	}
 	if out == nil {
@@ -371,32 +373,32 @@ func texts(of map[string]string, gates []string) string {
 	return "{" + strings.Join(out, ", ") + "}"
 }
 
-// unquoted is a text as it stands within the quotes of a literal.
-func unquoted(s string) string {
-	q := quote(s)
+// unquotedText is a text as it stands within the quotes of a literal.
+func unquotedText(s string) string {
+	q := celString(s)
 	if q[0] == '"' {
 		q = strings.ReplaceAll(q, "'", "\\'")
 	}
 	return q[1 : len(q)-1]
 }
 
-// names are variables: a map of the keys of all features by gate, and the gates that the list of gates sets.
-func (c *compiler) names(g *gates) (keyOf, named string) {
-	keyOf = g.once("keyOf", func() string {
+// addNameVariables are variables: a map of the keys of all features by gate, and the gates that the list of gates sets.
+func (c *compiler) addNameVariables(g *gates) (keyOf, named string) {
+	keyOf = g.addOnce("keyOf", func() string {
 		features := c.model.Features()
 		out := make([]string, len(features))
 		for i, f := range features {
-			out[i] = quote(f.Spec.Gate) + ": " + quote(f.Spec.Key)
+			out[i] = celString(f.Spec.Gate) + ": " + celString(f.Spec.Key)
 		}
 		return "{" + strings.Join(out, ", ") + "}"
 	})
-	entries := g.entries()
-	named = g.once("named", func() string { return entries + ".filter(e, !e.endsWith('=')).map(e, e.split('=')[0])" })
+	entries := g.gateEntries()
+	named = g.addOnce("named", func() string { return entries + ".filter(e, !e.endsWith('=')).map(e, e.split('=')[0])" })
 	return keyOf, named
 }
 
-// requirements lists expressions of texts that are empty if a feature is not on without what it requires.
-func (c *compiler) requirements(g *gates, f *feature.Feature) (out []string) {
+// requirementProblems lists expressions of texts that are empty if a feature is not on without what it requires.
+func (c *compiler) requirementProblems(g *gates, f *feature.Feature) (out []string) {
 	for _, other := range f.Spec.Requires {
 		open := g.isOpen(other, false)
 		if open == "true" {
@@ -406,28 +408,28 @@ func (c *compiler) requirements(g *gates, f *feature.Feature) (out []string) {
 		if open == "false" {
 			closed = "true"
 		}
-		out = append(out, g.says(f.Spec.Gate, f)+" == 1 && "+closed+" ? "+quote(fmt.Sprintf("%s is on, but requires %s, which is off", f.Spec.Gate, other))+" : ''")
+		out = append(out, g.settingOf(f.Spec.Gate, f)+" == 1 && "+closed+" ? "+celString(fmt.Sprintf("%s is on, but requires %s, which is off", f.Spec.Gate, other))+" : ''")
 	}
 	return out
 }
 
-// first writes a text about the first item of a list.
-func first(list, prefix, text string) string {
-	return "(" + list + ".map(x, " + prefix + " + " + quote(text) + ") + [''])[0]"
+// firstText writes a text about the first item of a list.
+func firstText(list, prefix, text string) string {
+	return "(" + list + ".map(x, " + prefix + " + " + celString(text) + ") + [''])[0]"
 }
 
-// set writes a map that has the keys.
-func set(keys []string) string {
+// keySetOf writes a map that has the keys.
+func keySetOf(keys []string) string {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	for i, k := range keys {
-		keys[i] = quote(k) + ": true"
+		keys[i] = celString(k) + ": true"
 	}
 	return "{" + strings.Join(keys, ", ") + "}"
 }
 
-func first20(list []string) []string {
+func firstTwenty(list []string) []string {
 	if len(list) > 20 {
 		return append(slices.Clone(list[:20]), "…")
 	}

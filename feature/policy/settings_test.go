@@ -46,13 +46,13 @@ func judge(t *testing.T, guards []*guard, data map[string]string) (out []string)
 		}
 	}
 	for _, g := range guards {
-		run, err := (&compiler{minor: newestMinor}).runner()
+		run, err := (&compiler{minor: newestMinor}).newRunner()
 		if err != nil {
 			t.Fatal(err)
 		}
 		run.object, run.request = map[string]any{"data": object, "binaryData": binary}, map[string]any{"operation": "CREATE"}
-		for _, v := range append(slices.Clone(g.vars), variable{"problems", g.all()}) {
-			if _, err := run.variable(t.Context(), v); err != nil {
+		for _, v := range append(slices.Clone(g.vars), variable{"problems", g.allProblems()}) {
+			if _, err := run.runVariable(t.Context(), v); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestSettingsOfManyFeatures(t *testing.T) {
 	}{{50, 1, ""}, {1200, 2, ""}, {4500, 1, "size exceeds limit"}} {
 		m := many(t, tt.features)
 		c := compiled(m)
-		c.guard(t.Context())
+		c.addGuardPolicies(t.Context())
 		if got := len(c.set.Validating) - 1; got != tt.policies || (tt.reason == "") != (c.set.SettingsReason == "") || !strings.Contains(c.set.SettingsReason, tt.reason) {
 			t.Errorf("%d features: %d policies, %q", tt.features, got, c.set.SettingsReason)
 		}
@@ -92,7 +92,7 @@ func TestSettingsOfManyFeatures(t *testing.T) {
 		if tt.policies < 2 {
 			continue
 		}
-		guards, err := c.guards(t.Context())
+		guards, err := c.settingsGuards(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestSettingsAreJudgedAsTheModelDoes(t *testing.T) {
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	guards, err := compiled(m).guards(t.Context())
+	guards, err := compiled(m).settingsGuards(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

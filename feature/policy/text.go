@@ -11,8 +11,8 @@ import (
 	"sluice.dev/feature"
 )
 
-// quote writes a CEL literal of a string.
-func quote(s string) string {
+// celString writes a CEL literal of a string.
+func celString(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' {
 			return strconv.QuoteToASCII(s)
@@ -21,11 +21,11 @@ func quote(s string) string {
 	return "'" + s + "'"
 }
 
-// quotes writes a CEL list of strings.
-func quotes(list []string) string {
+// celStrings writes a CEL list of strings.
+func celStrings(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = quote(s)
+		out[i] = celString(s)
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
@@ -44,26 +44,26 @@ func isIdentifier(s string) bool {
 	return s != "" && !slices.Contains(reserved, s)
 }
 
-// member is the value of a field, and has the test for it; the operand is a map.
-func member(of, name string) string {
+// memberOf is the value of a field, and has the test for it; the operand is a map.
+func memberOf(of, name string) string {
 	if isIdentifier(name) {
 		return of + "." + name
 	}
-	return of + "[" + quote(name) + "]"
+	return of + "[" + celString(name) + "]"
 }
 
-func has(of, name string) string {
+func hasField(of, name string) string {
 	if isIdentifier(name) {
 		return "has(" + of + "." + name + ")"
 	}
-	return quote(name) + " in " + of
+	return celString(name) + " in " + of
 }
 
 func isMap(v string) string  { return "type(" + v + ") == map" }
 func isList(v string) string { return "type(" + v + ") == list" }
 
-// and joins conditions; those that are always true are left out.
-func and(conditions ...string) string {
+// joinAnd joins conditions; those that are always true are left out.
+func joinAnd(conditions ...string) string {
 	conditions = slices.DeleteFunc(conditions, func(c string) bool { return c == "" || c == "true" })
 	if len(conditions) == 0 {
 		return "true"
@@ -71,8 +71,8 @@ func and(conditions ...string) string {
 	return strings.Join(conditions, " && ")
 }
 
-// or joins conditions in parentheses.
-func or(conditions ...string) string {
+// joinOr joins conditions in parentheses.
+func joinOr(conditions ...string) string {
 	if len(conditions) == 1 {
 		return conditions[0]
 	}
@@ -107,7 +107,7 @@ func isOneOf(v string, values []string) string {
 	}
 	quoted := make([]string, len(values))
 	for i, s := range values {
-		quoted[i] = quote(s)
+		quoted[i] = celString(s)
 	}
 	out := []string{list(quoted)}
 	for _, more := range [][]string{ints, doubles, bools} {
@@ -115,32 +115,32 @@ func isOneOf(v string, values []string) string {
 			out = append(out, list(more))
 		}
 	}
-	return or(out...)
+	return joinOr(out...)
 }
 
-// matches reports whether there is a match of a pattern in a string. Looking for a text that every match has in it costs a
+// matchesPattern reports whether there is a match of a pattern in a string. Looking for a text that every match has in it costs a
 // fraction of running the pattern.
-func matches(v, pattern string) string {
+func matchesPattern(v, pattern string) string {
 	conditions := []string{"type(" + v + ") == string"}
 	if s := literalOf(pattern); s != "" {
-		conditions = append(conditions, v+".contains("+quote(s)+")")
+		conditions = append(conditions, v+".contains("+celString(s)+")")
 	}
-	return and(append(conditions, v+".matches("+quote(pattern)+")")...)
+	return joinAnd(append(conditions, v+".matches("+celString(pattern)+")")...)
 }
 
-// literal writes a string, number or boolean.
-func literal(v any) string {
+// celLiteral writes a string, number or boolean.
+func celLiteral(v any) string {
 	switch v := v.(type) {
 	case string:
-		return quote(v)
+		return celString(v)
 	case float64:
-		return "double(" + quote(strconv.FormatFloat(v, 'g', -1, 64)) + ")"
+		return "double(" + celString(strconv.FormatFloat(v, 'g', -1, 64)) + ")"
 	}
 	return fmt.Sprint(v)
 }
 
-// outside reports whether a value is outside of bounds, as [feature.Bounds] say.
-func outside(v string, b *feature.Bounds) string {
+// outsideBounds reports whether a value is outside of bounds, as [feature.Bounds] say.
+func outsideBounds(v string, b *feature.Bounds) string {
 	var ways []string
 	number := "(type(" + v + ") == int || type(" + v + ") == double) && " + v
 	for _, x := range []struct {
@@ -160,9 +160,9 @@ func outside(v string, b *feature.Bounds) string {
 		ways = append(ways, "!("+isOneOf(v, b.Values)+")")
 	}
 	if b.Pattern != "" {
-		ways = append(ways, "!("+matches(v, b.Pattern)+")")
+		ways = append(ways, "!("+matchesPattern(v, b.Pattern)+")")
 	}
-	return and(isSet(v), or(ways...))
+	return joinAnd(isSet(v), joinOr(ways...))
 }
 
 // literalOf returns a text that every match of a pattern has in it, or nothing.
@@ -191,8 +191,8 @@ func scalarText(v string) string {
 		v + " == true ? 't' : " + v + " == false ? 'f' : '?')"
 }
 
-// segment writes a key as a part of a path.
-func segment(key string) string {
+// pathSegment writes a key as a part of a path.
+func pathSegment(key string) string {
 	return "(" + key + ".size() <= 80 && " + key + ".matches('^[\\\\w-]+$') ? '.' + " + key + " : '[' + strings.quote(" + key + ".size() > 80 ? " + key + ".substring(0, 80) : " + key + ") + ']')"
 }
 
@@ -203,55 +203,55 @@ type pathText struct {
 	pointer bool
 }
 
-func (p *pathText) with(text string) *pathText {
+func (p *pathText) withText(text string) *pathText {
 	return &pathText{p.parts, p.text + text, p.pointer}
 }
 
-func (p *pathText) expr(before, x, after string) *pathText {
+func (p *pathText) withExpr(before, x, after string) *pathText {
 	parts := slices.Clip(p.parts)
 	if p.text+before != "" {
-		parts = append(parts, quote(p.text+before))
+		parts = append(parts, celString(p.text+before))
 	}
 	return &pathText{append(parts, x), after, p.pointer}
 }
 
-func (p *pathText) name(name string) *pathText {
+func (p *pathText) withField(name string) *pathText {
 	if p.pointer {
-		return p.with("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+		return p.withText("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
 	}
 	text := feature.Path{{Name: name}}.String()
 	if (p.text != "" || p.parts != nil) && text[0] != '[' {
 		text = "." + text
 	}
-	return p.with(text)
+	return p.withText(text)
 }
 
-func (p *pathText) index(i string) *pathText {
+func (p *pathText) withIndex(i string) *pathText {
 	if p.pointer {
-		return p.expr("/", "string("+i+")", "")
+		return p.withExpr("/", "string("+i+")", "")
 	}
-	return p.expr("[", "string("+i+")", "]")
+	return p.withExpr("[", "string("+i+")", "]")
 }
 
-func (p *pathText) key(k string) *pathText {
+func (p *pathText) withKey(k string) *pathText {
 	if p.pointer {
-		return p.expr("/", k+".replace('~', '~0').replace('/', '~1')", "")
+		return p.withExpr("/", k+".replace('~', '~0').replace('/', '~1')", "")
 	}
-	return p.expr("", segment(k), "")
+	return p.withExpr("", pathSegment(k), "")
 }
 
-// either is the index of an item or the key of an entry.
-func (p *pathText) either(x string) *pathText {
+// withIndexOrKey is the index of an item or the key of an entry.
+func (p *pathText) withIndexOrKey(x string) *pathText {
 	if p.pointer {
-		return p.expr("/", "(type("+x+") == string ? "+x+".replace('~', '~0').replace('/', '~1') : string("+x+"))", "")
+		return p.withExpr("/", "(type("+x+") == string ? "+x+".replace('~', '~0').replace('/', '~1') : string("+x+"))", "")
 	}
-	return p.expr("", "(type("+x+") == string ? "+segment(x)+" : '[' + string("+x+") + ']')", "")
+	return p.withExpr("", "(type("+x+") == string ? "+pathSegment(x)+" : '[' + string("+x+") + ']')", "")
 }
 
-func (p *pathText) expression() string {
+func (p *pathText) asExpression() string {
 	parts := p.parts
 	if p.text != "" {
-		parts = append(slices.Clip(parts), quote(p.text))
+		parts = append(slices.Clip(parts), celString(p.text))
 	}
 	return strings.Join(parts, " + ")
 }

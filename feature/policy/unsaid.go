@@ -12,8 +12,8 @@ import (
 // unasked are groups of resources that the API server exempts from policies (k8s.io/apiserver/pkg/admission/plugin/policy/generic).
 var unasked = []string{"admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"}
 
-// unsaid says why a target needs the webhook; empty if it does not.
-func (c *compiler) unsaid(u *unit) string {
+// webhookReason says why a target needs the webhook; empty if it does not.
+func (c *compiler) webhookReason(u *unit) string {
 	t, drop := u.target, u.feature.Spec.WhenDisabled == v1alpha1.Drop && !u.remains
 	switch {
 	case c.minor < validatingSince:
@@ -48,7 +48,7 @@ func (c *compiler) unsaidOf(t *feature.Target, s *shape) string {
 	if s.lists && c.minor < listsSince {
 		return fmt.Sprintf("items of lists take functions that API servers take since Kubernetes 1.%d", listsSince)
 	}
-	if s.index && s.loops() > 1 && c.minor < nestedSince {
+	if s.index && s.countLoops() > 1 && c.minor < nestedSince {
 		return fmt.Sprintf("lists within lists take functions that API servers take since Kubernetes 1.%d", nestedSince)
 	}
 	for i, step := range t.Path {
@@ -120,8 +120,8 @@ func putBack(s *shape) string {
 	return ""
 }
 
-// overlapping finds targets that name one entry of a map and all of them: both would take the same value out.
-func overlapping(units []unit, u *unit) bool {
+// overlapsAny finds targets that name one entry of a map and all of them: both would take the same value out.
+func overlapsAny(units []unit, u *unit) bool {
 	return slices.ContainsFunc(units, func(o unit) bool {
 		a, b := o.target.Path, u.target.Path
 		if len(a) != len(b) {

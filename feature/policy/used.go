@@ -15,9 +15,9 @@ func (d *draft) usedAtAll() string {
 	}
 	root := &tree{}
 	for i := range d.group.units {
-		root.add(&d.group.units[i], 0)
+		root.addUnit(&d.group.units[i], 0)
 	}
-	return root.used(d.emitter, "object", "", 0)
+	return root.usedTest(d.emitter, "object", "", 0)
 }
 
 // tree joins the paths of targets, so that each list is gone through once.
@@ -31,7 +31,7 @@ type branch struct {
 	to   tree
 }
 
-func (n *tree) add(u *unit, i int) {
+func (n *tree) addUnit(u *unit, i int) {
 	if i == len(u.target.Path) {
 		n.here = append(n.here, u)
 		return
@@ -39,19 +39,19 @@ func (n *tree) add(u *unit, i int) {
 	s := u.target.Path[i]
 	for _, b := range n.children {
 		if b.step.Name == s.Name && b.step.Kind == s.Kind {
-			b.to.add(u, i+1)
+			b.to.addUnit(u, i+1)
 			return
 		}
 	}
 	b := &branch{step: s}
 	n.children = append(n.children, b)
-	b.to.add(u, i+1)
+	b.to.addUnit(u, i+1)
 }
 
-func (n *tree) used(e *emitter, v, outer string, depth int) string {
+func (n *tree) usedTest(e *emitter, v, outer string, depth int) string {
 	var ways []string
 	for _, u := range n.here {
-		if way := uses(u.target, v); !slices.Contains(ways, way) {
+		if way := isUseOf(u.target, v); !slices.Contains(ways, way) {
 			ways = append(ways, way)
 		}
 	}
@@ -60,13 +60,13 @@ func (n *tree) used(e *emitter, v, outer string, depth int) string {
 	for _, b := range n.children {
 		switch b.step.Kind {
 		case feature.Field:
-			fields.add(b, and(has(v, b.step.Name), b.to.used(e, member(v, b.step.Name), outer, depth+1)))
+			fields.addField(b, joinAnd(hasField(v, b.step.Name), b.to.usedTest(e, memberOf(v, b.step.Name), outer, depth+1)))
 		case feature.Entries, feature.Items, feature.Each:
 			item, there := loopOf(v, b.step.Kind, x)
-			ways = append(ways, and(there, e.few(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.used(e, item, outer+v+".size() * ", depth+1)+")")))
+			ways = append(ways, joinAnd(there, e.fewHold(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.usedTest(e, item, outer+v+".size() * ", depth+1)+")")))
 		}
 	}
-	return or(append(ways, fields.ways(v, depth)...)...)
+	return joinOr(append(ways, fields.fieldTests(v, depth)...)...)
 }
 
 // fieldWays are expressions about fields of a value.
@@ -74,7 +74,7 @@ type fieldWays struct {
 	names, ends, others []string // names of fields at which parts end, the tests for them, and for other fields
 }
 
-func (f *fieldWays) add(b *branch, way string) {
+func (f *fieldWays) addField(b *branch, way string) {
 	if len(b.to.children) > 0 {
 		f.others = append(f.others, way)
 		return
@@ -90,8 +90,8 @@ const (
 	manyKeys = 1000
 )
 
-// ways asks whether anything holds for a field of a value; nil if nothing is asked.
-func (f *fieldWays) ways(v string, depth int) []string {
+// fieldTests asks whether anything holds for a field of a value; nil if nothing is asked.
+func (f *fieldWays) fieldTests(v string, depth int) []string {
 	ways := f.others
 	switch {
 	case len(f.names) >= manyFields:
@@ -101,34 +101,34 @@ func (f *fieldWays) ways(v string, depth int) []string {
 			order[i] = i
 		}
 		slices.SortFunc(order, func(a, b int) int { return strings.Compare(f.names[a], f.names[b]) })
-		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s && %s))", v, manyKeys, v, k, k, quotes(f.names), f.found(k, order)))
+		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s && %s))", v, manyKeys, v, k, k, celStrings(f.names), f.searchField(k, order)))
 	default:
 		ways = append(ways, f.ends...)
 	}
 	if ways == nil {
 		return nil
 	}
-	return []string{and(isMap(v), or(ways...))}
+	return []string{joinAnd(isMap(v), joinOr(ways...))}
 }
 
-// found writes the test for the field with a name, with a binary search.
-func (f *fieldWays) found(k string, order []int) string {
+// searchField writes the test for the field with a name, with a binary search.
+func (f *fieldWays) searchField(k string, order []int) string {
 	if len(order) == 1 {
 		return "(" + f.ends[order[0]] + ")"
 	}
 	half := len(order) / 2
-	return fmt.Sprintf("(%s < %s ? %s : %s)", k, quote(f.names[order[half]]), f.found(k, order[:half]), f.found(k, order[half:]))
+	return fmt.Sprintf("(%s < %s ? %s : %s)", k, celString(f.names[order[half]]), f.searchField(k, order[:half]), f.searchField(k, order[half:]))
 }
 
-// few asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
+// fewHold asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
 // answer is yes, and the variables find out.
-func (e *emitter) few(v, outer string, k feature.StepKind, depth int, through string) string {
+func (e *emitter) fewHold(v, outer string, k feature.StepKind, depth int, through string) string {
 	switch {
 	case !e.pieces:
 		return v + through
 	case outer != "":
-		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, looped(v, k)+through)
+		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, loopRange(v, k)+through)
 	}
 	c := fmt.Sprintf("c%d", depth)
-	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, pieces(v, k, depth, ".exists("+c+", "+c+through+")"))
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, overPieces(v, k, depth, ".exists("+c+", "+c+through+")"))
 }

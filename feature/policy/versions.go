@@ -49,7 +49,7 @@ func (c *compiler) judgeOthers(name string, match *admissionregistrationv1.Match
 	elsewhere = slices.DeleteFunc(slices.Clone(elsewhere), func(v string) bool { return slices.Contains(versions, v) })
 	if len(elsewhere) > 0 {
 		slices.Sort(elsewhere)
-		*conditions = append([]admissionregistrationv1.MatchCondition{{Name: "version", Expression: "!(request.requestResource.version in " + quotes(elsewhere) + ")"}}, *conditions...)
+		*conditions = append([]admissionregistrationv1.MatchCondition{{Name: "version", Expression: "!(request.requestResource.version in " + celStrings(elsewhere) + ")"}}, *conditions...)
 	}
 }
 

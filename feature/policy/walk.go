@@ -12,7 +12,7 @@ import (
 // variable is one of a policy: evaluated when it is first asked for, once per policy and kind of expression.
 type variable struct{ name, expression string }
 
-func ref(name string) string { return "variables." + name }
+func variableRef(name string) string { return "variables." + name }
 
 // emitter writes the variables of one policy.
 type emitter struct {
@@ -29,13 +29,13 @@ func newEmitter(minor int) *emitter {
 	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince, most: matchLimit}
 }
 
-func (e *emitter) add(name, expression string) string {
+func (e *emitter) addVariable(name, expression string) string {
 	e.vars = append(e.vars, variable{name, expression})
-	return ref(name)
+	return variableRef(name)
 }
 
-// node returns an expression for the value that a path of fields leads to: null if there is none.
-func (e *emitter) node(old bool, path feature.Path) string {
+// valueAt returns an expression for the value that a path of fields leads to: null if there is none.
+func (e *emitter) valueAt(old bool, path feature.Path) string {
 	if len(path) == 0 {
 		if old {
 			return "oldObject"
@@ -48,22 +48,22 @@ func (e *emitter) node(old bool, path feature.Path) string {
 	}
 	key := side + path.String()
 	if name := e.nodes[key]; name != "" {
-		return ref(name)
+		return variableRef(name)
 	}
-	parent := e.node(old, path[:max(0, len(path)-manySteps)])
-	there, at := plain(parent, path[max(0, len(path)-manySteps):])
+	parent := e.valueAt(old, path[:max(0, len(path)-manySteps)])
+	there, at := plainPath(parent, path[max(0, len(path)-manySteps):])
 	name := fmt.Sprintf("%s%d", side, len(e.nodes)+1)
 	e.nodes[key] = name
-	return e.add(name, and(there...)+" ? "+at+" : null")
+	return e.addVariable(name, joinAnd(there...)+" ? "+at+" : null")
 }
 
 // manySteps is the number of steps after which the value of a path gets a variable.
 const manySteps = 4
 
-// plain writes the value that a path of fields leads to from another, and the conditions under which it is there.
-func plain(from string, path feature.Path) (there []string, at string) {
+// plainPath writes the value that a path of fields leads to from another, and the conditions under which it is there.
+func plainPath(from string, path feature.Path) (there []string, at string) {
 	for _, s := range path {
-		there, from = append(there, isMap(from), has(from, s.Name)), member(from, s.Name)
+		there, from = append(there, isMap(from), hasField(from, s.Name)), memberOf(from, s.Name)
 	}
 	return there, from
 }
@@ -129,15 +129,15 @@ func shapeOf(f *feature.Feature, t *feature.Target) shape {
 	return s
 }
 
-// uses reports whether a value is a use of the target.
-func uses(t *feature.Target, v string) string {
+// isUseOf reports whether a value is a use of the target.
+func isUseOf(t *feature.Target, v string) string {
 	switch {
 	case t.Values != nil:
 		return isOneOf(v, t.Values)
 	case t.Pattern != nil:
-		return matches(v, t.Pattern.String())
+		return matchesPattern(v, t.Pattern.String())
 	case t.Beyond != nil:
-		return outside(v, t.Beyond)
+		return outsideBounds(v, t.Beyond)
 	case t.Match == nil:
 		return isSet(v)
 	}
@@ -145,19 +145,19 @@ func uses(t *feature.Target, v string) string {
 	for _, c := range t.Match {
 		at := v
 		for _, s := range c.Path {
-			all = append(all, isMap(at), has(at, s.Name))
-			at = member(at, s.Name)
+			all = append(all, isMap(at), hasField(at, s.Name))
+			at = memberOf(at, s.Name)
 		}
 		switch {
 		case c.Values != nil:
 			all = append(all, isOneOf(at, c.Values))
 		case c.Pattern != nil:
-			all = append(all, matches(at, c.Pattern.String()))
+			all = append(all, matchesPattern(at, c.Pattern.String()))
 		default:
 			all = append(all, isSet(at))
 		}
 	}
-	return and(all...)
+	return joinAnd(all...)
 }
 
 // isSet reports whether a value is not null. The type check of the API server refuses to compare a number, text or list of the
@@ -181,13 +181,13 @@ type found struct {
 	list       bool // the body may be empty, or is a list
 }
 
-// places writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
+// usePlaces writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
 // empty if there is none; or a list of JSON pointers.
-func (w *walker) places() string {
+func (w *walker) usePlaces() string {
 	if w.index {
 		w.stored = w.emitter.storedIndex(w)
 	}
-	f := w.found()
+	f := w.findUses()
 	body, none := f.body, "''"
 	if w.pointer {
 		none = "[]"
@@ -195,48 +195,48 @@ func (w *walker) places() string {
 			body = "[" + body + "]"
 		}
 	}
-	return w.bounded(and(f.conditions...)+" ? "+body+" : "+none, none)
+	return w.withinCostLimit(joinAnd(f.conditions...)+" ? "+body+" : "+none, none)
 }
 
-// found are the values at the places of a target.
-func (w *walker) found() found {
+// findUses are the values at the places of a target.
+func (w *walker) findUses() found {
 	t := w.target
 	old, start := "", w.loop
 	if start == len(t.Path) {
 		start = max(0, start-manySteps)
 	}
 	if !w.index && !w.apart {
-		old = w.emitter.node(true, t.Path[:start])
+		old = w.emitter.valueAt(true, t.Path[:start])
 	}
 	path := &pathText{pointer: w.pointer}
 	for _, s := range t.Path[:start] {
-		path = path.name(s.Name)
+		path = path.withField(s.Name)
 	}
-	return w.step(w.emitter.node(false, t.Path[:start]), start, path, old, nil, nil)
+	return w.walkStep(w.emitter.valueAt(false, t.Path[:start]), start, path, old, nil, nil)
 }
 
-// step continues from a value, which may have any form. Old is the value at the same place in the stored object, which exists if its
+// walkStep continues from a value, which may have any form. Old is the value at the same place in the stored object, which exists if its
 // own conditions hold. It is empty if an index is used instead, or if nothing is compared.
-func (w *walker) step(v string, i int, path *pathText, old string, oldThere, place []string) found {
+func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
-		return found{conditions: []string{w.uses(v), w.fresh(v, old, oldThere, place)}, body: path.expression()}
+		return found{conditions: []string{w.isUse(v), w.isNewUse(v, old, oldThere, place)}, body: path.asExpression()}
 	}
 	s := t.Path[i]
 	if s.Kind == feature.Field {
 		if old != "" {
-			oldThere = append(slices.Clip(oldThere), isMap(old), has(old, s.Name))
-			old = member(old, s.Name)
+			oldThere = append(slices.Clip(oldThere), isMap(old), hasField(old, s.Name))
+			old = memberOf(old, s.Name)
 		}
-		f := w.step(member(v, s.Name), i+1, path.name(s.Name), old, oldThere, place)
-		f.conditions = append([]string{isMap(v), has(v, s.Name)}, f.conditions...)
+		f := w.walkStep(memberOf(v, s.Name), i+1, path.withField(s.Name), old, oldThere, place)
+		f.conditions = append([]string{isMap(v), hasField(v, s.Name)}, f.conditions...)
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
 	if s.Kind == feature.Each { // nothing is compared beneath a list, which is before it
-		inner := w.step(v+"["+x+"]", i+1, path.either(x), old, oldThere, place)
-		return w.repeat(isEither(v), v, i, func(bool) (string, found) {
-			return ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+		inner := w.walkStep(v+"["+x+"]", i+1, path.withIndexOrKey(x), old, oldThere, place)
+		return w.walkLoop(isEither(v), v, i, func(bool) (string, found) {
+			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 		})
 	}
 	if s.Kind == feature.Entries {
@@ -244,40 +244,40 @@ func (w *walker) step(v string, i int, path *pathText, old string, oldThere, pla
 			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
 			old = old + "[" + x + "]"
 		}
-		inner := w.step(v+"["+x+"]", i+1, path.key(x), old, oldThere, w.identify(place, i, x))
-		return w.repeat(isMap(v), v, i, func(bool) (string, found) {
-			return ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+		inner := w.walkStep(v+"["+x+"]", i+1, path.withKey(x), old, oldThere, w.withIdentity(place, i, x))
+		return w.walkLoop(isMap(v), v, i, func(bool) (string, found) {
+			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 		})
 	}
 	there := isList(v)
 	if i == w.open && old != "" {
 		// One use anywhere beneath the stored list lets all of them pass.
-		there = and(there, "!("+and(append(slices.Clip(oldThere), isList(old), w.emitter.exists(t, old, i, "y"))...)+")")
+		there = joinAnd(there, "!("+joinAnd(append(slices.Clip(oldThere), isList(old), w.emitter.existsUse(t, old, i, "y"))...)+")")
 		old, oldThere = "", nil
 	}
-	return w.repeat(there, v, i, func(inPieces bool) (string, found) {
+	return w.walkLoop(there, v, i, func(inPieces bool) (string, found) {
 		n := fmt.Sprintf("i%d", i)
 		index := n
 		if inPieces {
 			index = fmt.Sprintf("k%d * %d + %s", i, piece, n)
 		}
-		inner := w.step(x, i+1, path.index(index), old, oldThere, w.identify(place, i, x))
-		return ".transformList(" + n + ", " + x + ", " + and(inner.conditions...) + ", " + inner.body + ")", inner
+		inner := w.walkStep(x, i+1, path.withIndex(index), old, oldThere, w.withIdentity(place, i, x))
+		return ".transformList(" + n + ", " + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 	})
 }
 
-// repeat goes through a list, or the keys of a map: through handles all of it or a piece.
-func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (string, found)) found {
+// walkLoop goes through a list, or the keys of a map: through handles all of it or a piece.
+func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (string, found)) found {
 	var whole, parts found
 	if !w.emitter.pieces || i > w.loop {
 		text, inner := through(false)
-		whole = w.join(there, looped(v, w.target.Path[i].Kind)+text, inner)
+		whole = w.joinPlaces(there, loopRange(v, w.target.Path[i].Kind)+text, inner)
 	}
 	if w.emitter.pieces {
 		c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
 		text, inner := through(true)
-		one := w.join("", c+text, inner)
-		parts = w.join(there, pieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
+		one := w.joinPlaces("", c+text, inner)
+		parts = w.joinPlaces(there, overPieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
 	}
 	switch {
 	case whole.body == "":
@@ -285,12 +285,12 @@ func (w *walker) repeat(there, v string, i int, through func(inPieces bool) (str
 	case parts.body == "":
 		return whole
 	}
-	whole.body = short(v, whole.body, parts.body)
+	whole.body = shortOrPieces(v, whole.body, parts.body)
 	return whole
 }
 
-// short uses a list as a whole if it fits into a piece: within another loop most lists do, and pieces would cost more than they save.
-func short(v, whole, parts string) string {
+// shortOrPieces uses a list as a whole if it fits into a piece: within another loop most lists do, and pieces would cost more than they save.
+func shortOrPieces(v, whole, parts string) string {
 	return fmt.Sprintf("(%s.size() <= %d ? %s : %s)", v, piece, whole, parts)
 }
 
@@ -300,9 +300,9 @@ func short(v, whole, parts string) string {
 // items instead of its square.
 const piece = 100
 
-// looped is what a loop goes through: a list, the keys of a map, or of what may be either indices or keys, both of which lead to a value
+// loopRange is what a loop goes through: a list, the keys of a map, or of what may be either indices or keys, both of which lead to a value
 // as v[x].
-func looped(v string, k feature.StepKind) string {
+func loopRange(v string, k feature.StepKind) string {
 	if k == feature.Each {
 		return "(" + isList(v) + " ? lists.range(" + v + ".size()) : " + v + ".map(z, z))"
 	}
@@ -312,25 +312,25 @@ func looped(v string, k feature.StepKind) string {
 // isEither reports whether a value is a list or a map.
 func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")" }
 
-// pieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items.
-func pieces(v string, k feature.StepKind, i int, through string) string {
+// overPieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items.
+func overPieces(v string, k feature.StepKind, i int, through string) string {
 	if k != feature.Items {
-		keys := looped(v, k)
+		keys := loopRange(v, k)
 		list := fmt.Sprintf("l%d", i)
 		if k == feature.Entries {
 			keys += ".map(" + list + ", " + list + ")" // there is no other way to list the keys
 		}
-		return "[" + keys + "].map(" + list + ", " + pieces(list, feature.Items, i, through) + ")[0]"
+		return "[" + keys + "].map(" + list + ", " + overPieces(list, feature.Items, i, through) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
 	return fmt.Sprintf("(%[1]s.size() <= %[2]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
 		v, piece, piece-1, from) + through
 }
 
-func (w *walker) uses(v string) string { return uses(w.target, v) }
+func (w *walker) isUse(v string) string { return isUseOf(w.target, v) }
 
-// join makes one text, or one list, of the places in a list.
-func (w *walker) join(there, list string, inner found) found {
+// joinPlaces makes one text, or one list, of the places in a list.
+func (w *walker) joinPlaces(there, list string, inner found) found {
 	switch {
 	case w.pointer && inner.list:
 		list += ".flatten()"
@@ -343,8 +343,8 @@ func (w *walker) join(there, list string, inner found) found {
 	return found{conditions: []string{there}, body: list, list: true}
 }
 
-// fresh is the test that the stored object does not allow a use.
-func (w *walker) fresh(v, old string, oldThere, place []string) string {
+// isNewUse is the test that the stored object does not allow a use.
+func (w *walker) isNewUse(v, old string, oldThere, place []string) string {
 	switch {
 	case w.index:
 		if w.exact {
@@ -354,15 +354,15 @@ func (w *walker) fresh(v, old string, oldThere, place []string) string {
 	case old == "":
 		return "true"
 	}
-	all := append(slices.Clip(oldThere), w.uses(old))
+	all := append(slices.Clip(oldThere), w.isUse(old))
 	if w.exact {
 		all = append(all, old+" == "+v)
 	}
-	return "!(" + and(all...) + ")"
+	return "!(" + joinAnd(all...) + ")"
 }
 
-// identify adds what identifies an item or an entry to the identity of a place.
-func (w *walker) identify(place []string, i int, x string) []string {
+// withIdentity adds what identifies an item or an entry to the identity of a place.
+func (w *walker) withIdentity(place []string, i int, x string) []string {
 	if !w.index || i >= w.open {
 		return place
 	}
@@ -375,7 +375,7 @@ func (w *walker) identify(place []string, i int, x string) []string {
 		return append(place, scalarText(x))
 	}
 	for _, k := range s.Keys {
-		text := "(" + has(x, k) + " ? " + scalarText(member(x, k)) + " : '?')"
+		text := "(" + hasField(x, k) + " ? " + scalarText(memberOf(x, k)) + " : '?')"
 		if i+1 == len(w.target.Path) {
 			text = "(" + isMap(x) + " ? " + text + " : '!')"
 		}
@@ -399,39 +399,39 @@ func placeText(place []string) string {
 
 // storedIndex writes the variables of an index of the stored uses of a target, and returns the index: a map, because a
 // list would be gone through for each use. An identity that is there twice, in an object that breaks the schema, is an
-// error when the map is made; [walker.unindexed] answers then.
+// error when the map is made; [walker.allStoredTest] answers then.
 func (e *emitter) storedIndex(w *walker) string {
 	t := w.target
-	f := w.collect(e.node(true, t.Path[:w.loop]), w.loop, nil)
-	list := e.add("s"+w.id, and(f.conditions...)+" ? "+f.body+" : []")
-	if v, x, keep, body, ok := w.single(); ok {
-		return e.add("m"+w.id, isList(v)+" ? "+e.index(v, x, keep+", {"+body+": true}")+" : {}")
+	f := w.collectStored(e.valueAt(true, t.Path[:w.loop]), w.loop, nil)
+	list := e.addVariable("s"+w.id, joinAnd(f.conditions...)+" ? "+f.body+" : []")
+	if v, x, keep, body, ok := w.singleListIndex(); ok {
+		return e.addVariable("m"+w.id, isList(v)+" ? "+e.indexItems(v, x, keep+", {"+body+": true}")+" : {}")
 	}
-	return e.add("m"+w.id, e.index(list, "x", "{x: true}"))
+	return e.addVariable("m"+w.id, e.indexItems(list, "x", "{x: true}"))
 }
 
-// index makes a map of the items of a list.
-func (e *emitter) index(v, x, entry string) string {
+// indexItems makes a map of the items of a list.
+func (e *emitter) indexItems(v, x, entry string) string {
 	if !e.pieces {
 		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
 	}
-	return pieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
+	return overPieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
 }
 
-// single returns the parts of the index of a target with one list on its way, which needs no list in between.
-func (w *walker) single() (v, x, keep, body string, ok bool) {
+// singleListIndex returns the parts of the index of a target with one list on its way, which needs no list in between.
+func (w *walker) singleListIndex() (v, x, keep, body string, ok bool) {
 	t := w.target
-	if t.Path[w.loop].Kind != feature.Items || w.loops() > 1 || w.open < len(t.Path) {
+	if t.Path[w.loop].Kind != feature.Items || w.countLoops() > 1 || w.open < len(t.Path) {
 		return "", "", "", "", false
 	}
-	v = w.emitter.node(true, t.Path[:w.loop])
+	v = w.emitter.valueAt(true, t.Path[:w.loop])
 	x = fmt.Sprintf("x%d", w.loop)
-	inner := w.collect(x, w.loop+1, w.identify(nil, w.loop, x))
-	return v, x, and(inner.conditions...), inner.body, true
+	inner := w.collectStored(x, w.loop+1, w.withIdentity(nil, w.loop, x))
+	return v, x, joinAnd(inner.conditions...), inner.body, true
 }
 
-// loops counts the lists and maps on the way.
-func (s *shape) loops() int {
+// countLoops counts the lists and maps on the way.
+func (s *shape) countLoops() int {
 	n := 0
 	for _, step := range s.target.Path {
 		if step.Kind != feature.Field {
@@ -441,32 +441,32 @@ func (s *shape) loops() int {
 	return n
 }
 
-// unindexed reports whether all uses are among the stored ones, without an index, in time that grows with the square of their
+// allStoredTest reports whether all uses are among the stored ones, without an index, in time that grows with the square of their
 // number. It stands behind an or: it is asked only where there are violations or the index is an error, and decides only
 // where it is. It is empty if there is no index.
-func (w *walker) unindexed() string {
+func (w *walker) allStoredTest() string {
 	if !w.index {
 		return ""
 	}
 	t := w.target
-	f := w.collect(w.emitter.node(false, t.Path[:w.loop]), w.loop, nil)
-	list := w.emitter.add("c"+w.id, and(f.conditions...)+" ? "+f.body+" : []")
-	return list + ".size() <= 200 && " + list + ".all(x, x in " + ref("s"+w.id) + ")"
+	f := w.collectStored(w.emitter.valueAt(false, t.Path[:w.loop]), w.loop, nil)
+	list := w.emitter.addVariable("c"+w.id, joinAnd(f.conditions...)+" ? "+f.body+" : []")
+	return list + ".size() <= 200 && " + list + ".all(x, x in " + variableRef("s"+w.id) + ")"
 }
 
-// collect lists the identities of the stored uses.
-func (w *walker) collect(v string, i int, place []string) found {
+// collectStored lists the identities of the stored uses.
+func (w *walker) collectStored(v string, i int, place []string) found {
 	t := w.target
 	if i == len(t.Path) {
 		if w.exact {
 			place = append(slices.Clip(place), scalarText(v))
 		}
-		return found{conditions: []string{w.uses(v)}, body: placeText(place)}
+		return found{conditions: []string{w.isUse(v)}, body: placeText(place)}
 	}
 	s := t.Path[i]
 	if s.Kind == feature.Field {
-		f := w.collect(member(v, s.Name), i+1, place)
-		f.conditions = append([]string{isMap(v), has(v, s.Name)}, f.conditions...)
+		f := w.collectStored(memberOf(v, s.Name), i+1, place)
+		f.conditions = append([]string{isMap(v), hasField(v, s.Name)}, f.conditions...)
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
@@ -475,15 +475,15 @@ func (w *walker) collect(v string, i int, place []string) found {
 	case s.Kind == feature.Entries:
 		there, item = isMap(v), v+"["+x+"]"
 	case i == w.open && !w.exact:
-		return found{conditions: []string{w.emitter.exists(t, v, i, "y")}, body: placeText(place)}
+		return found{conditions: []string{w.emitter.existsUse(t, v, i, "y")}, body: placeText(place)}
 	case i == w.open:
 		// The same value may occur many times, and is tested once.
 		text := func(v string) string { return scalarText(v) + " == w" }
-		body := quotes(valueTexts(t.Values)) + ".filter(w, " + w.emitter.existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
+		body := celStrings(valueTexts(t.Values)) + ".filter(w, " + w.emitter.existsWhere(t, v, i, "y", text) + ").map(w, " + placeText(append(slices.Clip(place), "w")) + ")"
 		return found{conditions: []string{there}, body: body, list: true}
 	}
-	inner := w.collect(item, i+1, w.identify(place, i, x))
-	through := ".map(" + x + ", " + and(inner.conditions...) + ", " + inner.body + ")"
+	inner := w.collectStored(item, i+1, w.withIdentity(place, i, x))
+	through := ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")"
 	if inner.list {
 		through += ".flatten()"
 	}
@@ -491,16 +491,16 @@ func (w *walker) collect(v string, i int, place []string) found {
 		return found{conditions: []string{there}, body: v + through, list: true}
 	}
 	c := fmt.Sprintf("c%d", i)
-	body := pieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
+	body := overPieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
 	if i > w.loop {
-		body = short(v, v+through, body)
+		body = shortOrPieces(v, v+through, body)
 	}
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
-// exists reports whether there is a use of a target beneath a value, from a step of its path on.
-func (e *emitter) exists(t *feature.Target, v string, i int, name string) string {
-	return e.existsWhere(t, v, i, name, func(v string) string { return uses(t, v) })
+// existsUse reports whether there is a use of a target beneath a value, from a step of its path on.
+func (e *emitter) existsUse(t *feature.Target, v string, i int, name string) string {
+	return e.existsWhere(t, v, i, name, func(v string) string { return isUseOf(t, v) })
 }
 
 // valueTexts lists what [scalarText] writes of values that are one of some texts.
@@ -526,20 +526,20 @@ func (e *emitter) existsWhere(t *feature.Target, v string, i int, name string, w
 	}
 	s := t.Path[i]
 	if s.Kind == feature.Field {
-		return and(isMap(v), has(v, s.Name), e.existsWhere(t, member(v, s.Name), i+1, name, where))
+		return joinAnd(isMap(v), hasField(v, s.Name), e.existsWhere(t, memberOf(v, s.Name), i+1, name, where))
 	}
 	x := fmt.Sprintf("%s%d", name, i)
 	item, there := loopOf(v, s.Kind, x)
-	return and(there, e.any(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
+	return joinAnd(there, e.anyItem(v, s.Kind, i, ".exists("+x+", "+e.existsWhere(t, item, i+1, name, where)+")"))
 }
 
-// any asks whether something holds for one of the items of a list, or one of the keys of a map.
-func (e *emitter) any(v string, k feature.StepKind, i int, through string) string {
+// anyItem asks whether something holds for one of the items of a list, or one of the keys of a map.
+func (e *emitter) anyItem(v string, k feature.StepKind, i int, through string) string {
 	if !e.pieces {
 		return v + through
 	}
 	c := fmt.Sprintf("c%d", i)
-	return short(v, looped(v, k)+through, pieces(v, k, i, ".exists("+c+", "+c+through+")"))
+	return shortOrPieces(v, loopRange(v, k)+through, overPieces(v, k, i, ".exists("+c+", "+c+through+")"))
 }
 
 // loopOf returns what x stands for in a loop, and the test that there is something to go through.
