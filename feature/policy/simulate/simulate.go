@@ -144,18 +144,18 @@ func newChecked(params bool, variables []admissionregistrationv1.Variable) *chec
 		return k
 	}
 	for _, v := range variables {
-		k.note(c.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, k.options, environment.StoredExpressions))
+		k.noteError(c.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, k.options, environment.StoredExpressions))
 	}
 	return k
 }
 
-func (k *checked) note(r plugincel.CompilationResult) {
+func (k *checked) noteError(r plugincel.CompilationResult) {
 	if r.Error != nil && k.err == nil {
 		k.err = fmt.Errorf("%s: %w", r.ExpressionAccessor.GetExpression(), r.Error)
 	}
 }
 
-func (k *checked) conditions(list []plugincel.ExpressionAccessor, o plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
+func (k *checked) compileConditions(list []plugincel.ExpressionAccessor, o plugincel.OptionalVariableDeclarations) plugincel.ConditionEvaluator {
 	c := k.CompileCondition(list, o, environment.StoredExpressions)
 	if errs := c.CompilationErrors(); len(errs) > 0 && k.err == nil {
 		k.err = errs[0]
@@ -163,7 +163,7 @@ func (k *checked) conditions(list []plugincel.ExpressionAccessor, o plugincel.Op
 	return c
 }
 
-func (k *checked) matcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
+func (k *checked) newMatcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
 	if len(list) == 0 {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (k *checked) matcher(list []admissionregistrationv1.MatchCondition, fail *a
 	for i := range list {
 		conditions[i] = (*matchconditions.MatchCondition)(&list[i])
 	}
-	return matchconditions.NewMatcher(k.conditions(conditions, k.options), fail, "policy", "validate", name)
+	return matchconditions.NewMatcher(k.compileConditions(conditions, k.options), fail, "policy", "validate", name)
 }
 
 func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (validating.Validator, error) {
@@ -190,8 +190,8 @@ func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (va
 	}
 	plain := k.options
 	plain.HasAuthorizer = false
-	v := validating.NewValidator(k.conditions(rules, k.options), k.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name),
-		k.conditions(nil, k.options), k.conditions(messages, plain), p.Spec.FailurePolicy, nil)
+	v := validating.NewValidator(k.compileConditions(rules, k.options), k.newMatcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name),
+		k.compileConditions(nil, k.options), k.compileConditions(messages, plain), p.Spec.FailurePolicy, nil)
 	return v, k.err
 }
 
@@ -200,7 +200,7 @@ func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutat
 	if k.err != nil {
 		return nil, k.err
 	}
-	m := &mutatingPolicy{policy: p, compiler: k.CompositedCompiler, matcher: k.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
+	m := &mutatingPolicy{policy: p, compiler: k.CompositedCompiler, matcher: k.newMatcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
 	options := k.options
 	options.HasPatchTypes = true
 	for _, mutation := range p.Spec.Mutations {
@@ -262,17 +262,17 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	before := n.attr.VersionedObject.Object()
 	for i := range s.mutating {
 		m := &s.mutating[i]
-		if !n.matches(m.policy.Spec.MatchConstraints) || r.Object == nil {
+		if !n.matchesRequest(m.policy.Spec.MatchConstraints) || r.Object == nil {
 			continue
 		}
-		params, stop, why := n.param(m.policy.Spec.ParamKind, m.binding.Spec.ParamRef)
+		params, stop, why := n.paramFor(m.policy.Spec.ParamKind, m.binding.Spec.ParamRef)
 		if why != "" {
 			out.Refused = append(out.Refused, Refusal{m.policy.Name, why, true})
 		}
 		if stop {
 			continue
 		}
-		if err := n.mutate(ctx, m, params); err != nil {
+		if err := n.runMutation(ctx, m, params); err != nil {
 			out.Refused = append(out.Refused, Refusal{m.policy.Name, err.Error(), true})
 		}
 	}
@@ -281,8 +281,8 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	}
 	for i := range s.validating {
 		v := &s.validating[i]
-		if n.matches(v.policy.Spec.MatchConstraints) {
-			n.validate(ctx, v, out)
+		if n.matchesRequest(v.policy.Spec.MatchConstraints) {
+			n.runValidation(ctx, v, out)
 		}
 	}
 	return out, nil
@@ -332,7 +332,7 @@ func newRun(r *Request) (*run, error) {
 	return n, nil
 }
 
-func (n *run) matches(m *admissionregistrationv1.MatchResources) bool {
+func (n *run) matchesRequest(m *admissionregistrationv1.MatchResources) bool {
 	if m == nil {
 		return false
 	}
@@ -344,8 +344,8 @@ func (n *run) matches(m *admissionregistrationv1.MatchResources) bool {
 	})
 }
 
-// param returns the parameter of a policy; stop says that the policy is not evaluated, and why is the reason if it refuses for that.
-func (n *run) param(kind *admissionregistrationv1.ParamKind, ref *admissionregistrationv1.ParamRef) (params runtime.Object, stop bool, why string) {
+// paramFor returns the parameter of a policy; stop says that the policy is not evaluated, and why is the reason if it refuses for that.
+func (n *run) paramFor(kind *admissionregistrationv1.ParamKind, ref *admissionregistrationv1.ParamRef) (params runtime.Object, stop bool, why string) {
 	switch {
 	case kind == nil || ref == nil:
 		return nil, false, ""
@@ -357,7 +357,7 @@ func (n *run) param(kind *admissionregistrationv1.ParamKind, ref *admissionregis
 	return nil, true, fmt.Sprintf("the settings, ConfigMap %s/%s, are missing", ref.Namespace, ref.Name)
 }
 
-func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Object) error {
+func (n *run) runMutation(ctx context.Context, m *mutatingPolicy, params runtime.Object) error {
 	ctx = m.compiler.CreateContext(ctx)
 	if m.matcher != nil {
 		matched := m.matcher.Match(ctx, n.attr, params, n.access)
@@ -369,7 +369,7 @@ func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Obje
 		object, err := p.Patch(ctx, patch.Request{
 			MatchedResource: n.gvr, VersionedAttributes: n.attr, ObjectInterfaces: objects{}, Namespace: plugincel.CreateNamespaceObject(n.namespace),
 			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params, Authorizer: n.access},
-		}, n.budget(m.policy.Name))
+		}, n.costBudget(m.policy.Name))
 		if err != nil {
 			return err
 		}
@@ -380,23 +380,23 @@ func (n *run) mutate(ctx context.Context, m *mutatingPolicy, params runtime.Obje
 	return nil
 }
 
-// budget is the cost limit of a policy.
-func (n *run) budget(policy string) int64 {
+// costBudget is the cost limit of a policy.
+func (n *run) costBudget(policy string) int64 {
 	if b, ok := n.budgets[policy]; ok {
 		return b
 	}
 	return celconfig.RuntimeCELCostBudget
 }
 
-func (n *run) validate(ctx context.Context, v *validatingPolicy, out *Result) {
-	params, stop, why := n.param(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
+func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Result) {
+	params, stop, why := n.paramFor(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
 	if why != "" {
 		out.Refused = append(out.Refused, Refusal{v.policy.Name, why, true})
 	}
 	if stop {
 		return
 	}
-	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, n.budget(v.policy.Name), n.access)
+	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, n.costBudget(v.policy.Name), n.access)
 	for _, d := range result.Decisions {
 		if d.Action != validating.ActionDeny {
 			continue
