@@ -34,11 +34,11 @@ func (p *Process) optInByNamespace() {
 	n := &namespaces{process: p, prefix: feature.OptInLabel(m.Component(), "")}
 	n.informer = metadatainformer.NewFilteredMetadataInformer(p.metadata, namespaceResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	p.namespaces = n
-	p.gates.SetNamespaces(n.labels)
+	p.gates.SetNamespaces(n.labelsOf)
 }
 
-// labels are those of a namespace that opt in. Before namespaces are watched, or if they cannot be, it asks the API server.
-func (n *namespaces) labels(ctx context.Context, namespace string) (map[string]string, error) {
+// labelsOf are those of a namespace that opt in. Before namespaces are watched, or if they cannot be, it asks the API server.
+func (n *namespaces) labelsOf(ctx context.Context, namespace string) (map[string]string, error) {
 	if n.informer.HasSynced() {
 		o, ok, err := n.informer.GetStore().GetByKey(namespace)
 		m, isMeta := o.(*metav1.PartialObjectMetadata)
@@ -57,12 +57,12 @@ func (n *namespaces) labels(ctx context.Context, namespace string) (map[string]s
 	return m.Labels, nil
 }
 
-// watch tells the gates which namespaces opt in and out, until ctx ends.
-func (n *namespaces) watch(ctx context.Context) {
+// watchNamespaces tells the gates which namespaces opt in and out, until ctx ends.
+func (n *namespaces) watchNamespaces(ctx context.Context) {
 	log := n.process.options.Logger
 	err := n.informer.SetTransform(func(o any) (any, error) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-			m.ManagedFields, m.Annotations, m.Labels = nil, nil, n.own(m.Labels)
+			m.ManagedFields, m.Annotations, m.Labels = nil, nil, n.ownLabels(m.Labels)
 		}
 		return o, nil
 	})
@@ -99,8 +99,8 @@ func (n *namespaces) watch(ctx context.Context) {
 	n.informer.RunWithContext(ctx)
 }
 
-// own are the labels that are about the component.
-func (n *namespaces) own(labels map[string]string) map[string]string {
+// ownLabels are the labels that are about the component.
+func (n *namespaces) ownLabels(labels map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range labels {
 		if strings.HasPrefix(k, n.prefix) {

@@ -168,8 +168,8 @@ func (p *Process) Begin(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("the settings of features, ConfigMap %s/%s: %w", ref.Namespace, ref.Name, err)
 		default:
-			if problems := p.take(cm); problems != nil {
-				p.recall(ctx)
+			if problems := p.takeSettings(cm); problems != nil {
+				p.recallSettings(ctx)
 			}
 		}
 	}
@@ -182,18 +182,18 @@ func (p *Process) Begin(ctx context.Context) error {
 	return nil
 }
 
-func (p *Process) take(cm *corev1.ConfigMap) []gate.Problem {
+func (p *Process) takeSettings(cm *corev1.ConfigMap) []gate.Problem {
 	data := feature.SettingsOf(cm.Data, cm.BinaryData)
 	if data == nil {
 		data = map[string]string{}
 	}
 	problems := p.gates.Set(gate.ConfigMap, data, cm.ResourceVersion)
-	p.changed()
+	p.requestReport()
 	return problems
 }
 
-// recall looks for the last good settings, which a controller keeps in the status of the Component.
-func (p *Process) recall(ctx context.Context) {
+// recallSettings looks for the last good settings, which a controller keeps in the status of the Component.
+func (p *Process) recallSettings(ctx context.Context) {
 	name := p.gates.Model().Component()
 	u, err := p.dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("components")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -223,8 +223,8 @@ func (p *Process) readFile() {
 	p.file = text
 }
 
-// changed has the report written soon.
-func (p *Process) changed() {
+// requestReport has the report written soon.
+func (p *Process) requestReport() {
 	select {
 	case p.poke <- struct{}{}:
 	default:
@@ -239,7 +239,7 @@ func (p *Process) Start(ctx context.Context) error {
 	if err := p.Begin(ctx); err != nil {
 		return err
 	}
-	stop := p.gates.OnChange(func([]featuregate.Feature) { p.changed() })
+	stop := p.gates.OnChange(func([]featuregate.Feature) { p.requestReport() })
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -252,9 +252,9 @@ func (p *Process) Start(ctx context.Context) error {
 		}
 	}
 	if p.namespaces != nil {
-		running.Go(func() { p.namespaces.watch(ctx) })
+		running.Go(func() { p.namespaces.watchNamespaces(ctx) })
 	}
-	p.report(ctx)
+	p.keepReporting(ctx)
 	return nil
 }
 

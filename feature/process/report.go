@@ -29,34 +29,34 @@ const (
 
 var reports = v1alpha1.SchemeGroupVersion.WithResource("featurereports")
 
-// report writes the report whenever it changes, and renews it, until ctx ends. It also checks the file and the reports of others,
+// keepReporting writes the report whenever it changes, and renews it, until ctx ends. It also checks the file and the reports of others,
 // because both may change without an event.
-func (p *Process) report(ctx context.Context) {
+func (p *Process) keepReporting(ctx context.Context) {
 	tick := p.options.Clock.NewTicker(p.options.Renew)
 	defer tick.Stop()
 	w := &writer{process: p}
 	for {
-		again := w.write(ctx)
+		again := w.writeReport(ctx)
 		var retry, expires <-chan time.Time
 		if again > 0 {
 			retry = p.options.Clock.After(again)
 		}
-		if next := p.expires(); next > 0 {
+		if next := p.untilExpiry(); next > 0 {
 			expires = p.options.Clock.After(next)
 		}
 		select {
 		case <-ctx.Done():
-			w.remove(context.WithoutCancel(ctx))
+			w.removeReport(context.WithoutCancel(ctx))
 			return
 		case <-p.poke:
 		case <-retry:
 		case <-expires:
-			p.weigh()
+			p.weighReports()
 		case <-tick.C():
 			if p.options.File != "" {
 				p.readFile()
 			}
-			p.weigh()
+			p.weighReports()
 		}
 	}
 }
@@ -70,13 +70,13 @@ type writer struct {
 	failed  string
 }
 
-// write writes the report if it has changed or needs a renewal. It returns when to try again; 0: not before something changes.
-func (w *writer) write(ctx context.Context) time.Duration {
+// writeReport writes the report if it has changed or needs a renewal. It returns when to try again; 0: not before something changes.
+func (w *writer) writeReport(ctx context.Context) time.Duration {
 	p := w.process
 	if p.options.NoReport {
 		return 0
 	}
-	spec := p.spec()
+	spec := p.reportSpec()
 	now := p.options.Clock.Now()
 	same := false
 	if w.last != nil {
@@ -94,10 +94,10 @@ func (w *writer) write(ctx context.Context) time.Duration {
 	w.sent = true
 	err := errRenew
 	if same {
-		err = w.renew(asking, &spec)
+		err = w.renewReport(asking, &spec)
 	}
 	if errors.Is(err, errRenew) {
-		err = w.apply(asking, &spec)
+		err = w.applyReport(asking, &spec)
 	}
 	if ctx.Err() == nil {
 		p.mu.Lock()
@@ -125,8 +125,8 @@ func (w *writer) write(ctx context.Context) time.Duration {
 	return retry
 }
 
-// remove deletes the report of a process that ends.
-func (w *writer) remove(ctx context.Context) {
+// removeReport deletes the report of a process that ends.
+func (w *writer) removeReport(ctx context.Context) {
 	p := w.process
 	if !w.sent {
 		return
@@ -139,8 +139,8 @@ func (w *writer) remove(ctx context.Context) {
 	}
 }
 
-// spec is the present report.
-func (p *Process) spec() v1alpha1.FeatureReportSpec {
+// reportSpec is the present report.
+func (p *Process) reportSpec() v1alpha1.FeatureReportSpec {
 	const leases = 3 // a report is renewed this often before it expires
 	o := &p.options
 	s := p.reporter()
@@ -154,8 +154,8 @@ func (p *Process) spec() v1alpha1.FeatureReportSpec {
 // errRenew means that the stored report is missing, or differs from the last written one.
 var errRenew = errors.New("the report is another than before")
 
-// renew writes the time and nothing else, if the report is as it was written last.
-func (w *writer) renew(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+// renewReport writes the time and nothing else, if the report is as it was written last.
+func (w *writer) renewReport(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
 	p := w.process
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": w.stored.UID, "resourceVersion": w.stored.ResourceVersion}, "spec": map[string]any{"renewTime": spec.RenewTime},
@@ -173,8 +173,8 @@ func (w *writer) renew(ctx context.Context, spec *v1alpha1.FeatureReportSpec) er
 	return err
 }
 
-// apply writes the report by server-side apply: one request, whether it is there or not.
-func (w *writer) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
+// applyReport writes the report by server-side apply: one request, whether it is there or not.
+func (w *writer) applyReport(ctx context.Context, spec *v1alpha1.FeatureReportSpec) error {
 	p := w.process
 	r := &v1alpha1.FeatureReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "FeatureReport"},
@@ -198,8 +198,8 @@ func (w *writer) apply(ctx context.Context, spec *v1alpha1.FeatureReportSpec) er
 	return err
 }
 
-// weigh decides again what other processes report: some may have expired.
-func (p *Process) weigh() {
+// weighReports decides again what other processes report: some may have expired.
+func (p *Process) weighReports() {
 	if !p.needsOthers() {
 		return
 	}
@@ -212,8 +212,8 @@ func (p *Process) weigh() {
 	p.gates.SetRuntime(skew.Runtime(skew.Live(p.gates.Model(), list, now)))
 }
 
-// expires returns in how long the first report of another process expires; 0: none does.
-func (p *Process) expires() time.Duration {
+// untilExpiry returns in how long the first report of another process expires; 0: none does.
+func (p *Process) untilExpiry() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.options.Clock.Now()

@@ -26,9 +26,9 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 	heard := func(err error) {
 		switch {
 		case err == nil:
-			p.unreadable(nil)
+			p.setUnreadable(nil)
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-			p.unreadable(fmt.Errorf("ConfigMap %s/%s cannot be watched: %w", ref.Namespace, ref.Name, err))
+			p.setUnreadable(fmt.Errorf("ConfigMap %s/%s cannot be watched: %w", ref.Namespace, ref.Name, err))
 		}
 	}
 	list := &cache.ListWatch{
@@ -50,7 +50,7 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
 	gone := func() {
 		p.gates.Set(gate.ConfigMap, nil, "")
-		p.changed()
+		p.requestReport()
 	}
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
@@ -60,23 +60,23 @@ func (p *Process) watchSettings(ctx context.Context, ref *v1alpha1.ConfigMapRefe
 			gone()
 		}
 	})
-	p.follow(ctx, informer, "the ConfigMap with the settings of features cannot be watched; the last ones stay", cache.ResourceEventHandlerFuncs{
+	p.followInformer(ctx, informer, "the ConfigMap with the settings of features cannot be watched; the last ones stay", cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			if cm, ok := o.(*corev1.ConfigMap); ok {
-				p.take(cm)
+				p.takeSettings(cm)
 			}
 		},
 		UpdateFunc: func(_, o any) {
 			if cm, ok := o.(*corev1.ConfigMap); ok {
-				p.take(cm)
+				p.takeSettings(cm)
 			}
 		},
 		DeleteFunc: func(any) { gone() },
 	})
 }
 
-// unreadable records why the settings cannot be read; nil if they can.
-func (p *Process) unreadable(err error) {
+// setUnreadable records why the settings cannot be read; nil if they can.
+func (p *Process) setUnreadable(err error) {
 	p.mu.Lock()
 	before := p.settings
 	p.settings = err
@@ -85,7 +85,7 @@ func (p *Process) unreadable(err error) {
 		return
 	}
 	p.gates.Fail(gate.ConfigMap, err)
-	p.changed()
+	p.requestReport()
 }
 
 // watchReports follows what the component's processes in a namespace report until ctx ends.
@@ -115,9 +115,9 @@ func (p *Process) watchReports(ctx context.Context, namespace string) {
 		p.mu.Lock()
 		p.follower.Put(&r, p.options.Clock.Now())
 		p.mu.Unlock()
-		p.weigh()
+		p.weighReports()
 	}
-	p.follow(ctx, cache.NewSharedInformer(list, &unstructured.Unstructured{}, 0), "what other processes report cannot be watched", cache.ResourceEventHandlerFuncs{
+	p.followInformer(ctx, cache.NewSharedInformer(list, &unstructured.Unstructured{}, 0), "what other processes report cannot be watched", cache.ResourceEventHandlerFuncs{
 		AddFunc: add, UpdateFunc: func(_, o any) { add(o) },
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -127,14 +127,14 @@ func (p *Process) watchReports(ctx context.Context, namespace string) {
 				p.mu.Lock()
 				p.follower.Delete(u.GetNamespace(), u.GetName())
 				p.mu.Unlock()
-				p.weigh()
+				p.weighReports()
 			}
 		},
 	})
 }
 
-// follow runs an informer until ctx ends. An error is logged once, until it is another.
-func (p *Process) follow(ctx context.Context, informer cache.SharedInformer, problem string, h cache.ResourceEventHandler) {
+// followInformer runs an informer until ctx ends. An error is logged once, until it is another.
+func (p *Process) followInformer(ctx context.Context, informer cache.SharedInformer, problem string, h cache.ResourceEventHandler) {
 	var mu sync.Mutex
 	last := ""
 	// Registration and handler fail only on an informer that has run.
