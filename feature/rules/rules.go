@@ -36,7 +36,7 @@ func Without(rule string, path feature.Path) feature.Fate {
 		return feature.Apart
 	}
 	e := &losing{path: path, vars: map[string]int{"self": 0}}
-	return e.conjuncts(parsed.Expr())
+	return e.fateOfConjuncts(parsed.Expr())
 }
 
 // losing evaluates a rule without the field at path.
@@ -47,21 +47,21 @@ type losing struct {
 	left int // the number of visited expressions
 }
 
-// conjuncts judges each part of a conjunction by itself, including all() of a list: a part that does not mention the field is
+// fateOfConjuncts judges each part of a conjunction by itself, including all() of a list: a part that does not mention the field is
 // unchanged.
-func (e *losing) conjuncts(x ast.Expr) feature.Fate {
+func (e *losing) fateOfConjuncts(x ast.Expr) feature.Fate {
 	if x.Kind() == ast.CallKind && x.AsCall().FunctionName() == operators.LogicalAnd {
 		args := x.AsCall().Args()
-		return max(e.conjuncts(args[0]), e.conjuncts(args[1]))
+		return max(e.fateOfConjuncts(args[0]), e.fateOfConjuncts(args[1]))
 	}
 	if x.Kind() == ast.ComprehensionKind {
-		return e.comprehension(x.AsComprehension(), e.conjuncts)
+		return e.fateOfMacro(x.AsComprehension(), e.fateOfConjuncts)
 	}
-	return e.eval(x)
+	return e.fateOf(x)
 }
 
-// at returns the step of the path that an expression stands for: the number of steps that lead there, or -1 if it is not on the path.
-func (e *losing) at(x ast.Expr) int {
+// stepOf returns the step of the path that an expression stands for: the number of steps that lead there, or -1 if it is not on the path.
+func (e *losing) stepOf(x ast.Expr) int {
 	switch x.Kind() { //nolint:exhaustive // the others lead nowhere
 	case ast.IdentKind:
 		if n, ok := e.vars[x.AsIdent()]; ok {
@@ -69,19 +69,19 @@ func (e *losing) at(x ast.Expr) int {
 		}
 	case ast.SelectKind:
 		s := x.AsSelect()
-		return e.step(e.at(s.Operand()), s.FieldName())
+		return e.nextStep(e.stepOf(s.Operand()), s.FieldName())
 	case ast.CallKind:
 		c := x.AsCall()
 		if args := c.Args(); c.FunctionName() == operators.Index && args[1].Kind() == ast.LiteralKind {
 			if name, ok := args[1].AsLiteral().(types.String); ok {
-				return e.step(e.at(args[0]), string(name))
+				return e.nextStep(e.stepOf(args[0]), string(name))
 			}
 		}
 	}
 	return -1
 }
 
-func (e *losing) step(n int, name string) int {
+func (e *losing) nextStep(n int, name string) int {
 	// The API server writes names that are no identifiers in CEL with underscores around (k8s.io/apiserver/pkg/cel, Escape).
 	if n < 0 || n >= len(e.path) || e.path[n].Kind != feature.Field || e.path[n].Name != name {
 		return -1
@@ -89,8 +89,8 @@ func (e *losing) step(n int, name string) int {
 	return n + 1
 }
 
-// eval returns the fate of an expression that must be true. Reading a lost field is an error, which violates the rule.
-func (e *losing) eval(x ast.Expr) feature.Fate {
+// fateOf returns the fate of an expression that must be true. Reading a lost field is an error, which violates the rule.
+func (e *losing) fateOf(x ast.Expr) feature.Fate {
 	if e.left++; e.left > 10_000 {
 		return feature.Open
 	}
@@ -99,46 +99,46 @@ func (e *losing) eval(x ast.Expr) feature.Fate {
 		return feature.Apart
 	case ast.SelectKind:
 		s := x.AsSelect()
-		if n := e.at(x); n == len(e.path) {
+		if n := e.stepOf(x); n == len(e.path) {
 			return feature.Violated
 		}
-		return e.eval(s.Operand())
+		return e.fateOf(s.Operand())
 	case ast.CallKind:
-		return e.call(x.AsCall(), e.at(x))
+		return e.fateOfCall(x.AsCall(), e.stepOf(x))
 	case ast.ComprehensionKind:
-		return e.comprehension(x.AsComprehension(), e.eval)
+		return e.fateOfMacro(x.AsComprehension(), e.fateOf)
 	}
 	out := feature.Apart
-	for _, part := range parts(x) {
-		if e.eval(part) != feature.Apart {
+	for _, part := range partsOf(x) {
+		if e.fateOf(part) != feature.Apart {
 			out = feature.Open
 		}
 	}
 	return out
 }
 
-func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
+func (e *losing) fateOfCall(c ast.CallExpr, at int) feature.Fate {
 	args := c.Args()
 	switch c.FunctionName() {
 	case operators.LogicalAnd:
-		a, b := e.eval(args[0]), e.eval(args[1])
+		a, b := e.fateOf(args[0]), e.fateOf(args[1])
 		if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
 			return max(a, b)
 		}
-		return either(a, b)
+		return joinFates(a, b)
 	case operators.LogicalOr:
-		a, b := e.eval(args[0]), e.eval(args[1])
+		a, b := e.fateOf(args[0]), e.fateOf(args[1])
 		switch {
 		case a == feature.Holds || b == feature.Holds:
 			return feature.Holds
 		case a == feature.Violated && b == feature.Violated:
 			return feature.Violated
 		}
-		return either(a, b)
+		return joinFates(a, b)
 	case operators.LogicalNot:
-		return e.not(args[0])
+		return e.fateOfNegation(args[0])
 	case operators.Conditional:
-		return e.conditional(args[0], args[1], args[2])
+		return e.fateOfConditional(args[0], args[1], args[2])
 	}
 	if at == len(e.path) {
 		return feature.Violated
@@ -148,7 +148,7 @@ func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
 		args = append([]ast.Expr{c.Target()}, args...)
 	}
 	for _, a := range args {
-		switch e.eval(a) {
+		switch e.fateOf(a) {
 		case feature.Violated:
 			if !isHas(a) {
 				return feature.Violated // reading a lost field is an error in any case
@@ -162,22 +162,22 @@ func (e *losing) call(c ast.CallExpr, at int) feature.Fate {
 	return out
 }
 
-func (e *losing) conditional(c, yes, no ast.Expr) feature.Fate {
-	switch e.eval(c) {
+func (e *losing) fateOfConditional(c, yes, no ast.Expr) feature.Fate {
+	switch e.fateOf(c) {
 	case feature.Holds:
-		return e.eval(yes)
+		return e.fateOf(yes)
 	case feature.Violated:
-		if e.not(c) == feature.Violated { // an error, not false
+		if e.fateOfNegation(c) == feature.Violated { // an error, not false
 			return feature.Violated
 		}
-		return e.eval(no)
+		return e.fateOf(no)
 	case feature.Apart, feature.Open:
 	}
-	return either(either(e.eval(c), e.eval(yes)), e.eval(no))
+	return joinFates(joinFates(e.fateOf(c), e.fateOf(yes)), e.fateOf(no))
 }
 
-// either joins what is neither clearly one nor the other.
-func either(a, b feature.Fate) feature.Fate {
+// joinFates joins what is neither clearly one nor the other.
+func joinFates(a, b feature.Fate) feature.Fate {
 	if a == feature.Apart && b == feature.Apart {
 		return feature.Apart
 	}
@@ -186,49 +186,49 @@ func either(a, b feature.Fate) feature.Fate {
 
 func isHas(x ast.Expr) bool { return x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly() }
 
-// not returns the fate of an expression that must be false. A test for the field is false; reading the field is an error.
-func (e *losing) not(x ast.Expr) feature.Fate {
+// fateOfNegation returns the fate of an expression that must be false. A test for the field is false; reading the field is an error.
+func (e *losing) fateOfNegation(x ast.Expr) feature.Fate {
 	switch {
 	case isHas(x):
-		if e.at(x) == len(e.path) {
+		if e.stepOf(x) == len(e.path) {
 			return feature.Holds
 		}
-		return e.eval(x.AsSelect().Operand())
+		return e.fateOf(x.AsSelect().Operand())
 	case x.Kind() == ast.CallKind:
 		c := x.AsCall()
 		args := c.Args()
 		switch c.FunctionName() {
 		case operators.LogicalNot:
-			return e.eval(args[0])
+			return e.fateOf(args[0])
 		case operators.LogicalAnd:
-			a, b := e.not(args[0]), e.not(args[1])
+			a, b := e.fateOfNegation(args[0]), e.fateOfNegation(args[1])
 			switch {
 			case a == feature.Holds || b == feature.Holds:
 				return feature.Holds
 			case a == feature.Violated && b == feature.Violated:
 				return feature.Violated
 			}
-			return either(a, b)
+			return joinFates(a, b)
 		case operators.LogicalOr:
-			a, b := e.not(args[0]), e.not(args[1])
+			a, b := e.fateOfNegation(args[0]), e.fateOfNegation(args[1])
 			if a == feature.Holds && b == feature.Holds || a == feature.Violated || b == feature.Violated {
 				return max(a, b)
 			}
-			return either(a, b)
+			return joinFates(a, b)
 		}
-		return e.call(c, e.at(x))
+		return e.fateOfCall(c, e.stepOf(x))
 	}
-	return e.eval(x)
+	return e.fateOf(x)
 }
 
-// comprehension judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others
+// fateOfMacro judges a macro over a list or map that may be on the path: the effect of one item on the result, with the others
 // unchanged. Only for all() is the result more than Open: judge returns the fate of its predicate.
-func (e *losing) comprehension(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
-	n := e.at(c.IterRange())
-	out := e.eval(c.IterRange())
+func (e *losing) fateOfMacro(c ast.ComprehensionExpr, judge func(ast.Expr) feature.Fate) feature.Fate {
+	n := e.stepOf(c.IterRange())
+	out := e.fateOf(c.IterRange())
 	if n < 0 || n >= len(e.path) || e.path[n].Kind == feature.Field {
-		if e.eval(c.LoopStep()) != feature.Apart || out != feature.Apart {
-			return either(feature.Open, out)
+		if e.fateOf(c.LoopStep()) != feature.Apart || out != feature.Apart {
+			return joinFates(feature.Open, out)
 		}
 		return feature.Apart
 	}
@@ -244,7 +244,7 @@ func (e *losing) comprehension(c ast.ComprehensionExpr, judge func(ast.Expr) fea
 	predicate := allOf(c)
 	isAll := predicate != nil
 	if !isAll {
-		predicate, judge = c.LoopStep(), e.eval
+		predicate, judge = c.LoopStep(), e.fateOf
 	}
 	step := judge(predicate)
 	delete(e.vars, name)
@@ -270,7 +270,7 @@ func allOf(c ast.ComprehensionExpr) ast.Expr {
 	return nil
 }
 
-func parts(x ast.Expr) []ast.Expr {
+func partsOf(x ast.Expr) []ast.Expr {
 	switch x.Kind() { //nolint:exhaustive // the others are looked at by eval
 	case ast.ListKind:
 		return x.AsList().Elements()
