@@ -64,7 +64,7 @@ func (f *Follower) Asked(err error, now time.Time) {
 	}
 	if f.lost {
 		for _, x := range f.reports {
-			if x.counts(f.contact) {
+			if x.countsAt(f.contact) {
 				x.seen = now
 			}
 		}
@@ -79,24 +79,24 @@ func (f *Follower) Lost() bool { return f.lost }
 // Counts reports whether a report counts by its age.
 func (f *Follower) Counts(namespace, name string, now time.Time) bool {
 	x := f.reports[types.NamespacedName{Namespace: namespace, Name: name}]
-	return x != nil && x.counts(f.at(now))
+	return x != nil && x.countsAt(f.measuredAt(now))
 }
 
-// at is the time that ages are measured by.
-func (f *Follower) at(now time.Time) time.Time {
+// measuredAt is the time that ages are measured by.
+func (f *Follower) measuredAt(now time.Time) time.Time {
 	if f.lost {
 		return f.contact
 	}
 	return now
 }
 
-func (x *followed) counts(now time.Time) bool {
-	r := x.dated()
+func (x *followed) countsAt(now time.Time) bool {
+	r := x.datedReport()
 	return Counts(&r, now)
 }
 
-// dated is the report with the time at which its renewal was seen.
-func (x *followed) dated() v1alpha1.FeatureReport {
+// datedReport is the report with the time at which its renewal was seen.
+func (x *followed) datedReport() v1alpha1.FeatureReport {
 	r := *x.report
 	if !x.seen.IsZero() {
 		r.Spec.RenewTime = metav1.NewTime(x.seen)
@@ -112,7 +112,7 @@ func (f *Follower) Of(component string, now time.Time) []v1alpha1.FeatureReport 
 		if x.report.Spec.Component != component {
 			continue
 		}
-		r := x.dated()
+		r := x.datedReport()
 		if f.lost && Counts(&r, f.contact) {
 			r.Spec.RenewTime = metav1.NewTime(now)
 		}
@@ -124,7 +124,7 @@ func (f *Follower) Of(component string, now time.Time) []v1alpha1.FeatureReport 
 // Next returns the report that expires first of those that do so after a time; nil if there is none.
 func (f *Follower) Next(after time.Time) (next *v1alpha1.FeatureReport, expires time.Time) {
 	for _, x := range f.reports {
-		r := x.dated()
+		r := x.datedReport()
 		if at := Expires(&r); at.After(after) && (next == nil || at.Before(expires)) {
 			next, expires = x.report, at
 		}

@@ -50,16 +50,16 @@ func (d *Disagreement) String() string {
 		add("the settings say %s", onOff(*d.Settings))
 	}
 	if d.On != nil {
-		add("on in %s", several(d.On))
+		add("on in %s", joinNames(d.On))
 	}
 	if d.Off != nil {
-		add("off in %s", several(d.Off))
+		add("off in %s", joinNames(d.Off))
 	}
 	if d.Missing != nil {
-		add("not reported by %s, which it needs", several(d.Missing))
+		add("not reported by %s, which it needs", joinNames(d.Missing))
 	}
 	if d.Restart != nil {
-		add("%s to be restarted", several(d.Restart))
+		add("%s to be restarted", joinNames(d.Restart))
 	}
 	if e := d.Enforced; e != nil {
 		if d.Settings == nil || *d.Settings != d.Effective {
@@ -74,7 +74,7 @@ func (d *Disagreement) String() string {
 	return text
 }
 
-func several(names []string) string {
+func joinNames(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
@@ -95,7 +95,7 @@ func Judge(in *Input) *Result {
 		Features: map[string]metav1.Condition{}, Live: live, States: in.Model.Resolve(in.Settings, Runtime(live)),
 	}}
 	j.wanted = in.Model.Resolve(in.Settings, feature.Runtime{AssumeProcesses: true})
-	j.read()
+	j.readReports()
 	for i := range in.Enforced {
 		// Of several that enforce a feature, one that differs counts.
 		e := &in.Enforced[i]
@@ -104,9 +104,9 @@ func Judge(in *Input) *Result {
 		}
 	}
 	for _, f := range in.Model.Features() {
-		j.feature(f)
+		j.judgeFeature(f)
 	}
-	j.component()
+	j.judgeComponent()
 	return j.result
 }
 
@@ -131,13 +131,13 @@ type member struct {
 
 type revision struct{ release, revision string }
 
-// read goes through the reports.
-func (j *judge) read() {
+// readReports goes through the reports.
+func (j *judge) readReports() {
 	left := j.SettingsTime.Add(Grace).Sub(j.Now)
 	for i := range j.result.Live {
 		r := &j.result.Live[i]
 		s := &r.Spec
-		j.again(Expires(r).Sub(j.Now))
+		j.judgeAgainIn(Expires(r).Sub(j.Now))
 		rev := revision{s.Release, s.Revision}
 		if first, ok := j.runs[s.Process]; ok && first != rev {
 			j.rolling[s.Process] = true
@@ -152,20 +152,20 @@ func (j *judge) read() {
 		}
 		if left > 0 && s.SettingsVersion != "" && s.SettingsVersion != j.SettingsVersion && len(s.SettingsErrors) == 0 {
 			m.late, j.late = true, true
-			j.again(left)
+			j.judgeAgainIn(left)
 		}
 		j.members = append(j.members, m)
 	}
 }
 
-func (j *judge) again(d time.Duration) {
+func (j *judge) judgeAgainIn(d time.Duration) {
 	if j.result.Again == 0 || d < j.result.Again {
 		j.result.Again = d
 	}
 }
 
-// feature judges one feature.
-func (j *judge) feature(f *feature.Feature) {
+// judgeFeature judges one feature.
+func (j *judge) judgeFeature(f *feature.Feature) {
 	gate := f.Spec.Gate
 	effective, _ := j.result.States.State(gate)
 	d := Disagreement{Gate: gate, Effective: effective.Open}
@@ -202,17 +202,17 @@ func (j *judge) feature(f *feature.Feature) {
 		}
 	}
 	if want {
-		j.missing(f, &d, known, note)
+		j.findMissing(f, &d, known, note)
 	}
 	d.RollingUpdate = differs && rolling
 	if e := j.enforced[gate]; e != nil && e.Open != effective.Open {
 		d.Enforced, d.RollingUpdate = e, false
 	}
-	j.result.Features[gate] = j.conclude(&d, differs, want)
+	j.result.Features[gate] = j.concludeFeature(&d, differs, want)
 }
 
-// missing finds the processes and instances that should have a feature on and do not know it. note takes the process of each.
-func (j *judge) missing(f *feature.Feature, d *Disagreement, known map[string]bool, note func(process string)) {
+// findMissing finds the processes and instances that should have a feature on and do not know it. note takes the process of each.
+func (j *judge) findMissing(f *feature.Feature, d *Disagreement, known map[string]bool, note func(process string)) {
 	required := f.Spec.RequiredProcesses
 	for _, p := range required {
 		if _, runs := j.runs[p]; !runs {
@@ -228,8 +228,8 @@ func (j *judge) missing(f *feature.Feature, d *Disagreement, known map[string]bo
 	}
 }
 
-// conclude makes the condition of a feature, and records a disagreement.
-func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
+// concludeFeature makes the condition of a feature, and records a disagreement.
+func (j *judge) concludeFeature(d *Disagreement, differs, want bool) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionSkew, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProcessesAgree}
 	reporting := len(d.On) + len(d.Off)
 	switch {
@@ -242,7 +242,7 @@ func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
 	case reporting == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process reports this feature"
 	default:
-		c.Message = fmt.Sprintf("%s in %s", onOff(want), processes(reporting))
+		c.Message = fmt.Sprintf("%s in %s", onOff(want), processCount(reporting))
 	}
 	if c.Status == metav1.ConditionTrue {
 		c.Message = brief.Clip(d.String(), maxMessage)
@@ -251,8 +251,8 @@ func (j *judge) conclude(d *Disagreement, differs, want bool) metav1.Condition {
 	return c
 }
 
-// component makes the condition of the component.
-func (j *judge) component() {
+// judgeComponent makes the condition of the component.
+func (j *judge) judgeComponent() {
 	c := metav1.Condition{Type: v1alpha1.ConditionSkew, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonProcessesAgree}
 	list := j.result.Disagreements
 	var broken []string
@@ -273,14 +273,14 @@ func (j *judge) component() {
 		if len(broken) > 0 {
 			c.Reason = v1alpha1.ReasonProcessesDisagree
 		}
-		c.Message = j.message(list, broken)
+		c.Message = j.skewMessage(list, broken)
 	case len(j.result.Live) == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process of the component reports its features"
 		if Namespaces(j.Model) == nil {
 			c.Message = "the component has no ConfigMap and names no namespaces in which its processes run: no report counts"
 		}
 	default:
-		c.Message = processes(len(j.result.Live)) + " agree"
+		c.Message = processCount(len(j.result.Live)) + " agree"
 		if len(j.result.Live) == 1 {
 			c.Message = "1 process agrees"
 		}
@@ -292,7 +292,7 @@ func (j *judge) component() {
 	j.result.Component = c
 }
 
-func (j *judge) message(list []Disagreement, broken []string) string {
+func (j *judge) skewMessage(list []Disagreement, broken []string) string {
 	var lines []string
 	for i := range list[:min(len(list), maxGates)] {
 		lines = append(lines, list[i].String())
@@ -301,12 +301,12 @@ func (j *judge) message(list []Disagreement, broken []string) string {
 		lines = append(lines, fmt.Sprintf("and %d more features", more))
 	}
 	if broken != nil {
-		lines = append(lines, "settings that are not taken: "+several(broken))
+		lines = append(lines, "settings that are not taken: "+joinNames(broken))
 	}
 	return strings.Join(lines, "\n")
 }
 
-func processes(n int) string {
+func processCount(n int) string {
 	if n == 1 {
 		return "1 process"
 	}
