@@ -23,7 +23,7 @@ type Enabler interface {
 // Gated is a part of objects of type T that a feature gates.
 type Gated[T any] interface {
 	// drop removes the part from object if the feature is off and none of the old objects uses it. It reports whether it removed anything.
-	drop(gates Enabler, object *T, old []*T) bool
+	dropPart(gates Enabler, object *T, old []*T) bool
 }
 
 // DropDisabled removes the parts of disabled features from an object. On creation, with old nil, it removes all of them. On update
@@ -36,7 +36,7 @@ func DropDisabled[T any](gates Enabler, object, old *T, parts ...Gated[T]) int {
 	}
 	n := 0
 	for _, p := range parts {
-		if p.drop(gates, object, before) {
+		if p.dropPart(gates, object, before) {
 			n++
 		}
 	}
@@ -57,13 +57,13 @@ type gatedField[T, F any] struct {
 	at   func(*T) *F
 }
 
-func (f *gatedField[T, F]) used(object *T) bool {
+func (f *gatedField[T, F]) usesField(object *T) bool {
 	p := f.at(object)
 	return p != nil && !isZero(p)
 }
 
-func (f *gatedField[T, F]) drop(gates Enabler, object *T, old []*T) bool {
-	if !f.used(object) || gates.Enabled(f.name) || slices.ContainsFunc(old, f.used) {
+func (f *gatedField[T, F]) dropPart(gates Enabler, object *T, old []*T) bool {
+	if !f.usesField(object) || gates.Enabled(f.name) || slices.ContainsFunc(old, f.usesField) {
 		return false
 	}
 	var zero F
@@ -98,7 +98,7 @@ type gatedItems[T, I any, K comparable] struct {
 	parts []Gated[I]
 }
 
-func (l *gatedItems[T, I, K]) drop(gates Enabler, object *T, old []*T) bool {
+func (l *gatedItems[T, I, K]) dropPart(gates Enabler, object *T, old []*T) bool {
 	before := map[K][]*I{}
 	for _, o := range old {
 		list := l.list(o)
@@ -129,7 +129,7 @@ type gatedEntries[T, V any, K comparable] struct {
 	parts  []Gated[V]
 }
 
-func (m *gatedEntries[T, V, K]) drop(gates Enabler, object *T, old []*T) bool {
+func (m *gatedEntries[T, V, K]) dropPart(gates Enabler, object *T, old []*T) bool {
 	before := make([]map[K]V, len(old))
 	for i, o := range old {
 		before[i] = m.values(o)
@@ -154,7 +154,7 @@ func (m *gatedEntries[T, V, K]) drop(gates Enabler, object *T, old []*T) bool {
 // dropParts drops each of the parts.
 func dropParts[T any](gates Enabler, object *T, old []*T, parts []Gated[T]) (dropped bool) {
 	for _, p := range parts {
-		if p.drop(gates, object, old) {
+		if p.dropPart(gates, object, old) {
 			dropped = true
 		}
 	}

@@ -45,9 +45,9 @@ func (o Options[V]) Validate(path *field.Path, value V) *field.Error {
 		return nil
 	}
 	if name, gated := o.enum.Gated[value]; gated {
-		return field.Forbidden(path, "the value "+quote(value)+" needs feature "+string(name)+", which is off")
+		return field.Forbidden(path, "the value "+quoteValue(value)+" needs feature "+string(name)+", which is off")
 	}
 	return field.NotSupported(path, value, o.allowed)
 }
 
-func quote[V ~string](v V) string { return `"` + string(v) + `"` }
+func quoteValue[V ~string](v V) string { return `"` + string(v) + `"` }
