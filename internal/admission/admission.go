@@ -29,13 +29,13 @@ const (
 // until then comes from the intake. What is no review is refused with a code from 400 on, which the webhook's failure policy is for;
 // so is a review of which answer returns nil, because what it takes to judge it is not known yet.
 func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) {
-	within := allowed(r.URL.Query().Get("timeout"))
+	within := allowedTime(r.URL.Query().Get("timeout"))
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
-	body, done, err := in.read(ctx, within, w, r)
+	body, done, err := in.readBody(ctx, within, w, r)
 	defer done()
 	if err == nil {
-		if err = in.turn(ctx); err == nil {
+		if err = in.awaitTurn(ctx); err == nil {
 			defer func() { <-in.turns }()
 		}
 	}
@@ -71,8 +71,8 @@ func Serve(w http.ResponseWriter, r *http.Request, in *Intake, answer func(conte
 	_, _ = w.Write(text)
 }
 
-// allowed is how long an answer may take: what the API server waits, less some time for the way.
-func allowed(timeout string) time.Duration {
+// allowedTime is how long an answer may take: what the API server waits, less some time for the way.
+func allowedTime(timeout string) time.Duration {
 	d, err := time.ParseDuration(timeout)
 	if err != nil || d <= 0 {
 		d = defaultTime

@@ -36,8 +36,8 @@ func NewIntake(n int) *Intake {
 // errBusy says that there is no room for a request, and was none for as long as it had time.
 var errBusy = errors.New("the webhook is busy with other requests; try again")
 
-// turn waits for a turn to be judged, which whoever has it gives back.
-func (i *Intake) turn(ctx context.Context) error {
+// awaitTurn waits for a turn to be judged, which whoever has it gives back.
+func (i *Intake) awaitTurn(ctx context.Context) error {
 	select {
 	case i.turns <- struct{}{}:
 		return nil
@@ -54,8 +54,8 @@ type room struct {
 	beyond bool
 }
 
-// take waits for n chunks more. A request that holds some may have what it needs beyond all others, one at a time.
-func (r *room) take(ctx context.Context, n int) error {
+// takeChunks waits for n chunks more. A request that holds some may have what it needs beyond all others, one at a time.
+func (r *room) takeChunks(ctx context.Context, n int) error {
 	for range n {
 		if r.beyond {
 			return nil
@@ -82,7 +82,7 @@ func (r *room) take(ctx context.Context, n int) error {
 	return nil
 }
 
-func (r *room) give() {
+func (r *room) giveBack() {
 	for range r.held {
 		<-r.memory
 	}
@@ -91,11 +91,11 @@ func (r *room) give() {
 	}
 }
 
-// read reads a body within its share of the time that the answer may take, which is up when ctx is done. done gives back the
+// readBody reads a body within its share of the time that the answer may take, which is up when ctx is done. done gives back the
 // memory of it, and is called also after an error. One that is too large is [limit.ErrTooLarge].
-func (i *Intake) read(ctx context.Context, within time.Duration, w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
+func (i *Intake) readBody(ctx context.Context, within time.Duration, w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
 	has := &room{Intake: i}
-	done = has.give
+	done = has.giveBack
 	if r.ContentLength > MaxReview {
 		return nil, done, limit.ErrTooLarge
 	}
@@ -120,7 +120,7 @@ func (i *Intake) read(ctx context.Context, within time.Duration, w http.Response
 			if size <= cap(body) {
 				return nil, done, limit.ErrTooLarge // more than is announced, which the server does not let through
 			}
-			if err := has.take(arrives, min(size, MaxReview)/chunk-has.held); err != nil {
+			if err := has.takeChunks(arrives, min(size, MaxReview)/chunk-has.held); err != nil {
 				return nil, done, err
 			}
 			body = append(make([]byte, 0, size), body...)

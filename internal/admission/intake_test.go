@@ -162,7 +162,7 @@ func TestMemoryIsTakenAsABodyArrivesAndIsBounded(t *testing.T) {
 			in := NewIntake(1)
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", io.NopCloser(strings.NewReader(strings.Repeat("x", test.body))))
 			r.ContentLength = test.length
-			body, done, err := in.read(t.Context(), time.Minute, httptest.NewRecorder(), r)
+			body, done, err := in.readBody(t.Context(), time.Minute, httptest.NewRecorder(), r)
 			if !errors.Is(err, test.err) || err == nil && len(body) != test.body {
 				t.Errorf("%d bytes, error %v", len(body), err)
 			}
