@@ -19,16 +19,16 @@ func Hint(s string, names []string) string {
 func Nearest(s string, names []string) string {
 	best, found := 1+min(3, len(s)/2), ""
 	for _, n := range names {
-		if d := distance(strings.ToLower(s), strings.ToLower(n)); d < best {
+		if d := editDistance(strings.ToLower(s), strings.ToLower(n)); d < best {
 			best, found = d, n
 		}
 	}
 	return found
 }
 
-// distance is the number of edits that turn a into b: a character inserted, deleted or replaced, or two neighbors swapped
+// editDistance is the number of edits that turn a into b: a character inserted, deleted or replaced, or two neighbors swapped
 // (optimal string alignment).
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	const longest = 100
 	if len(a) > longest || len(b) > longest {
 		return longest
