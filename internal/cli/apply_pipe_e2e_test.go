@@ -26,7 +26,7 @@ func (w *world) pipe(want int, text string, args ...string) (stdout, stderr stri
 	w.t.Helper()
 	var out, errs bytes.Buffer
 	e := &command.Env{In: strings.NewReader(text), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
-	code := run(w.t.Context(), append([]string{args[0], "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "-f", "-"}, args[1:]...), e)
+	code := runCommand(w.t.Context(), append([]string{args[0], "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "-f", "-"}, args[1:]...), e)
 	if code != want {
 		w.t.Fatalf("sluice %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), errs.String())
 	}

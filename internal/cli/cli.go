@@ -56,7 +56,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	e.ErrTTY, _ = command.Terminal(stderr)
 	// The libraries of Kubernetes write to klog: a server has it in its log, and of a command's business it says nothing.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
-	return endsSoonAfter(ctx, interruptTime, stderr, func() int { return run(ctx, args, e) })
+	return endsSoonAfter(ctx, interruptTime, stderr, func() int { return runCommand(ctx, args, e) })
 }
 
 // endsSoonAfter returns the exit code of run, or ExitFailed if ctx is done and run goes on for longer than patience.
@@ -77,7 +77,7 @@ func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer
 	}
 }
 
-func run(ctx context.Context, args []string, e *command.Env) int {
+func runCommand(ctx context.Context, args []string, e *command.Env) int {
 	if e.Getenv("GOGC") == "" {
 		debug.SetGCPercent(GCPercent)
 	}

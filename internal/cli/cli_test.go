@@ -57,7 +57,7 @@ func TestResultThatCannotBeWrittenIsNoSuccess(t *testing.T) {
 	} {
 		var errs bytes.Buffer
 		e := &command.Env{In: strings.NewReader(""), Out: &full{test.left}, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
-		if code := run(t.Context(), test.args, e); code != ExitFailed || !strings.Contains(errs.String(), "no space left") {
+		if code := runCommand(t.Context(), test.args, e); code != ExitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: exit code %d, %q", name, code, errs.String())
 		}
 	}

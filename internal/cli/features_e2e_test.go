@@ -484,7 +484,7 @@ spec: {component: clidemo, process: controller, instance: a, release: v1.5.0, re
 	ended := make(chan int, 1)
 	go func() {
 		e := &command.Env{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Now: time.Now, Getenv: func(string) string { return "" }}
-		ended <- run(ctx, []string{
+		ended <- runCommand(ctx, []string{
 			"features", "report", "--component", "clidemo", "--process", "webhook", "--instance", "b", "-n", "clidemo", "--interval", "1s",
 			"--scrape", server.URL, "--kubeconfig", c.Kubeconfig,
 		}, e)

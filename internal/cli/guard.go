@@ -29,7 +29,7 @@ type guardFlags struct {
 	hosts   []string
 }
 
-func (f *guardFlags) add(flags *pflag.FlagSet) {
+func (f *guardFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "guard-listen", ":9443", "address of the admission webhook, in the role crd-guard")
 	flags.StringArrayVar(&f.configs, "guard-config", nil, "configuration file of the guard, in the format of check -c (may be repeated); default: the ConfigMap "+guard.ConfigMap)
 	flags.StringVar(&f.certDir, "guard-cert-dir", "", "folder with tls.crt and tls.key from another program, such as cert-manager; default: the guard creates and renews its own certificate")
@@ -65,7 +65,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		}
 	} else {
 		// Until it is read nothing is judged by it.
-		await(ctx, p.watchConfig(ctx, &wg, guard.ConfigMap, g.Settings.Configure))
+		awaitSignal(ctx, p.watchConfig(ctx, &wg, guard.ConfigMap, g.Settings.Configure))
 	}
 	wg.Go(func() { p.followServerVersion(ctx, g.Settings) })
 
@@ -77,7 +77,7 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		if _, err := files.Get(nil); err != nil {
 			return fmt.Errorf("--guard-cert-dir: %w", err)
 		}
-		secure.GetCertificate = p.certificates.watch(guard.Role, files.Get)
+		secure.GetCertificate = p.certificates.watchCertificate(guard.Role, files.Get)
 		close(certain)
 	} else {
 		cert := &servingcert.Certificate{
@@ -86,14 +86,14 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 			Every: certificateLook, Clock: p.clock, Log: p.log,
 			Tell: func(ctx context.Context, bundle []byte) error { return guard.TellConfiguration(ctx, p.kube, bundle) },
 		}
-		secure.GetCertificate = p.certificates.watch(guard.Role, cert.Get)
+		secure.GetCertificate = p.certificates.watchCertificate(guard.Role, cert.Get)
 		wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+guard.Path, g)
-	return listen(ctx, f.listen, mux, secure, p.clientErrors(), func() {
+	return listenUntilDone(ctx, f.listen, mux, secure, p.clientErrors(), func() {
 		wg.Go(func() {
-			await(ctx, certain)
+			awaitSignal(ctx, certain)
 			ready()
 		})
 	})

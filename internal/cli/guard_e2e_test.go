@@ -122,7 +122,7 @@ func (g *guarded) serve(t *testing.T, address string, change func(*guardFlags)) 
 		change(&f.guard)
 	}
 	e := &command.Env{Out: io.Discard, Err: p.log, Now: time.Now, Getenv: func(string) string { return "" }}
-	go func() { p.done <- serve(ctx, e, f, nil) }()
+	go func() { p.done <- serveRoles(ctx, e, f, nil) }()
 	t.Cleanup(cancel)
 	until(t, "the guard to be ready", func() error {
 		if code, body := get(t, "http://"+p.listen+"/readyz"); code != http.StatusOK {

@@ -17,7 +17,7 @@ func sluice(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	e := &command.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }}
-	code = run(t.Context(), args, e)
+	code = runCommand(t.Context(), args, e)
 	return code, out.String(), errs.String()
 }
 

@@ -62,7 +62,7 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 	watched := make(chan int, 1)
 	e := &command.Env{In: strings.NewReader(""), Out: seen, Err: seen, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() {
-		watched <- run(watching, []string{"resolve", "ls", "-w", "-n", "default", "--kubeconfig", c.Kubeconfig}, e)
+		watched <- runCommand(watching, []string{"resolve", "ls", "-w", "-n", "default", "--kubeconfig", c.Kubeconfig}, e)
 	}()
 	until(t, "the watch to begin", func() error {
 		if !strings.HasPrefix(seen.String(), "NAME") {

@@ -89,7 +89,7 @@ On SIGTERM the process stops cleanly: another process, or the next one, takes ov
 		Example: `  sluice serve --roles resolution,resolver-git --namespace sluice-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), e, f, table)
+			return serveRoles(cmd.Context(), e, f, table)
 		},
 	}
 	flags := cmd.Flags()
@@ -118,9 +118,9 @@ On SIGTERM the process stops cleanly: another process, or the next one, takes ov
 	flags.Float64Var(&f.traceRatio, "trace-ratio", 1, "share of the requests to trace, from 0 to 1")
 	flags.StringVar(&f.memory, "memory", "", "memory limit of the process, for example 512Mi; default: the limit of its container, or 512Mi")
 	flags.StringVar(&f.flux, "flux-source-controller", fluxController, "for the role delivery, HOST or HOST:PORT of the artifacts of Flux's sources; empty: no such sources")
-	f.guard.add(flags)
-	f.features.add(flags)
-	f.add(flags)
+	f.guard.addTo(flags)
+	f.features.addTo(flags)
+	f.addTo(flags)
 	return cmd
 }
 
@@ -132,8 +132,8 @@ func (f *serveFlags) contentLimit() int {
 	return f.maxData
 }
 
-// defaults are the values that keys of the resolvers' ConfigMaps have where an operator has set none.
-func (f *serveFlags) defaults(entries []resolvers.Entry) map[string]map[string]string {
+// resolverDefaults are the values that keys of the resolvers' ConfigMaps have where an operator has set none.
+func (f *serveFlags) resolverDefaults(entries []resolvers.Entry) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, e := range entries {
 		out[e.Name] = map[string]string{}
@@ -207,7 +207,7 @@ type process struct {
 	certificates *certificates
 }
 
-func serve(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.Entry) error {
+func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.Entry) error {
 	roles, err := chosenRoles(f.roles, table)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func serve(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.
 	var parts sync.WaitGroup
 	// run runs a part of the process; its error ends the process.
 	run := func(name string, part func(ctx context.Context, ready func()) error) {
-		ready := p.health.part(name)
+		ready := p.health.registerPart(name)
 		parts.Go(func() {
 			if err := part(ctx, sync.OnceFunc(ready)); err != nil && ctx.Err() == nil {
 				cancel(fmt.Errorf("%s: %w", name, err))
@@ -239,7 +239,7 @@ func serve(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.
 	p.recorder = broadcaster.NewRecorder(resolutionscheme.Scheme, corev1.EventSource{Component: "sluice"})
 
 	// Not ready before every part is known to be awaited.
-	started := p.health.part("start")
+	started := p.health.registerPart("start")
 	run("http", p.serveHTTP)
 	if err := p.members.Join(ctx); err != nil {
 		if ctx.Err() != nil { // a part has failed, or the process is to end
@@ -257,7 +257,7 @@ func serve(ctx context.Context, e *command.Env, f serveFlags, table []resolvers.
 				Client: p.client, Members: p.members, Known: known, Timeout: p.timeout, TTL: f.ttl,
 				Metrics: p.metrics, Recorder: p.recorder, Log: p.log, Clock: p.clock, Server: p.server,
 			}
-			await(ctx, configured)
+			awaitSignal(ctx, configured)
 			return l.Run(ctx, ready)
 		}))
 		run("webhook", p.whenServed("webhook", requestsServed, p.serveWebhook))
@@ -337,7 +337,7 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 	rs, err := resolvecmd.NewResolvers(ctx, mine, resolvers.Env{
 		Clock: tells, Getenv: e.Getenv, Network: resolvecmd.Network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
-		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.defaults(mine),
+		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.resolverDefaults(mine),
 		Memory: resolve.NewMemory(p.memory.content),
 	})
 	if err != nil {
@@ -351,7 +351,7 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 	if err := p.publishSchemas(ctx, rs.Specs, parts); err != nil {
 		return errors.Join(err, rs.Close(), remove())
 	}
-	adapter := p.adapter(rs)
+	adapter := p.newAdapter(rs)
 	if p.flags.Store != "" {
 		if adapter.Store, err = p.flags.Open(); err != nil {
 			return errors.Join(err, rs.Close(), remove())
@@ -359,7 +359,7 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 	}
 	resolving := p.whenServed("resolvers", requestsServed, func(ctx context.Context, ready func()) error {
 		for _, w := range waits {
-			await(ctx, w)
+			awaitSignal(ctx, w)
 		}
 		return adapter.Run(ctx, ready)
 	})
@@ -385,7 +385,7 @@ func (p *process) publishSchemas(ctx context.Context, specs []resolve.Spec, part
 	return nil
 }
 
-func await(ctx context.Context, c <-chan struct{}) {
+func awaitSignal(ctx context.Context, c <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-c:
@@ -404,7 +404,7 @@ func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) 
 	cfg.Wrap(resolution.Disbelieve(clock.RealClock{}))
 	server := resolution.NewServerClock(clock.RealClock{})
 	cfg.Wrap(server.Watch)
-	log, err := f.logger(e.Err)
+	log, err := f.newLogger(e.Err)
 	if err != nil {
 		return nil, err
 	}
@@ -416,7 +416,7 @@ func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) 
 	p.certificates = processMetrics(p.registry)
 	p.metrics = resolution.NewMetrics(p.registry)
 	runsResolver := slices.ContainsFunc(roles, func(r string) bool { return strings.HasPrefix(r, resolution.Role("")) })
-	if p.memory, err = memory(e.Getenv, f.memory, runsResolver); err != nil {
+	if p.memory, err = applyMemoryLimits(e.Getenv, f.memory, runsResolver); err != nil {
 		return nil, err
 	}
 	var errs [4]error
@@ -467,7 +467,7 @@ func (p *process) startTracing(ctx context.Context) (end func(), err error) {
 	}, nil
 }
 
-func (p *process) adapter(r *resolvecmd.Resolvers) *resolution.Adapter {
+func (p *process) newAdapter(r *resolvecmd.Resolvers) *resolution.Adapter {
 	return &resolution.Adapter{
 		Client: p.client, Kube: p.kube, Resolvers: r.Adapters(), Identity: r.Identity(resolution.Owner{Dynamic: p.dynamic}), Namespace: p.flags.namespace, Account: p.flags.account,
 		Members: p.members, Slots: p.flags.slots, MaxData: p.flags.maxData, MaxContent: p.flags.contentLimit(), Compress: p.flags.compress, Timeout: p.timeout, Writes: resolve.NewMemory(p.memory.writes),
@@ -483,7 +483,7 @@ func (p *process) watchConfig(ctx context.Context, parts *sync.WaitGroup, name s
 		namespace = cmp.Or(p.flags.defaultsNamespace, namespace)
 	}
 	w := &resolution.ConfigWatch{
-		Kube: p.kube, Namespace: namespace, Name: name, Apply: p.inForce.taking(name, apply), Log: p.log, Recorder: p.recorder,
+		Kube: p.kube, Namespace: namespace, Name: name, Apply: p.inForce.rememberTaken(name, apply), Log: p.log, Recorder: p.recorder,
 		Optional: name == resolution.TimeoutConfigMap || name == resolve.CacheConfigMap,
 	}
 	parts.Go(func() { w.Run(ctx, sync.OnceFunc(func() { close(read) })) })
@@ -495,7 +495,7 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		missing, idle := p.health.missing()
+		missing, idle := p.health.waitingAndIdle()
 		if len(missing) > 0 {
 			http.Error(w, "not ready: "+strings.Join(missing, ", "), http.StatusServiceUnavailable)
 			return
@@ -509,7 +509,7 @@ func (p *process) serveHTTP(ctx context.Context, ready func()) error {
 	if p.flags.debug {
 		p.addDebug(mux)
 	}
-	return listen(ctx, p.flags.listen, mux, nil, p.clientErrors(), ready)
+	return listenUntilDone(ctx, p.flags.listen, mux, nil, p.clientErrors(), ready)
 }
 
 // serveWebhook serves the conversion webhook.
@@ -520,7 +520,7 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
 	mux.Handle("POST /convert", resolution.NewConverter())
-	return listen(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: p.certificates.watch("resolution", cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
+	return listenUntilDone(ctx, p.flags.webhookListen, mux, &tls.Config{GetCertificate: p.certificates.watchCertificate("resolution", cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {})
 }
 
 // clientErrors is where servers tell of clients that go away or do not trust us, as the API server does until it has been

@@ -23,7 +23,7 @@ const (
 
 // serveDelivery runs the controller of deliveries.
 func (p *process) serveDelivery(ctx context.Context, ready func()) error {
-	archive, err := archives(p.flags.flux)
+	archive, err := archiveFetcherFor(p.flags.flux)
 	if err != nil {
 		return err
 	}
@@ -41,9 +41,9 @@ func (p *process) serveDelivery(ctx context.Context, ready func()) error {
 	return c.Run(ctx, ready)
 }
 
-// archives returns a function that fetches archives from one host only. Without that bound, a user who can write the status of a source
+// archiveFetcherFor returns a function that fetches archives from one host only. Without that bound, a user who can write the status of a source
 // could make this process call any address in the cluster.
-func archives(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
+func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, folder string) ([]byte, error), error) {
 	if host == "" {
 		return func(context.Context, string, string, string) ([]byte, error) {
 			return nil, errors.New("sources of Flux are off: --flux-source-controller is empty")

@@ -29,7 +29,7 @@ func TestArchivesComeFromOneHost(t *testing.T) {
 		"off":                  {"", "http://localhost:" + port + "/a.tar.gz", digest, "--flux-source-controller is empty"},
 		"no address of a file": {"localhost:" + port, "http://[", digest, "cannot be read"},
 	} {
-		get, err := archives(test.host)
+		get, err := archiveFetcherFor(test.host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestArchivesComeFromOneHost(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}
-	if _, err := archives("a b"); err == nil || !strings.Contains(err.Error(), "--flux-source-controller") {
+	if _, err := archiveFetcherFor("a b"); err == nil || !strings.Contains(err.Error(), "--flux-source-controller") {
 		t.Errorf("a host that is none: %v", err)
 	}
 }

@@ -140,7 +140,7 @@ func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.
 		change(&f)
 	}
 	e := &command.Env{Out: io.Discard, Err: r.log, Now: time.Now, Getenv: func(string) string { return "" }}
-	go func() { r.done <- serve(ctx, e, f, table) }()
+	go func() { r.done <- serveRoles(ctx, e, f, table) }()
 	until(t, role+" to be ready", func() error {
 		if code, body := get(t, "http://"+r.listen+"/readyz"); code != http.StatusOK {
 			return errors.New(body)

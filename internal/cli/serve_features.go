@@ -24,7 +24,7 @@ type featureWebhookFlags struct {
 	usage time.Duration
 }
 
-func (f *featureWebhookFlags) add(flags *pflag.FlagSet) {
+func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.listen, "feature-webhook-listen", ":9444", "address of the admission webhook, in the role feature-webhook")
 	flags.StringVar(&f.url, "feature-webhook-url", "", "address of the webhook for the API server, as https://HOST:PORT; default: the Service "+features.Service)
 	flags.DurationVar(&f.usage, "feature-usage-interval", features.DefaultUsageInterval, "for the role features, how often to count the stored objects that use features; 0: never")
@@ -68,7 +68,7 @@ func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
 		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, p.flags.namespace)}, f.hosts...),
 		Every: certificateLook, Clock: p.clock, Log: p.log,
 		Tell: func(ctx context.Context, bundle []byte) error {
-			await(ctx, known) // nobody is to call before there is an answer
+			awaitSignal(ctx, known) // nobody is to call before there is an answer
 			return features.TellAddress(ctx, p.featureCluster(), f.url, bundle)
 		},
 	}
@@ -76,10 +76,10 @@ func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	mux := http.NewServeMux()
 	mux.Handle(features.HookPattern, h)
-	err := listen(ctx, f.listen, mux, &tls.Config{GetCertificate: p.certificates.watch(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
+	err := listenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: p.certificates.watchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
 		wg.Go(func() {
-			await(ctx, known)
-			await(ctx, certain)
+			awaitSignal(ctx, known)
+			awaitSignal(ctx, certain)
 			if ctx.Err() == nil {
 				ready()
 			}

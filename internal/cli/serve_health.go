@@ -36,14 +36,14 @@ type health struct {
 	waiting, idle map[string]string
 }
 
-// part registers a part and returns what makes it ready.
-func (h *health) part(name string) func() {
-	h.tell(name, name, "")
-	return func() { h.tell(name, "", "") }
+// registerPart registers a part and returns what makes it ready.
+func (h *health) registerPart(name string) func() {
+	h.setPartState(name, name, "")
+	return func() { h.setPartState(name, "", "") }
 }
 
-// tell says what of a part is to be told: why it is not ready, or why it is idle.
-func (h *health) tell(name, waiting, idle string) {
+// setPartState says what of a part is to be told: why it is not ready, or why it is idle.
+func (h *health) setPartState(name, waiting, idle string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.waiting == nil {
@@ -59,8 +59,8 @@ func (h *health) tell(name, waiting, idle string) {
 	}
 }
 
-// missing lists what is not ready, and what is ready but idle, each sorted.
-func (h *health) missing() (waiting, idle []string) {
+// waitingAndIdle lists what is not ready, and what is ready but idle, each sorted.
+func (h *health) waitingAndIdle() (waiting, idle []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Values(h.waiting)), slices.Sorted(maps.Values(h.idle))
@@ -77,10 +77,10 @@ func (p *process) whenServed(name string, resources []schema.GroupVersionResourc
 				break
 			}
 			why := fmt.Sprintf("%s waits for the CRD %s", name, missing)
-			if p.all() {
-				p.health.tell(name, "", "idle: "+why)
+			if p.servesAllRoles() {
+				p.health.setPartState(name, "", "idle: "+why)
 			} else {
-				p.health.tell(name, why, "")
+				p.health.setPartState(name, why, "")
 			}
 			if missing != told {
 				told = missing
@@ -92,18 +92,18 @@ func (p *process) whenServed(name string, resources []schema.GroupVersionResourc
 			case <-p.clock.After(servedLook):
 			}
 		}
-		if told != "" && !p.all() {
-			p.health.tell(name, name, "")
+		if told != "" && !p.servesAllRoles() {
+			p.health.setPartState(name, name, "")
 		}
 		return part(ctx, func() {
-			p.health.tell(name, "", "")
+			p.health.setPartState(name, "", "")
 			ready()
 		})
 	}
 }
 
-// all tells whether the process was asked for all roles.
-func (p *process) all() bool { return slices.Contains(p.flags.roles, allRoles) }
+// servesAllRoles tells whether the process was asked for all roles.
+func (p *process) servesAllRoles() bool { return slices.Contains(p.flags.roles, allRoles) }
 
 // notServed names the first CRD that is missing. While that cannot be told none is: the part itself copes with that.
 func (p *process) notServed(ctx context.Context, resources []schema.GroupVersionResource) string {

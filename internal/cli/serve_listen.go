@@ -19,10 +19,10 @@ const (
 	graceTime = 10 * time.Second // the longest time-out of our webhooks
 )
 
-// listen serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
+// listenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
 // a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer tells
 // the client to close the connection, until none is open or drainTime is over.
-func listen(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
+func listenUntilDone(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -35,7 +35,7 @@ func listen(ctx context.Context, address string, handler http.Handler, secure *t
 	drain := func(context.Context) {}
 	if secure != nil {
 		l = tls.NewListener(l, secure)
-		drain = draining(ctx, server)
+		drain = drainAfterDone(ctx, server)
 	}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -56,9 +56,9 @@ func listen(ctx context.Context, address string, handler http.Handler, secure *t
 	return nil
 }
 
-// draining makes a server close each connection after its next answer once ctx is done. The function waits until none is open, at
+// drainAfterDone makes a server close each connection after its next answer once ctx is done. The function waits until none is open, at
 // most drainTime.
-func draining(ctx context.Context, server *http.Server) func(context.Context) {
+func drainAfterDone(ctx context.Context, server *http.Server) func(context.Context) {
 	var open atomic.Int64
 	server.ConnState = func(_ net.Conn, s http.ConnState) {
 		switch s {

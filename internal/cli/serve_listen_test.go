@@ -50,7 +50,7 @@ func TestNoCallOfAWebhookIsLostWhenItsProcessIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		processes.Go(func() {
-			if err := listen(ctx, address, handler, secure, log.New(io.Discard, "", 0), func() { close(ready) }); err != nil {
+			if err := listenUntilDone(ctx, address, handler, secure, log.New(io.Discard, "", 0), func() { close(ready) }); err != nil {
 				t.Error(err)
 			}
 		})

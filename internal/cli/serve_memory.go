@@ -24,8 +24,8 @@ type memoryShares struct {
 	content, writes, cache int64
 }
 
-// shares divides the limit. Without a resolver there are no processes of git, and what they would have is for the heap.
-func shares(limit int64, resolvers bool) memoryShares {
+// divideMemory divides the limit. Without a resolver there are no processes of git, and what they would have is for the heap.
+func divideMemory(limit int64, resolvers bool) memoryShares {
 	heap, processes := limit*9/16, limit*5/16
 	if !resolvers {
 		heap, processes = limit*13/16, 0
@@ -42,10 +42,10 @@ const leastMemory = 64 << 20
 // serveGCPercent takes the place of [GCPercent] in a server, which lives long and waits most of the time.
 const serveGCPercent = 100
 
-// memory divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage often,
+// applyMemoryLimits divides the memory that the container has, or that is given, and has Go keep to its part and collect garbage often,
 // unless GOMEMLIMIT and GOGC say otherwise.
-func memory(getenv func(string) string, given string, resolvers bool) (memoryShares, error) {
-	out := shares(defaultMemory, resolvers)
+func applyMemoryLimits(getenv func(string) string, given string, resolvers bool) (memoryShares, error) {
+	out := divideMemory(defaultMemory, resolvers)
 	// The limit of version 2 of control groups, and of version 1, which has a huge number for none.
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		text, err := os.ReadFile(file) //nolint:gosec // one of two names
@@ -53,7 +53,7 @@ func memory(getenv func(string) string, given string, resolvers bool) (memorySha
 			continue
 		}
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && n < 1<<40 {
-			out = shares(n, resolvers)
+			out = divideMemory(n, resolvers)
 		}
 	}
 	if given != "" {
@@ -61,7 +61,7 @@ func memory(getenv func(string) string, given string, resolvers bool) (memorySha
 		if err != nil || n.Value() < leastMemory {
 			return out, fmt.Errorf("--memory=%s: it is no quantity of memory of at least 64Mi; an example is 512Mi", given)
 		}
-		out = shares(n.Value(), resolvers)
+		out = divideMemory(n.Value(), resolvers)
 	}
 	if getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(out.heap)

@@ -36,7 +36,7 @@ type watchFlags struct {
 	all *pflag.FlagSet
 }
 
-func (f *watchFlags) add(flags *pflag.FlagSet) {
+func (f *watchFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.logLevel, "log-level", "info", "lowest level of the lines in the log: debug (with a line for each request), info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "json", "format of the log: json or text")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "the same as --log-level=debug")
@@ -46,8 +46,8 @@ func (f *watchFlags) add(flags *pflag.FlagSet) {
 
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
-// logger returns the log of the process. The libraries of Kubernetes write into the same log; their warnings have the level info.
-func (f *watchFlags) logger(w io.Writer) (*slog.Logger, error) {
+// newLogger returns the log of the process. The libraries of Kubernetes write into the same log; their warnings have the level info.
+func (f *watchFlags) newLogger(w io.Writer) (*slog.Logger, error) {
 	level, ok := logLevels[cmp.Or(f.logLevel, "info")]
 	if !ok {
 		return nil, fmt.Errorf("--log-level=%s: want debug, info, warn or error", f.logLevel)
@@ -123,7 +123,7 @@ func (p *process) addDebug(mux *http.ServeMux) {
 			p.flags.all.VisitAll(func(f *pflag.Flag) { flags[f.Name] = withoutUsers(f.Value.String()) })
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = command.Encode(w, map[string]any{"version": thisVersion(), "roles": p.roles, "flags": flags, "configMaps": p.inForce.get()}) // the client may be gone
+		_ = command.Encode(w, map[string]any{"version": thisVersion(), "roles": p.roles, "flags": flags, "configMaps": p.inForce.settingsTaken()}) // the client may be gone
 	})
 }
 
@@ -138,8 +138,8 @@ type inForce struct {
 	of map[string]map[string]string
 }
 
-// taking returns apply, and remembers what it took.
-func (f *inForce) taking(name string, apply func(map[string]string) error) func(map[string]string) error {
+// rememberTaken returns apply, and remembers what it took.
+func (f *inForce) rememberTaken(name string, apply func(map[string]string) error) func(map[string]string) error {
 	return func(data map[string]string) error {
 		err := apply(data)
 		if err == nil {
@@ -154,7 +154,7 @@ func (f *inForce) taking(name string, apply func(map[string]string) error) func(
 	}
 }
 
-func (f *inForce) get() map[string]map[string]string {
+func (f *inForce) settingsTaken() map[string]map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := map[string]map[string]string{}
@@ -175,13 +175,13 @@ func processMetrics(reg prometheus.Registerer) *certificates {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sluice_build_info", Help: "1, with the version of the program, its commit, and the version of Go.",
 	}, []string{"version", "revision", "goversion"})
-	build.WithLabelValues(sluiceVersion, revision(), runtime.Version()).Set(1)
+	build.WithLabelValues(sluiceVersion, buildRevision(), runtime.Version()).Set(1)
 	reg.MustRegister(build, c)
 	return c
 }
 
-// revision is the commit of the build; empty if it is not known.
-func revision() string {
+// buildRevision is the commit of the build; empty if it is not known.
+func buildRevision() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
@@ -202,8 +202,8 @@ type certificates struct {
 // getCertificate is for tls.Config.GetCertificate.
 type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// watch has the metric tell about a webhook.
-func (c *certificates) watch(webhook string, get getCertificate) getCertificate {
+// watchCertificate has the metric tell about a webhook.
+func (c *certificates) watchCertificate(webhook string, get getCertificate) getCertificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {

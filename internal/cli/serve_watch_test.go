@@ -34,7 +34,7 @@ func TestTheLogHasTheLevelAndTheFormatOfTheFlags(t *testing.T) {
 		"error":   {watchFlags{logLevel: "error"}, []string{`"msg":"library e"`}},
 	} {
 		var out bytes.Buffer
-		log, err := test.flags.logger(&out)
+		log, err := test.flags.newLogger(&out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestTheLogHasTheLevelAndTheFormatOfTheFlags(t *testing.T) {
 		}
 	}
 	for _, wrong := range []watchFlags{{logLevel: "loud"}, {logFormat: "xml"}} {
-		if _, err := wrong.logger(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "want") {
+		if _, err := wrong.newLogger(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "want") {
 			t.Errorf("%+v: %v", wrong, err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestFlagzShowsWhatIsInForceWithoutPasswords(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	flags.String("store", "https://user:secret@registry.example.com/x", "")
 	p.flags.all = flags
-	apply := p.inForce.taking("git-resolver-config", func(data map[string]string) error {
+	apply := p.inForce.rememberTaken("git-resolver-config", func(data map[string]string) error {
 		if data["bad"] != "" {
 			return errors.New("bad")
 		}
@@ -138,8 +138,8 @@ func TestTheEndOfACertificateIsAMetric(t *testing.T) {
 	c := processMetrics(reg)
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
-	c.watch("one", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &server.TLS.Certificates[0], nil })
-	c.watch("none", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate yet") })
+	c.watchCertificate("one", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &server.TLS.Certificates[0], nil })
+	c.watchCertificate("none", func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("no certificate yet") })
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (s *storyWorld) process(id, role, kubeconfig string) string {
 		guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}}, watchFlags: watchFlags{logLevel: "warn"},
 	}
 	e := &command.Env{Out: io.Discard, Err: log, Now: time.Now, Getenv: func(string) string { return "" }}
-	go func() { done <- serve(ctx, e, f, resolvers.Table()) }()
+	go func() { done <- serveRoles(ctx, e, f, resolvers.Table()) }()
 	stop := sync.OnceValue(func() error {
 		cancel()
 		return <-done

@@ -63,7 +63,7 @@ func (w *world) asked(want int, question, answer string, args ...string) string 
 	}()
 	var out bytes.Buffer
 	e := &command.Env{In: program, Out: &out, Err: program, ErrTTY: true, Now: time.Now, Getenv: func(string) string { return "" }}
-	code := run(w.t.Context(), append(args, "--kubeconfig", w.Kubeconfig, "-n", w.namespace), e)
+	code := runCommand(w.t.Context(), append(args, "--kubeconfig", w.Kubeconfig, "-n", w.namespace), e)
 	mu.Lock()
 	defer mu.Unlock()
 	if code != want || answered != (question != "") || !strings.Contains(shown.String(), question) {
