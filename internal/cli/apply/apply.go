@@ -89,7 +89,7 @@ objects of a CRD that --prune would delete can block an apply.`,
 			} else if f.preflights == nil {
 				f.preflights = []string{}
 			}
-			return (&deliverer{Env: e, flags: f}).run(cmd.Context())
+			return (&deliverer{Env: e, flags: f}).runApply(cmd.Context())
 		},
 	}
 	f.addSources(cmd)
@@ -186,7 +186,7 @@ const (
 	OutcomeBlocked   = "blocked"
 )
 
-func (d *deliverer) run(ctx context.Context) error {
+func (d *deliverer) runApply(ctx context.Context) error {
 	f := d.flags
 	if err := d.checkFlags(); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (d *deliverer) run(ctx context.Context) error {
 			fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
 		}
 	}
-	if err := missing(f.sources); err != nil {
+	if err := missingSourcesError(f.sources); err != nil {
 		return err
 	}
 	rest, namespace, err := f.Connect()
@@ -212,10 +212,10 @@ func (d *deliverer) run(ctx context.Context) error {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
 	}
-	if err := d.load(ctx, rest, namespace); err != nil {
+	if err := d.loadSources(ctx, rest, namespace); err != nil {
 		return err
 	}
-	if cfg, err = d.configured(cfg, settings); err != nil {
+	if cfg, err = d.withSourceConfigs(cfg, settings); err != nil {
 		return err
 	}
 	lines := d.Out
@@ -231,9 +231,9 @@ func (d *deliverer) run(ctx context.Context) error {
 		d.result.DryRun = ""
 	}
 	for _, s := range d.loaded.sources {
-		d.told.line("source %s", sourceLine(s))
+		d.told.printLine("source %s", sourceLine(s))
 	}
-	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now, Observe: d.told.event, LockTimeout: f.lockTimeout}); err != nil {
+	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now, Observe: d.told.showEvent, LockTimeout: f.lockTimeout}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
@@ -241,11 +241,11 @@ func (d *deliverer) run(ctx context.Context) error {
 	if f.app != "" {
 		tellKeeper(ctx, d.Env, rest, namespace, f.app, "put its own source back")
 	}
-	return d.finish(d.deliver(ctx, cfg))
+	return d.reportOutcome(d.applyUnderLock(ctx, cfg))
 }
 
-// load reads the sources: those of the flags, or of the revision that the app goes back to.
-func (d *deliverer) load(ctx context.Context, config *rest.Config, namespace string) error {
+// loadSources reads the sources: those of the flags, or of the revision that the app goes back to.
+func (d *deliverer) loadSources(ctx context.Context, config *rest.Config, namespace string) error {
 	f := d.flags
 	f.mayBeEmpty = f.allowEmpty
 	var back *apply.Revision
@@ -259,18 +259,18 @@ func (d *deliverer) load(ctx context.Context, config *rest.Config, namespace str
 		}
 	}
 	var err error
-	if d.loaded, err = load(ctx, d.Env, &f.sourceFlags, config); err != nil || back == nil {
+	if d.loaded, err = loadAllSources(ctx, d.Env, &f.sourceFlags, config); err != nil || back == nil {
 		return err
 	}
-	if err := holds(back, d.loaded.sources); err != nil {
+	if err := checkStillHolds(back, d.loaded.sources); err != nil {
 		return err
 	}
 	d.loaded.sources = back.Sources // under the names that they had
 	return nil
 }
 
-// configured is the configuration with those that came with the sources. It tells what of them is not done.
-func (d *deliverer) configured(cfg *config.Config, settings config.Options) (*config.Config, error) {
+// withSourceConfigs is the configuration with those that came with the sources. It tells what of them is not done.
+func (d *deliverer) withSourceConfigs(cfg *config.Config, settings config.Options) (*config.Config, error) {
 	if len(d.loaded.configs) > 0 {
 		settings.Documents = d.loaded.configs
 		var err error
@@ -301,7 +301,7 @@ func (d *deliverer) checkFlags() error {
 	if f.prune && f.app == "" {
 		return errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	if err := f.check(f.prune); err != nil {
+	if err := f.checkNeedsPrune(f.prune); err != nil {
 		return err
 	}
 	if _, err := apply.MostDeletes(f.maxDeletes, 0); err != nil {
@@ -353,8 +353,8 @@ func sourceLine(s apply.Source) string {
 // errBlocked ends a command that did not do all it was asked to, for the sake of something.
 var errBlocked = command.ErrFindings
 
-// attempt plans, checks and applies.
-func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
+// planAndApply plans, checks and applies.
+func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error {
 	f := d.flags
 	var err error
 	d.plan, err = d.applier.Plan(ctx, apply.Request{
@@ -364,7 +364,7 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	blocked, err := d.preflight(ctx, cfg)
+	blocked, err := d.runPreflights(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -396,16 +396,16 @@ func (d *deliverer) attempt(ctx context.Context, cfg *config.Config) error {
 		}
 	}
 	d.ended = true
-	if f.prune && len(kept(d.plan)) > 0 {
+	if f.prune && len(keptByPrune(d.plan)) > 0 {
 		return errBlocked
 	}
 	return nil
 }
 
-// preflight runs the preflights and tells what they found. It returns whether that blocks.
-func (d *deliverer) preflight(ctx context.Context, cfg *config.Config) (bool, error) {
+// runPreflights runs the preflights and tells what they found. It returns whether that blocks.
+func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool, error) {
 	ran, err := d.applier.Preflight(ctx, d.plan, apply.PreflightOptions{Enabled: cfg.Enabled})
-	d.told.done()
+	d.told.wipeBar()
 	if err != nil {
 		return false, err
 	}
@@ -450,14 +450,14 @@ func (d *deliverer) showNotes() {
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
-			line := fmt.Sprintf("would %s %s", verb(it.Action), it.ID)
+			line := fmt.Sprintf("would %s %s", verbOf(it.Action), it.ID)
 			if it.Action == apply.Replace {
 				line += ": " + it.Reason
 			}
 			if len(it.TakesOver) > 0 {
 				line += ", taking it over from " + strings.Join(it.TakesOver, ", ")
 			}
-			d.told.line("%s", line)
+			d.told.printLine("%s", line)
 		}
 	}
 }
@@ -469,32 +469,32 @@ func (d *deliverer) showUntried() {
 	}
 }
 
-func verb(a apply.Action) string {
+func verbOf(a apply.Action) string {
 	if a == apply.Unchanged {
 		return "leave unchanged"
 	}
 	return string(a)
 }
 
-// finish tells the outcome.
-func (d *deliverer) finish(err error) error {
-	d.told.done()
+// reportOutcome tells the outcome.
+func (d *deliverer) reportOutcome(err error) error {
+	d.told.wipeBar()
 	if d.plan != nil {
-		d.record()
+		d.recordObjects()
 	}
 	changed := d.plan != nil && d.applier.Writes() > 0
-	err = d.judge(err, changed)
+	err = d.judgeOutcome(err, changed)
 	if d.flags.output == "json" {
 		return errors.Join(err, command.Encode(d.Out, d.result))
 	}
 	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
-		d.told.line("%s", d.summary())
+		d.told.printLine("%s", d.summaryLine())
 	}
 	return err
 }
 
-// record takes what became of each object into the result.
-func (d *deliverer) record() {
+// recordObjects takes what became of each object into the result.
+func (d *deliverer) recordObjects() {
 	r := &d.result
 	for i := range d.plan.Items {
 		it := &d.plan.Items[i]
@@ -502,7 +502,7 @@ func (d *deliverer) record() {
 		r.Summary[string(it.Action)]++
 	}
 	r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
-	d.told.warn(r.Warnings)
+	d.told.printWarnings(r.Warnings)
 	if !d.flags.prune {
 		return
 	}
@@ -513,8 +513,8 @@ func (d *deliverer) record() {
 	}
 }
 
-// judge takes the outcome into the result, and returns the error that the command ends with.
-func (d *deliverer) judge(err error, changed bool) error {
+// judgeOutcome takes the outcome into the result, and returns the error that the command ends with.
+func (d *deliverer) judgeOutcome(err error, changed bool) error {
 	r := &d.result
 	var conflict *apply.ConflictError
 	switch {
@@ -552,8 +552,8 @@ func (d *deliverer) judge(err error, changed bool) error {
 	return err
 }
 
-// summary counts what was done.
-func (d *deliverer) summary() string {
+// summaryLine counts what was done.
+func (d *deliverer) summaryLine() string {
 	var parts []string
 	words := map[apply.Action]string{
 		apply.Create: "created", apply.Update: "updated", apply.Replace: "replaced", apply.Unchanged: "unchanged", apply.Delete: "deleted", apply.Keep: "kept", apply.Forget: "forgotten",

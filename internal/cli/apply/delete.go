@@ -84,7 +84,7 @@ func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) 
 		return err
 	}
 	told := &teller{Env: e, lines: e.Out, quiet: f.output == "json"}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, Observe: told.event, LockTimeout: f.lockTimeout})
+	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, Observe: told.showEvent, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err
 	}
@@ -103,10 +103,10 @@ func announceRemovals(plan *apply.Deletion, told *teller) (deletes int) {
 	for i := range plan.Removals {
 		switch r := &plan.Removals[i]; r.Action {
 		case apply.Delete:
-			told.line("will be deleted: %s", removalLine(r))
+			told.printLine("will be deleted: %s", removalLine(r))
 			deletes++
 		case apply.Keep:
-			told.line("will be kept: %s: %s", r.ID, r.Reason)
+			told.printLine("will be kept: %s: %s", r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged, apply.Forget:
 		}
 	}
@@ -131,7 +131,7 @@ func (d *DeleteResult) addRemovals(plan *apply.Deletion, told *teller, would boo
 			if would {
 				word = "would be " + word
 			}
-			told.line("%s: %s: %s", word, r.ID, r.Reason)
+			told.printLine("%s: %s: %s", word, r.ID, r.Reason)
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}
 	}
@@ -155,7 +155,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 	}
 	err = plan.Err()
 	if err == nil && !f.dryRun {
-		err = f.confirm(e, fmt.Sprintf("delete %d objects of app %s/%s", deletes, namespace, app), deletes)
+		err = f.confirmDeletion(e, fmt.Sprintf("delete %d objects of app %s/%s", deletes, namespace, app), deletes)
 	}
 	if err == nil && !f.dryRun {
 		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {
@@ -163,9 +163,9 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 		}
 		result.Outcome = "deleted"
 	}
-	told.done()
+	told.wipeBar()
 	result.Warnings = plan.Warnings()
-	told.warn(result.Warnings)
+	told.printWarnings(result.Warnings)
 	deleted, kept := result.addRemovals(plan, told, f.dryRun || err != nil)
 	switch {
 	case errors.Is(err, apply.ErrProtected):
@@ -191,7 +191,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 		if f.dryRun {
 			word = "to be deleted"
 		}
-		told.line("app %s: %d %s, %d kept", app, deleted, word, kept)
+		told.printLine("app %s: %d %s, %d kept", app, deleted, word, kept)
 	}
 	return err
 }

@@ -19,8 +19,8 @@ func (f *deleteFlagsOf) addDelete(fs *pflag.FlagSet, verb string) {
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before deleting objects; Sluice asks only if standard input and standard error are terminals")
 }
 
-// check judges the flags of a command that deletes only with --prune.
-func (f *deleteFlagsOf) check(prune bool) error {
+// checkNeedsPrune judges the flags of a command that deletes only with --prune.
+func (f *deleteFlagsOf) checkNeedsPrune(prune bool) error {
 	for name, set := range map[string]bool{"--allow-delete-crds": f.allowDeleteCRDs, "--allow-delete-namespaces": f.allowDeleteNamespaces} {
 		if set && !prune {
 			return errors.New(name + " is for --prune")
@@ -29,8 +29,8 @@ func (f *deleteFlagsOf) check(prune bool) error {
 	return nil
 }
 
-// confirm asks on a terminal before objects are deleted.
-func (f *deleteFlagsOf) confirm(e *command.Env, what string, deletes int) error {
+// confirmDeletion asks on a terminal before objects are deleted.
+func (f *deleteFlagsOf) confirmDeletion(e *command.Env, what string, deletes int) error {
 	if deletes == 0 || f.yes || !e.ErrTTY || !command.Interactive(e) {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (d *deliverer) mayPrune() error {
 	if d.flags.dryRun != dryRunNone {
 		return nil
 	}
-	return d.flags.confirm(d.Env, fmt.Sprintf("delete %d objects of app %s", deletes, d.flags.app), deletes)
+	return d.flags.confirmDeletion(d.Env, fmt.Sprintf("delete %d objects of app %s", deletes, d.flags.app), deletes)
 }
 
 // removalLine describes a removal, and the objects that are deleted with it.
@@ -63,8 +63,8 @@ func removalLine(r *apply.Removal) string {
 	return r.String() + ", with " + r.Takes
 }
 
-// kept gives what a prune leaves although the source no longer has it, because something else depends on it.
-func kept(p *apply.Plan) []ObjectResult {
+// keptByPrune gives what a prune leaves although the source no longer has it, because something else depends on it.
+func keptByPrune(p *apply.Plan) []ObjectResult {
 	var out []ObjectResult
 	for i := range p.Removals {
 		if r := &p.Removals[i]; r.Action == apply.Keep && !r.Retained {
@@ -91,19 +91,19 @@ func (d *deliverer) showRemovals() {
 		case apply.Delete:
 			switch {
 			case d.flags.dryRun == dryRunNone:
-				d.told.line("will be deleted: %s", removalLine(r))
+				d.told.printLine("will be deleted: %s", removalLine(r))
 			case d.flags.dryRun == dryRunClient || r.Takes != "": // the server's dry run tells of the others
-				d.told.line("would delete %s", removalLine(r))
+				d.told.printLine("would delete %s", removalLine(r))
 			}
 		case apply.Forget:
 			if r.Stays() {
-				d.told.line("%s be left alone: %s: %s", will, r.ID, r.Reason)
+				d.told.printLine("%s be left alone: %s: %s", will, r.ID, r.Reason)
 			} else if d.flags.verbose {
-				d.told.line("%s be forgotten: %s: %s", will, r.ID, r.Reason)
+				d.told.printLine("%s be forgotten: %s: %s", will, r.ID, r.Reason)
 			}
 		case apply.Keep:
 			if !r.Retained || d.flags.verbose {
-				d.told.line("%s be kept: %s: %s", will, r.ID, r.Reason)
+				d.told.printLine("%s be kept: %s: %s", will, r.ID, r.Reason)
 			}
 		case apply.Create, apply.Update, apply.Replace, apply.Unchanged:
 		}

@@ -70,7 +70,7 @@ objects that --prune would keep block an apply.`,
 	fs.BoolVar(&f.replace, "replace", false, "show the objects that --replace would delete and create again")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
 	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
-	f.look.add(fs)
+	f.look.addTo(fs)
 	addInto(fs, &f.into)
 	addTakeOver(fs, &f.over)
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
@@ -126,7 +126,7 @@ func (f *diffFlags) checkOwn(e *command.Env) (color bool, err error) {
 	if f.prune && f.app == "" {
 		return false, errors.New("--prune needs --app: the inventory of an app says what was applied before")
 	}
-	return color, f.look.check()
+	return color, f.look.checkFlags()
 }
 
 func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
@@ -143,19 +143,19 @@ func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
 	if err := run.checkFlags(); err != nil {
 		return err
 	}
-	if err := missing(f.sources); err != nil {
+	if err := missingSourcesError(f.sources); err != nil {
 		return err
 	}
 	rest, namespace, err := f.Connect()
 	if err != nil {
 		return err
 	}
-	loaded, err := load(ctx, e, &f.sourceFlags, rest)
+	loaded, err := loadAllSources(ctx, e, &f.sourceFlags, rest)
 	if err != nil {
 		return err
 	}
 	run.loaded = loaded
-	if cfg, err = run.configured(cfg, settings); err != nil {
+	if cfg, err = run.withSourceConfigs(cfg, settings); err != nil {
 		return err
 	}
 	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
@@ -183,11 +183,11 @@ func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
 	run.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {
-		if blocked, err = run.preflight(ctx, cfg); err != nil {
+		if blocked, err = run.runPreflights(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	differs, err := d.compare(ctx)
+	differs, err := d.printDifferences(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func (d *differ) otherApps(err error) error {
 	return command.ErrFindings
 }
 
-// compare prints the differences, and reports whether there are any, or conflicts.
-func (d *differ) compare(ctx context.Context) (bool, error) {
+// printDifferences prints the differences, and reports whether there are any, or conflicts.
+func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	differences, err := d.applier.Try(ctx, d.plan, apply.TryOptions{Contents: true, Local: true})
-	d.told.warn(d.plan.Warnings())
+	d.told.printWarnings(d.plan.Warnings())
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	if ok {
 		d.told = &teller{Env: d.Env, lines: d.out, quiet: d.flags.output == "json"}
@@ -232,21 +232,21 @@ func (d *differ) compare(ctx context.Context) (bool, error) {
 	if err != nil && (!ok || !onlyConflicts(err)) {
 		return false, err
 	}
-	if err := d.look.apply(differences); err != nil {
+	if err := d.look.maskDifferences(differences); err != nil {
 		return false, err
 	}
 	if d.prune {
-		d.result.Kept = kept(d.plan)
+		d.result.Kept = keptByPrune(d.plan)
 	}
 	if d.flags.output == "json" {
-		err = d.encode(differences)
+		err = d.encodeDocument(differences)
 	} else {
 		err = showDifferences(d.Env, d.out, differences, d.result.Kept, d.look, d.color)
 	}
 	return ok || len(differences)+len(d.result.Kept) > 0, err
 }
 
-func (d *differ) encode(differences []apply.Difference) error {
+func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
 	for _, x := range differences {
 		d.result.Differences = append(d.result.Differences, Difference{x.ID, x.Action, x.Before, x.After, x.Note, x.TakesOver})
@@ -266,11 +266,11 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 				return err
 			}
 		}
-		text, err := look.text(&d)
+		text, err := look.unifiedDiff(&d)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprint(out, paint(text, color)); err != nil {
+		if _, err := fmt.Fprint(out, paintDiff(text, color)); err != nil {
 			return err
 		}
 	}
@@ -291,8 +291,8 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 	return err
 }
 
-// paint colours the lines of a diff.
-func paint(text string, color bool) string {
+// paintDiff colours the lines of a diff.
+func paintDiff(text string, color bool) string {
 	if !color {
 		return text
 	}

@@ -20,13 +20,13 @@ type diffLook struct {
 	masks       []string
 }
 
-func (l *diffLook) add(fs *pflag.FlagSet) {
+func (l *diffLook) addTo(fs *pflag.FlagSet) {
 	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
 	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects, and only the names of created or deleted ones")
 	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
 }
 
-func (l *diffLook) check() error {
+func (l *diffLook) checkFlags() error {
 	if l.context < -1 {
 		return fmt.Errorf("--unified %d: it is 0 or more, or -1 for all lines", l.context)
 	}
@@ -38,8 +38,8 @@ func (l *diffLook) check() error {
 	return nil
 }
 
-// apply masks values in the differences.
-func (l *diffLook) apply(list []apply.Difference) error {
+// maskDifferences masks values in the differences.
+func (l *diffLook) maskDifferences(list []apply.Difference) error {
 	if len(l.masks) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (l *diffLook) apply(list []apply.Difference) error {
 			for k := range keys {
 				keys[k] = strings.NewReplacer("~1", "/", "~0", "~").Replace(keys[k])
 			}
-			mask(before, after, keys)
+			maskBoth(before, after, keys)
 		}
 		if d.Before, err = yamlOf(before); err == nil {
 			d.After, err = yamlOf(after)
@@ -78,13 +78,13 @@ func yamlOf(v any) (string, error) {
 	return string(text), err
 }
 
-// mask replaces what stands at a path in both, so that whether it differs is still to be seen.
-func mask(before, after any, keys []string) {
+// maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen.
+func maskBoth(before, after any, keys []string) {
 	for _, key := range keysOf(before, after, keys[0]) {
 		b, inBefore := valueAt(before, key)
 		a, inAfter := valueAt(after, key)
 		if len(keys) > 1 {
-			mask(b, a, keys[1:])
+			maskBoth(b, a, keys[1:])
 			continue
 		}
 		x, errB := json.Marshal(b)
@@ -158,8 +158,8 @@ func putText(v any, key, text string, there bool) {
 	}
 }
 
-// text is a difference as a unified diff.
-func (l *diffLook) text(d *apply.Difference) (string, error) {
+// unifiedDiff is a difference as a unified diff.
+func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 	if l.onlyChanges && (d.Before == "" || d.After == "") {
 		word := "created"
 		if d.After == "" {

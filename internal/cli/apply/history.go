@@ -156,8 +156,8 @@ func pinnedSource(s apply.Source) (string, error) {
 	return s.Name, nil
 }
 
-// holds tells whether sources hold what they held in a revision.
-func holds(r *apply.Revision, now []apply.Source) error {
+// checkStillHolds tells whether sources hold what they held in a revision.
+func checkStillHolds(r *apply.Revision, now []apply.Source) error {
 	for i, s := range r.Sources {
 		if i >= len(now) || !maps.Equal(s.Digest, now[i].Digest) {
 			return fmt.Errorf("%s no longer holds this revision, so it cannot be applied again; only git and OCI sources keep what they held", s.Name)

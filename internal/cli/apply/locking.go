@@ -14,14 +14,14 @@ import (
 	"sluice.dev/internal/config"
 )
 
-// deliver plans, checks and applies.
-func (d *deliverer) deliver(ctx context.Context, cfg *config.Config) error {
+// applyUnderLock plans, checks and applies.
+func (d *deliverer) applyUnderLock(ctx context.Context, cfg *config.Config) error {
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
-		return d.attempt(ctx, cfg)
+		return d.planAndApply(ctx, cfg)
 	}
 	return underLock(ctx, d.Env, d.applier, "", d.flags.app, func(ctx context.Context) error {
 		d.result.Ran = []string{}
-		return d.attempt(ctx, cfg)
+		return d.planAndApply(ctx, cfg)
 	})
 }
 

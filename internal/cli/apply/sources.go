@@ -76,8 +76,8 @@ type fetcher struct {
 	out       loaded
 }
 
-// load reads all sources, in their order.
-func load(ctx context.Context, e *command.Env, f *sourceFlags, cluster *rest.Config) (*loaded, error) {
+// loadAllSources reads all sources, in their order.
+func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster *rest.Config) (*loaded, error) {
 	if len(f.sources) == 0 {
 		return nil, errors.New("nothing to do: give a source with -f (a file, a directory, -, git+https://..., oci://..., https://...)")
 	}
@@ -92,11 +92,11 @@ func load(ctx context.Context, e *command.Env, f *sourceFlags, cluster *rest.Con
 	}()
 	for _, s := range f.sources {
 		before := len(r.out.objects)
-		if err := r.source(ctx, s); err != nil {
+		if err := r.readSource(ctx, s); err != nil {
 			return nil, err
 		}
 		if len(r.out.objects) == before && len(f.sources) > 1 && !f.mayBeEmpty {
-			return nil, fmt.Errorf("no object in %s; with --allow-empty one of several sources may be empty", redact(s))
+			return nil, fmt.Errorf("no object in %s; with --allow-empty one of several sources may be empty", redactUserInfo(s))
 		}
 	}
 	if len(r.out.objects) == 0 {
@@ -105,8 +105,8 @@ func load(ctx context.Context, e *command.Env, f *sourceFlags, cluster *rest.Con
 	return &r.out, nil
 }
 
-// missing tells of all files and directories that do not exist.
-func missing(sources []string) error {
+// missingSourcesError tells of all files and directories that do not exist.
+func missingSourcesError(sources []string) error {
 	var names []string
 	for _, s := range sources {
 		src, err := input.ParseSource(s)
@@ -124,8 +124,8 @@ func missing(sources []string) error {
 		"git+https://HOST/REPO//PATH?ref=REV (also git+http, git+ssh, git+file), oci://REGISTRY/REPO:TAG, https://URL or http://URL", strings.Join(names, ", "))
 }
 
-// source reads one source.
-func (r *fetcher) source(ctx context.Context, s string) error {
+// readSource reads one source.
+func (r *fetcher) readSource(ctx context.Context, s string) error {
 	scheme, rest, remote := strings.Cut(s, "://")
 	switch {
 	case !remote:
@@ -133,24 +133,24 @@ func (r *fetcher) source(ctx context.Context, s string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.local(ctx, s, src, "", ""); err != nil {
-			return hint(err, src)
+		if err := r.readLocal(ctx, s, src, "", ""); err != nil {
+			return withBuildHint(err, src)
 		}
 		return nil
 	case scheme == "git+file":
 		return r.gitFile(ctx, s, rest)
 	case strings.HasPrefix(scheme, "git+"):
-		return r.git(ctx, s, strings.TrimPrefix(scheme, "git+"), rest)
+		return r.fetchGit(ctx, s, strings.TrimPrefix(scheme, "git+"), rest)
 	case scheme == "oci":
 		params := map[string]string{"bundle": rest}
 		if r.dockerConfig() != nil {
 			params["secret"] = localSecret
 		}
-		return r.fetch(ctx, s, "oci", "", params)
+		return r.fetchByParams(ctx, s, "oci", "", params)
 	case scheme == "http", scheme == "https":
-		return r.fetch(ctx, s, "http", "", map[string]string{"url": s})
+		return r.fetchByParams(ctx, s, "http", "", map[string]string{"url": s})
 	}
-	return fmt.Errorf("%s: the scheme %s:// is not known; there are git+https, git+http, git+ssh, git+file, oci, https and http", redact(s), scheme)
+	return fmt.Errorf("%s: the scheme %s:// is not known; there are git+https, git+http, git+ssh, git+file, oci, https and http", redactUserInfo(s), scheme)
 }
 
 // builders are programs that make objects of a folder, by a file that tells such a folder.
@@ -159,9 +159,9 @@ var builders = map[string]string{
 	"Chart.yaml": "helm template RELEASE DIR --include-crds",
 }
 
-// hint adds to an error of a source on this machine how its objects are had, where it is no folder of objects but one of Kustomize or
+// withBuildHint adds to an error of a source on this machine how its objects are had, where it is no folder of objects but one of Kustomize or
 // Helm.
-func hint(err error, src input.Source) error {
+func withBuildHint(err error, src input.Source) error {
 	if src.Kind != input.Path {
 		return err
 	}
@@ -179,8 +179,8 @@ func hint(err error, src input.Source) error {
 	return err
 }
 
-// redact leaves out what may be a password.
-func redact(s string) string {
+// redactUserInfo leaves out what may be a password.
+func redactUserInfo(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok {
 		return s
@@ -194,8 +194,8 @@ func redact(s string) string {
 	return scheme + "://" + rest
 }
 
-// local reads files, standard input, or a revision of a local repository. uri, if not empty, is the URI of the source in the result.
-func (r *fetcher) local(ctx context.Context, name string, src input.Source, dir, uri string) error {
+// readLocal reads files, standard input, or a revision of a local repository. uri, if not empty, is the URI of the source in the result.
+func (r *fetcher) readLocal(ctx context.Context, name string, src input.Source, dir, uri string) error {
 	if src.Kind == input.Cluster {
 		return errors.New("the cluster is no source; a file called cluster is ./cluster")
 	}
@@ -222,20 +222,20 @@ func (r *fetcher) local(ctx context.Context, name string, src input.Source, dir,
 	}
 	set.Objects = objects
 	if len(objects) > 0 || len(requests) == 0 {
-		if err := r.take(set, source); err != nil {
+		if err := r.takeObjects(set, source); err != nil {
 			return err
 		}
 	}
 	for _, o := range requests {
-		if err := r.request(ctx, o); err != nil {
+		if err := r.resolveRequest(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take adds the objects of a set.
-func (r *fetcher) take(set *input.Set, source apply.Source) error {
+// takeObjects adds the objects of a set.
+func (r *fetcher) takeObjects(set *input.Set, source apply.Source) error {
 	for _, w := range set.Warnings {
 		fmt.Fprintln(r.Err, "warning:", w.Position.Tell(w.Message))
 	}
@@ -277,35 +277,35 @@ func (r *fetcher) gitFile(ctx context.Context, name, rest string) error {
 	if path != "" {
 		src.Paths = []string{"/" + path}
 	}
-	return r.local(ctx, name, src, repo, "git+file://"+repo)
+	return r.readLocal(ctx, name, src, repo, "git+file://"+repo)
 }
 
-// git reads a remote repository by the resolver git.
-func (r *fetcher) git(ctx context.Context, name, scheme, rest string) error {
+// fetchGit reads a remote repository by the resolver git.
+func (r *fetcher) fetchGit(ctx context.Context, name, scheme, rest string) error {
 	params, err := sourceurl.Git(scheme, rest)
 	if err != nil {
-		return fmt.Errorf("%s: %w", redact(name), err)
+		return fmt.Errorf("%s: %w", redactUserInfo(name), err)
 	}
 	if scheme == "ssh" || r.Getenv(gitTokenEnv) != "" && scheme == "https" {
 		params["authSecret"] = localSecret
 	}
-	return r.fetch(ctx, name, "git", "", params)
+	return r.fetchByParams(ctx, name, "git", "", params)
 }
 
-// fetch has a resolver fetch and adds what it gives.
-func (r *fetcher) fetch(ctx context.Context, name, resolver, namespace string, params map[string]string) error {
+// fetchByParams has a resolver fetch and adds what it gives.
+func (r *fetcher) fetchByParams(ctx context.Context, name, resolver, namespace string, params map[string]string) error {
 	given := make([]resolve.Given, 0, len(params))
 	for _, k := range slices.Sorted(maps.Keys(params)) {
 		given = append(given, resolve.Given{Name: k, Value: resolve.Value{Type: resolve.String, String: params[k]}})
 	}
-	return r.resolve(ctx, name, &resolve.Query{Resolver: resolver, Namespace: namespace, Params: given})
+	return r.resolveQuery(ctx, name, &resolve.Query{Resolver: resolver, Namespace: namespace, Params: given})
 }
 
-func (r *fetcher) resolve(ctx context.Context, name string, q *resolve.Query) error {
-	if err := r.start(ctx); err != nil {
+func (r *fetcher) resolveQuery(ctx context.Context, name string, q *resolve.Query) error {
+	if err := r.startResolvers(ctx); err != nil {
 		return err
 	}
-	name = redact(name)
+	name = redactUserInfo(name)
 	q.Secrets = localSecrets{r}
 	bar := r.Progress("fetching "+name, 0)
 	bar.Set(0)
@@ -322,7 +322,7 @@ func (r *fetcher) resolve(ctx context.Context, name string, q *resolve.Query) er
 	if err != nil {
 		return err
 	}
-	return r.take(set, apply.Source{Name: name, URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint})
+	return r.takeObjects(set, apply.Source{Name: name, URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint})
 }
 
 // isRequest tells whether an object is a ResolutionRequest.
@@ -334,8 +334,8 @@ func isRequest(json []byte) bool {
 	return yaml.Unmarshal(json, &head) == nil && head.Kind == "ResolutionRequest" && strings.HasPrefix(head.APIVersion, resolution.GroupName+"/")
 }
 
-// request resolves a ResolutionRequest on this machine.
-func (r *fetcher) request(ctx context.Context, o input.Object) error {
+// resolveRequest resolves a ResolutionRequest on this machine.
+func (r *fetcher) resolveRequest(ctx context.Context, o input.Object) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d: ResolutionRequest: %w", o.File, o.Line, fmt.Errorf(format, args...))
 	}
@@ -359,14 +359,14 @@ func (r *fetcher) request(ctx context.Context, o input.Object) error {
 			Type: resolve.Type(p.Value.Type), String: p.Value.StringVal, Array: p.Value.ArrayVal, Object: p.Value.ObjectVal,
 		}})
 	}
-	return r.resolve(ctx, fmt.Sprintf("%s:%d", o.File, o.Line), q)
+	return r.resolveQuery(ctx, fmt.Sprintf("%s:%d", o.File, o.Line), q)
 }
 
 // maxContent bounds what one source may hold. In a cluster it is what a status takes.
 const maxContent = 64 << 20
 
-// start makes the resolvers, once.
-func (r *fetcher) start(ctx context.Context) error {
+// startResolvers makes the resolvers, once.
+func (r *fetcher) startResolvers(ctx context.Context) error {
 	if r.resolving != nil {
 		return nil
 	}
@@ -393,11 +393,11 @@ func (r *fetcher) start(ctx context.Context) error {
 	}
 	r.free = func() error { return errors.Join(rs.Close(), remove()) }
 	r.resolving = rs
-	return r.configure(ctx, rs)
+	return r.configureResolvers(ctx, rs)
 }
 
-// configure sets what the flags say.
-func (r *fetcher) configure(ctx context.Context, rs *resolvecmd.Resolvers) error {
+// configureResolvers sets what the flags say.
+func (r *fetcher) configureResolvers(ctx context.Context, rs *resolvecmd.Resolvers) error {
 	if r.flags.plain {
 		var registries []string
 		for _, s := range r.flags.sources {

@@ -118,7 +118,7 @@ func (p *places) repository(t *testing.T) {
 
 // names loads sources and gives the names of their objects.
 func (p *places) names(ctx context.Context, f sourceFlags) ([]string, *loaded, error) {
-	l, err := load(ctx, p.env, &f, nil)
+	l, err := loadAllSources(ctx, p.env, &f, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -300,7 +300,7 @@ func TestWhatMayBeAPasswordIsNotShown(t *testing.T) {
 		"oci://u:p@h.test":               "oci://h.test",
 		"-":                              "-",
 	} {
-		if got := redact(source); got != want {
+		if got := redactUserInfo(source); got != want {
 			t.Errorf("%s: %s, want %s", source, got, want)
 		}
 	}

@@ -23,24 +23,24 @@ type teller struct {
 	phase   string
 }
 
-func (t *teller) line(format string, args ...any) {
-	t.done()
+func (t *teller) printLine(format string, args ...any) {
+	t.wipeBar()
 	if !t.quiet {
 		fmt.Fprintf(t.lines, format+"\n", args...)
 	}
 }
 
-// warn tells what the API server warns of. A document has it, too.
-func (t *teller) warn(list []apply.Warning) {
+// printWarnings tells what the API server warns of. A document has it, too.
+func (t *teller) printWarnings(list []apply.Warning) {
 	for _, w := range list {
 		fmt.Fprintln(t.Err, "warning:", brief.OneLine(w.String()))
 	}
 }
 
-// event takes what an applier tells.
-func (t *teller) event(ev apply.Event) {
+// showEvent takes what an applier tells.
+func (t *teller) showEvent(ev apply.Event) {
 	if ev.Phase != "" {
-		t.done()
+		t.wipeBar()
 		t.phase = ev.Phase
 		if !t.ErrTTY && !t.quiet {
 			fmt.Fprintln(t.Err, phaseLine(ev))
@@ -52,9 +52,9 @@ func (t *teller) event(ev apply.Event) {
 	}
 	switch {
 	case ev.Did != "" && ev.Note != "":
-		t.line("%s %s: %s", ev.Did, ev.ID, ev.Note)
+		t.printLine("%s %s: %s", ev.Did, ev.ID, ev.Note)
 	case ev.Did != "":
-		t.line("%s %s", ev.Did, ev.ID)
+		t.printLine("%s %s", ev.Did, ev.ID)
 	case ev.Note != "" && !t.ErrTTY && !t.quiet:
 		fmt.Fprintln(t.Err, ev.Note)
 	}
@@ -74,8 +74,8 @@ func phaseLine(ev apply.Event) string {
 	return ev.Phase
 }
 
-// done wipes the bar.
-func (t *teller) done() {
+// wipeBar wipes the bar.
+func (t *teller) wipeBar() {
 	if t.bar != nil {
 		t.bar.Done()
 		t.bar = nil

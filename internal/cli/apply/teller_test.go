@@ -19,10 +19,10 @@ func TestAnApplyDrawsABarOnATerminalAndLinesElsewhere(t *testing.T) {
 			return clock
 		}}
 		told := &teller{Env: e, lines: &out}
-		told.event(apply.Event{Phase: "applying objects", Total: 2})
-		told.event(apply.Event{ID: apply.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, Did: "created", Done: 1, Total: 2})
-		told.event(apply.Event{Note: "waiting for something", Done: 1, Total: 2})
-		told.done()
+		told.showEvent(apply.Event{Phase: "applying objects", Total: 2})
+		told.showEvent(apply.Event{ID: apply.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, Did: "created", Done: 1, Total: 2})
+		told.showEvent(apply.Event{Note: "waiting for something", Done: 1, Total: 2})
+		told.wipeBar()
 		if got := out.String(); got != "created ConfigMap n/a\n" {
 			t.Errorf("terminal %v: %q", terminal, got)
 		}
