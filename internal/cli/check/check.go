@@ -90,7 +90,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 				return printDigests(cmd.Context(), e, args)
 			}
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
-			return (&checker{Env: e, flags: f}).run(cmd.Context(), args)
+			return (&checker{Env: e, flags: f}).runCheck(cmd.Context(), args)
 		},
 	}
 	fs := cmd.Flags()
@@ -144,8 +144,8 @@ type side struct {
 	live bool
 }
 
-func (c *checker) run(ctx context.Context, args []string) error {
-	cfg, err := c.configure()
+func (c *checker) runCheck(ctx context.Context, args []string) error {
+	cfg, err := c.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.judge(ctx, cfg, args)
+	r, err := c.compareArguments(ctx, cfg, args)
 	if err != nil {
 		return err
 	}
@@ -178,37 +178,37 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// judge compares what the arguments name.
-func (c *checker) judge(ctx context.Context, cfg *config.Config, args []string) (*report.Report, error) {
-	if err := c.load(ctx, args); err != nil {
+// compareArguments compares what the arguments name.
+func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args []string) (*report.Report, error) {
+	if err := c.loadSides(ctx, args); err != nil {
 		return nil, err
 	}
-	pairs, err := c.pairs()
+	pairs, err := c.pairByName()
 	if err != nil {
 		return nil, err
 	}
 	r := &report.Report{
 		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
-		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skipped(),
+		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skippedByKind(),
 	}
-	if r.CRDs, err = c.compare(ctx, pairs); err != nil {
+	if r.CRDs, err = c.comparePairs(ctx, pairs); err != nil {
 		return nil, err
 	}
 	if c.old.live {
 		tellLive(r.CRDs, pairs, c.old.name)
 	}
-	if c.scans() {
-		if err := c.scan(ctx, pairs, r); err != nil {
+	if c.scansObjects() {
+		if err := c.scanObjects(ctx, pairs, r); err != nil {
 			return nil, err
 		}
 	}
 	cfg.Apply(r, c.Now())
 	r.Sort()
-	c.locate(r)
+	c.locateFindings(r)
 	return r, nil
 }
 
-func (c *checker) configure() (*config.Config, error) {
+func (c *checker) loadConfig() (*config.Config, error) {
 	cfg, notes, err := config.Load(config.Options{
 		Files: c.flags.configs, Mode: c.flags.mode, FailMode: c.flags.failMode, Rules: preflight.Rules(),
 	})
@@ -246,25 +246,25 @@ func (c *checker) configure() (*config.Config, error) {
 	return cfg, nil
 }
 
-// load reads both sides.
-func (c *checker) load(ctx context.Context, args []string) error {
-	exclude, err := c.exclude()
+// loadSides reads both sides.
+func (c *checker) loadSides(ctx context.Context, args []string) error {
+	exclude, err := c.excludePatterns()
 	if err != nil {
 		return err
 	}
 	o := input.Options{Stdin: c.In, Exclude: exclude, PassTemplates: true}
-	from, to, err := c.sources(ctx, args, o)
+	from, to, err := c.sourcesOf(ctx, args, o)
 	if err != nil {
 		return err
 	}
 	// The files first: what is wrong with them shows without a cluster.
 	if to.Kind != input.Cluster {
-		if c.next, err = c.read(ctx, to, o); err != nil {
+		if c.next, err = c.readSide(ctx, to, o); err != nil {
 			return err
 		}
 	}
 	if from.Kind != input.Cluster {
-		if c.old, err = c.read(ctx, from, o); err != nil {
+		if c.old, err = c.readSide(ctx, from, o); err != nil {
 			return err
 		}
 	}
@@ -274,18 +274,18 @@ func (c *checker) load(ctx context.Context, args []string) error {
 		}
 	}
 	if from.Kind == input.Cluster || to.Kind == input.Cluster || c.flags.objects {
-		if err := c.connect(ctx); err != nil {
+		if err := c.connectCluster(ctx); err != nil {
 			return err
 		}
 	}
 	if from.Kind == input.Cluster {
-		c.old, err = c.live(ctx, c.next)
+		c.old, err = c.readLiveCRDs(ctx, c.next)
 	}
 	if c.asksServer = err == nil && c.asksServer && c.old.live; c.asksServer {
 		err = c.mayAsk(ctx)
 	}
 	if to.Kind == input.Cluster {
-		c.next, err = c.live(ctx, c.old)
+		c.next, err = c.readLiveCRDs(ctx, c.old)
 	}
 	if c.kube == nil {
 		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
@@ -293,8 +293,8 @@ func (c *checker) load(ctx context.Context, args []string) error {
 	return err
 }
 
-// sources returns where the old and the new CRDs come from.
-func (c *checker) sources(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
+// sourcesOf returns where the old and the new CRDs come from.
+func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
 	switch {
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
@@ -330,8 +330,8 @@ func (c *checker) mayAsk(ctx context.Context) error {
 	return err
 }
 
-// read loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
-func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (side, error) {
+// readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
+func (c *checker) readSide(ctx context.Context, src input.Source, o input.Options) (side, error) {
 	set, err := input.Load(ctx, src, o)
 	if set != nil {
 		c.tellLeftOut(src.String(), set)
@@ -358,7 +358,7 @@ func (c *checker) read(ctx context.Context, src input.Source, o input.Options) (
 	return s, nil
 }
 
-func (c *checker) connect(ctx context.Context) error {
+func (c *checker) connectCluster(ctx context.Context) error {
 	var err error
 	if c.cluster, err = cluster.Connect(cluster.Options{Kubeconfig: c.flags.kubeconfig, Context: c.flags.context}); err != nil {
 		return err
@@ -375,8 +375,8 @@ func (c *checker) connect(ctx context.Context) error {
 	return nil
 }
 
-// live reads those CRDs of the cluster that the other side has.
-func (c *checker) live(ctx context.Context, other side) (side, error) {
+// readLiveCRDs reads those CRDs of the cluster that the other side has.
+func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
 	s := side{name: "cluster " + c.cluster.Host(), crds: map[string]input.Document{}, live: true}
 	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
 		crd, err := c.cluster.CRD(ctx, name)
@@ -396,9 +396,9 @@ type pair struct {
 	old, next *apiextensionsv1.CustomResourceDefinition
 }
 
-// pairs brings the CRDs of both sides together by name. Two sources without a name in common are a mistake of the user's,
+// pairByName brings the CRDs of both sides together by name. Two sources without a name in common are a mistake of the user's,
 // not two safe sets.
-func (c *checker) pairs() ([]pair, error) {
+func (c *checker) pairByName() ([]pair, error) {
 	var out []pair
 	both := 0
 	names := slices.Sorted(maps.Keys(c.next.crds))
@@ -436,7 +436,7 @@ func (c *checker) pairs() ([]pair, error) {
 
 func someNames(crds map[string]input.Document) string { return someOf(slices.Sorted(maps.Keys(crds))) }
 
-func (c *checker) skipped() map[string]int {
+func (c *checker) skippedByKind() map[string]int {
 	out := map[string]int{}
 	for _, s := range []side{c.old, c.next} {
 		for k, n := range s.skipped {
@@ -446,8 +446,8 @@ func (c *checker) skipped() map[string]int {
 	return out
 }
 
-// compare checks the pairs on all processors.
-func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, error) {
+// comparePairs checks the pairs on all processors.
+func (c *checker) comparePairs(ctx context.Context, pairs []pair) ([]report.CRD, error) {
 	list := make([]crdcheck.Pair, len(pairs))
 	for i, p := range pairs {
 		list[i] = crdcheck.Pair{Old: p.old, New: p.next}
@@ -461,17 +461,17 @@ func (c *checker) compare(ctx context.Context, pairs []pair) ([]report.CRD, erro
 	var trace *tracer
 	if c.flags.trace != "" {
 		trace = newTracer(c.flags.trace)
-		o.Trace = trace.add
+		o.Trace = trace.addStep
 	}
 	out, err := crdcheck.Compare(ctx, list, o, bar.Set)
 	if trace != nil && err == nil {
-		trace.print(c.Err)
+		trace.printSteps(c.Err)
 	}
 	return out, err
 }
 
-// locate fills in where findings stand in the new files, or in the old one of a CRD that is gone.
-func (c *checker) locate(r *report.Report) {
+// locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone.
+func (c *checker) locateFindings(r *report.Report) {
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]

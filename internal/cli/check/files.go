@@ -18,8 +18,8 @@ import (
 // ignoreFile has the patterns of files that a check leaves out, with the syntax of .dockerignore.
 const ignoreFile = ".sluiceignore"
 
-// exclude gives the patterns of the command line and of the file, in this order: the later one wins.
-func (c *checker) exclude() ([]string, error) {
+// excludePatterns gives the patterns of the command line and of the file, in this order: the later one wins.
+func (c *checker) excludePatterns() ([]string, error) {
 	data, err := os.ReadFile(ignoreFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,26 +38,26 @@ func (c *checker) exclude() ([]string, error) {
 func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
-		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", some(set.Templates))
+		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
 	}
 	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
 		c.patches = set.Patches
-		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", some(set.Patches))
+		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", firstFileNames(set.Patches))
 	}
 	if len(set.Submodules) > 0 && !slices.Equal(set.Submodules, c.submodules) {
 		c.submodules = set.Submodules
-		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, some(set.Submodules))
+		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, firstFileNames(set.Submodules))
 	}
 	if len(set.Missing) > 0 {
-		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, some(set.Missing))
+		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, firstFileNames(set.Missing))
 	}
 	if set.Excluded > 0 && c.flags.verbose {
 		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)
 	}
 }
 
-// some names the first few files.
-func some(files []string) string {
+// firstFileNames names the first few files.
+func firstFileNames(files []string) string {
 	const most = 3
 	names := strings.Join(files[:min(len(files), most)], ", ")
 	if n := len(files) - most; n > 0 {

@@ -45,7 +45,7 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 		Args:        cobra.MaximumNArgs(1),
 		Annotations: map[string]string{command.ResultKind: command.NoDocument},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return filter(cmd.Context(), e, f, strings.Join(args, ""))
+			return filterInput(cmd.Context(), e, f, strings.Join(args, ""))
 		},
 	}
 	fs := cmd.Flags()
@@ -60,8 +60,8 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 	return cmd
 }
 
-// filter passes what it reads through, if old may be upgraded to it.
-func filter(ctx context.Context, e *command.Env, f *checkFlags, old string) error {
+// filterInput passes what it reads through, if old may be upgraded to it.
+func filterInput(ctx context.Context, e *command.Env, f *checkFlags, old string) error {
 	data, err := limit.ReadAll(e.In, maxFiltered)
 	if err != nil {
 		return fmt.Errorf("standard input: %w", err)
@@ -99,7 +99,7 @@ func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, m
 	inner := *e
 	inner.In = bytes.NewReader(manifests)
 	c := &checker{Env: &inner, flags: f, partly: true}
-	cfg, err := c.configure()
+	cfg, err := c.loadConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, m
 	if old != "" {
 		args = []string{old, "-"}
 	}
-	return c.judge(ctx, cfg, args)
+	return c.compareArguments(ctx, cfg, args)
 }
 
 // tellNew names the CRDs that were compared with nothing; r may be nil.
@@ -122,7 +122,7 @@ func tellNew(e *command.Env, r *report.Report) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, some(names))
+		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, firstFileNames(names))
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"sluice.dev/report"
 )
 
-// scans tells whether stored objects are read.
-func (c *checker) scans() bool {
+// scansObjects tells whether stored objects are read.
+func (c *checker) scansObjects() bool {
 	return c.cluster != nil && (c.flags.objects || c.old.live && !c.flags.noObjects)
 }
 
@@ -23,8 +23,8 @@ func (c *checker) scans() bool {
 // and collecting it more often costs some microseconds per object, for half the memory.
 const scanGCPercent = 150
 
-// scan reads the stored objects of every CRD that is on both sides.
-func (c *checker) scan(ctx context.Context, pairs []pair, r *report.Report) error {
+// scanObjects reads the stored objects of every CRD that is on both sides.
+func (c *checker) scanObjects(ctx context.Context, pairs []pair, r *report.Report) error {
 	if c.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(scanGCPercent))
 	}

@@ -116,19 +116,19 @@ func NewExplain(e *command.Env) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
 			if law, found := life.Doc(args[0]); found && !ok {
-				_, err := fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indent(law.Why), indent(law.Help))
+				_, err := fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indentLines(law.Why), indentLines(law.Help))
 				return err
 			}
 			if !ok {
 				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
 			}
-			_, err := fmt.Fprint(e.Out, explain(r))
+			_, err := fmt.Fprint(e.Out, explainRule(r))
 			return err
 		},
 	}
 }
 
-func explain(r compat.Rule) string {
+func explainRule(r compat.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.ID, r.Title)
 	if s, ok := r.Level.Default(); ok {
@@ -140,7 +140,7 @@ func explain(r compat.Rule) string {
 	}
 	section := func(head, text string) {
 		if text = strings.TrimSpace(text); text != "" {
-			fmt.Fprintf(&b, "\n%s\n%s\n", head, indent(text))
+			fmt.Fprintf(&b, "\n%s\n%s\n", head, indentLines(text))
 		}
 	}
 	section("Why", r.Why)
@@ -157,7 +157,7 @@ func explain(r compat.Rule) string {
 	return b.String()
 }
 
-func indent(text string) string {
+func indentLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
 		if l != "" {

@@ -29,8 +29,8 @@ func newTracer(place string) *tracer {
 	return &tracer{place: place, steps: map[string][]compat.Step{}}
 }
 
-// add keeps a step. It may be called concurrently.
-func (t *tracer) add(s compat.Step) {
+// addStep keeps a step. It may be called concurrently.
+func (t *tracer) addStep(s compat.Step) {
 	path := s.Path.String()
 	above := path == t.place || strings.HasPrefix(t.place, path) && strings.ContainsRune(".[", rune(t.place[len(path)]))
 	if !above {
@@ -47,8 +47,8 @@ func (t *tracer) add(s compat.Step) {
 	}
 }
 
-// print writes the steps, CRD by CRD.
-func (t *tracer) print(w io.Writer) {
+// printSteps writes the steps, CRD by CRD.
+func (t *tracer) printSteps(w io.Writer) {
 	if len(t.steps) == 0 {
 		fmt.Fprintf(w, "trace: nothing was asked about %s", placeName(t.place))
 		if t.seen {
