@@ -33,7 +33,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	cmd := newCommand(e)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	cmd.SetArgs(args)
-	ran, err := asked(cmd, args)
+	ran, err := refuseUnknownHelp(cmd, args)
 	if err == nil {
 		ran, err = cmd.ExecuteContextC(ctx)
 	}
@@ -56,8 +56,8 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	return ExitFailed
 }
 
-// asked refuses the help of a command that does not exist: cobra would print that of the command above and call it a success.
-func asked(root *cobra.Command, args []string) (*cobra.Command, error) {
+// refuseUnknownHelp refuses the help of a command that does not exist: cobra would print that of the command above and call it a success.
+func refuseUnknownHelp(root *cobra.Command, args []string) (*cobra.Command, error) {
 	group, rest, err := root.Find(args)
 	help := slices.Contains(rest, "--help") || slices.Contains(rest, "-h")
 	// cobra finds an error again. What begins with "_" is its own, and a flag may have a value.
