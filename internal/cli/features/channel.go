@@ -25,13 +25,13 @@ type channelFlags struct {
 	gates []string
 }
 
-func (f *channelFlags) add(cmd *cobra.Command, name, help string) {
+func (f *channelFlags) addTo(cmd *cobra.Command, name, help string) {
 	cmd.Flags().StringVar(&f.level, name, "", help)
 	cmd.Flags().StringSliceVar(&f.gates, "gates", nil, "GATE=true or GATE=false: include or leave out a feature, whatever its stage")
 	command.Complete(cmd, name, "stable", "beta", "alpha")
 }
 
-func (f *channelFlags) channel() (life.Channel, error) {
+func (f *channelFlags) chosenChannel() (life.Channel, error) {
 	c := life.Channel{Level: v1alpha1.Level(f.level)}
 	for _, g := range f.gates {
 		name, value, _ := strings.Cut(g, "=")
@@ -75,7 +75,7 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
 				return err
 			}
-			c, err := channel.channel()
+			c, err := channel.chosenChannel()
 			if err != nil {
 				return err
 			}
@@ -85,8 +85,8 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 			return channelRun(cmd.Context(), e, f, &c, guard)
 		},
 	}
-	f.add(e, cmd, false, "json", "yaml")
-	channel.add(cmd, "to", "the channel: stable, beta or alpha")
+	f.addFlags(e, cmd, false, "json", "yaml")
+	channel.addTo(cmd, "to", "the channel: stable, beta or alpha")
 	cmd.Flags().BoolVar(&guard, "guard", false, "print a policy that refuses the step")
 	return cmd
 }
@@ -119,7 +119,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 		if gates == nil {
 			continue
 		}
-		scan := w.scan(e, p, gates, "")
+		scan := w.newScan(e, p, gates, "")
 		scan.Names = maxNames
 		result, err := runScan(ctx, e, scan)
 		if err != nil {
@@ -141,7 +141,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	case f.output != "":
 		err = printValue(e, f.output, out)
 	default:
-		err = (&Usage{Features: out.Features}).print(e, true)
+		err = (&Usage{Features: out.Features}).printTable(e, true)
 	}
 	if err != nil || affected == 0 {
 		if err == nil {

@@ -47,8 +47,8 @@ With --verify, the exit code is 1 if the file is not current.`,
 	return cmd
 }
 
-// check returns an error for flags that exclude each other.
-func (f *docsFlags) check() error {
+// checkExclusive returns an error for flags that exclude each other.
+func (f *docsFlags) checkExclusive() error {
 	switch {
 	case f.output != "markdown" && f.output != "json":
 		return fmt.Errorf("unknown output format %q%s: the formats are markdown, json", f.output, brief.Hint(f.output, []string{"markdown", "json"}))
@@ -61,7 +61,7 @@ func (f *docsFlags) check() error {
 }
 
 func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
-	if err := f.check(); err != nil {
+	if err := f.checkExclusive(); err != nil {
 		return err
 	}
 	p, err := loadProject(ctx, e, f.file)
@@ -98,7 +98,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	case f.verify:
 		return verifyGenerated(e, life.NewOutputs(target, text))
 	case target != "":
-		return written(e, life.NewOutputs(target, text))
+		return writeOutputs(e, life.NewOutputs(target, text))
 	}
 	_, err = e.Out.Write(text)
 	return err

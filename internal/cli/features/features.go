@@ -35,7 +35,7 @@ type featureFlags struct {
 	missing    bool // the ConfigMap with the settings is missing
 }
 
-func (f *featureFlags) add(e *command.Env, cmd *cobra.Command, outputs string) {
+func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "component to use if the files have several")
 	flags.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
@@ -49,7 +49,7 @@ func (f *featureFlags) add(e *command.Env, cmd *cobra.Command, outputs string) {
 		if len(f.files) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return componentsToComplete(cmd.Context(), quiet(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), quietEnv(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
@@ -92,7 +92,7 @@ command prints what can be enforced, and standard error names what waits. With -
 			if err != nil {
 				return err
 			}
-			c, err := d.compile(cmd.Context(), e, &f)
+			c, err := d.compilePolicies(cmd.Context(), e, &f)
 			if err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ command prints what can be enforced, and standard error names what waits. With -
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook, or waits for a CRD")
-	f.add(e, cmd, "yaml, json or name; default: yaml")
+	f.addTo(e, cmd, "yaml, json or name; default: yaml")
 	command.Complete(cmd, "output", "yaml", "json", "name")
 	return cmd
 }
@@ -147,9 +147,9 @@ type compiled struct {
 	waits  bool // the CRDs lack what a part gates
 }
 
-// compile checks the definitions and the settings, and makes the policies.
-func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFlags) (*compiled, error) {
-	component, err := d.component(f.component)
+// compilePolicies checks the definitions and the settings, and makes the policies.
+func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags) (*compiled, error) {
+	component, err := d.componentNamed(f.component)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFla
 	c := &compiled{model: model, waits: slices.ContainsFunc(findings, feature.Finding.Waits)}
 	wrong := len(model.Features()) == 0 && c.waits || slices.ContainsFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() })
 	for _, x := range findings {
-		at := d.placed(component, &x)
+		at := d.withPlace(component, &x)
 		if x.Waits() && !wrong {
 			at.Severity = "waiting"
 		}
@@ -167,16 +167,16 @@ func (d *definitions) compile(ctx context.Context, e *command.Env, f *featureFla
 		return nil, command.ErrFindings
 	}
 	for _, x := range model.SharedWith(d.components, d.features, feature.Options{Date: e.Now(), Resources: d.resources}) {
-		at := d.placed(component, &x)
+		at := d.withPlace(component, &x)
 		fmt.Fprintln(e.Err, at.String())
 	}
 	var at []*input.Positions
-	if c.data, at, err = d.settings(ctx, e, component, f.settings); err != nil {
+	if c.data, at, err = d.settingsData(ctx, e, component, f.settings); err != nil {
 		return nil, err
 	}
 	settings, findings := model.ParseSettings(c.data)
 	for _, x := range findings {
-		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(at, x.Where).before(), x.Severity, x)
+		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(at, x.Where).placePrefix(), x.Severity, x)
 	}
 	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	if o.Mode, err = policyMode(f.mode); err != nil {

@@ -35,18 +35,18 @@ With --verify, the exit code is 1 if a file is not current.`,
   sluice features generate --verify`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out, err := generate(cmd.Context(), e, file, &channel)
+			out, err := generateOutputs(cmd.Context(), e, file, &channel)
 			if err != nil {
 				return err
 			}
 			if verify {
 				return verifyGenerated(e, out)
 			}
-			return written(e, out)
+			return writeOutputs(e, out)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
-	channel.add(cmd, "channel", "write the CRDs of this channel, stable, beta or alpha, where output names none")
+	channel.addTo(cmd, "channel", "write the CRDs of this channel, stable, beta or alpha, where output names none")
 	cmd.Flags().BoolVar(&verify, "verify", false, "write nothing; show the differences, and exit with 1 if there are any")
 	return cmd
 }
@@ -66,8 +66,8 @@ func loadProject(ctx context.Context, e *command.Env, file string) (*life.Projec
 	return p, err
 }
 
-func generate(ctx context.Context, e *command.Env, file string, channel *channelFlags) (life.Outputs, error) {
-	c, err := channel.channel()
+func generateOutputs(ctx context.Context, e *command.Env, file string, channel *channelFlags) (life.Outputs, error) {
+	c, err := channel.chosenChannel()
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 			if err != nil {
 				return err
 			}
-			list, err := d.lint(e, &f)
+			list, err := d.lintComponents(e, &f)
 			if err != nil {
 				return err
 			}
@@ -100,8 +100,8 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 	return cmd
 }
 
-// lint checks all components of the files, or one.
-func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, err error) {
+// lintComponents checks all components of the files, or one.
+func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featureFinding, err error) {
 	components := make([]*v1alpha1.Component, 0, len(d.components))
 	var names []string
 	for i := range d.components {
@@ -111,7 +111,7 @@ func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, 
 		names = append(names, d.components[i].Name)
 	}
 	if f.component != "" && len(components) == 0 || names == nil && len(d.features) == 0 {
-		if _, err = d.component(f.component); err != nil {
+		if _, err = d.componentNamed(f.component); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, 
 		o := feature.Options{Release: f.release, Date: e.Now(), Resources: d.resources, OtherGroups: true}
 		model, findings := rules.Define(c, d.features, o)
 		for _, x := range slices.Concat(findings, model.Lint(o.Date), model.SharedWith(d.components, d.features, o)) {
-			out = append(out, d.placed(c, &x))
+			out = append(out, d.withPlace(c, &x))
 		}
 		out = append(out, d.lintSettings(c, model)...)
 	}
@@ -141,8 +141,8 @@ func (d *definitions) lint(e *command.Env, f *lintFlags) (out []featureFinding, 
 // partsOfFeatures are the fields that a Feature has and a Component does not have.
 var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisabled", "ratchet", "key", "requiredProcesses"}
 
-// placed adds the place to a finding about a definition.
-func (d *definitions) placed(c *v1alpha1.Component, x *feature.Finding) featureFinding {
+// withPlace adds the place to a finding about a definition.
+func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
 	switch path := input.Steps(x.Where); {
 	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate

@@ -46,11 +46,11 @@ type States struct {
 	Settings map[string][]string `json:"settingsErrors,omitempty"`
 }
 
-func (c *chosenFeature) value() featureState {
+func (c *chosenFeature) stateValue() featureState {
 	d := c.definition
 	out := featureState{Name: d.Name, Component: d.Spec.Component, Gate: d.Spec.Gate, InUse: d.Status.InUse}
 	for _, x := range c.findings.Of(d.Spec.Gate) {
-		text := c.places.placed(c.component, &x).before() + x.String()
+		text := c.places.withPlace(c.component, &x).placePrefix() + x.String()
 		if x.Severity == feature.Error {
 			out.Errors = append(out.Errors, text)
 		} else {
@@ -83,14 +83,14 @@ func newFeaturesList(e *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := w.find(args)
+			list, err := w.findFeatures(args)
 			if err != nil {
 				return err
 			}
-			return w.list(e, f.output, list)
+			return w.printList(e, f.output, list)
 		},
 	}
-	f.add(e, cmd, true, "json", "yaml", "name")
+	f.addFlags(e, cmd, true, "json", "yaml", "name")
 	return cmd
 }
 
@@ -100,30 +100,30 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
 			if x.Severity == feature.Error {
-				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).before()+x.String())
+				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).placePrefix()+x.String())
 			}
 		}
 	}
 	return out
 }
 
-func (w *featureWorld) list(e *command.Env, output string, list []chosenFeature) error {
+func (w *featureWorld) printList(e *command.Env, output string, list []chosenFeature) error {
 	if output == "name" {
 		return printNames(e, list)
 	}
 	tellUnread(e, list)
 	values := make([]featureState, len(list))
 	for i := range list {
-		values[i] = list[i].value()
+		values[i] = list[i].stateValue()
 	}
 	if output != "" {
 		return printValue(e, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
 	}
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
-			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).before(), x.Severity, p.component.Name, x)
+			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).placePrefix(), x.Severity, p.component.Name, x)
 		}
-		if p.stays() {
+		if p.keepsLastSettings() {
 			fmt.Fprintf(e.Err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
 		}
 	}
@@ -219,7 +219,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := w.find(args)
+			list, err := w.findFeatures(args)
 			if err != nil {
 				return err
 			}
@@ -229,7 +229,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 			tellUnread(e, list)
 			details := make([]featureDetails, len(list))
 			for i := range list {
-				details[i] = list[i].details()
+				details[i] = list[i].detailsOf()
 			}
 			if f.output != "" {
 				return printValue(e, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
@@ -238,24 +238,24 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(e.Out)
 				}
-				if err := details[i].print(e.Out); err != nil {
+				if err := details[i].printTable(e.Out); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	f.add(e, cmd, true, "json", "yaml", "name")
+	f.addFlags(e, cmd, true, "json", "yaml", "name")
 	return cmd
 }
 
-func (c *chosenFeature) details() featureDetails {
+func (c *chosenFeature) detailsOf() featureDetails {
 	s := &c.definition.Spec
 	if c.state != nil {
 		s = &c.state.Feature.Spec // with defaults filled in
 	}
 	d := featureDetails{
-		featureState: c.value(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
+		featureState: c.stateValue(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
 		Requires: s.Requires, ImpliedBy: s.ImpliedBy, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
 	}
 	if len(d.Parts) == 0 {
@@ -280,7 +280,7 @@ func (c *chosenFeature) details() featureDetails {
 	return d
 }
 
-func (d *featureDetails) print(out io.Writer) error {
+func (d *featureDetails) printTable(out io.Writer) error {
 	t := command.Columns(out)
 	row := func(name string, values ...string) {
 		for _, v := range values {

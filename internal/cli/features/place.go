@@ -24,8 +24,8 @@ func (p sourcePlace) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// before is String, followed by a colon if it is not empty.
-func (p sourcePlace) before() string {
+// placePrefix is String, followed by a colon if it is not empty.
+func (p sourcePlace) placePrefix() string {
 	if p.File == "" {
 		return ""
 	}

@@ -22,7 +22,7 @@ type promoteFlags struct {
 	dryRun        bool
 }
 
-func (f *promoteFlags) add(cmd *cobra.Command) {
+func (f *promoteFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the differences")
@@ -51,10 +51,10 @@ policy forbids the step, it writes nothing and prints the reason (exit code 1). 
 			if stage == v1alpha1.Removed {
 				return errors.New("sluice features remove removes a feature")
 			}
-			return promote(cmd.Context(), e, &f, args[0], stage)
+			return promoteFeature(cmd.Context(), e, &f, args[0], stage)
 		},
 	}
-	f.add(cmd)
+	f.addTo(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "new stage: alpha, beta, stable or deprecated")
 	command.Complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
 	return cmd
@@ -70,14 +70,14 @@ name. It deletes the feature's markers from the Go types, and writes a line into
 itself a release later. If the policy forbids the step, the command writes nothing and prints the reason (exit code 1).`,
 		Example: `  sluice features remove Banner --release v1.6.0 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return promote(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
+			return promoteFeature(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
 		},
 	}
-	f.add(cmd)
+	f.addTo(cmd)
 	return cmd
 }
 
-func promote(ctx context.Context, e *command.Env, f *promoteFlags, gate string, stage v1alpha1.Stage) error {
+func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate string, stage v1alpha1.Stage) error {
 	if f.release == "" {
 		return errors.New("from which release on? Give --release")
 	}
@@ -98,7 +98,7 @@ func promote(ctx context.Context, e *command.Env, f *promoteFlags, gate string, 
 	if f.dryRun {
 		return showChanges(e, out)
 	}
-	return written(e, out)
+	return writeOutputs(e, out)
 }
 
 // showChanges shows the changes without writing them.
@@ -109,8 +109,8 @@ func showChanges(e *command.Env, out life.Outputs) error {
 	})
 }
 
-// written writes files and prints their names.
-func written(e *command.Env, out life.Outputs) error {
+// writeOutputs writes files and prints their names.
+func writeOutputs(e *command.Env, out life.Outputs) error {
 	changed, err := out.Write()
 	for _, path := range changed {
 		fmt.Fprintf(e.Err, "wrote %s\n", filepath.ToSlash(path))

@@ -42,7 +42,7 @@ func readDefinitions(ctx context.Context, e *command.Env, files []string) (*defi
 		if err != nil {
 			return nil, err
 		}
-		if err := d.add(set); err != nil {
+		if err := d.addObjects(set); err != nil {
 			return nil, err
 		}
 	}
@@ -58,8 +58,8 @@ func readManifests(ctx context.Context, e *command.Env, name string) (*input.Set
 	return input.Load(ctx, src, input.Options{Stdin: e.In, Objects: true})
 }
 
-// add adds the objects of a source. It skips kinds that have nothing to do with features.
-func (d *definitions) add(set *input.Set) error {
+// addObjects adds the objects of a source. It skips kinds that have nothing to do with features.
+func (d *definitions) addObjects(set *input.Set) error {
 	for _, doc := range set.Documents {
 		r, err := feature.ResourceOf(doc.CRD)
 		if err != nil {
@@ -78,13 +78,13 @@ func (d *definitions) add(set *input.Set) error {
 		var err error
 		switch ours := group == v1alpha1.SchemeGroupVersion.Group; {
 		case ours && meta.Kind == "Component":
-			d.components, d.componentsAt, err = decoded(o, d.components, d.componentsAt)
+			d.components, d.componentsAt, err = appendDecoded(o, d.components, d.componentsAt)
 		case ours && meta.Kind == "Feature":
-			d.features, d.featuresAt, err = decoded(o, d.features, d.featuresAt)
+			d.features, d.featuresAt, err = appendDecoded(o, d.features, d.featuresAt)
 		case ours && meta.Kind == "FeatureReport":
-			d.reports, _, err = decoded(o, d.reports, nil)
+			d.reports, _, err = appendDecoded(o, d.reports, nil)
 		case meta.Kind == "ConfigMap" && meta.APIVersion == "v1":
-			d.configMaps, d.configMapsAt, err = decoded(o, d.configMaps, d.configMapsAt)
+			d.configMaps, d.configMapsAt, err = appendDecoded(o, d.configMaps, d.configMapsAt)
 		}
 		if err != nil {
 			return err
@@ -93,8 +93,8 @@ func (d *definitions) add(set *input.Set) error {
 	return nil
 }
 
-// decoded appends an object to the list of its type, and its place to the list of places. An unknown or duplicate field is an error.
-func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*input.Positions, error) {
+// appendDecoded appends an object to the list of its type, and its place to the list of places. An unknown or duplicate field is an error.
+func appendDecoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*input.Positions, error) {
 	var v T
 	if err := o.Strict(&v); err != nil {
 		return nil, nil, err
@@ -102,8 +102,8 @@ func decoded[T any](o *input.Object, to []T, at []*input.Positions) ([]T, []*inp
 	return append(to, v), append(at, o.Positions), nil
 }
 
-// component returns the component of a name, or the only one.
-func (d *definitions) component(name string) (*v1alpha1.Component, error) {
+// componentNamed returns the component of a name, or the only one.
+func (d *definitions) componentNamed(name string) (*v1alpha1.Component, error) {
 	var names []string
 	for i := range d.components {
 		if d.components[i].Name == name || name == "" && len(d.components) == 1 {
@@ -120,9 +120,9 @@ func (d *definitions) component(name string) (*v1alpha1.Component, error) {
 	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
-// settings collects the data of the component's ConfigMap: from the definitions, and from the flag --settings. Nil stands for no
+// settingsData collects the data of the component's ConfigMap: from the definitions, and from the flag --settings. Nil stands for no
 // ConfigMap. The places are those of the ConfigMaps that come from files.
-func (d *definitions) settings(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string) (data map[string]string, at []*input.Positions, err error) {
+func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string) (data map[string]string, at []*input.Positions, err error) {
 	set := func(more map[string]string) {
 		if data == nil {
 			data = map[string]string{}
@@ -156,7 +156,7 @@ func (d *definitions) settings(ctx context.Context, e *command.Env, c *v1alpha1.
 			if meta.Kind != "ConfigMap" {
 				return nil, nil, o.Wrong(fmt.Errorf("this is no ConfigMap but a %s", meta.Kind))
 			}
-			list, _, err := decoded[corev1.ConfigMap](o, nil, nil)
+			list, _, err := appendDecoded[corev1.ConfigMap](o, nil, nil)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -51,7 +51,7 @@ If the variables POD_NAME and POD_UID are set, the pod owns the report, and the 
 does not answer, the command does not renew the report, and the report expires after three intervals. When the command ends, it deletes
 the report.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), e) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.runReports(cmd.Context(), e) },
 	}
 	fs := cmd.Flags()
 	f.AddCluster(fs)
@@ -69,7 +69,7 @@ the report.`,
 	return cmd
 }
 
-func (f *reportFlags) run(ctx context.Context, e *command.Env) error {
+func (f *reportFlags) runReports(ctx context.Context, e *command.Env) error {
 	if f.interval < time.Second || f.interval > 20*time.Minute {
 		return fmt.Errorf("--interval %s: it is from 1s to 20m", f.interval)
 	}
@@ -93,7 +93,7 @@ func (f *reportFlags) run(ctx context.Context, e *command.Env) error {
 	defer tick.Stop()
 	said, there := "", false
 	for {
-		err := f.report(ctx, e, reports, name, started)
+		err := f.writeReport(ctx, e, reports, name, started)
 		switch {
 		case ctx.Err() != nil:
 		case f.once:
@@ -124,11 +124,11 @@ func (f *reportFlags) run(ctx context.Context, e *command.Env) error {
 	}
 }
 
-// report reads the metrics once and writes the report.
-func (f *reportFlags) report(ctx context.Context, e *command.Env, reports dynamic.ResourceInterface, name string, started metav1.Time) error {
+// writeReport reads the metrics once and writes the report.
+func (f *reportFlags) writeReport(ctx context.Context, e *command.Env, reports dynamic.ResourceInterface, name string, started metav1.Time) error {
 	asking, cancel := context.WithTimeout(ctx, max(f.interval, 5*time.Second))
 	defer cancel()
-	features, err := scrape(asking, f.url)
+	features, err := scrapeMetrics(asking, f.url)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ prints all errors with file and line, and writes nothing.`,
 			if dryRun {
 				return showChanges(e, out)
 			}
-			if err := written(e, out); err != nil {
+			if err := writeOutputs(e, out); err != nil {
 				return err
 			}
 			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {

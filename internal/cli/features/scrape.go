@@ -23,8 +23,8 @@ const (
 	scrapeTimeout = 30 * time.Second
 )
 
-// scrape reads the features of processes from their metrics, as if they had reported them.
-func (w *featureWorld) scrape(ctx context.Context, e *command.Env, list []string) error {
+// addScraped reads the features of processes from their metrics, as if they had reported them.
+func (w *featureWorld) addScraped(ctx context.Context, e *command.Env, list []string) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (w *featureWorld) scrape(ctx context.Context, e *command.Env, list []string
 		if !ok || process == "" {
 			return fmt.Errorf("--scrape %q: it is written PROCESS=URL", entry)
 		}
-		features, err := scrape(ctx, url)
+		features, err := scrapeMetrics(ctx, url)
 		if err != nil {
 			return fmt.Errorf("%s: %w", process, err)
 		}
@@ -54,7 +54,7 @@ func (w *featureWorld) scrape(ctx context.Context, e *command.Env, list []string
 	return nil
 }
 
-func scrape(ctx context.Context, url string) ([]v1alpha1.ReportedFeature, error) {
+func scrapeMetrics(ctx context.Context, url string) ([]v1alpha1.ReportedFeature, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

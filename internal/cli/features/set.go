@@ -83,7 +83,7 @@ keeps changes that others make at the same time. If a feature cannot be turned o
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return setFeatures(cmd.Context(), e, f, args, true) },
 	}
-	f.add(e, cmd)
+	f.addTo(e, cmd)
 	return cmd
 }
 
@@ -100,13 +100,13 @@ give --even-if-in-use. --dry-run shows these objects and what happens to them.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return setFeatures(cmd.Context(), e, f, args, false) },
 	}
-	f.add(e, cmd)
+	f.addTo(e, cmd)
 	cmd.Flags().BoolVar(&f.inUse, "even-if-in-use", false, "turn a feature off even if stored objects use it")
 	return cmd
 }
 
-func (f *setFlags) add(e *command.Env, cmd *cobra.Command) {
-	f.featuresFlags.add(e, cmd, false, "json", "yaml", "name")
+func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
+	f.featuresFlags.addFlags(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the change, the stored objects that use the features, and what happens to them")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
@@ -120,7 +120,7 @@ func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []strin
 	if err != nil {
 		return err
 	}
-	list, err := w.find(names)
+	list, err := w.findFeatures(names)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []strin
 		case c.componentFeatures != p:
 			return errors.New("these are features of several components: their settings are apart, so set them one after the other")
 		case c.state == nil:
-			return fmt.Errorf("the definition of %s is wrong: %s", c.definition.Name, strings.Join(c.value().Errors, "; "))
+			return fmt.Errorf("the definition of %s is wrong: %s", c.definition.Name, strings.Join(c.stateValue().Errors, "; "))
 		}
 		gates = append(gates, c.definition.Spec.Gate)
 	}
@@ -142,14 +142,14 @@ func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []strin
 		return p.hidden
 	}
 	s := &setter{Env: e, flags: f, world: w, part: p, gates: gates, on: on}
-	change, err := s.run(ctx)
+	change, err := s.planAndWrite(ctx)
 	if err != nil {
 		return err
 	}
-	if p.stays() {
+	if p.keepsLastSettings() {
 		fmt.Fprintf(e.Err, "note: the settings of %s are wrong, and nothing of them is taken until they are mended: sluice features list tells what it is\n", p.component.Name)
 	}
-	if err := change.print(e, f); err != nil {
+	if err := change.printChange(e, f); err != nil {
 		return err
 	}
 	if change.Refused != nil {
@@ -170,16 +170,16 @@ type setter struct {
 	usage *featureusage.Result // nil before the scan
 }
 
-func (s *setter) run(ctx context.Context) (*Change, error) {
+func (s *setter) planAndWrite(ctx context.Context) (*Change, error) {
 	for range maxConflicts {
-		c := s.plan()
-		if err := s.look(ctx, c); err != nil {
+		c := s.planChange()
+		if err := s.checkUses(ctx, c); err != nil {
 			return nil, err
 		}
 		if c.Refused != nil || c.Keys == nil || s.flags.dryRun {
 			return c, nil
 		}
-		err := s.write(ctx, c)
+		err := s.writeKeys(ctx, c)
 		if err == nil {
 			c.Written = true
 			return c, nil
@@ -195,32 +195,32 @@ func (s *setter) run(ctx context.Context) (*Change, error) {
 			return nil, s.part.hidden
 		}
 	}
-	return nil, fmt.Errorf("ConfigMap %s was changed by others %d times while it was to be written: try again", s.part.ref(), maxConflicts)
+	return nil, fmt.Errorf("ConfigMap %s was changed by others %d times while it was to be written: try again", s.part.configMapRef(), maxConflicts)
 }
 
-func (p *componentFeatures) ref() string {
+func (p *componentFeatures) configMapRef() string {
 	return p.component.Spec.ConfigMap.Namespace + "/" + p.component.Spec.ConfigMap.Name
 }
 
-// plan returns the change to write, or why it is refused.
-func (s *setter) plan() *Change {
+// planChange returns the change to write, or why it is refused.
+func (s *setter) planChange() *Change {
 	p := s.part
-	c := &Change{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.ref(), DryRun: s.flags.dryRun}
+	c := &Change{APIVersion: report.APIVersion, Kind: "FeatureChange", Component: p.component.Name, ConfigMap: p.configMapRef(), DryRun: s.flags.dryRun}
 	all := feature.Runtime{AssumeProcesses: true}
 	// Compare with the data of the ConfigMap. If they are wrong, other settings are in force.
-	written, _ := p.model.ParseSettings(p.data())
+	written, _ := p.model.ParseSettings(p.settingsData())
 	before := p.model.Resolve(written, all)
 	data := map[string]string{}
-	maps.Copy(data, p.data())
+	maps.Copy(data, p.settingsData())
 	for _, gate := range s.gates {
 		f := p.model.Feature(gate)
 		if is, _ := before.State(gate); is.Open == s.on && (s.on || !is.Lifted) {
 			c.Unchanged = append(c.Unchanged, fmt.Sprintf("%s is %s: %s", f.Name, onOff(s.on), is.Reason))
 			continue
 		}
-		for key, value := range edit(f, p.model.Spec().GatesKey, data, s.on) {
+		for key, value := range editedKeys(f, p.model.Spec().GatesKey, data, s.on) {
 			k := keyChange{Key: key, After: value}
-			if old, ok := p.data()[key]; ok {
+			if old, ok := p.settingsData()[key]; ok {
 				k.Before = &old
 			}
 			c.Keys = slices.DeleteFunc(c.Keys, func(k keyChange) bool { return k.Key == key })
@@ -236,7 +236,7 @@ func (s *setter) plan() *Change {
 	settings, findings := p.model.ParseSettings(data)
 	for _, x := range findings {
 		if x.Severity == feature.Error && !slices.ContainsFunc(p.wrong, func(o feature.Finding) bool { return o == x }) {
-			c.Refused = append(c.Refused, s.refusal(&x))
+			c.Refused = append(c.Refused, s.refusalMessage(&x))
 		}
 	}
 	after := p.model.Resolve(settings, all)
@@ -245,12 +245,12 @@ func (s *setter) plan() *Change {
 		was, _ := before.State(f.Spec.Gate)
 		wanted := slices.Contains(s.gates, f.Spec.Gate)
 		if wanted && (state.Open != s.on || !s.on && state.Lifted) && c.Refused == nil {
-			c.Refused = append(c.Refused, stays(p.model, &state, s.on))
+			c.Refused = append(c.Refused, whyItStays(p.model, &state, s.on))
 		}
 		if was.Open == state.Open && was.Lifted == state.Lifted {
 			continue
 		}
-		c.Features = append(c.Features, changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason, Needs: needs(&state, findings.Err() != nil)})
+		c.Features = append(c.Features, changedFeature{Name: f.Name, Enabled: state.Open, Why: state.Reason, Needs: untilInEffect(&state, findings.Err() != nil)})
 	}
 	return c
 }
@@ -264,8 +264,8 @@ func (p *componentFeatures) immutableRefusal() []string {
 	return []string{fmt.Sprintf("%s: delete it first, with kubectl delete configmap %s --namespace %s", feature.Immutable, ref.Name, ref.Namespace)}
 }
 
-// needs says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.
-func needs(state *feature.State, wrong bool) string {
+// untilInEffect says what has to happen until a new state is in effect; wrong says that the settings have errors. Empty: nothing.
+func untilInEffect(state *feature.State, wrong bool) string {
 	var out []string
 	spec := state.Feature.Spec
 	if spec.NeedsRestart {
@@ -280,8 +280,8 @@ func needs(state *feature.State, wrong bool) string {
 	return strings.Join(out, "; ")
 }
 
-// refusal is the message for an error of the settings, with the way out.
-func (s *setter) refusal(x *feature.Finding) string {
+// refusalMessage is the message for an error of the settings, with the way out.
+func (s *setter) refusalMessage(x *feature.Finding) string {
 	text := x.Message
 	if x.Code != feature.CodeNeedsAnother {
 		return text
@@ -302,8 +302,8 @@ func (s *setter) refusal(x *feature.Finding) string {
 	return text + " then: turn " + f.Name + " off as well"
 }
 
-// stays says why a feature would not get the wanted state, and what to do.
-func stays(m *feature.Model, state *feature.State, on bool) string {
+// whyItStays says why a feature would not get the wanted state, and what to do.
+func whyItStays(m *feature.Model, state *feature.State, on bool) string {
 	f := state.Feature
 	if on {
 		return fmt.Sprintf("%s stays off: %s; %s", f.Name, state.Reason, state.Fix)
@@ -327,9 +327,9 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// edit returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own key if that exists or if
+// editedKeys returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own key if that exists or if
 // there is no entry.
-func edit(f *feature.Feature, gatesKey string, data map[string]string, on bool) map[string]string {
+func editedKeys(f *feature.Feature, gatesKey string, data map[string]string, on bool) map[string]string {
 	out := map[string]string{}
 	gates, found := editGates(data[gatesKey], f.Spec.Gate, on)
 	if found {
@@ -361,8 +361,8 @@ func editGates(text, gate string, on bool) (out string, found bool) {
 	return strings.Join(entries, ","), found
 }
 
-// look counts the objects that use the features, if that is needed, and refuses to turn off a feature that is in use.
-func (s *setter) look(ctx context.Context, c *Change) error {
+// checkUses counts the objects that use the features, if that is needed, and refuses to turn off a feature that is in use.
+func (s *setter) checkUses(ctx context.Context, c *Change) error {
 	var gates []string
 	for _, x := range c.Features {
 		if m := s.part.gateOf(x.Name); len(m.Targets) > 0 && (s.flags.dryRun || !x.Enabled && !s.flags.inUse) {
@@ -373,7 +373,7 @@ func (s *setter) look(ctx context.Context, c *Change) error {
 		if err := s.world.canScan(ctx, ""); err != nil {
 			return fmt.Errorf("whether the features are in use: %w", err)
 		}
-		scan := s.world.scan(s.Env, s.part, gates, "")
+		scan := s.world.newScan(s.Env, s.part, gates, "")
 		if s.flags.verbose {
 			scan.Names = maxNames
 		}
@@ -419,8 +419,8 @@ func (p *componentFeatures) gateOf(name string) *feature.Feature {
 	return nil
 }
 
-// write writes only these keys. It fails with a conflict if the ConfigMap has changed since it was read.
-func (s *setter) write(ctx context.Context, c *Change) error {
+// writeKeys writes only these keys. It fails with a conflict if the ConfigMap has changed since it was read.
+func (s *setter) writeKeys(ctx context.Context, c *Change) error {
 	ref := s.part.component.Spec.ConfigMap
 	maps := s.world.kube.CoreV1().ConfigMaps(ref.Namespace)
 	data := map[string]string{}
@@ -443,7 +443,7 @@ func (s *setter) write(ctx context.Context, c *Change) error {
 	return err
 }
 
-func (c *Change) print(e *command.Env, f *setFlags) error {
+func (c *Change) printChange(e *command.Env, f *setFlags) error {
 	switch f.output {
 	case "name":
 		for _, x := range c.Features {
@@ -452,7 +452,7 @@ func (c *Change) print(e *command.Env, f *setFlags) error {
 			}
 		}
 	case "":
-		return c.text(e, f)
+		return c.printText(e, f)
 	default:
 		return printValue(e, f.output, c)
 	}
@@ -462,7 +462,7 @@ func (c *Change) print(e *command.Env, f *setFlags) error {
 	return nil
 }
 
-func (c *Change) text(e *command.Env, f *setFlags) error {
+func (c *Change) printText(e *command.Env, f *setFlags) error {
 	for _, u := range c.Unchanged {
 		fmt.Fprintln(e.Out, u)
 	}
@@ -491,7 +491,7 @@ func (c *Change) text(e *command.Env, f *setFlags) error {
 		}
 		fmt.Fprintf(e.Out, "  in use by %s; %s\n", objectCount(x.Usage.Objects), x.Outcome)
 		t := command.Columns(e.Out)
-		x.Usage.rows(t, "  ", f.verbose)
+		x.Usage.printRows(t, "  ", f.verbose)
 		if err := t.Flush(); err != nil {
 			return err
 		}

@@ -48,10 +48,10 @@ func TestImmutableSettingsAreNotWritten(t *testing.T) {
 			part: &componentFeatures{component: c, model: m, config: &corev1.ConfigMap{Immutable: immutable, Data: map[string]string{"fast": "false"}}},
 		}
 		locked := immutable != nil && *immutable
-		if refused := s.plan().Refused; (refused != nil) != locked || locked && !strings.Contains(refused[0], "kubectl delete configmap flags --namespace demo") {
+		if refused := s.planChange().Refused; (refused != nil) != locked || locked && !strings.Contains(refused[0], "kubectl delete configmap flags --namespace demo") {
 			t.Errorf("immutable is %t: %q", locked, refused)
 		}
-		if s.on = false; s.plan().Refused != nil {
+		if s.on = false; s.planChange().Refused != nil {
 			t.Error("what is off already is refused")
 		}
 	}

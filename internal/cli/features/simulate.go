@@ -73,7 +73,7 @@ The command applies no schema: it sets no defaults, and prunes and validates not
 	flags.StringSliceVar(&f.labels, "namespace-label", nil, "label of the object's namespace, as KEY=VALUE")
 	flags.StringSliceVar(&f.mayUse, "may-use", nil, "name of a Feature that the user has the right to use")
 	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "as if the ConfigMap with the settings did not exist: the defaults apply")
-	f.add(e, cmd, "yaml, json, or nothing for text")
+	f.addTo(e, cmd, "yaml, json, or nothing for text")
 	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
 	command.Complete(cmd, "output", "yaml", "json")
 	return cmd
@@ -95,11 +95,11 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if f.noConfigMap {
 		d.configMaps, d.configMapsAt, f.missing = nil, nil, true
 	}
-	c, err := d.compile(ctx, e, &f.featureFlags)
+	c, err := d.compilePolicies(ctx, e, &f.featureFlags)
 	if err != nil {
 		return err
 	}
-	r, err := f.request(ctx, e, d, c)
+	r, err := f.requestOf(ctx, e, d, c)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 		return err
 	}
 	out := &Simulation{APIVersion: "sluice.dev/v1alpha1", Kind: "FeatureSimulation", Refused: res.Refused, Warned: res.Warned, Object: res.Object}
-	refused, dropped := c.webhook(r, out)
+	refused, dropped := c.addWebhookVerdict(r, out)
 	if dropped {
 		// Validating policies see the object without the parts that the webhook has dropped.
 		again := *r
@@ -128,7 +128,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	for _, st := range c.states.All() {
 		out.Features = append(out.Features, simulatedFeature{st.Feature.Spec.Gate, st.Open, st.Reason})
 	}
-	if err := out.print(e, f.output); err != nil {
+	if err := out.printVerdict(e, f.output); err != nil {
 		return err
 	}
 	if !out.Allowed {
@@ -137,8 +137,8 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	return nil
 }
 
-// request makes the request of the flags.
-func (f *simulateFlags) request(ctx context.Context, e *command.Env, d *definitions, c *compiled) (*simulate.Request, error) {
+// requestOf makes the request of the flags.
+func (f *simulateFlags) requestOf(ctx context.Context, e *command.Env, d *definitions, c *compiled) (*simulate.Request, error) {
 	object, err := readObject(ctx, e, f.object)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (f *simulateFlags) request(ctx context.Context, e *command.Env, d *definiti
 	}
 	r := &simulate.Request{Group: gvk.Group, Version: gvk.Version, Resource: d.kinds[gvk.Group+"/"+gvk.Kind], Object: object, Settings: c.data}
 	if r.Resource == "" {
-		if r.Resource, err = c.guess(gvk); err != nil {
+		if r.Resource, err = c.guessResource(gvk); err != nil {
 			return nil, err
 		}
 	}
@@ -178,9 +178,9 @@ func (f *simulateFlags) request(ctx context.Context, e *command.Env, d *definiti
 	return r, nil
 }
 
-// guess finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
+// guessResource finds the resource of a kind whose CRD is not given, as kubectl does without a cluster. If a wrong guess could hide a use, it
 // returns an error.
-func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
+func (c *compiled) guessResource(gvk schema.GroupVersionKind) (string, error) {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	if scheme.Scheme.Recognizes(gvk) {
 		return plural.Resource, nil
@@ -205,9 +205,9 @@ func (c *compiled) guess(gvk schema.GroupVersionKind) (string, error) {
 		gvk.Kind, gvk.Group, plural.Resource, strings.Join(others, ", "))
 }
 
-// webhook adds the verdict of the webhook about the parts that no policy enforces. The webhook drops parts after the policies have done
+// addWebhookVerdict adds the verdict of the webhook about the parts that no policy enforces. The webhook drops parts after the policies have done
 // so. It returns the uses that it refuses, and whether it drops anything.
-func (c *compiled) webhook(r *simulate.Request, out *Simulation) (refused []simulate.Refusal, dropped bool) {
+func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refused []simulate.Refusal, dropped bool) {
 	if !c.set.Webhook && c.set.Told == nil {
 		return nil, false
 	}
@@ -258,7 +258,7 @@ func (c *compiled) webhook(r *simulate.Request, out *Simulation) (refused []simu
 	return said(decision.Rejected, ""), decision.Object != nil
 }
 
-func (s *Simulation) print(e *command.Env, output string) error {
+func (s *Simulation) printVerdict(e *command.Env, output string) error {
 	if output == "json" || output == "yaml" {
 		return printValue(e, output, s)
 	}

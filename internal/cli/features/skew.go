@@ -54,21 +54,21 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 			if apierrors.IsForbidden(w.unreported) && scrape == nil {
 				return fmt.Errorf("nothing can be said of processes: %w", w.unreported)
 			}
-			if err := w.scrape(cmd.Context(), e, scrape); err != nil {
+			if err := w.addScraped(cmd.Context(), e, scrape); err != nil {
 				return err
 			}
-			return w.skew(e, f.output, args)
+			return w.printSkew(e, f.output, args)
 		},
 	}
-	f.add(e, cmd, true, "json", "yaml", "name")
+	f.addFlags(e, cmd, true, "json", "yaml", "name")
 	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "process of the component as PROCESS=URL, with the URL of its metrics in Prometheus' text format (may be repeated)")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
 }
 
-func (w *featureWorld) skew(e *command.Env, output string, names []string) error {
+func (w *featureWorld) printSkew(e *command.Env, output string, names []string) error {
 	for _, n := range names {
 		if !slices.ContainsFunc(w.parts, func(p *componentFeatures) bool { return p.component.Name == n }) {
 			known := make([]string, len(w.parts))
@@ -106,7 +106,7 @@ func (w *featureWorld) skew(e *command.Env, output string, names []string) error
 			}
 		}
 	case "":
-		err = out.print(e)
+		err = out.printComponents(e)
 	default:
 		err = printValue(e, output, out)
 	}
@@ -122,7 +122,7 @@ func (w *featureWorld) skew(e *command.Env, output string, names []string) error
 	return errors.Join(unread...)
 }
 
-func (s *Skew) print(e *command.Env) error {
+func (s *Skew) printComponents(e *command.Env) error {
 	for i, c := range s.Components {
 		if i > 0 {
 			fmt.Fprintln(e.Out)
@@ -154,6 +154,6 @@ func (s *Skew) print(e *command.Env) error {
 
 // judgeAgain judges a component with new reports.
 func (p *componentFeatures) judgeAgain(now time.Time, reports []v1alpha1.FeatureReport) {
-	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.version(), Reports: reports})
+	p.skew = skew.Judge(&skew.Input{Now: now, Model: p.model, Settings: p.settings, SettingsVersion: p.configVersion(), Reports: reports})
 	p.states = p.skew.States
 }

@@ -86,7 +86,7 @@ demo.mode: off, the settings say off
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			if err := tt.change.print(&command.Env{Out: &out, Err: &errs}, &setFlags{verbose: tt.verbose}); err != nil {
+			if err := tt.change.printChange(&command.Env{Out: &out, Err: &errs}, &setFlags{verbose: tt.verbose}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.out, out.String()); diff != "" {
@@ -102,7 +102,7 @@ demo.mode: off, the settings say off
 func TestTextOfUsage(t *testing.T) {
 	var out bytes.Buffer
 	u := Usage{Features: []usageOf{modeUsage, {Name: "demo.unused"}}}
-	if err := u.print(&command.Env{Out: &out, Err: &out}, true); err != nil {
+	if err := u.printTable(&command.Env{Out: &out, Err: &out}, true); err != nil {
 		t.Fatal(err)
 	}
 	const want = `FEATURE      NAMESPACE  OBJECTS  USES

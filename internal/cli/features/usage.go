@@ -89,14 +89,14 @@ With --record it writes the counts into the status of the features, so that kube
 			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
 				return err
 			}
-			list, err := w.find(args)
+			list, err := w.findFeatures(args)
 			if err != nil {
 				return err
 			}
-			return w.usage(cmd.Context(), e, f, list, len(args) > 0)
+			return w.printUsage(cmd.Context(), e, f, list, len(args) > 0)
 		},
 	}
-	f.add(e, cmd, false, "json", "yaml", "name")
+	f.addFlags(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
@@ -104,7 +104,7 @@ With --record it writes the counts into the status of the features, so that kube
 	return cmd
 }
 
-func (w *featureWorld) usage(ctx context.Context, e *command.Env, f *usageFlags, list []chosenFeature, named bool) error {
+func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, list []chosenFeature, named bool) error {
 	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
 	for _, p := range w.parts {
 		gates := []string{}
@@ -124,7 +124,7 @@ func (w *featureWorld) usage(ctx context.Context, e *command.Env, f *usageFlags,
 		if len(gates) == 0 {
 			continue
 		}
-		scan := w.scan(e, p, gates, f.Namespace)
+		scan := w.newScan(e, p, gates, f.Namespace)
 		if f.verbose {
 			scan.Names = maxNames
 		}
@@ -134,7 +134,7 @@ func (w *featureWorld) usage(ctx context.Context, e *command.Env, f *usageFlags,
 		}
 		out.Scanned += result.Scanned
 		if f.record {
-			if err := w.record(ctx, e, p, result); err != nil {
+			if err := w.recordUsage(ctx, e, p, result); err != nil {
 				return err
 			}
 		}
@@ -151,13 +151,13 @@ func (w *featureWorld) usage(ctx context.Context, e *command.Env, f *usageFlags,
 		}
 		return nil
 	case "":
-		return out.print(e, f.verbose)
+		return out.printTable(e, f.verbose)
 	}
 	return printValue(e, f.output, out)
 }
 
-// scan makes a scan for features of a component.
-func (w *featureWorld) scan(e *command.Env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
+// newScan makes a scan for features of a component.
+func (w *featureWorld) newScan(e *command.Env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
 	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
 	if e.ErrTTY {
 		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.Err, "\r\033[K%d objects, %s", objects, resource) }
@@ -189,8 +189,8 @@ func runScan(ctx context.Context, e *command.Env, s *featureusage.Scan) (*featur
 	return result, err
 }
 
-// record writes counts into the status of features, and nothing else.
-func (w *featureWorld) record(ctx context.Context, e *command.Env, p *componentFeatures, r *featureusage.Result) error {
+// recordUsage writes counts into the status of features, and nothing else.
+func (w *featureWorld) recordUsage(ctx context.Context, e *command.Env, p *componentFeatures, r *featureusage.Result) error {
 	at := metav1.NewTime(e.Now())
 	for _, u := range r.Usage {
 		name := p.model.Feature(u.Gate).Name
@@ -218,7 +218,7 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	return out
 }
 
-func (u *Usage) print(e *command.Env, verbose bool) error {
+func (u *Usage) printTable(e *command.Env, verbose bool) error {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
 		return nil
@@ -245,7 +245,7 @@ func (u *Usage) print(e *command.Env, verbose bool) error {
 		}
 		fmt.Fprintf(e.Out, "\n%s\n", x.Name)
 		t := command.Columns(e.Out)
-		x.names(t, "  ")
+		x.printNamed(t, "  ")
 		if err := t.Flush(); err != nil {
 			return err
 		}
@@ -253,10 +253,10 @@ func (u *Usage) print(e *command.Env, verbose bool) error {
 	return nil
 }
 
-// rows writes the counts by namespace, and with verbose the names.
-func (x *usageOf) rows(t io.Writer, indent string, verbose bool) {
+// printRows writes the counts by namespace, and with verbose the names.
+func (x *usageOf) printRows(t io.Writer, indent string, verbose bool) {
 	if verbose {
-		x.names(t, indent)
+		x.printNamed(t, indent)
 		return
 	}
 	for _, n := range x.Namespaces {
@@ -264,7 +264,7 @@ func (x *usageOf) rows(t io.Writer, indent string, verbose bool) {
 	}
 }
 
-func (x *usageOf) names(t io.Writer, indent string) {
+func (x *usageOf) printNamed(t io.Writer, indent string) {
 	for _, o := range x.Named {
 		fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\n", indent, o.Resource, command.Dash(o.Namespace), o.Name, o.Path)
 	}

@@ -38,14 +38,14 @@ type featuresFlags struct {
 	output    string
 }
 
-func (f *featuresFlags) add(e *command.Env, cmd *cobra.Command, files bool, outputs ...string) {
+func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool, outputs ...string) {
 	fs := cmd.Flags()
 	f.AddCluster(fs)
 	fs.StringVar(&f.component, "component", "", "only this component")
 	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or empty for a table")
 	command.Complete(cmd, "output", outputs...)
 	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
-		return componentsToComplete(cmd.Context(), quiet(e), f), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
 	})
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
@@ -53,7 +53,7 @@ func (f *featuresFlags) add(e *command.Env, cmd *cobra.Command, files bool, outp
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		// A shell waits for this, so objects that cannot be read are left out.
 		var out []string
-		for _, x := range namesToComplete(cmd.Context(), quiet(e), f) {
+		for _, x := range namesToComplete(cmd.Context(), quietEnv(e), f) {
 			name := x.Name
 			if name == "" {
 				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
@@ -119,8 +119,8 @@ func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) [
 	return out
 }
 
-// quiet is the world without standard input and diagnostics, for completion.
-func quiet(e *command.Env) *command.Env {
+// quietEnv is the world without standard input and diagnostics, for completion.
+func quietEnv(e *command.Env) *command.Env {
 	q := *e
 	q.In, q.Err = strings.NewReader(""), io.Discard
 	return &q
@@ -171,7 +171,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 			return nil, err
 		}
 		w.definitions = *d
-	} else if err := w.connect(ctx, e, f); err != nil {
+	} else if err := w.readCluster(ctx, e, f); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -210,15 +210,15 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 		}
 	}
 	for _, p := range w.parts {
-		if err := p.define(ctx, e, w); err != nil {
+		if err := p.defineStates(ctx, e, w); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
 }
 
-// connect reads the objects of a cluster.
-func (w *featureWorld) connect(ctx context.Context, e *command.Env, f *featuresFlags) error {
+// readCluster reads the objects of a cluster.
+func (w *featureWorld) readCluster(ctx context.Context, e *command.Env, f *featuresFlags) error {
 	config, _, err := f.Connect()
 	if err != nil {
 		return err
@@ -309,11 +309,11 @@ func (w *featureWorld) resourcesOf(ctx context.Context) error {
 	if builtin == nil {
 		return nil
 	}
-	return w.builtins(builtin)
+	return w.addBuiltins(builtin)
 }
 
-// builtins asks the API server for resources that no CRD defines.
-func (w *featureWorld) builtins(list []featureusage.Resource) error {
+// addBuiltins asks the API server for resources that no CRD defines.
+func (w *featureWorld) addBuiltins(list []featureusage.Resource) error {
 	_, all, err := w.kube.Discovery().ServerGroupsAndResources()
 	if all == nil && err != nil {
 		return err
@@ -340,8 +340,8 @@ func (w *featureWorld) builtins(list []featureusage.Resource) error {
 	return nil
 }
 
-// define computes the states of a component's features from its definitions and settings.
-func (p *componentFeatures) define(ctx context.Context, e *command.Env, w *featureWorld) error {
+// defineStates computes the states of a component's features from its definitions and settings.
+func (p *componentFeatures) defineStates(ctx context.Context, e *command.Env, w *featureWorld) error {
 	slices.SortFunc(p.features, func(a, b v1alpha1.Feature) int { return strings.Compare(a.Name, b.Name) })
 	o := feature.Options{Resources: w.resources, Date: e.Now(), PartsMayWait: true}
 	p.model, p.findings = rules.Define(p.component, p.features, o)
@@ -375,8 +375,8 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 			}
 		}
 	}
-	p.settings, p.wrong = p.model.ParseSettings(p.data())
-	if p.stays() {
+	p.settings, p.wrong = p.model.ParseSettings(p.settingsData())
+	if p.keepsLastSettings() {
 		p.settings = nil
 		if kept := p.component.Status.Settings; kept != nil {
 			p.settings, _ = p.model.ParseSettings(kept)
@@ -401,13 +401,13 @@ func (p *componentFeatures) settingPlace(key string) sourcePlace {
 	return settingPlace(p.places.settingsOf(p.component), key)
 }
 
-// stays reports whether the last good settings, or the defaults, are in force because those in the ConfigMap are wrong.
-func (p *componentFeatures) stays() bool {
+// keepsLastSettings reports whether the last good settings, or the defaults, are in force because those in the ConfigMap are wrong.
+func (p *componentFeatures) keepsLastSettings() bool {
 	return p.wrong.Err() != nil && p.model.Spec().Mode == v1alpha1.Baked
 }
 
-// data returns the data of the ConfigMap.
-func (p *componentFeatures) data() map[string]string {
+// settingsData returns the data of the ConfigMap.
+func (p *componentFeatures) settingsData() map[string]string {
 	if p.config == nil {
 		return nil
 	}
@@ -417,7 +417,7 @@ func (p *componentFeatures) data() map[string]string {
 	return map[string]string{}
 }
 
-func (p *componentFeatures) version() string {
+func (p *componentFeatures) configVersion() string {
 	if p.config == nil {
 		return ""
 	}
@@ -434,7 +434,7 @@ type chosenFeature struct {
 	access feature.Access
 }
 
-func (p *componentFeatures) chosen(i int) chosenFeature {
+func (p *componentFeatures) chosenAt(i int) chosenFeature {
 	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
 	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
 		c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
@@ -442,20 +442,20 @@ func (p *componentFeatures) chosen(i int) chosenFeature {
 	return c
 }
 
-// all returns all features.
-func (w *featureWorld) all() (out []chosenFeature) {
+// allFeatures returns all features.
+func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	for _, p := range w.parts {
 		for i := range p.features {
-			out = append(out, p.chosen(i))
+			out = append(out, p.chosenAt(i))
 		}
 	}
 	return out
 }
 
-// find returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
+// findFeatures returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
 // CamelCase, with or without the resource in front, as -o name prints it. Without names, it returns all features.
-func (w *featureWorld) find(names []string) ([]chosenFeature, error) {
-	all := w.all()
+func (w *featureWorld) findFeatures(names []string) ([]chosenFeature, error) {
+	all := w.allFeatures()
 	if len(names) == 0 {
 		return all, nil
 	}
