@@ -162,7 +162,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		return fmt.Errorf("cannot list requests: %w", err)
 	}
 	if f.output == "json" || f.output == "yaml" {
-		data, err := marshal(f.output, SummaryList{outputVersion, KindRequestsList, items})
+		data, err := marshalAs(f.output, SummaryList{outputVersion, KindRequestsList, items})
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		fmt.Fprintln(e.Err, "no requests")
 		return nil
 	}
-	if err := p.print(items); err != nil || !f.watch {
+	if err := p.printRows(items); err != nil || !f.watch {
 		return err
 	}
 	return followRequests(ctx, client, namespace, f.selector, version, p)
@@ -235,7 +235,7 @@ func followRequests(ctx context.Context, client versioned.Interface, namespace, 
 			if event.Type == watch.Deleted {
 				s.Phase = "Deleted"
 			}
-			if err := p.print([]Summary{s}); err != nil {
+			if err := p.printRows([]Summary{s}); err != nil {
 				return err
 			}
 		}
@@ -251,7 +251,7 @@ type requestTable struct {
 	widths []int
 }
 
-func (t *requestTable) print(items []Summary) error {
+func (t *requestTable) printRows(items []Summary) error {
 	var rows [][]string
 	if t.format == "name" {
 		for _, s := range items {
@@ -259,10 +259,10 @@ func (t *requestTable) print(items []Summary) error {
 		}
 	} else {
 		if t.widths == nil {
-			rows = append(rows, t.head())
+			rows = append(rows, t.headRow())
 		}
 		for _, s := range items {
-			rows = append(rows, t.row(s))
+			rows = append(rows, t.rowOf(s))
 		}
 	}
 	if t.widths == nil {
@@ -287,7 +287,7 @@ func (t *requestTable) print(items []Summary) error {
 	return err
 }
 
-func (t *requestTable) head() []string {
+func (t *requestTable) headRow() []string {
 	row := []string{"NAME", "RESOLVER", "PHASE", "REASON", "SIZE", "CACHE", "AGE"}
 	if t.all {
 		row = append([]string{"NAMESPACE"}, row...)
@@ -298,7 +298,7 @@ func (t *requestTable) head() []string {
 	return row
 }
 
-func (t *requestTable) row(s Summary) []string {
+func (t *requestTable) rowOf(s Summary) []string {
 	// What resolvers have written stays on its line.
 	dash := func(text string) string { return cmp.Or(brief.OneLine(text), "-") }
 	size := "-"

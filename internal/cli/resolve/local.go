@@ -60,9 +60,9 @@ func (l *local) Close() error {
 	return errors.Join(errs...)
 }
 
-// fetch runs a resolver, by its name or an alias.
-func (l *local) fetch(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
-	r, err := l.make(ctx, name)
+// fetchByName runs a resolver, by its name or an alias.
+func (l *local) fetchByName(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
+	r, err := l.makeResolver(ctx, name)
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -78,8 +78,8 @@ func (l *local) fetch(ctx context.Context, name string, given []resolve.Given) (
 	return res, err
 }
 
-// entry finds a resolver by its name or an alias.
-func (l *local) entry(name string) (resolvers.Entry, error) {
+// entryNamed finds a resolver by its name or an alias.
+func (l *local) entryNamed(name string) (resolvers.Entry, error) {
 	var names []string
 	for _, e := range l.table {
 		spec := e.Spec()
@@ -92,9 +92,9 @@ func (l *local) entry(name string) (resolvers.Entry, error) {
 		name, brief.Hint(name, names), strings.Join(names, ", "))
 }
 
-// make makes and configures a resolver, once.
-func (l *local) make(ctx context.Context, name string) (*Resolvers, error) {
-	entry, err := l.entry(name)
+// makeResolver makes and configures a resolver, once.
+func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, error) {
+	entry, err := l.entryNamed(name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (l *local) make(ctx context.Context, name string) (*Resolvers, error) {
 		return nil, err
 	}
 	if entry.Name == "git" {
-		folder, free, err := slot(l.flags.cacheDir)
+		folder, free, err := lockCacheSlot(l.flags.cacheDir)
 		if err != nil {
 			return nil, fmt.Errorf("no folder for mirrors: %w; name one with --cache-dir", err)
 		}
@@ -202,7 +202,7 @@ func readConfigFile(file string, entry resolvers.Entry) (map[string]map[string]s
 		return nil, err
 	}
 	out := map[string]map[string]string{}
-	docs, err := documents(text)
+	docs, err := splitDocuments(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -246,8 +246,8 @@ func readConfigFile(file string, entry resolvers.Entry) (map[string]map[string]s
 	return out, nil
 }
 
-// documents splits a stream of YAML; empty documents are left out.
-func documents(text []byte) ([][]byte, error) {
+// splitDocuments splits a stream of YAML; empty documents are left out.
+func splitDocuments(text []byte) ([][]byte, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	var out [][]byte
 	for {
@@ -402,9 +402,9 @@ func readSecretDir(dir string) (map[string][]byte, error) {
 // slots is how many runs at once have a folder that stays; further ones have a temporary one.
 const slots = 8
 
-// slot returns a folder that no other run uses, one that was used before where there is one, and what gives it free. The
+// lockCacheSlot returns a folder that no other run uses, one that was used before where there is one, and what gives it free. The
 // kernel gives it free where the run is killed.
-func slot(base string) (string, func() error, error) {
+func lockCacheSlot(base string) (string, func() error, error) {
 	if base == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {

@@ -74,9 +74,9 @@ func printResolved(e *command.Env, format string, list []resolved) error {
 	case "json", "yaml":
 		doc := ResolvedList{APIVersion: outputVersion, Kind: KindResolved, Items: []resolvedItem{}}
 		for _, r := range list {
-			doc.Items = append(doc.Items, r.item())
+			doc.Items = append(doc.Items, r.outputItem())
 		}
-		data, err := marshal(format, doc)
+		data, err := marshalAs(format, doc)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func printResolved(e *command.Env, format string, list []resolved) error {
 	return err
 }
 
-func marshal(format string, doc any) ([]byte, error) {
+func marshalAs(format string, doc any) ([]byte, error) {
 	if format == "yaml" {
 		return yaml.Marshal(doc)
 	}
@@ -112,7 +112,7 @@ func marshal(format string, doc any) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-func (r resolved) item() resolvedItem {
+func (r resolved) outputItem() resolvedItem {
 	out := resolvedItem{
 		Request: r.Request, From: r.From, Resolver: r.Resolver, Params: r.Params, Annotations: r.Annotations, Immutable: r.Immutable,
 		RefSource: refSource(r.Resource),
@@ -122,13 +122,13 @@ func (r resolved) item() resolvedItem {
 	} else {
 		out.ContentBase64 = base64.StdEncoding.EncodeToString(r.Data)
 	}
-	out.Resources, _ = objects(r.Data)
+	out.Resources, _ = objectsInStream(r.Data)
 	return out
 }
 
-// objects are the documents of content that is a stream of YAML objects.
-func objects(data []byte) ([]any, error) {
-	docs, err := documents(data)
+// objectsInStream are the documents of content that is a stream of YAML objects.
+func objectsInStream(data []byte) ([]any, error) {
+	docs, err := splitDocuments(data)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func objects(data []byte) ([]any, error) {
 // objectNames names the Kubernetes objects in content, as kubectl does: kind.group/name.
 func objectNames(data []byte) []string {
 	var out []string
-	list, err := objects(data)
+	list, err := objectsInStream(data)
 	if err != nil {
 		return nil
 	}

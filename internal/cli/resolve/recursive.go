@@ -66,7 +66,7 @@ type follower struct {
 	where refs.Remotes
 }
 
-func (f followFlags) follow() (follower, error) {
+func (f followFlags) newFollower() (follower, error) {
 	if f.limits.Resources < 1 || f.limits.Depth < 1 {
 		return follower{}, errors.New("--max-resources and --max-depth are 1 at least")
 	}
@@ -74,11 +74,11 @@ func (f followFlags) follow() (follower, error) {
 	return follower{f, where}, err
 }
 
-// all returns a resource with what it refers to, if that is wanted.
-func (f follower) all(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+// withReferences returns a resource with what it refers to, if that is wanted.
+func (f follower) withReferences(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	list := []resolved{root}
 	if f.recursive {
-		more, err := f.collect(ctx, e, root, fetch)
+		more, err := f.collectReferences(ctx, e, root, fetch)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (f follower) all(ctx context.Context, e *command.Env, root resolved, fetch 
 		return list, nil
 	}
 	for i, r := range list {
-		data, err := refs.Rewrite(r.Data, r.origin(), f.where)
+		data, err := refs.Rewrite(r.Data, r.originOf(), f.where)
 		if err != nil {
 			return nil, fmt.Errorf("references cannot be rewritten: %w", err)
 		}
@@ -100,12 +100,12 @@ func (f follower) all(ctx context.Context, e *command.Env, root resolved, fetch 
 	return list, nil
 }
 
-// collect fetches what a resource refers to.
-func (f follower) collect(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+// collectReferences fetches what a resource refers to.
+func (f follower) collectReferences(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	bar := e.Progress("resources", 0)
 	defer bar.Done()
 	fetched := map[*requester.Resource]resolved{}
-	list, skipped, err := refs.Collect(ctx, root.origin(), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
+	list, skipped, err := refs.Collect(ctx, root.originOf(), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
 		r, err := fetch(ctx, ref)
 		if err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	if err != nil {
 		return resolved{}, err
 	}
-	res, err := l.fetch(ctx, ref.Resolver, given(spec.Params))
+	res, err := l.fetchByName(ctx, ref.Resolver, givenParams(spec.Params))
 	if err != nil {
 		return resolved{}, err
 	}
@@ -144,7 +144,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
 }
 
-func (r resolved) origin() refs.Origin {
+func (r resolved) originOf() refs.Origin {
 	return refs.Origin{Ref: requester.Ref{Resolver: r.Resolver, Params: r.Params}, Source: refSource(r.Resource)}
 }
 
@@ -152,8 +152,8 @@ func refSource(res *resolve.Resource) *v1beta1.RefSource {
 	return &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 }
 
-// given gives the parameters of a request to the framework.
-func given(list []v1beta1.Param) []resolve.Given {
+// givenParams gives the parameters of a request to the framework.
+func givenParams(list []v1beta1.Param) []resolve.Given {
 	var out []resolve.Given
 	for _, p := range list {
 		v := resolve.Value{Type: resolve.String, String: p.Value.StringVal}

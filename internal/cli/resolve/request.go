@@ -60,7 +60,7 @@ func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err e
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.file, err)
 	}
-	follow, err := f.follow()
+	follow, err := f.newFollower()
 	if err != nil {
 		return err
 	}
@@ -82,22 +82,22 @@ func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err e
 	}
 	defer func() {
 		if !f.keep {
-			err = errors.Join(err, a.remove(ctx))
+			err = errors.Join(err, a.deleteRequests(ctx))
 		}
 	}()
 	for _, r := range list {
 		r.Namespace = cmp.Or(r.Namespace, namespace)
-		if _, err := a.make(ctx, r); err != nil {
+		if _, err := a.createRequest(ctx, r); err != nil {
 			return err
 		}
 	}
 	var out []resolved
 	for _, r := range slices.Clone(a.made) {
-		res, err := a.await(ctx, r)
+		res, err := a.awaitResult(ctx, r)
 		if err != nil {
 			return requestFailure(e, r, err)
 		}
-		more, err := follow.all(ctx, e, res, func(ctx context.Context, ref requester.Ref) (resolved, error) {
+		more, err := follow.withReferences(ctx, e, res, func(ctx context.Context, ref requester.Ref) (resolved, error) {
 			return a.fetchRef(ctx, r.Namespace, ref)
 		})
 		if err != nil {
@@ -118,7 +118,7 @@ type asker struct {
 	made     []*v1beta1.ResolutionRequest
 }
 
-func (a *asker) make(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+func (a *asker) createRequest(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 	got, err := a.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the request: %w", err)
@@ -133,19 +133,19 @@ func (a *asker) fetchRef(ctx context.Context, namespace string, ref requester.Re
 	if err != nil {
 		return resolved{}, err
 	}
-	r, err := a.make(ctx, &v1beta1.ResolutionRequest{
+	r, err := a.createRequest(ctx, &v1beta1.ResolutionRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: generatedName, Labels: map[string]string{resolution.LabelType: ref.Resolver}},
 		Spec:       spec,
 	})
 	if err != nil {
 		return resolved{}, err
 	}
-	return a.await(ctx, r)
+	return a.awaitResult(ctx, r)
 }
 
 // parseRequests reads requests of both versions.
 func parseRequests(text []byte) ([]*v1beta1.ResolutionRequest, error) {
-	docs, err := documents(text)
+	docs, err := splitDocuments(text)
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +191,8 @@ func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 		head.APIVersion, head.Kind, v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion)
 }
 
-// await waits until a request has ended.
-func (a *asker) await(ctx context.Context, r *v1beta1.ResolutionRequest) (resolved, error) {
+// awaitResult waits until a request has ended.
+func (a *asker) awaitResult(ctx context.Context, r *v1beta1.ResolutionRequest) (resolved, error) {
 	resolver, err := resolution.Resolver(r.Labels)
 	if err != nil {
 		return resolved{}, err
@@ -287,8 +287,8 @@ func requestFailure(e *command.Env, r *v1beta1.ResolutionRequest, err error) err
 	return fmt.Errorf("%s/%s: %w", r.Namespace, r.Name, err)
 }
 
-// remove deletes the requests, also after an interrupt.
-func (a *asker) remove(ctx context.Context) error {
+// deleteRequests deletes the requests, also after an interrupt.
+func (a *asker) deleteRequests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	var errs []error

@@ -65,7 +65,7 @@ func TestJSONIsNoYAML(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"mood": "😀 <"}, got[0].Annotations); diff != "" {
 		t.Error(diff)
 	}
-	list, err := objects([]byte(`{"mood": "\ud83d\ude00"}`))
+	list, err := objectsInStream([]byte(`{"mood": "\ud83d\ude00"}`))
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -119,7 +119,7 @@ resolutionrequest.resolution.tekton.dev/late
 	} {
 		var out bytes.Buffer
 		table := &requestTable{out: &out, format: format, now: func() time.Time { return at.Add(2 * time.Minute) }}
-		if err := table.print(items); err != nil {
+		if err := table.printRows(items); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -128,7 +128,7 @@ resolutionrequest.resolution.tekton.dev/late
 	}
 	var out bytes.Buffer
 	table := &requestTable{out: &out, all: true, format: "wide", now: func() time.Time { return at }}
-	if err := table.print(items); err != nil {
+	if err := table.printRows(items); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"NAMESPACE   NAME", "TaskRun/run   registry.test/b", "3s", "why; exactly\n"} {

@@ -241,7 +241,7 @@ func resolveLocally(ctx context.Context, e *command.Env, f resolveFlags, entry r
 	if err != nil {
 		return err
 	}
-	follow, err := f.follow()
+	follow, err := f.newFollower()
 	if err != nil {
 		return err
 	}
@@ -252,12 +252,12 @@ func resolveLocally(ctx context.Context, e *command.Env, f resolveFlags, entry r
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	res, err := l.fetch(ctx, entry.Name, given)
+	res, err := l.fetchByName(ctx, entry.Name, given)
 	if err != nil {
 		return tellFailure(e, err)
 	}
 	Warn(e, entry.Name, res)
-	list, err := follow.all(ctx, e, resolved{Resolver: entry.Name, Params: asParams(given), Resource: res}, l.fetchRef)
+	list, err := follow.withReferences(ctx, e, resolved{Resolver: entry.Name, Params: asParams(given), Resource: res}, l.fetchRef)
 	if err != nil {
 		return tellFailure(e, err)
 	}

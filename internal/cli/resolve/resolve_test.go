@@ -161,11 +161,11 @@ func TestRunsAtOnceEachHaveAFolder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	folder, free, err := slot(cache)
+	folder, free, err := lockCacheSlot(cache)
 	if err != nil || folder != filepath.Join(cache, "slot-0") {
 		t.Fatalf("the first folder is not free again: %s %v", folder, err)
 	}
-	next, freeNext, err := slot(cache)
+	next, freeNext, err := lockCacheSlot(cache)
 	if err != nil || next != filepath.Join(cache, "slot-1") {
 		t.Errorf("two runs have a folder: %s %v", next, err)
 	}

@@ -63,7 +63,7 @@ func NewResolvers(ctx context.Context, entries []resolvers.Entry, lent resolvers
 	}
 	registry, err := resolve.NewRegistry(list...)
 	if err == nil {
-		o.Resolvers, o.Verify = registry, r.verify
+		o.Resolvers, o.Verify = registry, r.verifyByPolicies
 		o.Epoch = func() string { return r.policies.Load().Digest() }
 		r.Runner, err = resolve.NewRunner(o)
 	}
@@ -168,8 +168,8 @@ func (r *Resolvers) ConfigureVerification(ctx context.Context, data map[string]s
 // annotationUnverified says in the status of a request what a policy that only warns has found.
 const annotationUnverified = "sluice.dev/verification-warning"
 
-// verify judges a result by the operator's policies.
-func (r *Resolvers) verify(ctx context.Context, _ string, _ *resolve.Request, res *resolve.Resource) error {
+// verifyByPolicies judges a result by the operator's policies.
+func (r *Resolvers) verifyByPolicies(ctx context.Context, _ string, _ *resolve.Request, res *resolve.Resource) error {
 	warnings, err := verify.Verify(ctx, r.policies.Load(), res)
 	if len(warnings) > 0 {
 		// The resource is this request's own; what is cached stays as it is.
