@@ -109,7 +109,7 @@ func (c *Cluster) Host() string { return c.host }
 // Version returns the server's minor version, for example 1.36.
 func (c *Cluster) Version(ctx context.Context) (*version.Version, error) {
 	var info struct{ Major, Minor string }
-	if err := c.get(ctx, "/version", nil, &info); err != nil {
+	if err := c.readJSON(ctx, "/version", nil, &info); err != nil {
 		return nil, err
 	}
 	v, err := version.ParseGeneric(info.Major + "." + strings.TrimRight(info.Minor, "+"))
@@ -124,7 +124,7 @@ const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // CRD returns the live CRD of that name, or nil if there is none.
 func (c *Cluster) CRD(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := c.get(ctx, crdPath+"/"+url.PathEscape(name), nil, crd)
+	err := c.readJSON(ctx, crdPath+"/"+url.PathEscape(name), nil, crd)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -140,7 +140,7 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 	query := url.Values{"limit": {"100"}}
 	for {
 		var page apiextensionsv1.CustomResourceDefinitionList
-		if err := c.get(ctx, crdPath, query, &page); err != nil {
+		if err := c.readJSON(ctx, crdPath, query, &page); err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
@@ -155,19 +155,19 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 	return out, nil
 }
 
-func (c *Cluster) raw(ctx context.Context, path string, query url.Values) ([]byte, error) {
+func (c *Cluster) readRaw(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
-	result := c.request(path, query).Do(ctx)
+	result := c.newRequest(path, query).Do(ctx)
 	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
 	if err := result.Error(); err != nil {
-		return nil, orCause(ctx, explain(err))
+		return nil, orCause(ctx, explainAccess(err))
 	}
 	b, err := result.Raw()
-	return b, orCause(ctx, explain(err))
+	return b, orCause(ctx, explainAccess(err))
 }
 
-func (c *Cluster) request(path string, query url.Values) *rest.Request {
+func (c *Cluster) newRequest(path string, query url.Values) *rest.Request {
 	r := c.rest.Get().AbsPath(path).SetHeader("Accept", "application/json")
 	for k, vs := range query {
 		for _, v := range vs {
@@ -177,8 +177,8 @@ func (c *Cluster) request(path string, query url.Values) *rest.Request {
 	return r
 }
 
-// explain marks errors of access and gives them a short text.
-func explain(err error) error {
+// explainAccess marks errors of access and gives them a short text.
+func explainAccess(err error) error {
 	var netErr net.Error
 	var urlErr *url.Error
 	switch {
@@ -188,8 +188,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: the credentials are not accepted", ErrNoAccess)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", ErrNoAccess, err)
-	case apierrors.IsBadRequest(err) && said(err) != "":
-		return fmt.Errorf("%w: %s", ErrNoAccess, said(err))
+	case apierrors.IsBadRequest(err) && serverMessage(err) != "":
+		return fmt.Errorf("%w: %s", ErrNoAccess, serverMessage(err))
 	case errors.As(err, &urlErr):
 		return fmt.Errorf("%w: %w", ErrNoAccess, urlErr.Err)
 	case errors.As(err, &netErr):
@@ -198,9 +198,9 @@ func explain(err error) error {
 	return err
 }
 
-// said returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go has it
+// serverMessage returns the message of a server that does not answer as an API server does, such as one that expects TLS. client-go has it
 // only among the causes.
-func said(err error) string {
+func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return ""

@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// get reads one JSON document into out.
-func (c *Cluster) get(ctx context.Context, path string, query url.Values, out any) error {
-	b, err := c.raw(ctx, path, query)
+// readJSON reads one JSON document into out.
+func (c *Cluster) readJSON(ctx context.Context, path string, query url.Values, out any) error {
+	b, err := c.readRaw(ctx, path, query)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ func (c *Cluster) MayDryRun(ctx context.Context, verbs ...string) (why string, e
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"},
 		}}
 		review.APIVersion, review.Kind = authorizationv1.SchemeGroupVersion.String(), "SelfSubjectAccessReview"
-		if err := c.send(ctx, c.rest.Post().AbsPath(accessPath), &review, &review); err != nil {
-			return "", explain(err)
+		if err := c.sendJSON(ctx, c.rest.Post().AbsPath(accessPath), &review, &review); err != nil {
+			return "", explainAccess(err)
 		}
 		if !review.Status.Allowed {
 			return fmt.Sprintf("the credentials may not %s CustomResourceDefinitions", verb), nil
@@ -53,7 +53,7 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	own := metav1.ObjectMeta{Name: next.Name, Labels: next.Labels, Annotations: next.Annotations, Finalizers: next.Finalizers, OwnerReferences: next.OwnerReferences}
 	if live != nil {
 		kept := live.ObjectMeta.DeepCopy() // an update that does not name them keeps them, as kubectl apply does
-		kept.Labels, kept.Annotations = merged(kept.Labels, own.Labels), merged(kept.Annotations, own.Annotations)
+		kept.Labels, kept.Annotations = mergedMaps(kept.Labels, own.Labels), mergedMaps(kept.Annotations, own.Annotations)
 		kept.ResourceVersion, kept.ManagedFields = "", nil
 		own = *kept
 	}
@@ -62,30 +62,30 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	err := c.tryCRD(ctx, live, &sent)
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
-		return nil, explain(err)
+		return nil, explainAccess(err)
 	}
 	switch s := status.Status(); {
-	case denies(s):
+	case deniedByAdmission(s):
 		_, says, found := strings.Cut(s.Message, " is forbidden: ")
 		if !found {
 			says = s.Message
 		}
 		return nil, &Denied{Says: says}
 	case s.Code == http.StatusUnprocessableEntity, s.Code == http.StatusBadRequest:
-		return objections(s), nil
+		return validationErrors(s), nil
 	}
-	return nil, explain(err)
+	return nil, explainAccess(err)
 }
 
 // tryCRD sends a dry run. The API server itself changes the status of a CRD, also while it is deleted: if only that has changed since
 // live was read, tryCRD tries again.
 func (c *Cluster) tryCRD(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) error {
 	if live == nil {
-		return c.send(ctx, c.rest.Post().AbsPath(crdPath).Param("dryRun", metav1.DryRunAll), sent, nil)
+		return c.sendJSON(ctx, c.rest.Post().AbsPath(crdPath).Param("dryRun", metav1.DryRunAll), sent, nil)
 	}
 	sent.ResourceVersion = live.ResourceVersion
 	for attempt := 1; ; attempt++ {
-		err := c.send(ctx, c.rest.Put().AbsPath(crdPath, url.PathEscape(sent.Name)).Param("dryRun", metav1.DryRunAll), sent, nil)
+		err := c.sendJSON(ctx, c.rest.Put().AbsPath(crdPath, url.PathEscape(sent.Name)).Param("dryRun", metav1.DryRunAll), sent, nil)
 		if !apierrors.IsConflict(err) || attempt == 5 {
 			return err
 		}
@@ -100,7 +100,7 @@ func (c *Cluster) tryCRD(ctx context.Context, live, sent *apiextensionsv1.Custom
 	}
 }
 
-func merged(a, b map[string]string) map[string]string {
+func mergedMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {
 		return b
@@ -109,10 +109,10 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// denies tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they are
+// deniedByAdmission tells whether admission speaks and not the validation of CRDs. Webhooks choose their status code and say who they are
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/errors). All other admission starts as a 403; a policy may turn that into
 // another code, but the causes that it adds name no field (k8s.io/apiserver/pkg/admission/plugin/policy/validating).
-func denies(s metav1.Status) bool {
+func deniedByAdmission(s metav1.Status) bool {
 	if strings.HasPrefix(s.Message, `admission webhook "`) || s.Code == http.StatusForbidden {
 		return true
 	}
@@ -124,8 +124,8 @@ func denies(s metav1.Status) bool {
 	})
 }
 
-// objections are the causes that the validation gives, or its message.
-func objections(s metav1.Status) field.ErrorList {
+// validationErrors are the causes that the validation gives, or its message.
+func validationErrors(s metav1.Status) field.ErrorList {
 	var out field.ErrorList
 	if s.Details != nil {
 		for _, cause := range s.Details.Causes {
@@ -141,8 +141,8 @@ func objections(s metav1.Status) field.ErrorList {
 	return out
 }
 
-// send sends an object as JSON, and reads the answer into out, where that is not nil.
-func (c *Cluster) send(ctx context.Context, request *rest.Request, in, out any) error {
+// sendJSON sends an object as JSON, and reads the answer into out, where that is not nil.
+func (c *Cluster) sendJSON(ctx context.Context, request *rest.Request, in, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
 	body, err := json.Marshal(in)

@@ -40,7 +40,7 @@ func TestWhoRefuses(t *testing.T) {
 		"what cannot be read":            {apierrors.NewBadRequest("unknown field"), false},
 		"the validation, of two reasons": {apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(nil, ""), field.Required(field.NewPath("spec"), "")}), false},
 	} {
-		if got := denies(c.err.Status()); got != c.denied {
+		if got := deniedByAdmission(c.err.Status()); got != c.denied {
 			t.Errorf("%s: %t for %+v", name, got, c.err.Status())
 		}
 	}

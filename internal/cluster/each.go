@@ -19,5 +19,5 @@ func (c *Cluster) Each(ctx context.Context, path string, o EachOptions, item fun
 	if p.page == nil {
 		p.page = func(int64) error { return nil }
 	}
-	return orCause(ctx, p.run(ctx))
+	return orCause(ctx, p.listAll(ctx))
 }

@@ -20,7 +20,7 @@ const (
 // object in the batch.
 type place struct{ list, batch, object int }
 
-func (p place) compare(q place) int {
+func (p place) comparePlace(q place) int {
 	return cmp.Or(cmp.Compare(p.list, q.list), cmp.Compare(p.batch, q.batch), cmp.Compare(p.object, q.object))
 }
 
@@ -34,11 +34,11 @@ type batch struct {
 	err   error // of the first object that could not be judged
 }
 
-func (b *batch) judge(ctx context.Context, j *judge) {
-	defer recovered(&b.err)
+func (b *batch) judgeObjects(ctx context.Context, j *judge) {
+	defer recoverAsError(&b.err)
 	start := 0
 	for _, end := range b.ends {
-		f, err := j.fate(ctx, b.raw[start:end])
+		f, err := j.fateOf(ctx, b.raw[start:end])
 		if err != nil {
 			b.err = err
 			return
@@ -48,8 +48,8 @@ func (b *batch) judge(ctx context.Context, j *judge) {
 	}
 }
 
-// recovered turns a panic into an error. The goroutines of a flow have no caller that could.
-func recovered(err *error) {
+// recoverAsError turns a panic into an error. The goroutines of a flow have no caller that could.
+func recoverAsError(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
 	}
@@ -62,24 +62,24 @@ type firstError struct {
 	err error
 }
 
-func (f *firstError) add(at place, err error) {
+func (f *firstError) keepFirst(at place, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil || at.compare(f.at) < 0 {
+	if f.err == nil || at.comparePlace(f.at) < 0 {
 		f.at, f.err = at, err
 	}
 }
 
-func (f *firstError) get() error {
+func (f *firstError) keptError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// flow reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls take
+// judgeLists reads lists, as many at once as readers says. It judges their objects on all processors while it reads more, and calls take
 // with each batch, one at a time. Batches come in any order. Work in progress is bounded, even if take is slow. If a list has
 // several errors, the one at its first place counts. When flow returns, nothing of it still runs.
-func flow(parent context.Context, lists []*pager, readers int, j *judge, take func(*batch)) error {
+func judgeLists(parent context.Context, lists []*pager, readers int, j *judge, take func(*batch)) error {
 	reading, stop := context.WithCancel(parent)
 	defer stop()
 	workers := runtime.GOMAXPROCS(0)
@@ -92,8 +92,8 @@ func flow(parent context.Context, lists []*pager, readers int, j *judge, take fu
 		read.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(lists) && reading.Err() == nil; i = int(next.Add(1)) - 1 {
 				f := &filler{p: lists[i], work: work, free: free, total: -1}
-				if err := f.run(reading); err != nil && (reading.Err() == nil || parent.Err() != nil) {
-					failed.add(lists[i].at, err)
+				if err := f.fillBatches(reading); err != nil && (reading.Err() == nil || parent.Err() != nil) {
+					failed.keepFirst(lists[i].at, err)
 					stop()
 				}
 			}
@@ -102,7 +102,7 @@ func flow(parent context.Context, lists []*pager, readers int, j *judge, take fu
 	for range workers {
 		done.Go(func() {
 			for b := range work {
-				b.judge(parent, j)
+				b.judgeObjects(parent, j)
 				judged <- b
 			}
 		})
@@ -116,9 +116,9 @@ func flow(parent context.Context, lists []*pager, readers int, j *judge, take fu
 	for b := range judged {
 		switch {
 		case b.err != nil:
-			failed.add(b.at, b.err)
+			failed.keepFirst(b.at, b.err)
 			stop()
-		case failed.get() == nil:
+		case failed.keptError() == nil:
 			take(b)
 		}
 		select {
@@ -126,7 +126,7 @@ func flow(parent context.Context, lists []*pager, readers int, j *judge, take fu
 		default:
 		}
 	}
-	return orCause(parent, failed.get())
+	return orCause(parent, failed.keptError())
 }
 
 // orCause returns why ctx has ended, if it has and something went wrong.
@@ -146,33 +146,33 @@ type filler struct {
 	total int64
 }
 
-// run reads the list. It judges objects before an error as well.
-func (f *filler) run(ctx context.Context) (err error) {
-	defer recovered(&err)
-	f.p.item, f.p.page = f.item, f.page
-	err = f.p.run(ctx)
+// fillBatches reads the list. It judges objects before an error as well.
+func (f *filler) fillBatches(ctx context.Context) (err error) {
+	defer recoverAsError(&err)
+	f.p.item, f.p.page = f.addItem, f.notePage
+	err = f.p.listAll(ctx)
 	if f.b != nil {
-		f.send()
+		f.sendBatch()
 	}
 	return err
 }
 
-func (f *filler) item(raw []byte) error {
+func (f *filler) addItem(raw []byte) error {
 	if f.b != nil && len(f.b.raw)+len(raw) > batchBytes {
-		f.send()
+		f.sendBatch()
 	}
 	if f.b == nil {
-		f.b = f.fresh()
+		f.b = f.freshBatch()
 	}
 	f.b.raw = append(f.b.raw, raw...)
 	f.b.ends = append(f.b.ends, len(f.b.raw))
 	if len(f.b.ends) == batchObjects {
-		f.send()
+		f.sendBatch()
 	}
 	return nil
 }
 
-func (f *filler) page(remaining int64) error {
+func (f *filler) notePage(remaining int64) error {
 	count := f.p.sent
 	if f.b != nil {
 		count += int64(len(f.b.ends))
@@ -181,13 +181,13 @@ func (f *filler) page(remaining int64) error {
 		f.total = count + remaining
 	}
 	if f.b != nil {
-		f.send()
+		f.sendBatch()
 	}
 	return nil
 }
 
-// fresh returns an empty batch, with the memory of one that is done with unless that is unusually much.
-func (f *filler) fresh() *batch {
+// freshBatch returns an empty batch, with the memory of one that is done with unless that is unusually much.
+func (f *filler) freshBatch() *batch {
 	b := &batch{}
 	select {
 	case old := <-f.free:
@@ -199,7 +199,7 @@ func (f *filler) fresh() *batch {
 	return b
 }
 
-func (f *filler) send() {
+func (f *filler) sendBatch() {
 	b := f.b
 	f.b = nil
 	b.at, b.total = f.p.at, f.total

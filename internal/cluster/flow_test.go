@@ -21,7 +21,7 @@ func TestAPanicOfAFlowIsAnError(t *testing.T) {
 		"while it judges": {c: c, path: listPath, size: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := flow(t.Context(), []*pager{list}, 1, nil, func(*batch) { t.Error("a batch is taken") })
+			err := judgeLists(t.Context(), []*pager{list}, 1, nil, func(*batch) { t.Error("a batch is taken") })
 			if err == nil || !strings.Contains(err.Error(), "a mistake in sluice") {
 				t.Errorf("got %v", err)
 			}

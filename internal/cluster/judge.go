@@ -38,8 +38,8 @@ func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *v
 	return &judge{v: v, apiVersion: next.Spec.Group + "/" + to}, nil
 }
 
-// fate judges an object that the server sent, in valid JSON. It overwrites raw.
-func (j *judge) fate(ctx context.Context, raw []byte) (Fate, error) {
+// fateOf judges an object that the server sent, in valid JSON. It overwrites raw.
+func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 	obj, err := decodeObject(raw)
 	if err != nil {
 		return Fate{}, err
@@ -59,14 +59,14 @@ func (j *judge) fate(ctx context.Context, raw []byte) (Fate, error) {
 	}
 	f.Dropped, f.Defaulted = clipAll(judged.Dropped), judged.Defaulted || judged.Changed
 	if j.v.Ratchets() {
-		f.Strict, f.Refused = words(judged.Strict), words(judged.Ratcheted)
+		f.Strict, f.Refused = errorTexts(judged.Strict), errorTexts(judged.Ratcheted)
 	} else {
-		f.Refused = words(judged.Strict)
+		f.Refused = errorTexts(judged.Strict)
 	}
 	return f, nil
 }
 
-func words(errs field.ErrorList) []string {
+func errorTexts(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {
 		out = append(out, e.Error())

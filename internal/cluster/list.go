@@ -42,8 +42,8 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 	l := newLister(r)
 	var meta listMeta
 	seen := map[string]bool{}
-	err := l.sequence('{', func() error {
-		token, err := l.token()
+	err := l.readSequence('{', func() error {
+		token, err := l.nextToken()
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 		switch key {
 		case "items":
 			seen[key] = true
-			return l.sequence('[', func() error {
-				raw, err := l.value(maxObject)
+			return l.readSequence('[', func() error {
+				raw, err := l.readValue(maxObject)
 				if err != nil {
 					return err
 				}
@@ -64,7 +64,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 		case "kind", "metadata":
 			seen[key] = true
 		}
-		value, err := l.value(maxListField)
+		value, err := l.readValue(maxListField)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func readList(r io.Reader, item func([]byte) error) (listMeta, error) {
 			return listMeta{}, fmt.Errorf("%w: it has no %s", errList, key)
 		}
 	}
-	switch token, err := l.token(); {
+	switch token, err := l.nextToken(); {
 	case errors.Is(err, io.ErrUnexpectedEOF): // what token says of an end
 		return meta, nil
 	case err != nil:
@@ -111,38 +111,38 @@ func newLister(r io.Reader) *lister {
 	return &lister{from: s, dec: json.NewDecoder(s)}
 }
 
-// sequence calls element for each element of an object or array, where the next one begins. An array may be null.
-func (l *lister) sequence(open json.Delim, element func() error) error {
-	token, err := l.token()
+// readSequence calls element for each element of an object or array, where the next one begins. An array may be null.
+func (l *lister) readSequence(open json.Delim, element func() error) error {
+	token, err := l.nextToken()
 	if err != nil || token == nil && open == '[' {
 		return err
 	}
 	if token != open {
 		return fmt.Errorf("%w: %q where %q should be", errList, brief.Clip(fmt.Sprint(token), 40), open)
 	}
-	for l.more() {
+	for l.hasMore() {
 		if err := element(); err != nil {
 			return err
 		}
 	}
-	_, err = l.token() // the end, or the error that there is none
+	_, err = l.nextToken() // the end, or the error that there is none
 	return err
 }
 
-func (l *lister) more() bool {
+func (l *lister) hasMore() bool {
 	l.from.left = maxListField
 	return l.dec.More()
 }
 
-// token takes a bracket, a name or a value that is neither object nor array.
-func (l *lister) token() (json.Token, error) {
+// nextToken takes a bracket, a name or a value that is neither object nor array.
+func (l *lister) nextToken() (json.Token, error) {
 	l.from.left = maxListField
 	token, err := l.dec.Token()
 	return token, listError(err)
 }
 
-// value takes a value of up to limit bytes, and what is read ahead of it. The bytes are good until the next call.
-func (l *lister) value(limit int) ([]byte, error) {
+// readValue takes a value of up to limit bytes, and what is read ahead of it. The bytes are good until the next call.
+func (l *lister) readValue(limit int) ([]byte, error) {
 	l.from.left = limit
 	err := l.dec.Decode(&l.raw)
 	return l.raw, listError(err)

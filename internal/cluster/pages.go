@@ -56,8 +56,8 @@ type pager struct {
 	sent int64
 }
 
-// run lists all objects, once each.
-func (p *pager) run(ctx context.Context) error {
+// listAll lists all objects, once each.
+func (p *pager) listAll(ctx context.Context) error {
 	p.seed = maphash.MakeSeed()
 	if p.size > 0 {
 		p.limit = p.size
@@ -66,7 +66,7 @@ func (p *pager) run(ctx context.Context) error {
 	}
 	token, empty, expired := p.last.Continue, 0, 0
 	for {
-		meta, got, err := p.get(ctx, token)
+		meta, got, err := p.readPage(ctx, token)
 		if apierrors.IsResourceExpired(err) && got.objects == 0 {
 			// The server offers a token that leads on behind the last object in its newest state.
 			var status apierrors.APIStatus
@@ -105,15 +105,15 @@ func (p *pager) run(ctx context.Context) error {
 			return fmt.Errorf("%w: it goes on without objects", errList)
 		}
 		token = meta.Continue
-		p.resize(got)
+		p.resizePage(got)
 		if p.once {
 			return nil
 		}
 	}
 }
 
-// resize chooses the size of the next page from the size of the objects of the last one.
-func (p *pager) resize(got read) {
+// resizePage chooses the size of the next page from the size of the objects of the last one.
+func (p *pager) resizePage(got read) {
 	if p.size > 0 || got.objects == 0 {
 		return
 	}
@@ -127,12 +127,12 @@ type read struct {
 	sum            uint64 // of all bytes
 }
 
-// get reads the page behind a token, and again where the connection breaks off. Objects that were handed on already are
+// readPage reads the page behind a token, and again where the connection breaks off. Objects that were handed on already are
 // skipped then, if they are the same.
-func (p *pager) get(ctx context.Context, token string) (listMeta, read, error) {
+func (p *pager) readPage(ctx context.Context, token string) (listMeta, read, error) {
 	var done read
 	for try := 1; ; try++ {
-		meta, got, err := p.try(ctx, token, done)
+		meta, got, err := p.tryPage(ctx, token, done)
 		if err == nil && got.objects < done.objects {
 			err = errChanged
 		}
@@ -149,8 +149,8 @@ func (p *pager) get(ctx context.Context, token string) (listMeta, read, error) {
 // errChanged means that a page that was read in parts is not the same any more.
 var errChanged = errors.New("the connection broke off within a list, and its objects have changed since; try again")
 
-// try reads the page after a token once. It does not pass on its first known.objects objects.
-func (p *pager) try(ctx context.Context, token string, known read) (listMeta, read, error) {
+// tryPage reads the page after a token once. It does not pass on its first known.objects objects.
+func (p *pager) tryPage(ctx context.Context, token string, known read) (listMeta, read, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(RequestTimeout, func() { cancel(ErrSlow) })
@@ -164,9 +164,9 @@ func (p *pager) try(ctx context.Context, token string, known read) (listMeta, re
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
 	var got read
-	body, err := p.c.request(p.path, query).Stream(ctx)
+	body, err := p.c.newRequest(p.path, query).Stream(ctx)
 	if err != nil {
-		return listMeta{}, got, orCause(ctx, explain(err))
+		return listMeta{}, got, orCause(ctx, explainAccess(err))
 	}
 	defer body.Close() //nolint:errcheck // it was only read
 	var hash maphash.Hash

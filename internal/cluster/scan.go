@@ -71,7 +71,7 @@ type ScanOptions struct {
 // objects once, in the storage version. Memory does not depend on their number. If there is an error, it does not depend on timing,
 // and there is no partial result.
 func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomResourceDefinition, o ScanOptions) (Scan, error) {
-	from, to, note := route(live, next)
+	from, to, note := routeVersions(live, next)
 	if note != "" {
 		return Scan{Version: from, Note: note}, nil
 	}
@@ -90,17 +90,17 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 		o.minSpread = minSpread
 	}
 	n := &scanner{c: c, live: live, version: from, j: j, o: o}
-	all := n.list("")
+	all := n.pagerFor("")
 	all.once = true
-	found := n.tally(0)
-	if err := flow(ctx, []*pager{all}, 1, j, found.take); err != nil {
+	found := n.newTally(0)
+	if err := judgeLists(ctx, []*pager{all}, 1, j, found.countBatch); err != nil {
 		return Scan{}, err
 	}
 	serial := ""
 	if all.last.Continue != "" {
 		var spread *tally
 		if o.Pages > 1 {
-			if spread, err = n.spread(ctx, all); err != nil {
+			if spread, err = n.listByNamespace(ctx, all); err != nil {
 				serial = err.Error()
 			}
 		}
@@ -111,12 +111,12 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 			found = spread
 		default:
 			all.once = false
-			if err := flow(ctx, []*pager{all}, 1, j, found.take); err != nil {
+			if err := judgeLists(ctx, []*pager{all}, 1, j, found.countBatch); err != nil {
 				return Scan{}, err
 			}
 		}
 	}
-	s := found.result()
+	s := found.scanResult()
 	s.Version, s.Target, s.Renewed, s.Serial = from, to.Name, all.renewed, serial
 	return s, nil
 }
@@ -130,8 +130,8 @@ type scanner struct {
 	o       ScanOptions
 }
 
-// list lists the objects of a namespace, or all for the empty one.
-func (n *scanner) list(namespace string) *pager {
+// pagerFor lists the objects of a namespace, or all for the empty one.
+func (n *scanner) pagerFor(namespace string) *pager {
 	path := "/apis/" + n.live.Spec.Group + "/" + n.version + "/"
 	if namespace != "" {
 		path += "namespaces/" + namespace + "/"
@@ -139,13 +139,13 @@ func (n *scanner) list(namespace string) *pager {
 	return &pager{c: n.c, path: path + n.live.Spec.Names.Plural, size: n.o.PageSize}
 }
 
-func (n *scanner) tally(total int64) *tally {
+func (n *scanner) newTally(total int64) *tally {
 	return &tally{keep: n.o.Keep, progress: n.o.Progress, total: total}
 }
 
-// route returns the version in which the objects are read, and the version of the new CRD that judges them. The latter is its
+// routeVersions returns the version in which the objects are read, and the version of the new CRD that judges them. The latter is its
 // storage version, because the objects are stored in it again. A note says why that is impossible.
-func route(live, next *apiextensionsv1.CustomResourceDefinition) (from string, to *apiextensionsv1.CustomResourceDefinitionVersion, note string) {
+func routeVersions(live, next *apiextensionsv1.CustomResourceDefinition) (from string, to *apiextensionsv1.CustomResourceDefinitionVersion, note string) {
 	served := ""
 	for _, v := range live.Spec.Versions {
 		if v.Served && (v.Storage || served == "") {

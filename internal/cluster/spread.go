@@ -15,28 +15,28 @@ import (
 // objects. With 30 in each of 105 namespaces, its work was a third more than page by page.
 const minSpread = 100
 
-// spread reads the list whose first page all has read namespace by namespace, several at once, in the state of the server that
+// listByNamespace reads the list whose first page all has read namespace by namespace, several at once, in the state of the server that
 // this page shows. It counts again, the objects of the first page among the others. If that does not give every object exactly
 // once, the error says why: the list is then to be read page by page.
 //
 // That nothing is missed rests on the server's own count: the objects of the first page, and those that it says remain. It counts
 // all objects of the same state (remainingItemCount in k8s.io/apimachinery/pkg/apis/meta/v1), also those in namespaces that are
 // gone. Nothing comes twice, because an object is in one namespace only.
-func (n *scanner) spread(ctx context.Context, all *pager) (*tally, error) {
+func (n *scanner) listByNamespace(ctx context.Context, all *pager) (*tally, error) {
 	switch {
 	case n.live.Spec.Scope != apiextensionsv1.NamespaceScoped:
 		return nil, errors.New("the objects are in no namespace")
 	case all.first.ResourceVersion == "" || all.first.RemainingItemCount == nil || all.renewed > 0:
 		return nil, errors.New("the server does not tell how many objects there are")
 	}
-	t := n.tally(all.sent + *all.first.RemainingItemCount)
+	t := n.newTally(all.sent + *all.first.RemainingItemCount)
 	var lists []*pager
 	err := n.c.Each(ctx, "/api/v1/namespaces", EachOptions{}, func(raw []byte) error {
 		var ns struct{ Metadata struct{ Name string } }
 		if err := json.Unmarshal(raw, &ns); err != nil {
 			return err
 		}
-		p := n.list(ns.Metadata.Name)
+		p := n.pagerFor(ns.Metadata.Name)
 		p.limit, p.exact = all.limit, all.first.ResourceVersion
 		lists = append(lists, p)
 		return nil
@@ -52,7 +52,7 @@ func (n *scanner) spread(ctx context.Context, all *pager) (*tally, error) {
 	for i, p := range lists {
 		p.at.list = i
 	}
-	if err := flow(ctx, lists, n.o.Pages, n.j, t.take); err != nil {
+	if err := judgeLists(ctx, lists, n.o.Pages, n.j, t.countBatch); err != nil {
 		return nil, fmt.Errorf("reading by namespace failed: %w", err)
 	}
 	if t.count.Checked != t.total {

@@ -8,7 +8,7 @@ type placed struct {
 	fate Fate
 }
 
-func (p placed) compare(q placed) int { return p.at.compare(q.at) }
+func (p placed) comparePlaced(q placed) int { return p.at.comparePlace(q.at) }
 
 // kinds of bad objects. Each has examples of its own, also where another kind comes first.
 const (
@@ -30,26 +30,26 @@ type tally struct {
 	first [kinds][]placed
 }
 
-// take counts a batch, and tells how far the scan is.
-func (t *tally) take(b *batch) {
+// countBatch counts a batch, and tells how far the scan is.
+func (t *tally) countBatch(b *batch) {
 	for i, f := range b.fates {
 		at := placed{place{b.at.list, b.at.batch, i}, f}
 		t.count.Checked++
 		if len(f.Refused) > 0 {
 			t.count.Refused++
-			t.example(refused, at)
+			t.keepExample(refused, at)
 		}
 		if len(f.Strict) > 0 {
 			t.count.Strict++
-			t.example(strict, at)
+			t.keepExample(strict, at)
 		}
 		if len(f.Dropped) > 0 {
 			t.count.Dropped++
-			t.example(dropped, at)
+			t.keepExample(dropped, at)
 		}
 		if f.Unjudged != "" {
 			t.count.Unjudged++
-			t.example(unjudged, at)
+			t.keepExample(unjudged, at)
 		}
 		if f.Defaulted {
 			t.count.Defaulted++
@@ -69,10 +69,10 @@ func (t *tally) take(b *batch) {
 	t.progress(t.count.Checked, remaining)
 }
 
-// example keeps the object if it is among the first of its kind.
-func (t *tally) example(kind int, p placed) {
+// keepExample keeps the object if it is among the first of its kind.
+func (t *tally) keepExample(kind int, p placed) {
 	kept := t.first[kind]
-	i, _ := slices.BinarySearchFunc(kept, p, placed.compare)
+	i, _ := slices.BinarySearchFunc(kept, p, placed.comparePlaced)
 	if i == t.keep {
 		return
 	}
@@ -82,9 +82,9 @@ func (t *tally) example(kind int, p placed) {
 	t.first[kind] = slices.Insert(kept, i, p)
 }
 
-// result returns the counts, with the examples in the order of the listing.
-func (t *tally) result() Scan {
-	all := slices.SortedFunc(slices.Values(slices.Concat(t.first[:]...)), placed.compare)
+// scanResult returns the counts, with the examples in the order of the listing.
+func (t *tally) scanResult() Scan {
+	all := slices.SortedFunc(slices.Values(slices.Concat(t.first[:]...)), placed.comparePlaced)
 	all = slices.CompactFunc(all, func(a, b placed) bool { return a.at == b.at })
 	s := t.count
 	for _, p := range all {

@@ -54,9 +54,9 @@ func TestBatchesCountTheSameInAnyOrder(t *testing.T) {
 		r.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
 		got := &tally{keep: keep}
 		for _, b := range batches {
-			got.take(b)
+			got.countBatch(b)
 		}
-		if diff := cmp.Diff(want, got.result()); diff != "" {
+		if diff := cmp.Diff(want, got.scanResult()); diff != "" {
 			t.Fatalf("seed %d, %d of each kind kept: %s", seed, keep, diff)
 		}
 	}

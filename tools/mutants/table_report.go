@@ -60,11 +60,11 @@ var reportFaults = []fault{
 		broken: "the configuration is read and not applied",
 	},
 	{
-		in: "internal/cluster.(*tally).example", find: "i == t.keep", put: "len(kept) == t.keep",
+		in: "internal/cluster.(*tally).keepExample", find: "i == t.keep", put: "len(kept) == t.keep",
 		broken: "the examples of a scan depend on what came first",
 	},
 	{
-		in: "internal/cluster.(*tally).result", find: "a.at == b.at", put: "a.at.list == b.at.list",
+		in: "internal/cluster.(*tally).scanResult", find: "a.at == b.at", put: "a.at.list == b.at.list",
 		broken: "an object is no example because another one is",
 	},
 	{

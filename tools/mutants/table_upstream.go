@@ -12,7 +12,7 @@ var upstreamFaults = []fault{
 		broken: "join() makes a text that takes all memory",
 	},
 	{
-		in: "internal/cluster.(*judge).fate", find: "errors.Is(err, upstream.ErrTooDear)", put: "false",
+		in: "internal/cluster.(*judge).fateOf", find: "errors.Is(err, upstream.ErrTooDear)", put: "false",
 		broken: "one object on which a rule takes for ever ends the scan of all",
 	},
 	{
