@@ -27,14 +27,14 @@ func (c *Config) Apply(r *report.Report, now time.Time) {
 	for i := range r.CRDs {
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]
-			f.Severity = c.severity(f)
-			c.spare(&r.CRDs[i], f)
+			f.Severity = c.severityOf(f)
+			c.warnWithoutObject(&r.CRDs[i], f)
 			for k, s := range c.suppressions {
-				if f.Outcome == report.Note || !s.matches(f) {
+				if f.Outcome == report.Note || !s.matchesFinding(f) {
 					continue
 				}
 				used[k] = true
-				if f.Severity != report.Off && !s.expired(today) {
+				if f.Severity != report.Off && !s.isExpired(today) {
 					f.Severity = report.Off
 					f.Suppressed = &report.Suppression{Reason: s.reason, Expires: s.expires}
 				}
@@ -43,13 +43,13 @@ func (c *Config) Apply(r *report.Report, now time.Time) {
 	}
 	for k, s := range c.suppressions {
 		switch {
-		case s.expired(today):
-			c.tell(r, s, report.Finding{
+		case s.isExpired(today):
+			c.addFinding(r, s, report.Finding{
 				Rule: RuleExpired, Outcome: report.Violation, Severity: report.Fail,
 				Message: fmt.Sprintf("the suppression of %s expired on %s; its reason was: %s", s, s.expires, s.reason),
 			})
 		case !used[k]:
-			c.tell(r, s, report.Finding{
+			c.addFinding(r, s, report.Finding{
 				Rule: RuleUnused, Outcome: report.Note,
 				Message: fmt.Sprintf("the suppression of %s matches no finding and can go; its reason is: %s", s, s.reason),
 			})
@@ -57,8 +57,8 @@ func (c *Config) Apply(r *report.Report, now time.Time) {
 	}
 }
 
-// severity is that of f before suppressions.
-func (c *Config) severity(f *report.Finding) report.Severity {
+// severityOf is that of f before suppressions.
+func (c *Config) severityOf(f *report.Finding) report.Severity {
 	rule := report.Severity(c.rules[f.Rule].text)
 	var s report.Severity
 	switch f.Outcome {
@@ -96,8 +96,8 @@ func (c *Config) byLevel(l report.Level, own report.Severity) report.Severity {
 // ruleUnread is the rule of objects that could not be judged: nobody knows what becomes of these.
 const ruleUnread = "stored-objects-unread"
 
-// spare lets a finding warn, in mode stored, that no stored object bears out.
-func (c *Config) spare(crd *report.CRD, f *report.Finding) {
+// warnWithoutObject lets a finding warn, in mode stored, that no stored object bears out.
+func (c *Config) warnWithoutObject(crd *report.CRD, f *report.Finding) {
 	if c.Mode() != ModeStored || f.Severity != report.Fail || crd.Objects == nil || f.Objects != nil || f.Level == report.RefusedByAPIServer || f.Rule == ruleUnread {
 		return
 	}
@@ -105,11 +105,11 @@ func (c *Config) spare(crd *report.CRD, f *report.Finding) {
 	f.Message += fmt.Sprintf(" (mode stored: no stored object bears it out, of %d)", crd.Objects.Checked)
 }
 
-// tell adds a finding about the suppression s to the first CRD, by name, that s could be about.
-func (c *Config) tell(r *report.Report, s suppression, f report.Finding) {
+// addFinding adds a finding about the suppression s to the first CRD, by name, that s could be about.
+func (c *Config) addFinding(r *report.Report, s suppression, f report.Finding) {
 	at := -1
 	for i, crd := range r.CRDs {
-		if s.crd.matches(crd.Name) && (at < 0 || crd.Name < r.CRDs[at].Name) {
+		if s.crd.matchesText(crd.Name) && (at < 0 || crd.Name < r.CRDs[at].Name) {
 			at = i
 		}
 	}
@@ -118,7 +118,7 @@ func (c *Config) tell(r *report.Report, s suppression, f report.Finding) {
 	}
 	pos := s.pos
 	f.CRD, f.Position = r.CRDs[at].Name, &pos
-	f.Severity = c.severity(&f)
+	f.Severity = c.severityOf(&f)
 	r.CRDs[at].Findings = append(r.CRDs[at].Findings, f)
 }
 
@@ -139,11 +139,11 @@ type matcher struct {
 }
 
 func newMatcher(text, separators string) matcher {
-	return matcher{text: text, pattern: compile(text), separators: separators}
+	return matcher{text: text, pattern: compilePattern(text), separators: separators}
 }
 
-func (m matcher) matches(s string) bool {
-	return m.text == "" || m.text == "*" || m.match(s, m.separators)
+func (m matcher) matchesText(s string) bool {
+	return m.text == "" || m.text == "*" || m.matchesWhole(s, m.separators)
 }
 
 // String names what s accepts, for messages.
@@ -159,8 +159,8 @@ func (s suppression) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (s suppression) expired(today string) bool { return s.expires != "" && s.expires < today }
+func (s suppression) isExpired(today string) bool { return s.expires != "" && s.expires < today }
 
-func (s suppression) matches(f *report.Finding) bool {
-	return s.rule.matches(f.Rule) && s.crd.matches(f.CRD) && s.version.matches(f.Version) && s.path.matches(f.Path)
+func (s suppression) matchesFinding(f *report.Finding) bool {
+	return s.rule.matchesText(f.Rule) && s.crd.matchesText(f.CRD) && s.version.matchesText(f.Version) && s.path.matchesText(f.Path)
 }

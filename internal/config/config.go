@@ -127,16 +127,16 @@ func (e *Error) Unwrap() error { return e.Err }
 func Load(o Options) (*Config, []string, error) {
 	p := newParser(o.Rules)
 	for _, f := range o.Files {
-		data, err := read(f)
+		data, err := readFile(f)
 		if err != nil {
 			p.errs = append(p.errs, err)
 			continue
 		}
-		p.file(f, data)
+		p.readFile(f, data)
 	}
 	for _, d := range o.Documents {
 		p.line = d.Line
-		p.file(d.Name, d.Data)
+		p.readFile(d.Name, d.Data)
 	}
 	p.line = 0
 	if o.Mode != "" && p.oneOf(report.Position{}, "--mode", o.Mode, crdModes) {
@@ -153,18 +153,18 @@ func Load(o Options) (*Config, []string, error) {
 			}
 		}
 	}
-	return p.result()
+	return p.configOrErrors()
 }
 
 // Parse does what [Load] does with one file that is already in memory.
 func Parse(file string, data []byte, rules []string) (*Config, []string, error) {
 	p := newParser(rules)
-	p.file(file, data)
-	return p.result()
+	p.readFile(file, data)
+	return p.configOrErrors()
 }
 
-// read reads a file, whatever it is, no further than a configuration may go.
-func read(name string) ([]byte, error) {
+// readFile reads a file, whatever it is, no further than a configuration may go.
+func readFile(name string) ([]byte, error) {
 	fail := func(err error, format string, args ...any) ([]byte, error) {
 		return nil, &Error{Position: report.Position{File: name}, Msg: fmt.Sprintf(format, args...), Err: err}
 	}
@@ -173,7 +173,7 @@ func read(name string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(err, "no such configuration file")
 	case err != nil:
-		return fail(err, "cannot be read: %v", reason(err))
+		return fail(err, "cannot be read: %v", systemReason(err))
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -184,13 +184,13 @@ func read(name string) ([]byte, error) {
 	case errors.Is(err, limit.ErrTooLarge):
 		return fail(err, "too large: more than %d MiB, the limit for a configuration", maxFile>>20)
 	case err != nil:
-		return fail(err, "cannot be read: %v", reason(err))
+		return fail(err, "cannot be read: %v", systemReason(err))
 	}
 	return data, nil
 }
 
-// reason is what the system says is wrong, without the path, which the reader knows.
-func reason(err error) error {
+// systemReason is what the system says is wrong, without the path, which the reader knows.
+func systemReason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
@@ -229,7 +229,7 @@ func (c *Config) Enabled(name string) bool {
 	return ok
 }
 
-// known are the rule IDs that a configuration may name: those that exist, and those about the configuration itself.
-func known(rules []string) []string {
+// knownRules are the rule IDs that a configuration may name: those that exist, and those about the configuration itself.
+func knownRules(rules []string) []string {
 	return append(slices.Clone(rules), RuleExpired, RuleUnused)
 }

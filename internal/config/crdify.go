@@ -67,42 +67,42 @@ var (
 // CrdifyValidations gives the names of crdify's validations, sorted.
 func CrdifyValidations() []string { return slices.Sorted(maps.Keys(crdifyValidations)) }
 
-// crdify reads crdify's file, which has neither apiVersion nor kind. What the file leaves out keeps Sluice's defaults.
-func (p *parser) crdify(fields []field) {
+// readCrdify reads crdify's file, which has neither apiVersion nor kind. What the file leaves out keeps Sluice's defaults.
+func (p *parser) readCrdify(fields []field) {
 	for _, f := range fields {
 		switch f.name {
 		case "validations":
 			here := map[string]int{}
-			for i, item := range p.items(f, "validations, each with a name and an enforcement") {
+			for i, item := range p.itemsOf(f, "validations, each with a name and an enforcement") {
 				p.crdifyValidation(item, fmt.Sprintf("validations[%d]", i), here)
 			}
 		case "unhandledEnforcement":
-			if text, ok := p.word(f, f.name, crdifyEnforcements); ok {
-				p.put(f.value, "failMode", crdifyFailModes[text], &p.config.failMode)
+			if text, ok := p.allowedWord(f, f.name, crdifyEnforcements); ok {
+				p.putValue(f.value, "failMode", crdifyFailModes[text], &p.config.failMode)
 				if text == "None" {
-					p.unmatched(f.value, "unhandledEnforcement None: undecided changes are still reported, as warnings")
+					p.noteUnmatched(f.value, "unhandledEnforcement None: undecided changes are still reported, as warnings")
 				}
 			}
 		case "conversion":
-			if text, ok := p.word(f, f.name, crdifyConversions); ok && text == "None" {
-				p.unmatched(f.value, "conversion None: where a webhook converts between versions, they are not compared with each other")
+			if text, ok := p.allowedWord(f, f.name, crdifyConversions); ok && text == "None" {
+				p.noteUnmatched(f.value, "conversion None: where a webhook converts between versions, they are not compared with each other")
 			}
 		default:
-			p.unknown(f, "crdify's configuration", crdifyKeys)
+			p.failUnknown(f, "crdify's configuration", crdifyKeys)
 		}
 	}
 }
 
 // crdifyValidation reads one item of the list, which stands at path. here has the lines of those before it.
 func (p *parser) crdifyValidation(item *yaml.Node, path string, here map[string]int) {
-	fields, ok := p.fields(item, path)
+	fields, ok := p.fieldsOf(item, path)
 	if !ok {
 		return
 	}
 	has := map[string]field{}
 	for _, f := range fields {
 		if !slices.Contains(crdifyRuleKeys, f.name) {
-			p.unknown(f, path, crdifyRuleKeys)
+			p.failUnknown(f, path, crdifyRuleKeys)
 			return
 		}
 		has[f.name] = f
@@ -110,10 +110,10 @@ func (p *parser) crdifyValidation(item *yaml.Node, path string, here map[string]
 	needed := func(key string, allowed []string) string {
 		f, ok := has[key]
 		if !ok {
-			p.fail(item, "%s has no %s; allowed are %s", path, key, strings.Join(allowed, ", "))
+			p.failNode(item, "%s has no %s; allowed are %s", path, key, strings.Join(allowed, ", "))
 			return ""
 		}
-		if text, ok := p.word(f, path+"."+key, allowed); ok {
+		if text, ok := p.allowedWord(f, path+"."+key, allowed); ok {
 			return text
 		}
 		return ""
@@ -123,7 +123,7 @@ func (p *parser) crdifyValidation(item *yaml.Node, path string, here map[string]
 		return
 	}
 	if line, twice := here[name]; twice {
-		p.fail(item, "%s: the validation %s stands at line %d already", path, name, line)
+		p.failNode(item, "%s: the validation %s stands at line %d already", path, name, line)
 		return
 	}
 	here[name] = item.Line
@@ -133,7 +133,7 @@ func (p *parser) crdifyValidation(item *yaml.Node, path string, here map[string]
 		p.crdifyPolicies(c, v, path+".configuration", off)
 	}
 	if v.lacks != "" {
-		p.unmatched(item, "the validation %s has no rule: %s", name, v.lacks)
+		p.noteUnmatched(item, "the validation %s has no rule: %s", name, v.lacks)
 	}
 	for _, rule := range v.rules {
 		to := p.config.rules[rule]
@@ -141,43 +141,43 @@ func (p *parser) crdifyValidation(item *yaml.Node, path string, here map[string]
 		if off[rule] {
 			severity = report.Off
 		}
-		p.put(item, "rule "+rule, string(severity), &to)
+		p.putValue(item, "rule "+rule, string(severity), &to)
 		p.config.rules[rule] = to
 	}
 }
 
 // crdifyPolicies reads the configuration of a validation and puts the rules that it turns off into off.
 func (p *parser) crdifyPolicies(c field, v crdifyValidation, path string, off map[string]bool) {
-	fields, ok := p.fields(c.value, path)
+	fields, ok := p.fieldsOf(c.value, path)
 	if !ok {
 		return
 	}
 	for _, f := range fields {
 		rule, ok := v.policies[f.name]
 		if !ok && len(v.policies) == 0 {
-			p.fail(f.key, "unknown key %q; %s has no keys", f.name, path)
+			p.failNode(f.key, "unknown key %q; %s has no keys", f.name, path)
 			continue
 		}
 		if !ok {
-			p.unknown(f, path, slices.Sorted(maps.Keys(v.policies)))
+			p.failUnknown(f, path, slices.Sorted(maps.Keys(v.policies)))
 			continue
 		}
-		switch text, ok := p.word(f, path+"."+f.name, crdifyPolicies); {
+		switch text, ok := p.allowedWord(f, path+"."+f.name, crdifyPolicies); {
 		case ok && rule == "" && text == "Disallow":
-			p.unmatched(f.key, "%s.%s Disallow has no rule: what is removed refuses nothing any more", path, f.name)
+			p.noteUnmatched(f.key, "%s.%s Disallow has no rule: what is removed refuses nothing any more", path, f.name)
 		case ok && text == "Allow":
 			off[rule] = true
 		}
 	}
 }
 
-// word returns the text of a field that has one of the allowed; false, with an error, where it has none. path is its place.
-func (p *parser) word(f field, path string, allowed []string) (string, bool) {
-	text, ok := p.text(f)
-	return text, ok && p.oneOf(p.at(f.value), path, text, allowed)
+// allowedWord returns the text of a field that has one of the allowed; false, with an error, where it has none. path is its place.
+func (p *parser) allowedWord(f field, path string, allowed []string) (string, bool) {
+	text, ok := p.scalarText(f)
+	return text, ok && p.oneOf(p.positionOf(f.value), path, text, allowed)
 }
 
-// unmatched remembers what of crdify's configuration Sluice has nothing for.
-func (p *parser) unmatched(n *yaml.Node, format string, args ...any) {
-	p.config.unmatched = append(p.config.unmatched, p.at(n).Tell(fmt.Sprintf(format, args...)))
+// noteUnmatched remembers what of crdify's configuration Sluice has nothing for.
+func (p *parser) noteUnmatched(n *yaml.Node, format string, args ...any) {
+	p.config.unmatched = append(p.config.unmatched, p.positionOf(n).Tell(fmt.Sprintf(format, args...)))
 }

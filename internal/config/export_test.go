@@ -7,7 +7,7 @@ import (
 
 // What the schemas are made of.
 var (
-	Known           = known
+	Known           = knownRules
 	CrdifyPolicies  = crdifyPolicies
 	CrdifyKeys      = crdifyKeys
 	CrdifyEnforces  = crdifyEnforcements

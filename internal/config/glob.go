@@ -12,7 +12,7 @@ type token struct {
 	text byte
 }
 
-func compile(s string) pattern {
+func compilePattern(s string) pattern {
 	var p pattern
 	for s != "" {
 		switch {
@@ -33,9 +33,9 @@ func compile(s string) pattern {
 	return p
 }
 
-// match tells whether p matches the whole of text, in which the bytes of separators end a segment. It takes time
+// matchesWhole tells whether p matches the whole of text, in which the bytes of separators end a segment. It takes time
 // proportional to the product of the two lengths at most.
-func (p pattern) match(text, separators string) bool {
+func (p pattern) matchesWhole(text, separators string) bool {
 	// reached[i] says that the tokens so far match text[:i].
 	reached := make([]bool, len(text)+1)
 	reached[0] = true

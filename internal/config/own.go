@@ -28,66 +28,66 @@ var (
 
 var kubeVersion = regexp.MustCompile(`^v?1\.[0-9]{1,3}(\.[0-9]{1,3})?$`)
 
-// own reads sluice's keys. besides are keys that may stand there too.
-func (p *parser) own(fields []field, besides ...string) {
+// readOwnKeys reads sluice's keys. besides are keys that may stand there too.
+func (p *parser) readOwnKeys(fields []field, besides ...string) {
 	for _, f := range fields {
 		switch {
 		case slices.Contains(besides, f.name):
 		case f.name == "mode":
-			p.choice(f, crdModes, &p.config.mode)
+			p.setChoice(f, crdModes, &p.config.mode)
 		case f.name == "failMode":
-			p.choice(f, failModes, &p.config.failMode)
+			p.setChoice(f, failModes, &p.config.failMode)
 		case f.name == "kubeVersion":
 			p.kubeVersion(f)
 		case f.name == "levels":
-			p.levels(f)
+			p.readLevels(f)
 		case f.name == "rules":
 			p.ruleSeverities(f)
 		case f.name == "suppressions":
-			for _, item := range p.items(f, "suppressions, each with a rule or a crd, and a reason") {
-				p.suppression(item)
+			for _, item := range p.itemsOf(f, "suppressions, each with a rule or a crd, and a reason") {
+				p.readSuppression(item)
 			}
 		default:
-			p.unknown(f, "sluice's configuration", ownKeys)
+			p.failUnknown(f, "sluice's configuration", ownKeys)
 		}
 	}
 }
 
-// choice makes a setting that has one of the allowed values.
-func (p *parser) choice(f field, allowed []string, to *value) {
-	if text, ok := p.text(f); ok && p.oneOf(p.at(f.value), f.name, text, allowed) {
-		p.set(f, f.name, to)
+// setChoice makes a setting that has one of the allowed values.
+func (p *parser) setChoice(f field, allowed []string, to *value) {
+	if text, ok := p.scalarText(f); ok && p.oneOf(p.positionOf(f.value), f.name, text, allowed) {
+		p.setField(f, f.name, to)
 	}
 }
 
-// set makes a setting, which may be made again alike.
-func (p *parser) set(f field, name string, to *value) {
-	p.put(f.value, name, f.value.Value, to)
+// setField makes a setting, which may be made again alike.
+func (p *parser) setField(f field, name string, to *value) {
+	p.putValue(f.value, name, f.value.Value, to)
 }
 
-// put makes a setting that stands at n.
-func (p *parser) put(n *yaml.Node, name, text string, to *value) {
+// putValue makes a setting that stands at n.
+func (p *parser) putValue(n *yaml.Node, name, text string, to *value) {
 	if to.text != "" && to.text != text {
-		p.fail(n, "%s is %s here, but %s at %s:%d", name, text, to.text, to.pos.File, to.pos.Line)
+		p.failNode(n, "%s is %s here, but %s at %s:%d", name, text, to.text, to.pos.File, to.pos.Line)
 		return
 	}
-	*to = value{text, p.at(n)}
+	*to = value{text, p.positionOf(n)}
 }
 
 func (p *parser) kubeVersion(f field) {
-	text, ok := p.text(f)
+	text, ok := p.scalarText(f)
 	if !ok {
 		return
 	}
 	if !kubeVersion.MatchString(text) {
-		p.fail(f.value, "kubeVersion %q; allowed are versions such as 1.29 or v1.29.3", text)
+		p.failNode(f.value, "kubeVersion %q; allowed are versions such as 1.29 or v1.29.3", text)
 		return
 	}
-	p.set(f, f.name, &p.config.kubeVersion)
+	p.setField(f, f.name, &p.config.kubeVersion)
 }
 
-func (p *parser) levels(list field) {
-	fields, ok := p.fields(list.value, "levels")
+func (p *parser) readLevels(list field) {
+	fields, ok := p.fieldsOf(list.value, "levels")
 	if !ok {
 		return
 	}
@@ -97,17 +97,17 @@ func (p *parser) levels(list field) {
 	}
 	for _, f := range fields {
 		if !slices.Contains(names, f.name) {
-			p.fail(f.key, "unknown level %q%s; the levels are %s", f.name, brief.Hint(f.name, names), strings.Join(names, ", "))
+			p.failNode(f.key, "unknown level %q%s; the levels are %s", f.name, brief.Hint(f.name, names), strings.Join(names, ", "))
 			continue
 		}
 		v := p.config.levels[report.Level(f.name)]
-		p.choice(f, severities, &v)
+		p.setChoice(f, severities, &v)
 		p.config.levels[report.Level(f.name)] = v
 	}
 }
 
 func (p *parser) ruleSeverities(list field) {
-	fields, ok := p.fields(list.value, "rules")
+	fields, ok := p.fieldsOf(list.value, "rules")
 	if !ok {
 		return
 	}
@@ -116,7 +116,7 @@ func (p *parser) ruleSeverities(list field) {
 			continue
 		}
 		v := p.config.rules[f.name]
-		p.choice(f, severities, &v)
+		p.setChoice(f, severities, &v)
 		p.config.rules[f.name] = v
 	}
 }
@@ -126,25 +126,25 @@ func (p *parser) knownRule(n *yaml.Node, id string) bool {
 	if slices.Contains(p.rules, id) {
 		return true
 	}
-	p.fail(n, "unknown rule %q%s; sluice rules lists them", id, brief.Hint(id, p.rules))
+	p.failNode(n, "unknown rule %q%s; sluice rules lists them", id, brief.Hint(id, p.rules))
 	return false
 }
 
-func (p *parser) suppression(item *yaml.Node) {
-	fields, ok := p.fields(item, "a suppression")
+func (p *parser) readSuppression(item *yaml.Node) {
+	fields, ok := p.fieldsOf(item, "a suppression")
 	if !ok {
 		return
 	}
-	s := suppression{pos: p.at(item)}
+	s := suppression{pos: p.positionOf(item)}
 	whole := true
 	for _, f := range fields {
 		if !slices.Contains(suppressionKeys, f.name) {
-			p.unknown(f, "a suppression", suppressionKeys)
+			p.failUnknown(f, "a suppression", suppressionKeys)
 			continue
 		}
-		text, ok := p.text(f)
+		text, ok := p.scalarText(f)
 		if ok && strings.TrimSpace(text) == "" {
-			p.fail(f.key, "%s must not be empty", f.name)
+			p.failNode(f.key, "%s must not be empty", f.name)
 			ok = false
 		}
 		if !ok {
@@ -157,13 +157,13 @@ func (p *parser) suppression(item *yaml.Node) {
 		return
 	}
 	if s.rule.text == "" && s.crd.text == "" {
-		p.fail(item, "a suppression must name a rule, a crd, or both")
+		p.failNode(item, "a suppression must name a rule, a crd, or both")
 	}
 	if s.reason == "" {
-		p.fail(item, "a suppression must give its reason")
+		p.failNode(item, "a suppression must give its reason")
 	}
 	if s.expires == "" {
-		p.note(item, "a suppression without a date (expires: YYYY-MM-DD) stays for ever")
+		p.addNote(item, "a suppression without a date (expires: YYYY-MM-DD) stays for ever")
 	}
 	p.config.suppressions = append(p.config.suppressions, s)
 }
@@ -174,8 +174,8 @@ func (p *parser) suppressionField(s *suppression, f field, text string) bool {
 	case "rule":
 		s.rule = newMatcher(text, "")
 		if strings.Contains(text, "*") {
-			if !slices.ContainsFunc(p.rules, s.rule.matches) {
-				p.fail(f.value, "no rule matches %q; sluice rules lists them", text)
+			if !slices.ContainsFunc(p.rules, s.rule.matchesText) {
+				p.failNode(f.value, "no rule matches %q; sluice rules lists them", text)
 				return false
 			}
 			return true
@@ -194,7 +194,7 @@ func (p *parser) suppressionField(s *suppression, f field, text string) bool {
 		s.reason = strings.Join(strings.Fields(text), " ")
 	case "expires":
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			p.fail(f.value, "expires %q; allowed are dates of the form YYYY-MM-DD", text)
+			p.failNode(f.value, "expires %q; allowed are dates of the form YYYY-MM-DD", text)
 			return false
 		}
 		s.expires = text

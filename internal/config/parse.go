@@ -73,40 +73,40 @@ type parser struct {
 func newParser(rules []string) *parser {
 	return &parser{
 		config: &Config{levels: map[report.Level]value{}, rules: map[string]value{}, enabled: map[string]value{}},
-		rules:  known(rules),
+		rules:  knownRules(rules),
 	}
 }
 
-func (p *parser) result() (*Config, []string, error) {
+func (p *parser) configOrErrors() (*Config, []string, error) {
 	if err := errors.Join(p.errs...); err != nil {
 		return nil, p.notes, err
 	}
 	return p.config, p.notes, nil
 }
 
-func (p *parser) fail(n *yaml.Node, format string, args ...any) {
-	p.failAt(p.at(n), format, args...)
+func (p *parser) failNode(n *yaml.Node, format string, args ...any) {
+	p.failAt(p.positionOf(n), format, args...)
 }
 
 func (p *parser) failAt(pos report.Position, format string, args ...any) {
 	p.errs = append(p.errs, &Error{Position: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
-func (p *parser) note(n *yaml.Node, format string, args ...any) {
-	p.notes = append(p.notes, p.at(n).Tell(fmt.Sprintf(format, args...)))
+func (p *parser) addNote(n *yaml.Node, format string, args ...any) {
+	p.notes = append(p.notes, p.positionOf(n).Tell(fmt.Sprintf(format, args...)))
 }
 
-func (p *parser) at(n *yaml.Node) report.Position {
+func (p *parser) positionOf(n *yaml.Node) report.Position {
 	if p.line != 0 {
 		return report.Position{File: p.name, Line: p.line}
 	}
 	return report.Position{File: p.name, Line: n.Line, Column: n.Column}
 }
 
-// file reads the documents of one file.
-func (p *parser) file(name string, data []byte) {
+// readFile reads the documents of one file.
+func (p *parser) readFile(name string, data []byte) {
 	p.name = name
-	docs, err := documents(data)
+	docs, err := parseDocuments(data)
 	if err != nil {
 		line, msg := yamlerr.First(string(data))
 		if msg == "" {
@@ -120,12 +120,12 @@ func (p *parser) file(name string, data []byte) {
 			ownVersion, kappVersion, kindConfig)
 	}
 	for _, d := range docs {
-		p.document(d)
+		p.readDocument(d)
 	}
 }
 
-// documents parses the documents that are not empty.
-func documents(data []byte) (docs []*yaml.Node, err error) {
+// parseDocuments parses the documents that are not empty.
+func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
 	defer yamlerr.Guard(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
@@ -141,8 +141,8 @@ func documents(data []byte) (docs []*yaml.Node, err error) {
 	}
 }
 
-func (p *parser) document(n *yaml.Node) {
-	fields, ok := p.fields(n, "a configuration")
+func (p *parser) readDocument(n *yaml.Node) {
+	fields, ok := p.fieldsOf(n, "a configuration")
 	if !ok {
 		return
 	}
@@ -157,20 +157,20 @@ func (p *parser) document(n *yaml.Node) {
 	}
 	switch {
 	case api == "" && kind == "" && slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(crdifyKeys, f.name) }):
-		p.crdify(fields)
+		p.readCrdify(fields)
 	case kind != kindConfig:
-		p.fail(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s, or is crdify's, with %s", shown(kind), kindConfig, ownVersion, kappVersion, strings.Join(crdifyKeys, ", "))
+		p.failNode(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s, or is crdify's, with %s", shownText(kind), kindConfig, ownVersion, kappVersion, strings.Join(crdifyKeys, ", "))
 	case api == ownVersion:
-		p.own(fields, headKeys...)
+		p.readOwnKeys(fields, headKeys...)
 	case api == kappVersion:
-		p.kapp(fields)
+		p.readKapp(fields)
 	default:
-		p.fail(n, "apiVersion is %s%s; a configuration has %s or %s", shown(api),
+		p.failNode(n, "apiVersion is %s%s; a configuration has %s or %s", shownText(api),
 			brief.Hint(api, []string{ownVersion, kappVersion}), ownVersion, kappVersion)
 	}
 }
 
-func shown(s string) string {
+func shownText(s string) string {
 	if s == "" {
 		return "missing"
 	}
@@ -183,11 +183,11 @@ type field struct {
 	key, value *yaml.Node
 }
 
-// fields returns the entries of a mapping in the order of the text, without those whose key stands there twice. what
+// fieldsOf returns the entries of a mapping in the order of the text, without those whose key stands there twice. what
 // says what the mapping is, for the error where it is none.
-func (p *parser) fields(n *yaml.Node, what string) ([]field, bool) {
+func (p *parser) fieldsOf(n *yaml.Node, what string) ([]field, bool) {
 	if n.Kind != yaml.MappingNode {
-		p.fail(n, "%s must be an object of keys and values, not %s", what, words(n))
+		p.failNode(n, "%s must be an object of keys and values, not %s", what, wordsFor(n))
 		return nil, false
 	}
 	var out []field
@@ -195,11 +195,11 @@ func (p *parser) fields(n *yaml.Node, what string) ([]field, bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
-			p.fail(k, "a key must be a text, not %s", words(k))
+			p.failNode(k, "a key must be a text, not %s", wordsFor(k))
 			continue
 		}
 		if line, twice := seen[k.Value]; twice {
-			p.fail(k, "duplicate key %q, which stands at line %d already", k.Value, line)
+			p.failNode(k, "duplicate key %q, which stands at line %d already", k.Value, line)
 			continue
 		}
 		seen[k.Value] = k.Line
@@ -208,26 +208,26 @@ func (p *parser) fields(n *yaml.Node, what string) ([]field, bool) {
 	return out, true
 }
 
-// items returns the items of a list; none, with an error, where n is no list.
-func (p *parser) items(f field, what string) []*yaml.Node {
+// itemsOf returns the items of a list; none, with an error, where n is no list.
+func (p *parser) itemsOf(f field, what string) []*yaml.Node {
 	if f.value.Kind != yaml.SequenceNode {
-		p.fail(f.key, "%s must be a list of %s, not %s", f.name, what, words(f.value))
+		p.failNode(f.key, "%s must be a list of %s, not %s", f.name, what, wordsFor(f.value))
 		return nil
 	}
 	return f.value.Content
 }
 
-// text returns the scalar that f has; false, with an error, where it has none.
-func (p *parser) text(f field) (string, bool) {
+// scalarText returns the scalar that f has; false, with an error, where it has none.
+func (p *parser) scalarText(f field) (string, bool) {
 	if f.value.Kind != yaml.ScalarNode || f.value.Tag == "!!null" {
-		p.fail(f.key, "%s must be a text, not %s", f.name, words(f.value))
+		p.failNode(f.key, "%s must be a text, not %s", f.name, wordsFor(f.value))
 		return "", false
 	}
 	return f.value.Value, true
 }
 
-// words says what n is.
-func words(n *yaml.Node) string {
+// wordsFor says what n is.
+func wordsFor(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "an object"
@@ -245,9 +245,9 @@ func words(n *yaml.Node) string {
 	return "nothing"
 }
 
-// unknown says that f is no key of what.
-func (p *parser) unknown(f field, what string, keys []string) {
-	p.fail(f.key, "unknown key %q%s; the keys of %s are %s", f.name, brief.Hint(f.name, keys), what, strings.Join(keys, ", "))
+// failUnknown says that f is no key of what.
+func (p *parser) failUnknown(f field, what string, keys []string) {
+	p.failNode(f.key, "unknown key %q%s; the keys of %s are %s", f.name, brief.Hint(f.name, keys), what, strings.Join(keys, ", "))
 }
 
 // oneOf tells whether text is one of the allowed; otherwise it says so. name is what has that value.
@@ -259,8 +259,8 @@ func (p *parser) oneOf(pos report.Position, name, text string, allowed []string)
 	return false
 }
 
-// kapp reads kapp's file.
-func (p *parser) kapp(fields []field) {
+// readKapp reads kapp's file.
+func (p *parser) readKapp(fields []field) {
 	for _, f := range fields {
 		switch {
 		case slices.Contains(headKeys, f.name):
@@ -269,17 +269,17 @@ func (p *parser) kapp(fields []field) {
 		case slices.Contains(kapprules.Keys(), f.name):
 			p.applyRules(f)
 		case slices.Contains(kappKeys, f.name):
-			p.note(f.key, "%s is for kapp and means nothing here", f.name)
-			p.undone(f.key, f.name+" is not done")
+			p.addNote(f.key, "%s is for kapp and means nothing here", f.name)
+			p.noteUndone(f.key, f.name+" is not done")
 		default:
-			p.unknown(f, "kapp's configuration", slices.Concat([]string{"preflightRules"}, kapprules.Keys(), kappKeys))
+			p.failUnknown(f, "kapp's configuration", slices.Concat([]string{"preflightRules"}, kapprules.Keys(), kappKeys))
 		}
 	}
 }
 
 // applyRules reads rules for an apply.
 func (p *parser) applyRules(f field) {
-	p.note(f.key, "%s is for sluice apply", f.name)
+	p.addNote(f.key, "%s is for sluice apply", f.name)
 	var v any
 	err := f.value.Decode(&v)
 	var text []byte
@@ -290,25 +290,25 @@ func (p *parser) applyRules(f field) {
 		var notDone []string
 		notDone, err = p.config.apply.Read(f.name, text)
 		for _, why := range notDone {
-			p.undone(f.key, why)
+			p.noteUndone(f.key, why)
 		}
 	}
 	if err != nil {
-		p.fail(f.value, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		p.failNode(f.value, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
-// undone remembers what an apply does not do.
-func (p *parser) undone(n *yaml.Node, why string) {
-	p.config.notDone = append(p.config.notDone, p.at(n).Tell(why))
+// noteUndone remembers what an apply does not do.
+func (p *parser) noteUndone(n *yaml.Node, why string) {
+	p.config.notDone = append(p.config.notDone, p.positionOf(n).Tell(why))
 }
 
 func (p *parser) preflightRules(list field) {
-	items := p.items(list, "rules, each with a name")
+	items := p.itemsOf(list, "rules, each with a name")
 	p.config.hasRules = true
 	here := map[string]int{}
 	for _, item := range items {
-		fields, ok := p.fields(item, "a preflight rule")
+		fields, ok := p.fieldsOf(item, "a preflight rule")
 		if !ok {
 			continue
 		}
@@ -320,60 +320,60 @@ func (p *parser) preflightRules(list field) {
 			case "config":
 				config = &f
 			default:
-				p.unknown(f, "a preflight rule", []string{"name", "config"})
+				p.failUnknown(f, "a preflight rule", []string{"name", "config"})
 			}
 		}
 		if name == nil {
-			p.fail(item, "a preflight rule without a name; the names are %s", strings.Join(Preflights(), ", "))
+			p.failNode(item, "a preflight rule without a name; the names are %s", strings.Join(Preflights(), ", "))
 			continue
 		}
-		id, ok := p.text(*name)
-		if !ok || !p.oneOf(p.at(name.value), "preflight rule", id, Preflights()) {
+		id, ok := p.scalarText(*name)
+		if !ok || !p.oneOf(p.positionOf(name.value), "preflight rule", id, Preflights()) {
 			continue
 		}
 		if line, twice := here[id]; twice {
-			p.fail(name.value, "the preflight rule %s stands at line %d of this list already", id, line)
+			p.failNode(name.value, "the preflight rule %s stands at line %d of this list already", id, line)
 			continue
 		}
 		here[id] = name.value.Line
-		p.config.enabled[id] = value{id, p.at(name.value)}
+		p.config.enabled[id] = value{id, p.positionOf(name.value)}
 		if config != nil && config.value.Tag != "!!null" {
-			keys, ok := p.fields(config.value, "config of "+id)
+			keys, ok := p.fieldsOf(config.value, "config of "+id)
 			switch {
 			case ok && id == crdRule:
-				p.own(keys)
+				p.readOwnKeys(keys)
 			case ok && id == featureRule:
-				p.feature(keys)
+				p.readFeatureGates(keys)
 			case ok && id == permissionRule:
-				p.permission(keys)
+				p.readPermission(keys)
 			}
 		}
 	}
 }
 
-// permission reads what the rule PermissionValidation takes.
-func (p *parser) permission(keys []field) {
+// readPermission reads what the rule PermissionValidation takes.
+func (p *parser) readPermission(keys []field) {
 	const asked, listed = "SelfSubjectAccessReview", "SelfSubjectRulesReview"
 	for _, f := range keys {
 		if f.name != "permissionValidatorResource" {
-			p.unknown(f, "config of "+permissionRule, []string{"permissionValidatorResource"})
+			p.failUnknown(f, "config of "+permissionRule, []string{"permissionValidatorResource"})
 			continue
 		}
-		text, ok := p.text(f)
-		if ok && p.oneOf(p.at(f.value), f.name, text, []string{asked, listed}) && text == listed {
-			p.note(f.key, "each access is asked for by a %s", asked)
-			p.undone(f.key, listed+" is not used: each access is asked for by a "+asked)
+		text, ok := p.scalarText(f)
+		if ok && p.oneOf(p.positionOf(f.value), f.name, text, []string{asked, listed}) && text == listed {
+			p.addNote(f.key, "each access is asked for by a %s", asked)
+			p.noteUndone(f.key, listed+" is not used: each access is asked for by a "+asked)
 		}
 	}
 }
 
-// feature reads what the rule FeatureGates takes.
-func (p *parser) feature(keys []field) {
+// readFeatureGates reads what the rule FeatureGates takes.
+func (p *parser) readFeatureGates(keys []field) {
 	for _, f := range keys {
 		if f.name == "mode" {
-			p.choice(f, modes, &p.config.featureMode)
+			p.setChoice(f, modes, &p.config.featureMode)
 			continue
 		}
-		p.unknown(f, "config of "+featureRule, []string{"mode"})
+		p.failUnknown(f, "config of "+featureRule, []string{"mode"})
 	}
 }

@@ -89,7 +89,7 @@ var compatFaults = []fault{
 		broken: "a level that is not proven of all objects counts as if it were",
 	},
 	{
-		in: "internal/config.(*Config).severity", find: `f.MayBe != "" && rule == ""`, put: `f.MayBe == "?"`,
+		in: "internal/config.(*Config).severityOf", find: `f.MayBe != "" && rule == ""`, put: `f.MayBe == "?"`,
 		broken: "what may be worse counts as what it is shown to be",
 	},
 	{

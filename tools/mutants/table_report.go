@@ -20,29 +20,29 @@ var reportFaults = []fault{
 		put:    "[]string{f.Rule, crd, f.Path, f.Before, f.After}",
 		broken: "findings in two versions have one fingerprint",
 	},
-	{in: "internal/config.suppression.expired", find: "s.expires < today", put: "s.expires <= today", broken: "a suppression expires a day early"},
-	{in: "internal/config.(*Config).Apply", without: "expired", broken: "an expired suppression still accepts findings"},
+	{in: "internal/config.suppression.isExpired", find: "s.expires < today", put: "s.expires <= today", broken: "a suppression expires a day early"},
+	{in: "internal/config.(*Config).Apply", without: "isExpired", broken: "an expired suppression still accepts findings"},
 	{
-		in: "internal/config.(*Config).severity", find: "c.FailMode() == FailOpen", put: "c.FailMode() == FailClosed",
+		in: "internal/config.(*Config).severityOf", find: "c.FailMode() == FailOpen", put: "c.FailMode() == FailClosed",
 		broken: "failMode open fails, and closed does not",
 	},
 	{
-		in: "internal/config.(*Config).severity", find: "s == report.Fail && c.Mode() == ModeWarn",
+		in: "internal/config.(*Config).severityOf", find: "s == report.Fail && c.Mode() == ModeWarn",
 		put:    "s == report.Fail && f.Outcome == report.Violation && c.Mode() == ModeWarn",
 		broken: "mode warn fails on an undecided change",
 	},
 	{
-		in: "internal/config.(*Config).severity", find: "rule == report.Off || rule == report.Warn", put: `rule != ""`,
+		in: "internal/config.(*Config).severityOf", find: "rule == report.Off || rule == report.Warn", put: `rule != ""`,
 		broken: "a rule's severity makes an undecided change fail though the fail mode is open",
 	},
-	{in: "internal/config.suppression.matches", without: "version.matches", broken: "a suppression for one version accepts findings of all"},
+	{in: "internal/config.suppression.matchesFinding", without: "version.matchesText", broken: "a suppression for one version accepts findings of all"},
 	{in: "internal/config.(*Config).Apply", without: "f.Outcome == report.Note", broken: "a suppression is used up by a note"},
 	{
-		in: "internal/config.pattern.match", find: "t.star == 2", put: "true",
+		in: "internal/config.pattern.matchesWhole", find: "t.star == 2", put: "true",
 		broken: "a star goes on across segments of a path",
 	},
 	{
-		in: "internal/config.(*parser).suppression", find: `if s.reason == "" {`, put: `if s.reason == "" && s.expires == "" {`,
+		in: "internal/config.(*parser).readSuppression", find: `if s.reason == "" {`, put: `if s.reason == "" && s.expires == "" {`,
 		broken: "a suppression with a date needs no reason",
 	},
 	{
