@@ -41,14 +41,14 @@ func preflightRules(list []v1alpha1.Preflight) ([]byte, error) {
 	return json.Marshal(map[string]any{"apiVersion": "kapp.k14s.io/v1alpha1", "kind": "Config", "preflightRules": rules})
 }
 
-// impersonated is the configuration that acts as the ServiceAccount.
-func (r *run) impersonated() *rest.Config {
+// impersonatedConfig is the configuration that acts as the ServiceAccount.
+func (r *run) impersonatedConfig() *rest.Config {
 	c := rest.CopyConfig(r.Config)
-	c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.d.Namespace + ":" + r.account()}
+	c.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + r.d.Namespace + ":" + r.accountName()}
 	return c
 }
 
-func (r *run) applier() (*apply.Applier, error) {
+func (r *run) newApplier() (*apply.Applier, error) {
 	namespace := r.d.Spec.TargetNamespace
 	if namespace == "" {
 		namespace = r.d.Namespace
@@ -57,35 +57,35 @@ func (r *run) applier() (*apply.Applier, error) {
 	if host, err := os.Hostname(); err == nil {
 		holder += " on " + host
 	}
-	return apply.New(r.impersonated(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
+	return apply.New(r.impersonatedConfig(), apply.Options{Namespace: namespace, Now: r.Clock.Now, Holder: holder, Locks: &r.locks})
 }
 
-// bring checks and applies the fetched objects, and returns when to check again.
-func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) time.Duration {
-	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+// checkAndApply checks and applies the fetched objects, and returns when to check again.
+func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fetched) time.Duration {
+	ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
 	defer cancel()
 	st := &r.d.Status
-	decision := &v1alpha1.Decided{Digest: got.revision.Digest, Generation: r.d.Generation, Asked: r.asked()}
-	c := r.condition(v1alpha1.ConditionPreflightsPassed)
+	decision := &v1alpha1.Decided{Digest: got.revision.Digest, Generation: r.d.Generation, Asked: r.askedToken()}
+	c := r.findCondition(v1alpha1.ConditionPreflightsPassed)
 	decided := c != nil && c.Reason == v1alpha1.ReasonBlocked && sameSubject(st.Decided, decision)
 	if decided && !cfg.Enabled(apply.FeatureGates) {
-		return r.stays(process, cfg, got)
+		return r.endBlocked(process, cfg, got)
 	}
-	set, objects, brought, err := decode(ctx, got)
+	set, objects, brought, err := decodeFetched(ctx, got)
 	if err != nil && ctx.Err() != nil {
-		return r.failed(ctx, got, err) // the error is not about the source
+		return r.endFailed(ctx, got, err) // the error is not about the source
 	}
 	if err != nil {
-		return r.refused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
+		return r.endRefused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
 	}
-	a, err := r.applier()
+	a, err := r.newApplier()
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
 	ctx, unlock, err := a.Resume(ctx, r.d.Namespace, r.d.Name)
 	defer unlock()
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
 	request := apply.Request{
 		Objects: objects, App: r.d.Name, AppNamespace: r.d.Namespace, Prune: r.d.Spec.Prune, Force: r.d.Spec.Force, Patience: patience,
@@ -94,7 +94,7 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 	}
 	plan, err := a.Plan(ctx, request)
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
 	r.tellLost(plan)
 	stopped := false
@@ -102,20 +102,20 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 		stopped, err = r.sameFeatures(ctx, a, plan)
 	}
 	if !stopped && err == nil {
-		stopped, err = r.judge(ctx, cfg, a, plan, set, got, decision)
+		stopped, err = r.runPreflights(ctx, cfg, a, plan, set, got, decision)
 	}
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
 	if stopped {
-		return r.stays(process, cfg, got)
+		return r.endBlocked(process, cfg, got)
 	}
 	over, err := r.tooMany(plan)
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
 	if over != "" {
-		return r.refused(process, cfg, got, v1alpha1.ReasonTooManyDeletions, over)
+		return r.endRefused(process, cfg, got, v1alpha1.ReasonTooManyDeletions, over)
 	}
 	return r.carryOut(ctx, process, a, request, plan, got)
 }
@@ -123,38 +123,38 @@ func (r *run) bring(process context.Context, cfg *config.Config, got *fetched) t
 // carryOut writes a plan that may be written, and returns when to check again. What is applied already is only checked for drift.
 func (r *run) carryOut(ctx, process context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan, got *fetched) time.Duration {
 	if r.isApplied(got.revision.Digest) {
-		stop, err := r.drift(ctx, a, request, plan)
+		stop, err := r.recordDrift(ctx, a, request, plan)
 		if apierrors.IsConflict(err) {
 			return firstRetry // the delivery was changed in the meantime
 		}
 		if stop {
-			return r.delivered(process, a, got)
+			return r.endDelivered(process, a, got)
 		}
 	}
-	plan, err := r.write(ctx, a, request, plan)
+	plan, err := r.applyPlan(ctx, a, request, plan)
 	if ctx.Err() == nil && r.mayWait(plan, err) {
-		return r.waits(got, err)
+		return r.endWaiting(got, err)
 	}
 	if err != nil {
-		return r.failed(ctx, got, err)
+		return r.endFailed(ctx, got, err)
 	}
-	return r.applied(process, a, plan, got)
+	return r.endApplied(process, a, plan, got)
 }
 
-// decode reads the objects that were fetched, and the configuration that comes with them.
-func decode(ctx context.Context, got *fetched) (set *input.Set, objects []apply.Object, brought *config.Config, err error) {
+// decodeFetched reads the objects that were fetched, and the configuration that comes with them.
+func decodeFetched(ctx context.Context, got *fetched) (set *input.Set, objects []apply.Object, brought *config.Config, err error) {
 	if set, err = input.DecodeObjects(ctx, got.name, got.data); err == nil {
 		objects, brought, err = objectsOf(set)
 	}
 	return set, objects, brought, err
 }
 
-// refused ends a round whose source is not applied.
-func (r *run) refused(process context.Context, cfg *config.Config, got *fetched, reason, message string) time.Duration {
+// endRefused ends a round whose source is not applied.
+func (r *run) endRefused(process context.Context, cfg *config.Config, got *fetched, reason, message string) time.Duration {
 	r.d.Status.Request = got.request
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
-	again := r.end(reason, message)
-	r.remembered(process, cfg, true)
+	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
+	again := r.endWithProblem(reason, message)
+	r.correctFromMemory(process, cfg, true)
 	return again
 }
 
@@ -166,20 +166,20 @@ func (r *run) tellLost(plan *apply.Plan) {
 
 // mayWait reports whether the next round goes on with a plan whose objects are not ready.
 func (r *run) mayWait(plan *apply.Plan, err error) bool {
-	return isWaiting(err) && !isLocked(err) && r.now.Sub(plan.Started()) < r.timeout()
+	return isWaiting(err) && !isLocked(err) && r.now.Sub(plan.Started()) < r.applyTimeout()
 }
 
 // takeOver names the apps whose objects the delivery takes.
 func (r *run) takeOver() []string {
 	var out []string
 	for _, ref := range r.d.Spec.TakeOver {
-		out = append(out, reference(r.d, ref).String())
+		out = append(out, referenceKey(r.d, ref).String())
 	}
 	return out
 }
 
-// write applies a plan. If others have changed objects that the delivery has applied before, another plan reverts these changes.
-func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
+// applyPlan applies a plan. If others have changed objects that the delivery has applied before, another plan reverts these changes.
+func (r *run) applyPlan(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (*apply.Plan, error) {
 	err := a.Apply(ctx, plan)
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	if !ok || !r.isDrift(ctx, a, plan, conflict) {
@@ -192,11 +192,11 @@ func (r *run) write(ctx context.Context, a *apply.Applier, request apply.Request
 	return plan, a.Apply(ctx, plan)
 }
 
-// stays ends a round that the preflights stop, after a check of the running objects.
-func (r *run) stays(ctx context.Context, cfg *config.Config, got *fetched) time.Duration {
+// endBlocked ends a round that the preflights stop, after a check of the running objects.
+func (r *run) endBlocked(ctx context.Context, cfg *config.Config, got *fetched) time.Duration {
 	r.d.Status.Request = got.request
-	again := r.end(v1alpha1.ReasonBlocked, r.condition(v1alpha1.ConditionPreflightsPassed).Message)
-	return min(r.keep(ctx, cfg), again)
+	again := r.endWithProblem(v1alpha1.ReasonBlocked, r.findCondition(v1alpha1.ConditionPreflightsPassed).Message)
+	return min(r.checkRunning(ctx, cfg), again)
 }
 
 var errTimeout = errors.New("spec.timeout is over")
@@ -220,8 +220,8 @@ func objectsOf(set *input.Set) ([]apply.Object, *config.Config, error) {
 	return out, cfg, nil
 }
 
-// judge runs the preflights and reports whether they stop the plan.
-func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
+// runPreflights runs the preflights and reports whether they stop the plan.
+func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Applier, plan *apply.Plan, set *input.Set, got *fetched, decision *v1alpha1.Decided) (bool, error) {
 	ran, err := a.Preflight(ctx, plan, apply.PreflightOptions{Enabled: cfg.Enabled})
 	if err != nil {
 		return false, err
@@ -235,8 +235,8 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 	st := &r.d.Status
 	warned := warningsOf(st.Report)
 	if told := s.Fail + s.Warn + s.Notes; told > 0 {
-		st.Report = summarize(found)
-		if st.Report.ConfigMap, err = r.publish(ctx, found); err != nil {
+		st.Report = summarizeReport(found)
+		if st.Report.ConfigMap, err = r.publishReport(ctx, found); err != nil {
 			r.Log.Info("cannot keep a report", "namespace", r.d.Namespace, "name", r.d.Name, "error", err)
 		}
 	} else if !sameSubject(st.Decided, decision) || st.Decided.Features != "" {
@@ -248,16 +248,16 @@ func (r *run) judge(ctx context.Context, cfg *config.Config, a *apply.Applier, p
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
 	if found.Failing() == 0 {
-		r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionTrue, v1alpha1.ReasonPassed, passed(ran.Ran, s))
+		r.setCondition(v1alpha1.ConditionPreflightsPassed, metav1.ConditionTrue, v1alpha1.ReasonPassed, passedMessage(ran.Ran, s))
 		return false, nil
 	}
-	r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionFalse, v1alpha1.ReasonBlocked, blocked(got.revision.Revision, st.Report, s))
+	r.setCondition(v1alpha1.ConditionPreflightsPassed, metav1.ConditionFalse, v1alpha1.ReasonBlocked, blockedMessage(got.revision.Revision, st.Report, s))
 	r.Metrics.applies.WithLabelValues("blocked").Inc()
 	return true, nil
 }
 
-// passed describes why the preflights let the source pass.
-func passed(ran []string, s report.Summary) string {
+// passedMessage describes why the preflights let the source pass.
+func passedMessage(ran []string, s report.Summary) string {
 	if len(ran) == 0 {
 		return "no preflight is on"
 	}
@@ -288,8 +288,8 @@ func (r *run) isDrift(ctx context.Context, a *apply.Applier, plan *apply.Plan, e
 	return true
 }
 
-// applied ends a round that has applied the fetched objects.
-func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
+// endApplied ends a round that has applied the fetched objects.
+func (r *run) endApplied(ctx context.Context, a *apply.Applier, plan *apply.Plan, got *fetched) time.Duration {
 	st := &r.d.Status
 	counts := fmt.Sprintf("%d created, %d updated, %d deleted, %d unchanged",
 		plan.Count(apply.Create), plan.Count(apply.Update)+plan.Count(apply.Replace), plan.Count(apply.Delete), plan.Count(apply.Unchanged))
@@ -297,7 +297,7 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	if note := plan.UntriedNote(); note != "" {
 		counts += "; " + note
 	}
-	before := r.condition(v1alpha1.ConditionApplied)
+	before := r.findCondition(v1alpha1.ConditionApplied)
 	goesOn := before != nil && before.Reason == v1alpha1.ReasonApplying // writes of an earlier round count as well
 	outcome := "unchanged"
 	// If only the revision of the source has changed, the inventory is written, but no running object changes.
@@ -310,34 +310,34 @@ func (r *run) applied(ctx context.Context, a *apply.Applier, plan *apply.Plan, g
 	if changed || goesOn || st.AppliedTime == nil {
 		outcome = "applied"
 		st.Report = withWarnings(st.Report, deliveryWarnings(plan.Warnings()))
-		st.AppliedTime = stamp(r.now)
+		st.AppliedTime = metaTime(r.now)
 	}
 	r.Metrics.applies.WithLabelValues(outcome).Inc()
 	st.Applied = got.revision
-	r.contents.put(r.d.UID, got.revision.Digest, got.data)
+	r.contents.putContent(r.d.UID, got.revision.Digest, got.data)
 	st.Inventory = &v1alpha1.InventoryReference{Name: apply.InventoryName(r.d.Name), Objects: objectCount(len(plan.Items) + plan.Kept())}
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, strings.Join(append([]string{"applied " + got.revision.Revision}, plan.Notes()...), "; "))
-	r.settled()
-	return r.delivered(ctx, a, got)
+	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionTrue, v1alpha1.ReasonApplied, strings.Join(append([]string{"applied " + got.revision.Revision}, plan.Notes()...), "; "))
+	r.recordNoDrift()
+	return r.endDelivered(ctx, a, got)
 }
 
-// delivered ends a round in which the fetched objects are applied, by this round or before.
-func (r *run) delivered(ctx context.Context, a *apply.Applier, got *fetched) time.Duration {
+// endDelivered ends a round in which the fetched objects are applied, by this round or before.
+func (r *run) endDelivered(ctx context.Context, a *apply.Applier, got *fetched) time.Duration {
 	r.d.Status.Request = got.request
-	again := r.done()
+	again := r.endRound()
 	if r.d.Spec.Wait != nil && !*r.d.Spec.Wait {
-		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, got.revision.Revision+" is delivered")
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, got.revision.Revision+" is delivered")
 		return again
 	}
-	return min(r.look(ctx, a), again)
+	return min(r.checkReady(ctx, a), again)
 }
 
-// failed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until it is
+// endFailed says why nothing, or not everything, was applied, and returns when to try again. The fetched content is used again until it is
 // as old as the interval.
-func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration {
-	again := r.retry(keyOf(r.d), r.interval())
+func (r *run) endFailed(ctx context.Context, got *fetched, err error) time.Duration {
+	again := r.retryPause(keyOf(r.d), r.checkInterval())
 	if isLocked(err) {
-		return r.waits(got, err)
+		return r.endWaiting(got, err)
 	}
 	if errors.Is(err, apply.ErrChanged) || errors.Is(err, apply.ErrConcurrent) {
 		return again // sluice apply, or another process, holds the lock: nothing is wrong yet
@@ -346,15 +346,15 @@ func (r *run) failed(ctx context.Context, got *fetched, err error) time.Duration
 		return again // this process ends
 	}
 	r.Metrics.applies.WithLabelValues("failed").Inc()
-	reason, message := explain(ctx, err, r.account())
-	if r.now.Sub(got.ended) >= r.interval() {
+	reason, message := applyReason(ctx, err, r.accountName())
+	if r.now.Sub(got.ended) >= r.checkInterval() {
 		r.d.Status.Request = got.request
 	}
 	if reason == v1alpha1.ReasonPreflightFailed {
-		r.set(v1alpha1.ConditionPreflightsPassed, metav1.ConditionUnknown, reason, message)
+		r.setCondition(v1alpha1.ConditionPreflightsPassed, metav1.ConditionUnknown, reason, message)
 	}
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
-	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
+	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	return again
 }
 
@@ -366,22 +366,22 @@ func isLocked(err error) bool {
 
 // isWaiting reports whether an error only says that others have to do something first.
 func isWaiting(err error) bool {
-	return err != nil && !slices.ContainsFunc(all(err), func(e error) bool { return !errors.Is(e, apply.ErrWaiting) })
+	return err != nil && !slices.ContainsFunc(splitErrors(err), func(e error) bool { return !errors.Is(e, apply.ErrWaiting) })
 }
 
-// waits releases the worker while the apply waits for others, and returns when to continue.
-func (r *run) waits(got *fetched, err error) time.Duration {
-	if r.now.Sub(got.ended) >= r.interval() {
+// endWaiting releases the worker while the apply waits for others, and returns when to continue.
+func (r *run) endWaiting(got *fetched, err error) time.Duration {
+	if r.now.Sub(got.ended) >= r.checkInterval() {
 		r.d.Status.Request = got.request
 	}
 	message := "applying " + got.revision.Revision + ": " + err.Error()
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
-	r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
-	return min(r.retry(keyOf(r.d), r.interval()), lastWait)
+	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
+	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonApplying, message)
+	return min(r.retryPause(keyOf(r.d), r.checkInterval()), lastWait)
 }
 
-// explain returns reason and message for an error of an apply.
-func explain(ctx context.Context, err error, account string) (reason, message string) {
+// applyReason returns reason and message for an error of an apply.
+func applyReason(ctx context.Context, err error, account string) (reason, message string) {
 	message = strings.ReplaceAll(err.Error(), "--force-conflicts", "spec.force: true")
 	message = strings.ReplaceAll(message, "--take-over", "spec.takeOver")
 	_, isConflict := errors.AsType[*apply.ConflictError](err)

@@ -28,8 +28,8 @@ func newClient(config *rest.Config) (*client, error) {
 	return &client{r}, nil
 }
 
-// get reads a delivery from the API server: the cache may not have what this process has just written.
-func (c *client) get(ctx context.Context, k types.NamespacedName) (*v1alpha1.Delivery, error) {
+// readDelivery reads a delivery from the API server: the cache may not have what this process has just written.
+func (c *client) readDelivery(ctx context.Context, k types.NamespacedName) (*v1alpha1.Delivery, error) {
 	d := &v1alpha1.Delivery{}
 	err := c.rest.Get().Namespace(k.Namespace).Resource(resource).Name(k.Name).Do(ctx).Into(d)
 	d.APIVersion, d.Kind = v1alpha1.SchemeGroupVersion.String(), kind
@@ -49,7 +49,7 @@ func (c *client) updateStatus(ctx context.Context, d *v1alpha1.Delivery) error {
 // byDependency indexes deliveries by those that they depend on.
 const byDependency = "dependency"
 
-func (c *client) informer() cache.SharedIndexInformer {
+func (c *client) newInformer() cache.SharedIndexInformer {
 	list := cache.NewListWatchFromClient(c.rest, resource, "", fields.Everything())
 	return cache.NewSharedIndexInformer(list, &v1alpha1.Delivery{}, 0, cache.Indexers{byDependency: func(o any) ([]string, error) {
 		d, ok := o.(*v1alpha1.Delivery)
@@ -58,14 +58,14 @@ func (c *client) informer() cache.SharedIndexInformer {
 		}
 		var out []string
 		for _, ref := range d.Spec.DependsOn {
-			out = append(out, reference(d, ref).String())
+			out = append(out, referenceKey(d, ref).String())
 		}
 		return out, nil
 	}})
 }
 
-// reference is the delivery that another one refers to.
-func reference(d *v1alpha1.Delivery, ref v1alpha1.DeliveryReference) types.NamespacedName {
+// referenceKey is the delivery that another one refers to.
+func referenceKey(d *v1alpha1.Delivery, ref v1alpha1.DeliveryReference) types.NamespacedName {
 	k := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	if k.Namespace == "" {
 		k.Namespace = d.Namespace

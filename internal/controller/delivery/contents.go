@@ -30,8 +30,8 @@ type content struct {
 
 func newContents(most int) *contents { return &contents{most: most, of: map[types.UID]*content{}} }
 
-// put remembers the content of a delivery in place of the previous one. It drops content that takes a quarter of the room.
-func (c *contents) put(uid types.UID, digest string, data []byte) {
+// putContent remembers the content of a delivery in place of the previous one. It drops content that takes a quarter of the room.
+func (c *contents) putContent(uid types.UID, digest string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock++
@@ -39,7 +39,7 @@ func (c *contents) put(uid types.UID, digest string, data []byte) {
 		old.used = c.clock
 		return
 	}
-	c.drop(uid)
+	c.dropContent(uid)
 	if len(data) > c.most/4 {
 		return
 	}
@@ -51,12 +51,12 @@ func (c *contents) put(uid types.UID, digest string, data []byte) {
 				oldest = other
 			}
 		}
-		c.drop(oldest)
+		c.dropContent(oldest)
 	}
 }
 
-// get returns the content of a delivery, if it is the one with that digest.
-func (c *contents) get(uid types.UID, digest string) ([]byte, bool) {
+// contentOf returns the content of a delivery, if it is the one with that digest.
+func (c *contents) contentOf(uid types.UID, digest string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := c.of[uid]
@@ -68,8 +68,8 @@ func (c *contents) get(uid types.UID, digest string) ([]byte, bool) {
 	return found.data, true
 }
 
-// problem returns why the last correction of drift of a content failed.
-func (c *contents) problem(uid types.UID) string {
+// problemOf returns why the last correction of drift of a content failed.
+func (c *contents) problemOf(uid types.UID) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found := c.of[uid]; found != nil {
@@ -86,14 +86,14 @@ func (c *contents) setProblem(uid types.UID, problem string) {
 	}
 }
 
-// forget drops the remembered content of a delivery.
-func (c *contents) forget(uid types.UID) {
+// forgetContent drops the remembered content of a delivery.
+func (c *contents) forgetContent(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(uid)
+	c.dropContent(uid)
 }
 
-func (c *contents) drop(uid types.UID) {
+func (c *contents) dropContent(uid types.UID) {
 	if old := c.of[uid]; old != nil {
 		c.size -= len(old.data)
 		delete(c.of, uid)

@@ -8,9 +8,9 @@ import (
 
 func TestWhatWasAppliedIsRememberedWithinBounds(t *testing.T) {
 	c := newContents(100)
-	put := func(uid types.UID, digest string, size int) { c.put(uid, digest, make([]byte, size)) }
+	put := func(uid types.UID, digest string, size int) { c.putContent(uid, digest, make([]byte, size)) }
 	has := func(uid types.UID, digest string) bool {
-		data, ok := c.get(uid, digest)
+		data, ok := c.contentOf(uid, digest)
 		return ok && data != nil
 	}
 	put("a", "1", 25)
@@ -33,8 +33,8 @@ func TestWhatWasAppliedIsRememberedWithinBounds(t *testing.T) {
 	if has("a", "2") || has("a", "3") || c.size != 60 {
 		t.Errorf("%d bytes after what is too much", c.size)
 	}
-	c.forget("c")
-	c.forget("c")
+	c.forgetContent("c")
+	c.forgetContent("c")
 	if has("c", "1") || c.size != 35 {
 		t.Errorf("%d bytes after one is forgotten", c.size)
 	}

@@ -98,19 +98,19 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	}
 	c.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: c.Clock})
 	c.failures = workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
-	c.informer = c.api.informer()
+	c.informer = c.api.newInformer()
 	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.onAdd, UpdateFunc: c.onUpdate, DeleteFunc: c.onDelete}); err != nil {
 		return err
 	}
 	requests := informers.NewSharedInformerFactory(c.Client, 0).Resolution().V1beta1().ResolutionRequests().Informer()
-	if err := requests.SetTransform(slim); err != nil {
+	if err := requests.SetTransform(slimRequest); err != nil {
 		return err
 	}
 	if _, err := requests.AddEventHandler(requester.Handler(v1alpha1.SchemeGroupVersion.WithKind(kind).GroupKind(), c.queue.Add)); err != nil {
 		return err
 	}
 	if c.Members != nil {
-		c.Members.OnChange(c.all)
+		c.Members.OnChange(c.queueAll)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -142,7 +142,7 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 				if !ok {
 					return
 				}
-				if again := c.safely(ctx, k); again > 0 {
+				if again := c.reconcileSafely(ctx, k); again > 0 {
 					c.queue.AddAfter(k, again)
 				}
 				due.Done(k)
@@ -154,8 +154,8 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// slim drops the parts from the cache that only the reader of a request needs.
-func slim(o any) (any, error) {
+// slimRequest drops the parts from the cache that only the reader of a request needs.
+func slimRequest(o any) (any, error) {
 	r, ok := o.(*resolutionv1beta1.ResolutionRequest)
 	if !ok {
 		return o, nil
@@ -167,7 +167,7 @@ func slim(o any) (any, error) {
 func (c *Controller) onAdd(o any) {
 	if d, ok := o.(*v1alpha1.Delivery); ok {
 		c.queue.Add(keyOf(d))
-		c.dependents(d)
+		c.queueDependents(d)
 	}
 }
 
@@ -183,7 +183,7 @@ func (c *Controller) onUpdate(before, after any) {
 		c.queue.Add(keyOf(b))
 	}
 	if isReady(a) != isReady(b) || a.Generation != b.Generation {
-		c.dependents(b)
+		c.queueDependents(b)
 	}
 }
 
@@ -193,14 +193,14 @@ func (c *Controller) onDelete(o any) {
 	}
 	if d, ok := o.(*v1alpha1.Delivery); ok {
 		c.failures.Forget(keyOf(d))
-		c.Metrics.forget(keyOf(d))
-		c.contents.forget(d.UID)
-		c.dependents(d)
+		c.Metrics.forgetDelivery(keyOf(d))
+		c.contents.forgetContent(d.UID)
+		c.queueDependents(d)
 	}
 }
 
-// dependents queues the deliveries that depend on d.
-func (c *Controller) dependents(d *v1alpha1.Delivery) {
+// queueDependents queues the deliveries that depend on d.
+func (c *Controller) queueDependents(d *v1alpha1.Delivery) {
 	list, err := c.informer.GetIndexer().ByIndex(byDependency, keyOf(d).String())
 	if err != nil {
 		return // there is no such index, which a test would have found
@@ -212,8 +212,8 @@ func (c *Controller) dependents(d *v1alpha1.Delivery) {
 	}
 }
 
-// all queues the deliveries that this process may work on now.
-func (c *Controller) all() {
+// queueAll queues the deliveries that this process may work on now.
+func (c *Controller) queueAll() {
 	for _, o := range c.informer.GetStore().List() {
 		if d, ok := o.(*v1alpha1.Delivery); ok {
 			c.queue.Add(keyOf(d))
@@ -221,57 +221,57 @@ func (c *Controller) all() {
 	}
 }
 
-// retry is the pause after a failure, at most the interval of the delivery.
-func (c *Controller) retry(k types.NamespacedName, most time.Duration) time.Duration {
+// retryPause is the pause after a failure, at most the interval of the delivery.
+func (c *Controller) retryPause(k types.NamespacedName, most time.Duration) time.Duration {
 	return min(c.failures.When(k), most)
 }
 
-// safely is reconcile with protection from panics: a panic causes a retry of this delivery, and does not affect others.
-func (c *Controller) safely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
+// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this delivery, and does not affect others.
+func (c *Controller) reconcileSafely(ctx context.Context, k types.NamespacedName) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.Log.Error("a delivery panicked", "namespace", k.Namespace, "name", k.Name, "panic", r, "stack", string(debug.Stack()))
-			again = c.retry(k, lastRetry)
+			again = c.retryPause(k, lastRetry)
 		}
 	}()
-	return c.reconcile(ctx, k)
+	return c.reconcileDelivery(ctx, k)
 }
 
-// reconcile does the due work for a delivery and returns when to check again, 0 for not before something changes.
-func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time.Duration {
-	d, err := c.api.get(ctx, k)
+// reconcileDelivery does the due work for a delivery and returns when to check again, 0 for not before something changes.
+func (c *Controller) reconcileDelivery(ctx context.Context, k types.NamespacedName) time.Duration {
+	d, err := c.api.readDelivery(ctx, k)
 	switch {
 	case apierrors.IsNotFound(err):
 		return 0
 	case err != nil:
-		return c.trouble(ctx, k, "cannot read a delivery", err)
+		return c.retryAfter(ctx, k, "cannot read a delivery", err)
 	case c.Members != nil && !c.Members.Owns(Role, d.UID):
-		c.Metrics.forget(k)
-		c.contents.forget(d.UID)
+		c.Metrics.forgetDelivery(k)
+		c.contents.forgetContent(d.UID)
 		return 0
 	}
 	before := d.DeepCopy()
 	r := &run{Controller: c, d: d, now: c.Clock.Now()}
 	var again time.Duration
 	if d.DeletionTimestamp != nil {
-		again = r.finalize(ctx)
+		again = r.finalizeDelivery(ctx)
 		if again == 0 {
 			return 0
 		}
 	} else {
 		if err := c.api.setFinalizer(ctx, d, d.Spec.DeletionPolicy == v1alpha1.DeletionDelete); err != nil {
-			return c.trouble(ctx, k, "cannot set the finalizer of a delivery", err)
+			return c.retryAfter(ctx, k, "cannot set the finalizer of a delivery", err)
 		}
-		again = r.deliver(ctx)
+		again = r.deliverDue(ctx)
 		if d.Spec.Source.Flux != nil {
 			again = min(again, fluxPoll)
 		}
 	}
-	r.stall()
+	r.setStalled()
 	if ctx.Err() != nil {
 		return 0
 	}
-	c.Metrics.set(d)
+	c.Metrics.setGauges(d)
 	if equality.Semantic.DeepEqual(before.Status, d.Status) {
 		return again
 	}
@@ -283,15 +283,15 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) time
 		// The delivery was changed in the meantime, so the results may be outdated.
 		return firstRetry
 	case err != nil:
-		return c.trouble(ctx, k, "cannot write the status of a delivery", err)
+		return c.retryAfter(ctx, k, "cannot write the status of a delivery", err)
 	}
-	r.tell(before)
+	r.sendEvents(before)
 	return again
 }
 
-func (c *Controller) trouble(ctx context.Context, k types.NamespacedName, what string, err error) time.Duration {
+func (c *Controller) retryAfter(ctx context.Context, k types.NamespacedName, what string, err error) time.Duration {
 	if ctx.Err() == nil {
 		c.Log.Warn(what, "namespace", k.Namespace, "name", k.Name, "error", err)
 	}
-	return c.retry(k, lastRetry)
+	return c.retryPause(k, lastRetry)
 }

@@ -92,16 +92,16 @@ func TestSourcesBecomeRequests(t *testing.T) {
 		"Flux too": {v1alpha1.DeliverySource{URL: "https://h.test/r", Flux: &v1alpha1.FluxSource{Kind: "Bucket", Name: "a"}}, "", 0},
 		"no kind":  {v1alpha1.DeliverySource{Flux: &v1alpha1.FluxSource{Kind: "HelmChart", Name: "a"}}, "", 0},
 	} {
-		resolver, spec, err := source(&test.source)
+		resolver, spec, err := requestFor(&test.source)
 		if resolver != test.resolver || len(spec.Params) != test.params || (err != nil) != (test.resolver == "") {
 			t.Errorf("%s: %q %v %v", name, resolver, spec, err)
 		}
 	}
 	flux := v1alpha1.DeliverySource{Flux: &v1alpha1.FluxSource{Kind: "Bucket", Name: "a"}}
-	if resolver, _, err := source(&flux); resolver != "" || err != nil {
+	if resolver, _, err := requestFor(&flux); resolver != "" || err != nil {
 		t.Errorf("Flux: %q %v", resolver, err)
 	}
-	if _, _, err := pinned(&flux, &v1alpha1.Revision{Revision: "main@sha1:1"}); err == nil || !strings.Contains(err.Error(), "Flux") {
+	if _, _, err := pinnedRequest(&flux, &v1alpha1.Revision{Revision: "main@sha1:1"}); err == nil || !strings.Contains(err.Error(), "Flux") {
 		t.Errorf("a revision of Flux that has gone: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestPreflightsAreReadAsKappsConfiguration(t *testing.T) {
 	} {
 		d := delivery("x", false)
 		d.Spec.Preflights = test.list
-		cfg, err := (&run{d: d}).configuration()
+		cfg, err := (&run{d: d}).readConfiguration()
 		if (err != nil) != (test.wrong != nil) {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -168,7 +168,7 @@ func TestErrorsHaveReasons(t *testing.T) {
 		v1alpha1.ReasonPreflightFailed:      &apply.PreflightError{Name: "x", Err: errors.New("no")},
 		v1alpha1.ReasonApplyFailed:          errors.New("no"),
 	} {
-		if got, message := explain(t.Context(), err, "deployer"); got != want || strings.Contains(message, "--force-conflicts") {
+		if got, message := applyReason(t.Context(), err, "deployer"); got != want || strings.Contains(message, "--force-conflicts") {
 			t.Errorf("%v: %s %q, want %s", err, got, message, want)
 		}
 	}
@@ -202,7 +202,7 @@ func TestWhatRunsIsAskedForAtItsCommitOrDigest(t *testing.T) {
 		"git without commit":  {of("git", "url", "https://h.test/r"), image, "revision", ""},
 	} {
 		before := test.source.DeepCopy()
-		_, spec, err := pinned(&test.source, &v1alpha1.Revision{Revision: test.revision, Digest: "sha256:content"})
+		_, spec, err := pinnedRequest(&test.source, &v1alpha1.Revision{Revision: test.revision, Digest: "sha256:content"})
 		got := ""
 		for _, p := range spec.Params {
 			if p.Name == test.param && err == nil {
@@ -242,7 +242,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		"the same failure": {state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), state(metav1.ConditionFalse, v1alpha1.ReasonForbidden, "1"), ""},
 	} {
 		recorder := record.NewFakeRecorder(5)
-		(&run{Controller: &Controller{Recorder: recorder}, d: test.after}).tell(test.before)
+		(&run{Controller: &Controller{Recorder: recorder}, d: test.after}).sendEvents(test.before)
 		got := ""
 		if len(recorder.Events) > 0 {
 			got = <-recorder.Events
@@ -270,7 +270,7 @@ func TestTheWorstFindingsComeFirstAndAreBounded(t *testing.T) {
 	for range 5 {
 		add("more", report.Cosmetic, report.Warn, report.Violation)
 	}
-	got := summarize(found)
+	got := summarizeReport(found)
 	var order []string
 	for _, f := range got.Worst {
 		order = append(order, f.CRD)
@@ -284,7 +284,7 @@ func TestTheWorstFindingsComeFirstAndAreBounded(t *testing.T) {
 	if got.Fail != 3 || got.Warn != 6 || got.Undecided != 1 || got.Notes != 1 {
 		t.Errorf("%+v", got)
 	}
-	message := blocked("sha1:00", got, found.Summary())
+	message := blockedMessage("sha1:00", got, found.Summary())
 	for _, want := range []string{"3 findings stop sha1:00", "2 of 9 stored objects, a/b"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("no %q in %q", want, message)
@@ -294,7 +294,7 @@ func TestTheWorstFindingsComeFirstAndAreBounded(t *testing.T) {
 
 func TestDurationsHaveDefaults(t *testing.T) {
 	for want, d := range map[time.Duration]*metav1.Duration{defaultInterval: nil, time.Second: {Duration: time.Second}} {
-		if got := duration(d, defaultInterval); got != want {
+		if got := durationOr(d, defaultInterval); got != want {
 			t.Errorf("%v: %s", d, got)
 		}
 	}
@@ -325,8 +325,8 @@ func TestASourceThatTakesTooLongToDecodeIsNotInvalid(t *testing.T) {
 		d := delivery("x", false)
 		d.Spec.Timeout = &metav1.Duration{Duration: test.timeout}
 		r := newRun(t, d)
-		r.bring(t.Context(), &config.Config{}, &fetched{data: []byte(test.data), revision: &v1alpha1.Revision{}, ended: r.now})
-		if c := r.condition(v1alpha1.ConditionReady); c == nil || c.Reason != test.want {
+		r.checkAndApply(t.Context(), &config.Config{}, &fetched{data: []byte(test.data), revision: &v1alpha1.Revision{}, ended: r.now})
+		if c := r.findCondition(v1alpha1.ConditionReady); c == nil || c.Reason != test.want {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -340,11 +340,11 @@ func TestOnlyTheRequestThatWasReadIsDeleted(t *testing.T) {
 	if !ok {
 		t.Fatal("another client")
 	}
-	_, spec, err := source(&v1alpha1.DeliverySource{URL: "https://h.test/a.yaml"})
+	_, spec, err := requestFor(&v1alpha1.DeliverySource{URL: "https://h.test/a.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.ask(t.Context(), "http", spec); !errors.Is(err, requester.ErrInProgress) {
+	if _, err := r.fetchSeparately(t.Context(), "http", spec); !errors.Is(err, requester.ErrInProgress) {
 		t.Fatalf("error %v, want that it is in progress", err)
 	}
 	requests := client.ResolutionV1beta1().ResolutionRequests("n")
@@ -360,7 +360,7 @@ func TestOnlyTheRequestThatWasReadIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.ClearActions()
-	resource, err := r.ask(t.Context(), "http", spec)
+	resource, err := r.fetchSeparately(t.Context(), "http", spec)
 	if err != nil || string(resource.Data) != "a: b" {
 		t.Fatalf("%+v, error %v", resource, err)
 	}
@@ -406,11 +406,11 @@ func TestDriftThatWaitsIsTriedLaterEachTimeAndTold(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s, 60 * s}, pauses); diff != "" {
 		t.Error(diff)
 	}
-	c := r.condition(v1alpha1.ConditionApplied)
+	c := r.findCondition(v1alpha1.ConditionApplied)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonBlocked || !strings.Contains(c.Message, "sha1:1 stays, and the correction of its drift waits: ConfigMap n/a: a finalizer may wait") {
 		t.Errorf("condition %+v", c)
 	}
-	r.done()
+	r.endRound()
 	if got := r.keepWaits(apply.ErrWaiting); got != 2*s {
 		t.Errorf("after another round: %s", got)
 	}

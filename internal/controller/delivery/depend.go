@@ -20,13 +20,13 @@ func isReady(d *v1alpha1.Delivery) bool {
 // up; nil if there is none.
 func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.Delivery) (reason, message string) {
 	for _, ref := range d.Spec.DependsOn {
-		k := reference(d, ref)
+		k := referenceKey(d, ref)
 		other := find(k)
 		switch {
 		case other == nil:
 			return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("waits for the delivery %s, which does not exist", k)
 		case isReady(other):
-		case reaches(other, keyOf(d), find):
+		case reachesDelivery(other, keyOf(d), find):
 			return v1alpha1.ReasonDependencyCycle, fmt.Sprintf("depends on the delivery %s, which depends on this one: take one of the two out of dependsOn", k)
 		default:
 			return v1alpha1.ReasonDependencyNotReady, fmt.Sprintf("waits for the delivery %s, which is not ready", k)
@@ -35,15 +35,15 @@ func waitsFor(d *v1alpha1.Delivery, find func(types.NamespacedName) *v1alpha1.De
 	return "", ""
 }
 
-// reaches reports whether from depends on target, directly or through others.
-func reaches(from *v1alpha1.Delivery, target types.NamespacedName, find func(types.NamespacedName) *v1alpha1.Delivery) bool {
+// reachesDelivery reports whether from depends on target, directly or through others.
+func reachesDelivery(from *v1alpha1.Delivery, target types.NamespacedName, find func(types.NamespacedName) *v1alpha1.Delivery) bool {
 	seen := map[types.NamespacedName]bool{keyOf(from): true}
 	todo := []*v1alpha1.Delivery{from}
 	for len(todo) > 0 {
 		d := todo[0]
 		todo = todo[1:]
 		for _, ref := range d.Spec.DependsOn {
-			k := reference(d, ref)
+			k := referenceKey(d, ref)
 			if k == target {
 				return true
 			}
@@ -56,8 +56,8 @@ func reaches(from *v1alpha1.Delivery, target types.NamespacedName, find func(typ
 	return false
 }
 
-// find looks a delivery up in the cache.
-func (c *Controller) find(k types.NamespacedName) *v1alpha1.Delivery {
+// cachedDelivery looks a delivery up in the cache.
+func (c *Controller) cachedDelivery(k types.NamespacedName) *v1alpha1.Delivery {
 	o, ok, err := c.informer.GetStore().GetByKey(k.String())
 	if d, isDelivery := o.(*v1alpha1.Delivery); err == nil && ok && isDelivery {
 		return d

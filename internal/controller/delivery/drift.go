@@ -37,13 +37,13 @@ func (r *run) tooMany(plan *apply.Plan) (string, error) {
 
 // isApplied reports whether a revision was applied last, by the current spec.
 func (r *run) isApplied(digest string) bool {
-	c := r.condition(v1alpha1.ConditionApplied)
+	c := r.findCondition(v1alpha1.ConditionApplied)
 	return r.d.Status.Applied != nil && r.d.Status.Applied.Digest == digest && c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == r.d.Generation
 }
 
-// drift records in the status the objects of a plan that others have changed. It reports whether nothing else is to do, as with
+// recordDrift records in the status the objects of a plan that others have changed. It reports whether nothing else is to do, as with
 // driftPolicy Warn.
-func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (stop bool, err error) {
+func (r *run) recordDrift(ctx context.Context, a *apply.Applier, request apply.Request, plan *apply.Plan) (stop bool, err error) {
 	if plan.Count(apply.Create)+plan.Count(apply.Update)+plan.Count(apply.Replace)+plan.Count(apply.Delete) == 0 {
 		return false, nil
 	}
@@ -59,7 +59,7 @@ func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request
 	}
 	warn := r.d.Spec.DriftPolicy == v1alpha1.DriftWarn
 	st := &r.d.Status
-	now := &v1alpha1.DeliveryDrift{Objects: objectCount(len(found)), SeenTime: stamp(r.now)}
+	now := &v1alpha1.DeliveryDrift{Objects: objectCount(len(found)), SeenTime: metaTime(r.now)}
 	for _, d := range found[:min(len(found), maxWorst)] {
 		now.Examples = append(now.Examples, d.ID.String())
 	}
@@ -71,17 +71,17 @@ func (r *run) drift(ctx context.Context, a *apply.Applier, request apply.Request
 	if warn {
 		message += "; spec.driftPolicy: Correct corrects them"
 	}
-	r.set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDrift, message)
+	r.setCondition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDrift, message)
 	if warn {
 		return true, nil
 	}
 	return false, r.api.updateStatus(ctx, r.d)
 }
 
-// settled records that nothing differs any more.
-func (r *run) settled() {
+// recordNoDrift records that nothing differs any more.
+func (r *run) recordNoDrift() {
 	if d := r.d.Status.Drift; d != nil && d.CorrectedTime == nil {
-		d.CorrectedTime = stamp(r.now)
+		d.CorrectedTime = metaTime(r.now)
 	}
 	meta.RemoveStatusCondition(&r.d.Status.Conditions, v1alpha1.ConditionDrifted)
 }

@@ -32,17 +32,17 @@ type fetched struct {
 	ended   time.Time
 }
 
-// fetch returns the content of the source. Until the source is fetched, it returns nil and when to check again.
+// fetchSource returns the content of the source. Until the source is fetched, it returns nil and when to check again.
 //
 // Each round has its own request, because an ended request never changes. The status names the request of the last round, which
 // fetch deletes first. An ended request that the status does not name belongs to this round.
-func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
+func (r *run) fetchSource(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*fetched, time.Duration) {
 	gvk := v1alpha1.SchemeGroupVersion.WithKind(kind)
 	owner := requester.OwnedBy(r.d, gvk)
 	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
 	if err != nil {
-		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
-		return nil, r.end(v1alpha1.ReasonInvalidSource, err.Error())
+		r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
+		return nil, r.endWithProblem(v1alpha1.ReasonInvalidSource, err.Error())
 	}
 	used := r.d.Status.Request
 	requests := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace)
@@ -50,7 +50,7 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 		err := requests.Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
 		// A conflict means that another request has its name by now.
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return nil, r.unresolved(ctx, err)
+			return nil, r.endUnresolved(ctx, err)
 		}
 		r.d.Status.Request = nil
 	}
@@ -60,13 +60,13 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 		return nil, firstRetry // it is still being deleted
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, r.unresolved(ctx, err)
+		return nil, r.endUnresolved(ctx, err)
 	}
 	resource, err := r.requester.Submit(ctx, owner, resolver, spec)
 	if errors.Is(err, requester.ErrInProgress) {
-		if c := r.condition(v1alpha1.ConditionReady); c == nil || c.ObservedGeneration != r.d.Generation {
-			r.set(v1alpha1.ConditionResolved, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
-			r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
+		if c := r.findCondition(v1alpha1.ConditionReady); c == nil || c.ObservedGeneration != r.d.Generation {
+			r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
+			r.setCondition(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonResolving, "the source is being fetched")
 		}
 		return nil, lookAgain
 	}
@@ -78,7 +78,7 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 	if err != nil {
 		// In any case, another attempt needs another request.
 		r.d.Status.Request = request
-		return nil, r.unresolved(ctx, err)
+		return nil, r.endUnresolved(ctx, err)
 	}
 	out := &fetched{
 		data: resource.Data, name: sourceName(&r.d.Spec.Source), request: request, ended: r.now,
@@ -91,7 +91,7 @@ func (r *run) fetch(ctx context.Context, resolver string, spec resolutionv1beta1
 		out.digests = resource.Source.Digest
 	}
 	r.d.Status.Observed = out.revision
-	r.set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+out.revision.Revision)
+	r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+out.revision.Revision)
 	return out, 0
 }
 
@@ -114,8 +114,8 @@ func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
 	return out
 }
 
-// unresolved says that the source could not be fetched, and returns when to try again.
-func (r *run) unresolved(ctx context.Context, err error) time.Duration {
+// endUnresolved says that the source could not be fetched, and returns when to try again.
+func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	var message string
 	reason := v1alpha1.ReasonResolutionFailed
 	failed, isFailed := errors.AsType[*requester.FailedError](err)
@@ -135,9 +135,9 @@ func (r *run) unresolved(ctx context.Context, err error) time.Duration {
 		reason, message = v1alpha1.ReasonNamespaceTerminating, fmt.Sprintf("the namespace %s is being deleted", r.d.Namespace)
 	default:
 		// The API server does not answer, so an event or a status cannot be written.
-		return r.trouble(ctx, keyOf(r.d), "cannot ask for a source", err)
+		return r.retryAfter(ctx, keyOf(r.d), "cannot ask for a source", err)
 	}
-	r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
-	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-	return r.retry(types.NamespacedName{Namespace: r.d.Namespace, Name: r.d.Name}, r.interval())
+	r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
+	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	return r.retryPause(types.NamespacedName{Namespace: r.d.Namespace, Name: r.d.Name}, r.checkInterval())
 }

@@ -44,14 +44,14 @@ func (c *client) setFinalizer(ctx context.Context, d *v1alpha1.Delivery, want bo
 	return nil
 }
 
-// finalize deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to continue.
-func (r *run) finalize(process context.Context) time.Duration {
+// finalizeDelivery deletes the objects of a delivery, if its policy says so, and then releases the delivery. It returns when to continue.
+func (r *run) finalizeDelivery(process context.Context) time.Duration {
 	if !slices.Contains(r.d.Finalizers, v1alpha1.FinalizerDelivery) {
 		return 0
 	}
 	why := ""
 	if r.d.Spec.DeletionPolicy == v1alpha1.DeletionDelete {
-		left := r.d.DeletionTimestamp.Add(r.timeout()).Sub(r.now)
+		left := r.d.DeletionTimestamp.Add(r.applyTimeout()).Sub(r.now)
 		ctx, cancel := context.WithTimeoutCause(process, max(left, time.Second), errTimeout)
 		defer cancel()
 		kept, err := r.deleteAll(ctx)
@@ -60,8 +60,8 @@ func (r *run) finalize(process context.Context) time.Duration {
 			return 0
 		case err != nil && left > 0:
 			message := "deleting what was delivered: " + err.Error()
-			r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting, message)
-			return min(r.retry(keyOf(r.d), lastRetry), lastWait, left)
+			r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeleting, message)
+			return min(r.retryPause(keyOf(r.d), lastRetry), lastWait, left)
 		case err != nil:
 			why = "spec.timeout is over: " + err.Error()
 		case len(kept) > 0:
@@ -76,14 +76,14 @@ func (r *run) finalize(process context.Context) time.Duration {
 		if apierrors.IsConflict(err) {
 			return firstRetry
 		}
-		return r.trouble(process, keyOf(r.d), "cannot let a delivery go", err)
+		return r.retryAfter(process, keyOf(r.d), "cannot let a delivery go", err)
 	}
 	return 0
 }
 
 // deleteAll deletes the delivered objects, and returns a sentence about those that stay.
 func (r *run) deleteAll(ctx context.Context) (kept []string, err error) {
-	a, err := r.applier()
+	a, err := r.newApplier()
 	if err != nil {
 		return nil, err
 	}

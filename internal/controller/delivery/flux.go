@@ -27,10 +27,10 @@ var fluxResources = map[string]string{"GitRepository": "gitrepositories", "OCIRe
 // fluxArtifact is what Flux has fetched for a source: its field status.artifact.
 type fluxArtifact struct{ url, digest, revision string }
 
-// artifact reads the artifact of the source of Flux, as the ServiceAccount. The error is for people.
-func (r *run) artifact(ctx context.Context) (*fluxArtifact, error) {
+// readArtifact reads the artifact of the source of Flux, as the ServiceAccount. The error is for people.
+func (r *run) readArtifact(ctx context.Context) (*fluxArtifact, error) {
 	f := r.d.Spec.Source.Flux
-	client, err := dynamic.NewForConfig(r.impersonated())
+	client, err := dynamic.NewForConfig(r.impersonatedConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func readyMessage(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// moved reports whether the source of Flux has another revision than the one that was fetched last.
-func (r *run) moved(ctx context.Context) bool {
+// sourceMoved reports whether the source of Flux has another revision than the one that was fetched last.
+func (r *run) sourceMoved(ctx context.Context) bool {
 	if r.d.Spec.Source.Flux == nil {
 		return false
 	}
-	a, err := r.artifact(ctx)
+	a, err := r.readArtifact(ctx)
 	return err == nil && (r.d.Status.Observed == nil || r.d.Status.Observed.Revision != a.revision)
 }
 
@@ -81,12 +81,12 @@ func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 	if used := r.d.Status.Request; used != nil { // the source was another one before
 		err := r.Client.ResolutionV1beta1().ResolutionRequests(r.d.Namespace).Delete(ctx, used.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &used.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return nil, r.trouble(ctx, keyOf(r.d), "cannot delete a request", err)
+			return nil, r.retryAfter(ctx, keyOf(r.d), "cannot delete a request", err)
 		}
 		r.d.Status.Request = nil
 	}
 	var data []byte
-	a, err := r.artifact(ctx)
+	a, err := r.readArtifact(ctx)
 	if err == nil {
 		data, err = r.Archive(ctx, a.url, a.digest, f.Path)
 	}
@@ -96,11 +96,11 @@ func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 	if err != nil {
 		reason, message := v1alpha1.ReasonResolutionFailed, brief.OneLine(err.Error())
 		if apierrors.IsForbidden(err) {
-			reason, message = v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", r.account(), message)
+			reason, message = v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", r.accountName(), message)
 		}
-		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
-		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-		return nil, r.retry(keyOf(r.d), r.interval())
+		r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+		return nil, r.retryPause(keyOf(r.d), r.checkInterval())
 	}
 	algorithm, hash, _ := strings.Cut(a.digest, ":")
 	sum := sha256.Sum256(data)
@@ -109,6 +109,6 @@ func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 		revision: &v1alpha1.Revision{Revision: a.revision, Digest: "sha256:" + hex.EncodeToString(sum[:]), URI: a.url, EntryPoint: f.Path},
 	}
 	r.d.Status.Observed = out.revision
-	r.set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+a.revision)
+	r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved, "fetched "+a.revision)
 	return out, 0
 }

@@ -35,37 +35,37 @@ import (
 // stopped begins the message of the condition Applied while a later revision is blocked.
 const stopped = "a later revision is not applied: the preflights stop it"
 
-// keep checks the running objects, if a check is due, and returns when to check again.
-func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
+// checkRunning checks the running objects, if a check is due, and returns when to check again.
+func (r *run) checkRunning(process context.Context, cfg *config.Config) time.Duration {
 	st := &r.d.Status
 	if st.Applied == nil {
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, "the preflights stop the first revision")
-		return r.interval()
+		r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, "the preflights stop the first revision")
+		return r.checkInterval()
 	}
 	if st.KeptTime != nil && st.CheckedTime != nil && !st.KeptTime.Before(st.CheckedTime) {
-		return r.interval()
+		return r.checkInterval()
 	}
 	done := func(problem string) time.Duration {
 		message := stopped + "; " + st.Applied.Revision + " stays"
 		if problem != "" {
 			message += ", but its drift is not corrected: " + problem
 		}
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, message)
-		st.KeptTime = stamp(r.now)
-		return r.interval()
+		r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, message)
+		st.KeptTime = metaTime(r.now)
+		return r.checkInterval()
 	}
-	if c := r.condition(v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonBlocked {
-		r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, stopped+"; "+st.Applied.Revision+" stays")
+	if c := r.findCondition(v1alpha1.ConditionApplied); c == nil || c.Reason != v1alpha1.ReasonBlocked {
+		r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked, stopped+"; "+st.Applied.Revision+" stays")
 	}
-	ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+	ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
 	defer cancel()
-	data, known := r.contents.get(r.d.UID, st.Applied.Digest)
+	data, known := r.contents.contentOf(r.d.UID, st.Applied.Digest)
 	if !known {
-		resolver, spec, err := pinned(&r.d.Spec.Source, st.Applied)
+		resolver, spec, err := pinnedRequest(&r.d.Spec.Source, st.Applied)
 		if err != nil {
 			return done(err.Error())
 		}
-		resource, err := r.ask(ctx, resolver, spec)
+		resource, err := r.fetchSeparately(ctx, resolver, spec)
 		if errors.Is(err, requester.ErrInProgress) {
 			return lookAgain
 		}
@@ -76,63 +76,63 @@ func (r *run) keep(process context.Context, cfg *config.Config) time.Duration {
 		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != st.Applied.Digest {
 			return done("its source has other content now")
 		}
-		r.contents.put(r.d.UID, st.Applied.Digest, data)
+		r.contents.putContent(r.d.UID, st.Applied.Digest, data)
 	}
-	changed, err := r.restore(ctx, cfg, data)
+	changed, err := r.restoreObjects(ctx, cfg, data)
 	switch {
 	case process.Err() != nil:
-		return r.interval()
+		return r.checkInterval()
 	case isWaiting(err):
 		return r.keepWaits(err)
 	case err != nil:
-		_, message := explain(ctx, err, r.account())
+		_, message := applyReason(ctx, err, r.accountName())
 		return done(message)
 	case changed != "":
-		r.restored(changed)
+		r.recordRestored(changed)
 	}
 	return done("")
 }
 
 // keepWaits records what the correction of drift waits for, and returns when to continue. The pause grows up to the interval.
 func (r *run) keepWaits(err error) time.Duration {
-	r.set(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked,
+	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, v1alpha1.ReasonBlocked,
 		stopped+"; "+r.d.Status.Applied.Revision+" stays, and the correction of its drift waits: "+err.Error())
-	return r.retry(keyOf(r.d), r.interval())
+	return r.retryPause(keyOf(r.d), r.checkInterval())
 }
 
-// restored records that drift was corrected.
-func (r *run) restored(changed string) {
+// recordRestored records that drift was corrected.
+func (r *run) recordRestored(changed string) {
 	st := &r.d.Status
 	r.events = append(r.events, event{corev1.EventTypeNormal, v1alpha1.ReasonDriftCorrected, "corrected the changes of others to " + st.Applied.Revision + ": " + changed})
 	r.Metrics.applies.WithLabelValues("applied").Inc()
-	st.AppliedTime = stamp(r.now)
+	st.AppliedTime = metaTime(r.now)
 }
 
-// meanwhile corrects drift, once in an interval, while the source is unavailable.
-func (r *run) meanwhile(ctx context.Context, cfg *config.Config) {
-	c := r.condition(v1alpha1.ConditionResolved)
+// correctMeanwhile corrects drift, once in an interval, while the source is unavailable.
+func (r *run) correctMeanwhile(ctx context.Context, cfg *config.Config) {
+	c := r.findCondition(v1alpha1.ConditionResolved)
 	if c == nil || c.Status != metav1.ConditionFalse || c.ObservedGeneration != r.d.Generation {
 		return
 	}
 	due := !slices.ContainsFunc([]*metav1.Time{r.d.Status.CheckedTime, r.d.Status.KeptTime}, func(last *metav1.Time) bool {
-		return last != nil && r.now.Sub(last.Time) < r.interval()
+		return last != nil && r.now.Sub(last.Time) < r.checkInterval()
 	})
-	r.remembered(ctx, cfg, due)
+	r.correctFromMemory(ctx, cfg, due)
 }
 
-// remembered corrects drift from the memory of the process, if that is due. If it cannot, it adds the reason to the message of
+// correctFromMemory corrects drift from the memory of the process, if that is due. If it cannot, it adds the reason to the message of
 // Ready.
-func (r *run) remembered(process context.Context, cfg *config.Config, due bool) {
+func (r *run) correctFromMemory(process context.Context, cfg *config.Config, due bool) {
 	st := &r.d.Status
 	if st.Applied == nil {
 		return
 	}
-	data, known := r.contents.get(r.d.UID, st.Applied.Digest)
+	data, known := r.contents.contentOf(r.d.UID, st.Applied.Digest)
 	problem := "this process does not remember what was delivered"
 	if known && due {
-		ctx, cancel := context.WithTimeoutCause(process, r.timeout(), errTimeout)
+		ctx, cancel := context.WithTimeoutCause(process, r.applyTimeout(), errTimeout)
 		defer cancel()
-		changed, err := r.restore(ctx, cfg, data)
+		changed, err := r.restoreObjects(ctx, cfg, data)
 		problem = ""
 		switch {
 		case process.Err() != nil:
@@ -140,31 +140,31 @@ func (r *run) remembered(process context.Context, cfg *config.Config, due bool) 
 		case isWaiting(err):
 			problem = err.Error()
 		case err != nil:
-			_, problem = explain(ctx, err, r.account())
+			_, problem = applyReason(ctx, err, r.accountName())
 		case changed != "":
-			r.restored(changed)
+			r.recordRestored(changed)
 		}
 		r.contents.setProblem(r.d.UID, problem)
-		st.KeptTime = stamp(r.now)
+		st.KeptTime = metaTime(r.now)
 	} else if known {
-		problem = r.contents.problem(r.d.UID)
+		problem = r.contents.problemOf(r.d.UID)
 	}
-	if c := r.condition(v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
+	if c := r.findCondition(v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
 		// The message may be that of the round before.
 		said, _, _ := strings.Cut(c.Message, notPutRight)
 		if problem != "" {
 			said = brief.Clip(said, maxMessage/2) + notPutRight + problem
 		}
-		r.set(c.Type, c.Status, c.Reason, said)
+		r.setCondition(c.Type, c.Status, c.Reason, said)
 	}
 }
 
 // notPutRight begins the part of the message of Ready about drift.
 const notPutRight = "; drift of delivered objects is not corrected: "
 
-// ask fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a request that
+// fetchSeparately fetches the source by a separate request, and deletes the request after reading it. Its content cannot change, so a request that
 // is left over from another round can be used as well.
-func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
+func (r *run) fetchSeparately(ctx context.Context, resolver string, spec resolutionv1beta1.ResolutionRequestSpec) (*requester.Resource, error) {
 	owner := requester.OwnedBy(r.d, v1alpha1.SchemeGroupVersion.WithKind(kind))
 	name, err := requester.Name(resolver, r.d.Namespace+"/"+r.d.Name, spec)
 	if err != nil {
@@ -191,9 +191,9 @@ func (r *run) ask(ctx context.Context, resolver string, spec resolutionv1beta1.R
 	return resource, err
 }
 
-// pinned returns the request for the applied revision. It does not follow the branch or tag of the source.
-func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
-	if resolver, spec, err = source(s); err != nil {
+// pinnedRequest returns the request for the applied revision. It does not follow the branch or tag of the source.
+func pinnedRequest(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
+	if resolver, spec, err = requestFor(s); err != nil {
 		return "", spec, err
 	}
 	spec.Params = slices.Clone(spec.Params)
@@ -225,9 +225,9 @@ func pinned(s *v1alpha1.DeliverySource, applied *v1alpha1.Revision) (resolver st
 	return resolver, spec, nil
 }
 
-// restore changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
+// restoreObjects changes the running objects back to the delivered state, and returns a description of the changes. It deletes nothing,
 // because others may depend on the drift. It creates nothing that was not delivered, and does only what the preflights allow.
-func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
+func (r *run) restoreObjects(ctx context.Context, cfg *config.Config, data []byte) (changed string, err error) {
 	name := sourceName(&r.d.Spec.Source)
 	set, err := input.DecodeObjects(ctx, name, data)
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if err != nil {
 		return "", err
 	}
-	a, err := r.applier()
+	a, err := r.newApplier()
 	if err != nil {
 		return "", err
 	}
@@ -271,14 +271,14 @@ func (r *run) restore(ctx context.Context, cfg *config.Config, data []byte) (cha
 	if found := preflight.Report(cfg, ran, "cluster", name+" "+r.d.Status.Applied.Revision, nil, r.now); found.Failing() > 0 {
 		return "", fmt.Errorf("the preflights stop that too, with %d findings", found.Summary().Fail)
 	}
-	stop, err := r.drift(ctx, a, request, plan)
+	stop, err := r.recordDrift(ctx, a, request, plan)
 	if stop || apierrors.IsConflict(err) {
 		return "", err
 	}
-	if plan, err = r.write(ctx, a, request, plan); err != nil {
+	if plan, err = r.applyPlan(ctx, a, request, plan); err != nil {
 		return "", err
 	}
-	r.settled()
+	r.recordNoDrift()
 	if plan.Count(apply.Create)+plan.Count(apply.Update) == 0 {
 		return "", nil
 	}

@@ -37,7 +37,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) set(d *v1alpha1.Delivery) {
+func (m *Metrics) setGauges(d *v1alpha1.Delivery) {
 	value := func(yes bool) float64 {
 		if yes {
 			return 1
@@ -49,7 +49,7 @@ func (m *Metrics) set(d *v1alpha1.Delivery) {
 	m.blocked.WithLabelValues(d.Namespace, d.Name).Set(value(p != nil && p.Status == metav1.ConditionFalse && p.Reason == v1alpha1.ReasonBlocked))
 }
 
-func (m *Metrics) forget(k types.NamespacedName) {
+func (m *Metrics) forgetDelivery(k types.NamespacedName) {
 	m.ready.DeleteLabelValues(k.Namespace, k.Name)
 	m.blocked.DeleteLabelValues(k.Namespace, k.Name)
 }

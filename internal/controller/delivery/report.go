@@ -30,17 +30,17 @@ const (
 
 func objectCount(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded
 
-// summarize returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.
-func summarize(found *report.Report) *v1alpha1.DeliveryReport {
+// summarizeReport returns the findings for the status. The report is sorted within CRDs; here the worst of all come first.
+func summarizeReport(found *report.Report) *v1alpha1.DeliveryReport {
 	s := found.Summary()
 	out := &v1alpha1.DeliveryReport{Fail: objectCount(s.Fail), Warn: objectCount(s.Warn), Undecided: objectCount(s.Undecided), Notes: objectCount(s.Notes)}
 	for _, severity := range []report.Severity{report.Fail, report.Warn} {
-		for _, level := range levels() {
+		for _, level := range allLevels() {
 			for i := range found.CRDs {
 				for j := range found.CRDs[i].Findings {
 					f := &found.CRDs[i].Findings[j]
 					if f.Severity == severity && f.Level == level && f.Suppressed == nil && f.Outcome != report.Note && len(out.Worst) < maxWorst {
-						out.Worst = append(out.Worst, shorten(f))
+						out.Worst = append(out.Worst, shortFinding(f))
 					}
 				}
 			}
@@ -49,8 +49,8 @@ func summarize(found *report.Report) *v1alpha1.DeliveryReport {
 	return out
 }
 
-// levels lists all levels, that of findings without one last.
-func levels() []report.Level {
+// allLevels lists all levels, that of findings without one last.
+func allLevels() []report.Level {
 	var out []report.Level
 	for _, l := range report.Levels() {
 		out = append(out, l.ID)
@@ -58,7 +58,7 @@ func levels() []report.Level {
 	return append(out, "")
 }
 
-func shorten(f *report.Finding) v1alpha1.DeliveryFinding {
+func shortFinding(f *report.Finding) v1alpha1.DeliveryFinding {
 	out := v1alpha1.DeliveryFinding{
 		Rule: f.Rule, Level: string(f.Level), Severity: string(f.Severity), CRD: f.CRD, Version: f.Version, Path: brief.Clip(f.Path, maxEvent),
 		Message: brief.Clip(f.Message, maxEvent),
@@ -72,8 +72,8 @@ func shorten(f *report.Finding) v1alpha1.DeliveryFinding {
 	return out
 }
 
-// blocked describes in a few lines what stops a revision.
-func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
+// blockedMessage describes in a few lines what stops a revision.
+func blockedMessage(revision string, r *v1alpha1.DeliveryReport, s report.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d findings stop %s", s.Fail, revision)
 	const most = 3
@@ -107,8 +107,8 @@ func blocked(revision string, r *v1alpha1.DeliveryReport, s report.Summary) stri
 	return b.String()
 }
 
-// publish writes the whole report, as the ServiceAccount, into a ConfigMap that is deleted with the delivery.
-func (r *run) publish(ctx context.Context, found *report.Report) (string, error) {
+// publishReport writes the whole report, as the ServiceAccount, into a ConfigMap that is deleted with the delivery.
+func (r *run) publishReport(ctx context.Context, found *report.Report) (string, error) {
 	data := map[string]string{}
 	for key, format := range map[string]string{"report.json": "json", "report.txt": "text"} {
 		var b bytes.Buffer
@@ -122,7 +122,7 @@ func (r *run) publish(ctx context.Context, found *report.Report) (string, error)
 	if len(data["report.json"]) > maxReport/2 {
 		delete(data, "report.txt")
 	}
-	kube, err := kubernetes.NewForConfig(r.impersonated())
+	kube, err := kubernetes.NewForConfig(r.impersonatedConfig())
 	if err != nil {
 		return "", err
 	}

@@ -31,19 +31,19 @@ type run struct {
 	events []event
 }
 
-func (r *run) interval() time.Duration { return duration(r.d.Spec.Interval, defaultInterval) }
-func (r *run) timeout() time.Duration  { return duration(r.d.Spec.Timeout, defaultTimeout) }
-func (r *run) asked() string           { return r.d.Annotations[v1alpha1.AnnotationReconcile] }
+func (r *run) checkInterval() time.Duration { return durationOr(r.d.Spec.Interval, defaultInterval) }
+func (r *run) applyTimeout() time.Duration  { return durationOr(r.d.Spec.Timeout, defaultTimeout) }
+func (r *run) askedToken() string           { return r.d.Annotations[v1alpha1.AnnotationReconcile] }
 
-func duration(d *metav1.Duration, standard time.Duration) time.Duration {
+func durationOr(d *metav1.Duration, standard time.Duration) time.Duration {
 	if d == nil || d.Duration <= 0 {
 		return standard
 	}
 	return d.Duration
 }
 
-// account is the name of the ServiceAccount.
-func (r *run) account() string {
+// accountName is the name of the ServiceAccount.
+func (r *run) accountName() string {
 	if r.d.Spec.ServiceAccountName == "" {
 		return "default"
 	}
@@ -56,60 +56,60 @@ var ended = []string{
 	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
 }
 
-// deliver does the due work and returns when to check again, 0 for not before something changes.
-func (r *run) deliver(ctx context.Context) time.Duration {
+// deliverDue does the due work and returns when to check again, 0 for not before something changes.
+func (r *run) deliverDue(ctx context.Context) time.Duration {
 	st := &r.d.Status
 	if r.d.Spec.Suspend {
 		st.ObservedGeneration = r.d.Generation
-		r.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true: nothing is fetched or applied")
+		r.setCondition(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "spec.suspend is true: nothing is fetched or applied")
 		return 0
 	}
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionSuspended)
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.ObservedGeneration == r.d.Generation && st.Asked == r.asked() && slices.Contains(ended, ready.Reason) && st.CheckedTime != nil {
-		if left := st.CheckedTime.Add(r.interval()).Sub(r.now); left > 0 && !r.moved(ctx) {
+	if ready != nil && ready.ObservedGeneration == r.d.Generation && st.Asked == r.askedToken() && slices.Contains(ended, ready.Reason) && st.CheckedTime != nil {
+		if left := st.CheckedTime.Add(r.checkInterval()).Sub(r.now); left > 0 && !r.sourceMoved(ctx) {
 			switch ready.Reason {
 			case v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady:
-				return min(r.look(ctx, nil), left)
+				return min(r.checkReady(ctx, nil), left)
 			case v1alpha1.ReasonBlocked:
-				if cfg, err := r.configuration(); err == nil {
-					return min(r.keep(ctx, cfg), left)
+				if cfg, err := r.readConfiguration(); err == nil {
+					return min(r.checkRunning(ctx, cfg), left)
 				}
 			}
 			return left
 		}
 	}
 	st.ObservedGeneration = r.d.Generation
-	cfg, err := r.configuration()
+	cfg, err := r.readConfiguration()
 	if err != nil {
-		return r.end(v1alpha1.ReasonInvalidConfiguration, err.Error())
+		return r.endWithProblem(v1alpha1.ReasonInvalidConfiguration, err.Error())
 	}
-	resolver, spec, err := source(&r.d.Spec.Source)
+	resolver, spec, err := requestFor(&r.d.Spec.Source)
 	if err != nil {
-		r.set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
-		return r.end(v1alpha1.ReasonInvalidSource, err.Error())
+		r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonInvalidSource, err.Error())
+		return r.endWithProblem(v1alpha1.ReasonInvalidSource, err.Error())
 	}
-	if reason, message := waitsFor(r.d, r.find); reason != "" {
-		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-		return r.interval()
+	if reason, message := waitsFor(r.d, r.cachedDelivery); reason != "" {
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+		return r.checkInterval()
 	}
 	if again := r.mayImpersonate(ctx); again > 0 {
 		return again
 	}
-	fetch := func() (*fetched, time.Duration) { return r.fetch(ctx, resolver, spec) }
+	fetch := func() (*fetched, time.Duration) { return r.fetchSource(ctx, resolver, spec) }
 	if r.d.Spec.Source.Flux != nil {
 		fetch = func() (*fetched, time.Duration) { return r.fetchFlux(ctx) }
 	}
 	got, again := fetch()
 	if got == nil {
-		r.meanwhile(ctx, cfg)
+		r.correctMeanwhile(ctx, cfg)
 		return again
 	}
-	return r.bring(ctx, cfg, got)
+	return r.checkAndApply(ctx, cfg, got)
 }
 
-// configuration reads spec.preflights as kapp's configuration.
-func (r *run) configuration() (*config.Config, error) {
+// readConfiguration reads spec.preflights as kapp's configuration.
+func (r *run) readConfiguration() (*config.Config, error) {
 	if r.d.Spec.Preflights == nil {
 		return &config.Config{}, nil
 	}
@@ -122,7 +122,7 @@ func (r *run) configuration() (*config.Config, error) {
 		return cfg, nil
 	}
 	var parts []string
-	for _, e := range all(err) {
+	for _, e := range splitErrors(err) {
 		// The text is one generated line, so its positions mean nothing.
 		if c, ok := errors.AsType[*config.Error](e); ok {
 			parts = append(parts, c.Msg)
@@ -133,12 +133,12 @@ func (r *run) configuration() (*config.Config, error) {
 	return nil, fmt.Errorf("spec.preflights: %s", strings.Join(parts, "; "))
 }
 
-// all splits joined errors.
-func all(err error) []error {
+// splitErrors splits joined errors.
+func splitErrors(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range j.Unwrap() {
-			out = append(out, all(e)...)
+			out = append(out, splitErrors(e)...)
 		}
 		return out
 	}
@@ -153,8 +153,8 @@ func sourceName(s *v1alpha1.DeliverySource) string {
 	return cmp.Or(s.URL, s.Resolver)
 }
 
-// source returns the content of a ResolutionRequest for the source; none for a source of Flux.
-func source(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
+// requestFor returns the content of a ResolutionRequest for the source; none for a source of Flux.
+func requestFor(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1.ResolutionRequestSpec, err error) {
 	if s.Flux != nil {
 		if s.URL != "" || s.Resolver != "" || fluxResources[s.Flux.Kind] == "" {
 			return "", spec, errors.New("spec.source.flux stands alone, and names a GitRepository, an OCIRepository or a Bucket")
@@ -182,55 +182,55 @@ func source(s *v1alpha1.DeliverySource) (resolver string, spec resolutionv1beta1
 
 // mayImpersonate asks whether the controller may act as the ServiceAccount, and returns when to ask again if not.
 func (r *run) mayImpersonate(ctx context.Context) time.Duration {
-	ns, account := r.d.Namespace, r.account()
+	ns, account := r.d.Namespace, r.accountName()
 	review, err := r.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "impersonate", Resource: "serviceaccounts", Namespace: ns, Name: account,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return r.trouble(ctx, keyOf(r.d), "cannot ask whether the ServiceAccount may be impersonated", err)
+		return r.retryAfter(ctx, keyOf(r.d), "cannot ask whether the ServiceAccount may be impersonated", err)
 	}
 	if review.Status.Allowed {
 		return 0
 	}
-	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonImpersonationRefused, fmt.Sprintf(
+	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonImpersonationRefused, fmt.Sprintf(
 		"sluice may not act as the ServiceAccount %s/%s; allow it by: kubectl create rolebinding sluice-delivery -n %s --clusterrole=sluice-delivery-impersonate --serviceaccount=%s:sluice-delivery",
 		ns, account, ns, cmp.Or(r.Namespace, "sluice-system")))
-	return r.retry(keyOf(r.d), r.interval())
+	return r.retryPause(keyOf(r.d), r.checkInterval())
 }
 
-// end ends a round with a problem that stops the delivery until something changes.
-func (r *run) end(reason, message string) time.Duration {
-	r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-	return r.done()
+// endWithProblem ends a round with a problem that stops the delivery until something changes.
+func (r *run) endWithProblem(reason, message string) time.Duration {
+	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
+	return r.endRound()
 }
 
-// done ends a round.
-func (r *run) done() time.Duration {
-	r.d.Status.Asked = r.asked()
-	r.d.Status.CheckedTime = stamp(r.now)
+// endRound ends a round.
+func (r *run) endRound() time.Duration {
+	r.d.Status.Asked = r.askedToken()
+	r.d.Status.CheckedTime = metaTime(r.now)
 	r.failures.Forget(keyOf(r.d))
-	return r.interval()
+	return r.checkInterval()
 }
 
-// look reports whether the applied objects are ready, and returns when to check again. The applier may be nil.
-func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
+// checkReady reports whether the applied objects are ready, and returns when to check again. The applier may be nil.
+func (r *run) checkReady(ctx context.Context, a *apply.Applier) time.Duration {
 	var err error
 	if a == nil {
-		if a, err = r.applier(); err != nil {
-			return r.trouble(ctx, keyOf(r.d), "cannot look at objects", err)
+		if a, err = r.newApplier(); err != nil {
+			return r.retryAfter(ctx, keyOf(r.d), "cannot look at objects", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout())
+	ctx, cancel := context.WithTimeout(ctx, r.applyTimeout())
 	defer cancel()
 	inventory, err := a.App(ctx, r.d.Namespace, r.d.Name)
 	if err != nil {
-		return r.trouble(ctx, keyOf(r.d), "cannot read an inventory", err)
+		return r.retryAfter(ctx, keyOf(r.d), "cannot read an inventory", err)
 	}
 	states, err := a.Status(ctx, inventory)
 	if err != nil {
-		return r.trouble(ctx, keyOf(r.d), "cannot look at objects", err)
+		return r.retryAfter(ctx, keyOf(r.d), "cannot look at objects", err)
 	}
 	waiting, failed := []string(nil), false
 	for _, s := range states {
@@ -239,7 +239,7 @@ func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 			continue
 		}
 		failed = failed || s.Status == "Failed"
-		waiting = append(waiting, fmt.Sprintf("%s is %s%s", s.ID, s.Status, message(s.Message)))
+		waiting = append(waiting, fmt.Sprintf("%s is %s%s", s.ID, s.Status, inParentheses(s.Message)))
 	}
 	revision := ""
 	if r.d.Status.Applied != nil {
@@ -248,20 +248,20 @@ func (r *run) look(ctx context.Context, a *apply.Applier) time.Duration {
 	const most = 3
 	switch n := len(waiting); {
 	case n == 0:
-		r.set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, revision+" is delivered")
-		return r.interval()
-	case failed || r.d.Status.AppliedTime == nil || r.now.Sub(r.d.Status.AppliedTime.Time) >= r.timeout():
-		r.set(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNotReady,
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonDelivered, revision+" is delivered")
+		return r.checkInterval()
+	case failed || r.d.Status.AppliedTime == nil || r.now.Sub(r.d.Status.AppliedTime.Time) >= r.applyTimeout():
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNotReady,
 			fmt.Sprintf("%s is applied, and %d objects are not ready: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
 		return 30 * time.Second
 	default:
-		r.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
+		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
 			fmt.Sprintf("%s is applied; waiting for %d objects: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
 		return 2 * time.Second
 	}
 }
 
-func message(s string) string {
+func inParentheses(s string) string {
 	if s == "" {
 		return ""
 	}

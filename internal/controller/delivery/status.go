@@ -22,12 +22,12 @@ const (
 // event is something that has changed.
 type event struct{ kind, reason, message string }
 
-func (r *run) condition(conditionType string) *metav1.Condition {
+func (r *run) findCondition(conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(r.d.Status.Conditions, conditionType)
 }
 
-// set sets a condition.
-func (r *run) set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+// setCondition sets a condition.
+func (r *run) setCondition(conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&r.d.Status.Conditions, metav1.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: brief.Clip(message, maxMessage), ObservedGeneration: r.d.Generation,
 		LastTransitionTime: metav1.NewTime(r.now),
@@ -41,29 +41,29 @@ var stalled = []string{
 	v1alpha1.ReasonTooManyDeletions,
 }
 
-// stall sets the condition Stalled from the condition Ready.
-func (r *run) stall() {
-	ready := r.condition(v1alpha1.ConditionReady)
+// setStalled sets the condition Stalled from the condition Ready.
+func (r *run) setStalled() {
+	ready := r.findCondition(v1alpha1.ConditionReady)
 	if r.d.Spec.Suspend || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != r.d.Generation || !slices.Contains(stalled, ready.Reason) {
 		meta.RemoveStatusCondition(&r.d.Status.Conditions, v1alpha1.ConditionStalled)
 		return
 	}
-	r.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, ready.Reason, ready.Message)
+	r.setCondition(v1alpha1.ConditionStalled, metav1.ConditionTrue, ready.Reason, ready.Message)
 }
 
-func stamp(t time.Time) *metav1.Time {
+func metaTime(t time.Time) *metav1.Time {
 	s := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &s
 }
 
-// tell sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If another
+// sendEvents sends events about the changes since before: about actions, and about Ready if its status or reason has changed. If another
 // finding now stops a stopped delivery, that is an event as well.
-func (r *run) tell(before *v1alpha1.Delivery) {
+func (r *run) sendEvents(before *v1alpha1.Delivery) {
 	for _, e := range r.events {
 		r.Recorder.Event(r.d, e.kind, e.reason, brief.Clip(e.message, maxEvent))
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
-	is := r.condition(v1alpha1.ConditionReady)
+	is := r.findCondition(v1alpha1.ConditionReady)
 	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
 	}
