@@ -22,7 +22,7 @@ func claimsOf(t *testing.T, from, to int, conditions bool) *hookSet {
 		closed[r] = []*feature.Target{{Group: r.group, Resource: r.resource, Version: "v1", WholeVersion: true}}
 	}
 	out := &hookSet{}
-	for i, w := range claims(closed, conditions) {
+	for i, w := range claimHooks(closed, conditions) {
 		w.Name = claimsName("demo", i)
 		out.validating = append(out.validating, w)
 	}
@@ -59,10 +59,10 @@ func TestNoStatusWaitsWhileClaimsMove(t *testing.T) {
 		{name: "nor does it", have: claimsOf(t, 0, 2, false), want: claimsOf(t, 1, 3, false)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.keep(tt.have)
+			tt.want.keepStored(tt.have)
 			for range 3 { // what was kept is what stands when it is looked at next
 				again := &hookSet{validating: slices.Clone(tt.want.validating)}
-				again.keep(tt.want)
+				again.keepStored(tt.want)
 				if diff := cmp.Diff(tt.want.validating, again.validating); diff != "" {
 					t.Error(diff)
 				}
@@ -97,7 +97,7 @@ func TestWhatIsKeptOfClaimsIsBounded(t *testing.T) {
 	have := claimsOf(t, 0, 10, true)
 	for i := range 200 {
 		want := claimsOf(t, i, i+10, true)
-		want.keep(have)
+		want.keepStored(have)
 		have = want
 		for j := range have.validating {
 			w := &have.validating[j]
@@ -133,7 +133,7 @@ func TestManyClosedVersionsAreAskedAboutByConditions(t *testing.T) {
 	if h := claimsOf(t, 0, 100, false); len(h.validating) != 1 || waits(&h.validating[0]) || len(h.validating[0].Rules) != 100 {
 		t.Error("without conditions one is enough")
 	}
-	if claims(nil, true) != nil {
+	if claimHooks(nil, true) != nil {
 		t.Error("there is something to claim")
 	}
 }

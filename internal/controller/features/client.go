@@ -29,7 +29,7 @@ func newClient(config *rest.Config) (*client, error) {
 	return &client{r}, nil
 }
 
-func (c *client) informer(resource string, of runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
+func (c *client) newInformer(resource string, of runtime.Object, indexers cache.Indexers) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.rest, resource, "", fields.Everything()), of, 0, indexers)
 }
 

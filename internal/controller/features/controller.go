@@ -61,7 +61,7 @@ type Controller struct {
 
 // Run works until ctx is done. It calls ready when it has seen all existing objects.
 func (c *Controller) Run(ctx context.Context, ready func()) error {
-	c.sessions(ctx, func(ctx context.Context, can server) error { return c.session(ctx, can, ready) })
+	c.runSessions(ctx, func(ctx context.Context, can server) error { return c.runSession(ctx, can, ready) })
 	return nil
 }
 
@@ -90,7 +90,7 @@ type applied struct {
 	at           time.Time
 }
 
-func (c *Controller) session(outer context.Context, can server, ready func()) error {
+func (c *Controller) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	s := &session{
@@ -101,7 +101,7 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		seen:     map[string]seen{}, written: map[string]time.Time{}, applied: map[string]applied{},
 	}
 	c.Metrics.waiting.Follow(s.queue.Len)
-	w, err := c.open(s.queue.Add)
+	w, err := c.openWorld(s.queue.Add)
 	if err != nil {
 		return err
 	}
@@ -109,12 +109,12 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 	s.usage = newUsage(c.Clock, cmp.Or(c.UsageInterval, DefaultUsageInterval), c.Namespace, c.Log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer w.settings.wait()
+	defer w.settings.waitForWatches()
 	defer cancel(nil)
 	defer s.queue.ShutDown()
 	synced := []cache.InformerSynced{}
-	for resource, of := range s.kinds() {
-		i, err := s.watch(resource, of)
+	for resource, of := range s.watchedKinds() {
+		i, err := s.watchResource(resource, of)
 		if err != nil {
 			return err
 		}
@@ -123,20 +123,20 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
 	if c.Members != nil {
-		c.Members.OnChange(s.all)
+		c.Members.OnChange(s.queueAll)
 	}
-	if !w.start(ctx, &wg) || !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	if !w.startInformers(ctx, &wg) || !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return context.Cause(ctx)
 	}
 	ready()
-	s.all()
+	s.queueAll()
 	wg.Go(func() {
 		if err := s.followServer(ctx, can); err != nil {
 			cancel(err)
 		}
 	})
 	wg.Go(func() {
-		if err := s.count(ctx); err != nil {
+		if err := s.countUse(ctx); err != nil {
 			s.Log.Error("the objects that use features are not counted", "error", err)
 		}
 	})
@@ -145,14 +145,14 @@ func (c *Controller) session(outer context.Context, can server, ready func()) er
 		workers = defaultWorkers
 	}
 	for range workers {
-		wg.Go(func() { s.work(ctx) })
+		wg.Go(func() { s.runWorker(ctx) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// kinds lists the watched kinds of admissionregistration.k8s.io/v1.
-func (s *session) kinds() map[string]runtime.Object {
+// watchedKinds lists the watched kinds of admissionregistration.k8s.io/v1.
+func (s *session) watchedKinds() map[string]runtime.Object {
 	out := map[string]runtime.Object{
 		validatingHooks: &admissionregistrationv1.ValidatingWebhookConfiguration{},
 		mutatingHooks:   &admissionregistrationv1.MutatingWebhookConfiguration{},
@@ -168,8 +168,8 @@ func (s *session) kinds() map[string]runtime.Object {
 	return out
 }
 
-// watch watches the objects of a resource that the controller has made.
-func (s *session) watch(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
+// watchResource watches the objects of a resource that the controller has made.
+func (s *session) watchResource(resource string, of runtime.Object) (cache.SharedIndexInformer, error) {
 	list := cache.NewFilteredListWatchFromClient(s.objects.rest, resource, metav1.NamespaceAll, func(o *metav1.ListOptions) {
 		if resource == validatingHooks || resource == mutatingHooks {
 			o.FieldSelector = metav1.ObjectNameField + "=" + Configuration
@@ -185,11 +185,11 @@ func (s *session) watch(resource string, of runtime.Object) (cache.SharedIndexIn
 		return []string{m.GetLabels()[policy.ComponentLabel]}, nil
 	}})
 	tell := func(o any) {
-		m, err := meta.Accessor(last(o))
+		m, err := meta.Accessor(lastObject(o))
 		switch {
 		case err != nil:
 		case resource == validatingHooks || resource == mutatingHooks:
-			s.all()
+			s.queueAll()
 		default:
 			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
 		}
@@ -209,8 +209,8 @@ func (s *session) watch(resource string, of runtime.Object) (cache.SharedIndexIn
 	return i, err
 }
 
-// all queues everything.
-func (s *session) all() {
+// queueAll queues everything.
+func (s *session) queueAll() {
 	s.queue.Add(anchors)
 	for _, name := range s.components.GetStore().ListKeys() {
 		s.queue.Add(name)
@@ -220,15 +220,15 @@ func (s *session) all() {
 			s.queue.Add(f.Spec.Component)
 		}
 	}
-	for _, o := range s.made() {
+	for _, o := range s.madeObjects() {
 		if m, err := meta.Accessor(o); err == nil {
 			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
 		}
 	}
 }
 
-// made lists all objects that the controller has made to enforce features.
-func (s *session) made() (out []runtime.Object) {
+// madeObjects lists all objects that the controller has made to enforce features.
+func (s *session) madeObjects() (out []runtime.Object) {
 	for resource, i := range s.stores {
 		if resource == validatingHooks || resource == mutatingHooks {
 			continue
@@ -242,8 +242,8 @@ func (s *session) made() (out []runtime.Object) {
 	return out
 }
 
-// of lists the objects that the controller has made for a component.
-func (s *session) of(component string) (out []runtime.Object) {
+// madeFor lists the objects that the controller has made for a component.
+func (s *session) madeFor(component string) (out []runtime.Object) {
 	for _, resource := range []string{validatingPolicies, validatingBindings, mutatingPolicies, mutatingBindings} {
 		i := s.stores[resource]
 		if i == nil {
@@ -255,7 +255,7 @@ func (s *session) of(component string) (out []runtime.Object) {
 		}
 		for _, o := range list {
 			m, err := meta.Accessor(o)
-			if r, ok := o.(runtime.Object); ok && err == nil && mine(m) {
+			if r, ok := o.(runtime.Object); ok && err == nil && isManaged(m) {
 				out = append(out, r)
 			}
 		}
@@ -263,13 +263,13 @@ func (s *session) of(component string) (out []runtime.Object) {
 	return out
 }
 
-func (s *session) work(ctx context.Context) {
+func (s *session) runWorker(ctx context.Context) {
 	for {
 		key, closed := s.queue.Get()
 		if closed {
 			return
 		}
-		again, err := s.safely(ctx, key)
+		again, err := s.reconcileSafely(ctx, key)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
@@ -285,55 +285,55 @@ func (s *session) work(ctx context.Context) {
 	}
 }
 
-// safely is reconcile with a panic turned into an error, so that one component does not stop the others.
-func (s *session) safely(ctx context.Context, key string) (again time.Duration, err error) {
+// reconcileSafely is reconcile with a panic turned into an error, so that one component does not stop the others.
+func (s *session) reconcileSafely(ctx context.Context, key string) (again time.Duration, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.Log.Error("a reconciliation panicked", "component", key, "panic", r, "stack", string(debug.Stack()))
 			err = errors.New("the controller failed: this is a mistake in it, and its log has more")
 		}
 	}()
-	return s.reconcile(ctx, key)
+	return s.reconcileComponent(ctx, key)
 }
 
-func (s *session) owns(key string) bool {
+func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
 }
 
-// reconcile does the due work for a component and returns when to check again, 0 for not before something changes.
-func (s *session) reconcile(ctx context.Context, key string) (time.Duration, error) {
+// reconcileComponent does the due work for a component and returns when to check again, 0 for not before something changes.
+func (s *session) reconcileComponent(ctx context.Context, key string) (time.Duration, error) {
 	if key == addressUser {
-		s.all()
+		s.queueAll()
 		return 0, nil
 	}
-	if !s.owns(key) {
-		s.settings.keep(key, nil)
-		s.usage.gate(key, nil)
-		s.Metrics.forget(key)
+	if !s.ownsComponent(key) {
+		s.settings.keepOnly(key, nil)
+		s.usage.setGated(key, nil)
+		s.Metrics.dropComponent(key)
 		return 0, nil
 	}
 	if key == anchors {
-		return 0, s.anchor(ctx)
+		return 0, s.maintainAnchors(ctx)
 	}
-	c := s.component(key)
+	c := s.componentCopy(key)
 	if c == nil || c.DeletionTimestamp != nil {
-		return 0, s.gone(ctx, key)
+		return 0, s.deleteMade(ctx, key)
 	}
 	start := s.Clock.Now()
-	p, err := s.plan(ctx, c)
+	p, err := s.planComponent(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	s.Metrics.planned(s.Clock.Since(start))
+	s.Metrics.observePlan(s.Clock.Since(start))
 	for _, name := range p.neighbours {
 		s.queue.Add(name)
 	}
-	s.usage.gate(key, p.gates())
+	s.usage.setGated(key, p.gatedResources())
 	done := &outcome{}
-	again := s.enforce(ctx, p, done)
+	again := s.enforcePlan(ctx, p, done)
 	_, left := s.today()
-	again = soonest(soonest(again, left), p.gated.again())
-	return soonest(again, s.tell(ctx, p, done)), done.err()
+	again = soonest(soonest(again, left), p.gated.untilReread())
+	return soonest(again, s.writeStatus(ctx, p, done)), done.retryErrors()
 }
 
 // soonest is the shorter of two waits; 0 stands for none.
@@ -344,57 +344,57 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// gone deletes the objects that were made for a deleted component.
-func (s *session) gone(ctx context.Context, name string) error {
-	s.settings.keep(name, nil)
-	for _, near := range s.near(name) {
+// deleteMade deletes the objects that were made for a deleted component.
+func (s *session) deleteMade(ctx context.Context, name string) error {
+	s.settings.keepOnly(name, nil)
+	for _, near := range s.neighboursOf(name) {
 		s.queue.Add(near)
 	}
-	s.usage.gate(name, nil)
-	s.forget(name)
+	s.usage.setGated(name, nil)
+	s.forgetComponent(name)
 	s.looks.Forget(name)
 	s.mu.Lock()
 	delete(s.seen, name)
 	s.mu.Unlock()
-	s.Metrics.forget(name)
-	errs := []error{s.hook(ctx, name, nil)}
-	list := s.of(name)
+	s.Metrics.dropComponent(name)
+	errs := []error{s.writeHooks(ctx, name, nil)}
+	list := s.madeFor(name)
 	removalOrder(list)
 	for _, o := range list {
-		err := s.objects.remove(ctx, o)
-		s.Metrics.wrote(resourceOf(o), "delete", err)
+		err := s.objects.deleteObject(ctx, o)
+		s.Metrics.countWrite(resourceOf(o), "delete", err)
 		if err == nil {
-			s.unapplied(o)
+			s.forgetApplied(o)
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.orphans(ctx, name))
+	errs = append(errs, s.writeOrphans(ctx, name))
 	return errors.Join(errs...)
 }
 
-// anchor maintains the objects that belong to no component, and removes webhooks of components that were deleted while no controller
+// maintainAnchors maintains the objects that belong to no component, and removes webhooks of components that were deleted while no controller
 // ran.
-func (s *session) anchor(ctx context.Context) error {
+func (s *session) maintainAnchors(ctx context.Context) error {
 	var errs []error
-	for _, want := range anchor(s.Namespace, s.server) {
+	for _, want := range anchorObjects(s.Namespace, s.server) {
 		setDefaults(want)
-		if have := s.have(want); have != nil && same(want, have) {
+		if have := s.storedObject(want); have != nil && sameAsWanted(want, have) {
 			continue
 		}
-		_, err := s.objects.apply(ctx, want)
-		s.Metrics.wrote(resourceOf(want), "apply", err)
+		_, err := s.objects.applyObject(ctx, want)
+		s.Metrics.countWrite(resourceOf(want), "apply", err)
 		errs = append(errs, err)
 	}
-	for _, name := range s.hooked() {
-		if s.component(name) == nil {
+	for _, name := range s.hookedComponents() {
+		if s.componentCopy(name) == nil {
 			s.queue.Add(name)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// have is the newest known stored object with the name of an object; nil if there is none.
-func (s *session) have(want runtime.Object) runtime.Object {
+// storedObject is the newest known stored object with the name of an object; nil if there is none.
+func (s *session) storedObject(want runtime.Object) runtime.Object {
 	m, err := meta.Accessor(want)
 	i := s.stores[resourceOf(want)]
 	if err != nil || i == nil {
@@ -408,14 +408,14 @@ func (s *session) have(want runtime.Object) runtime.Object {
 	s.mu.Lock()
 	own := s.applied[keyOf(want)].stored
 	s.mu.Unlock()
-	if own != nil && older(seen, own) {
+	if own != nil && storedBefore(seen, own) {
 		return own // the watch has not seen the write yet
 	}
 	return seen
 }
 
-// older reports whether a was stored before b.
-func older(a, b runtime.Object) bool {
+// storedBefore reports whether a was stored before b.
+func storedBefore(a, b runtime.Object) bool {
 	x, errX := meta.Accessor(a)
 	y, errY := meta.Accessor(b)
 	if errX != nil || errY != nil || x.GetUID() != y.GetUID() {
@@ -434,21 +434,21 @@ func keyOf(o runtime.Object) string {
 	return resourceOf(o) + "/" + m.GetName()
 }
 
-// unapplied forgets an object that this process has written and now deleted.
-func (s *session) unapplied(o runtime.Object) {
+// forgetApplied forgets an object that this process has written and now deleted.
+func (s *session) forgetApplied(o runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.applied, keyOf(o))
 }
 
-// restored records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
+// recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
 // changed or deleted it in between.
-func (s *session) restored(want, stored runtime.Object) bool {
+func (s *session) recordApplied(want, stored runtime.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.applied[keyOf(want)]
 	s.applied[keyOf(want)] = applied{want, stored, s.Clock.Now()}
-	if !known || !same(want, before.want) {
+	if !known || !sameAsWanted(want, before.want) {
 		return false
 	}
 	a, errA := meta.Accessor(before.stored)

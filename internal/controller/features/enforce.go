@@ -67,11 +67,11 @@ type outcome struct {
 	held bool
 }
 
-// err joins the errors that need a retry.
-func (o *outcome) err() error { return errors.Join(o.settings, o.unwritten()) }
+// retryErrors joins the errors that need a retry.
+func (o *outcome) retryErrors() error { return errors.Join(o.settings, o.enforceErrors()) }
 
-// unwritten joins the reasons why objects do not enforce the wanted state.
-func (o *outcome) unwritten() error {
+// enforceErrors joins the reasons why objects do not enforce the wanted state.
+func (o *outcome) enforceErrors() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
 		errs = append(errs, o.failed[name])
@@ -82,10 +82,10 @@ func (o *outcome) unwritten() error {
 	return errors.Join(errs...)
 }
 
-// enforce writes the wanted objects, and returns when to check again.
-func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Duration {
+// enforcePlan writes the wanted objects, and returns when to check again.
+func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
-	done.warned, done.frozen, done.removed = map[string]string{}, s.frozen(p), map[string]bool{}
+	done.warned, done.frozen, done.removed = map[string]string{}, s.frozenPolicies(p), map[string]bool{}
 	done.parked = s.parked(p)
 	if err := s.putBack(ctx, p, done); err != nil {
 		done.settings = errors.Join(done.settings, err)
@@ -94,7 +94,7 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		done.held = true
 		return 0
 	}
-	wanted, additions, settling, changes := s.compare(p, done)
+	wanted, additions, settling, changes := s.compareObjects(p, done)
 	// If a part moves from one policy to another, for example because a version now has a schema of its own, it must be in force in the
 	// new policy before it is removed from the old one.
 	changes, later := inOrder(additions, settling, changes)
@@ -103,14 +103,14 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		writes = append(writes, c.want)
 	}
 	name := p.component.Name
-	if wait := s.soon(name); len(writes) > 0 && wait > 0 {
+	if wait := s.untilNextWrite(name); len(writes) > 0 && wait > 0 {
 		// Then the stored objects are the newest.
 		done.held = true
-		done.standing = s.remember(name).standing
+		done.standing = s.rememberedOf(name).standing
 		return wait
 	}
 	for _, want := range writes {
-		s.write(ctx, want, done)
+		s.writeObject(ctx, want, done)
 	}
 	for _, c := range later {
 		if m, err := meta.Accessor(c.want); err == nil {
@@ -119,25 +119,25 @@ func (s *session) enforce(ctx context.Context, p *plan, done *outcome) time.Dura
 		}
 	}
 	if len(writes) > 0 {
-		s.wrote(name)
+		s.recordWrite(name)
 	}
 	s.enforceByHook(ctx, p, done)
-	probes, state := s.probes(p)
+	probes, state := s.probePolicies(p)
 	for _, o := range probes {
 		wanted[keyOf(o)] = true
 	}
 	s.removeOthers(ctx, p, wanted, done)
-	s.observe(p, done)
-	s.see(ctx, p, probes, state, done)
+	s.observeStanding(p, done)
+	s.checkProbes(ctx, p, probes, state, done)
 	return done.wait
 }
 
-// compare compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
+// compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
 // another form, and settling are there and perhaps not in force yet.
-func (s *session) compare(p *plan, done *outcome) (wanted map[string]bool, additions, settling []runtime.Object, changes []change) {
+func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool, additions, settling []runtime.Object, changes []change) {
 	wanted = map[string]bool{}
 	for _, o := range p.set.Objects() {
-		want, err := managed(o)
+		want, err := withManagerLabel(o)
 		if err != nil {
 			done.failed[nameOf(o)] = err
 			continue
@@ -151,15 +151,15 @@ func (s *session) compare(p *plan, done *outcome) (wanted map[string]bool, addit
 		if done.frozen[m.GetName()] {
 			continue
 		}
-		switch have := s.have(want); {
+		switch have := s.storedObject(want); {
 		case have == nil && p.detached && isAnchor(want):
 			// Nothing else reads the settings, and the API server takes a binding from those only who may read its parameter.
 		case have == nil:
 			additions = append(additions, want)
-		case !same(want, have):
+		case !sameAsWanted(want, have):
 			changes = append(changes, change{have, want})
 		default:
-			s.judged(have, done)
+			s.recordTypeCheck(have, done)
 			if done.fresh[m.GetName()] {
 				settling = append(settling, want)
 			}
@@ -168,8 +168,8 @@ func (s *session) compare(p *plan, done *outcome) (wanted map[string]bool, addit
 	return wanted, additions, settling, changes
 }
 
-// wrote notes a write of the policies of a component. It drops the writes of others that are no longer in the way of anything.
-func (s *session) wrote(component string) {
+// recordWrite notes a write of the policies of a component. It drops the writes of others that are no longer in the way of anything.
+func (s *session) recordWrite(component string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
@@ -177,32 +177,32 @@ func (s *session) wrote(component string) {
 	s.written[component] = now
 }
 
-// soon is the time to wait before policies of a component are written again.
-func (s *session) soon(component string) time.Duration {
+// untilNextWrite is the time to wait before policies of a component are written again.
+func (s *session) untilNextWrite(component string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return pause - s.Clock.Since(s.written[component])
 }
 
-func (s *session) write(ctx context.Context, want runtime.Object, done *outcome) {
+func (s *session) writeObject(ctx context.Context, want runtime.Object, done *outcome) {
 	m, err := meta.Accessor(want)
 	if err != nil {
 		return // it has been read before
 	}
-	stored, err := s.objects.apply(ctx, want)
-	s.Metrics.wrote(resourceOf(want), "apply", err)
+	stored, err := s.objects.applyObject(ctx, want)
+	s.Metrics.countWrite(resourceOf(want), "apply", err)
 	if err != nil {
 		done.failed[m.GetName()] = fmt.Errorf("%s: %w", nameOf(want), err)
 		return
 	}
-	if s.restored(want, stored) {
+	if s.recordApplied(want, stored) {
 		done.restored = append(done.restored, nameOf(want))
 	}
-	s.judged(stored, done)
+	s.recordTypeCheck(stored, done)
 }
 
-// judged records the API server's type check of an object, and how long to wait for it.
-func (s *session) judged(have runtime.Object, done *outcome) {
+// recordTypeCheck records the API server's type check of an object, and how long to wait for it.
+func (s *session) recordTypeCheck(have runtime.Object, done *outcome) {
 	m, err := meta.Accessor(have)
 	if err != nil {
 		return // it has been read before
@@ -234,11 +234,11 @@ func (s *session) judged(have runtime.Object, done *outcome) {
 	}
 }
 
-// pending are the gates with an object that is not in force yet, because it could not be written or was written just now. The objects
+// pendingGates are the gates with an object that is not in force yet, because it could not be written or was written just now. The objects
 // that enforced them before stay until it is in force.
-func (p *plan) pending(done *outcome) map[string]bool {
+func (p *plan) pendingGates(done *outcome) map[string]bool {
 	out := map[string]bool{}
-	for gate, list := range p.enforcers() {
+	for gate, list := range p.enforcersByGate() {
 		for _, e := range list {
 			if e.Name == Configuration && done.hook != nil || done.failed[e.Name] != nil || done.fresh[e.Name] {
 				out[gate] = true
@@ -251,8 +251,8 @@ func (p *plan) pending(done *outcome) map[string]bool {
 // removeOthers deletes objects of a component that are no longer wanted, once their replacements are in force.
 func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]bool, done *outcome) {
 	var list []runtime.Object
-	pending := p.pending(done)
-	for _, o := range s.of(p.component.Name) {
+	pending := p.pendingGates(done)
+	for _, o := range s.madeFor(p.component.Name) {
 		m, err := meta.Accessor(o)
 		if slices.ContainsFunc(gatesOf(o), func(gate string) bool { return pending[gate] }) {
 			continue
@@ -267,19 +267,19 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 			done.failed[nameOf(o)] = fmt.Errorf("%s: it is deleted, but stays in force until %s lets it go", nameOf(o), strings.Join(m.GetFinalizers(), ", "))
 			continue
 		}
-		err := s.objects.remove(ctx, o)
-		s.Metrics.wrote(resourceOf(o), "delete", err)
+		err := s.objects.deleteObject(ctx, o)
+		s.Metrics.countWrite(resourceOf(o), "delete", err)
 		if err != nil {
 			done.failed[nameOf(o)] = fmt.Errorf("%s: %w", nameOf(o), err)
 			continue
 		}
-		s.unapplied(o)
+		s.forgetApplied(o)
 		done.removed[keyOf(o)] = true
 	}
 }
 
-// enforcers lists the objects that enforce each feature, by gate.
-func (p *plan) enforcers() map[string][]v1alpha1.Enforcer {
+// enforcersByGate lists the objects that enforce each feature, by gate.
+func (p *plan) enforcersByGate() map[string][]v1alpha1.Enforcer {
 	out := map[string][]v1alpha1.Enforcer{}
 	for _, e := range p.set.Enforced {
 		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: brief.Clip(e.Reason, 500)}

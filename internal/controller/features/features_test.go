@@ -31,7 +31,7 @@ func TestTheDifferenceOfTwoObjectsMakesOneOfTheOther(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.to), &to); err != nil {
 			t.Fatal(err)
 		}
-		data, err := json.Marshal(difference(from, to, "", nil))
+		data, err := json.Marshal(jsonPatchOf(from, to, "", nil))
 		if err != nil || string(data) != test.patch {
 			t.Errorf("%s: %s %v", name, data, err)
 			continue
@@ -84,7 +84,7 @@ func TestWhatIsStoredIsComparedWithItsDefaults(t *testing.T) {
 		}, false},
 		"being deleted": {func(p *admissionregistrationv1.ValidatingAdmissionPolicy) { p.DeletionTimestamp = &metav1.Time{} }, false},
 	} {
-		if got := same(full, stored(test.change)); got != test.same {
+		if got := sameAsWanted(full, stored(test.change)); got != test.same {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -66,8 +66,8 @@ type hook = admissionregistrationv1.MutatingWebhook
 // hookSet are the webhooks of a component.
 type hookSet struct{ validating, mutating []hook }
 
-// keep adds stored webhooks that are no longer wanted.
-func (h *hookSet) keep(stored *hookSet) {
+// keepStored adds stored webhooks that are no longer wanted.
+func (h *hookSet) keepStored(stored *hookSet) {
 	h.validating = keepHooks(h.validating, stored.validating)
 	h.mutating = keepHooks(h.mutating, stored.mutating)
 }
@@ -130,22 +130,22 @@ func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []adm
 
 // enforceByHook makes the API server call the webhook for the parts that need it.
 func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
-	address := s.settings.get(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
+	address := s.settings.watchedState(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
 	if !address.known {
 		done.absent, done.hook = true, errors.New("how the webhook is reached is not known yet")
 		return
 	}
 	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook, done.untold = true, errNoWebhook, p.untold(false)
+		done.absent, done.hook, done.untold = true, errNoWebhook, p.unwarnedGates(false)
 		if !p.set.Webhook {
 			done.hook = nil
 		}
 		return
 	}
-	done.untold = p.untold(true)
+	done.untold = p.unwarnedGates(true)
 	for i := range p.features {
 		for _, e := range p.features[i].Status.EnforcedBy {
-			if p.left(p.features[i].Spec.Gate) && e.Name == Configuration {
+			if p.isLeftOut(p.features[i].Spec.Gate) && e.Name == Configuration {
 				done.hookKept = true // its definition has become bad: the webhook continues with the last good one
 				done.hooks = s.hooksStored(p.component.Name)
 				return
@@ -154,18 +154,18 @@ func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
 	}
 	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
 	if p.gated.missing != nil {
-		want.keep(s.hooksStored(p.component.Name).only(p.gated.lacks))
+		want.keepStored(s.hooksStored(p.component.Name).only(p.gated.lacks))
 	}
-	if len(p.pending(done)) > 0 {
+	if len(p.pendingGates(done)) > 0 {
 		// Parts that move to policies stay with the webhook until the policies are in force.
-		want.keep(s.hooksStored(p.component.Name))
+		want.keepStored(s.hooksStored(p.component.Name))
 	}
 	want.addProbes(p.component.Name, s.Namespace, address.data)
-	done.hooks, done.hook = want, s.hook(ctx, p.component.Name, want)
+	done.hooks, done.hook = want, s.writeHooks(ctx, p.component.Name, want)
 }
 
-// untold returns the gates without warnings about their use, and why.
-func (p *plan) untold(webhook bool) map[string]error {
+// unwarnedGates returns the gates without warnings about their use, and why.
+func (p *plan) unwarnedGates(webhook bool) map[string]error {
 	out := map[string]error{}
 	for i := range p.set.Told {
 		switch e := &p.set.Told[i]; {
@@ -203,7 +203,7 @@ type hookMaker struct {
 // hooksOf lists what of a component the webhook is asked for. conditions tells whether the API server knows match conditions.
 func hooksOf(p *plan, namespace string, address map[string]string, conditions bool) *hookSet {
 	m := &hookMaker{p, namespace, address, conditions, map[string]*question{}, map[hookedResource][]*feature.Target{}}
-	m.collect()
+	m.collectQuestions()
 	name := p.component.Name
 	// Sluice has to be able to run before it can be asked.
 	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
@@ -211,28 +211,28 @@ func hooksOf(p *plan, namespace string, address map[string]string, conditions bo
 	}}}
 	out := &hookSet{}
 	for _, ask := range m.asksFor(askReject, askLeft) {
-		out.validating = append(out.validating, m.hook(ask, elsewhere, admissionregistrationv1.Fail))
+		out.validating = append(out.validating, m.makeHook(ask, elsewhere, admissionregistrationv1.Fail))
 	}
-	for i, w := range claims(m.closed, conditions) {
+	for i, w := range claimHooks(m.closed, conditions) {
 		w.Name, w.ClientConfig, w.NamespaceSelector = claimsName(name, i), clientConfig(namespace, address, hookPath(name, askReject)), elsewhere
 		out.validating = append(out.validating, w)
 	}
 	for _, ask := range m.asksFor(askWarn) {
-		out.validating = append(out.validating, m.hook(ask, elsewhere, admissionregistrationv1.Ignore))
+		out.validating = append(out.validating, m.makeHook(ask, elsewhere, admissionregistrationv1.Ignore))
 	}
 	for _, ask := range m.asksFor(askDrop) {
-		w := m.hook(ask, elsewhere, admissionregistrationv1.Fail)
+		w := m.makeHook(ask, elsewhere, admissionregistrationv1.Fail)
 		w.ReinvocationPolicy = new(admissionregistrationv1.NeverReinvocationPolicy)
 		out.mutating = append(out.mutating, w)
 	}
-	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guarded() && !p.unguarded() {
-		out.validating = append(out.validating, m.settings(ref))
+	if ref := p.model.Spec().ConfigMap; ref != nil && !p.guardsSettings() && !p.guardedElsewhere() {
+		out.validating = append(out.validating, m.settingsHook(ref))
 	}
 	return out
 }
 
-// collect fills in the questions for the webhook: enforced parts, and parts with a warning.
-func (m *hookMaker) collect() {
+// collectQuestions fills in the questions for the webhook: enforced parts, and parts with a warning.
+func (m *hookMaker) collectQuestions() {
 	p := m.plan
 	for i := range p.set.Enforced {
 		e := &p.set.Enforced[i]
@@ -251,18 +251,18 @@ func (m *hookMaker) collect() {
 			}
 		case v1alpha1.Reject:
 		}
-		m.add(ask, f, e)
+		m.addQuestion(ask, f, e)
 	}
 	for i := range p.set.Told {
 		e := &p.set.Told[i]
 		if f := p.model.Feature(e.Gate); f != nil && !beyondWebhooks(e.Group) {
-			m.add(askWarn, f, e)
+			m.addQuestion(askWarn, f, e)
 		}
 	}
 }
 
-// add has the webhook asked about the parts of a feature.
-func (m *hookMaker) add(ask string, f *feature.Feature, e *policy.Enforced) {
+// addQuestion has the webhook asked about the parts of a feature.
+func (m *hookMaker) addQuestion(ask string, f *feature.Feature, e *policy.Enforced) {
 	k, version := hookedResource{e.Group, e.Resource}, e.Version
 	if version == "" {
 		version = "*"
@@ -298,24 +298,24 @@ func (m *hookMaker) add(ask string, f *feature.Feature, e *policy.Enforced) {
 // asksFor returns the names under which these things are asked, in their order.
 func (m *hookMaker) asksFor(what ...string) (out []string) {
 	for _, ask := range slices.Sorted(maps.Keys(m.asks)) {
-		if slices.Contains(what, plainly(ask)) {
+		if slices.Contains(what, purposeOf(ask)) {
 			out = append(out, ask)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b string) int { return slices.Index(what, plainly(a)) - slices.Index(what, plainly(b)) })
+	slices.SortStableFunc(out, func(a, b string) int { return slices.Index(what, purposeOf(a)) - slices.Index(what, purposeOf(b)) })
 	return out
 }
 
-// hook makes the webhook that is asked under a name.
-func (m *hookMaker) hook(ask string, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) hook {
+// makeHook makes the webhook that is asked under a name.
+func (m *hookMaker) makeHook(ask string, namespaces *metav1.LabelSelector, fail admissionregistrationv1.FailurePolicyType) hook {
 	name := m.plan.component.Name
 	w := hook{
-		Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(m.namespace, m.address, hookPath(name, plainly(ask))),
+		Name: name + "." + ask + hookSuffix, ClientConfig: clientConfig(m.namespace, m.address, hookPath(name, purposeOf(ask))),
 		FailurePolicy: &fail, MatchPolicy: matchPolicy(ask, m.conditions), NamespaceSelector: namespaces, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(10)), AdmissionReviewVersions: []string{"v1"},
 	}
 	if a := m.asks[ask]; a != nil {
-		w.Rules = a.rules()
+		w.Rules = a.resourceRules()
 		if m.conditions {
 			w.MatchConditions = append(versionConditions(a.versions, a.elsewhere), matchConditions(a.targets)...)
 		}
@@ -323,8 +323,8 @@ func (m *hookMaker) hook(ask string, namespaces *metav1.LabelSelector, fail admi
 	return w
 }
 
-// rules has a rule for each resource.
-func (a *question) rules() (out []admissionregistrationv1.RuleWithOperations) {
+// resourceRules has a rule for each resource.
+func (a *question) resourceRules() (out []admissionregistrationv1.RuleWithOperations) {
 	for k, v := range a.versions {
 		slices.Sort(v)
 		out = append(out, ruleFor(k.group, v, append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), admissionregistrationv1.AllScopes))
@@ -342,10 +342,10 @@ func ruleFor(group string, versions, resources []string, scope admissionregistra
 	}
 }
 
-// settings makes the webhook that judges the settings. What got in all the same does no harm: the last good settings stay.
-func (m *hookMaker) settings(ref *v1alpha1.ConfigMapReference) hook {
+// settingsHook makes the webhook that judges the settings. What got in all the same does no harm: the last good settings stay.
+func (m *hookMaker) settingsHook(ref *v1alpha1.ConfigMapReference) hook {
 	namespaces := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ref.Namespace}}
-	w := m.hook(askSettings, namespaces, admissionregistrationv1.Ignore)
+	w := m.makeHook(askSettings, namespaces, admissionregistrationv1.Ignore)
 	w.Rules = []admissionregistrationv1.RuleWithOperations{ruleFor("", []string{"v1"}, []string{"configmaps"}, admissionregistrationv1.NamespacedScope)}
 	if m.conditions {
 		w.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "settings", Expression: "request.name == '" + ref.Name + "'"}}
@@ -374,8 +374,8 @@ func namedVersions(f *feature.Feature, e *policy.Enforced) string {
 	return "." + strings.Join(names, "-")
 }
 
-// plainly is the purpose, without the words that distinguish webhooks with the same purpose.
-func plainly(ask string) string {
+// purposeOf is the purpose, without the words that distinguish webhooks with the same purpose.
+func purposeOf(ask string) string {
 	ask, _, _ = strings.Cut(ask, ".")
 	return strings.TrimSuffix(ask, wholeVersions)
 }
@@ -455,8 +455,8 @@ func keepConditions(a, b []admissionregistrationv1.MatchCondition) (out []admiss
 	return out
 }
 
-// guarded reports whether policies judge the settings when they are written.
-func (p *plan) guarded() bool {
+// guardsSettings reports whether policies judge the settings when they are written.
+func (p *plan) guardsSettings() bool {
 	return p.set.SettingsReason == "" && slices.ContainsFunc(p.set.Validating, func(v admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 		return v.Name == policy.GuardName(p.component.Name)
 	})

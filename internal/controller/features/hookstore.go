@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hook writes the webhooks of a component into both configurations; nil removes them.
-func (s *session) hook(ctx context.Context, component string, want *hookSet) error {
+// writeHooks writes the webhooks of a component into both configurations; nil removes them.
+func (s *session) writeHooks(ctx context.Context, component string, want *hookSet) error {
 	if want == nil {
 		want = &hookSet{}
 	}
@@ -27,7 +27,7 @@ func (s *session) hook(ctx context.Context, component string, want *hookSet) err
 		if resource == mutatingHooks {
 			list = want.mutating
 		}
-		if equality.Semantic.DeepEqual(list, s.hooksIn(resource, component)) || len(list) == 0 && !s.manages(resource, component) {
+		if equality.Semantic.DeepEqual(list, s.hooksIn(resource, component)) || len(list) == 0 && !s.hasHooksOf(resource, component) {
 			continue
 		}
 		errs = append(errs, s.applyHooks(ctx, resource, component, list))
@@ -55,7 +55,7 @@ func (s *session) applyHooks(ctx context.Context, resource, component string, li
 		err = s.objects.rest.Put().Resource(resource).Name(Configuration).
 			VersionedParams(&metav1.UpdateOptions{FieldManager: managerPrefix + component}, metav1.ParameterCodec).Body(stored).Do(ctx).Error()
 	}
-	s.Metrics.wrote(resource, "apply", err)
+	s.Metrics.countWrite(resource, "apply", err)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", kind, Configuration, err)
 	}
@@ -73,7 +73,7 @@ func replaceHooks(stored runtime.Object, component string, list []hook) bool {
 	case *admissionregistrationv1.ValidatingWebhookConfiguration:
 		c.Webhooks = nil
 		for i := range all {
-			c.Webhooks = append(c.Webhooks, validating(&all[i]))
+			c.Webhooks = append(c.Webhooks, validatingHook(&all[i]))
 		}
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
 		c.Webhooks = all
@@ -127,7 +127,7 @@ func hooksIn(o any) (out []hook) {
 	return out
 }
 
-func validating(w *hook) admissionregistrationv1.ValidatingWebhook {
+func validatingHook(w *hook) admissionregistrationv1.ValidatingWebhook {
 	return admissionregistrationv1.ValidatingWebhook{
 		Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 		NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
@@ -135,8 +135,8 @@ func validating(w *hook) admissionregistrationv1.ValidatingWebhook {
 	}
 }
 
-// manages reports whether a configuration has anything of a component.
-func (s *session) manages(resource, component string) bool {
+// hasHooksOf reports whether a configuration has anything of a component.
+func (s *session) hasHooksOf(resource, component string) bool {
 	o, ok, err := s.stores[resource].GetStore().GetByKey(Configuration)
 	m, isObject := o.(metav1.Object)
 	return err == nil && ok && isObject && slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
@@ -144,8 +144,8 @@ func (s *session) manages(resource, component string) bool {
 	})
 }
 
-// hooked lists the components that have anything in a configuration.
-func (s *session) hooked() []string {
+// hookedComponents lists the components that have anything in a configuration.
+func (s *session) hookedComponents() []string {
 	names := map[string]bool{}
 	for _, resource := range []string{validatingHooks, mutatingHooks} {
 		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)

@@ -69,15 +69,15 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) scanned(outcome string, objects int64, d time.Duration) {
+func (m *Metrics) countScan(outcome string, objects int64, d time.Duration) {
 	m.scans.WithLabelValues(outcome).Inc()
 	m.objects.Add(float64(objects))
 	m.scanning.Observe(max(d, 0).Seconds())
 }
 
-func (m *Metrics) planned(d time.Duration) { m.planning.Observe(max(d, 0).Seconds()) }
+func (m *Metrics) observePlan(d time.Duration) { m.planning.Observe(max(d, 0).Seconds()) }
 
-func (m *Metrics) wrote(resource, verb string, err error) {
+func (m *Metrics) countWrite(resource, verb string, err error) {
 	outcome := "done"
 	if err != nil {
 		outcome = "failed"
@@ -85,9 +85,9 @@ func (m *Metrics) wrote(resource, verb string, err error) {
 	m.writes.WithLabelValues(resource, verb, outcome).Inc()
 }
 
-func (m *Metrics) restored(component string) { m.restores.WithLabelValues(component).Inc() }
+func (m *Metrics) countRestore(component string) { m.restores.WithLabelValues(component).Inc() }
 
-func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced, disagreements int) {
+func (m *Metrics) setGauges(component string, p *plan, open, enforced, notEnforced, disagreements int) {
 	m.skew.WithLabelValues(component).Set(float64(disagreements))
 	m.accepted.WithLabelValues(component).Set(float64(errorsIn(p.definition)))
 	m.settings.WithLabelValues(component).Set(float64(errorsIn(p.wrong)))
@@ -96,14 +96,14 @@ func (m *Metrics) tell(component string, p *plan, open, enforced, notEnforced, d
 	m.features.WithLabelValues(component, "not_enforced").Set(float64(notEnforced))
 }
 
-func (m *Metrics) forget(component string) {
+func (m *Metrics) dropComponent(component string) {
 	m.accepted.DeleteLabelValues(component)
 	m.settings.DeleteLabelValues(component)
 	m.skew.DeleteLabelValues(component)
 	m.features.DeletePartialMatch(prometheus.Labels{"component": component})
 }
 
-func (m *Metrics) reviewed(ask, outcome string, d time.Duration) {
+func (m *Metrics) countReview(ask, outcome string, d time.Duration) {
 	m.reviews.WithLabelValues(ask, outcome).Inc()
 	m.reviewing.WithLabelValues(ask).Observe(max(d, 0).Seconds())
 }

@@ -21,11 +21,11 @@ func gatesOf(o runtime.Object) []string {
 	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
 }
 
-// frozen returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
-func (s *session) frozen(p *plan) map[string]bool {
+// frozenPolicies returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
+func (s *session) frozenPolicies(p *plan) map[string]bool {
 	var bad []string
 	for i := range p.features {
-		if gate := p.features[i].Spec.Gate; p.left(gate) {
+		if gate := p.features[i].Spec.Gate; p.isLeftOut(gate) {
 			bad = append(bad, gate)
 		}
 	}
@@ -33,7 +33,7 @@ func (s *session) frozen(p *plan) map[string]bool {
 	if bad == nil {
 		return out
 	}
-	for _, o := range s.of(p.component.Name) {
+	for _, o := range s.madeFor(p.component.Name) {
 		m, err := meta.Accessor(o)
 		if err == nil && slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
 			out[m.GetName()] = true
@@ -46,7 +46,7 @@ func (s *session) frozen(p *plan) map[string]bool {
 // so that nothing is open when the resource or the version comes back.
 func (s *session) parked(p *plan) map[string]runtime.Object {
 	out := map[string]runtime.Object{}
-	for _, o := range s.of(p.component.Name) {
+	for _, o := range s.madeFor(p.component.Name) {
 		if m, err := meta.Accessor(o); err == nil && p.parks(o) {
 			out[m.GetName()] = o
 		}
@@ -95,13 +95,13 @@ func coverOf(o runtime.Object) (c cover, ok bool) {
 	return c, c.gates != nil
 }
 
-// has reports whether a gate is enforced in a version.
-func (c *cover) has(gate, version string) bool {
+// coversGate reports whether a gate is enforced in a version.
+func (c *cover) coversGate(gate, version string) bool {
 	return slices.Contains(c.gates, gate) && (slices.Contains(c.versions, version) || slices.Contains(c.versions, "*"))
 }
 
-// gives reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
-func (c *change) gives(other runtime.Object) bool {
+// givesPartTo reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
+func (c *change) givesPartTo(other runtime.Object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)
 	to, takes := coverOf(other)
@@ -111,7 +111,7 @@ func (c *change) gives(other runtime.Object) bool {
 	for _, gate := range have.gates {
 		for _, version := range have.versions {
 			anywhere := version == "*" && slices.Contains(to.gates, gate)
-			if (to.has(gate, version) || anywhere) && (!isPolicy || !want.has(gate, version)) {
+			if (to.coversGate(gate, version) || anywhere) && (!isPolicy || !want.coversGate(gate, version)) {
 				return true
 			}
 		}
@@ -125,8 +125,8 @@ func (c *change) gives(other runtime.Object) bool {
 func inOrder(additions, settling []runtime.Object, changes []change) (now, wait []change) {
 	for i := range changes {
 		c := &changes[i]
-		gives := slices.ContainsFunc(additions, c.gives) || slices.ContainsFunc(settling, c.gives) ||
-			slices.ContainsFunc(changes, func(other change) bool { return other.want != c.want && c.gives(other.want) })
+		gives := slices.ContainsFunc(additions, c.givesPartTo) || slices.ContainsFunc(settling, c.givesPartTo) ||
+			slices.ContainsFunc(changes, func(other change) bool { return other.want != c.want && c.givesPartTo(other.want) })
 		if gives {
 			wait = append(wait, *c)
 		} else {

@@ -197,7 +197,7 @@ func TestWhoTells(t *testing.T) {
 			if tt.old != "" {
 				req.Operation, req.OldObject.Raw = admissionv1.Update, []byte(tt.old)
 			}
-			resp := h.review(t.Context(), judgeOf(p), askWarn, req)
+			resp := h.reviewRequest(t.Context(), judgeOf(p), askWarn, req)
 			if !resp.Allowed {
 				t.Errorf("refused: %v", resp.Result)
 			}
@@ -228,7 +228,7 @@ func TestThatNobodyTellsIsTold(t *testing.T) {
 		false: {"Own": "validatingwebhookconfigurations.admissionregistration.k8s.io is beyond any webhook", "Plain": errNoWebhook.Error()},
 	} {
 		got := map[string]string{}
-		for gate, why := range p.untold(webhook) {
+		for gate, why := range p.unwarnedGates(webhook) {
 			got[gate] = why.Error()
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -257,7 +257,7 @@ func TestTheWebhookIsAskedAboutClaims(t *testing.T) {
 		{"what was claimed before", "v2", "", claims, claims, false},
 		{"what claims nothing", "v2", "", none, none, false},
 	} {
-		resp := h.review(t.Context(), judgeOf(p), askReject, &admissionv1.AdmissionRequest{
+		resp := h.reviewRequest(t.Context(), judgeOf(p), askReject, &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, SubResource: tt.sub, Resource: metav1.GroupVersionResource{Group: "demo.dev", Version: tt.version, Resource: "widgets"},
 			Object: runtime.RawExtension{Raw: []byte(tt.object)}, OldObject: runtime.RawExtension{Raw: []byte(tt.old)},
 		})
@@ -318,7 +318,7 @@ func TestPending(t *testing.T) {
 		{"no webhook, which nothing takes", p, outcome{hook: errNoWebhook}, map[string]bool{}},
 		{"no webhook, which all takes", hooked, outcome{hook: errNoWebhook}, map[string]bool{"Refused": true, "Dropped": true, "Warned": true}},
 	} {
-		if diff := cmp.Diff(tt.want, tt.plan.pending(&tt.done)); diff != "" {
+		if diff := cmp.Diff(tt.want, tt.plan.pendingGates(&tt.done)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -398,7 +398,7 @@ func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
 		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 		{Name: "other", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
 	}}
-	want.keep(&hookSet{[]hook{
+	want.keepStored(&hookSet{[]hook{
 		{Name: "reject", Rules: rules{rule("gadgets", "v1"), rule("widgets", "v1", "v2")}, MatchConditions: condition("x")},
 		{Name: "warn", Rules: rules{rule("widgets", "v1")}},
 		{Name: "same", Rules: rules{rule("widgets", "v1")}, MatchConditions: condition("x")},
@@ -416,7 +416,7 @@ func TestWebhooksAreKeptUntilPoliciesTakeOver(t *testing.T) {
 		t.Error(diff)
 	}
 	empty := &hookSet{}
-	empty.keep(&hookSet{})
+	empty.keepStored(&hookSet{})
 	if diff := cmp.Diff(&hookSet{}, empty, cmp.AllowUnexported(hookSet{})); diff != "" {
 		t.Errorf("nothing to keep: %s", diff)
 	}
@@ -488,7 +488,7 @@ func TestFeaturesThatNameOtherVersionsHaveWebhooksOfTheirOwn(t *testing.T) {
 		if ask := strings.Split(w.Name, ".")[1]; ask == askReject {
 			got[w.Name] = w.Rules[0].APIVersions
 		}
-		if *w.ClientConfig.Service.Path != hookPath("demo", plainly(strings.Split(w.Name, ".")[1])) {
+		if *w.ClientConfig.Service.Path != hookPath("demo", purposeOf(strings.Split(w.Name, ".")[1])) {
 			t.Errorf("%s is at %s", w.Name, *w.ClientConfig.Service.Path)
 		}
 	}

@@ -40,8 +40,8 @@ type objects struct {
 	rest rest.Interface // of admissionregistration.k8s.io/v1
 }
 
-// managed is a copy with the label of the controller.
-func managed(o runtime.Object) (runtime.Object, error) {
+// withManagerLabel is a copy with the label of the controller.
+func withManagerLabel(o runtime.Object) (runtime.Object, error) {
 	o = o.DeepCopyObject()
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -114,8 +114,8 @@ func setDefaults(o runtime.Object) {
 	}
 }
 
-// same reports whether the stored object has the wanted spec, and the wanted labels and annotations.
-func same(want, have runtime.Object) bool {
+// sameAsWanted reports whether the stored object has the wanted spec, and the wanted labels and annotations.
+func sameAsWanted(want, have runtime.Object) bool {
 	a, errA := meta.Accessor(want)
 	b, errB := meta.Accessor(have)
 	if errA != nil || errB != nil || b.GetDeletionTimestamp() != nil {
@@ -136,20 +136,20 @@ func same(want, have runtime.Object) bool {
 // resourceOf is the resource of an object.
 func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 
-// apply writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
+// applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
 // the whole object.
-func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Object, error) {
+func (s *objects) applyObject(ctx context.Context, want runtime.Object) (runtime.Object, error) {
 	m, err := meta.Accessor(want)
 	if err != nil {
 		return nil, err
 	}
-	data, err := configuration(want)
+	data, err := applyConfiguration(want)
 	if err != nil {
 		return nil, err
 	}
 	have, err := s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(m.GetName()).
 		VersionedParams(&metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Get()
-	if err != nil || same(want, have) {
+	if err != nil || sameAsWanted(want, have) {
 		return have, err
 	}
 	stored, err := meta.Accessor(have)
@@ -167,8 +167,8 @@ func (s *objects) apply(ctx context.Context, want runtime.Object) (runtime.Objec
 		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Get()
 }
 
-// configuration is an object in the form for server-side apply: it claims no missing fields.
-func configuration(o runtime.Object) ([]byte, error) {
+// applyConfiguration is an object in the form for server-side apply: it claims no missing fields.
+func applyConfiguration(o runtime.Object) ([]byte, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, err
@@ -180,8 +180,8 @@ func configuration(o runtime.Object) ([]byte, error) {
 	return json.Marshal(u)
 }
 
-// remove deletes an object that was read as have.
-func (s *objects) remove(ctx context.Context, have runtime.Object) error {
+// deleteObject deletes an object that was read as have.
+func (s *objects) deleteObject(ctx context.Context, have runtime.Object) error {
 	m, err := meta.Accessor(have)
 	if err != nil {
 		return err
@@ -203,15 +203,15 @@ func removalOrder(list []runtime.Object) {
 	slices.SortStableFunc(list, func(a, b runtime.Object) int { return rank(a) - rank(b) })
 }
 
-// mine reports whether the controller has made an object.
-func mine(o metav1.Object) bool {
+// isManaged reports whether the controller has made an object.
+func isManaged(o metav1.Object) bool {
 	return o.GetLabels()[ManagedByLabel] == Manager && o.GetLabels()[policy.ComponentLabel] != ""
 }
 
-// anchor are a policy and a binding of each kind that match nothing, for as long as the cluster lives: an API server that
+// anchorObjects are a policy and a binding of each kind that match nothing, for as long as the cluster lives: an API server that
 // has lost its last policy with a ConfigMap as parameter does not watch ConfigMaps again for the next one until it is
 // restarted (kubernetes/kubernetes issue 130887). They belong to no component and are never deleted.
-func anchor(namespace string, s server) []runtime.Object {
+func anchorObjects(namespace string, s server) []runtime.Object {
 	const name = "sluice-features-anchor"
 	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "sluice", ManagedByLabel: Manager}}
 	of := func(kind string) metav1.TypeMeta {

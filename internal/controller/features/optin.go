@@ -30,13 +30,13 @@ const (
 	goneEvery, goneMost = 20, 50
 )
 
-// answers are the recent answers of the API server. One user often sends several requests for features of one component.
-func (h *Webhook) answers() *cache.LRUExpireCache {
-	h.begin()
+// recentAnswers are the recent answers of the API server. One user often sends several requests for features of one component.
+func (h *Webhook) recentAnswers() *cache.LRUExpireCache {
+	h.initAnswers()
 	return h.remembered
 }
 
-func (h *Webhook) begin() {
+func (h *Webhook) initAnswers() {
 	h.once.Do(func() {
 		h.remembered = cache.NewLRUExpireCacheWithClock(maxAnswers, h.Clock)
 		h.questions = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(goneEvery, goneMost, h.Clock)
@@ -50,21 +50,21 @@ type (
 	missingly string            // bool, by component
 )
 
-// gone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many questions, it
+// componentGone reports whether a component does not exist, so that it gates nothing. If that is not known, or there were too many questions, it
 // returns false. It runs in a turn of the intake, so there is one open question for a name at a time, and as many as there are turns
 // for all names.
-func (h *Webhook) gone(ctx context.Context, component string) bool {
+func (h *Webhook) componentGone(ctx context.Context, component string) bool {
 	h.mu.RLock()
 	api := h.api
 	h.mu.RUnlock()
 	if api == nil || len(validation.IsDNS1123Subdomain(component)) > 0 {
 		return false
 	}
-	if gone, ok := h.answers().Get(missingly(component)); ok {
+	if gone, ok := h.recentAnswers().Get(missingly(component)); ok {
 		return gone == any(true)
 	}
 	answer, _, _ := h.asking.Do(component, func() (any, error) {
-		if gone, ok := h.answers().Get(missingly(component)); ok {
+		if gone, ok := h.recentAnswers().Get(missingly(component)); ok {
 			return gone, nil
 		}
 		if !h.questions.TryAccept() {
@@ -77,7 +77,7 @@ func (h *Webhook) gone(ctx context.Context, component string) bool {
 		err := api.rest.Get().Resource(componentsResource).Name(component).MaxRetries(0).Do(ctx).Into(c)
 		gone := apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil
 		if gone || err == nil {
-			h.answers().Add(missingly(component), gone, goneFor)
+			h.recentAnswers().Add(missingly(component), gone, goneFor)
 		}
 		return gone, nil
 	})
@@ -90,21 +90,21 @@ func (h *Webhook) optedIn(ctx context.Context, j *judge, req *admissionv1.Admiss
 	if o == nil || !o.NamespaceLabel && !o.RBAC {
 		return nil
 	}
-	labels := sync.OnceValue(func() map[string]string { return h.labels(ctx, req.Namespace) })
+	labels := sync.OnceValue(func() map[string]string { return h.namespaceLabels(ctx, req.Namespace) })
 	return func(gate string) bool {
 		if o.NamespaceLabel && feature.OptedIn(labels(), j.model.Component(), gate) {
 			return true
 		}
-		return o.RBAC && h.may(ctx, req, feature.ObjectName(j.model.Component(), gate))
+		return o.RBAC && h.mayUse(ctx, req, feature.ObjectName(j.model.Component(), gate))
 	}
 }
 
-// labels are the labels of a namespace; none if they cannot be read.
-func (h *Webhook) labels(ctx context.Context, namespace string) map[string]string {
+// namespaceLabels are the labels of a namespace; none if they cannot be read.
+func (h *Webhook) namespaceLabels(ctx context.Context, namespace string) map[string]string {
 	if namespace == "" {
 		return nil
 	}
-	if v, ok := h.answers().Get(labelled(namespace)); ok {
+	if v, ok := h.recentAnswers().Get(labelled(namespace)); ok {
 		l, _ := v.(map[string]string)
 		return l
 	}
@@ -113,12 +113,12 @@ func (h *Webhook) labels(ctx context.Context, namespace string) map[string]strin
 		h.Log.Warn("the labels of a namespace cannot be read", "namespace", namespace, "error", err)
 		return nil
 	}
-	h.answers().Add(labelled(namespace), ns.Labels, answersFor)
+	h.recentAnswers().Add(labelled(namespace), ns.Labels, answersFor)
 	return ns.Labels
 }
 
-// may asks whether the user may use a feature.
-func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
+// mayUse asks whether the user may use a feature.
+func (h *Webhook) mayUse(ctx context.Context, req *admissionv1.AdmissionRequest, name string) bool {
 	extra := map[string]authorizationv1.ExtraValue{}
 	for k, v := range req.UserInfo.Extra {
 		extra[k] = authorizationv1.ExtraValue(v)
@@ -134,7 +134,7 @@ func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, na
 		return false // it can always be written as JSON
 	}
 	key := reviewed(sha256.Sum256(question))
-	if v, ok := h.answers().Get(key); ok {
+	if v, ok := h.recentAnswers().Get(key); ok {
 		return v == any(true)
 	}
 	review, err := h.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
@@ -142,6 +142,6 @@ func (h *Webhook) may(ctx context.Context, req *admissionv1.AdmissionRequest, na
 		h.Log.Warn("whether a user may use a feature cannot be asked", "feature", name, "error", err)
 		return false
 	}
-	h.answers().Add(key, review.Status.Allowed, answersFor)
+	h.recentAnswers().Add(key, review.Status.Allowed, answersFor)
 	return review.Status.Allowed
 }

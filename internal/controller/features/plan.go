@@ -107,7 +107,7 @@ type knownCRD struct {
 	err        error
 }
 
-func (p *planner) remember(component string) *remembered {
+func (p *planner) rememberedOf(component string) *remembered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.known[component]
@@ -121,18 +121,18 @@ func (p *planner) remember(component string) *remembered {
 	return r
 }
 
-func (p *planner) forget(component string) {
+func (p *planner) forgetComponent(component string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.known, component)
 }
 
-// plan returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
+// planComponent returns the wanted state for a component. The error means that the API server did not answer; errors of definitions and settings
 // are not included.
-func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
-	r := p.remember(c.Name)
+func (p *planner) planComponent(ctx context.Context, c *v1alpha1.Component) (*plan, error) {
+	r := p.rememberedOf(c.Name)
 	out := &plan{component: c, features: p.featuresOf(c.Name)}
-	if err := p.define(ctx, r, out); err != nil {
+	if err := p.defineModel(ctx, r, out); err != nil {
 		return nil, err
 	}
 	if !r.began {
@@ -141,10 +141,10 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 	spec := out.model.Spec()
 	out.live = spec.Mode == v1alpha1.Live && spec.ConfigMap != nil
 	if spec.ConfigMap != nil {
-		out.current = p.settings.get(ctx, c.Name, *spec.ConfigMap)
+		out.current = p.settings.watchedState(ctx, c.Name, *spec.ConfigMap)
 	}
-	p.settings.keep(c.Name, spec.ConfigMap)
-	out.read(r, spec.ConfigMap != nil)
+	p.settings.keepOnly(c.Name, spec.ConfigMap)
+	out.readSettings(r, spec.ConfigMap != nil)
 	if r.current != out.current.version {
 		r.current, r.since = out.current.version, p.Clock.Now()
 	}
@@ -156,13 +156,13 @@ func (p *planner) plan(ctx context.Context, c *v1alpha1.Component) (*plan, error
 		r.detached = false
 	}
 	if r.detached {
-		out.detach(r)
+		out.detachSettings(r)
 	}
-	return out, p.compile(ctx, r, out)
+	return out, p.compilePolicies(ctx, r, out)
 }
 
-// detach makes the last good settings part of the policies, or the defaults if there are none.
-func (out *plan) detach(r *remembered) {
+// detachSettings makes the last good settings part of the policies, or the defaults if there are none.
+func (out *plan) detachSettings(r *remembered) {
 	r.detached, out.detached = true, true
 	out.settings, out.known = r.lastGood(out.model), true
 }
@@ -176,8 +176,8 @@ func (r *remembered) lastGood(m *feature.Model) *feature.Settings {
 	return s
 }
 
-// read finds the settings that are in force.
-func (out *plan) read(r *remembered, has bool) {
+// readSettings finds the settings that are in force.
+func (out *plan) readSettings(r *remembered, has bool) {
 	var settings *feature.Settings
 	if out.current.exists {
 		settings, out.wrong = out.model.ParseSettings(out.current.data)
@@ -207,10 +207,10 @@ func (out *plan) read(r *remembered, has bool) {
 	}
 }
 
-// define makes the model, unless its inputs have not changed.
-func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
+// defineModel makes the model, unless its inputs have not changed.
+func (p *planner) defineModel(ctx context.Context, r *remembered, out *plan) error {
 	day, _ := p.today()
-	resources, err := p.resources(ctx, out.features)
+	resources, err := p.readResources(ctx, out.features)
 	if err != nil {
 		return err
 	}
@@ -255,29 +255,29 @@ func (p *planner) define(ctx context.Context, r *remembered, out *plan) error {
 		}
 		model, findings := rules.Define(out.component, out.features, o)
 		r.definition, r.key = findings, key.String()
-		if p.sticky && r.model != nil && out.loses(r.model, model) {
-			model = out.keeping(r.model, model, o)
+		if p.sticky && r.model != nil && out.losesFeature(r.model, model) {
+			model = out.keepLastGood(r.model, model, o)
 		}
 		if model != r.model {
 			r.model, r.setKey = model, ""
 		}
 	}
 	out.model = r.model
-	out.definition = slices.Concat(r.definition, p.shared(r, out, resources))
+	out.definition = slices.Concat(r.definition, p.findShared(r, out, resources))
 	return nil
 }
 
-// loses reports whether an existing good feature has become bad.
-func (out *plan) loses(before, after *feature.Model) bool {
+// losesFeature reports whether an existing good feature has become bad.
+func (out *plan) losesFeature(before, after *feature.Model) bool {
 	return slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool {
 		return before.Feature(f.Spec.Gate) != nil && after.Feature(f.Spec.Gate) == nil
 	})
 }
 
-// keeping defines the component with the last good definitions of features that have become bad. It leaves out new features that are
+// keepLastGood defines the component with the last good definitions of features that have become bad. It leaves out new features that are
 // bad, too. If that is not enough, it leaves out all new features, because they may be the cause. It returns the earlier model if the
 // last good definitions no longer fit, for example because the schema has changed.
-func (out *plan) keeping(before, after *feature.Model, o feature.Options) *feature.Model {
+func (out *plan) keepLastGood(before, after *feature.Model, o feature.Options) *feature.Model {
 	features := make([]v1alpha1.Feature, 0, len(out.features))
 	var bad, fresh []string
 	for i := range out.features {
@@ -298,7 +298,7 @@ func (out *plan) keeping(before, after *feature.Model, o feature.Options) *featu
 	}
 	for _, without := range [][]string{bad, slices.Concat(bad, fresh)} {
 		o.Without = without
-		if model, _ := rules.Define(out.component, features, o); !out.loses(before, model) {
+		if model, _ := rules.Define(out.component, features, o); !out.losesFeature(before, model) {
 			return model
 		}
 	}
@@ -329,7 +329,7 @@ func (g *gated) lost(m *feature.Model) (out []feature.Resource) {
 	return out
 }
 
-func (p *planner) resources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
+func (p *planner) readResources(ctx context.Context, features []v1alpha1.Feature) (g gated, err error) {
 	var seen []string
 	for i := range features {
 		for _, part := range features[i].Spec.Parts {
@@ -369,9 +369,9 @@ func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) 
 	}
 	now := p.Clock.Now()
 	p.mu.Lock()
-	p.tidy()
+	p.dropDeletedCRDs()
 	if there {
-		p.went(name)
+		p.noteDeletedCRD(name)
 	}
 	var since time.Time
 	if gone, ok := p.gone[name]; ok {
@@ -381,11 +381,11 @@ func (p *planner) withoutCRD(ctx context.Context, name, group, resource string) 
 	if now.Before(since) {
 		return nil, nil
 	}
-	return p.builtIns.find(ctx, group, resource, since)
+	return p.builtIns.findVersions(ctx, group, resource, since)
 }
 
-// went notes that a CRD is being deleted, or is deleted. The caller holds the lock.
-func (p *planner) went(name string) {
+// noteDeletedCRD notes that a CRD is being deleted, or is deleted. The caller holds the lock.
+func (p *planner) noteDeletedCRD(name string) {
 	if p.gone == nil {
 		p.gone = map[string]time.Time{}
 	}
@@ -393,14 +393,14 @@ func (p *planner) went(name string) {
 	delete(p.crd, name)
 }
 
-// tidy drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in use that
+// dropDeletedCRDs drops what is known of CRDs that are deleted, and after a while that they were: by then no answer of discovery is in use that
 // is from before. The caller holds the lock.
-func (p *planner) tidy() {
+func (p *planner) dropDeletedCRDs() {
 	now := p.Clock.Now()
 	maps.DeleteFunc(p.gone, func(_ string, at time.Time) bool { return now.Sub(at) > lookSoon+lookAgain })
 	for name := range p.crd {
 		if _, there, err := p.crds.GetStore().GetByKey(name); err == nil && !there {
-			p.went(name)
+			p.noteDeletedCRD(name)
 		}
 	}
 }
@@ -439,21 +439,21 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 	if p.crd == nil {
 		p.crd = map[string]*knownCRD{}
 	}
-	p.tidy()
+	p.dropDeletedCRDs()
 	p.crd[name] = known
 	return known, nil
 }
 
-// compile makes the policies, unless their inputs have not changed.
-func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
-	rt := p.runtime(out.model)
+// compilePolicies makes the policies, unless their inputs have not changed.
+func (p *planner) compilePolicies(ctx context.Context, r *remembered, out *plan) error {
+	rt := p.runtimeOf(out.model)
 	out.states = out.model.Resolve(out.settings, rt)
 	baked := !out.live || out.detached
 	p.mu.Lock()
 	s := p.server
 	p.mu.Unlock()
 	var key strings.Builder
-	fmt.Fprintf(&key, "%s %t %t", s, out.detached, out.unguarded())
+	fmt.Fprintf(&key, "%s %t %t", s, out.detached, out.guardedElsewhere())
 	for _, st := range out.states.All() {
 		fmt.Fprintf(&key, " %t", st.Reported())
 		for _, process := range st.Feature.Spec.RequiredProcesses {
@@ -468,7 +468,7 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 		defer p.compiling.Unlock()
 		set, err := policy.Compile(ctx, out.model, policy.Options{
 			Kubernetes: s.version, Settings: out.settings, Runtime: rt, WithoutValidating: !s.validating, WithoutMutating: !s.mutating,
-			SettingsMissing: out.detached, Unguarded: out.unguarded(),
+			SettingsMissing: out.detached, Unguarded: out.guardedElsewhere(),
 		})
 		if err != nil {
 			return err
@@ -479,8 +479,8 @@ func (p *planner) compile(ctx context.Context, r *remembered, out *plan) error {
 	return nil
 }
 
-// again is the time until resources without a watch have to be read again.
-func (g *gated) again() time.Duration {
+// untilReread is the time until resources without a watch have to be read again.
+func (g *gated) untilReread() time.Duration {
 	switch {
 	case g.missing != nil:
 		return lookSoon
@@ -490,11 +490,11 @@ func (g *gated) again() time.Duration {
 	return 0
 }
 
-// left reports whether a feature was left out of the model because of errors.
-func (out *plan) left(gate string) bool { return out.model.Feature(gate) == nil }
+// isLeftOut reports whether a feature was left out of the model because of errors.
+func (out *plan) isLeftOut(gate string) bool { return out.model.Feature(gate) == nil }
 
-// problems is a text of the errors among findings about a gate; empty if there are none.
-func problems(findings feature.Findings, gate string) string {
+// errorsAbout is a text of the errors among findings about a gate; empty if there are none.
+func errorsAbout(findings feature.Findings, gate string) string {
 	var lines []string
 	for _, f := range findings {
 		if f.Severity == feature.Error && f.Gate == gate {
@@ -529,8 +529,8 @@ func (out *plan) waiting() (gates []string) {
 	return gates
 }
 
-// source describes the source of the settings.
-func (out *plan) source() string {
+// settingsSource describes the source of the settings.
+func (out *plan) settingsSource() string {
 	ref := out.model.Spec().ConfigMap
 	return cmp.Or(ref.Namespace, "?") + "/" + cmp.Or(ref.Name, "?")
 }

@@ -88,10 +88,10 @@ func TestLastGoodDefinitionsAreKept(t *testing.T) {
 			_, good := define(before, feature.Options{Resources: was})
 			list, after := define(tt.features, feature.Options{Resources: now})
 			out := &plan{component: c, features: list}
-			if !out.loses(good, after) {
+			if !out.losesFeature(good, after) {
 				t.Fatal("nothing turned bad")
 			}
-			got := out.keeping(good, after, feature.Options{Resources: now})
+			got := out.keepLastGood(good, after, feature.Options{Resources: now})
 			fields := map[string]string{}
 			for _, f := range got.Features() {
 				fields[f.Spec.Gate] = f.Spec.Parts[0].Field

@@ -63,8 +63,8 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// digest is the name of a state, for a label.
-func digest(parts ...any) string {
+// stateDigest is the name of a state, for a label.
+func stateDigest(parts ...any) string {
 	data, err := json.Marshal(parts)
 	if err != nil {
 		return "" // strings, numbers and lists can always be written
@@ -73,13 +73,13 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// probes are the policies of a component that show whether the API server has the others, for each kind that the component has. state
+// probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has. state
 // is empty if it has none.
-func (s *session) probes(p *plan) (list []runtime.Object, state string) {
+func (s *session) probePolicies(p *plan) (list []runtime.Object, state string) {
 	var stored []string
 	validating, mutating := false, false
 	for _, want := range p.set.Objects() {
-		have := s.have(want)
+		have := s.storedObject(want)
 		if have == nil {
 			continue // it could not be written, which the status says
 		}
@@ -97,13 +97,13 @@ func (s *session) probes(p *plan) (list []runtime.Object, state string) {
 		return nil, ""
 	}
 	slices.Sort(stored)
-	state = digest(p.component.Name, stored)
+	state = stateDigest(p.component.Name, stored)
 	name := probeName(p.component.Name)
 	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "sluice", ManagedByLabel: Manager, policy.ComponentLabel: p.component.Name}}
 	of := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
 	}
-	rules := []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: leases()}}
+	rules := []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: probeLeaseRule()}}
 	namespace := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Namespace}}
 	labelled := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: ProbeLabel, Operator: metav1.LabelSelectorOpExists}}}
 	constraints := &admissionregistrationv1.MatchResources{ResourceRules: rules, NamespaceSelector: namespace, ObjectSelector: labelled}
@@ -146,8 +146,8 @@ func (s *session) probes(p *plan) (list []runtime.Object, state string) {
 // probeName is the name of the policies that are probes.
 func probeName(component string) string { return "features." + component + ".probe" }
 
-// leases matches the Leases of probes.
-func leases() admissionregistrationv1.RuleWithOperations {
+// probeLeaseRule matches the Leases of probes.
+func probeLeaseRule() admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule: admissionregistrationv1.Rule{
@@ -156,8 +156,8 @@ func leases() admissionregistrationv1.RuleWithOperations {
 	}
 }
 
-// send sends a Lease for a state, and returns the warnings and the holder that come back.
-func (s *session) send(ctx context.Context, state string) (warnings, holder string, err error) {
+// sendProbe sends a Lease for a state, and returns the warnings and the holder that come back.
+func (s *session) sendProbe(ctx context.Context, state string) (warnings, holder string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*probeTimeout*time.Second)
 	defer cancel()
 	// The policy members.sluice.dev allows the controller to create such a Lease.
@@ -184,8 +184,8 @@ func (s *session) send(ctx context.Context, state string) (warnings, holder stri
 	return strings.Join(texts, "\n"), holder, nil
 }
 
-// see checks whether the API server enforces the written policies, and reaches the webhook.
-func (s *session) see(ctx context.Context, p *plan, probes []runtime.Object, state string, done *outcome) {
+// checkProbes checks whether the API server enforces the written policies, and reaches the webhook.
+func (s *session) checkProbes(ctx context.Context, p *plan, probes []runtime.Object, state string, done *outcome) {
 	s.mu.Lock()
 	was := s.seen[p.component.Name]
 	s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *session) see(ctx context.Context, p *plan, probes []runtime.Object, sta
 			now.policies = state
 		}
 	}
-	if want := done.hooks.probe(p.component.Name); want != "" && done.hook == nil {
+	if want := done.hooks.probeState(p.component.Name); want != "" && done.hook == nil {
 		s.seeHooks(ctx, p, want, &now, done)
 	} else {
 		now.hooks, now.lost, now.err = "", 0, nil
@@ -223,17 +223,17 @@ func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, stat
 		case mutatingPolicies:
 			mutating = true
 		}
-		if have := s.have(want); have != nil && same(want, have) {
+		if have := s.storedObject(want); have != nil && sameAsWanted(want, have) {
 			continue
 		}
-		stored, err := s.objects.apply(ctx, want)
-		s.Metrics.wrote(resourceOf(want), "apply", err)
+		stored, err := s.objects.applyObject(ctx, want)
+		s.Metrics.countWrite(resourceOf(want), "apply", err)
 		if err != nil {
 			return fmt.Errorf("%s: %w", nameOf(want), err)
 		}
-		s.restored(want, stored)
+		s.recordApplied(want, stored)
 	}
-	warnings, holder, err := s.send(ctx, state)
+	warnings, holder, err := s.sendProbe(ctx, state)
 	if validating && !strings.Contains(warnings, state) || mutating && holder != state && err == nil {
 		if err != nil {
 			return err
@@ -249,7 +249,7 @@ func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, stat
 // seeHooks makes the API server call the webhook, if a call is due.
 func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen, done *outcome) {
 	since := s.Clock.Since(now.asked)
-	current := now.hooks == want+p.inputs()
+	current := now.hooks == want+p.inputsDigest()
 	switch {
 	case current && now.lost == 0 && since < lookAtWebhook:
 		done.wait = soonest(done.wait, lookAtWebhook-since)
@@ -265,7 +265,7 @@ func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen,
 		case now.err != nil:
 			now.hooks, now.lost = "", 0
 		default:
-			now.hooks, now.lost = want+p.inputs(), 0
+			now.hooks, now.lost = want+p.inputsDigest(), 0
 			done.wait = soonest(done.wait, lookAtWebhook)
 			return
 		}
@@ -282,7 +282,7 @@ func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen,
 
 // callHook makes the API server call the webhook.
 func (s *session) callHook(ctx context.Context, p *plan, want string, done *outcome) error {
-	warnings, _, err := s.send(ctx, want)
+	warnings, _, err := s.sendProbe(ctx, want)
 	if err != nil {
 		if strings.Contains(err.Error(), "failed calling webhook") {
 			return &unreachableError{err}
@@ -300,7 +300,7 @@ func (s *session) callHook(ctx context.Context, p *plan, want string, done *outc
 		switch text := probeAnswer(p.component.Name, ask, ""); {
 		case !strings.Contains(warnings, text):
 			return errors.New("it does not have the newest webhook configuration yet")
-		case !strings.Contains(warnings, text+p.inputs()):
+		case !strings.Contains(warnings, text+p.inputsDigest()):
 			return errors.New("the feature webhook does not have the newest definitions and settings yet")
 		}
 	}
@@ -312,8 +312,8 @@ func probeAnswer(component, ask, state string) string {
 	return "the feature webhook has " + component + "/" + ask + " " + state
 }
 
-// inputs is a digest of the inputs of a plan, the same in both roles.
-func (p *plan) inputs() string {
+// inputsDigest is a digest of the inputs of a plan, the same in both roles.
+func (p *plan) inputsDigest() string {
 	list := []string{fmt.Sprintf("%s %d", p.component.UID, p.component.Generation), p.current.version}
 	for i := range p.features {
 		list = append(list, fmt.Sprintf("%s %d", p.features[i].UID, p.features[i].Generation))
@@ -321,7 +321,7 @@ func (p *plan) inputs() string {
 	for _, known := range p.gated.crds {
 		list = append(list, fmt.Sprintf("%s %d", known.uid, known.generation))
 	}
-	return digest(list)
+	return stateDigest(list)
 }
 
 // addProbes adds the probes to the webhooks of a component, if it has any.
@@ -329,11 +329,11 @@ func (h *hookSet) addProbes(component, namespace string, address map[string]stri
 	named := func(ask string) string { return component + "." + ask + hookSuffix }
 	h.validating = slices.DeleteFunc(h.validating, func(w hook) bool { return w.Name == named(askProbe) })
 	h.mutating = slices.DeleteFunc(h.mutating, func(w hook) bool { return w.Name == named(askProbeDrop) })
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: digest(component, h.validating, h.mutating)}}
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{ProbeLabel: stateDigest(component, h.validating, h.mutating)}}
 	probe := func(ask string) hook {
 		return hook{
 			Name: named(ask), ClientConfig: clientConfig(namespace, address, hookPath(component, ask)),
-			Rules:         []admissionregistrationv1.RuleWithOperations{leases()},
+			Rules:         []admissionregistrationv1.RuleWithOperations{probeLeaseRule()},
 			FailurePolicy: new(admissionregistrationv1.Fail), MatchPolicy: new(admissionregistrationv1.Exact),
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}, ObjectSelector: selector,
 			SideEffects: new(admissionregistrationv1.SideEffectClassNone), TimeoutSeconds: new(int32(probeTimeout)), AdmissionReviewVersions: []string{"v1"},
@@ -349,8 +349,8 @@ func (h *hookSet) addProbes(component, namespace string, address map[string]stri
 	}
 }
 
-// probe is the state that the probes of webhooks look for; empty if there are none.
-func (h *hookSet) probe(component string) string {
+// probeState is the state that the probes of webhooks look for; empty if there are none.
+func (h *hookSet) probeState(component string) string {
 	if h == nil {
 		return ""
 	}

@@ -26,10 +26,10 @@ const maxCleanings = 50
 // putBack restores the settings of a live component: without them its policies let everything pass. If it cannot, for example in a
 // namespace that is being deleted, the last good settings become part of the policies.
 func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
-	if !p.live || p.current.exists || p.unguarded() {
+	if !p.live || p.current.exists || p.guardedElsewhere() {
 		return nil
 	}
-	if !p.current.known && p.current.err != nil && s.follows(p.component.Name) {
+	if !p.current.known && p.current.err != nil && s.followsSettings(p.component.Name) {
 		// The API server goes on reading the ConfigMap for the policies that stand. The status says that this process cannot.
 		return nil
 	}
@@ -37,14 +37,14 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 	if done.settings == nil || p.detached {
 		return nil
 	}
-	r := s.remember(p.component.Name)
-	p.detach(r)
-	return s.compile(ctx, r, p)
+	r := s.rememberedOf(p.component.Name)
+	p.detachSettings(r)
+	return s.compilePolicies(ctx, r, p)
 }
 
-// follows reports whether policies stand that read the settings of a component. An anchor matches nothing.
-func (s *session) follows(component string) bool {
-	return slices.ContainsFunc(s.of(component), func(o runtime.Object) bool {
+// followsSettings reports whether policies stand that read the settings of a component. An anchor matches nothing.
+func (s *session) followsSettings(component string) bool {
+	return slices.ContainsFunc(s.madeFor(component), func(o runtime.Object) bool {
 		v := viewOf(o)
 		return v.params != nil && !isAnchor(o)
 	})
@@ -73,11 +73,11 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 			return
 		}
 		if !apierrors.IsNotFound(err) {
-			done.settings = fmt.Errorf("whether there is a ConfigMap %s is not known: %w; %s", p.source(), err, s.letRead(p))
+			done.settings = fmt.Errorf("whether there is a ConfigMap %s is not known: %w; %s", p.settingsSource(), err, s.letRead(p))
 			return
 		}
 	}
-	good, without := clean(p.model, p.kept)
+	good, without := cleanSettings(p.model, p.kept)
 	create := func(data map[string]string) (*corev1.ConfigMap, error) {
 		return api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: data}, metav1.CreateOptions{FieldManager: Manager})
 	}
@@ -90,11 +90,11 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 	case err != nil:
-		done.settings = fmt.Errorf("the ConfigMap %s is not there and cannot be made: %w; make it, or %s", p.source(), err, s.letMake(p))
+		done.settings = fmt.Errorf("the ConfigMap %s is not there and cannot be made: %w; make it, or %s", p.settingsSource(), err, s.letMake(p))
 	default:
 		done.putBack = true
 		p.without = without
-		r := s.remember(p.component.Name)
+		r := s.rememberedOf(p.component.Name)
 		r.made, r.without = stored.ResourceVersion, without
 	}
 }
@@ -106,12 +106,12 @@ func (s *session) guardStands(p *plan) bool {
 		if err != nil || m.GetName() != policy.GuardName(p.component.Name) {
 			continue
 		}
-		want, err := managed(o)
+		want, err := withManagerLabel(o)
 		if err != nil {
 			return false
 		}
-		have := s.have(want)
-		if have == nil || !same(want, have) {
+		have := s.storedObject(want)
+		if have == nil || !sameAsWanted(want, have) {
 			return false
 		}
 		s.mu.Lock()
@@ -124,8 +124,8 @@ func (s *session) guardStands(p *plan) bool {
 	return true
 }
 
-// clean divides settings into those that are good for a model and the bad ones, each with its key and error.
-func clean(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
+// cleanSettings divides settings into those that are good for a model and the bad ones, each with its key and error.
+func cleanSettings(m *feature.Model, data map[string]string) (good map[string]string, without []string) {
 	good = maps.Clone(data)
 	for range maxCleanings {
 		_, findings := m.ParseSettings(good)

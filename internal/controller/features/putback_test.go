@@ -47,7 +47,7 @@ spec: {release: v1.0.0, maxLevel: beta, configMap: {namespace: demo, name: flags
 		{"very much", many, settings{"base": "true"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			good, without := clean(m, tt.data)
+			good, without := cleanSettings(m, tt.data)
 			if diff := cmp.Diff(tt.good, good); diff != "" {
 				t.Error(diff)
 			}
@@ -73,7 +73,7 @@ func TestSettingsThatCannotBeCleanedAreEmpty(t *testing.T) {
 	for i := range maxCleanings*200 + 1 {
 		data[fmt.Sprintf("gone-%05d", i)] = ""
 	}
-	if good, without := clean(m, data); len(good) > 0 || len(without) != 1 {
+	if good, without := cleanSettings(m, data); len(good) > 0 || len(without) != 1 {
 		t.Errorf("%d are left, and told is %q", len(good), without)
 	}
 }

@@ -59,14 +59,14 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 	wants := func(what string, want seen) {
 		t.Helper()
 		// Another kind of the group, which no CRD defines, has discovery asked for both.
-		if _, err := p.resources(t.Context(), []v1alpha1.Feature{part("gadgets")}); err != nil {
+		if _, err := p.readResources(t.Context(), []v1alpha1.Feature{part("gadgets")}); err != nil {
 			t.Fatal(err)
 		}
-		g, err := p.resources(t.Context(), []v1alpha1.Feature{part("widgets")})
+		g, err := p.readResources(t.Context(), []v1alpha1.Feature{part("widgets")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(want, seen{len(g.crds), len(g.others), g.missing != nil, g.again()}); d != "" {
+		if d := cmp.Diff(want, seen{len(g.crds), len(g.others), g.missing != nil, g.untilReread()}); d != "" {
 			t.Errorf("%s: -want +got\n%s", what, d)
 		}
 		// A feature of what is missing is bad, so that what enforces it stays: it is not one of a kind without versions.
@@ -75,12 +75,12 @@ func TestWhatDiscoveryHasOfACRDThatGoesIsNoKindWithoutACRD(t *testing.T) {
 		f.Name, f.Spec.Component, f.Spec.Gate = feature.ObjectName("demo", "A"), "demo", "A"
 		f.Spec.Stages = []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}
 		out.features = []v1alpha1.Feature{f}
-		if err := p.define(t.Context(), &remembered{}, out); err != nil {
+		if err := p.defineModel(t.Context(), &remembered{}, out); err != nil {
 			t.Fatal(err)
 		}
 		unknown := slices.ContainsFunc(out.definition, func(f feature.Finding) bool { return f.Code == feature.CodeUnknownResource })
-		if unknown != want.Missing || out.left("A") != want.Missing {
-			t.Errorf("%s: left out: %t; %v", what, out.left("A"), out.definition)
+		if unknown != want.Missing || out.isLeftOut("A") != want.Missing {
+			t.Errorf("%s: left out: %t; %v", what, out.isLeftOut("A"), out.definition)
 		}
 	}
 	put(1, false)
@@ -119,8 +119,8 @@ func TestWhatIsKnownOfDeletedCRDsAndComponentsIsBounded(t *testing.T) {
 	s := &session{Controller: &Controller{Cluster: w.Cluster}, planner: &planner{world: w, crd: map[string]*knownCRD{}}, written: map[string]time.Time{}}
 	for i := range 1000 {
 		s.crd[fmt.Sprint(i)] = &knownCRD{}
-		s.wrote(fmt.Sprint(i))
-		s.tidy()
+		s.recordWrite(fmt.Sprint(i))
+		s.dropDeletedCRDs()
 		c.Step(lookAgain)
 	}
 	if len(s.crd) != 0 || len(s.planner.gone) > 3 || len(s.written) > 1 {
@@ -158,7 +158,7 @@ func TestAKindOfTheAPIServerWithSeveralVersionsIsConverted(t *testing.T) {
 		}}
 		f.Name = feature.ObjectName("demo", "A")
 		out := &plan{component: &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}, features: []v1alpha1.Feature{f}}
-		if err := p.define(t.Context(), &remembered{}, out); err != nil {
+		if err := p.defineModel(t.Context(), &remembered{}, out); err != nil {
 			t.Fatal(err)
 		}
 		open := slices.ContainsFunc(out.definition, func(f feature.Finding) bool { return f.Code == feature.CodeOpenVersion })

@@ -47,9 +47,9 @@ func (s server) matchConditions() bool {
 	return err == nil && v.AtLeast(version.MajorMinor(1, 28))
 }
 
-// sessions runs one session after another until ctx is done. Each is for the present abilities of the API server, and ends with
+// runSessions runs one session after another until ctx is done. Each is for the present abilities of the API server, and ends with
 // [errServerChanged] when they have changed.
-func (c *Cluster) sessions(ctx context.Context, run func(ctx context.Context, can server) error) {
+func (c *Cluster) runSessions(ctx context.Context, run func(ctx context.Context, can server) error) {
 	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
 	for ctx.Err() == nil {
 		can, err := c.askServer(ctx)
@@ -129,9 +129,9 @@ type builtInGroup struct {
 	resources map[string][]feature.Version
 }
 
-// find returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a question
+// findVersions returns the versions of a resource; none if there is no such resource. Answers from before since do not count. During a question
 // to the API server, only callers that need its answer wait.
-func (b *builtIns) find(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {
+func (b *builtIns) findVersions(ctx context.Context, group, resource string, since time.Time) ([]feature.Version, error) {
 	b.mu.Lock()
 	g := b.groups[group]
 	b.mu.Unlock()
@@ -141,7 +141,7 @@ func (b *builtIns) find(ctx context.Context, group, resource string, since time.
 			return found, nil
 		}
 	}
-	g, err := b.ask(ctx, group)
+	g, err := b.askGroup(ctx, group)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +154,8 @@ func (b *builtIns) find(ctx context.Context, group, resource string, since time.
 	return g.resources[resource], nil
 }
 
-// ask asks the API server for the resources of a group.
-func (b *builtIns) ask(ctx context.Context, group string) (*builtInGroup, error) {
+// askGroup asks the API server for the resources of a group.
+func (b *builtIns) askGroup(ctx context.Context, group string) (*builtInGroup, error) {
 	g := &builtInGroup{asked: b.clock.Now(), resources: map[string][]feature.Version{}}
 	d := discovery.ToDiscoveryInterfaceWithContext(b.discovery)
 	groups, err := d.ServerGroupsWithContext(ctx)

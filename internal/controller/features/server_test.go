@@ -35,11 +35,11 @@ func TestAnAPIServerThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.find(ctx, "other.dev", "things", time.Time{})
+		_, err := b.findVersions(ctx, "other.dev", "things", time.Time{})
 		done <- err
 	}()
 	<-asked
-	if v, err := b.find(t.Context(), "apps", "deployments", time.Time{}); err != nil || len(v) != 1 {
+	if v, err := b.findVersions(t.Context(), "apps", "deployments", time.Time{}); err != nil || len(v) != 1 {
 		t.Errorf("%v, %v", v, err)
 	}
 	stop()

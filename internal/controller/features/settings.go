@@ -50,8 +50,8 @@ type configMapWatch struct {
 	state configMap
 }
 
-// get returns the known state of a ConfigMap, and watches it for that user until [configMaps.keep] ends that.
-func (c *configMaps) get(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
+// watchedState returns the known state of a ConfigMap, and watches it for that user until [configMaps.keepOnly] ends that.
+func (c *configMaps) watchedState(ctx context.Context, user string, ref v1alpha1.ConfigMapReference) configMap {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watches[ref]
@@ -62,14 +62,14 @@ func (c *configMaps) get(ctx context.Context, user string, ref v1alpha1.ConfigMa
 			c.watches = map[v1alpha1.ConfigMapReference]*configMapWatch{}
 		}
 		c.watches[ref] = w
-		c.wg.Go(func() { c.watch(watching, ref, w) })
+		c.wg.Go(func() { c.watchConfigMap(watching, ref, w) })
 	}
 	w.users[user] = true
 	return w.state
 }
 
-// keep ends the watches of a user except that of ref; nil ends all.
-func (c *configMaps) keep(user string, ref *v1alpha1.ConfigMapReference) {
+// keepOnly ends the watches of a user except that of ref; nil ends all.
+func (c *configMaps) keepOnly(user string, ref *v1alpha1.ConfigMapReference) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other, w := range c.watches {
@@ -84,8 +84,8 @@ func (c *configMaps) keep(user string, ref *v1alpha1.ConfigMapReference) {
 	}
 }
 
-// users lists the users of the watch on a ConfigMap.
-func (c *configMaps) users(ref v1alpha1.ConfigMapReference) (out []string) {
+// usersOf lists the users of the watch on a ConfigMap.
+func (c *configMaps) usersOf(ref v1alpha1.ConfigMapReference) (out []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.watches[ref]; w != nil {
@@ -96,10 +96,10 @@ func (c *configMaps) users(ref v1alpha1.ConfigMapReference) (out []string) {
 	return out
 }
 
-// wait waits until all watches have ended.
-func (c *configMaps) wait() { c.wg.Wait() }
+// waitForWatches waits until all watches have ended.
+func (c *configMaps) waitForWatches() { c.wg.Wait() }
 
-func (c *configMaps) watch(ctx context.Context, ref v1alpha1.ConfigMapReference, w *configMapWatch) {
+func (c *configMaps) watchConfigMap(ctx context.Context, ref v1alpha1.ConfigMapReference, w *configMapWatch) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0, informers.WithNamespace(ref.Namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 	}))

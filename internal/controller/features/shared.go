@@ -9,9 +9,9 @@ import (
 	"sluice.dev/feature"
 )
 
-// shared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
+// findShared finds parts that features of other components gate as well, unless its inputs have not changed. If the result has changed,
 // these components become the neighbours of the plan, because their status changes, too.
-func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Findings {
+func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.Findings {
 	gates := map[string]bool{}
 	for i := range out.features {
 		for _, x := range out.features[i].Spec.Parts {
@@ -30,7 +30,7 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 		list := slices.DeleteFunc(p.featuresOf(name), func(f v1alpha1.Feature) bool {
 			return !slices.ContainsFunc(f.Spec.Parts, func(x v1alpha1.Part) bool { return gates[crdName(x.Group, x.Resource)] })
 		})
-		c := p.component(name)
+		c := p.componentCopy(name)
 		if c == nil || c.DeletionTimestamp != nil {
 			continue
 		}
@@ -81,13 +81,13 @@ func (p *planner) shared(r *remembered, out *plan, resources gated) feature.Find
 	return r.shared
 }
 
-// unguarded reports whether the ConfigMap belongs to another component, whose policy guards it.
-func (out *plan) unguarded() bool {
+// guardedElsewhere reports whether the ConfigMap belongs to another component, whose policy guards it.
+func (out *plan) guardedElsewhere() bool {
 	return slices.ContainsFunc(out.definition, func(x feature.Finding) bool { return x.Code == feature.CodeSettingsShared })
 }
 
-// near are the components that gate parts of the same resources as a component did when it was last planned.
-func (p *planner) near(component string) []string {
-	r := p.remember(component)
+// neighboursOf are the components that gate parts of the same resources as a component did when it was last planned.
+func (p *planner) neighboursOf(component string) []string {
+	r := p.rememberedOf(component)
 	return r.near
 }

@@ -43,11 +43,11 @@ func TestWhatTwoComponentsGateIsToldOfBoth(t *testing.T) {
 	// told are the gates of which something is told, and who else is to look again.
 	told := func(component string) (gates, neighbours []string) {
 		t.Helper()
-		out := &plan{component: w.component(component), features: w.featuresOf(component)}
+		out := &plan{component: w.componentCopy(component), features: w.featuresOf(component)}
 		out.model, _ = feature.Define(out.component, out.features, feature.Options{Resources: widgets.others})
-		r := p.remember(component)
+		r := p.rememberedOf(component)
 		r.key = fmt.Sprint(out.features[0].Generation) // as define has it
-		for _, x := range p.shared(r, out, widgets) {
+		for _, x := range p.findShared(r, out, widgets) {
 			if x.Code != feature.CodeShared || x.Severity != feature.Warning {
 				t.Errorf("told %v", x)
 			}

@@ -25,9 +25,9 @@ const (
 // listenToReports calls changed for changes of reports. A renewal of the time alone is no change.
 func (w *world) listenToReports() error {
 	_, err := w.reports.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { w.saw(nil, o) }, UpdateFunc: w.saw,
+		AddFunc: func(o any) { w.recordReport(nil, o) }, UpdateFunc: w.recordReport,
 		DeleteFunc: func(o any) {
-			if r, ok := last(o).(*v1alpha1.FeatureReport); ok {
+			if r, ok := lastObject(o).(*v1alpha1.FeatureReport); ok {
 				w.reported.Lock()
 				w.follower.Delete(r.Namespace, r.Name)
 				w.reported.Unlock()
@@ -38,8 +38,8 @@ func (w *world) listenToReports() error {
 	return err
 }
 
-// saw records a report, and its earlier state.
-func (w *world) saw(before, after any) {
+// recordReport records a report, and its earlier state.
+func (w *world) recordReport(before, after any) {
 	r, ok := after.(*v1alpha1.FeatureReport)
 	if !ok {
 		return
@@ -86,13 +86,13 @@ func (w *world) keepContact(ctx context.Context) {
 			asked = now // it was out of date when it was seen first
 		default:
 			asked = now.Add(contactAhead)
-			w.ask(ctx, next)
+			w.refreshReport(ctx, next)
 		}
 	}
 }
 
-// ask asks for one report.
-func (w *world) ask(ctx context.Context, r *v1alpha1.FeatureReport) {
+// refreshReport asks for one report.
+func (w *world) refreshReport(ctx context.Context, r *v1alpha1.FeatureReport) {
 	asking, cancel := context.WithTimeout(ctx, contactAhead-contactAhead/10)
 	defer cancel()
 	fresh := &v1alpha1.FeatureReport{}
@@ -120,8 +120,8 @@ func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
 	return w.follower.Of(component, w.Clock.Now())
 }
 
-// expires returns in how long the first report expires of those that count for a component; 0: none does.
-func (w *world) expires(m *feature.Model) (first time.Duration) {
+// untilExpiry returns in how long the first report expires of those that count for a component; 0: none does.
+func (w *world) untilExpiry(m *feature.Model) (first time.Duration) {
 	now := w.Clock.Now()
 	for _, r := range skew.Live(m, w.reportsOf(m.Component()), now) {
 		first = soonest(first, max(skew.Expires(&r).Sub(now), time.Millisecond))
@@ -129,21 +129,21 @@ func (w *world) expires(m *feature.Model) (first time.Duration) {
 	return first
 }
 
-// runtime returns the known reports of the processes of a component.
-func (w *world) runtime(m *feature.Model) feature.Runtime {
+// runtimeOf returns the known reports of the processes of a component.
+func (w *world) runtimeOf(m *feature.Model) feature.Runtime {
 	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
 
-// skewed returns the condition Skew: whether the processes of a component agree with each other, with the settings and with what is
+// judgeSkew returns the condition Skew: whether the processes of a component agree with each other, with the settings and with what is
 // enforced.
-func (s *session) skewed(ctx context.Context, p *plan, done *outcome) *skew.Result {
+func (s *session) judgeSkew(ctx context.Context, p *plan, done *outcome) *skew.Result {
 	in := &skew.Input{
 		Now: s.Clock.Now(), Model: p.model, Settings: p.settings, SettingsVersion: p.version, SettingsTime: p.since, Reports: s.reportsOf(p.component.Name),
 	}
 	if p.live && p.current.exists {
 		in.SettingsVersion = p.current.version
 	}
-	enforced, err := p.enforcement(ctx, done)
+	enforced, err := p.knownEnforcement(ctx, done)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("what a policy that is as it was before makes of the settings is not known", "component", p.component.Name, "error", err)
 	}

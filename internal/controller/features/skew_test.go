@@ -44,7 +44,7 @@ func TestReportsAreNotJudgedByTheirAgeWithoutTheAPIServer(t *testing.T) {
 	c := clocktesting.NewFakeClock(usageStart)
 	w := &world{Cluster: Cluster{Clock: c, Log: slog.New(slog.DiscardHandler)}, api: api, changed: func(string) {}}
 	see := func(name string) {
-		w.saw(nil, &v1alpha1.FeatureReport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: v1alpha1.FeatureReportSpec{
+		w.recordReport(nil, &v1alpha1.FeatureReport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}, Spec: v1alpha1.FeatureReportSpec{
 			Component: "demo", Process: name, RenewTime: metav1.NewTime(c.Now()), LeaseDurationSeconds: 9,
 		}})
 	}

@@ -48,12 +48,12 @@ type leftover struct {
 
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
-// observe finds the differences from the wanted state.
-func (s *session) observe(p *plan, done *outcome) {
-	stored := s.bound(p, done)
+// observeStanding finds the differences from the wanted state.
+func (s *session) observeStanding(p *plan, done *outcome) {
+	stored := s.boundPolicies(p, done)
 	asked := map[string]map[string]bool{}
 	out := standing{left: map[string][]leftover{}, missing: map[string]bool{}, without: map[string]map[string]bool{}}
-	for gate, list := range p.enforcers() {
+	for gate, list := range p.enforcersByGate() {
 		for _, e := range list {
 			if asked[e.Name] == nil {
 				asked[e.Name] = map[string]bool{}
@@ -71,7 +71,7 @@ func (s *session) observe(p *plan, done *outcome) {
 		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
 			continue // it enforces nothing
 		}
-		err := done.unlike(name, x)
+		err := done.whyUnlike(name, x)
 		if err == nil {
 			continue
 		}
@@ -94,16 +94,16 @@ func (s *session) observe(p *plan, done *outcome) {
 		}
 	}
 	done.standing = out
-	s.remember(p.component.Name).standing = out
+	s.rememberedOf(p.component.Name).standing = out
 }
 
 // bound is a policy with its binding; nil if it is not there.
 type bound struct{ policy, binding runtime.Object }
 
-// bound returns the stored policies of a component by their names.
-func (s *session) bound(p *plan, done *outcome) map[string]*bound {
+// boundPolicies returns the stored policies of a component by their names.
+func (s *session) boundPolicies(p *plan, done *outcome) map[string]*bound {
 	stored := map[string]*bound{}
-	for _, o := range s.of(p.component.Name) {
+	for _, o := range s.madeFor(p.component.Name) {
 		m, err := meta.Accessor(o)
 		if err != nil || done.removed[keyOf(o)] {
 			continue
@@ -115,7 +115,7 @@ func (s *session) bound(p *plan, done *outcome) map[string]*bound {
 		}
 		switch resourceOf(o) {
 		case validatingPolicies, mutatingPolicies:
-			x.policy = s.have(o)
+			x.policy = s.storedObject(o)
 		default:
 			x.binding = o
 		}
@@ -123,8 +123,8 @@ func (s *session) bound(p *plan, done *outcome) map[string]*bound {
 	return stored
 }
 
-// unlike says why a stored policy is not as it is wanted; nil if it is.
-func (o *outcome) unlike(name string, x *bound) error {
+// whyUnlike says why a stored policy is not as it is wanted; nil if it is.
+func (o *outcome) whyUnlike(name string, x *bound) error {
 	switch {
 	case o.failed[name] != nil:
 		return o.failed[name]
@@ -194,8 +194,8 @@ func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
 	return &v1alpha1.ConfigMapReference{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// enforcement is the known enforcement by the API server. The error says which parts are not known.
-func (p *plan) enforcement(ctx context.Context, done *outcome) ([]skew.Enforced, error) {
+// knownEnforcement is the known enforcement by the API server. The error says which parts are not known.
+func (p *plan) knownEnforcement(ctx context.Context, done *outcome) ([]skew.Enforced, error) {
 	before, err := p.enforcedAsBefore(ctx, done)
 	return append(p.enforcedNow(done), before...), err
 }
@@ -206,7 +206,7 @@ func (p *plan) enforcedNow(done *outcome) (out []skew.Enforced) {
 	for i := range done.stale {
 		old[nameOf(done.stale[i].policy)] = true
 	}
-	for gate, list := range p.enforcers() {
+	for gate, list := range p.enforcersByGate() {
 		state, _ := p.states.State(gate)
 		for _, e := range list {
 			by := e.Kind + " " + e.Name

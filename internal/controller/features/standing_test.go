@@ -69,9 +69,9 @@ func TestWhatStandsIsTold(t *testing.T) {
 				s.stand(t, parse(tt.stored), tt.without)
 			}
 			p := parse(tt.want)
-			s.observe(p, &tt.done)
+			s.observeStanding(p, &tt.done)
 			var enforced []string
-			enforcers := p.enforcers()
+			enforcers := p.enforcersByGate()
 			for i := range p.features {
 				f := &p.features[i]
 				status, reason, message := enforcedBy(f, enforcers[f.Spec.Gate], &tt.done, nil)
@@ -84,7 +84,7 @@ func TestWhatStandsIsTold(t *testing.T) {
 				t.Error(diff)
 			}
 			var skewed []string
-			for gate, c := range s.skewed(t.Context(), p, &tt.done).Features {
+			for gate, c := range s.judgeSkew(t.Context(), p, &tt.done).Features {
 				if c.Reason == v1alpha1.ReasonEnforcementDiffers {
 					skewed = append(skewed, gate)
 				}
@@ -102,7 +102,7 @@ func standingSession(t *testing.T) *session {
 	t.Helper()
 	w := &world{Cluster: Cluster{Clock: clocktesting.NewFakeClock(metav1.Now().Time), Log: slog.New(slog.DiscardHandler)}}
 	s := &session{Controller: &Controller{Cluster: w.Cluster}, planner: &planner{world: w}, stores: map[string]cache.SharedIndexInformer{}, applied: map[string]applied{}}
-	for resource, of := range (&session{server: newServer}).kinds() {
+	for resource, of := range (&session{server: newServer}).watchedKinds() {
 		s.stores[resource] = cache.NewSharedIndexInformer(&cache.ListWatch{}, of, 0, cache.Indexers{byComponent: func(any) ([]string, error) { return []string{"demo"}, nil }})
 	}
 	return s
@@ -112,7 +112,7 @@ func standingSession(t *testing.T) *session {
 func (s *session) stand(t *testing.T, p *plan, without string) {
 	t.Helper()
 	for _, o := range p.set.Objects() {
-		o, err := managed(o)
+		o, err := withManagerLabel(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,9 +196,9 @@ func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
 			p.live = m.Spec().Mode == v1alpha1.Live
 			p.current = configMap{known: true, exists: !tt.missing, data: tt.settings}
 			done := &outcome{failed: tt.failed}
-			s.observe(p, done)
+			s.observeStanding(p, done)
 			got := map[string]string{}
-			for gate, c := range s.skewed(t.Context(), p, done).Features {
+			for gate, c := range s.judgeSkew(t.Context(), p, done).Features {
 				switch {
 				case !strings.Contains(c.Message, "enforced as"):
 				case tt.want[gate] != "" && strings.Contains(c.Message, tt.want[gate]):

@@ -30,18 +30,18 @@ const (
 	maxKept = 256 << 10
 )
 
-// tell writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
+// writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
 // again.
-func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duration {
+func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.Duration {
 	if done.reading {
 		return 0 // it is looked at again in a moment
 	}
 	var again time.Duration
-	enforcers := p.enforcers()
+	enforcers := p.enforcersByGate()
 	var enforced, notEnforced []string
 	by := map[string]int{}
 	var open int32
-	agree := s.skewed(ctx, p, done)
+	agree := s.judgeSkew(ctx, p, done)
 	for i := range p.features {
 		f := &p.features[i]
 		before := f.DeepCopy()
@@ -60,7 +60,7 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 		} else {
 			notEnforced = append(notEnforced, f.Spec.Gate)
 		}
-		if s.store(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
+		if s.storeStatus(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
 			again = firstRetry
 		} else if a, b := before.Status.Enabled, f.Status.Enabled; a != nil && b != nil && *a != *b {
 			word := v1alpha1.EventClosed
@@ -74,16 +74,16 @@ func (s *session) tell(ctx context.Context, p *plan, done *outcome) time.Duratio
 	before := c.DeepCopy()
 	s.componentStatus(p, open, by, notEnforced, done)
 	s.tellSkew(&c.Status.Conditions, c.Generation, agree.Component)
-	if s.store(ctx, componentsResource, c, before.Status, c.Status, before.Status.Conditions, c.Status.Conditions) {
+	if s.storeStatus(ctx, componentsResource, c, before.Status, c.Status, before.Status.Conditions, c.Status.Conditions) {
 		again = firstRetry
 	}
-	s.Metrics.tell(c.Name, p, int(open), len(enforced), len(notEnforced), len(agree.Disagreements))
+	s.Metrics.setGauges(c.Name, p, int(open), len(enforced), len(notEnforced), len(agree.Disagreements))
 	for _, name := range done.restored {
-		s.Metrics.restored(c.Name)
+		s.Metrics.countRestore(c.Name)
 		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventRestored, brief.Clip(name+" was changed or deleted by somebody else and is as it was again", maxEvent))
 	}
 	if done.putBack {
-		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, brief.Clip("the ConfigMap "+p.source()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
+		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, brief.Clip("the ConfigMap "+p.settingsSource()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
 	}
 	return soonest(again, agree.Again)
 }
@@ -96,7 +96,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	set := func(conditionType string, status metav1.ConditionStatus, reason, message string) {
 		setCondition(&st.Conditions, f.Generation, s.Clock.Now(), conditionType, status, reason, message)
 	}
-	wrong := problems(p.definition, gate)
+	wrong := errorsAbout(p.definition, gate)
 	m := p.model.Feature(gate)
 	if wrong == "" && m == nil {
 		wrong = "the component has so many errors that this feature was not looked at"
@@ -109,7 +109,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, reason, wrong)
 		st.Stage, st.Default, st.Enabled, st.Why = "", nil, nil, ""
 		kept := false
-		for _, o := range s.of(p.component.Name) {
+		for _, o := range s.madeFor(p.component.Name) {
 			kept = kept || slices.Contains(gatesOf(o), gate)
 		}
 		if kept {
@@ -125,7 +125,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 	if waits != "" {
 		reason = v1alpha1.ReasonPartsWaiting
 	}
-	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, reason, remarks("the definition holds no error", p.definition.Of(gate)))
+	set(v1alpha1.ConditionAccepted, metav1.ConditionTrue, reason, withRemarks("the definition holds no error", p.definition.Of(gate)))
 	s.countedStatus(p, f, m)
 	st.Stage = m.Stage
 	st.Default = nil
@@ -138,7 +138,7 @@ func (s *session) featureStatus(p *plan, f *v1alpha1.Feature, enforcers []v1alph
 		st.Enabled, st.Why = new(state.Open), brief.Clip(state.Reason, maxEvent)
 	}
 	if done.held && !p.known {
-		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+s.unread(p))
+		set(v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: "+s.whyUnread(p))
 		return
 	}
 	if done.held {
@@ -188,7 +188,7 @@ func enforcedBy(f *v1alpha1.Feature, enforcers []v1alpha1.Enforcer, done *outcom
 	if t.hooks != nil {
 		t.addHookState(f, done)
 	}
-	return t.condition()
+	return t.enforcedCondition()
 }
 
 // enforcement is what the enforcers of a feature have come to.
@@ -240,7 +240,7 @@ func (t *enforcement) addHookState(f *v1alpha1.Feature, done *outcome) {
 	}
 }
 
-func (t *enforcement) condition() (status metav1.ConditionStatus, reason, message string) {
+func (t *enforcement) enforcedCondition() (status metav1.ConditionStatus, reason, message string) {
 	message = strings.Join(slices.Concat(t.by, t.hooks), "; ")
 	switch {
 	case t.lost && len(t.failed) == 1:
@@ -273,12 +273,12 @@ func wasEnforcedByHook(f *v1alpha1.Feature) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonEnforcedByWebhook && c.ObservedGeneration == f.Generation
 }
 
-// unread says why settings are not known.
-func (s *session) unread(p *plan) string {
+// whyUnread says why settings are not known.
+func (s *session) whyUnread(p *plan) string {
 	if err := p.current.err; err != nil {
 		return fmt.Sprintf("%v; %s", err, s.letRead(p))
 	}
-	return "the ConfigMap " + p.source() + " is being read"
+	return "the ConfigMap " + p.settingsSource() + " is being read"
 }
 
 // componentStatus fills in the status of the component.
@@ -305,11 +305,11 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	}
 	var bad []string
 	for i := range p.features {
-		if gate := p.features[i].Spec.Gate; p.left(gate) {
+		if gate := p.features[i].Spec.Gate; p.isLeftOut(gate) {
 			bad = append(bad, gate)
 		}
 	}
-	status, reason, message := p.accepted(bad, done)
+	status, reason, message := p.acceptedCondition(bad, done)
 	setCondition(&st.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionAccepted, status, reason, message)
 	if done.held && p.known {
 		return // it is looked at again in a moment
@@ -318,10 +318,10 @@ func (s *session) componentStatus(p *plan, open int32, by map[string]int, notEnf
 	setCondition(&st.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, status, reason, message)
 }
 
-// accepted says whether the definitions and the settings of a component are good; bad are the features with errors.
-func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
-	own := problems(p.definition, "")
-	switch wrong := lines(p.wrong); {
+// acceptedCondition says whether the definitions and the settings of a component are good; bad are the features with errors.
+func (p *plan) acceptedCondition(bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
+	own := errorsAbout(p.definition, "")
+	switch wrong := errorLines(p.wrong); {
 	case own != "" || bad != nil:
 		if bad != nil {
 			own = strings.TrimPrefix(own+fmt.Sprintf("; %d of %d features have errors: %s", len(bad), len(p.features), strings.Join(bad, ", ")), "; ")
@@ -343,7 +343,7 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 				what = "the defaults are in force, as there were no good settings before"
 			}
 		}
-		return metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.source(), wrong, what)
+		return metav1.ConditionFalse, v1alpha1.ReasonInvalidSettings, fmt.Sprintf("ConfigMap %s: %s; %s", p.settingsSource(), wrong, what)
 	case done.settings != nil:
 		what := "the last good settings are part of the policies until it is there"
 		if p.settings == nil {
@@ -355,13 +355,13 @@ func (p *plan) accepted(bad []string, done *outcome) (status metav1.ConditionSta
 	if waiting := p.waiting(); waiting != nil {
 		message += fmt.Sprintf("; %d of %d features wait for a part of an API that the cluster does not have: %s", len(waiting), len(p.features), strings.Join(waiting, ", "))
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, remarks(message+p.leftOut(), p.wrong)
+	return metav1.ConditionTrue, v1alpha1.ReasonAccepted, withRemarks(message+p.leftOut(), p.wrong)
 }
 
 // locked says what to do about immutable settings.
 func (p *plan) locked() string {
 	ref := p.model.Spec().ConfigMap
-	text := fmt.Sprintf("%s (%s): ", feature.Immutable, p.source())
+	text := fmt.Sprintf("%s (%s): ", feature.Immutable, p.settingsSource())
 	switch {
 	case len(p.current.held) > 0:
 		return text + "it is being deleted, and waits for its finalizers: " + strings.Join(p.current.held, ", ")
@@ -375,12 +375,12 @@ func (p *plan) locked() string {
 func (s *session) allEnforced(p *plan, by map[string]int, notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case done.held:
-		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: " + s.unread(p)
-	case p.live && p.current.err != nil && !p.current.known && !p.detached && done.unwritten() != nil:
-		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, brief.OneLine(done.unwritten().Error()) + "; the settings cannot be read: " + s.unread(p)
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the settings are not known yet: " + s.whyUnread(p)
+	case p.live && p.current.err != nil && !p.current.known && !p.detached && done.enforceErrors() != nil:
+		return metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, brief.OneLine(done.enforceErrors().Error()) + "; the settings cannot be read: " + s.whyUnread(p)
 	case p.live && p.current.err != nil && !p.current.known && !p.detached:
-		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: " + s.unread(p)
-	case len(notEnforced) > 0 || done.unwritten() != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonSettingsUnknown, "the policies are written, but the settings cannot be read: " + s.whyUnread(p)
+	case len(notEnforced) > 0 || done.enforceErrors() != nil:
 		return p.notAllEnforced(notEnforced, bad, done)
 	case done.lost != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonWebhookUnreachable, done.lost.Error()
@@ -412,11 +412,11 @@ func (p *plan) notAllEnforced(notEnforced, bad []string, done *outcome) (status 
 	if len(notEnforced) > 0 {
 		message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
 	}
-	if err := done.unwritten(); err != nil {
+	if err := done.enforceErrors(); err != nil {
 		message += brief.OneLine(err.Error())
 	}
 	status, reason = metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
-	if done.unwritten() == nil && bad == nil && done.hook == nil {
+	if done.enforceErrors() == nil && bad == nil && done.hook == nil {
 		switch why := done.notObserved(); {
 		case done.lost != nil:
 			reason = v1alpha1.ReasonWebhookUnreachable
@@ -450,8 +450,8 @@ func (p *plan) leftOut() string {
 	return "; what of them is bad by now was left out when they were put back: " + strings.Join(p.without, "; ")
 }
 
-// lines is a text of the errors among findings.
-func lines(findings feature.Findings) string {
+// errorLines is a text of the errors among findings.
+func errorLines(findings feature.Findings) string {
 	var invalid *feature.InvalidError
 	if !errors.As(findings.Err(), &invalid) {
 		return ""
@@ -459,8 +459,8 @@ func lines(findings feature.Findings) string {
 	return brief.OneLine(invalid.Error())
 }
 
-// orphans writes the status of features whose component does not exist.
-func (s *session) orphans(ctx context.Context, component string) error {
+// writeOrphans writes the status of features whose component does not exist.
+func (s *session) writeOrphans(ctx context.Context, component string) error {
 	var errs []error
 	list := s.featuresOf(component)
 	for i := range list {
@@ -472,7 +472,7 @@ func (s *session) orphans(ctx context.Context, component string) error {
 			fmt.Sprintf("there is no Component %q", component))
 		setCondition(&f.Status.Conditions, f.Generation, now, v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "its component is not there")
 		meta.RemoveStatusCondition(&f.Status.Conditions, v1alpha1.ConditionSkew)
-		if s.store(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
+		if s.storeStatus(ctx, featuresResource, f, before.Status, f.Status, before.Status.Conditions, f.Status.Conditions) {
 			errs = append(errs, fmt.Errorf("the status of Feature %s is not written yet", f.Name))
 		}
 	}
@@ -485,8 +485,8 @@ func setCondition(list *[]metav1.Condition, generation int64, now time.Time, con
 	})
 }
 
-// store writes a changed status and sends events about changed conditions. It reports whether to try again.
-func (s *session) store(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
+// storeStatus writes a changed status and sends events about changed conditions. It reports whether to try again.
+func (s *session) storeStatus(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
@@ -524,8 +524,8 @@ func (s *session) store(ctx context.Context, resource string, o runtime.Object, 
 	return false
 }
 
-// remarks appends the warnings to a message.
-func remarks(message string, findings feature.Findings) string {
+// withRemarks appends the warnings to a message.
+func withRemarks(message string, findings feature.Findings) string {
 	parts := []string{message}
 	for _, x := range findings {
 		word := string(x.Severity)

@@ -84,8 +84,8 @@ func newUsage(c clock.Clock, interval time.Duration, namespace string, log *slog
 	return &usage{clock: c, interval: interval, namespace: namespace, log: log, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}
 }
 
-// gate sets the resources of a component to count; nil if there are none, or if another process counts them.
-func (u *usage) gate(component string, of *gatedBy) {
+// setGated sets the resources of a component to count; nil if there are none, or if another process counts them.
+func (u *usage) setGated(component string, of *gatedBy) {
 	if u.interval <= 0 {
 		return
 	}
@@ -108,18 +108,18 @@ func (u *usage) gate(component string, of *gatedBy) {
 				t = &tally{due: u.clock.Now().Add(u.interval)}
 				u.counts[name] = t
 			}
-			u.soon(t)
+			u.scanSoon(t)
 		}
 	}
-	maps.DeleteFunc(u.counts, func(name string, _ *tally) bool { return len(u.gating(name)) == 0 })
+	maps.DeleteFunc(u.counts, func(name string, _ *tally) bool { return len(u.componentsGating(name)) == 0 })
 	select {
 	case u.poke <- struct{}{}:
 	default:
 	}
 }
 
-// soon makes the next scan of a resource begin soon after a change.
-func (u *usage) soon(t *tally) {
+// scanSoon makes the next scan of a resource begin soon after a change.
+func (u *usage) scanSoon(t *tally) {
 	due := u.clock.Now().Add(usageSettle)
 	if next := t.tried.Add(min(usageGap, u.interval)); due.Before(next) {
 		due = next
@@ -129,8 +129,8 @@ func (u *usage) soon(t *tally) {
 	}
 }
 
-// gating lists the components that gate a resource, sorted.
-func (u *usage) gating(name string) (out []string) {
+// componentsGating lists the components that gate a resource, sorted.
+func (u *usage) componentsGating(name string) (out []string) {
 	for _, component := range slices.Sorted(maps.Keys(u.parts)) {
 		if _, ok := u.parts[component].resources[name]; ok {
 			out = append(out, component)
@@ -139,8 +139,8 @@ func (u *usage) gating(name string) (out []string) {
 	return out
 }
 
-// next returns the resource that is due first, and in how long; empty if there is none.
-func (u *usage) next() (name string, wait time.Duration) {
+// nextDue returns the resource that is due first, and in how long; empty if there is none.
+func (u *usage) nextDue() (name string, wait time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for n, t := range u.counts {
@@ -154,14 +154,14 @@ func (u *usage) next() (name string, wait time.Duration) {
 	return name, max(0, u.counts[name].due.Sub(u.clock.Now()))
 }
 
-// run counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose numbers may
+// runScans counts the due resources, one after the other, until ctx is done. It calls changed with the names of components whose numbers may
 // have changed.
-func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
+func (u *usage) runScans(ctx context.Context, scan func(context.Context, *featureusage.Scan) (*featureusage.Result, error), changed func(component string)) {
 	if u.interval <= 0 {
 		return
 	}
 	for ctx.Err() == nil {
-		name, wait := u.next()
+		name, wait := u.nextDue()
 		var at <-chan time.Time
 		if name != "" {
 			at = u.clock.After(wait)
@@ -173,7 +173,7 @@ func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusag
 			continue // something else may be due first
 		case <-at:
 		}
-		components, s := u.begin(name)
+		components, s := u.beginScan(name)
 		if components == nil {
 			continue
 		}
@@ -181,22 +181,22 @@ func (u *usage) run(ctx context.Context, scan func(context.Context, *featureusag
 		if ctx.Err() != nil {
 			return
 		}
-		u.end(name, s.Models, result, err)
+		u.endScan(name, s.Models, result, err)
 		for _, c := range components {
 			changed(c)
 		}
 	}
 }
 
-// begin returns the scan of a resource; nil if no component gates it any more.
-func (u *usage) begin(name string) (components []string, s *featureusage.Scan) {
+// beginScan returns the scan of a resource; nil if no component gates it any more.
+func (u *usage) beginScan(name string) (components []string, s *featureusage.Scan) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	components = u.gating(name)
+	components = u.componentsGating(name)
 	if components == nil {
 		return nil, nil
 	}
-	s = &featureusage.Scan{Between: u.rest()}
+	s = &featureusage.Scan{Between: u.restBetweenPages()}
 	for _, c := range components {
 		s.Models = append(s.Models, u.parts[c].model)
 		s.Resources = []featureusage.Resource{u.parts[c].resources[name]}
@@ -204,8 +204,8 @@ func (u *usage) begin(name string) (components []string, s *featureusage.Scan) {
 	return components, s
 }
 
-// rest returns the function that waits between pages.
-func (u *usage) rest() func(context.Context) error {
+// restBetweenPages returns the function that waits between pages.
+func (u *usage) restBetweenPages() func(context.Context) error {
 	began := u.clock.Now()
 	return func(ctx context.Context) error {
 		select {
@@ -218,8 +218,8 @@ func (u *usage) rest() func(context.Context) error {
 	}
 }
 
-// end records the result of a scan. It logs a failure that is not the one of the scan before.
-func (u *usage) end(name string, models []*feature.Model, result *featureusage.Result, err error) {
+// endScan records the result of a scan. It logs a failure that is not the one of the scan before.
+func (u *usage) endScan(name string, models []*feature.Model, result *featureusage.Result, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.counts[name]
@@ -240,7 +240,7 @@ func (u *usage) end(name string, models []*feature.Model, result *featureusage.R
 	for _, m := range models {
 		t.of[m.Component()] = m
 		if p := u.parts[m.Component()]; p != nil && p.model != m {
-			u.soon(t) // its definition has changed in the meantime
+			u.scanSoon(t) // its definition has changed in the meantime
 		}
 	}
 	for _, x := range result.Usage {
@@ -262,8 +262,8 @@ type counted struct {
 	forbidden bool
 }
 
-// of returns the known use of a feature of a model.
-func (u *usage) of(m *feature.Model, f *feature.Feature) (out counted) {
+// countedUse returns the known use of a feature of a model.
+func (u *usage) countedUse(m *feature.Model, f *feature.Feature) (out counted) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	out.known = true
@@ -318,7 +318,7 @@ func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature
 	set := func(status metav1.ConditionStatus, reason, message string) {
 		setCondition(&st.Conditions, f.Generation, now, v1alpha1.ConditionCounted, status, reason, message)
 	}
-	n := s.usage.of(p.model, m)
+	n := s.usage.countedUse(p.model, m)
 	before := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionCounted)
 	switch {
 	case n.failed != nil:
@@ -346,8 +346,8 @@ func (s *session) countedStatus(p *plan, f *v1alpha1.Feature, m *feature.Feature
 	}
 }
 
-// gates returns the resources to count for a component.
-func (p *plan) gates() *gatedBy {
+// gatedResources returns the resources to count for a component.
+func (p *plan) gatedResources() *gatedBy {
 	out := &gatedBy{model: p.model, resources: map[string]featureusage.Resource{}}
 	used := map[string]bool{}
 	for _, f := range p.model.Features() {
@@ -385,13 +385,13 @@ func (s *session) mayList(ctx context.Context, resources []featureusage.Resource
 	return nil
 }
 
-// count counts until ctx is done.
-func (s *session) count(ctx context.Context) error {
+// countUse counts until ctx is done.
+func (s *session) countUse(ctx context.Context) error {
 	c, err := cluster.For(s.Config)
 	if err != nil {
 		return err
 	}
-	s.usage.run(ctx, func(ctx context.Context, scan *featureusage.Scan) (*featureusage.Result, error) {
+	s.usage.runScans(ctx, func(ctx context.Context, scan *featureusage.Scan) (*featureusage.Result, error) {
 		scan.Cluster = c
 		start := s.Clock.Now()
 		var result *featureusage.Result
@@ -402,9 +402,9 @@ func (s *session) count(ctx context.Context) error {
 		switch {
 		case errors.Is(err, context.Canceled):
 		case err != nil:
-			s.Metrics.scanned("failed", 0, s.Clock.Since(start))
+			s.Metrics.countScan("failed", 0, s.Clock.Since(start))
 		default:
-			s.Metrics.scanned("done", result.Scanned, s.Clock.Since(start))
+			s.Metrics.countScan("done", result.Scanned, s.Clock.Since(start))
 		}
 		return result, err
 	}, s.queue.Add)

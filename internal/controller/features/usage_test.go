@@ -32,7 +32,7 @@ func usageOfPlan(t *testing.T) (*usage, *plan, *clocktesting.FakeClock) {
 	c := clocktesting.NewFakeClock(usageStart)
 	u := newUsage(c, 10*time.Minute, "own", slog.New(slog.DiscardHandler))
 	p := movesPlan(t, newServer)
-	u.gate("demo", gatedWidgets(p.model))
+	u.setGated("demo", gatedWidgets(p.model))
 	return u, p, c
 }
 
@@ -43,8 +43,8 @@ func gatedWidgets(m *feature.Model) *gatedBy {
 // scanned has the next scan give numbers, as GATE=OBJECTS, or an error.
 func scanned(t *testing.T, u *usage, err error, numbers map[string]int64) {
 	t.Helper()
-	name, _ := u.next()
-	components, scan := u.begin(name)
+	name, _ := u.nextDue()
+	components, scan := u.beginScan(name)
 	if components == nil {
 		t.Fatalf("nothing is to be scanned of %q", name)
 	}
@@ -52,48 +52,48 @@ func scanned(t *testing.T, u *usage, err error, numbers map[string]int64) {
 	for gate, n := range numbers {
 		r.Usage = append(r.Usage, featureusage.Usage{Component: "demo", Gate: gate, Objects: n})
 	}
-	u.end(name, scan.Models, r, err)
+	u.endScan(name, scan.Models, r, err)
 }
 
 func TestScansAreFarApart(t *testing.T) {
 	u, p, c := usageOfPlan(t)
 	in := func(what string, want time.Duration) {
 		t.Helper()
-		if name, wait := u.next(); name != widgets || wait != want {
+		if name, wait := u.nextDue(); name != widgets || wait != want {
 			t.Errorf("%s: %q in %s, want in %s", what, name, wait, want)
 		}
 	}
 	in("the first", usageSettle)
-	u.gate("demo", gatedWidgets(p.model))
+	u.setGated("demo", gatedWidgets(p.model))
 	c.Step(3 * time.Second)
-	u.gate("demo", gatedWidgets(movesPlan(t, newServer).model))
+	u.setGated("demo", gatedWidgets(movesPlan(t, newServer).model))
 	in("a change before the first", 2*time.Second)
 	c.Step(2 * time.Second)
 	scanned(t, u, nil, nil)
 	in("the next", 10*time.Minute)
-	u.gate("demo", gatedWidgets(p.model))
+	u.setGated("demo", gatedWidgets(p.model))
 	in("a change at once", usageGap)
 	c.Step(usageGap)
 	scanned(t, u, nil, nil)
 	c.Step(time.Minute)
-	u.gate("demo", gatedWidgets(movesPlan(t, newServer).model))
+	u.setGated("demo", gatedWidgets(movesPlan(t, newServer).model))
 	in("a change later", usageSettle)
 
 	// What is defined anew while it is scanned is scanned again.
 	c.Step(usageSettle)
-	_, scan := u.begin(widgets)
-	u.gate("demo", gatedWidgets(p.model))
-	u.end(widgets, scan.Models, &featureusage.Result{}, nil)
+	_, scan := u.beginScan(widgets)
+	u.setGated("demo", gatedWidgets(p.model))
+	u.endScan(widgets, scan.Models, &featureusage.Result{}, nil)
 	in("a change meanwhile", usageGap)
 	c.Step(usageGap)
 	scanned(t, u, errForbidden, nil)
 	in("what could not be read", usageRetry)
 
-	u.gate("demo", nil)
-	if name, _ := u.next(); name != "" {
+	u.setGated("demo", nil)
+	if name, _ := u.nextDue(); name != "" {
 		t.Errorf("%q is counted for nobody", name)
 	}
-	u.end(widgets, scan.Models, &featureusage.Result{}, nil) // a scan that was under way
+	u.endScan(widgets, scan.Models, &featureusage.Result{}, nil) // a scan that was under way
 	if len(u.counts) > 0 {
 		t.Errorf("%v is kept of what nobody gates", u.counts)
 	}
@@ -115,13 +115,13 @@ func TestAFailureThatStaysIsLoggedOnce(t *testing.T) {
 
 func TestOneScanIsForAllComponents(t *testing.T) {
 	u, p, _ := usageOfPlan(t)
-	u.gate("other", gatedWidgets(p.model))
-	components, scan := u.begin(widgets)
+	u.setGated("other", gatedWidgets(p.model))
+	components, scan := u.beginScan(widgets)
 	if diff := cmp.Diff([]string{"demo", "other"}, components); diff != "" || len(scan.Models) != 2 || len(scan.Resources) != 1 {
 		t.Errorf("%s; %d models, %d resources", diff, len(scan.Models), len(scan.Resources))
 	}
-	u.gate("demo", nil)
-	if components, _ := u.begin(widgets); len(components) != 1 {
+	u.setGated("demo", nil)
+	if components, _ := u.beginScan(widgets); len(components) != 1 {
 		t.Errorf("%v", components)
 	}
 }
@@ -129,7 +129,7 @@ func TestOneScanIsForAllComponents(t *testing.T) {
 func TestScansRestBetweenPages(t *testing.T) {
 	c := clocktesting.NewFakeClock(usageStart)
 	u := newUsage(c, time.Minute, "own", slog.New(slog.DiscardHandler))
-	rest := u.rest()
+	rest := u.restBetweenPages()
 	for page, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, time.Minute: maxRest} {
 		c.Step(page)
 		done := make(chan error)
@@ -221,7 +221,7 @@ func TestCountsInTheStatus(t *testing.T) {
 	scanned(t, u, nil, map[string]int64{"Refused": 1})
 	is("counted again", state{1, 111 * min, "True Counted", true})
 	p.model = movesPlan(t, newServer).model
-	u.gate("demo", gatedWidgets(p.model))
+	u.setGated("demo", gatedWidgets(p.model))
 	is("defined anew", state{1, 111 * min, "True Counted", false})
 	scanned(t, u, errForbidden, nil)
 	is("the right is taken away", state{-1, 0, "Unknown CountForbidden", true})

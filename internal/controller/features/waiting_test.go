@@ -46,7 +46,7 @@ func TestAPartOfACRDThatGoesWaits(t *testing.T) {
 		define := func() *plan {
 			t.Helper()
 			out := &plan{component: &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: v1alpha1.ComponentSpec{Release: "v1.0.0"}}, features: []v1alpha1.Feature{f}}
-			if err := p.define(t.Context(), r, out); err != nil {
+			if err := p.defineModel(t.Context(), r, out); err != nil {
 				t.Fatal(err)
 			}
 			return out
@@ -129,7 +129,7 @@ func TestWebhooksOfWhatIsGoneStay(t *testing.T) {
 	gone := func(group, resource string) bool { return group == "demo.dev" && resource == "gadgets" }
 	for range 2 {
 		want := &hookSet{validating: []hook{{Name: "demo.reject" + hookSuffix, Rules: []admissionregistrationv1.RuleWithOperations{rule("widgets")}, MatchConditions: condition}}}
-		want.keep(stored.only(gone))
+		want.keepStored(stored.only(gone))
 		if diff := cmp.Diff([]admissionregistrationv1.RuleWithOperations{rule("widgets"), rule("gadgets")}, want.validating[0].Rules); diff != "" || len(want.validating) != 1 {
 			t.Errorf("%d webhooks, %s", len(want.validating), diff)
 		}

@@ -108,26 +108,26 @@ func judgeOf(out *plan) *judge {
 
 // Run keeps the judges up to date until ctx is done. It calls ready when it has judges for all components.
 func (h *Webhook) Run(ctx context.Context, ready func()) error {
-	h.sessions(ctx, func(ctx context.Context, can server) error { return h.session(ctx, can, ready) })
+	h.runSessions(ctx, func(ctx context.Context, can server) error { return h.runSession(ctx, can, ready) })
 	return nil
 }
 
-func (h *Webhook) session(outer context.Context, can server, ready func()) error {
+func (h *Webhook) runSession(outer context.Context, can server, ready func()) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	queue := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{Clock: h.Clock})
 	failures := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry)
-	w, err := h.open(queue.Add)
+	w, err := h.openWorld(queue.Add)
 	if err != nil {
 		return err
 	}
 	p := &planner{world: w, server: can, sticky: true}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer w.settings.wait()
+	defer w.settings.waitForWatches()
 	defer cancel(nil)
 	defer queue.ShutDown()
-	if !w.start(ctx, &wg) {
+	if !w.startInformers(ctx, &wg) {
 		return context.Cause(ctx)
 	}
 	h.mu.Lock()
@@ -147,7 +147,7 @@ func (h *Webhook) session(outer context.Context, can server, ready func()) error
 			if closed {
 				return
 			}
-			known, again, err := h.safely(ctx, p, name)
+			known, again, err := h.updateSafely(ctx, p, name)
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
@@ -175,41 +175,41 @@ func (h *Webhook) session(outer context.Context, can server, ready func()) error
 	return context.Cause(ctx)
 }
 
-// safely is look with a panic turned into an error, so that one component does not stop the webhook.
-func (h *Webhook) safely(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
+// updateSafely is look with a panic turned into an error, so that one component does not stop the webhook.
+func (h *Webhook) updateSafely(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			h.Log.Error("a component cannot be read", "component", name, "panic", r, "stack", string(debug.Stack()))
 			err = errors.New("the webhook failed: this is a mistake in it, and its log has more")
 		}
 	}()
-	return h.look(ctx, p, name)
+	return h.updateJudge(ctx, p, name)
 }
 
-// look updates the judge of a component. It reports whether its state is known, and when to check again.
-func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
+// updateJudge updates the judge of a component. It reports whether its state is known, and when to check again.
+func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (known bool, again time.Duration, err error) {
 	_, again = p.today()
-	c := p.component(name)
+	c := p.componentCopy(name)
 	if c == nil || c.DeletionTimestamp != nil {
-		p.settings.keep(name, nil)
-		p.forget(name)
+		p.settings.keepOnly(name, nil)
+		p.forgetComponent(name)
 		h.mu.Lock()
 		delete(h.judges, name)
 		h.mu.Unlock()
 		return true, again, nil
 	}
-	out, err := p.plan(ctx, c)
+	out, err := p.planComponent(ctx, c)
 	if err != nil {
 		return false, 0, err
 	}
-	again = soonest(again, out.gated.again())
+	again = soonest(again, out.gated.untilReread())
 	if !out.known {
 		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other components
 		// can be read.
 		return out.current.err != nil, again, nil
 	}
 	j := judgeOf(out)
-	j.inputs = out.inputs()
+	j.inputs = out.inputsDigest()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.judges == nil {
@@ -218,12 +218,12 @@ func (h *Webhook) look(ctx context.Context, p *planner, name string) (known bool
 	h.judges[name] = j
 	// No event reports the expiry of a report.
 	if slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 }) {
-		again = soonest(again, p.expires(out.model))
+		again = soonest(again, p.untilExpiry(out.model))
 	}
 	return true, again, nil
 }
 
-func (h *Webhook) judge(component string) *judge {
+func (h *Webhook) currentJudge(component string) *judge {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.judges[component]
@@ -238,16 +238,16 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	component := r.PathValue("component")
 	admission.Serve(w, r, h.Requests, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		j := h.judge(component)
+		j := h.currentJudge(component)
 		switch {
 		case j != nil:
-			return h.review(ctx, j, ask, req)
-		case !h.gone(ctx, component):
-			h.Metrics.reviewed(ask, outcomeError, 0)
+			return h.reviewRequest(ctx, j, ask, req)
+		case !h.componentGone(ctx, component):
+			h.Metrics.countReview(ask, outcomeError, 0)
 			return nil
 		}
 		// The controller has not removed the webhook from the configuration yet.
-		h.Metrics.reviewed(ask, outcomeAllowed, 0)
+		h.Metrics.countReview(ask, outcomeAllowed, 0)
 		return &admissionv1.AdmissionResponse{UID: req.UID, Allowed: true}
 	})
 }
@@ -261,17 +261,17 @@ const (
 	outcomeError   = "error"
 )
 
-// review answers one request. It never fails: it refuses a request that it cannot read.
-func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
+// reviewRequest answers one request. It never fails: it refuses a request that it cannot read.
+func (h *Webhook) reviewRequest(ctx context.Context, j *judge, ask string, req *admissionv1.AdmissionRequest) (resp *admissionv1.AdmissionResponse) {
 	start := h.Clock.Now()
 	outcome := outcomeAllowed
 	defer func() {
 		if r := recover(); r != nil {
 			h.Log.Error("a review panicked", "kind", req.Kind.String(), "panic", r, "stack", string(debug.Stack()))
-			outcome, resp = outcomeError, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the webhook failed: this is a mistake in it, and its log has more")
+			outcome, resp = outcomeError, refusedResponse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the webhook failed: this is a mistake in it, and its log has more")
 		}
 		resp.UID = req.UID
-		h.Metrics.reviewed(ask, outcome, h.Clock.Since(start))
+		h.Metrics.countReview(ask, outcome, h.Clock.Since(start))
 	}()
 	if ask == askProbe || ask == askProbeDrop {
 		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{probeAnswer(j.model.Component(), ask, j.inputs)}}
@@ -281,7 +281,7 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		return &admissionv1.AdmissionResponse{Allowed: true}
 	}
 	if ask == askSettings {
-		outcome, resp = j.settings(req)
+		outcome, resp = j.judgeSettings(req)
 		return resp
 	}
 	q := &feature.Request{Group: req.Resource.Group, Version: req.Resource.Version, Resource: req.Resource.Resource, Subresource: req.SubResource, OptedIn: h.optedIn(ctx, j, req)}
@@ -290,26 +290,26 @@ func (h *Webhook) review(ctx context.Context, j *judge, ask string, req *admissi
 		err = utiljson.Unmarshal(req.OldObject.Raw, &q.Old)
 	}
 	if err != nil {
-		outcome, resp = outcomeError, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
+		outcome, resp = outcomeError, refusedResponse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the object cannot be read: "+err.Error())
 		return resp
 	}
-	outcome, resp = j.decide(ask, q)
+	outcome, resp = j.decideWrite(ask, q)
 	return resp
 }
 
-// decide answers what a webhook is asked about a write.
-func (j *judge) decide(ask string, q *feature.Request) (outcome string, resp *admissionv1.AdmissionResponse) {
+// decideWrite answers what a webhook is asked about a write.
+func (j *judge) decideWrite(ask string, q *feature.Request) (outcome string, resp *admissionv1.AdmissionResponse) {
 	d := j.evaluators[ask].Evaluate(q)
 	outcome, resp = outcomeAllowed, &admissionv1.AdmissionResponse{Allowed: true}
 	switch ask {
 	case askReject:
 		if !d.Allowed() {
-			return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
+			return outcomeRefused, refusedResponse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, d.Message())
 		}
 	case askLeft:
 		if d.Dropped.Count > 0 {
 			message := (&feature.Decision{Rejected: d.Dropped}).Message()
-			return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "set again after it was dropped: "+message)
+			return outcomeRefused, refusedResponse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "set again after it was dropped: "+message)
 		}
 	case askWarn:
 		resp.AuditAnnotations = map[string]string{}
@@ -327,9 +327,9 @@ func (j *judge) decide(ask string, q *feature.Request) (outcome string, resp *ad
 		if d.Object == nil {
 			return outcome, resp
 		}
-		patch, err := json.Marshal(difference(q.Object, d.Object, "", nil))
+		patch, err := json.Marshal(jsonPatchOf(q.Object, d.Object, "", nil))
 		if err != nil {
-			return outcomeError, refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+			return outcomeError, refusedResponse(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
 		}
 		outcome = outcomeChanged
 		resp.Patch, resp.PatchType = patch, new(admissionv1.PatchTypeJSONPatch)
@@ -350,12 +350,12 @@ func gatesIn(v *feature.Violations) string {
 	return strings.Join(out, ",")
 }
 
-func refuse(code int32, reason metav1.StatusReason, message string) *admissionv1.AdmissionResponse {
+func refusedResponse(code int32, reason metav1.StatusReason, message string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-// settings judges the ConfigMap of the component. An unchanged value passes.
-func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, resp *admissionv1.AdmissionResponse) {
+// judgeSettings judges the ConfigMap of the component. An unchanged value passes.
+func (j *judge) judgeSettings(req *admissionv1.AdmissionRequest) (outcome string, resp *admissionv1.AdmissionResponse) {
 	resp = &admissionv1.AdmissionResponse{Allowed: true}
 	ref := j.model.Spec().ConfigMap
 	if ref == nil || req.Resource.Group != "" || req.Resource.Resource != "configmaps" || req.Namespace != ref.Namespace || req.Name != ref.Name {
@@ -367,10 +367,10 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 		err = json.Unmarshal(req.OldObject.Raw, &old)
 	}
 	if err != nil {
-		return outcomeError, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the ConfigMap cannot be read: "+err.Error())
+		return outcomeError, refusedResponse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the ConfigMap cannot be read: "+err.Error())
 	}
 	if locks := func(m *corev1.ConfigMap) bool { return m.Immutable != nil && *m.Immutable }; locks(&cm) && !locks(&old) {
-		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "immutable: true would lock the settings for good: leave immutable out")
+		return outcomeRefused, refusedResponse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "immutable: true would lock the settings for good: leave immutable out")
 	}
 	data := feature.SettingsOf(cm.Data, cm.BinaryData)
 	if req.Operation == admissionv1.Update && maps.Equal(data, feature.SettingsOf(old.Data, old.BinaryData)) {
@@ -378,7 +378,7 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 	}
 	_, findings := j.model.ParseSettings(data)
 	if err := findings.Err(); err != nil {
-		return outcomeRefused, refuse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, brief.Clip(err.Error(), feature.MaxMessage))
+		return outcomeRefused, refusedResponse(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, brief.Clip(err.Error(), feature.MaxMessage))
 	}
 	for _, f := range findings {
 		resp.Warnings = append(resp.Warnings, f.String())
@@ -386,8 +386,8 @@ func (j *judge) settings(req *admissionv1.AdmissionRequest) (outcome string, res
 	return outcomeAllowed, resp
 }
 
-// difference returns a JSON patch (RFC 6902) from one value to the other: minimal for objects, with arrays replaced as a whole.
-func difference(from, to any, path string, out []map[string]any) []map[string]any {
+// jsonPatchOf returns a JSON patch (RFC 6902) from one value to the other: minimal for objects, with arrays replaced as a whole.
+func jsonPatchOf(from, to any, path string, out []map[string]any) []map[string]any {
 	a, okA := from.(map[string]any)
 	b, okB := to.(map[string]any)
 	if !okA || !okB {
@@ -400,7 +400,7 @@ func difference(from, to any, path string, out []map[string]any) []map[string]an
 	for _, k := range slices.Sorted(maps.Keys(a)) {
 		at := path + "/" + escape.Replace(k)
 		if v, ok := b[k]; ok {
-			out = difference(a[k], v, at, out)
+			out = jsonPatchOf(a[k], v, at, out)
 		} else {
 			out = append(out, map[string]any{"op": "remove", "path": at})
 		}

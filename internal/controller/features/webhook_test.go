@@ -280,7 +280,7 @@ func namesThatAreMadeUpAreNoFlood(t *testing.T) {
 
 func TestADefectThatAComponentShowsIsAnError(t *testing.T) {
 	h, _, _ := newTestWebhook(t)
-	if known, _, err := h.safely(t.Context(), nil, "shop"); known || err == nil || strings.Contains(err.Error(), "runtime error") {
+	if known, _, err := h.updateSafely(t.Context(), nil, "shop"); known || err == nil || strings.Contains(err.Error(), "runtime error") {
 		t.Errorf("known %t, error %v", known, err)
 	}
 }

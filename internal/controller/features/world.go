@@ -65,11 +65,11 @@ type world struct {
 	changed func(component string)
 }
 
-// open makes a world; nothing runs before start.
-func (c Cluster) open(changed func(component string)) (*world, error) {
+// openWorld makes a world; nothing runs before start.
+func (c Cluster) openWorld(changed func(component string)) (*world, error) {
 	w := &world{Cluster: c, changed: changed, builtIns: &builtIns{discovery: c.Kube.Discovery(), clock: c.Clock}}
 	w.settings = &configMaps{kube: c.Kube, changed: func(ref v1alpha1.ConfigMapReference) {
-		for _, user := range w.settings.users(ref) {
+		for _, user := range w.settings.usersOf(ref) {
 			changed(user)
 		}
 	}}
@@ -77,23 +77,23 @@ func (c Cluster) open(changed func(component string)) (*world, error) {
 	if w.api, err = newClient(c.Config); err != nil {
 		return nil, err
 	}
-	w.components = w.api.informer(componentsResource, &v1alpha1.Component{}, nil)
-	w.features = w.api.informer(featuresResource, &v1alpha1.Feature{}, cache.Indexers{byComponent: indexComponent, byResource: indexResource})
-	w.reports = w.api.informer(reportsResource, &v1alpha1.FeatureReport{}, nil)
+	w.components = w.api.newInformer(componentsResource, &v1alpha1.Component{}, nil)
+	w.features = w.api.newInformer(featuresResource, &v1alpha1.Feature{}, cache.Indexers{byComponent: indexComponent, byResource: indexResource})
+	w.reports = w.api.newInformer(reportsResource, &v1alpha1.FeatureReport{}, nil)
 	objects, err := metadata.NewForConfig(c.Config)
 	if err != nil {
 		return nil, err
 	}
 	w.crds = metadatainformer.NewFilteredMetadataInformer(objects, apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"),
 		metav1.NamespaceAll, 0, nil, nil).Informer()
-	if err := w.crds.SetTransform(slim); err != nil {
+	if err := w.crds.SetTransform(slimMetadata); err != nil {
 		return nil, err
 	}
-	return w, errors.Join(w.listen(), w.listenToReports())
+	return w, errors.Join(w.addHandlers(), w.listenToReports())
 }
 
-// slim drops unused parts from the cache: only the names and generations of CRDs are left, of which there may be ten thousand.
-func slim(o any) (any, error) {
+// slimMetadata drops unused parts from the cache: only the names and generations of CRDs are left, of which there may be ten thousand.
+func slimMetadata(o any) (any, error) {
 	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields, m.Annotations, m.Labels = nil, nil, nil
 	}
@@ -123,20 +123,20 @@ func indexResource(o any) (out []string, _ error) {
 // crdName is the name of the CRD of a resource.
 func crdName(group, resource string) string { return resource + "." + group }
 
-// listen calls changed for changes.
-func (w *world) listen() error {
+// addHandlers calls changed for changes.
+func (w *world) addHandlers() error {
 	component := func(o any) {
-		if c, ok := last(o).(*v1alpha1.Component); ok {
+		if c, ok := lastObject(o).(*v1alpha1.Component); ok {
 			w.changed(c.Name)
 		}
 	}
 	of := func(o any) {
-		if f, ok := last(o).(*v1alpha1.Feature); ok {
+		if f, ok := lastObject(o).(*v1alpha1.Feature); ok {
 			w.changed(f.Spec.Component)
 		}
 	}
 	crd := func(o any) {
-		m, ok := last(o).(*metav1.PartialObjectMetadata)
+		m, ok := lastObject(o).(*metav1.PartialObjectMetadata)
 		if !ok {
 			return
 		}
@@ -186,16 +186,16 @@ func (w *world) listen() error {
 	return nil
 }
 
-// last is the object of an event.
-func last(o any) any {
+// lastObject is the object of an event.
+func lastObject(o any) any {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		return gone.Obj
 	}
 	return o
 }
 
-// start watches until ctx is done; it reports whether it has seen all existing objects before that.
-func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
+// startInformers watches until ctx is done; it reports whether it has seen all existing objects before that.
+func (w *world) startInformers(ctx context.Context, wg *sync.WaitGroup) bool {
 	for _, i := range []cache.SharedIndexInformer{w.components, w.features, w.crds, w.reports} {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
@@ -203,8 +203,8 @@ func (w *world) start(ctx context.Context, wg *sync.WaitGroup) bool {
 	return cache.WaitForCacheSync(ctx.Done(), w.components.HasSynced, w.features.HasSynced, w.crds.HasSynced, w.reports.HasSynced)
 }
 
-// component returns a copy of a component for the caller, or nil.
-func (w *world) component(name string) *v1alpha1.Component {
+// componentCopy returns a copy of a component for the caller, or nil.
+func (w *world) componentCopy(name string) *v1alpha1.Component {
 	o, ok, err := w.components.GetStore().GetByKey(name)
 	if err != nil || !ok {
 		return nil
