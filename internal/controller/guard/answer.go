@@ -27,19 +27,21 @@ const (
 // countTime bounds the count of objects for a refusal.
 const countTime = time.Second
 
-func allow() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }
+func allowedResponse() *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Allowed: true}
+}
 
-// refuse returns the answer that refuses a change with this message.
-func refuse(name, message string, causes []metav1.StatusCause) *admissionv1.AdmissionResponse {
+// refusedResponse returns the answer that refuses a change with this message.
+func refusedResponse(name, message string, causes []metav1.StatusCause) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Name: name, Group: "apiextensions.k8s.io", Kind: crdResource, Causes: causes},
 	}}
 }
 
-// answer applies the configuration to the findings and answers the request.
-func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (outcome string, resp *admissionv1.AdmissionResponse) {
-	cfg := g.Settings.config()
+// answerRequest applies the configuration to the findings and answers the request.
+func (g *Guard) answerRequest(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (outcome string, resp *admissionv1.AdmissionResponse) {
+	cfg := g.Settings.currentConfig()
 	r := &report.Report{CRDs: c.crds, Mode: cfg.Mode(), FailMode: cfg.FailMode()}
 	cfg.Apply(r, g.Clock.Now())
 	for i := range r.CRDs {
@@ -66,31 +68,31 @@ func (g *Guard) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	}
 	var b bypass
 	if len(failing) > 0 {
-		b = g.bypass(ctx, req, c)
+		b = g.judgeBypass(ctx, req, c)
 	}
 	switch {
 	case len(failing) == 0 && len(warning) == 0:
-		outcome, resp = outcomeSafe, allow()
+		outcome, resp = outcomeSafe, allowedResponse()
 	case len(failing) == 0:
-		outcome, resp = outcomeWarned, allow()
-		resp.Warnings = warnings(warning)
+		outcome, resp = outcomeWarned, allowedResponse()
+		resp.Warnings = admissionWarnings(warning)
 	case b.granted:
-		outcome, resp = outcomeBypassed, allow()
-		resp.Warnings = warnings(append([]report.Finding{{Message: "let through by " + annotation, Outcome: report.Note}}, append(failing, warning...)...))
+		outcome, resp = outcomeBypassed, allowedResponse()
+		resp.Warnings = admissionWarnings(append([]report.Finding{{Message: "let through by " + annotation, Outcome: report.Note}}, append(failing, warning...)...))
 		audit[auditBypass] = fmt.Sprintf("%s: %s", b.digest, b.reason)
-		g.record(req, c, b, failing)
+		g.recordBypass(req, c, b, failing)
 	default:
 		outcome = outcomeRefused
 		if c.objects == nil {
 			short, cancel := context.WithTimeout(ctx, countTime)
 			// The refusal is complete without it.
-			if s, err := g.Objects.count(short, c.crd); err == nil {
+			if s, err := g.Objects.countObjects(short, c.crd); err == nil {
 				c.objects = &s
 			}
 			cancel()
 		}
-		resp = refuse(c.crd.Name, refusal(c, b, failing), causes(failing))
-		resp.Warnings = warnings(warning)
+		resp = refusedResponse(c.crd.Name, refusalMessage(c, b, failing), statusCauses(failing))
+		resp.Warnings = admissionWarnings(warning)
 		g.recordRefusal(req, c, failing)
 	}
 	audit[auditOutcome] = outcome

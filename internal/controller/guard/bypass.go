@@ -36,8 +36,8 @@ type bypass struct {
 	problem string
 }
 
-// bypass judges the annotation and the permission of the user.
-func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
+// judgeBypass judges the annotation and the permission of the user.
+func (g *Guard) judgeBypass(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) bypass {
 	digest, err := c.digest(ctx)
 	if err != nil {
 		if _, asked := c.crd.Annotations[annotation]; asked {
@@ -81,33 +81,33 @@ func (g *Guard) bypass(ctx context.Context, req *admissionv1.AdmissionRequest, c
 	return b
 }
 
-// record records a change that was let through.
-func (g *Guard) record(req *admissionv1.AdmissionRequest, c *change, b bypass, failing []report.Finding) {
-	if tried(req) {
+// recordBypass records a change that was let through.
+func (g *Guard) recordBypass(req *admissionv1.AdmissionRequest, c *change, b bypass, failing []report.Finding) {
+	if isDryRun(req) {
 		return
 	}
-	g.Metrics.bypassed(string(req.Operation))
+	g.Metrics.countBypass(string(req.Operation))
 	g.Log.Warn("an unsafe change was let through", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username,
 		"reason", b.reason, "digest", b.digest, "findings", len(failing), "worst", failing[0].Message)
-	g.event(req, c, EventBypassed, "let through although "+counted(failing), failing, ". Reason given: "+b.reason)
+	g.sendEvent(req, c, EventBypassed, "let through although "+countedFindings(failing), failing, ". Reason given: "+b.reason)
 }
 
 // recordRefusal records a change that was refused.
 func (g *Guard) recordRefusal(req *admissionv1.AdmissionRequest, c *change, failing []report.Finding) {
-	if tried(req) {
+	if isDryRun(req) {
 		return
 	}
 	g.Log.Info("an unsafe change was refused", "crd", c.crd.Name, "operation", req.Operation, "user", req.UserInfo.Username,
 		"findings", len(failing), "worst", failing[0].Message)
-	g.event(req, c, EventRefused, "refused: "+counted(failing), failing, "")
+	g.sendEvent(req, c, EventRefused, "refused: "+countedFindings(failing), failing, "")
 }
 
-// tried reports whether a change is only tried out. Such a change is not recorded.
-func tried(req *admissionv1.AdmissionRequest) bool { return req.DryRun != nil && *req.DryRun }
+// isDryRun reports whether a change is only tried out. Such a change is not recorded.
+func isDryRun(req *admissionv1.AdmissionRequest) bool { return req.DryRun != nil && *req.DryRun }
 
-func (g *Guard) event(req *admissionv1.AdmissionRequest, c *change, reason, what string, failing []report.Finding, more string) {
+func (g *Guard) sendEvent(req *admissionv1.AdmissionRequest, c *change, reason, what string, failing []report.Finding, more string) {
 	g.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: c.crd.Name, UID: c.crd.UID,
 	}, corev1.EventTypeWarning, reason, brief.Clip(fmt.Sprintf("%s of the CRD by %s %s (worst: %s)%s",
-		operation(c), brief.Clip(brief.OneLine(req.UserInfo.Username), 150), what, brief.Clip(brief.OneLine(failing[0].Message), 200), more), maxEvent))
+		operationName(c), brief.Clip(brief.OneLine(req.UserInfo.Username), 150), what, brief.Clip(brief.OneLine(failing[0].Message), 200), more), maxEvent))
 }

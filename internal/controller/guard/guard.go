@@ -55,36 +55,36 @@ func (g *Guard) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	defer func() {
 		if r := recover(); r != nil {
 			g.Log.Error("a review panicked", "crd", req.Name, "panic", r, "stack", string(debug.Stack()))
-			outcome, resp = outcomeError, refuse(req.Name, "the guard failed: this is a mistake in it, and its log has more", nil)
+			outcome, resp = outcomeError, refusedResponse(req.Name, "the guard failed: this is a mistake in it, and its log has more", nil)
 		}
 		resp.UID = req.UID
-		g.Metrics.observe(string(req.Operation), outcome, g.Clock.Now().Sub(start))
+		g.Metrics.observeRequest(string(req.Operation), outcome, g.Clock.Now().Sub(start))
 	}()
 	if req.Resource.Resource != crdResource || req.Resource.Group != apiextensionsv1.GroupName || req.SubResource != "" {
-		return allow()
+		return allowedResponse()
 	}
 	var c *change
 	var err error
 	switch req.Operation {
 	case admissionv1.Update:
-		if c, err = g.update(ctx, req); c == nil && err == nil {
-			return allow()
+		if c, err = g.judgeUpdate(ctx, req); c == nil && err == nil {
+			return allowedResponse()
 		}
 	case admissionv1.Delete:
-		if c, err = g.removal(ctx, req); c == nil && err == nil {
-			return allow()
+		if c, err = g.judgeRemoval(ctx, req); c == nil && err == nil {
+			return allowedResponse()
 		}
 	case admissionv1.Create, admissionv1.Connect:
-		return allow()
+		return allowedResponse()
 	default:
-		return allow()
+		return allowedResponse()
 	}
 	if err != nil {
 		outcome = outcomeError
-		return refuse(req.Name, err.Error(), nil)
+		return refusedResponse(req.Name, err.Error(), nil)
 	}
 	defer c.done()
-	outcome, resp = g.answer(ctx, req, c)
+	outcome, resp = g.answerRequest(ctx, req, c)
 	return resp
 }
 
@@ -103,8 +103,8 @@ type change struct {
 	done func()
 }
 
-// removal judges a deletion. It returns nil for a deletion that deletes only the CRD, or has begun before.
-func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
+// judgeRemoval judges a deletion. It returns nil for a deletion that deletes only the CRD, or has begun before.
+func (g *Guard) judgeRemoval(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	crd, err := headOf(req.OldObject.Raw)
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if crd.DeletionTimestamp != nil {
 		return nil, nil
 	}
-	short, cancel := shorter(ctx, g.Clock, waitShare)
+	short, cancel := shorterContext(ctx, g.Clock, waitShare)
 	defer cancel()
-	s, err := g.Objects.count(short, crd)
+	s, err := g.Objects.countObjects(short, crd)
 	finding := report.Finding{
 		Rule: "crd-removed", Level: report.DataLost, Outcome: report.Violation, Severity: report.Fail, CRD: crd.Name,
 		Message: s.String() + ", and would be deleted with the CRD",
@@ -122,7 +122,7 @@ func (g *Guard) removal(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	var why unread
 	switch {
 	case errors.As(err, &why):
-		finding = undecided("crd-removed", crd.Name, "objects that are stored would be deleted with the CRD; whether there are any could not be seen", why.text)
+		finding = undecidedFinding("crd-removed", crd.Name, "objects that are stored would be deleted with the CRD; whether there are any could not be seen", why.text)
 	case err != nil:
 		return nil, err
 	case s.count == 0:

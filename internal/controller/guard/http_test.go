@@ -126,13 +126,13 @@ func TestAComparisonWithoutEndIsLeftAloneAndAPanicIsAnError(t *testing.T) {
 	defer cancel()
 	blocked := make(chan struct{})
 	defer close(blocked)
-	if _, err := within(ctx, w.Guard, func() (int, error) { <-blocked; return 1, nil }); err != errSlow { //nolint:errorlint // the value itself
+	if _, err := callWithin(ctx, w.Guard, func() (int, error) { <-blocked; return 1, nil }); err != errSlow { //nolint:errorlint // the value itself
 		t.Error(err)
 	}
-	if _, err := within(t.Context(), w.Guard, func() (int, error) { return []int{}[len(blocked)], nil }); err == nil {
+	if _, err := callWithin(t.Context(), w.Guard, func() (int, error) { return []int{}[len(blocked)], nil }); err == nil {
 		t.Error("a panic is no error")
 	}
-	if n, err := within(t.Context(), w.Guard, func() (int, error) { return 1, nil }); n != 1 || err != nil {
+	if n, err := callWithin(t.Context(), w.Guard, func() (int, error) { return 1, nil }); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 }

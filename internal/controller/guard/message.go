@@ -25,22 +25,22 @@ const (
 	maxEvent    = 1000
 )
 
-func operation(c *change) string {
+func operationName(c *change) string {
 	if c.removed {
 		return "deletion"
 	}
 	return "update"
 }
 
-func counted(failing []report.Finding) string {
+func countedFindings(failing []report.Finding) string {
 	if len(failing) == 1 {
 		return "1 finding fails"
 	}
 	return fmt.Sprintf("%d findings fail", len(failing))
 }
 
-// refusal is the message of a refusal: the worst findings, how many more there are, how to see them all, and the way around.
-func refusal(c *change, b bypass, failing []report.Finding) string {
+// refusalMessage is the message of a refusal: the worst findings, how many more there are, how to see them all, and the way around.
+func refusalMessage(c *change, b bypass, failing []report.Finding) string {
 	var out strings.Builder
 	unsafe := false
 	for i := range failing {
@@ -50,13 +50,13 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 	if unsafe {
 		verdict = "is unsafe"
 	}
-	fmt.Fprintf(&out, "this %s of %s %s: %s", operation(c), c.crd.Name, verdict, counted(failing))
+	fmt.Fprintf(&out, "this %s of %s %s: %s", operationName(c), c.crd.Name, verdict, countedFindings(failing))
 	if c.objects != nil && c.objects.count > 0 {
 		out.WriteString(", " + c.objects.String())
 	}
 	told := 0
 	for i := range failing {
-		text := "\n" + describe(&failing[i])
+		text := "\n" + describeFinding(&failing[i])
 		if told > 0 && out.Len()+len(text) > maxFindings {
 			break
 		}
@@ -81,8 +81,8 @@ func refusal(c *change, b bypass, failing []report.Finding) string {
 	return brief.Clip(out.String(), maxMessage)
 }
 
-// describe writes one finding in a few lines.
-func describe(f *report.Finding) string {
+// describeFinding writes one finding in a few lines.
+func describeFinding(f *report.Finding) string {
 	var out strings.Builder
 	level := string(f.Level)
 	if f.Outcome == report.Undecided {
@@ -97,7 +97,7 @@ func describe(f *report.Finding) string {
 		out.WriteString("\n  why: " + brief.Clip(brief.OneLine(f.Reason), 2*maxText))
 	}
 	if f.Witness != nil {
-		if old := compact(f.Witness.Old); old != "" {
+		if old := compactJSON(f.Witness.Old); old != "" {
 			out.WriteString("\n  stored: " + brief.Clip(old, maxWitness))
 		}
 		object := "accepted until now"
@@ -107,7 +107,7 @@ func describe(f *report.Finding) string {
 		if f.Witness.Reversed {
 			object = "accepted from now on"
 		}
-		fmt.Fprintf(&out, "\n  %s: %s", object, brief.Clip(compact(f.Witness.Object), maxWitness))
+		fmt.Fprintf(&out, "\n  %s: %s", object, brief.Clip(compactJSON(f.Witness.Object), maxWitness))
 		if f.Witness.Effect != "" {
 			out.WriteString("\n  effect: " + brief.Clip(brief.OneLine(f.Witness.Effect), maxText))
 		}
@@ -118,8 +118,8 @@ func describe(f *report.Finding) string {
 	return out.String()
 }
 
-// compact converts an object from YAML to JSON in one line.
-func compact(text string) string {
+// compactJSON converts an object from YAML to JSON in one line.
+func compactJSON(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -135,8 +135,8 @@ func compact(text string) string {
 	return brief.OneLine(text)
 }
 
-// warnings are the findings as admission warnings, the worst first; no more than the API server passes on.
-func warnings(findings []report.Finding) []string {
+// admissionWarnings are the findings as admission warnings, the worst first; no more than the API server passes on.
+func admissionWarnings(findings []report.Finding) []string {
 	var out []string
 	for i := range findings {
 		if len(out) == maxWarnings {
@@ -158,8 +158,8 @@ func warnings(findings []report.Finding) []string {
 	return out
 }
 
-// causes are the findings for programs.
-func causes(failing []report.Finding) []metav1.StatusCause {
+// statusCauses are the findings for programs.
+func statusCauses(failing []report.Finding) []metav1.StatusCause {
 	var out []metav1.StatusCause
 	for i := range failing[:min(len(failing), maxCauses)] {
 		f := &failing[i]

@@ -42,11 +42,11 @@ func TestARefusalFitsHoweverMuchThereIsToSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := b
 			b.problem = nasty
-			text := refusal(c, b, failing)
+			text := refusalMessage(c, b, failing)
 			if len(text) > maxMessage || !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\r\u202e") {
 				t.Errorf("%d bytes: %q", len(text), text)
 			}
-			wants := []string{counted(failing), "\n- data-lost, property-removed, v1 ", "sluice check NEW.yaml", b.digest}
+			wants := []string{countedFindings(failing), "\n- data-lost, property-removed, v1 ", "sluice check NEW.yaml", b.digest}
 			if shown := strings.Count(text, "\n- "); shown < len(failing) {
 				wants = append(wants, fmt.Sprintf("\nand %d more", len(failing)-shown))
 			}
@@ -55,10 +55,10 @@ func TestARefusalFitsHoweverMuchThereIsToSay(t *testing.T) {
 					t.Errorf("no %q in: %s", want, text)
 				}
 			}
-			if n := len(causes(failing)); n != min(len(failing), maxCauses) {
+			if n := len(statusCauses(failing)); n != min(len(failing), maxCauses) {
 				t.Errorf("%d causes", n)
 			}
-			told := warnings(failing)
+			told := admissionWarnings(failing)
 			total := 0
 			for _, line := range told {
 				total += utf8.RuneCountInString(line)
@@ -82,11 +82,11 @@ func TestAFindingIsToldWithItsWitness(t *testing.T) {
   stored: {"spec":{"tier":"<a>"}}
   its update: {"spec":{"tier":"b"}}
   effect: refused`
-	if diff := cmp.Diff(want, describe(&f)); diff != "" {
+	if diff := cmp.Diff(want, describeFinding(&f)); diff != "" {
 		t.Error(diff)
 	}
 	f.Witness = &report.Witness{Object: "spec: {tier: b}", Reversed: true}
-	if got := describe(&f); !strings.Contains(got, "accepted from now on: {") {
+	if got := describeFinding(&f); !strings.Contains(got, "accepted from now on: {") {
 		t.Error(got)
 	}
 }

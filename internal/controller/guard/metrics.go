@@ -32,15 +32,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) observe(operation, outcome string, d time.Duration) {
-	m.requests.WithLabelValues(known(operation), outcome).Inc()
+func (m *Metrics) observeRequest(operation, outcome string, d time.Duration) {
+	m.requests.WithLabelValues(knownOperation(operation), outcome).Inc()
 	m.duration.WithLabelValues(outcome).Observe(max(d, 0).Seconds())
 }
 
-func (m *Metrics) bypassed(operation string) { m.bypasses.WithLabelValues(known(operation)).Inc() }
+func (m *Metrics) countBypass(operation string) {
+	m.bypasses.WithLabelValues(knownOperation(operation)).Inc()
+}
 
-// known keeps invented operations of callers out of the labels.
-func known(operation string) string {
+// knownOperation keeps invented operations of callers out of the labels.
+func knownOperation(operation string) string {
 	switch operation {
 	case "UPDATE", "DELETE":
 		return strings.ToLower(operation)

@@ -43,11 +43,11 @@ type unread struct{ text string }
 
 func (u unread) Error() string { return u.text }
 
-// count asks the API server. An error of type unread says why there is no answer and what to do.
+// countObjects asks the API server. An error of type unread says why there is no answer and what to do.
 //
 // The conditions of the CRD are no answer, because every client that can write its status can write them. The guard believes that a CRD
 // was never served, and so has no objects, only if the whole status and the API server agree.
-func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
+func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
 	version := ""
 	for _, v := range live.Spec.Versions {
 		if v.Served && (v.Storage || version == "") {
@@ -58,12 +58,12 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 		return stored{}, unread{"the CRD serves no version, so its objects cannot be counted; serve one again, or see how many there are in a backup"}
 	}
 	resource := schema.GroupVersionResource{Group: live.Spec.Group, Version: version, Resource: live.Spec.Names.Plural}
-	list, err := o.list(ctx, resource)
+	list, err := o.listOne(ctx, resource)
 	switch {
-	case neverServed(live) && ctx.Err() == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.discovered(ctx, resource)):
+	case neverServed(live) && ctx.Err() == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.isServed(ctx, resource)):
 		// There can be no stored objects.
 		return stored{exact: true}, nil
-	case !served(live) && apierrors.IsNotFound(err):
+	case !wasServed(live) && apierrors.IsNotFound(err):
 		return stored{}, unread{"the names of the CRD were accepted, so it was served, but somebody has taken away the conditions of its status by which it is: " +
 			"its objects are stored all the same; set the condition NamesAccepted to True again to have them served"}
 	case apierrors.IsForbidden(err):
@@ -86,9 +86,9 @@ func (o Objects) count(ctx context.Context, live *apiextensionsv1.CustomResource
 	return s, nil
 }
 
-// list lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed the
+// listOne lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed the
 // conditions, the CRD may be served again in a moment.
-func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
+func (o Objects) listOne(ctx context.Context, resource schema.GroupVersionResource) (list *metav1.PartialObjectMetadataList, err error) {
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err = o.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 		return !apierrors.IsNotFound(err), nil
@@ -96,9 +96,9 @@ func (o Objects) list(ctx context.Context, resource schema.GroupVersionResource)
 	return list, err
 }
 
-// discovered reports whether the API server serves the resource, or begins to in a moment. If that cannot be found out, the resource
+// isServed reports whether the API server serves the resource, or begins to in a moment. If that cannot be found out, the resource
 // counts as served.
-func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionResource) bool {
+func (o Objects) isServed(ctx context.Context, resource schema.GroupVersionResource) bool {
 	is := true
 	_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedAfter, true, func(context.Context) (bool, error) { // the last answer counts, so it may take longer
 		list, err := o.Discovery.ServerResourcesForGroupVersionWithContext(ctx, resource.GroupVersion().String())
@@ -109,11 +109,11 @@ func (o Objects) discovered(ctx context.Context, resource schema.GroupVersionRes
 	return is || ctx.Err() != nil
 }
 
-// served reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition Established
+// wasServed reports whether the conditions of the CRD say that it is served, or was. Controllers never remove the condition Established
 // (naming_controller.go and establishing_controller.go of apiextensions-apiserver). If another client has removed it, accepted names
 // are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them stored and
 // unreachable.
-func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
+func wasServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
 	})
@@ -123,7 +123,7 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) bool {
 // write, and skip a CRD whose names are accepted (naming_controller.go). So accepted names without the condition were written by
 // another client. If the names are missing too, the controllers correct both.
 func neverServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return !served(crd) && !equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
+	return !wasServed(crd) && !equality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames)
 }
 
 // String describes the number of objects.

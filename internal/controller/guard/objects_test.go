@@ -32,7 +32,7 @@ func TestTheMetadataOfOneObjectIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Objects{Client: client}.count(t.Context(), live(t, "v1.yaml"))
+	got, err := Objects{Client: client}.countObjects(t.Context(), live(t, "v1.yaml"))
 	if diff := cmp.Diff(stored{count: 1, example: "orders"}, got, cmp.AllowUnexported(stored{})); diff != "" || err != nil {
 		t.Error(diff, err)
 	}

@@ -46,7 +46,7 @@ func (s *Settings) Configure(data map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return s.use(c)
+	return s.useConfig(c)
 }
 
 // Load reads the configuration from files.
@@ -55,10 +55,10 @@ func (s *Settings) Load(files []string) error {
 	if err != nil {
 		return err
 	}
-	return s.use(c)
+	return s.useConfig(c)
 }
 
-func (s *Settings) use(c *config.Config) error {
+func (s *Settings) useConfig(c *config.Config) error {
 	if !c.Enabled(preflight) {
 		return errors.New("preflightRules does not name " + preflight + ", which is what the guard does; to turn the guard off delete its ValidatingWebhookConfiguration, to let everything pass with a warning set mode: warn")
 	}
@@ -69,7 +69,7 @@ func (s *Settings) use(c *config.Config) error {
 // UseServerVersion sets the version of the API server. A version in the configuration takes precedence.
 func (s *Settings) UseServerVersion(v *version.Version) { s.server.Store(v) }
 
-func (s *Settings) config() *config.Config {
+func (s *Settings) currentConfig() *config.Config {
 	if c := s.current.Load(); c != nil {
 		return c
 	}
@@ -78,7 +78,7 @@ func (s *Settings) config() *config.Config {
 
 // kubeVersion is the Kubernetes version whose rules apply; nil stands for that of the linked libraries.
 func (s *Settings) kubeVersion() *version.Version {
-	if text := s.config().KubeVersion(); text != "" {
+	if text := s.currentConfig().KubeVersion(); text != "" {
 		// It was checked when the configuration was read.
 		if v, err := version.ParseGeneric(strings.TrimPrefix(text, "v")); err == nil {
 			return version.MajorMinor(v.Major(), v.Minor())

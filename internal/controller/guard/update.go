@@ -23,8 +23,8 @@ var (
 	errSlow = errors.New("there was not enough time; the webhook's timeoutSeconds may go up to 30")
 )
 
-// update judges an update. It returns nil for one that needs no check.
-func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
+// judgeUpdate judges an update. It returns nil for one that needs no check.
+func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	oldSpec, err := specOf(req.OldObject.Raw)
 	if err != nil {
 		return nil, err
@@ -43,33 +43,33 @@ func (g *Guard) update(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	c := &change{crd: head, done: func() {}}
 	if max(objectsIn(oldSpec), objectsIn(newSpec)) > maxObjects {
 		err = fmt.Errorf("it is made of more than %d JSON objects", maxObjects)
-		c.undecided(err)
+		c.setUndecided(err)
 		return c, nil
 	}
-	result, err := g.compare(ctx, req, c)
+	result, err := g.compareInSlot(ctx, req, c)
 	if err != nil {
-		c.undecided(err)
+		c.setUndecided(err)
 		return c, nil
 	}
 	c.crds = []report.CRD{result}
 	return c, nil
 }
 
-// undecided adds a finding that the update could not be compared, with the reason.
-func (c *change) undecided(why error) {
-	f := undecided(ruleChanged, c.crd.Name, "the change could not be compared", why.Error())
+// setUndecided adds a finding that the update could not be compared, with the reason.
+func (c *change) setUndecided(why error) {
+	f := undecidedFinding(ruleChanged, c.crd.Name, "the change could not be compared", why.Error())
 	c.crds = []report.CRD{{Name: c.crd.Name, Findings: []report.Finding{f}}}
 	if c.digest == nil {
 		c.digest = func(context.Context) (string, error) { return "", why }
 	}
 }
 
-// compare decodes and compares when there is room. It releases the room when both the comparison and the change are finished: a
+// compareInSlot decodes and compares when there is room. It releases the room when both the comparison and the change are finished: a
 // comparison that does not notice the end of its time keeps the room.
-func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (report.CRD, error) {
-	compareCtx, cancel := shorter(ctx, g.Clock, compareShare)
+func (g *Guard) compareInSlot(ctx context.Context, req *admissionv1.AdmissionRequest, c *change) (report.CRD, error) {
+	compareCtx, cancel := shorterContext(ctx, g.Clock, compareShare)
 	defer cancel()
-	ctx, cancelWait := shorter(ctx, g.Clock, waitShare)
+	ctx, cancelWait := shorterContext(ctx, g.Clock, waitShare)
 	defer cancelWait()
 	select {
 	case g.Slots <- struct{}{}:
@@ -90,15 +90,15 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		return report.CRD{}, fmt.Errorf("the CRD cannot be read: %w", err)
 	}
 	c.digest = func(ctx context.Context) (string, error) {
-		return within(ctx, g, func() (string, error) { return compat.SpecDigest(&next) })
+		return callWithin(ctx, g, func() (string, error) { return compat.SpecDigest(&next) })
 	}
-	return within(ctx, g, func() (report.CRD, error) {
+	return callWithin(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
 		// The request has the live object, with the versions in which objects are stored.
 		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget})
 		if err == nil && result.Verdict == report.IsUnchanged && sameSpecs(&old, &next) {
 			// The API server sees a difference, and this program does not: it does not know the field.
-			result.Findings = append(result.Findings, undecided(ruleChanged, next.Name,
+			result.Findings = append(result.Findings, undecidedFinding(ruleChanged, next.Name,
 				"the spec has a field that this version of sluice does not know, and it changed", "a newer version of sluice may know it"))
 		}
 		return result, err
@@ -109,8 +109,8 @@ func (g *Guard) compare(ctx context.Context, req *admissionv1.AdmissionRequest, 
 // because any client can send many CRDs at a time.
 const Budget = compat.DefaultBudget / 4
 
-// within calls f and waits for it until ctx is done; a panic in f is an error.
-func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {
+// callWithin calls f and waits for it until ctx is done; a panic in f is an error.
+func callWithin[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -136,8 +136,8 @@ func within[T any](ctx context.Context, g *Guard, f func() (T, error)) (T, error
 	}
 }
 
-// undecided is a finding of the guard's own.
-func undecided(rule, crd, message, reason string) report.Finding {
+// undecidedFinding is a finding of the guard's own.
+func undecidedFinding(rule, crd, message, reason string) report.Finding {
 	return report.Finding{Rule: rule, Outcome: report.Undecided, Severity: report.Fail, CRD: crd, Message: message, Reason: reason}
 }
 
@@ -157,8 +157,8 @@ const (
 	compareShare = 60
 )
 
-// shorter keeps some of the time for the steps after it.
-func shorter(ctx context.Context, c clock.PassiveClock, percent time.Duration) (context.Context, context.CancelFunc) {
+// shorterContext keeps some of the time for the steps after it.
+func shorterContext(ctx context.Context, c clock.PassiveClock, percent time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
