@@ -134,15 +134,15 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	a.Metrics.waiting.Follow(a.queue.Len)
 	a.writing = make(chan struct{}, writesAtOnce)
 	a.cancels, a.settled = map[key]context.CancelCauseFunc{}, map[key]bool{}
-	for _, selector := range a.selectors() {
-		i, err := a.inform(selector)
+	for _, selector := range a.labelSelectors() {
+		i, err := a.informFor(selector)
 		if err != nil {
 			return err
 		}
 		a.informers = append(a.informers, i)
 	}
 	if a.Members != nil {
-		a.Members.OnChange(a.recheck)
+		a.Members.OnChange(a.recheckAll)
 	}
 
 	var wg sync.WaitGroup
@@ -163,11 +163,11 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 				if !ok {
 					return
 				}
-				a.work(ctx, k)
+				a.resolveAndFinish(ctx, k)
 				a.queue.Done(k)
 				// It may have become due again while it ran, after a failed write for example.
-				if r := a.lookup(k); r != nil && ctx.Err() == nil {
-					a.consider(r)
+				if r := a.cachedRequest(k); r != nil && ctx.Err() == nil {
+					a.queueIfOurs(r)
 				}
 			}
 		})
@@ -176,9 +176,9 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// selectors returns the label selectors of our requests. A selector has no "or", so there is one for the type label and one for
+// labelSelectors returns the label selectors of our requests. A selector has no "or", so there is one for the type label and one for
 // requests that have only the older label.
-func (a *Adapter) selectors() []string {
+func (a *Adapter) labelSelectors() []string {
 	var names []string
 	for name := range a.Resolvers {
 		names = append(names, resolution.Names(name)...)
@@ -190,8 +190,8 @@ func (a *Adapter) selectors() []string {
 	}
 }
 
-func (a *Adapter) inform(selector string) (cache.SharedIndexInformer, error) {
-	i, err := newInformer(a.Client, selector, slim)
+func (a *Adapter) informFor(selector string) (cache.SharedIndexInformer, error) {
+	i, err := newInformer(a.Client, selector, slimRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -214,11 +214,11 @@ func (a *Adapter) onObject(o any) {
 	}
 	switch {
 	case r.DeletionTimestamp != nil:
-		a.stop(keyOf(r), errGone)
+		a.stopRequest(keyOf(r), errGone)
 	case r.Status.Finished():
-		a.stop(keyOf(r), errFinished)
+		a.stopRequest(keyOf(r), errFinished)
 	default:
-		a.consider(r)
+		a.queueIfOurs(r)
 	}
 }
 
@@ -227,13 +227,13 @@ func (a *Adapter) onDelete(o any) {
 		o = t.Obj
 	}
 	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
-		a.stop(keyOf(r), errGone)
+		a.stopRequest(keyOf(r), errGone)
 	}
 }
 
-// consider queues a request that this process has to work on. One with data but no condition is the lifecycle controller's: its
+// queueIfOurs queues a request that this process has to work on. One with data but no condition is the lifecycle controller's: its
 // resolver follows the seed protocol.
-func (a *Adapter) consider(r *v1beta1.ResolutionRequest) {
+func (a *Adapter) queueIfOurs(r *v1beta1.ResolutionRequest) {
 	if r.DeletionTimestamp != nil || r.Status.Finished() || r.Status.HasContent() {
 		return
 	}
@@ -249,9 +249,9 @@ func (a *Adapter) isSettled(k key) bool {
 	return a.settled[k]
 }
 
-// settle marks a request before its status is written, so that the mark exists before the event, and removes the mark if nothing was
+// markSettled marks a request before its status is written, so that the mark exists before the event, and removes the mark if nothing was
 // written.
-func (a *Adapter) settle(k key, on bool) {
+func (a *Adapter) markSettled(k key, on bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if on {
@@ -269,18 +269,18 @@ func resolverOf(r *v1beta1.ResolutionRequest) string {
 	return resolution.Canonical(r.Labels[resolution.LabelResolver])
 }
 
-// recheck queues the requests that this process has to work on now.
-func (a *Adapter) recheck() {
+// recheckAll queues the requests that this process has to work on now.
+func (a *Adapter) recheckAll() {
 	for _, i := range a.informers {
 		for _, o := range i.GetStore().List() {
 			if r, ok := o.(*v1beta1.ResolutionRequest); ok {
-				a.consider(r)
+				a.queueIfOurs(r)
 			}
 		}
 	}
 }
 
-func (a *Adapter) stop(k key, cause error) {
+func (a *Adapter) stopRequest(k key, cause error) {
 	a.queue.Forget(k)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -290,8 +290,8 @@ func (a *Adapter) stop(k key, cause error) {
 	}
 }
 
-// lookup returns the request in the cache; nil if it is missing, or if another one has its name.
-func (a *Adapter) lookup(k key) *v1beta1.ResolutionRequest {
+// cachedRequest returns the request in the cache; nil if it is missing, or if another one has its name.
+func (a *Adapter) cachedRequest(k key) *v1beta1.ResolutionRequest {
 	for _, i := range a.informers {
 		o, ok, err := i.GetStore().GetByKey(k.namespace + "/" + k.name)
 		if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
@@ -301,15 +301,15 @@ func (a *Adapter) lookup(k key) *v1beta1.ResolutionRequest {
 	return nil
 }
 
-func (a *Adapter) work(process context.Context, k key) {
-	r := a.lookup(k)
+func (a *Adapter) resolveAndFinish(process context.Context, k key) {
+	r := a.cachedRequest(k)
 	if r == nil || r.DeletionTimestamp != nil || r.Status.Finished() {
 		return
 	}
 	name := resolverOf(r)
 	limit := a.Timeout.Get()
 	start := a.Clock.Now()
-	a.Metrics.observe(name, phaseQueue, a.Server.Now().Sub(r.CreationTimestamp.Time))
+	a.Metrics.observePhase(name, phaseQueue, a.Server.Now().Sub(r.CreationTimestamp.Time))
 	a.Metrics.inFlight.WithLabelValues(name).Inc()
 	defer a.Metrics.inFlight.WithLabelValues(name).Dec()
 
@@ -324,7 +324,7 @@ func (a *Adapter) work(process context.Context, k key) {
 		a.mu.Unlock()
 	}()
 	// An event that came before the registration has not canceled anything.
-	if now := a.lookup(k); now == nil || now.DeletionTimestamp != nil || now.Status.Finished() {
+	if now := a.cachedRequest(k); now == nil || now.DeletionTimestamp != nil || now.Status.Finished() {
 		return
 	}
 
@@ -333,9 +333,9 @@ func (a *Adapter) work(process context.Context, k key) {
 	var where kept
 	var err error
 	var held *resolve.Reservation
-	defer func() { tr.end(res, err); held.Release() }()
-	tr.phase(ctx, phaseResolve, func(ctx context.Context) { res, held, where, err = a.resolve(ctx, r, name, limit) })
-	a.Metrics.observe(name, phaseResolve, a.Clock.Since(start))
+	defer func() { tr.endTrace(res, err); held.Release() }()
+	tr.runPhase(ctx, phaseResolve, func(ctx context.Context) { res, held, where, err = a.resolveRequest(ctx, r, name, limit) })
+	a.Metrics.observePhase(name, phaseResolve, a.Clock.Since(start))
 	if ctx.Err() != nil {
 		if process.Err() == nil {
 			a.Metrics.requests.WithLabelValues(name, "canceled", string(resolve.ReasonCanceled)).Inc()
@@ -344,13 +344,13 @@ func (a *Adapter) work(process context.Context, k key) {
 		return
 	}
 	// From here on, a cancellation would only hide the result of the write.
-	writing, end := outlive(process, a.Clock, shutdownGrace)
+	writing, end := outlivingContext(process, a.Clock, shutdownGrace)
 	defer end()
-	tr.phase(writing, phaseWrite, func(writing context.Context) { a.finish(writing, k, r, name, start, res, where, err) })
+	tr.runPhase(writing, phaseWrite, func(writing context.Context) { a.writeResult(writing, k, r, name, start, res, where, err) })
 }
 
-// outlive returns a context that ends some time after its parent.
-func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+// outlivingContext returns a context that ends some time after its parent.
+func outlivingContext(parent context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {
 		select {
@@ -362,12 +362,12 @@ func outlive(parent context.Context, c clock.Clock, d time.Duration) (context.Co
 	return ctx, func() { stop(); cancel() }
 }
 
-// resolve resolves the request and finds a place for the result, in the time that the request has left.
-func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
+// resolveRequest resolves the request and finds a place for the result, in the time that the request has left.
+func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionRequest, name string, limit time.Duration) (res *resolve.Resource, held *resolve.Reservation, where kept, err error) {
 	if _, err := resolution.Resolver(r.Labels); err != nil {
 		return nil, nil, kept{}, resolve.Errorf(resolve.ReasonInvalid, "%w", err)
 	}
-	left := min(deadline(r, limit).Sub(a.Server.Now()), timeout(r, limit))
+	left := min(deadlineOf(r, limit).Sub(a.Server.Now()), timeoutOf(r, limit))
 	if left <= 0 {
 		return nil, nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
 	}
@@ -390,11 +390,11 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	if !req.NotBefore.IsZero() {
 		req.NotBefore = a.Server.Local(req.NotBefore)
 	}
-	if r, err = a.whole(ctx, r); err != nil {
+	if r, err = a.withSpec(ctx, r); err != nil {
 		return nil, nil, kept{}, err
 	}
 	req.URL = r.Spec.URL
-	if req.Params, err = values(r.Spec.Params); err != nil {
+	if req.Params, err = paramValues(r.Spec.Params); err != nil {
 		return nil, nil, kept{}, err
 	}
 	if a.Identity != nil {
@@ -417,10 +417,10 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 		return nil, held, kept{}, resolve.Errorf(resolve.ReasonFailed, "the resolver %s has a defect: it returned neither content nor an error", name)
 	}
 	if err == nil {
-		if e := a.annotate(res); e != nil {
+		if e := a.stampAnnotations(res); e != nil {
 			return nil, held, kept{}, e
 		}
-		where, err = a.placer.place(ctx, res.Data)
+		where, err = a.placer.placeContent(ctx, res.Data)
 	}
 	switch {
 	case err != nil && errors.Is(context.Cause(ctx), errTime):
@@ -431,8 +431,8 @@ func (a *Adapter) resolve(ctx context.Context, r *v1beta1.ResolutionRequest, nam
 	return res, held, where, nil
 }
 
-// annotate gives the time of the look by the clock of the API server, and checks the annotations.
-func (a *Adapter) annotate(res *resolve.Resource) *resolve.Error {
+// stampAnnotations gives the time of the look by the clock of the API server, and checks the annotations.
+func (a *Adapter) stampAnnotations(res *resolve.Resource) *resolve.Error {
 	if res.Annotations[resolve.AnnotationLookedAt] != "" && !res.LookedAt.IsZero() {
 		res.Annotations = maps.Clone(res.Annotations)
 		res.Annotations[resolve.AnnotationLookedAt] = a.Server.Server(res.LookedAt).UTC().Format(time.RFC3339Nano)
@@ -440,20 +440,20 @@ func (a *Adapter) annotate(res *resolve.Resource) *resolve.Error {
 	return checkAnnotations(res)
 }
 
-// values are the parameters of a request by their names.
-func values(params []v1beta1.Param) (map[string]resolve.Value, error) {
+// paramValues are the parameters of a request by their names.
+func paramValues(params []v1beta1.Param) (map[string]resolve.Value, error) {
 	out := make(map[string]resolve.Value, len(params))
 	for _, p := range params {
 		if _, twice := out[p.Name]; twice {
 			return nil, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
 		}
-		out[p.Name] = value(p.Value)
+		out[p.Name] = paramValue(p.Value)
 	}
 	return out, nil
 }
 
-// whole is the request with its spec, which the cache does not keep if it is large.
-func (a *Adapter) whole(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+// withSpec is the request with its spec, which the cache does not keep if it is large.
+func (a *Adapter) withSpec(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 	if r.Annotations[annotationSpecLeftOut] == "" {
 		return r, nil
 	}
@@ -490,7 +490,7 @@ func lookAfter(r *v1beta1.ResolutionRequest, now time.Time) (time.Time, error) {
 	}
 }
 
-func value(v v1beta1.ParamValue) resolve.Value {
+func paramValue(v v1beta1.ParamValue) resolve.Value {
 	switch v.Type {
 	case v1beta1.ParamTypeArray:
 		return resolve.Value{Type: resolve.Array, Array: v.ArrayVal}
@@ -504,16 +504,16 @@ func value(v v1beta1.ParamValue) resolve.Value {
 // writeBytes is the approximate size of a write for content of size bytes: the content in base64, and the rest.
 func writeBytes(size int) int64 { return int64(size)*4/3 + 4<<10 }
 
-// finish writes the result of the request, and reports it in events and metrics.
-func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
+// writeResult writes the result of the request, and reports it in events and metrics.
+func (a *Adapter) writeResult(ctx context.Context, k key, r *v1beta1.ResolutionRequest, name string, start time.Time, res *resolve.Resource, where kept, err error) {
 	writing, now := a.Clock.Now(), a.Server.Now()
 	var s statusFields
 	outcome, reason, size := "succeeded", "", 0
 	if err == nil {
-		s, size = succeeded(res, where, now), len(res.Data)
+		s, size = succeededStatus(res, where, now), len(res.Data)
 	} else {
 		e := asError(err)
-		s, outcome, reason = failed(e, now), "failed", string(e.Reason)
+		s, outcome, reason = failedStatus(e, now), "failed", string(e.Reason)
 		if e.Reason == resolve.ReasonTimedOut {
 			outcome = "timed_out"
 		}
@@ -530,21 +530,21 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	}
 	release := sync.OnceFunc(func() { <-a.writing })
 	defer release()
-	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.lookup(k) }}
-	a.settle(k, true)
-	wrote, werr := w.write(ctx, r, s, "result")
+	w := writer{client: a.Client, metrics: a.Metrics, clock: a.Clock, resolver: name, lookup: func() *v1beta1.ResolutionRequest { return a.cachedRequest(k) }}
+	a.markSettled(k, true)
+	wrote, werr := w.writeStatus(ctx, r, s, "result")
 	if werr != nil && err == nil && !wrote && ctx.Err() == nil {
 		// The API server takes the request's status, but not with this content.
 		e := resolve.Errorf(resolve.ReasonFailed, "the API server refuses to store the content of %d bytes: %w", size, werr)
 		if tooLarge(werr) {
 			e.Reason = resolve.ReasonTooLarge
 		}
-		s, outcome, reason, size = failed(e, now), "failed", string(e.Reason), 0
-		wrote, werr = w.write(ctx, r, s, "result")
+		s, outcome, reason, size = failedStatus(e, now), "failed", string(e.Reason), 0
+		wrote, werr = w.writeStatus(ctx, r, s, "result")
 	}
 	release()
 	if !wrote {
-		a.settle(k, false)
+		a.markSettled(k, false)
 	}
 	log := a.Log.With("namespace", r.Namespace, "name", r.Name, "resolver", name, "duration", a.Clock.Since(start))
 	switch {
@@ -555,7 +555,7 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 		log.Error("cannot write the status of a request; it stays in progress until its time is up", "error", werr)
 		a.Metrics.requests.WithLabelValues(name, "failed", "StatusNotWritten").Inc()
 		// This is not retried at once: an operator must act first, and the time-out ends the request.
-		_ = pause(ctx, a.Clock, 5*time.Second) // whatever ends it
+		_ = pauseFor(ctx, a.Clock, 5*time.Second) // whatever ends it
 		return
 	default:
 		return
@@ -563,10 +563,10 @@ func (a *Adapter) finish(ctx context.Context, k key, r *v1beta1.ResolutionReques
 	a.Metrics.requests.WithLabelValues(name, outcome, reason).Inc()
 	a.Metrics.bytes.WithLabelValues(name).Add(float64(size))
 	if outcome == "succeeded" {
-		a.Metrics.placed.WithLabelValues(name, where.place()).Inc()
+		a.Metrics.placed.WithLabelValues(name, where.placeLabel()).Inc()
 	}
-	a.Metrics.observe(name, phaseWrite, a.Clock.Since(writing))
-	a.Metrics.observe(name, phaseTotal, a.Server.Now().Sub(r.CreationTimestamp.Time))
+	a.Metrics.observePhase(name, phaseWrite, a.Clock.Since(writing))
+	a.Metrics.observePhase(name, phaseTotal, a.Server.Now().Sub(r.CreationTimestamp.Time))
 	log.Debug(outcome, "reason", reason, "bytes", size)
 	if c := s.Conditions[0]; c.Status == metav1.ConditionFalse {
 		a.Recorder.Event(r, corev1.EventTypeWarning, cmp.Or(reason, c.Reason), fmt.Sprintf("%s: %s", name, c.Message))

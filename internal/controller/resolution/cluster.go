@@ -24,7 +24,7 @@ type Credentials struct {
 func (c Credentials) Secret(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	secret, err := c.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, c.explain(ctx, err, "Secret", namespace, name)
+		return nil, c.explainError(ctx, err, "Secret", namespace, name)
 	}
 	if hosts, ok := secret.Annotations[resolve.SecretHosts]; ok {
 		if secret.Data == nil {
@@ -39,7 +39,7 @@ func (c Credentials) Secret(ctx context.Context, namespace, name string) (map[st
 func (c Credentials) ImagePullSecrets(ctx context.Context, namespace, name string) ([]string, error) {
 	account, err := c.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, c.explain(ctx, err, "ServiceAccount", namespace, name)
+		return nil, c.explainError(ctx, err, "ServiceAccount", namespace, name)
 	}
 	out := make([]string, 0, len(account.ImagePullSecrets))
 	for _, s := range account.ImagePullSecrets {
@@ -48,7 +48,7 @@ func (c Credentials) ImagePullSecrets(ctx context.Context, namespace, name strin
 	return out, nil
 }
 
-func (c Credentials) explain(ctx context.Context, err error, kind, namespace, name string) error {
+func (c Credentials) explainError(ctx context.Context, err error, kind, namespace, name string) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return resolve.Errorf(resolve.ReasonNotFound, "there is no %s %q in namespace %q", kind, name, namespace)

@@ -46,16 +46,16 @@ func (c *Converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	convert(w, r, c.most)
+	convertReview(w, r, c.most)
 }
 
-func convert(w http.ResponseWriter, r *http.Request, most int64) {
+func convertReview(w http.ResponseWriter, r *http.Request, most int64) {
 	review := reading{out: &bytes.Buffer{}}
 	if r.ContentLength > most {
 		http.Error(w, fmt.Sprintf(tooManyObjects, most), http.StatusRequestEntityTooLarge)
 		return
 	}
-	if err := review.read(http.MaxBytesReader(w, r.Body, most)); err != nil {
+	if err := review.readReview(http.MaxBytesReader(w, r.Body, most)); err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			http.Error(w, fmt.Sprintf(tooManyObjects, most), http.StatusRequestEntityTooLarge)
 			return
@@ -63,7 +63,7 @@ func convert(w http.ResponseWriter, r *http.Request, most int64) {
 		http.Error(w, "the body is no ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
-	head, tail, err := review.frame()
+	head, tail, err := review.answerFrame()
 	if err != nil {
 		http.Error(w, "the review cannot be answered", http.StatusInternalServerError)
 		return
@@ -92,11 +92,11 @@ type reading struct {
 	failure error
 }
 
-// read reads the review. Its error says that the body is not a review.
-func (v *reading) read(body io.Reader) error {
+// readReview reads the review. Its error says that the body is not a review.
+func (v *reading) readReview(body io.Reader) error {
 	dec := json.NewDecoder(body)
 	var waiting []json.RawMessage
-	_, err := members(dec, func(key string) error {
+	_, err := eachMember(dec, func(key string) error {
 		switch key {
 		case "kind":
 			return dec.Decode(&v.Kind)
@@ -104,20 +104,20 @@ func (v *reading) read(body io.Reader) error {
 			return dec.Decode(&v.APIVersion)
 		case "request":
 			var err error
-			v.asked, err = members(dec, func(key string) error {
+			v.asked, err = eachMember(dec, func(key string) error {
 				switch key {
 				case "uid":
 					return dec.Decode(&v.uid)
 				case "desiredAPIVersion":
 					return dec.Decode(&v.version)
 				case "objects":
-					return elements(dec, func(object json.RawMessage) {
+					return eachElement(dec, func(object json.RawMessage) {
 						if v.version == "" {
 							// The API server names the version first.
 							waiting = append(waiting, object)
 							return
 						}
-						v.convert(object)
+						v.convertObject(object)
 					})
 				}
 				return dec.Decode(&json.RawMessage{})
@@ -130,13 +130,13 @@ func (v *reading) read(body io.Reader) error {
 		err = errors.New("no request")
 	}
 	for _, object := range waiting {
-		v.convert(object)
+		v.convertObject(object)
 	}
 	return err
 }
 
-// members calls f for each member of the object that comes next; f reads its value. A null has no members.
-func members(dec *json.Decoder, f func(key string) error) (there bool, err error) {
+// eachMember calls f for each member of the object that comes next; f reads its value. A null has no members.
+func eachMember(dec *json.Decoder, f func(key string) error) (there bool, err error) {
 	open, err := dec.Token()
 	if err != nil || open == nil {
 		return false, err
@@ -161,8 +161,8 @@ func members(dec *json.Decoder, f func(key string) error) (there bool, err error
 	return err == nil, err
 }
 
-// elements calls f for each element of the array that comes next. A null has none.
-func elements(dec *json.Decoder, f func(json.RawMessage)) error {
+// eachElement calls f for each element of the array that comes next. A null has none.
+func eachElement(dec *json.Decoder, f func(json.RawMessage)) error {
 	open, err := dec.Token()
 	if err != nil || open == nil {
 		return err
@@ -181,7 +181,7 @@ func elements(dec *json.Decoder, f func(json.RawMessage)) error {
 	return err
 }
 
-func (v *reading) convert(object json.RawMessage) {
+func (v *reading) convertObject(object json.RawMessage) {
 	if v.failure != nil {
 		return
 	}
@@ -197,8 +197,8 @@ func (v *reading) convert(object json.RawMessage) {
 	v.out.Write(data)
 }
 
-// frame is the part of the answer around the converted objects.
-func (v *reading) frame() (head, tail []byte, err error) {
+// answerFrame is the part of the answer around the converted objects.
+func (v *reading) answerFrame() (head, tail []byte, err error) {
 	out := apiextensionsv1.ConversionReview{TypeMeta: v.TypeMeta, Response: &apiextensionsv1.ConversionResponse{
 		UID: v.uid, Result: metav1.Status{Status: metav1.StatusSuccess},
 	}}

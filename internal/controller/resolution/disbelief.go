@@ -45,7 +45,7 @@ func (d *disbelieving) WrappedRoundTripper() http.RoundTripper { return d.next }
 // RoundTrip implements [http.RoundTripper].
 func (d *disbelieving) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := d.next.RoundTrip(r)
-	if err != nil || answer.StatusCode != http.StatusForbidden || !reads(r) || !d.settled(r) {
+	if err != nil || answer.StatusCode != http.StatusForbidden || !isReadOnly(r) || !d.waitUntilReady(r) {
 		return answer, err
 	}
 	_, _ = io.CopyN(io.Discard, answer.Body, maxRefusal)
@@ -59,8 +59,8 @@ func (d *disbelieving) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(again)
 }
 
-// reads reports whether a call only reads, and can be made again: reviews of access are reads as well.
-func reads(r *http.Request) bool {
+// isReadOnly reports whether a call only reads, and can be made again: reviews of access are reads as well.
+func isReadOnly(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
 		return r.URL.Path != readyPath
@@ -70,8 +70,8 @@ func reads(r *http.Request) bool {
 	return false
 }
 
-// settled waits until the API server says that it is ready; false if it does not.
-func (d *disbelieving) settled(r *http.Request) bool {
+// waitUntilReady waits until the API server says that it is ready; false if it does not.
+func (d *disbelieving) waitUntilReady(r *http.Request) bool {
 	start := d.clock.Now()
 	d.mu.Lock()
 	mute := !d.mute.IsZero() && start.Sub(d.mute) < believeAll
@@ -80,7 +80,7 @@ func (d *disbelieving) settled(r *http.Request) bool {
 		return false
 	}
 	for {
-		if d.ready(r) {
+		if d.saysReady(r) {
 			return true
 		}
 		if d.clock.Since(start) > disbelief {
@@ -97,8 +97,8 @@ func (d *disbelieving) settled(r *http.Request) bool {
 	}
 }
 
-// ready asks with the credentials of the call.
-func (d *disbelieving) ready(r *http.Request) bool {
+// saysReady asks with the credentials of the call.
+func (d *disbelieving) saysReady(r *http.Request) bool {
 	ctx, cancel := context.WithTimeout(r.Context(), disbelief)
 	defer cancel()
 	ask := (&http.Request{

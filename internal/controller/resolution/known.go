@@ -87,18 +87,18 @@ func (k *Known) Run(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// running returns the number of processes that run a resolver of Sluice.
-func (k *Known) running(resolver string) int { return k.Members.Alive(Role(resolver)) }
+// runningProcesses returns the number of processes that run a resolver of Sluice.
+func (k *Known) runningProcesses(resolver string) int { return k.Members.Alive(Role(resolver)) }
 
-// others reports whether the resolver is one of Others.
-func (k *Known) others(resolver string) bool {
+// isOther reports whether the resolver is one of Others.
+func (k *Known) isOther(resolver string) bool {
 	return slices.ContainsFunc(k.Others, func(o string) bool { return o == AnyResolver || resolution.Canonical(o) == resolver })
 }
 
-// missing returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a process
+// missingError returns an error that lists the known resolvers, if no process runs the resolver of a request. It returns nil if a process
 // runs it or has run it, or if that is not known yet.
-func (k *Known) missing(resolver string) *resolve.Error {
-	if k == nil || k.others(resolver) || k.running(resolver) > 0 {
+func (k *Known) missingError(resolver string) *resolve.Error {
+	if k == nil || k.isOther(resolver) || k.runningProcesses(resolver) > 0 {
 		return nil
 	}
 	k.mu.Lock()
@@ -125,12 +125,12 @@ func (k *Known) missing(resolver string) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonUnknownResolver, "nobody runs a resolver %q%s; there are %s", resolver, brief.Hint(resolver, names), strings.Join(names, ", "))
 }
 
-// presence says whether a resolver runs. The text changes only with that.
-func (k *Known) presence(resolver string) string {
+// presenceText says whether a resolver runs. The text changes only with that.
+func (k *Known) presenceText(resolver string) string {
 	switch {
-	case k.running(resolver) > 0:
+	case k.runningProcesses(resolver) > 0:
 		return fmt.Sprintf("the resolver %q runs and has not ended this request", resolver)
-	case k.others(resolver):
+	case k.isOther(resolver):
 		return fmt.Sprintf("the resolver %q, which is not one of Sluice's, has not answered", resolver)
 	}
 	return fmt.Sprintf("no process runs the resolver %q now", resolver)

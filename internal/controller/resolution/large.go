@@ -38,8 +38,8 @@ type kept struct {
 	encoding, ref, digest string
 }
 
-// place is the value of the label place of a metric.
-func (k kept) place() string {
+// placeLabel is the value of the label place of a metric.
+func (k kept) placeLabel() string {
 	switch {
 	case k.ref != "":
 		return "store"
@@ -59,8 +59,8 @@ type placer struct {
 	turn chan struct{}
 }
 
-// place finds the place for content, and puts it there if that is not the request.
-func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
+// placeContent finds the place for content, and puts it there if that is not the request.
+func (p *placer) placeContent(ctx context.Context, data []byte) (kept, error) {
 	size := int64(len(data))
 	if len(data) <= p.limit {
 		return kept{data: data}, nil
@@ -78,7 +78,7 @@ func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	}
-	if ok, err := p.support.find(ctx); err != nil {
+	if ok, err := p.support.askUntilAnswered(ctx); err != nil {
 		return kept{}, err
 	} else if !ok {
 		return kept{}, resolve.Errorf(resolve.ReasonTooLarge,
@@ -88,7 +88,7 @@ func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
 	out := kept{digest: "sha256:" + hex.EncodeToString(sum[:])}
 	compressed := size
 	if p.compress {
-		packed, err := pack(data)
+		packed, err := gzipData(data)
 		if err != nil {
 			return kept{}, err
 		}
@@ -113,8 +113,8 @@ func (p *placer) place(ctx context.Context, data []byte) (kept, error) {
 	return out, nil
 }
 
-// pack compresses; equal content gives equal bytes.
-func pack(data []byte) ([]byte, error) {
+// gzipData compresses; equal content gives equal bytes.
+func gzipData(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	_, err := z.Write(data)
@@ -135,17 +135,17 @@ type support struct {
 	refused time.Time // when the answer was no
 }
 
-// known returns the last answer, if it still holds. A yes is valid for ever: versions do not lose fields.
-func (f *support) known() (yes, holds bool) {
+// lastAnswer returns the last answer, if it still holds. A yes is valid for ever: versions do not lose fields.
+func (f *support) lastAnswer() (yes, holds bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.found, f.found || !f.refused.IsZero() && f.clock.Since(f.refused) < askAgain
 }
 
-// find asks until the API server answers or ctx is done.
-func (f *support) find(ctx context.Context) (bool, error) {
+// askUntilAnswered asks until the API server answers or ctx is done.
+func (f *support) askUntilAnswered(ctx context.Context) (bool, error) {
 	for {
-		if yes, holds := f.known(); holds {
+		if yes, holds := f.lastAnswer(); holds {
 			return yes, nil
 		}
 		yes, err := f.ask()

@@ -66,7 +66,7 @@ func TestContentGoesWhereItFits(t *testing.T) {
 		if test.store != nil {
 			p.store = test.store
 		}
-		got, err := p.place(t.Context(), test.data)
+		got, err := p.placeContent(t.Context(), test.data)
 		if e, _ := errors.AsType[*resolve.Error](err); (err != nil) != (test.reason != "") || e != nil && e.Reason != test.reason {
 			t.Errorf("%s: error %v, want reason %q", name, err, test.reason)
 			continue
@@ -85,8 +85,8 @@ func TestContentGoesWhereItFits(t *testing.T) {
 		case bytes.Equal(got.data, test.data) && got.encoding+got.ref+got.digest == "":
 			where = "inline"
 		}
-		if told := strings.Replace(where, "inline", "request", 1); err == nil && got.place() != told {
-			t.Errorf("%s: the metric says %q", name, got.place())
+		if told := strings.Replace(where, "inline", "request", 1); err == nil && got.placeLabel() != told {
+			t.Errorf("%s: the metric says %q", name, got.placeLabel())
 		}
 		if where != test.where {
 			t.Errorf("%s: %+v, want it %q", name, got, test.where)
@@ -121,7 +121,7 @@ func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
 	}}
 	done := make(chan bool)
 	go func() {
-		yes, err := s.find(t.Context())
+		yes, err := s.askUntilAnswered(t.Context())
 		done <- yes || err != nil
 	}()
 	for waiting := true; waiting; {
@@ -144,14 +144,14 @@ func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
 		asked int
 	}{{0, false, 3}, {askAgain - 1, false, 3}, {1, true, 4}, {time.Hour, true, 4}} {
 		clock.Step(step.after)
-		if yes, err := s.find(t.Context()); err != nil || yes != step.yes || asked != step.asked {
+		if yes, err := s.askUntilAnswered(t.Context()); err != nil || yes != step.yes || asked != step.asked {
 			t.Errorf("%+v: %v %v, asked %d times", step, yes, err, asked)
 		}
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	down := &support{clock: clock, ask: func() (bool, error) { return false, errors.New("down") }}
-	if _, err := down.find(canceled); !errors.Is(err, context.Canceled) {
+	if _, err := down.askUntilAnswered(canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestThePatchHasTheContentInBase64(t *testing.T) {
 	for n := range 70 {
 		data := bytes.Repeat([]byte("\x00\xff}\"{"), n)[:n]
 		res := &resolve.Resource{Data: data, Annotations: map[string]string{"a": `"}}`}, Source: resolve.Source{URI: `x"}}`, Digest: resolve.SHA256(data)}}
-		patch, err := patchFor(r, succeeded(res, kept{data: data}, time.Unix(0, 0)))
+		patch, err := patchFor(r, succeededStatus(res, kept{data: data}, time.Unix(0, 0)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 				if closed {
 					return
 				}
-				if again := l.safely(ctx, k); again > 0 {
+				if again := l.reconcileSafely(ctx, k); again > 0 {
 					l.queue.AddAfter(k, again)
 				}
 				l.queue.Done(k)
@@ -131,7 +131,7 @@ func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-func (l *Lifecycle) lookup(k key) *v1beta1.ResolutionRequest {
+func (l *Lifecycle) cachedRequest(k key) *v1beta1.ResolutionRequest {
 	o, ok, err := l.informer.GetStore().GetByKey(k.namespace + "/" + k.name)
 	if r, isRequest := o.(*v1beta1.ResolutionRequest); err == nil && ok && isRequest && r.UID == k.uid {
 		return r
@@ -139,49 +139,49 @@ func (l *Lifecycle) lookup(k key) *v1beta1.ResolutionRequest {
 	return nil
 }
 
-// safely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
-func (l *Lifecycle) safely(ctx context.Context, k key) (again time.Duration) {
+// reconcileSafely is reconcile with protection from panics: a panic causes a retry of this request, and does not affect others.
+func (l *Lifecycle) reconcileSafely(ctx context.Context, k key) (again time.Duration) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.Log.Error("the lifecycle of a request panicked", "namespace", k.namespace, "name", k.name, "panic", r, "stack", string(debug.Stack()))
 			again = lifecycleRetry
 		}
 	}()
-	return l.reconcile(ctx, k)
+	return l.reconcileRequest(ctx, k)
 }
 
-// reconcile does the due work for one request and returns when to check again, 0 for not before it changes.
-func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
-	r := l.lookup(k)
+// reconcileRequest does the due work for one request and returns when to check again, 0 for not before it changes.
+func (l *Lifecycle) reconcileRequest(ctx context.Context, k key) time.Duration {
+	r := l.cachedRequest(k)
 	if r == nil || r.DeletionTimestamp != nil || ctx.Err() != nil || !l.Members.Owns(LifecycleRole, r.UID) {
 		return 0
 	}
 	now := l.Server.Now()
 	if r.Status.Finished() {
-		return l.retire(ctx, r, now)
+		return l.retireRequest(ctx, r, now)
 	}
 	name, err := resolution.Resolver(r.Labels)
 	if err != nil {
-		return l.end(ctx, r, "none", "refused", failed(resolve.Errorf(resolve.ReasonInvalid, "%w", err), now))
+		return l.endRequest(ctx, r, "none", "refused", failedStatus(resolve.Errorf(resolve.ReasonInvalid, "%w", err), now))
 	}
 	if r.Status.HasContent() {
-		return l.end(ctx, r, name, "finished", statusFields{Conditions: condition(metav1.ConditionTrue, "", "", now)})
+		return l.endRequest(ctx, r, name, "finished", statusFields{Conditions: succeededCondition(metav1.ConditionTrue, "", "", now)})
 	}
 	limit := l.Timeout.Get()
-	left := deadline(r, limit).Add(timeoutGrace).Sub(now)
+	left := deadlineOf(r, limit).Add(timeoutGrace).Sub(now)
 	if left <= 0 {
-		return l.end(ctx, r, name, "timed_out", failed(timedOut(r, limit, l.state(name, now)), now))
+		return l.endRequest(ctx, r, name, "timed_out", failedStatus(timedOut(r, limit, l.waitingText(name, now)), now))
 	}
-	if missing := l.Known.missing(name); missing != nil {
+	if missing := l.Known.missingError(name); missing != nil {
 		young := unknownAfter - now.Sub(r.CreationTimestamp.Time)
 		if young <= 0 {
 			// The name is a client's text, which must not become a label of metrics.
-			return l.end(ctx, r, "none", "refused", failed(missing, now))
+			return l.endRequest(ctx, r, "none", "refused", failedStatus(missing, now))
 		}
 		left = min(left, young)
 	}
 	said := r.Status.Succeeded()
-	if said != nil && r.Status.ObservedGeneration == r.Generation && !l.outdated(said, name) {
+	if said != nil && r.Status.ObservedGeneration == r.Generation && !l.isOutdated(said, name) {
 		return left
 	}
 	if young := progressAfter - now.Sub(r.CreationTimestamp.Time); young > 0 {
@@ -190,11 +190,11 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 	if !l.progress.TryAccept() {
 		return min(time.Second, left)
 	}
-	mark := condition(metav1.ConditionUnknown, resolution.ReasonInProgress, inProgress+l.state(name, now), now)
+	mark := succeededCondition(metav1.ConditionUnknown, resolution.ReasonInProgress, inProgress+l.waitingText(name, now), now)
 	if said != nil && said.Status == metav1.ConditionUnknown {
 		mark[0].LastTransitionTime = said.LastTransitionTime
 	}
-	if again := l.write(ctx, r, name, "in_progress", statusFields{Conditions: mark}); again > 0 {
+	if again := l.writeOnce(ctx, r, name, "in_progress", statusFields{Conditions: mark}); again > 0 {
 		return min(again, left)
 	}
 	return left
@@ -203,14 +203,14 @@ func (l *Lifecycle) reconcile(ctx context.Context, k key) time.Duration {
 // inProgress is the prefix of the message of a waiting request. The state of the request follows.
 const inProgress = resolution.MessageInProgress + ": "
 
-// outdated reports whether the mark of a request is no longer true: its resolver has ended or started since.
-func (l *Lifecycle) outdated(said *v1beta1.Condition, resolver string) bool {
+// isOutdated reports whether the mark of a request is no longer true: its resolver has ended or started since.
+func (l *Lifecycle) isOutdated(said *v1beta1.Condition, resolver string) bool {
 	text, ours := strings.CutPrefix(said.Message, inProgress)
-	return ours && l.Known != nil && !strings.HasPrefix(text, l.Known.presence(resolver))
+	return ours && l.Known != nil && !strings.HasPrefix(text, l.Known.presenceText(resolver))
 }
 
-// state says what a request to a resolver waits for.
-func (l *Lifecycle) state(resolver string, now time.Time) string {
+// waitingText says what a request to a resolver waits for.
+func (l *Lifecycle) waitingText(resolver string, now time.Time) string {
 	if l.Known == nil {
 		return fmt.Sprintf("the resolver %q has not answered", resolver)
 	}
@@ -224,15 +224,15 @@ func (l *Lifecycle) state(resolver string, now time.Time) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s; requests that wait for it: %d", l.Known.presence(resolver), l.waiting[resolver])
+	return fmt.Sprintf("%s; requests that wait for it: %d", l.Known.presenceText(resolver), l.waiting[resolver])
 }
 
-// end writes the last status of a request, and an event if it failed.
-func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
-	w := writer{client: l.Client, metrics: l.Metrics, clock: l.Clock, resolver: resolver, lookup: func() *v1beta1.ResolutionRequest { return l.lookup(keyOf(r)) }}
-	wrote, err := w.write(ctx, r, s, what)
+// endRequest writes the last status of a request, and an event if it failed.
+func (l *Lifecycle) endRequest(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
+	w := writer{client: l.Client, metrics: l.Metrics, clock: l.Clock, resolver: resolver, lookup: func() *v1beta1.ResolutionRequest { return l.cachedRequest(keyOf(r)) }}
+	wrote, err := w.writeStatus(ctx, r, s, what)
 	if err != nil {
-		return l.trouble(ctx, r, err)
+		return l.logTrouble(ctx, r, err)
 	}
 	if !wrote {
 		return 0
@@ -246,16 +246,16 @@ func (l *Lifecycle) end(ctx context.Context, r *v1beta1.ResolutionRequest, resol
 		l.Recorder.Event(r, corev1.EventTypeWarning, reason, c.Message)
 	}
 	l.Metrics.requests.WithLabelValues(resolver, outcome, reason).Inc()
-	l.Metrics.observe(resolver, phaseTotal, l.Server.Now().Sub(r.CreationTimestamp.Time))
+	l.Metrics.observePhase(resolver, phaseTotal, l.Server.Now().Sub(r.CreationTimestamp.Time))
 	l.Log.Debug(outcome, "namespace", r.Namespace, "name", r.Name, "resolver", resolver, "reason", reason)
 	return 0
 }
 
-// write tries only once, because the status may be out of date at the next try.
-func (l *Lifecycle) write(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
+// writeOnce tries only once, because the status may be out of date at the next try.
+func (l *Lifecycle) writeOnce(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
 	patch, err := patchFor(r, s)
 	if err != nil {
-		return l.trouble(ctx, r, err)
+		return l.logTrouble(ctx, r, err)
 	}
 	l.Metrics.writes.WithLabelValues(what).Inc()
 	err = patchStatus(ctx, l.Client, r, patch)
@@ -266,18 +266,18 @@ func (l *Lifecycle) write(ctx context.Context, r *v1beta1.ResolutionRequest, res
 		l.Metrics.retries.WithLabelValues(resolver, "conflict").Inc()
 		return time.Second
 	}
-	return l.trouble(ctx, r, err)
+	return l.logTrouble(ctx, r, err)
 }
 
-func (l *Lifecycle) trouble(ctx context.Context, r *v1beta1.ResolutionRequest, err error) time.Duration {
+func (l *Lifecycle) logTrouble(ctx context.Context, r *v1beta1.ResolutionRequest, err error) time.Duration {
 	if ctx.Err() == nil {
 		l.Log.Error("cannot write the status of a request", "namespace", r.Namespace, "name", r.Name, "error", err)
 	}
 	return lifecycleRetry
 }
 
-// retire deletes a finished request without an owner when its time to live is over.
-func (l *Lifecycle) retire(ctx context.Context, r *v1beta1.ResolutionRequest, now time.Time) time.Duration {
+// retireRequest deletes a finished request without an owner when its time to live is over.
+func (l *Lifecycle) retireRequest(ctx context.Context, r *v1beta1.ResolutionRequest, now time.Time) time.Duration {
 	if len(r.OwnerReferences) > 0 || l.TTL < 0 {
 		return 0
 	}
@@ -294,7 +294,7 @@ func (l *Lifecycle) retire(ctx context.Context, r *v1beta1.ResolutionRequest, no
 		Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion},
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return l.trouble(ctx, r, err)
+		return l.logTrouble(ctx, r, err)
 	}
 	return 0
 }

@@ -59,7 +59,7 @@ type member struct {
 	last    time.Duration
 }
 
-func (m *Members) duration() time.Duration {
+func (m *Members) leaseDuration() time.Duration {
 	if m.Duration == 0 {
 		return 6 * time.Second
 	}
@@ -81,30 +81,30 @@ func (m *Members) Owns(role string, uid types.UID) bool {
 	m.mu.Lock()
 	others := m.alive[role]
 	m.mu.Unlock()
-	self := m.self()
-	return owner(others, self, uid) == self
+	self := m.selfName()
+	return ownerOf(others, self, uid) == self
 }
 
-// self is the name of this process for the others: the name of its Lease after the prefix.
-func (m *Members) self() string {
+// selfName is the name of this process for the others: the name of its Lease after the prefix.
+func (m *Members) selfName() string {
 	if len(m.Roles) == 0 || strings.HasPrefix(m.ID, m.Roles[0]+"-") || strings.HasPrefix(m.ID, "sluice-"+m.Roles[0]+"-") {
 		return m.ID
 	}
 	return m.Roles[0] + "-" + m.ID
 }
 
-// owner returns the process with the highest weight for the object, out of the members and self.
-func owner(members []string, self string, uid types.UID) string {
-	best, top := self, weight(self, uid)
+// ownerOf returns the process with the highest weight for the object, out of the members and self.
+func ownerOf(members []string, self string, uid types.UID) string {
+	best, top := self, ownerWeight(self, uid)
 	for _, id := range members {
-		if w := weight(id, uid); w > top || (w == top && id > best) {
+		if w := ownerWeight(id, uid); w > top || (w == top && id > best) {
 			best, top = id, w
 		}
 	}
 	return best
 }
 
-func weight(id string, uid types.UID) uint64 {
+func ownerWeight(id string, uid types.UID) uint64 {
 	h := fnv.New64a()
 	// A hash never fails to write.
 	_, _ = fmt.Fprintf(h, "%s/%s", id, uid)
@@ -120,7 +120,7 @@ func (m *Members) Count(role string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := len(m.alive[role])
-	if !slices.Contains(m.alive[role], m.self()) {
+	if !slices.Contains(m.alive[role], m.selfName()) {
 		n++
 	}
 	return n
@@ -142,45 +142,45 @@ func (m *Members) AliveRoles() []string {
 
 // Join makes the Lease and reads those of the others, so that Owns is right from the start.
 func (m *Members) Join(ctx context.Context) error {
-	if err := m.renew(ctx); err != nil {
+	if err := m.renewLease(ctx); err != nil {
 		return fmt.Errorf("cannot keep a Lease in namespace %s: %w", m.Namespace, err)
 	}
-	return m.look(ctx)
+	return m.readLeases(ctx)
 }
 
 // Run keeps the Lease until ctx is done, and then deletes it so that the others take over at once.
 func (m *Members) Run(ctx context.Context) {
-	tick := m.Clock.NewTicker(m.duration() / 3)
+	tick := m.Clock.NewTicker(m.leaseDuration() / 3)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			m.leave(context.WithoutCancel(ctx))
+			m.deleteLease(context.WithoutCancel(ctx))
 			return
 		case <-tick.C():
 		}
-		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
+		if err := m.renewLease(ctx); err != nil && ctx.Err() == nil {
 			m.Log.Warn("cannot renew the Lease of this process", "error", err)
 		}
-		if err := m.look(ctx); err != nil && ctx.Err() == nil {
+		if err := m.readLeases(ctx); err != nil && ctx.Err() == nil {
 			m.Log.Warn("cannot see which other processes are there", "error", err)
 		}
 	}
 }
 
-func (m *Members) leaseName() string { return leasePrefix + m.self() }
+func (m *Members) leaseName() string { return leasePrefix + m.selfName() }
 
-// tidies reports whether this process may delete the Lease of another one that is gone. It may for its own roles, and for all roles
+// mayTidy reports whether this process may delete the Lease of another one that is gone. It may for its own roles, and for all roles
 // if it runs the lifecycle controller.
-func (m *Members) tidies(roles []string) bool {
+func (m *Members) mayTidy(roles []string) bool {
 	return slices.Contains(m.Roles, LifecycleRole) || !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(m.Roles, r) })
 }
 
-func (m *Members) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.duration())
+func (m *Members) renewLease(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
 	defer cancel()
 	now := metav1.NewMicroTime(m.Clock.Now())
-	seconds := int32(min(max(m.duration()/time.Second, 1), math.MaxInt32))
+	seconds := int32(min(max(m.leaseDuration()/time.Second, 1), math.MaxInt32))
 	leases := m.Kube.CoordinationV1().Leases(m.Namespace)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -201,24 +201,24 @@ func (m *Members) renew(ctx context.Context) error {
 	return err
 }
 
-func (m *Members) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, m.duration())
+func (m *Members) deleteLease(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
 	defer cancel()
 	if err := m.Kube.CoordinationV1().Leases(m.Namespace).Delete(ctx, m.leaseName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		m.Log.Warn("cannot delete the Lease of this process; the others notice its end later", "error", err)
 	}
 }
 
-// look reads all Leases and reports changes.
-func (m *Members) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.duration())
+// readLeases reads all Leases and reports changes.
+func (m *Members) readLeases(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
 	defer cancel()
 	// From the API server's cache: seeing a Lease a moment later is good enough.
 	list, err := m.Kube.CoordinationV1().Leases(m.Namespace).List(ctx, metav1.ListOptions{LabelSelector: memberLabel + "=true", ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
-	now, self := m.Clock.Now(), m.self()
+	now, self := m.Clock.Now(), m.selfName()
 	var gone []string
 	m.mu.Lock()
 	seen := map[string]*member{}
@@ -228,7 +228,7 @@ func (m *Members) look(ctx context.Context) error {
 		id := strings.TrimPrefix(l.Name, leasePrefix)
 		e := m.seen[id]
 		if e == nil || e.version != l.ResourceVersion {
-			e = &member{version: l.ResourceVersion, changed: now, last: m.duration(), roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
+			e = &member{version: l.ResourceVersion, changed: now, last: m.leaseDuration(), roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
 			if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s < 3600 {
 				e.last = time.Duration(*s) * time.Second
 			}
@@ -239,7 +239,7 @@ func (m *Members) look(ctx context.Context) error {
 			for _, r := range e.roles {
 				alive[r] = append(alive[r], id)
 			}
-		case age > forgetAfter*e.last && m.tidies(e.roles):
+		case age > forgetAfter*e.last && m.mayTidy(e.roles):
 			gone = append(gone, l.Name)
 		}
 	}

@@ -22,14 +22,14 @@ func TestReplicasDivideTheWorkEvenlyAndMoveLittle(t *testing.T) {
 	moved := 0
 	for i := range n {
 		uid := types.UID(fmt.Sprintf("%08x-0000", i))
-		before := owner(three, "a", uid)
+		before := ownerOf(three, "a", uid)
 		for _, self := range three {
-			if got := owner(three, self, uid); got != before {
+			if got := ownerOf(three, self, uid); got != before {
 				t.Fatalf("%s says %s, a says %s", self, got, before)
 			}
 		}
 		count[before]++
-		if after := owner(four, "a", uid); after != before {
+		if after := ownerOf(four, "a", uid); after != before {
 			moved++
 			if after != "d" {
 				t.Fatalf("%s moved from %s to %s when d came", uid, before, after)
@@ -89,7 +89,7 @@ func TestLeasesOfOthersAreRemovedByTheirOwnAndTheLifecycleController(t *testing.
 		}
 		self := join("self", test.own)
 		at.Step(time.Hour)
-		if err := self.look(t.Context()); err != nil {
+		if err := self.readLeases(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left, err := kube.CoordinationV1().Leases("ns").List(t.Context(), metav1.ListOptions{})

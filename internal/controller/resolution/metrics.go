@@ -115,6 +115,6 @@ func (m *Metrics) Observer(log *slog.Logger) resolve.Observer {
 	}
 }
 
-func (m *Metrics) observe(resolver, phase string, d time.Duration) {
+func (m *Metrics) observePhase(resolver, phase string, d time.Duration) {
 	m.duration.WithLabelValues(resolver, phase).Observe(max(d, 0).Seconds())
 }

@@ -70,7 +70,7 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 		informer.RunWithContext(ctx)
 	}()
 	defer func() { <-ended }()
-	if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) && !s.current(informer.GetStore().List()) {
+	if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) && !s.isCurrent(informer.GetStore().List()) {
 		want()
 	}
 	for told := false; ; {
@@ -79,7 +79,7 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 			return
 		case <-due:
 		}
-		err := s.write(ctx, name)
+		err := s.applySchema(ctx, name)
 		switch {
 		case err == nil:
 			told = false
@@ -99,8 +99,8 @@ func (s *SchemaPublisher) Run(ctx context.Context) {
 	}
 }
 
-// current reports whether the schema is up to date.
-func (s *SchemaPublisher) current(list []any) bool {
+// isCurrent reports whether the schema is up to date.
+func (s *SchemaPublisher) isCurrent(list []any) bool {
 	for _, o := range list {
 		m, ok := o.(*corev1.ConfigMap)
 		if ok && m.Data[SchemaKey] == string(s.Schema) && m.Annotations[annotationSchema] == schemaDigest(s.Schema) {
@@ -110,8 +110,8 @@ func (s *SchemaPublisher) current(list []any) bool {
 	return false
 }
 
-// write applies the ConfigMap, so that one rule with its name is enough to create and to change it.
-func (s *SchemaPublisher) write(ctx context.Context, name string) error {
+// applySchema applies the ConfigMap, so that one rule with its name is enough to create and to change it.
+func (s *SchemaPublisher) applySchema(ctx context.Context, name string) error {
 	m := corev1apply.ConfigMap(name, s.Namespace).
 		WithLabels(map[string]string{"app.kubernetes.io/part-of": "sluice", labelSchema: s.Resolver}).
 		WithAnnotations(map[string]string{annotationSchema: schemaDigest(s.Schema)}).

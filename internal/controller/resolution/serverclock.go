@@ -62,13 +62,13 @@ func (w *watched) WrappedRoundTripper() http.RoundTripper { return w.next }
 func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := w.next.RoundTrip(r)
 	if err == nil {
-		w.clock.learn(answer.Header.Get("Date"))
+		w.clock.learnTime(answer.Header.Get("Date"))
 	}
 	return answer, err
 }
 
-// learn reads the time of an answer that has just arrived.
-func (c *ServerClock) learn(date string) {
+// learnTime reads the time of an answer that has just arrived.
+func (c *ServerClock) learnTime(date string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if date == "" || date == c.date {

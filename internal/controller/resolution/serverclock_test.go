@@ -73,8 +73,8 @@ func TestTheTimeOfTheAPIServerIsLearntFromItsAnswers(t *testing.T) {
 	}
 	// A clock that is about right is left alone: what it tells is finer.
 	c := NewServerClock(machine)
-	c.learn(machine.Now().Add(-time.Second).UTC().Format(http.TimeFormat))
-	c.learn("yesterday")
+	c.learnTime(machine.Now().Add(-time.Second).UTC().Format(http.TimeFormat))
+	c.learnTime("yesterday")
 	if c.ahead.Load() != 0 {
 		t.Errorf("it is put forward by %s", time.Duration(c.ahead.Load()))
 	}

@@ -85,7 +85,7 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	informer := cache.NewSharedInformer(list, &corev1.ConfigMap{}, 0)
 	apply := func(o any) {
 		if m, ok := o.(*corev1.ConfigMap); ok && m.Name == c.Name {
-			c.changed(ctx, m.Data)
+			c.passOn(ctx, m.Data)
 		}
 	}
 	// Registration and handler fail only on an informer that has run.
@@ -98,13 +98,13 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	passed, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    apply,
 		UpdateFunc: func(_, o any) { apply(o) },
-		DeleteFunc: func(any) { c.changed(ctx, nil) },
+		DeleteFunc: func(any) { c.passOn(ctx, nil) },
 	})
 	go func() {
 		// Not the informer's own HasSynced: the informer may have objects that it has not passed on yet.
 		if cache.WaitForCacheSync(ctx.Done(), passed.HasSynced) {
 			if len(informer.GetStore().ListKeys()) == 0 {
-				c.changed(ctx, nil)
+				c.passOn(ctx, nil)
 			}
 			ready()
 		}
@@ -112,13 +112,13 @@ func (c *ConfigWatch) Run(ctx context.Context, ready func()) {
 	informer.RunWithContext(ctx)
 }
 
-// changed passes data on. It repeats that while the data is refused and there is no newer data.
-func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
+// passOn passes data on. It repeats that while the data is refused and there is no newer data.
+func (c *ConfigWatch) passOn(ctx context.Context, data map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.serial++
 	c.told = ""
-	if c.apply(data) {
+	if c.applyData(data) {
 		return
 	}
 	mine, after := c.serial, c.Clock
@@ -133,7 +133,7 @@ func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
 			case <-after.After(applyAgain):
 			}
 			c.mu.Lock()
-			done := c.serial != mine || c.apply(data)
+			done := c.serial != mine || c.applyData(data)
 			c.mu.Unlock()
 			if done {
 				return
@@ -142,14 +142,14 @@ func (c *ConfigWatch) changed(ctx context.Context, data map[string]string) {
 	}()
 }
 
-// apply reports whether the data was accepted.
-func (c *ConfigWatch) apply(data map[string]string) bool {
+// applyData reports whether the data was accepted.
+func (c *ConfigWatch) applyData(data map[string]string) bool {
 	err := c.Apply(data)
 	if err == nil {
 		c.Log.Info("configuration read", "namespace", c.Namespace, "name", c.Name, "keys", len(data))
 		return true
 	}
-	if text := clean(err.Error()); text != c.told {
+	if text := cleanLine(err.Error()); text != c.told {
 		c.told = text
 		c.Log.Error("the configuration has mistakes", "namespace", c.Namespace, "name", c.Name, "error", err)
 		c.Recorder.Event(configMapRef(c.Namespace, c.Name), corev1.EventTypeWarning, eventInvalidConfig, text)

@@ -47,7 +47,7 @@ func TestTheTimeoutOfTheOperatorIsALimit(t *testing.T) {
 		r := &v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{
 			CreationTimestamp: metav1.Unix(1000, 0), Annotations: map[string]string{resolution.AnnotationTimeout: annotation},
 		}}
-		if got := deadline(r, time.Minute).Sub(time.Unix(1000, 0)); got != want {
+		if got := deadlineOf(r, time.Minute).Sub(time.Unix(1000, 0)); got != want {
 			t.Errorf("annotation %q: %s, want %s", annotation, got, want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
 			t.Errorf("%q is tried, want %q", got, want)
 		}
 	}
-	w.changed(t.Context(), map[string]string{"k": "one"})
+	w.passOn(t.Context(), map[string]string{"k": "one"})
 	if got := <-tried; got != "one" {
 		t.Errorf("%q is tried", got)
 	}
@@ -194,9 +194,9 @@ func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
 	next("one")
 	// What has been replaced is not tried again.
 	good.Store(false)
-	w.changed(t.Context(), map[string]string{"k": "two"})
+	w.passOn(t.Context(), map[string]string{"k": "two"})
 	good.Store(true)
-	w.changed(t.Context(), map[string]string{"k": "three"})
+	w.passOn(t.Context(), map[string]string{"k": "three"})
 	if two, three := <-tried, <-tried; two != "two" || three != "three" {
 		t.Errorf("%q, %q are tried", two, three)
 	}
@@ -212,7 +212,7 @@ func TestARefusedConfigurationIsTriedAgain(t *testing.T) {
 }
 
 func TestMessagesAreOneBoundedLine(t *testing.T) {
-	s := failed(&resolve.Error{Reason: resolve.ReasonNotFound, Msg: "a\r\n\tb\x00\xff %d" + strings.Repeat("x", 1<<20)}, time.Unix(0, 0))
+	s := failedStatus(&resolve.Error{Reason: resolve.ReasonNotFound, Msg: "a\r\n\tb\x00\xff %d" + strings.Repeat("x", 1<<20)}, time.Unix(0, 0))
 	got := s.Conditions[0].Message
 	if !strings.HasPrefix(got, "NotFound: a; b %dxxx") || len(got) > maxMessage+100 {
 		t.Errorf("%d bytes: %.60q", len(got), got)

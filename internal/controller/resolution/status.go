@@ -67,17 +67,17 @@ func patchFor(r *v1beta1.ResolutionRequest, s statusFields) ([]byte, error) {
 	return append(base64.StdEncoding.AppendEncode(out, s.data), after...), nil
 }
 
-func condition(status metav1.ConditionStatus, reason, message string, now time.Time) []v1beta1.Condition {
+func succeededCondition(status metav1.ConditionStatus, reason, message string, now time.Time) []v1beta1.Condition {
 	return []v1beta1.Condition{{
 		Type: resolution.ConditionSucceeded, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 	}}
 }
 
-// succeeded is the status of a request whose resource was found; k says where its content is.
-func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
+// succeededStatus is the status of a request whose resource was found; k says where its content is.
+func succeededStatus(res *resolve.Resource, k kept, now time.Time) statusFields {
 	origin := &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 	s := statusFields{
-		Conditions:  condition(metav1.ConditionTrue, "", "", now),
+		Conditions:  succeededCondition(metav1.ConditionTrue, "", "", now),
 		Annotations: res.Annotations, data: k.data, DataEncoding: k.encoding, DataRef: k.ref, DataDigest: k.digest,
 		Source: origin, RefSource: origin,
 	}
@@ -87,10 +87,10 @@ func succeeded(res *resolve.Resource, k kept, now time.Time) statusFields {
 	return s
 }
 
-// failed is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact one is
+// failedStatus is the status of a request that failed. The condition has one of the two reasons that Tekton's clients know; the exact one is
 // before the message, and in an annotation.
-func failed(e *resolve.Error, now time.Time) statusFields {
-	reason, message := resolution.ReasonFailed, clean(e.Msg)
+func failedStatus(e *resolve.Error, now time.Time) statusFields {
+	reason, message := resolution.ReasonFailed, cleanLine(e.Msg)
 	switch e.Reason { //nolint:exhaustive // the default is for all that Tekton has no reason for
 	case resolve.ReasonTimedOut:
 		reason = resolution.ReasonTimedOut
@@ -104,7 +104,7 @@ func failed(e *resolve.Error, now time.Time) statusFields {
 	}
 	// Tekton's CRD demands data, source and refSource in every status, and a merge patch cannot set null.
 	return statusFields{
-		Conditions:  condition(metav1.ConditionFalse, reason, message, now),
+		Conditions:  succeededCondition(metav1.ConditionFalse, reason, message, now),
 		Annotations: map[string]string{resolution.AnnotationReason: exact},
 		NoData:      new(string), Source: &v1beta1.RefSource{}, RefSource: &v1beta1.RefSource{},
 	}
@@ -130,15 +130,15 @@ func checkAnnotations(res *resolve.Resource) *resolve.Error {
 	return nil
 }
 
-// clean makes one line of bounded length.
-func clean(s string) string { return brief.Clip(brief.OneLine(s), maxMessage) }
+// cleanLine makes one line of bounded length.
+func cleanLine(s string) string { return brief.Clip(brief.OneLine(s), maxMessage) }
 
-// deadline is the time when a request times out: after the operator's limit, or after the time in its annotation if that is shorter.
-func deadline(r *v1beta1.ResolutionRequest, limit time.Duration) time.Time {
-	return r.CreationTimestamp.Add(timeout(r, limit))
+// deadlineOf is the time when a request times out: after the operator's limit, or after the time in its annotation if that is shorter.
+func deadlineOf(r *v1beta1.ResolutionRequest, limit time.Duration) time.Time {
+	return r.CreationTimestamp.Add(timeoutOf(r, limit))
 }
 
-func timeout(r *v1beta1.ResolutionRequest, limit time.Duration) time.Duration {
+func timeoutOf(r *v1beta1.ResolutionRequest, limit time.Duration) time.Duration {
 	own, err := time.ParseDuration(r.Annotations[resolution.AnnotationTimeout])
 	if err != nil || own <= 0 {
 		return limit
@@ -149,6 +149,6 @@ func timeout(r *v1beta1.ResolutionRequest, limit time.Duration) time.Duration {
 func timedOut(r *v1beta1.ResolutionRequest, limit time.Duration, what string) *resolve.Error {
 	return &resolve.Error{
 		Reason: resolve.ReasonTimedOut,
-		Msg:    fmt.Sprintf("not resolved within %s of its creation: %s", timeout(r, limit), what),
+		Msg:    fmt.Sprintf("not resolved within %s of its creation: %s", timeoutOf(r, limit), what),
 	}
 }

@@ -34,15 +34,15 @@ func startTrace(ctx context.Context, tracer trace.Tracer, r *v1beta1.ResolutionR
 	return ctx, traced{tracer: tracer, span: span}
 }
 
-// phase runs a phase in a span of its own.
-func (t traced) phase(ctx context.Context, name string, f func(ctx context.Context)) {
+// runPhase runs a phase in a span of its own.
+func (t traced) runPhase(ctx context.Context, name string, f func(ctx context.Context)) {
 	ctx, span := t.tracer.Start(trace.ContextWithSpan(ctx, t.span), name)
 	defer span.End()
 	f(ctx)
 }
 
-// end ends the trace.
-func (t traced) end(res *resolve.Resource, err error) {
+// endTrace ends the trace.
+func (t traced) endTrace(res *resolve.Resource, err error) {
 	switch {
 	case err != nil:
 		e := asError(err)

@@ -23,8 +23,8 @@ func TestTraceOfARequestHasItsPhases(t *testing.T) {
 	for _, err := range []error{nil, resolve.Errorf(resolve.ReasonNotFound, "nothing there")} {
 		spans.Reset()
 		ctx, tr := startTrace(t.Context(), provider.Tracer("test"), r, "git", created.Add(time.Second))
-		tr.phase(ctx, phaseResolve, func(context.Context) {})
-		tr.end(&resolve.Resource{Data: []byte("x")}, err)
+		tr.runPhase(ctx, phaseResolve, func(context.Context) {})
+		tr.endTrace(&resolve.Resource{Data: []byte("x")}, err)
 		var names []string
 		got := spans.GetSpans()
 		for _, s := range got {
@@ -47,8 +47,8 @@ func TestTraceOfARequestHasItsPhases(t *testing.T) {
 	// Without a tracer nothing happens, and nothing breaks.
 	ctx, tr := startTrace(t.Context(), nil, r, "git", created)
 	ran := false
-	tr.phase(ctx, phaseWrite, func(context.Context) { ran = true })
-	tr.end(nil, nil)
+	tr.runPhase(ctx, phaseWrite, func(context.Context) { ran = true })
+	tr.endTrace(nil, nil)
 	if !ran {
 		t.Error("the phase did not run")
 	}

@@ -79,8 +79,8 @@ const (
 	annotationSpecLeftOut = "sluice.dev/spec-left-out"
 )
 
-// slim drops unused parts from the cache: the content of requests, and large parts of waiting ones.
-func slim(o any) (any, error) {
+// slimRequest drops unused parts from the cache: the content of requests, and large parts of waiting ones.
+func slimRequest(o any) (any, error) {
 	r, ok := o.(*v1beta1.ResolutionRequest)
 	if !ok {
 		return o, nil
@@ -125,7 +125,7 @@ func withoutSpec(o any) (any, error) {
 	if r, ok := o.(*v1beta1.ResolutionRequest); ok {
 		r.Spec = v1beta1.ResolutionRequestSpec{}
 	}
-	return slim(o)
+	return slimRequest(o)
 }
 
 // specBytes returns the size of a spec in bytes.

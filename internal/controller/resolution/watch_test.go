@@ -130,7 +130,7 @@ func TestCachesKeepLittleOfEachRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// A list is slimmed page by page, and once more by the informer.
 			for range 2 {
-				if _, err := slim(tt.r); err != nil {
+				if _, err := slimRequest(tt.r); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -357,7 +357,7 @@ func TestAStatusThatIsForbiddenForGoodIsTriedAgainUntilDisbeliefEnds(t *testing.
 		w := writer{client: s.client, metrics: s.metrics, clock: clock.RealClock{}, resolver: "test", lookup: func() *v1beta1.ResolutionRequest { return nil }}
 		s.ask("one", "", "")
 		began := time.Now()
-		wrote, err := w.write(s.Context(), s.request("one"), failed(resolve.Errorf(resolve.ReasonFailed, "x"), began), "result")
+		wrote, err := w.writeStatus(s.Context(), s.request("one"), failedStatus(resolve.Errorf(resolve.ReasonFailed, "x"), began), "result")
 		if took := time.Since(began); wrote || !apierrors.IsForbidden(err) || took < disbelief || took > disbelief+lastWait || tries < 3 {
 			s.Errorf("%v %v after %s and %d tries", wrote, err, took, tries)
 		}

@@ -43,9 +43,9 @@ type writer struct {
 	lookup func() *v1beta1.ResolutionRequest
 }
 
-// write writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
+// writeStatus writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
-func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
+func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
 	// The cache may know a newer version by now.
 	if now := w.lookup(); now != nil && now.UID == r.UID {
 		r = now
@@ -64,25 +64,25 @@ func (w writer) write(ctx context.Context, r *v1beta1.ResolutionRequest, s statu
 		if err == nil || apierrors.IsNotFound(err) {
 			return err == nil, nil
 		}
-		cause := w.passing(err, &refused)
+		cause := w.passingCause(err, &refused)
 		if cause == "" {
 			return false, err
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		if r, err = w.newer(ctx, r, cause == "conflict", wait); err != nil || r == nil {
+		if r, err = w.newerState(ctx, r, cause == "conflict", wait); err != nil || r == nil {
 			return false, err
 		}
 	}
 }
 
-// newer returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
+// newerState returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
 // conflict only if there is no newer state, because the next attempt would fail in the same way.
-func (w writer) newer(ctx context.Context, r *v1beta1.ResolutionRequest, conflict bool, wait time.Duration) (*v1beta1.ResolutionRequest, error) {
+func (w writer) newerState(ctx context.Context, r *v1beta1.ResolutionRequest, conflict bool, wait time.Duration) (*v1beta1.ResolutionRequest, error) {
 	if conflict {
 		if now := w.lookup(); now != nil && now.UID == r.UID && now.ResourceVersion != r.ResourceVersion {
 			return now, nil // the watch was as fast as the answer
 		}
-	} else if err := pause(ctx, w.clock, wait); err != nil {
+	} else if err := pauseFor(ctx, w.clock, wait); err != nil {
 		return nil, err
 	}
 	now, err := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
@@ -92,13 +92,13 @@ func (w writer) newer(ctx context.Context, r *v1beta1.ResolutionRequest, conflic
 	case err == nil && now.ResourceVersion != r.ResourceVersion:
 		return now, nil
 	case conflict:
-		return r, pause(ctx, w.clock, wait)
+		return r, pauseFor(ctx, w.clock, wait)
 	}
 	return r, nil
 }
 
-// passing names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
-func (w writer) passing(err error, refused *time.Time) string {
+// passingCause names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
+func (w writer) passingCause(err error, refused *time.Time) string {
 	switch {
 	case apierrors.IsConflict(err):
 		return "conflict"
@@ -107,15 +107,15 @@ func (w writer) passing(err error, refused *time.Time) string {
 		return "forbidden"
 	case apierrors.IsForbidden(err) && w.clock.Since(*refused) < disbelief:
 		return "forbidden"
-	case permanent(err):
+	case isPermanent(err):
 		return ""
 	}
 	*refused = time.Time{}
 	return "unavailable"
 }
 
-// pause waits; the error is the cause of the context's end.
-func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
+// pauseFor waits; the error is the cause of the context's end.
+func pauseFor(ctx context.Context, c clock.Clock, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -124,8 +124,8 @@ func pause(ctx context.Context, c clock.Clock, d time.Duration) error {
 	}
 }
 
-// permanent reports whether the API server has understood the call and will refuse it again.
-func permanent(err error) bool {
+// isPermanent reports whether the API server has understood the call and will refuse it again.
+func isPermanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
 		tooLarge(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err)

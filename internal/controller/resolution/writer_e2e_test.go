@@ -70,7 +70,7 @@ func TestE2EAWriteThatMeetsConflictsPauses(t *testing.T) {
 		client: client(t, cfg), metrics: NewMetrics(prometheus.NewRegistry()), clock: clock, resolver: "git",
 		lookup: func() *v1beta1.ResolutionRequest { return stale },
 	}
-	wrote, err := w.write(t.Context(), stale, statusFields{Conditions: condition(metav1.ConditionTrue, "", "", time.Now()), data: []byte("x")}, "result")
+	wrote, err := w.writeStatus(t.Context(), stale, statusFields{Conditions: succeededCondition(metav1.ConditionTrue, "", "", time.Now()), data: []byte("x")}, "result")
 	if !wrote || err != nil {
 		t.Fatalf("%v, %v", wrote, err)
 	}
