@@ -53,7 +53,7 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 				if i >= len(pairs) || ctx.Err() != nil {
 					return
 				}
-				out[i], errs[i] = compare(ctx, pairs[i], o)
+				out[i], errs[i] = comparePair(ctx, pairs[i], o)
 				if done != nil && ctx.Err() == nil {
 					done(finished.Add(1))
 				}
@@ -75,8 +75,8 @@ func Compare(ctx context.Context, pairs []Pair, o Options, done func(int64)) ([]
 	return out, errors.Join(errs...)
 }
 
-// compare turns a panic into an error. Compare runs it in goroutines of its own, where no caller can recover.
-func compare(ctx context.Context, p Pair, o Options) (out report.CRD, err error) {
+// comparePair turns a panic into an error. Compare runs it in goroutines of its own, where no caller can recover.
+func comparePair(ctx context.Context, p Pair, o Options) (out report.CRD, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("a mistake in sluice: %v\n%s", r, debug.Stack())
