@@ -49,7 +49,7 @@ func (q *Queue[K]) Add(k K) {
 		q.turn = append(q.turn, whose)
 	}
 	q.waiting[whose] = append(q.waiting[whose], k)
-	q.dispatch()
+	q.wakeWorkers()
 }
 
 // Len counts the keys that wait.
@@ -69,9 +69,9 @@ func (q *Queue[K]) Forget(k K) {
 	delete(q.queued, k)
 	whose := q.tenant(k)
 	q.waiting[whose] = slices.DeleteFunc(q.waiting[whose], func(o K) bool { return o == k })
-	q.tidy(whose)
+	q.removeIfIdle(whose)
 	// With a tenant less the shares of the others are larger.
-	q.dispatch()
+	q.wakeWorkers()
 }
 
 // Get waits for a key; ok is false when ctx is done. The caller calls Done with it.
@@ -80,7 +80,7 @@ func (q *Queue[K]) Get(ctx context.Context) (k K, ok bool) {
 		return k, false
 	}
 	q.mu.Lock()
-	if k, ok = q.take(); ok {
+	if k, ok = q.takeKey(); ok {
 		q.mu.Unlock()
 		return k, true
 	}
@@ -104,10 +104,10 @@ func (q *Queue[K]) Get(ctx context.Context) (k K, ok bool) {
 	}
 }
 
-// dispatch gives keys to workers that wait: to as many as there are keys, the others sleep on.
-func (q *Queue[K]) dispatch() {
+// wakeWorkers gives keys to workers that wait: to as many as there are keys, the others sleep on.
+func (q *Queue[K]) wakeWorkers() {
 	for len(q.idle) > 0 {
-		k, ok := q.take()
+		k, ok := q.takeKey()
 		if !ok {
 			return
 		}
@@ -117,8 +117,8 @@ func (q *Queue[K]) dispatch() {
 	}
 }
 
-func (q *Queue[K]) take() (k K, ok bool) {
-	limit := max(q.slots/(q.active()+1), 1)
+func (q *Queue[K]) takeKey() (k K, ok bool) {
+	limit := max(q.slots/(q.activeTenants()+1), 1)
 	for i, whose := range q.turn {
 		if q.held[whose] >= limit {
 			continue
@@ -129,14 +129,14 @@ func (q *Queue[K]) take() (k K, ok bool) {
 		delete(q.queued, k)
 		q.running[k] = true
 		q.held[whose]++
-		q.tidy(whose)
+		q.removeIfIdle(whose)
 		return k, true
 	}
 	return k, false
 }
 
-// active counts the tenants that hold a slot or wait for one.
-func (q *Queue[K]) active() int {
+// activeTenants counts the tenants that hold a slot or wait for one.
+func (q *Queue[K]) activeTenants() int {
 	n := len(q.held)
 	for _, whose := range q.turn {
 		if q.held[whose] == 0 {
@@ -155,11 +155,11 @@ func (q *Queue[K]) Done(k K) {
 	if q.held[whose]--; q.held[whose] <= 0 {
 		delete(q.held, whose)
 	}
-	q.dispatch()
+	q.wakeWorkers()
 }
 
-// tidy removes a tenant of whom nothing waits.
-func (q *Queue[K]) tidy(whose string) {
+// removeIfIdle removes a tenant of whom nothing waits.
+func (q *Queue[K]) removeIfIdle(whose string) {
 	if len(q.waiting[whose]) == 0 {
 		delete(q.waiting, whose)
 		q.turn = slices.DeleteFunc(q.turn, func(o string) bool { return o == whose })

@@ -21,7 +21,7 @@ func newTestQueue(slots int) *Queue[key] {
 func drain(q *Queue[key]) (out []string) {
 	for {
 		q.mu.Lock()
-		k, ok := q.take()
+		k, ok := q.takeKey()
 		q.mu.Unlock()
 		if !ok {
 			return out
