@@ -105,8 +105,8 @@ func (s *Scan) Run(ctx context.Context) (*Result, error) {
 			}
 		}
 	}
-	for _, l := range c.listings() {
-		if err := c.list(ctx, &l); err != nil {
+	for _, l := range c.chooseListings() {
+		if err := c.countListing(ctx, &l); err != nil {
 			return nil, err
 		}
 	}
@@ -146,8 +146,8 @@ type listing struct {
 	counted map[key]map[string]bool
 }
 
-// listings chooses the versions to list: that of storage first, then others for parts that it does not have.
-func (c *counter) listings() (out []listing) {
+// chooseListings chooses the versions to list: that of storage first, then others for parts that it does not have.
+func (c *counter) chooseListings() (out []listing) {
 	for i := range c.scan.Resources {
 		r := &c.scan.Resources[i]
 		if c.scan.Namespace != "" && !r.Namespaced {
@@ -205,15 +205,15 @@ func passesOf(f *feature.Feature, r *Resource) map[string][]*feature.Target {
 	}
 	slices.SortStableFunc(rest, func(a, b *feature.Target) int { return apiversion.CompareKubeAwareVersionStrings(b.Version, a.Version) })
 	for _, t := range rest {
-		if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(out))...), func(o *feature.Target) bool { return same(f, o, t) }) {
+		if !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(out))...), func(o *feature.Target) bool { return samePart(f, o, t) }) {
 			out[t.Version] = append(out[t.Version], t)
 		}
 	}
 	return out
 }
 
-// same tells whether two targets are one thing in two versions: of one part, or of two that differ in their versions only.
-func same(f *feature.Feature, a, b *feature.Target) bool {
+// samePart tells whether two targets are one thing in two versions: of one part, or of two that differ in their versions only.
+func samePart(f *feature.Feature, a, b *feature.Target) bool {
 	x, y := f.Spec.Parts[a.Part], f.Spec.Parts[b.Part]
 	if x.WholeVersion || y.WholeVersion {
 		return a == b
@@ -222,7 +222,7 @@ func same(f *feature.Feature, a, b *feature.Target) bool {
 	return equality.Semantic.DeepEqual(x, y)
 }
 
-func (c *counter) list(ctx context.Context, l *listing) error {
+func (c *counter) countListing(ctx context.Context, l *listing) error {
 	path := "/apis/" + l.Group + "/" + l.version
 	if l.Group == "" {
 		path = "/api/" + l.version
@@ -246,7 +246,7 @@ func (c *counter) list(ctx context.Context, l *listing) error {
 			return fmt.Errorf("an object that the server sent cannot be read: %w", err)
 		}
 		c.result.Scanned++
-		c.object(l, object)
+		c.countObject(l, object)
 		return nil
 	})
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *counter) list(ctx context.Context, l *listing) error {
 	return nil
 }
 
-func (c *counter) object(l *listing, object map[string]any) {
+func (c *counter) countObject(l *listing, object map[string]any) {
 	meta, _ := object["metadata"].(map[string]any)
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
