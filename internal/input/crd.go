@@ -23,7 +23,7 @@ func decodeCRD(object map[string]any) (crd *apiextensionsv1.CustomResourceDefini
 		return nil, nil, err
 	}
 	w := typed{structs: map[reflect.Type]map[string]reflect.Type{}}
-	w.walk(nil, object, reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
+	w.walkValue(nil, object, reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
 	if w.wrong != nil {
 		return nil, nil, w.wrong
 	}

@@ -17,21 +17,21 @@ import (
 // Decode decodes the documents in data, which came from file, into a set that has the file's name as its own. Its errors
 // are of type [*Error], or the context's. The set is returned with [ErrNoCRD] as well.
 func Decode(ctx context.Context, file string, data []byte) (*Set, error) {
-	return decode(ctx, newLoader(file), file, data)
+	return decodeFile(ctx, newLoader(file), file, data)
 }
 
 // DecodeObjects is [Decode] for objects of all kinds, which it leaves in Set.Objects beside the definitions.
 func DecodeObjects(ctx context.Context, file string, data []byte) (*Set, error) {
 	l := newLoader(file)
 	l.objects = true
-	return decode(ctx, l, file, data)
+	return decodeFile(ctx, l, file, data)
 }
 
-func decode(ctx context.Context, l *loader, file string, data []byte) (*Set, error) {
-	if err := l.file(ctx, file, data); err != nil {
+func decodeFile(ctx context.Context, l *loader, file string, data []byte) (*Set, error) {
+	if err := l.addFile(ctx, file, data); err != nil {
 		return nil, err
 	}
-	return l.finish()
+	return l.finishSet()
 }
 
 // loader collects a set.
@@ -47,8 +47,8 @@ func newLoader(name string) *loader {
 	return &loader{set: &Set{Name: name, Skipped: map[string]int{}}, byName: map[string]int{}}
 }
 
-// finish returns the set, and an error if it is empty.
-func (l *loader) finish() (*Set, error) {
+// finishSet returns the set, and an error if it is empty.
+func (l *loader) finishSet() (*Set, error) {
 	if len(l.set.Documents) > 0 || l.objects {
 		return l.set, nil
 	}
@@ -79,18 +79,18 @@ func Counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// file decodes one file.
-func (l *loader) file(ctx context.Context, file string, data []byte) error {
+// addFile decodes one file.
+func (l *loader) addFile(ctx context.Context, file string, data []byte) error {
 	l.set.Files++
 	text, err := checkText(data)
 	if err != nil {
-		return located(file, err)
+		return errorAt(file, err)
 	}
-	for _, c := range split(text) {
+	for _, c := range splitStream(text) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		start := content(c.text)
+		start := contentOffset(c.text)
 		if start < 0 {
 			continue
 		}
@@ -106,10 +106,10 @@ func (l *loader) file(ctx context.Context, file string, data []byte) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return located(file, template(c, err))
+			return errorAt(file, asTemplateError(c, err))
 		}
 		for i, v := range values {
-			if err := l.object(&place{doc: docs[i], twice: v.twice, value: v.v}, "", 0); err != nil {
+			if err := l.readObject(&place{doc: docs[i], twice: v.twice, value: v.v}, "", 0); err != nil {
 				return err
 			}
 		}
@@ -145,8 +145,8 @@ func parseChunk(ctx context.Context, file string, c chunk, start int) ([]*docume
 	return []*document{{file: file, text: c.text, line: c.line}}, []value{v}, nil
 }
 
-// located puts a place to an error of a parser.
-func located(file string, err error) error {
+// errorAt puts a place to an error of a parser.
+func errorAt(file string, err error) error {
 	var syntax *syntaxError
 	if !errors.As(err, &syntax) {
 		return fileError(file, err, "%v", err)
@@ -154,8 +154,8 @@ func located(file string, err error) error {
 	return &Error{Position: report.Position{File: file, Line: syntax.line}, Msg: syntax.msg, Err: err}
 }
 
-// template says so where what could not be parsed is a template.
-func template(c chunk, err error) error {
+// asTemplateError says so where what could not be parsed is a template.
+func asTemplateError(c chunk, err error) error {
 	var syntax *syntaxError
 	if !errors.As(err, &syntax) {
 		return err
@@ -178,21 +178,21 @@ type place struct {
 	value any
 }
 
-// at returns the position of the part of the object that path leads to.
-func (p *place) at(path ...string) report.Position {
-	pos, _ := p.doc.find(append(slices.Clip(p.path), path...))
+// positionAt returns the position of the part of the object that path leads to.
+func (p *place) positionAt(path ...string) report.Position {
+	pos, _ := p.doc.findPosition(append(slices.Clip(p.path), path...))
 	return pos
 }
 
-// object reads one object of a document: a definition, a list, or something to skip. kind is its kind if it does not name one.
-func (l *loader) object(p *place, kind string, depth int) error {
+// readObject reads one object of a document: a definition, a list, or something to skip. kind is its kind if it does not name one.
+func (l *loader) readObject(p *place, kind string, depth int) error {
 	if p.value == nil {
 		return nil
 	}
 	object, ok := p.value.(map[string]any)
 	if !ok {
 		if l.objects {
-			return &Error{Position: p.at(), Msg: "is " + kindOf(p.value) + "; a Kubernetes object is wanted"}
+			return &Error{Position: p.positionAt(), Msg: "is " + kindOf(p.value) + "; a Kubernetes object is wanted"}
 		}
 		l.set.Skipped[NoObject]++
 		return nil
@@ -203,7 +203,7 @@ func (l *loader) object(p *place, kind string, depth int) error {
 	items, isList := object["items"].([]any)
 	switch {
 	case kind == "" && l.objects:
-		return &Error{Position: p.at(), Msg: "an object without a kind"}
+		return &Error{Position: p.positionAt(), Msg: "an object without a kind"}
 	case kind == "":
 		l.set.Skipped[NoKind]++
 	case kind == crdKind && l.passPatches && isPatch(object):
@@ -212,14 +212,14 @@ func (l *loader) object(p *place, kind string, depth int) error {
 			l.set.Patches = append(l.set.Patches, p.doc.file)
 		}
 	case kind == crdKind:
-		if err := l.definition(p, object); err != nil {
+		if err := l.addDefinition(p, object); err != nil {
 			return err
 		}
-		return l.keep(p)
+		return l.keepObject(p)
 	case strings.HasSuffix(kind, "List") && isList:
-		return l.list(p, items, strings.TrimSuffix(kind, "List"), depth)
+		return l.readList(p, items, strings.TrimSuffix(kind, "List"), depth)
 	case l.objects:
-		return l.keep(p)
+		return l.keepObject(p)
 	default:
 		l.set.Skipped[kind]++
 	}
@@ -233,16 +233,16 @@ func isPatch(object map[string]any) bool {
 	return spec["group"] == nil && spec["names"] == nil && spec["versions"] == nil
 }
 
-// keep adds an object to those of all kinds, if they are wanted.
-func (l *loader) keep(p *place) error {
+// keepObject adds an object to those of all kinds, if they are wanted.
+func (l *loader) keepObject(p *place) error {
 	if !l.objects {
 		return nil
 	}
 	data, err := json.Marshal(p.value)
 	if err != nil {
-		return &Error{Position: p.at(), Msg: err.Error(), Err: err}
+		return &Error{Position: p.positionAt(), Msg: err.Error(), Err: err}
 	}
-	o := Object{File: p.doc.file, Line: p.at().Line, JSON: data, Positions: &Positions{p.doc, p.path}}
+	o := Object{File: p.doc.file, Line: p.positionAt().Line, JSON: data, Positions: &Positions{p.doc, p.path}}
 	if p.twice != nil {
 		o.Twice = &Error{Position: report.Position{File: p.doc.file, Line: p.twice.line}, Msg: p.twice.msg, Err: p.twice}
 	}
@@ -250,29 +250,29 @@ func (l *loader) keep(p *place) error {
 	return nil
 }
 
-func (l *loader) list(p *place, items []any, kind string, depth int) error {
+func (l *loader) readList(p *place, items []any, kind string, depth int) error {
 	if depth == maxListDepth {
-		return &Error{Position: p.at("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
+		return &Error{Position: p.positionAt("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
 	}
 	for i, v := range items {
 		item := &place{doc: p.doc, path: append(slices.Clip(p.path), "items", strconv.Itoa(i)), twice: p.twice, value: v}
-		if err := l.object(item, kind, depth+1); err != nil {
+		if err := l.readObject(item, kind, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// definition decodes a CustomResourceDefinition and adds it to the set.
-func (l *loader) definition(p *place, object map[string]any) error {
+// addDefinition decodes a CustomResourceDefinition and adds it to the set.
+func (l *loader) addDefinition(p *place, object map[string]any) error {
 	crd, unknown, err := decodeCRD(object)
 	if err != nil {
 		if value, ok := errors.AsType[*valueError](err); ok {
-			return &Error{Position: p.at(value.path...), Msg: value.msg, Err: err}
+			return &Error{Position: p.positionAt(value.path...), Msg: value.msg, Err: err}
 		}
 		return err
 	}
-	doc := Document{File: p.doc.file, Line: p.at().Line, CRD: crd, Positions: &Positions{p.doc, p.path}}
+	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Positions: &Positions{p.doc, p.path}}
 	if i, ok := l.byName[crd.Name]; ok {
 		earlier := l.set.Documents[i]
 		if reflect.DeepEqual(earlier.CRD, crd) {
@@ -294,7 +294,7 @@ func (l *loader) definition(p *place, object map[string]any) error {
 	}
 	for _, path := range unknown {
 		l.set.Warnings = append(l.set.Warnings, Warning{
-			Position: p.at(path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(path)),
+			Position: p.positionAt(path...), CRD: crd.Name, Message: fmt.Sprintf("unknown field %s is ignored", pathText(path)),
 		})
 	}
 	slices.SortStableFunc(l.set.Warnings[first:], func(a, b Warning) int {

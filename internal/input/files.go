@@ -13,15 +13,15 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// wanted is true for the names of files that are read in a directory.
-func wanted(name string) bool {
-	return !hidden(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
+// isWantedName is true for the names of files that are read in a directory.
+func isWantedName(name string) bool {
+	return !isHiddenName(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// hidden is true for names that begin with a dot.
-func hidden(name string) bool { return strings.HasPrefix(name, ".") }
+// isHiddenName is true for names that begin with a dot.
+func isHiddenName(name string) bool { return strings.HasPrefix(name, ".") }
 
-func (r *reader) paths(ctx context.Context, src Source) error {
+func (r *reader) readPaths(ctx context.Context, src Source) error {
 	var missing error
 	found := false
 	for _, p := range src.Paths {
@@ -39,26 +39,26 @@ func (r *reader) paths(ctx context.Context, src Source) error {
 			missing = err
 			continue
 		case err != nil:
-			return fileError(p, err, "cannot be read: %v", reason(err))
+			return fileError(p, err, "cannot be read: %v", systemReason(err))
 		}
 		found = true
 		if !info.IsDir() {
-			if err := r.open(ctx, walked{name: p, full: full, info: info}, false); err != nil {
+			if err := r.readFile(ctx, walked{name: p, full: full, info: info}, false); err != nil {
 				return err
 			}
 			continue
 		}
 		w := &walker{r: r}
-		if err := w.dir(ctx, p, full, []fs.FileInfo{info}); err != nil {
+		if err := w.collectBelow(ctx, p, full, []fs.FileInfo{info}); err != nil {
 			return err
 		}
 		slices.SortFunc(w.files, func(a, b walked) int { return strings.Compare(a.name, b.name) })
 		for _, f := range w.files {
-			if r.exclude.has(f.name) {
+			if r.exclude.isExcluded(f.name) {
 				r.set.Excluded++
 				continue
 			}
-			if err := r.open(ctx, f, true); err != nil {
+			if err := r.readFile(ctx, f, true); err != nil {
 				return err
 			}
 		}
@@ -81,63 +81,63 @@ type walked struct {
 	info       fs.FileInfo
 }
 
-// dir collects the files below the directory full. above are the directories on the way to it, itself included.
-func (w *walker) dir(ctx context.Context, name, full string, above []fs.FileInfo) error {
+// collectBelow collects the files below the directory full. above are the directories on the way to it, itself included.
+func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs.FileInfo) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(full)
 	if err != nil {
-		return fileError(name, err, "cannot be read: %v", reason(err))
+		return fileError(name, err, "cannot be read: %v", systemReason(err))
 	}
 	w.r.entries += len(entries)
 	if w.r.entries > maxEntries {
 		return fileError(name, ErrTooLarge, "too large: more than %d files and directories", maxEntries)
 	}
 	for _, e := range entries {
-		if hidden(e.Name()) {
+		if isHiddenName(e.Name()) {
 			continue
 		}
 		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
 		if f.info, err = os.Stat(f.full); err != nil {
-			if !wanted(e.Name()) {
+			if !isWantedName(e.Name()) {
 				continue
 			}
-			return fileError(f.name, err, "cannot be read: %v", reason(err))
+			return fileError(f.name, err, "cannot be read: %v", systemReason(err))
 		}
 		switch {
 		case f.info.IsDir():
 			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }) {
 				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 			}
-			if err := w.dir(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
+			if err := w.collectBelow(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
 				return err
 			}
-		case f.info.Mode().IsRegular() && wanted(e.Name()):
+		case f.info.Mode().IsRegular() && isWantedName(e.Name()):
 			w.files = append(w.files, f)
 		}
 	}
 	return nil
 }
 
-// open reads and decodes one file. below tells that it was found in a directory.
-func (r *reader) open(ctx context.Context, file walked, below bool) error {
+// readFile reads and decodes one file. below tells that it was found in a directory.
+func (r *reader) readFile(ctx context.Context, file walked, below bool) error {
 	name, info := file.name, file.info
 	if info.Mode().IsRegular() {
-		if err := r.fits(name, info.Size()); err != nil {
+		if err := r.checkFits(name, info.Size()); err != nil {
 			return err
 		}
 	}
 	f, err := openFile(ctx, file.full)
 	if err != nil {
-		return fileError(name, err, "cannot be read: %v", reason(err))
+		return fileError(name, err, "cannot be read: %v", systemReason(err))
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	if !info.Mode().IsRegular() {
-		return r.stream(ctx, name, f)
+		return r.readStream(ctx, name, f)
 	}
-	data, err := limit.ReadSized(&contextReader{ctx: ctx, r: f}, info.Size(), r.allowed())
-	return r.decode(ctx, name, data, below, err)
+	data, err := limit.ReadSized(&contextReader{ctx: ctx, r: f}, info.Size(), r.bytesAllowed())
+	return r.decodeContent(ctx, name, data, below, err)
 }
 
 // openFile opens a file to read, and stops waiting when the context is done: a named pipe does not open before somebody
@@ -160,8 +160,8 @@ func openFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// reason returns the system's message, without the operation and the path, which the reader knows.
-func reason(err error) error {
+// systemReason returns the system's message, without the operation and the path, which the reader knows.
+func systemReason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}

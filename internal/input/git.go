@@ -28,7 +28,7 @@ func openGit(ctx context.Context, dir string) (*gitRepo, error) {
 	if _, err := exec.LookPath("git"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGitMissing, err)
 	}
-	out, err := g.run(ctx, "rev-parse", "--show-prefix")
+	out, err := g.runGit(ctx, "rev-parse", "--show-prefix")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRepository, err)
 	}
@@ -36,7 +36,7 @@ func openGit(ctx context.Context, dir string) (*gitRepo, error) {
 	return g, nil
 }
 
-func (g *gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
+func (g *gitRepo) gitCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are checked, see gitRepo
 	cmd.Dir = g.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0")
@@ -46,9 +46,9 @@ func (g *gitRepo) command(ctx context.Context, args ...string) *exec.Cmd {
 // maxGitOutput bounds what git may list.
 const maxGitOutput = 64 << 20
 
-// run runs git and returns what it wrote. Errors carry git's own words.
-func (g *gitRepo) run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := g.command(ctx, args...)
+// runGit runs git and returns what it wrote. Errors carry git's own words.
+func (g *gitRepo) runGit(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := g.gitCommand(ctx, args...)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	stdout, err := cmd.StdoutPipe()
@@ -77,18 +77,18 @@ func (g *gitRepo) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// tree returns the name of the tree of a revision.
-func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
+// treeOf returns the name of the tree of a revision.
+func (g *gitRepo) treeOf(ctx context.Context, rev string) (string, error) {
 	if err := checkRevision(rev); err != nil {
 		return "", err
 	}
-	if _, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{object}"); err != nil {
+	if _, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{object}"); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		return "", fmt.Errorf("%w %q in this repository%s", ErrUnknownRevision, rev, g.shallow(ctx))
+		return "", fmt.Errorf("%w %q in this repository%s", ErrUnknownRevision, rev, g.shallowAdvice(ctx))
 	}
-	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
+	out, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{tree}")
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
@@ -98,17 +98,17 @@ func (g *gitRepo) tree(ctx context.Context, rev string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// shallow returns advice if the history is incomplete, as in a clone of a CI system; empty if it is complete.
-func (g *gitRepo) shallow(ctx context.Context) string {
-	if out, err := g.run(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
+// shallowAdvice returns advice if the history is incomplete, as in a clone of a CI system; empty if it is complete.
+func (g *gitRepo) shallowAdvice(ctx context.Context) string {
+	if out, err := g.runGit(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
 		return ""
 	}
 	return ", which is a shallow clone; fetch the history first: git fetch --unshallow, or fetch-depth: 0 for actions/checkout"
 }
 
-// commit returns the ID of the commit of a revision; empty if the revision is a tree.
-func (g *gitRepo) commit(ctx context.Context, rev string) (string, error) {
-	out, err := g.run(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
+// commitOf returns the ID of the commit of a revision; empty if the revision is a tree.
+func (g *gitRepo) commitOf(ctx context.Context, rev string) (string, error) {
+	out, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	if err != nil {
 		return "", ctx.Err()
 	}
@@ -132,13 +132,13 @@ const (
 	gitModule = "160000"
 )
 
-// list lists the entry at p, relative to the root, and all entries below it if it is a directory. Empty is the root.
-func (g *gitRepo) list(ctx context.Context, tree, p string) ([]gitEntry, error) {
+// listTree lists the entry at p, relative to the root, and all entries below it if it is a directory. Empty is the root.
+func (g *gitRepo) listTree(ctx context.Context, tree, p string) ([]gitEntry, error) {
 	args := []string{"ls-tree", "-r", "-t", "-z", "-l", "--full-tree", tree}
 	if p != "" {
 		args = append(args, "--", p)
 	}
-	out, err := g.run(ctx, args...)
+	out, err := g.runGit(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +159,8 @@ func (g *gitRepo) list(ctx context.Context, tree, p string) ([]gitEntry, error) 
 	return entries, nil
 }
 
-// resolve turns a path as the user gave it into one relative to the root; empty is the root.
-func (g *gitRepo) resolve(p string) (string, error) {
+// resolvePath turns a path as the user gave it into one relative to the root; empty is the root.
+func (g *gitRepo) resolvePath(p string) (string, error) {
 	full := strings.TrimPrefix(p, "/")
 	if p == "." || p == ".." || strings.HasPrefix(p, "./") || strings.HasPrefix(p, "../") {
 		full = g.prefix + p

@@ -15,8 +15,8 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// git reads the files of a revision.
-func (r *reader) git(ctx context.Context, src Source) error {
+// readRevision reads the files of a revision.
+func (r *reader) readRevision(ctx context.Context, src Source) error {
 	err := r.gitFiles(ctx, src)
 	var e *Error
 	switch {
@@ -33,12 +33,12 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if err != nil {
 		return err
 	}
-	tree, err := g.tree(ctx, src.Rev)
+	tree, err := g.treeOf(ctx, src.Rev)
 	if err != nil {
 		return err
 	}
 	if r.objects {
-		if r.set.Commit, err = g.commit(ctx, src.Rev); err != nil {
+		if r.set.Commit, err = g.commitOf(ctx, src.Rev); err != nil {
 			return err
 		}
 	}
@@ -51,17 +51,17 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	var missing error
 	found := false
 	for _, p := range paths {
-		full, err := g.resolve(p)
+		full, err := g.resolvePath(p)
 		if err != nil {
 			return err
 		}
 		n := len(w.files)
-		here, err := w.start(ctx, full)
+		here, err := w.collectFrom(ctx, full)
 		if err != nil {
 			return err
 		}
 		if !here {
-			if missing, err = w.missing(ctx, p, full, src.Rev); err != nil {
+			if missing, err = w.reasonMissing(ctx, p, full, src.Rev); err != nil {
 				return err
 			}
 			if !src.Some {
@@ -75,7 +75,7 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if !found {
 		return missing
 	}
-	return w.read(ctx)
+	return w.readFiles(ctx)
 }
 
 // gitWalker collects the files below paths of a tree.
@@ -86,19 +86,19 @@ type gitWalker struct {
 	files []gitEntry
 }
 
-// start collects the file at p, or those below it. It returns false where p is not in the tree.
-func (w *gitWalker) start(ctx context.Context, p string) (bool, error) {
-	entries, err := w.g.list(ctx, w.tree, p)
+// collectFrom collects the file at p, or those below it. It returns false where p is not in the tree.
+func (w *gitWalker) collectFrom(ctx context.Context, p string) (bool, error) {
+	entries, err := w.g.listTree(ctx, w.tree, p)
 	if err != nil || p != "" && len(entries) == 0 {
 		return false, err
 	}
-	return true, w.collect(ctx, entries, p, p, nil)
+	return true, w.collectEntries(ctx, entries, p, p, nil)
 }
 
-// missing says why a path, which the user calls name, is not in the tree.
-func (w *gitWalker) missing(ctx context.Context, name, p, rev string) (why, err error) {
+// reasonMissing says why a path, which the user calls name, is not in the tree.
+func (w *gitWalker) reasonMissing(ctx context.Context, name, p, rev string) (why, err error) {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		entries, err := w.g.list(ctx, w.tree, dir)
+		entries, err := w.g.listTree(ctx, w.tree, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -109,9 +109,9 @@ func (w *gitWalker) missing(ctx context.Context, name, p, rev string) (why, err 
 	return fmt.Errorf("%w: %q is not in revision %q of this repository", ErrNotFound, name, rev), nil
 }
 
-// collect takes the entries of list(at): the entry at itself if it is a file, else those below it. They were reached
+// collectEntries takes the entries of list(at): the entry at itself if it is a file, else those below it. They were reached
 // under the name name, over links that stand at the paths above.
-func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name string, above []string) error {
+func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, name string, above []string) error {
 	w.r.entries += len(entries)
 	if w.r.entries > maxEntries {
 		return fileError(name, ErrTooLarge, "too large: more than %d files and directories", maxEntries)
@@ -132,15 +132,15 @@ func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name st
 			if !below {
 				return fileError(e.name, fs.ErrInvalid, "is a submodule; its files are in another repository")
 			}
-			if !w.r.exclude.has(e.name) {
+			if !w.r.exclude.isExcluded(e.name) {
 				w.r.set.Submodules = append(w.r.set.Submodules, e.name)
 			}
 		case gitLink:
-			if err := w.follow(ctx, e, above, !below || wanted(path.Base(e.name))); err != nil {
+			if err := w.followLink(ctx, e, above, !below || isWantedName(path.Base(e.name))); err != nil {
 				return err
 			}
 		default:
-			if e.below = below; below && w.r.exclude.has(e.name) {
+			if e.below = below; below && w.r.exclude.isExcluded(e.name) {
 				w.r.set.Excluded++
 				continue
 			}
@@ -152,20 +152,20 @@ func (w *gitWalker) collect(ctx context.Context, entries []gitEntry, at, name st
 
 // skipGit reports whether an entry of a directory is skipped: hidden names, and files with another extension.
 func skipGit(steps []string, mode string) bool {
-	if slices.ContainsFunc(steps, hidden) {
+	if slices.ContainsFunc(steps, isHiddenName) {
 		return true
 	}
-	return mode != gitLink && mode != gitTree && mode != gitModule && !wanted(steps[len(steps)-1])
+	return mode != gitLink && mode != gitTree && mode != gitModule && !isWantedName(steps[len(steps)-1])
 }
 
-// follow takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for
+// followLink takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for
 // one that must be there.
-func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must bool) error {
+func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, must bool) error {
 	const longest = 4096
 	if e.size > longest || len(above) == maxLinks {
 		return fileError(e.name, fs.ErrInvalid, "is a symbolic link that leads too far")
 	}
-	out, err := w.g.run(ctx, "cat-file", "blob", e.object)
+	out, err := w.g.runGit(ctx, "cat-file", "blob", e.object)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must
 		if full == "." {
 			full = ""
 		}
-		if entries, err = w.g.list(ctx, w.tree, full); err != nil {
+		if entries, err = w.g.listTree(ctx, w.tree, full); err != nil {
 			return err
 		}
 	}
@@ -194,12 +194,14 @@ func (w *gitWalker) follow(ctx context.Context, e gitEntry, above []string, must
 	if !isDir && !must && entries[0].mode != gitLink {
 		return nil
 	}
-	return w.collect(ctx, entries, full, e.name, above)
+	return w.collectEntries(ctx, entries, full, e.name, above)
 }
 
-// read reads and decodes the files.
-func (w *gitWalker) read(ctx context.Context) error {
-	return w.each(ctx, func(f gitEntry, data []byte, err error) error { return w.r.decode(ctx, f.name, data, f.below, err) })
+// readFiles reads and decodes the files.
+func (w *gitWalker) readFiles(ctx context.Context) error {
+	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
+		return w.r.decodeContent(ctx, f.name, data, f.below, err)
+	})
 }
 
 // FindInRevision looks for definitions of the given names in all files of a git revision, and returns them by name, in the order of the
@@ -227,15 +229,15 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 		return err
 	}
 	r.exclude.prefix = g.prefix
-	tree, err := g.tree(ctx, rev)
+	tree, err := g.treeOf(ctx, rev)
 	if err != nil {
 		return err
 	}
 	w := &gitWalker{r: r, g: g, tree: tree}
-	if _, err := w.start(ctx, ""); err != nil {
+	if _, err := w.collectFrom(ctx, ""); err != nil {
 		return err
 	}
-	return w.each(ctx, func(f gitEntry, data []byte, err error) error {
+	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
 		if err != nil || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
 			return err
 		}
@@ -252,13 +254,13 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 	})
 }
 
-// each reads the files, over one git cat-file --batch.
-func (w *gitWalker) each(ctx context.Context, take func(f gitEntry, data []byte, err error) error) error {
+// forEachFile reads the files, over one git cat-file --batch.
+func (w *gitWalker) forEachFile(ctx context.Context, take func(f gitEntry, data []byte, err error) error) error {
 	if len(w.files) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := w.g.command(ctx, "cat-file", "--batch")
+	cmd := w.g.gitCommand(ctx, "cat-file", "--batch")
 	defer func() {
 		cancel()
 		_ = cmd.Wait()
@@ -276,10 +278,10 @@ func (w *gitWalker) each(ctx context.Context, take func(f gitEntry, data []byte,
 	}
 	from := bufio.NewReaderSize(out, 1<<16)
 	for _, f := range w.files {
-		if err := w.r.fits(f.name, f.size); err != nil {
+		if err := w.r.checkFits(f.name, f.size); err != nil {
 			return err
 		}
-		data, err := fetch(in, from, f.object, w.r.allowed())
+		data, err := fetchBlob(in, from, f.object, w.r.bytesAllowed())
 		if err := take(f, data, err); err != nil {
 			return err
 		}
@@ -287,8 +289,8 @@ func (w *gitWalker) each(ctx context.Context, take func(f gitEntry, data []byte,
 	return nil
 }
 
-// fetch asks a git cat-file --batch for one object.
-func fetch(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, error) {
+// fetchBlob asks a git cat-file --batch for one object.
+func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]byte, error) {
 	if _, err := io.WriteString(in, object+"\n"); err != nil {
 		return nil, err
 	}
@@ -364,13 +366,13 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 		return old, next, nil
 	}
 	for _, rev := range []string{base, head} {
-		if _, err := g.tree(ctx, rev); err != nil {
+		if _, err := g.treeOf(ctx, rev); err != nil {
 			return fail(err)
 		}
 	}
-	out, err := g.run(ctx, "merge-base", base, head)
+	out, err := g.runGit(ctx, "merge-base", base, head)
 	if err != nil {
-		return fail(fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallow(ctx)))
+		return fail(fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallowAdvice(ctx)))
 	}
 	old.Rev = strings.TrimSpace(string(out))
 	old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))

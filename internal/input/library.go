@@ -42,7 +42,7 @@ func parseYAML(ctx context.Context, s string, line int) (value, error) {
 		return value{}, err
 	}
 	c := converter{text: 4*len(s) + 1<<20}
-	out.v, err = c.value(v, 0)
+	out.v, err = c.convertValue(v, 0)
 	return out, err
 }
 
@@ -90,7 +90,7 @@ func parseJSON(s string, line int) (values []value, offsets []int, err error) {
 			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 		}
 		c := converter{text: math.MaxInt}
-		if v, err = c.value(v, 0); err != nil {
+		if v, err = c.convertValue(v, 0); err != nil {
 			return nil, nil, nil //nolint:nilerr // parseYAML finds the error
 		}
 		values = append(values, value{v: v})
@@ -117,7 +117,7 @@ func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, er
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		e := explain(err, s, line)
+		e := explainSyntax(err, s, line)
 		if strict && onlyDuplicates(err) {
 			return nil, &duplicateError{e}
 		}
@@ -128,15 +128,15 @@ func decodeYAML(ctx context.Context, s string, line int, strict bool) (v any, er
 	case err == nil:
 		return nil, &syntaxError{msg: "a second document begins without a line of its own"}
 	case !errors.Is(err, io.EOF):
-		e := explain(err, s, line)
+		e := explainSyntax(err, s, line)
 		e.msg = "after the end of the document: " + e.msg
 		return nil, e
 	}
 	return v, nil
 }
 
-// explain puts an error that the library has with the document text into one line.
-func explain(err error, text string, first int) *syntaxError {
+// explainSyntax puts an error that the library has with the document text into one line.
+func explainSyntax(err error, text string, first int) *syntaxError {
 	line, msg := yamlerr.Explain(err, text, first)
 	return &syntaxError{line: line, msg: msg}
 }
@@ -174,7 +174,7 @@ type converter struct {
 	nodes, text int
 }
 
-func (c *converter) value(v any, depth int) (any, error) {
+func (c *converter) convertValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, &syntaxError{msg: fmt.Sprintf("is nested deeper than %d levels", maxDepth)}
 	}
@@ -191,33 +191,33 @@ func (c *converter) value(v any, depth int) (any, error) {
 		}
 		return schema.AsStored(v), nil
 	case string:
-		return v, c.spend(v)
+		return v, c.spendText(v)
 	case []any:
 		for i := range v {
 			var err error
-			if v[i], err = c.value(v[i], depth+1); err != nil {
+			if v[i], err = c.convertValue(v[i], depth+1); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		for k, x := range v {
 			var err error
-			if v[k], err = c.value(x, depth+1); err != nil {
+			if v[k], err = c.convertValue(x, depth+1); err != nil {
 				return nil, err
 			}
-			if err := c.spend(k); err != nil {
+			if err := c.spendText(k); err != nil {
 				return nil, err
 			}
 		}
 	case map[any]any:
-		return c.object(v, depth)
+		return c.convertObject(v, depth)
 	default:
 		return nil, &syntaxError{msg: fmt.Sprintf("has a value of type %T, which JSON cannot say", v)}
 	}
 	return v, nil
 }
 
-func (c *converter) object(v map[any]any, depth int) (any, error) {
+func (c *converter) convertObject(v map[any]any, depth int) (any, error) {
 	out := make(map[string]any, len(v))
 	for k, x := range v {
 		key, err := keyText(k)
@@ -227,18 +227,18 @@ func (c *converter) object(v map[any]any, depth int) (any, error) {
 		if _, ok := out[key]; ok {
 			return nil, &syntaxError{msg: fmt.Sprintf("has the key %q twice in one object", key)}
 		}
-		if err := c.spend(key); err != nil {
+		if err := c.spendText(key); err != nil {
 			return nil, err
 		}
-		if out[key], err = c.value(x, depth+1); err != nil {
+		if out[key], err = c.convertValue(x, depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// spend counts the bytes of a text.
-func (c *converter) spend(s string) error {
+// spendText counts the bytes of a text.
+func (c *converter) spendText(s string) error {
 	if c.text -= len(s); c.text < 0 {
 		return errExpands()
 	}

@@ -20,18 +20,18 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	}
 	switch src.Kind {
 	case Stdin:
-		err = r.stdin(ctx)
+		err = r.readStdin(ctx)
 	case Path:
-		err = r.paths(ctx, src)
+		err = r.readPaths(ctx, src)
 	case Git:
-		err = r.git(ctx, src)
+		err = r.readRevision(ctx, src)
 	case Cluster:
 		err = fileError(src.String(), ErrCluster, "%v", ErrCluster)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.finish()
+	return r.finishSet()
 }
 
 // reader reads the files of one source into a set.
@@ -44,39 +44,39 @@ type reader struct {
 	exclude exclusion
 }
 
-func (r *reader) stdin(ctx context.Context) error {
+func (r *reader) readStdin(ctx context.Context) error {
 	if r.opts.Stdin == nil {
 		return fileError("-", nil, "there is no standard input")
 	}
-	return r.stream(ctx, "-", r.opts.Stdin)
+	return r.readStream(ctx, "-", r.opts.Stdin)
 }
 
-// stream reads and decodes what may block for long: standard input or a pipe.
-func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
+// readStream reads and decodes what may block for long: standard input or a pipe.
+func (r *reader) readStream(ctx context.Context, name string, in io.Reader) error {
 	type result struct {
 		data []byte
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		data, err := limit.ReadAll(&contextReader{ctx: ctx, r: in}, r.allowed())
+		data, err := limit.ReadAll(&contextReader{ctx: ctx, r: in}, r.bytesAllowed())
 		done <- result{data, err}
 	}()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case got := <-done:
-		return r.decode(ctx, name, got.data, false, got.err)
+		return r.decodeContent(ctx, name, got.data, false, got.err)
 	}
 }
 
-// allowed returns the number of bytes that the next file may have.
-func (r *reader) allowed() int64 {
+// bytesAllowed returns the number of bytes that the next file may have.
+func (r *reader) bytesAllowed() int64 {
 	return min(r.opts.MaxFileBytes, r.opts.MaxTotalBytes-r.total)
 }
 
-// fits refuses a file of the given size if it is over a limit.
-func (r *reader) fits(name string, size int64) error {
+// checkFits refuses a file of the given size if it is over a limit.
+func (r *reader) checkFits(name string, size int64) error {
 	switch {
 	case size > r.opts.MaxFileBytes:
 		return fileError(name, ErrTooLarge, "too large: more than %s, the limit for one file", byteSize(r.opts.MaxFileBytes))
@@ -87,23 +87,23 @@ func (r *reader) fits(name string, size int64) error {
 	return nil
 }
 
-// decode decodes what was read from the file called name. below tells that it was found in a directory.
-func (r *reader) decode(ctx context.Context, name string, data []byte, below bool, err error) error {
+// decodeContent decodes what was read from the file called name. below tells that it was found in a directory.
+func (r *reader) decodeContent(ctx context.Context, name string, data []byte, below bool, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, limit.ErrTooLarge):
-		return r.fits(name, r.allowed()+1)
+		return r.checkFits(name, r.bytesAllowed()+1)
 	case err != nil:
-		return fileError(name, err, "cannot be read: %v", reason(err))
+		return fileError(name, err, "cannot be read: %v", systemReason(err))
 	}
 	r.total += int64(len(data))
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
 	}
-	if below && r.template(ctx, name, data) {
+	if below && r.passTemplate(ctx, name, data) {
 		return nil
 	}
 	r.passPatches = below && r.opts.PassTemplates
-	return r.file(ctx, name, data)
+	return r.addFile(ctx, name, data)
 }

@@ -32,8 +32,8 @@ func newExclusion(patterns []string) (exclusion, error) {
 	return exclusion{matcher: m}, nil
 }
 
-// has is true for a file that is left out; name is how it was reached.
-func (x exclusion) has(name string) bool {
+// isExcluded is true for a file that is left out; name is how it was reached.
+func (x exclusion) isExcluded(name string) bool {
 	if x.matcher == nil {
 		return false
 	}
@@ -42,10 +42,10 @@ func (x exclusion) has(name string) bool {
 	return err == nil && found // New has compiled all patterns
 }
 
-// template reports whether a file that was found in a directory is a template of a Helm chart, which cannot be read before it is
+// passTemplate reports whether a file that was found in a directory is a template of a Helm chart, which cannot be read before it is
 // rendered, and records it in the set. Only files below a folder called templates, as in charts, are skipped: elsewhere a file that
 // cannot be read is an error.
-func (r *reader) template(ctx context.Context, name string, data []byte) bool {
+func (r *reader) passTemplate(ctx context.Context, name string, data []byte) bool {
 	folders := strings.Split(path.Dir(filepath.ToSlash(name)), "/")
 	if !r.opts.PassTemplates || !slices.Contains(folders, "templates") {
 		return false

@@ -29,7 +29,7 @@ func (p *Positions) Find(path ...string) (report.Position, bool) {
 	if p == nil {
 		return report.Position{}, false
 	}
-	return p.doc.find(append(slices.Clip(p.base), path...))
+	return p.doc.findPosition(append(slices.Clip(p.base), path...))
 }
 
 // Place returns the position of a finding in the document. If the finding is about a part that is gone, its path is one in the old
@@ -73,8 +73,8 @@ type document struct {
 	index map[*yamlv3.Node]map[string]int // the places of the keys of mappings that were looked into
 }
 
-// key returns the index of the key in the content of a mapping, -1 if it is not there.
-func (d *document) key(mapping *yamlv3.Node, key string) int {
+// keyIndex returns the index of the key in the content of a mapping, -1 if it is not there.
+func (d *document) keyIndex(mapping *yamlv3.Node, key string) int {
 	keys, ok := d.index[mapping]
 	if !ok {
 		keys = make(map[string]int, len(mapping.Content)/2)
@@ -95,15 +95,15 @@ func (d *document) key(mapping *yamlv3.Node, key string) int {
 // surrogates are the halves of a character as JSON writes them; YAML refuses them.
 var surrogates = regexp.MustCompile(`\\u[dD][89a-fA-F][0-9a-fA-F]{2}`)
 
-// start is the position of the first content. Finding it costs no reading.
-func (d *document) start() report.Position {
-	i := max(content(d.text), 0)
+// startPosition is the position of the first content. Finding it costs no reading.
+func (d *document) startPosition() report.Position {
+	i := max(contentOffset(d.text), 0)
 	before := d.text[:i]
 	return report.Position{File: d.file, Line: d.line + strings.Count(before, "\n"), Column: i - strings.LastIndexByte(before, '\n')}
 }
 
-func (d *document) find(path []string) (report.Position, bool) {
-	pos := d.start()
+func (d *document) findPosition(path []string) (report.Position, bool) {
+	pos := d.startPosition()
 	if len(path) == 0 {
 		return pos, true
 	}
@@ -120,7 +120,7 @@ func (d *document) find(path []string) (report.Position, bool) {
 	n := d.root
 	for _, s := range path {
 		var place *yamlv3.Node
-		if place, n = d.step(n, s, 0); n == nil {
+		if place, n = d.childOf(n, s, 0); n == nil {
 			return pos, false
 		}
 		pos.Line, pos.Column = place.Line+d.line-1, place.Column
@@ -128,21 +128,21 @@ func (d *document) find(path []string) (report.Position, bool) {
 	return pos, true
 }
 
-// step finds the child s of n: the node whose place counts and the value, nil if there is none. It looks through
+// childOf finds the child s of n: the node whose place counts and the value, nil if there is none. It looks through
 // aliases and merge keys.
-func (d *document) step(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
+func (d *document) childOf(n *yamlv3.Node, s string, depth int) (place, value *yamlv3.Node) {
 	if depth > maxListDepth {
 		return nil, nil
 	}
 	switch n.Kind {
 	case yamlv3.AliasNode:
-		return d.step(n.Alias, s, depth+1)
+		return d.childOf(n.Alias, s, depth+1)
 	case yamlv3.SequenceNode:
 		if i, err := strconv.Atoi(s); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i], n.Content[i]
 		}
 	case yamlv3.MappingNode:
-		if i := d.key(n, s); i >= 0 {
+		if i := d.keyIndex(n, s); i >= 0 {
 			return n.Content[i], n.Content[i+1]
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -154,7 +154,7 @@ func (d *document) step(n *yamlv3.Node, s string, depth int) (place, value *yaml
 				from = from[0].Content
 			}
 			for _, m := range from {
-				if place, value = d.step(m, s, depth+1); value != nil {
+				if place, value = d.childOf(m, s, depth+1); value != nil {
 					return place, value
 				}
 			}

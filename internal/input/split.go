@@ -11,10 +11,10 @@ type chunk struct {
 	ignored bool
 }
 
-// split cuts a YAML stream into its documents, at lines that begin with --- or ... and a blank. Such a line always ends a document:
+// splitStream cuts a YAML stream into its documents, at lines that begin with --- or ... and a blank. Such a line always ends a document:
 // within a quoted scalar YAML forbids it. Directives belong to the document after them, and the line --- to the document that it
 // begins.
-func split(s string) []chunk {
+func splitStream(s string) []chunk {
 	var chunks []chunk
 	start, line, startLine := 0, 1, 1
 	ended := false
@@ -93,9 +93,9 @@ func onlyDirectives(s string) bool {
 	return found
 }
 
-// content is the offset of the first content of a document, which is neither blank nor a comment, a directive nor a marker;
+// contentOffset is the offset of the first content of a document, which is neither blank nor a comment, a directive nor a marker;
 // -1 where there is none.
-func content(s string) int {
+func contentOffset(s string) int {
 	for i := 0; i < len(s); {
 		switch {
 		case strings.IndexByte(" \t\r\n", s[i]) >= 0:

@@ -68,7 +68,7 @@ func Steps(path string) []string {
 // fieldsAt returns the names of the fields that stand at a path such as spec.stages[0].
 func fieldsAt(t reflect.Type, path string) (out []string) {
 	for _, step := range Steps(path) {
-		t = inner(t)
+		t = elementType(t)
 		if t.Kind() != reflect.Struct || strings.Trim(step, "0123456789") == "" {
 			continue
 		}
@@ -83,7 +83,7 @@ func fieldsAt(t reflect.Type, path string) (out []string) {
 			return nil
 		}
 	}
-	if t = inner(t); t.Kind() != reflect.Struct {
+	if t = elementType(t); t.Kind() != reflect.Struct {
 		return nil
 	}
 	for _, f := range jsonFields(t) {
@@ -92,8 +92,8 @@ func fieldsAt(t reflect.Type, path string) (out []string) {
 	return out
 }
 
-// inner takes pointers, lists and maps off a type.
-func inner(t reflect.Type) reflect.Type {
+// elementType takes pointers, lists and maps off a type.
+func elementType(t reflect.Type) reflect.Type {
 	for {
 		switch t.Kind() { //nolint:exhaustive // the others hold nothing
 		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
@@ -109,7 +109,7 @@ func jsonFields(t reflect.Type) (out []reflect.StructField) {
 	for f := range t.Fields() {
 		switch {
 		case f.Anonymous && jsonName(&f) == "":
-			out = append(out, jsonFields(inner(f.Type))...)
+			out = append(out, jsonFields(elementType(f.Type))...)
 		case f.IsExported() && jsonName(&f) != "-":
 			out = append(out, f)
 		}

@@ -41,7 +41,7 @@ var (
 	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
 )
 
-func (w *typed) walk(path []string, v any, t reflect.Type) {
+func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -59,29 +59,29 @@ func (w *typed) walk(path []string, v any, t reflect.Type) {
 	case reflect.PointerTo(t).Implements(unmarshaler):
 		b, err := json.Marshal(v)
 		ok := err == nil && json.Unmarshal(b, reflect.New(t).Interface()) == nil
-		w.must(ok, path, "a "+strings.ToLower(t.Name()), v)
+		w.noteUnless(ok, path, "a "+strings.ToLower(t.Name()), v)
 	case t.Kind() == reflect.Struct:
-		if w.must(isObject, path, words(t), v) {
-			w.fields(path, object, t)
+		if w.noteUnless(isObject, path, wordsForType(t), v) {
+			w.walkFields(path, object, t)
 		}
 	case t.Kind() == reflect.Map:
-		if w.must(isObject, path, words(t), v) {
+		if w.noteUnless(isObject, path, wordsForType(t), v) {
 			for _, key := range sortedKeys(object) {
-				w.walk(step(path, key), object[key], t.Elem())
+				w.walkValue(pathStep(path, key), object[key], t.Elem())
 			}
 		}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		w.must(isText, path, "a string in base64", v)
+		w.noteUnless(isText, path, "a string in base64", v)
 	case t.Kind() == reflect.Slice:
-		if w.must(isList, path, words(t), v) {
-			w.items(path, items, t.Elem())
+		if w.noteUnless(isList, path, wordsForType(t), v) {
+			w.walkItems(path, items, t.Elem())
 		}
 	case t.Kind() == reflect.String:
-		w.must(isText, path, words(t), v)
+		w.noteUnless(isText, path, wordsForType(t), v)
 	case t.Kind() == reflect.Bool:
-		w.must(isBool, path, words(t), v)
+		w.noteUnless(isBool, path, wordsForType(t), v)
 	default:
-		w.number(path, v, t)
+		w.checkNumber(path, v, t)
 	}
 }
 
@@ -89,23 +89,23 @@ func (w *typed) walk(path []string, v any, t reflect.Type) {
 func (w *typed) schemaOr(path []string, v any, t reflect.Type) {
 	switch x := v.(type) {
 	case map[string]any:
-		w.fields(path, x, schemaType)
+		w.walkFields(path, x, schemaType)
 		return
 	case []any:
 		switch t {
 		case schemaOrList:
-			w.items(path, x, schemaType)
+			w.walkItems(path, x, schemaType)
 		case schemaOrText:
-			w.items(path, x, reflect.TypeFor[string]())
+			w.walkItems(path, x, reflect.TypeFor[string]())
 		}
 	}
 	if t == schemaOrBool { // of the others, upstream takes what else there is for nothing
 		_, isBool := v.(bool)
-		w.must(isBool, path, "a boolean or an object (a schema)", v)
+		w.noteUnless(isBool, path, "a boolean or an object (a schema)", v)
 	}
 }
 
-func (w *typed) fields(path []string, object map[string]any, t reflect.Type) {
+func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type) {
 	fields, ok := w.structs[t]
 	if !ok {
 		fields = map[string]reflect.Type{}
@@ -116,39 +116,39 @@ func (w *typed) fields(path []string, object map[string]any, t reflect.Type) {
 	}
 	for _, key := range sortedKeys(object) {
 		if f, ok := fields[key]; ok {
-			w.walk(step(path, key), object[key], f)
+			w.walkValue(pathStep(path, key), object[key], f)
 		} else {
-			w.unknown = append(w.unknown, slices.Clone(step(path, key)))
+			w.unknown = append(w.unknown, slices.Clone(pathStep(path, key)))
 		}
 	}
 }
 
-func (w *typed) items(path []string, items []any, t reflect.Type) {
+func (w *typed) walkItems(path []string, items []any, t reflect.Type) {
 	for i, v := range items {
-		w.walk(step(path, strconv.Itoa(i)), v, t)
+		w.walkValue(pathStep(path, strconv.Itoa(i)), v, t)
 	}
 }
 
-func (w *typed) number(path []string, v any, t reflect.Type) {
+func (w *typed) checkNumber(path []string, v any, t reflect.Type) {
 	text, err := json.Marshal(v)
 	isNumber := err == nil && strings.Trim(string(text[:1]), "-0123456789") == ""
-	if !w.must(isNumber, path, words(t), v) {
+	if !w.noteUnless(isNumber, path, wordsForType(t), v) {
 		return
 	}
-	want := words(t) + " that fits in " + strconv.Itoa(t.Bits()) + " bits"
-	w.must(json.Unmarshal(text, reflect.New(t).Interface()) == nil, path, want, v)
+	want := wordsForType(t) + " that fits in " + strconv.Itoa(t.Bits()) + " bits"
+	w.noteUnless(json.Unmarshal(text, reflect.New(t).Interface()) == nil, path, want, v)
 }
 
-// must notes, unless ok, that the value at path is not what is wanted.
-func (w *typed) must(ok bool, path []string, want string, v any) bool {
+// noteUnless notes, unless ok, that the value at path is not what is wanted.
+func (w *typed) noteUnless(ok bool, path []string, want string, v any) bool {
 	if !ok && w.wrong == nil {
 		w.wrong = &valueError{slices.Clone(path), fmt.Sprintf("%s must be %s, not %s", pathText(path), want, kindOf(v))}
 	}
 	return ok
 }
 
-// words names the JSON value that the Go type holds.
-func words(t reflect.Type) string {
+// wordsForType names the JSON value that the Go type holds.
+func wordsForType(t reflect.Type) string {
 	switch {
 	case t == schemaType:
 		return "an object (a schema)"
@@ -157,7 +157,7 @@ func words(t reflect.Type) string {
 	}
 	switch t.Kind() { //nolint:exhaustive // no other kind is in the API
 	case reflect.Pointer:
-		return words(t.Elem())
+		return wordsForType(t.Elem())
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -200,8 +200,8 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// step returns path with one more step. The next step from path may overwrite it, so a caller that keeps it must copy it.
-func step(path []string, key string) []string { return append(path, key) }
+// pathStep returns path with one more step. The next step from path may overwrite it, so a caller that keeps it must copy it.
+func pathStep(path []string, key string) []string { return append(path, key) }
 
 // pathText writes a path for people: spec.versions[0].schema. Keys that are no plain words are quoted.
 func pathText(path []string) string {
@@ -210,7 +210,7 @@ func pathText(path []string) string {
 		switch {
 		case s != "" && strings.Trim(s, "0123456789") == "":
 			b.WriteString("[" + s + "]")
-		case s != "" && strings.IndexFunc(s, odd) < 0:
+		case s != "" && strings.IndexFunc(s, isSpecialRune) < 0:
 			b.WriteString("." + s)
 		default:
 			b.WriteString("[" + strconv.Quote(s) + "]")
@@ -219,6 +219,6 @@ func pathText(path []string) string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-func odd(r rune) bool {
+func isSpecialRune(r rune) bool {
 	return r != '-' && r != '_' && r != '$' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }

@@ -24,8 +24,8 @@ func agree(t *testing.T, data []byte) (read int) {
 	if err != nil {
 		return 0
 	}
-	for _, c := range split(text) {
-		if content(c.text) < 0 {
+	for _, c := range splitStream(text) {
+		if contentOffset(c.text) < 0 {
 			continue
 		}
 		v, err := parseYAML(t.Context(), c.text, c.line)

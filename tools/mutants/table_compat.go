@@ -240,11 +240,11 @@ var compatFaults = []fault{
 		broken: "formats of numbers are checked under versions whose API server ignores them",
 	},
 	{
-		in: "internal/input.split", find: "ended = true", put: "ended = false",
+		in: "internal/input.splitStream", find: "ended = true", put: "ended = false",
 		broken: "a document behind a line ... is compared, which kubectl leaves out",
 	},
 	{
-		in: "internal/input.(*converter).value", find: "return schema.AsStored(v), nil", put: "return v, nil",
+		in: "internal/input.(*converter).convertValue", find: "return schema.AsStored(v), nil", put: "return v, nil",
 		broken: "1.0 in JSON is taken for another literal than 1",
 	},
 	{
