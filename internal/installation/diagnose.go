@@ -90,7 +90,7 @@ func Diagnose(ctx context.Context, config *rest.Config, namespace string, now fu
 	if d.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	for _, look := range []func(context.Context) error{d.server, d.programs, d.manifests, d.webhooks, d.policies, d.leases, d.kinds} {
+	for _, look := range []func(context.Context) error{d.checkServer, d.checkPrograms, d.checkManifests, d.checkWebhooks, d.checkPolicies, d.checkLeases, d.checkKinds} {
 		if err := look(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -101,25 +101,25 @@ func Diagnose(ctx context.Context, config *rest.Config, namespace string, now fu
 	return d.checks, nil
 }
 
-func (d *doctor) say(state State, subject, fix, format string, args ...any) {
+func (d *doctor) addCheck(state State, subject, fix, format string, args ...any) {
 	d.checks = append(d.checks, Check{Subject: subject, State: state, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// unread notes what the API server did not let be read. It returns the error if the API server did not answer.
-func (d *doctor) unread(subject string, err error) error {
+// noteUnread notes what the API server did not let be read. It returns the error if the API server did not answer.
+func (d *doctor) noteUnread(subject string, err error) error {
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		d.say(Warn, subject, "run the command as a user with the right to read it", "not looked at: %v", err)
+		d.addCheck(Warn, subject, "run the command as a user with the right to read it", "not looked at: %v", err)
 	case isAnswer(err):
-		d.say(Fail, subject, "find out why the API server cannot read them; a webhook that it calls for them may be down", "cannot be read: %v", err)
+		d.addCheck(Fail, subject, "find out why the API server cannot read them; a webhook that it calls for them may be down", "cannot be read: %v", err)
 	default:
 		return fmt.Errorf("%s: %w", subject, err)
 	}
 	return nil
 }
 
-// server looks at the version and the clock of the API server.
-func (d *doctor) server(ctx context.Context) error {
+// checkServer looks at the version and the clock of the API server.
+func (d *doctor) checkServer(ctx context.Context) error {
 	info, err := d.discovery.ServerVersion()
 	if err != nil {
 		return err
@@ -129,9 +129,9 @@ func (d *doctor) server(ctx context.Context) error {
 		return err
 	}
 	if v.LessThan(oldest) {
-		d.say(Fail, "API server", "use Kubernetes "+oldest.String()+" or newer", "Kubernetes %s has no admission policies of version v1, which Sluice needs", v)
+		d.addCheck(Fail, "API server", "use Kubernetes "+oldest.String()+" or newer", "Kubernetes %s has no admission policies of version v1, which Sluice needs", v)
 	} else {
-		d.say(OK, "API server", "", "Kubernetes %s", v)
+		d.addCheck(OK, "API server", "", "Kubernetes %s", v)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.host+"/version", nil)
 	if err != nil {
@@ -145,24 +145,24 @@ func (d *doctor) server(ctx context.Context) error {
 	_ = resp.Body.Close() // only the header matters
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		d.say(Warn, "clock", "", "the API server does not tell its time: %v", err)
+		d.addCheck(Warn, "clock", "", "the API server does not tell its time: %v", err)
 		return nil
 	}
 	// The header has whole seconds.
 	d.skew = at.Sub(before.Truncate(time.Second))
 	if d.skew.Abs() > maxSkew {
-		d.say(Warn, "clock", "set the clocks by NTP", "the API server's clock differs from this machine's by %s", d.skew)
+		d.addCheck(Warn, "clock", "set the clocks by NTP", "the API server's clock differs from this machine's by %s", d.skew)
 	} else {
-		d.say(OK, "clock", "", "the API server's clock agrees with this machine's")
+		d.addCheck(OK, "clock", "", "the API server's clock agrees with this machine's")
 	}
 	return nil
 }
 
-// programs looks at the Deployments and their Pods.
-func (d *doctor) programs(ctx context.Context) error {
+// checkPrograms looks at the Deployments and their Pods.
+func (d *doctor) checkPrograms(ctx context.Context) error {
 	list, err := d.kube.AppsV1().Deployments(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: partOf})
 	if err != nil {
-		return d.unread("Deployments in "+d.namespace, err)
+		return d.noteUnread("Deployments in "+d.namespace, err)
 	}
 	images := map[string][]string{}
 	for i := range list.Items {
@@ -178,10 +178,10 @@ func (d *doctor) programs(ctx context.Context) error {
 			want = *p.Spec.Replicas
 		}
 		if have >= want {
-			d.say(OK, subject, "", "%d of %d replicas are available", have, want)
+			d.addCheck(OK, subject, "", "%d of %d replicas are available", have, want)
 			continue
 		}
-		why, fix, err := d.pods(ctx, p)
+		why, fix, err := d.podProblem(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -189,12 +189,12 @@ func (d *doctor) programs(ctx context.Context) error {
 		if have == 0 {
 			state = Fail
 		}
-		d.say(state, subject, fix, "%d of %d replicas are available%s", have, want, why)
+		d.addCheck(state, subject, fix, "%d of %d replicas are available%s", have, want, why)
 	}
 	if len(list.Items) == 0 {
-		d.say(Fail, "programs", d.apply(), "there is no Deployment of Sluice in the namespace %s; --namespace names another one", d.namespace)
+		d.addCheck(Fail, "programs", d.applyCommand(), "there is no Deployment of Sluice in the namespace %s; --namespace names another one", d.namespace)
 	}
-	if err := d.others(ctx); err != nil {
+	if err := d.checkOthers(ctx); err != nil {
 		return err
 	}
 	if len(images) > 1 {
@@ -204,13 +204,13 @@ func (d *doctor) programs(ctx context.Context) error {
 			lines = append(lines, image+" ("+strings.Join(of, ", ")+")")
 		}
 		slices.Sort(lines)
-		d.say(Warn, "images", "apply the manifests of one version", "the roles run different images: %s", strings.Join(lines, ", "))
+		d.addCheck(Warn, "images", "apply the manifests of one version", "the roles run different images: %s", strings.Join(lines, ", "))
 	}
 	return nil
 }
 
-// apply is the command that installs roles as they are installed here, as far as the Deployments tell.
-func (d *doctor) apply(roles ...string) string {
+// applyCommand is the command that installs roles as they are installed here, as far as the Deployments tell.
+func (d *doctor) applyCommand(roles ...string) string {
 	images := map[string]int{}
 	most := ""
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
@@ -233,7 +233,7 @@ func (d *doctor) apply(roles ...string) string {
 			command += " --" + name + "=" + value
 		}
 	}
-	o := d.flags()
+	o := d.flagOptions()
 	if o.BesideTekton {
 		command += " --beside-tekton"
 		flag("tekton-namespace", o.TektonNamespace, "tekton-pipelines")
@@ -248,8 +248,8 @@ func (d *doctor) apply(roles ...string) string {
 	return command + " | kubectl apply --server-side -f -"
 }
 
-// others looks for installations in other namespaces: all of them share the objects that have no namespace.
-func (d *doctor) others(ctx context.Context) error {
+// checkOthers looks for installations in other namespaces: all of them share the objects that have no namespace.
+func (d *doctor) checkOthers(ctx context.Context) error {
 	list, err := d.kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: partOf})
 	if apierrors.IsForbidden(err) {
 		return nil // the check of this namespace is all that the user may do
@@ -266,14 +266,14 @@ func (d *doctor) others(ctx context.Context) error {
 	}
 	if len(namespaces) > 0 {
 		slices.Sort(namespaces)
-		d.say(Warn, "installations", "apply the manifests for the namespace that stays again, then delete the others",
+		d.addCheck(Warn, "installations", "apply the manifests for the namespace that stays again, then delete the others",
 			"Sluice is installed in %s as well; a cluster can have it once, for installations share cluster roles, policies, webhooks and kinds", strings.Join(namespaces, ", "))
 	}
 	return nil
 }
 
-// pods says why a Deployment has fewer Pods that work than it wants.
-func (d *doctor) pods(ctx context.Context, p *appsv1.Deployment) (why, fix string, err error) {
+// podProblem says why a Deployment has fewer Pods that work than it wants.
+func (d *doctor) podProblem(ctx context.Context, p *appsv1.Deployment) (why, fix string, err error) {
 	selector := metav1.FormatLabelSelector(p.Spec.Selector)
 	list, err := d.kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	switch {
@@ -308,11 +308,11 @@ func (d *doctor) pods(ctx context.Context, p *appsv1.Deployment) (why, fix strin
 	return "", "kubectl -n " + p.Namespace + " describe pods -l " + selector, nil
 }
 
-// leases looks at the processes that tell of themselves by Leases.
-func (d *doctor) leases(ctx context.Context) error {
+// checkLeases looks at the processes that tell of themselves by Leases.
+func (d *doctor) checkLeases(ctx context.Context) error {
 	list, err := d.kube.CoordinationV1().Leases(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: "sluice.dev/member"})
 	if err != nil {
-		return d.unread("Leases in "+d.namespace, err)
+		return d.noteUnread("Leases in "+d.namespace, err)
 	}
 	live := 0
 	for i := range list.Items {
@@ -324,32 +324,32 @@ func (d *doctor) leases(ctx context.Context) error {
 		age := d.now().Add(d.skew).Sub(l.Spec.RenewTime.Time)
 		switch {
 		case age < -maxSkew:
-			d.say(Warn, subject, "set the clock of its node by NTP", "it was renewed %s in the future: the clock of that process is ahead", (-age).Round(time.Second))
+			d.addCheck(Warn, subject, "set the clock of its node by NTP", "it was renewed %s in the future: the clock of that process is ahead", (-age).Round(time.Second))
 		case age > time.Duration(*l.Spec.LeaseDurationSeconds)*time.Second+maxSkew:
-			d.say(Warn, subject, "kubectl -n "+l.Namespace+" delete lease "+l.Name, "the process has not renewed it for %s; it has stopped without saying so", age.Round(time.Second))
+			d.addCheck(Warn, subject, "kubectl -n "+l.Namespace+" delete lease "+l.Name, "the process has not renewed it for %s; it has stopped without saying so", age.Round(time.Second))
 		default:
 			live++
 		}
 	}
 	if live > 0 {
-		d.say(OK, "processes", "", "%d tell that they work", live)
+		d.addCheck(OK, "processes", "", "%d tell that they work", live)
 	}
 	return nil
 }
 
-// kinds looks at what the objects of Sluice's own kinds say of themselves.
-func (d *doctor) kinds(ctx context.Context) error {
+// checkKinds looks at what the objects of Sluice's own kinds say of themselves.
+func (d *doctor) checkKinds(ctx context.Context) error {
 	for _, k := range []struct{ kind, condition, fix string }{
 		{"Component", "Enforced", "kubectl describe components.sluice.dev"},
 		{"Delivery", "Ready", "kubectl describe deliveries.sluice.dev -A"},
 	} {
-		mapping, err := d.mapper.RESTMapping(kinds("sluice.dev", k.kind)[0])
+		mapping, err := d.mapper.RESTMapping(groupKinds("sluice.dev", k.kind)[0])
 		if err != nil {
 			continue // it is not installed
 		}
 		list, err := d.dynamic.Resource(mapping.Resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			if err := d.unread(k.kind+" objects", err); err != nil {
+			if err := d.noteUnread(k.kind+" objects", err); err != nil {
 				return err
 			}
 			continue
@@ -367,9 +367,9 @@ func (d *doctor) kinds(ctx context.Context) error {
 			if len(bad) > 3 {
 				more = fmt.Sprintf(" and %d more", len(bad)-3)
 			}
-			d.say(Warn, k.kind+" objects", k.fix, "%d of %d are not %s: %s%s", len(bad), n, k.condition, strings.Join(bad[:min(3, len(bad))], "; "), more)
+			d.addCheck(Warn, k.kind+" objects", k.fix, "%d of %d are not %s: %s%s", len(bad), n, k.condition, strings.Join(bad[:min(3, len(bad))], "; "), more)
 		case n > 0:
-			d.say(OK, k.kind+" objects", "", "%d are %s", n, k.condition)
+			d.addCheck(OK, k.kind+" objects", "", "%d are %s", n, k.condition)
 		}
 	}
 	return nil

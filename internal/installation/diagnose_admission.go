@@ -38,31 +38,31 @@ type hook struct {
 	caBundle []byte
 }
 
-// webhooks looks at who answers the webhooks, and by which certificate.
-func (d *doctor) webhooks(ctx context.Context) error {
-	hooks, err := d.hooks(ctx)
+// checkWebhooks looks at who answers the webhooks, and by which certificate.
+func (d *doctor) checkWebhooks(ctx context.Context) error {
+	hooks, err := d.listHooks(ctx)
 	if err != nil {
 		return err
 	}
 	for _, h := range hooks {
-		problem, fix, err := d.answers(ctx, h)
+		problem, fix, err := d.unansweredReason(ctx, h)
 		if err != nil {
 			return err
 		}
 		if problem == "" {
-			problem, fix = h.certificate(d.now())
+			problem, fix = h.certificateProblem(d.now())
 		}
 		if problem != "" {
-			d.say(Fail, h.owner, fix, "webhook %s: %s", h.name, problem)
+			d.addCheck(Fail, h.owner, fix, "webhook %s: %s", h.name, problem)
 		} else {
-			d.say(OK, h.owner, "", "webhook %s is served", h.name)
+			d.addCheck(OK, h.owner, "", "webhook %s is served", h.name)
 		}
 	}
 	return nil
 }
 
-// hooks lists the webhooks of Sluice's configurations and of the conversion of its kinds.
-func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
+// listHooks lists the webhooks of Sluice's configurations and of the conversion of its kinds.
+func (d *doctor) listHooks(ctx context.Context) ([]hook, error) {
 	var out []hook
 	add := func(owner, name string, c admissionregistrationv1.WebhookClientConfig) {
 		h := hook{owner: owner, name: name, caBundle: c.CABundle}
@@ -74,7 +74,7 @@ func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
 	ours := metav1.ListOptions{LabelSelector: partOf}
 	validating, err := d.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, ours)
 	if err != nil {
-		return nil, d.unread("ValidatingWebhookConfigurations", err)
+		return nil, d.noteUnread("ValidatingWebhookConfigurations", err)
 	}
 	for i := range validating.Items {
 		for _, w := range validating.Items[i].Webhooks {
@@ -83,7 +83,7 @@ func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
 	}
 	mutating, err := d.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, ours)
 	if err != nil {
-		return nil, d.unread("MutatingWebhookConfigurations", err)
+		return nil, d.noteUnread("MutatingWebhookConfigurations", err)
 	}
 	for i := range mutating.Items {
 		for _, w := range mutating.Items[i].Webhooks {
@@ -92,7 +92,7 @@ func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
 	}
 	list, err := d.dynamic.Resource(schema.GroupVersionResource{Group: apiextensionsv1.GroupName, Version: "v1", Resource: "customresourcedefinitions"}).List(ctx, ours)
 	if err != nil {
-		return nil, d.unread("CustomResourceDefinitions", err)
+		return nil, d.noteUnread("CustomResourceDefinitions", err)
 	}
 	for i := range list.Items {
 		var crd apiextensionsv1.CustomResourceDefinition
@@ -111,14 +111,14 @@ func (d *doctor) hooks(ctx context.Context) ([]hook, error) {
 	return out, nil
 }
 
-// answers says why nobody answers a webhook; empty where somebody does, or where that is not for the cluster to say.
-func (d *doctor) answers(ctx context.Context, h hook) (problem, fix string, err error) {
+// unansweredReason says why nobody answers a webhook; empty where somebody does, or where that is not for the cluster to say.
+func (d *doctor) unansweredReason(ctx context.Context, h hook) (problem, fix string, err error) {
 	if h.service == "" {
 		return "", "", nil
 	}
 	namespace, name, _ := strings.Cut(h.service, "/")
 	role := strings.TrimPrefix(name, "sluice-")
-	install := d.apply(role) + ", or sluice uninstall"
+	install := d.applyCommand(role) + ", or sluice uninstall"
 	if _, err := d.kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		return "its Service " + h.service + " does not exist, so that every call fails", install, nil
 	} else if err != nil && !apierrors.IsForbidden(err) {
@@ -144,8 +144,8 @@ func (d *doctor) answers(ctx context.Context, h hook) (problem, fix string, err 
 	return "no Pod behind its Service " + h.service + " is ready", "see Deployment " + h.service, nil
 }
 
-// certificate says what is wrong with the authority that the API server trusts for the webhook.
-func (h hook) certificate(now time.Time) (problem, fix string) {
+// certificateProblem says what is wrong with the authority that the API server trusts for the webhook.
+func (h hook) certificateProblem(now time.Time) (problem, fix string) {
 	if len(h.caBundle) == 0 {
 		return "the API server does not know its certificate: caBundle is empty", "start the role; it writes the caBundle"
 	}
@@ -175,13 +175,13 @@ func (h hook) certificate(now time.Time) (problem, fix string) {
 	return "", ""
 }
 
-// manifests compares what is installed with what this build installs for the same roles: objects that are missing, and rights,
+// checkManifests compares what is installed with what this build installs for the same roles: objects that are missing, and rights,
 // kinds and policies that differ.
-func (d *doctor) manifests(ctx context.Context) error {
+func (d *doctor) checkManifests(ctx context.Context) error {
 	if len(d.deployments) == 0 {
 		return nil
 	}
-	o := d.options()
+	o := d.installedOptions()
 	if len(o.Roles) == 0 {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (d *doctor) manifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apply := d.apply(o.Roles...) + ", with the other flags of the installation"
+	apply := d.applyCommand(o.Roles...) + ", with the other flags of the installation"
 	same := 0
 	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		want := &unstructured.Unstructured{}
@@ -208,28 +208,28 @@ func (d *doctor) manifests(ctx context.Context) error {
 		have, err := d.dynamic.Resource(mapping.Resource).Namespace(want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			d.say(Fail, subject, apply, "it is missing")
+			d.addCheck(Fail, subject, apply, "it is missing")
 		case err != nil:
-			if err := d.unread(subject, err); err != nil {
+			if err := d.noteUnread(subject, err); err != nil {
 				return err
 			}
-		case differs(want.Object, have.Object):
-			d.say(Warn, subject, apply, "it is not as this version of sluice installs it")
+		case lacksWanted(want.Object, have.Object):
+			d.addCheck(Warn, subject, apply, "it is not as this version of sluice installs it")
 		default:
 			same++
 		}
 	}
-	d.say(OK, "manifests", "", "%d objects are as this version of sluice installs them", same)
+	d.addCheck(OK, "manifests", "", "%d objects are as this version of sluice installs them", same)
 	return nil
 }
 
-// options are those that the running Deployments were installed with.
-func (d *doctor) options() config.Options {
-	o := d.flags()
+// installedOptions are those that the running Deployments were installed with.
+func (d *doctor) installedOptions() config.Options {
+	o := d.flagOptions()
 	known := config.RoleNames()
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
 		if !slices.Contains(known, role) {
-			d.say(Warn, "Deployment "+d.namespace+"/"+d.deployments[role].Name, "", "this version of sluice has no role %q", role)
+			d.addCheck(Warn, "Deployment "+d.namespace+"/"+d.deployments[role].Name, "", "this version of sluice has no role %q", role)
 			continue
 		}
 		o.Roles = append(o.Roles, role)
@@ -237,8 +237,8 @@ func (d *doctor) options() config.Options {
 	return o
 }
 
-// flags are the options that the arguments of the running Deployments tell, without roles.
-func (d *doctor) flags() config.Options {
+// flagOptions are the options that the arguments of the running Deployments tell, without roles.
+func (d *doctor) flagOptions() config.Options {
 	o := config.Options{Image: "sluice", Namespace: d.namespace}
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
 		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
@@ -261,50 +261,50 @@ func (d *doctor) flags() config.Options {
 	return o
 }
 
-// differs tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
+// lacksWanted tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
 // the rules of roles and who has them, the versions of kinds, policies with their bindings, webhooks, where a Service leads, and the account,
 // labels and arguments of a Deployment. More arguments are no difference: values of the chart that nothing else tells give them. The policy of
 // who writes the status of requests names accounts of the operator's.
-func differs(want, have map[string]any) bool {
+func lacksWanted(want, have map[string]any) bool {
 	switch want["kind"] {
 	case "Role", "ClusterRole":
-		return !within(want["rules"], have["rules"])
+		return !containsAll(want["rules"], have["rules"])
 	case "RoleBinding", "ClusterRoleBinding":
-		return !within(want["roleRef"], have["roleRef"]) || !among(want["subjects"], have["subjects"])
+		return !containsAll(want["roleRef"], have["roleRef"]) || !containsEach(want["subjects"], have["subjects"])
 	case "ValidatingAdmissionPolicyBinding":
-		return !within(want["spec"], have["spec"])
+		return !containsAll(want["spec"], have["spec"])
 	case "ValidatingWebhookConfiguration":
-		return !within(want["webhooks"], have["webhooks"])
+		return !containsAll(want["webhooks"], have["webhooks"])
 	case "Service":
 		// A selector with more labels finds fewer Pods.
-		return !within(field(want, "spec", "selector"), field(have, "spec", "selector")) || !within(field(have, "spec", "selector"), field(want, "spec", "selector")) ||
-			!among(field(want, "spec", "ports"), field(have, "spec", "ports"))
+		return !containsAll(fieldAt(want, "spec", "selector"), fieldAt(have, "spec", "selector")) || !containsAll(fieldAt(have, "spec", "selector"), fieldAt(want, "spec", "selector")) ||
+			!containsEach(fieldAt(want, "spec", "ports"), fieldAt(have, "spec", "ports"))
 	case "Deployment":
-		return !within(field(want, "spec", "template", "metadata", "labels"), field(have, "spec", "template", "metadata", "labels")) ||
-			!within(field(want, "spec", "template", "spec", "serviceAccountName"), field(have, "spec", "template", "spec", "serviceAccountName")) ||
-			!among(arguments(want), arguments(have))
+		return !containsAll(fieldAt(want, "spec", "template", "metadata", "labels"), fieldAt(have, "spec", "template", "metadata", "labels")) ||
+			!containsAll(fieldAt(want, "spec", "template", "spec", "serviceAccountName"), fieldAt(have, "spec", "template", "spec", "serviceAccountName")) ||
+			!containsEach(argumentsOf(want), argumentsOf(have))
 	case "CustomResourceDefinition":
 		from, _ := want["spec"].(map[string]any)
 		in, _ := have["spec"].(map[string]any)
-		return !within(from["versions"], in["versions"])
+		return !containsAll(from["versions"], in["versions"])
 	case "ValidatingAdmissionPolicy":
 		if u := (&unstructured.Unstructured{Object: want}); u.GetName() == "resolutionrequests-status.sluice.dev" {
 			return false
 		}
-		return !within(want["spec"], have["spec"])
+		return !containsAll(want["spec"], have["spec"])
 	}
 	return false
 }
 
-// field returns a field of an object; nil if it is not there.
-func field(object map[string]any, path ...string) any {
+// fieldAt returns a field of an object; nil if it is not there.
+func fieldAt(object map[string]any, path ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // a field of another type is a difference too
 	return value
 }
 
-// arguments are those of the container of a Deployment that runs Sluice.
-func arguments(deployment map[string]any) any {
-	containers, _ := field(deployment, "spec", "template", "spec", "containers").([]any)
+// argumentsOf are those of the container of a Deployment that runs Sluice.
+func argumentsOf(deployment map[string]any) any {
+	containers, _ := fieldAt(deployment, "spec", "template", "spec", "containers").([]any)
 	for _, c := range containers {
 		if c, _ := c.(map[string]any); c["name"] == "sluice" {
 			return c["args"]
@@ -313,17 +313,17 @@ func arguments(deployment map[string]any) any {
 	return nil
 }
 
-// among tells whether each item of want is in have, in any order and beside others.
-func among(want, have any) bool {
+// containsEach tells whether each item of want is in have, in any order and beside others.
+func containsEach(want, have any) bool {
 	w, _ := want.([]any)
 	h, _ := have.([]any)
 	return !slices.ContainsFunc(w, func(x any) bool {
-		return !slices.ContainsFunc(h, func(y any) bool { return within(x, y) })
+		return !slices.ContainsFunc(h, func(y any) bool { return containsAll(x, y) })
 	})
 }
 
-// within tells whether all of want is in have, which may have more fields: defaults.
-func within(want, have any) bool {
+// containsAll tells whether all of want is in have, which may have more fields: defaults.
+func containsAll(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -331,7 +331,7 @@ func within(want, have any) bool {
 			return false
 		}
 		for k, v := range w {
-			if !within(v, h[k]) {
+			if !containsAll(v, h[k]) {
 				return false
 			}
 		}
@@ -342,7 +342,7 @@ func within(want, have any) bool {
 			return false
 		}
 		for i := range w {
-			if !within(w[i], h[i]) {
+			if !containsAll(w[i], h[i]) {
 				return false
 			}
 		}
@@ -352,11 +352,11 @@ func within(want, have any) bool {
 	return fmt.Sprint(want) == fmt.Sprint(have)
 }
 
-// policies looks at what the admission policies of Sluice and of its features need to work.
-func (d *doctor) policies(ctx context.Context) error {
+// checkPolicies looks at what the admission policies of Sluice and of its features need to work.
+func (d *doctor) checkPolicies(ctx context.Context) error {
 	bindings, err := d.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return d.unread("ValidatingAdmissionPolicyBindings", err)
+		return d.noteUnread("ValidatingAdmissionPolicyBindings", err)
 	}
 	bound := map[string][]admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
 	for i := range bindings.Items {
@@ -367,7 +367,7 @@ func (d *doctor) policies(ctx context.Context) error {
 	for _, selector := range []string{partOf, managedBy} {
 		list, err := d.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{LabelSelector: selector})
 		if err != nil {
-			return d.unread("ValidatingAdmissionPolicies", err)
+			return d.noteUnread("ValidatingAdmissionPolicies", err)
 		}
 		for i := range list.Items {
 			p := &list.Items[i]
@@ -377,7 +377,7 @@ func (d *doctor) policies(ctx context.Context) error {
 					continue // it was in the first list
 				}
 			}
-			good, err := d.policy(ctx, p, bound[p.Name])
+			good, err := d.checkPolicy(ctx, p, bound[p.Name])
 			if err != nil {
 				return err
 			}
@@ -387,26 +387,26 @@ func (d *doctor) policies(ctx context.Context) error {
 		}
 	}
 	if fine > 0 {
-		d.say(OK, "policies", "", "%d admission policies are bound and have their parameters", fine)
+		d.addCheck(OK, "policies", "", "%d admission policies are bound and have their parameters", fine)
 	}
 	if made > 0 && d.deployments["features"] == nil {
-		d.say(Warn, "policies", d.apply("features")+", or sluice uninstall",
+		d.addCheck(Warn, "policies", d.applyCommand("features")+", or sluice uninstall",
 			"%d admission policies of features are left, and no role features keeps them in step", made)
 	}
 	return nil
 }
 
-// policy looks at one policy and its bindings.
-func (d *doctor) policy(ctx context.Context, p *admissionregistrationv1.ValidatingAdmissionPolicy, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) (good bool, err error) {
+// checkPolicy looks at one policy and its bindings.
+func (d *doctor) checkPolicy(ctx context.Context, p *admissionregistrationv1.ValidatingAdmissionPolicy, bindings []admissionregistrationv1.ValidatingAdmissionPolicyBinding) (good bool, err error) {
 	subject := "ValidatingAdmissionPolicy " + p.Name
 	good = true
 	if len(bindings) == 0 {
-		d.say(Fail, subject, "apply the manifests again", "no binding names it, so that it enforces nothing")
+		d.addCheck(Fail, subject, "apply the manifests again", "no binding names it, so that it enforces nothing")
 		good = false
 	}
 	if p.Status.TypeChecking != nil && len(p.Status.TypeChecking.ExpressionWarnings) > 0 {
 		w := p.Status.TypeChecking.ExpressionWarnings[0]
-		d.say(Warn, subject, "", "the API server's type check says of %s: %s", w.FieldRef, w.Warning)
+		d.addCheck(Warn, subject, "", "the API server's type check says of %s: %s", w.FieldRef, w.Warning)
 		good = false
 	}
 	if p.Spec.ParamKind == nil {
@@ -418,7 +418,7 @@ func (d *doctor) policy(ctx context.Context, p *admissionregistrationv1.Validati
 	}
 	mapping, err := d.mapper.RESTMapping(gv.WithKind(p.Spec.ParamKind.Kind).GroupKind(), gv.Version)
 	if err != nil {
-		d.say(Fail, subject, "apply the manifests again", "the kind %s of its parameters is not served, so that every write that it matches is refused: %v", p.Spec.ParamKind.Kind, err)
+		d.addCheck(Fail, subject, "apply the manifests again", "the kind %s of its parameters is not served, so that every write that it matches is refused: %v", p.Spec.ParamKind.Kind, err)
 		return false, nil
 	}
 	for _, b := range bindings {
@@ -430,11 +430,11 @@ func (d *doctor) policy(ctx context.Context, p *admissionregistrationv1.Validati
 		_, err := d.dynamic.Resource(mapping.Resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			d.say(Fail, "ValidatingAdmissionPolicyBinding "+b.Name, "create it, or kubectl delete validatingadmissionpolicybinding "+b.Name,
+			d.addCheck(Fail, "ValidatingAdmissionPolicyBinding "+b.Name, "create it, or kubectl delete validatingadmissionpolicybinding "+b.Name,
 				"its parameter %s does not exist, so that every write that %s matches is refused", param, p.Name)
 			good = false
 		case err != nil:
-			if err := d.unread(param, err); err != nil {
+			if err := d.noteUnread(param, err); err != nil {
 				return false, err
 			}
 		}

@@ -168,7 +168,7 @@ func TestDoctorGoesOnWhereTheAPIServerCannotReadOneKind(t *testing.T) {
 		errors.New("dial tcp: connection refused"):                     "",
 	} {
 		d := &doctor{}
-		failed := d.unread("Delivery objects", err)
+		failed := d.noteUnread("Delivery objects", err)
 		switch {
 		case want == "":
 			if !errors.Is(failed, err) || len(d.checks) > 0 {

@@ -83,8 +83,8 @@ func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.Steps, func(s Step) bool { return len(s.Objects) > 0 })
 }
 
-// removes tells whether an object that has no namespace goes.
-func (p *Plan) removes(kind, name string) bool {
+// removesObject tells whether an object that has no namespace goes.
+func (p *Plan) removesObject(kind, name string) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		return slices.ContainsFunc(s.Objects, func(o Object) bool { return o.Kind == kind && o.Name == name })
 	})
@@ -134,7 +134,7 @@ type stage struct {
 	only func(*metav1.PartialObjectMetadata) bool
 }
 
-func kinds(group string, names ...string) []schema.GroupKind {
+func groupKinds(group string, names ...string) []schema.GroupKind {
 	var out []schema.GroupKind
 	for _, n := range names {
 		out = append(out, schema.GroupKind{Group: group, Kind: n})
@@ -150,22 +150,22 @@ const (
 // stages is the order. The controller of features makes its policies again, so that it goes first; nothing that the API server
 // calls goes before the API server has been told not to call it.
 var stages = []stage{
-	{"controllers that write admission policies", kinds("apps", "Deployment"), func(o *metav1.PartialObjectMetadata) bool { return o.Labels[component] == "features" }},
-	{"webhooks", kinds(admission, "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), nil},
-	{"bindings of admission policies", kinds(admission, "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"), nil},
-	{"admission policies", kinds(admission, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"), nil},
-	{titleKinds, kinds("apiextensions.k8s.io", "CustomResourceDefinition"), nil},
+	{"controllers that write admission policies", groupKinds("apps", "Deployment"), func(o *metav1.PartialObjectMetadata) bool { return o.Labels[component] == "features" }},
+	{"webhooks", groupKinds(admission, "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), nil},
+	{"bindings of admission policies", groupKinds(admission, "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"), nil},
+	{"admission policies", groupKinds(admission, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"), nil},
+	{titleKinds, groupKinds("apiextensions.k8s.io", "CustomResourceDefinition"), nil},
 	{
-		"programs", slices.Concat(kinds("apps", "Deployment"), kinds("", "Service"), kinds("policy", "PodDisruptionBudget"), kinds("networking.k8s.io", "NetworkPolicy"),
-			kinds("cert-manager.io", "Certificate", "Issuer")),
+		"programs", slices.Concat(groupKinds("apps", "Deployment"), groupKinds("", "Service"), groupKinds("policy", "PodDisruptionBudget"), groupKinds("networking.k8s.io", "NetworkPolicy"),
+			groupKinds("cert-manager.io", "Certificate", "Issuer")),
 		func(o *metav1.PartialObjectMetadata) bool { return o.Labels[component] != "features" },
 	},
 	{"access rights", slices.Concat(
-		kinds("rbac.authorization.k8s.io", "RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole"), kinds("", "ServiceAccount")), nil},
+		groupKinds("rbac.authorization.k8s.io", "RoleBinding", "ClusterRoleBinding", "Role", "ClusterRole"), groupKinds("", "ServiceAccount")), nil},
 }
 
-// named tells whether the name is one that the manifests give: anybody can set their label.
-func (c *Cluster) named(o *metav1.PartialObjectMetadata, kind string) bool {
+// hasKnownName tells whether the name is one that the manifests give: anybody can set their label.
+func (c *Cluster) hasKnownName(o *metav1.PartialObjectMetadata, kind string) bool {
 	if kind == "CustomResourceDefinition" {
 		_, group, _ := strings.Cut(o.Name, ".")
 		return slices.Contains(groups, group)
@@ -179,7 +179,7 @@ func (c *Cluster) Plan(ctx context.Context, o Options) (*Plan, error) {
 	for _, s := range stages {
 		step := Step{Title: s.title, Objects: []Object{}}
 		for _, k := range s.kinds {
-			found, err := c.list(ctx, k, s.only)
+			found, err := c.listObjects(ctx, k, s.only)
 			if err != nil {
 				return nil, err
 			}
@@ -215,7 +215,7 @@ func (c *Cluster) keepsKind(ctx context.Context, p *Plan, crd string, o Options)
 		return "", err
 	}
 	n := 0
-	err = c.each(ctx, resource, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) { n++ })
+	err = c.eachObject(ctx, resource, metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) { n++ })
 	if isAnswer(err) && !o.DeleteObjects {
 		return "its objects cannot be listed, so it stays: " + err.Error(), nil
 	}
@@ -268,7 +268,7 @@ func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	return c.each(ctx, m.Resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
+	return c.eachObject(ctx, m.Resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
 		if o.Name == credentials && o.Labels["app.kubernetes.io/part-of"] != "sluice" {
 			b := objectOf(o, gk.Kind, m.Resource)
 			b.Reason = "a user has made it; it gives nothing without the ClusterRole of that name"
@@ -277,8 +277,8 @@ func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
 	})
 }
 
-// list returns Sluice's objects of a kind, sorted. A kind that the API server does not serve has none.
-func (c *Cluster) list(ctx context.Context, k schema.GroupKind, only func(*metav1.PartialObjectMetadata) bool) ([]Object, error) {
+// listObjects returns Sluice's objects of a kind, sorted. A kind that the API server does not serve has none.
+func (c *Cluster) listObjects(ctx context.Context, k schema.GroupKind, only func(*metav1.PartialObjectMetadata) bool) ([]Object, error) {
 	m, err := c.mapper.RESTMapping(k)
 	if meta.IsNoMatchError(err) {
 		return nil, nil
@@ -289,12 +289,12 @@ func (c *Cluster) list(ctx context.Context, k schema.GroupKind, only func(*metav
 	var out []Object
 	// What the role features has made has the names of components; a few of these objects have both labels.
 	for _, selector := range []string{managedBy, partOf} {
-		err := c.each(ctx, m.Resource, metav1.ListOptions{LabelSelector: selector}, func(o *metav1.PartialObjectMetadata) {
+		err := c.eachObject(ctx, m.Resource, metav1.ListOptions{LabelSelector: selector}, func(o *metav1.PartialObjectMetadata) {
 			if only != nil && !only(o) {
 				return
 			}
 			f := objectOf(o, k.Kind, m.Resource)
-			if selector == partOf && !c.named(o, k.Kind) {
+			if selector == partOf && !c.hasKnownName(o, k.Kind) {
 				f.Reason = "it carries Sluice's label, but no name of Sluice"
 			}
 			if !slices.ContainsFunc(out, func(x Object) bool { return x.uid == f.uid }) {
@@ -313,8 +313,8 @@ func sortObjects(list []Object) {
 	slices.SortFunc(list, func(a, b Object) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// each lists in pages.
-func (c *Cluster) each(ctx context.Context, resource schema.GroupVersionResource, o metav1.ListOptions, visit func(*metav1.PartialObjectMetadata)) error {
+// eachObject lists in pages.
+func (c *Cluster) eachObject(ctx context.Context, resource schema.GroupVersionResource, o metav1.ListOptions, visit func(*metav1.PartialObjectMetadata)) error {
 	o.Limit = 500
 	for {
 		page, err := c.objects.Resource(resource).List(ctx, o)
@@ -360,7 +360,7 @@ func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Objec
 			return nil, nil, err
 		}
 		for _, r := range l.APIResources {
-			if !slices.Contains(r.Verbs, "list") || passing(r.Kind) || p.removes("CustomResourceDefinition", r.Name+"."+gv.Group) {
+			if !slices.Contains(r.Verbs, "list") || isTransientKind(r.Kind) || p.removesObject("CustomResourceDefinition", r.Name+"."+gv.Group) {
 				continue
 			}
 			page, err := c.objects.Resource(gv.WithResource(r.Name)).Namespace(c.namespace).List(ctx, metav1.ListOptions{Limit: 500})
@@ -377,8 +377,8 @@ func (c *Cluster) inNamespace(ctx context.Context, p *Plan) (own, others []Objec
 			for i := range page.Items {
 				o := &page.Items[i]
 				switch it := objectOf(o, r.Kind, gv.WithResource(r.Name)); {
-				case goes(r.Kind, o):
-				case made(r.Kind, o):
+				case needsNoStep(r.Kind, o):
+				case madeByPrograms(r.Kind, o):
 					own = append(own, it)
 				default:
 					others = append(others, it)
@@ -397,28 +397,28 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status)
 }
 
-// passing tells of kinds whose objects Kubernetes makes and removes by itself.
-func passing(kind string) bool {
+// isTransientKind tells of kinds whose objects Kubernetes makes and removes by itself.
+func isTransientKind(kind string) bool {
 	return slices.Contains([]string{"Event", "EndpointSlice", "Endpoints", "PodMetrics"}, kind)
 }
 
-// follows tells of objects that a controller of Kubernetes has made for another one, which is counted itself.
-func follows(kind string, o *metav1.PartialObjectMetadata) bool {
+// hasController tells of objects that a controller of Kubernetes has made for another one, which is counted itself.
+func hasController(kind string, o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains([]string{"ReplicaSet", "Pod", "ControllerRevision"}, kind) && metav1.GetControllerOf(o) != nil
 }
 
-// goes tells of objects that need no step of their own: Kubernetes makes or removes them, or an earlier step does.
-func goes(kind string, o *metav1.PartialObjectMetadata) bool {
-	return everywhere(kind, o.Name) || follows(kind, o) || o.Labels["app.kubernetes.io/part-of"] == "sluice" || o.DeletionTimestamp != nil
+// needsNoStep tells of objects that need no step of their own: Kubernetes makes or removes them, or an earlier step does.
+func needsNoStep(kind string, o *metav1.PartialObjectMetadata) bool {
+	return inEveryNamespace(kind, o.Name) || hasController(kind, o) || o.Labels["app.kubernetes.io/part-of"] == "sluice" || o.DeletionTimestamp != nil
 }
 
-// everywhere tells of what Kubernetes puts into each namespace.
-func everywhere(kind, name string) bool {
+// inEveryNamespace tells of what Kubernetes puts into each namespace.
+func inEveryNamespace(kind, name string) bool {
 	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
 }
 
-// made tells of what the programs make: certificates, Leases, and the schemas of resolvers.
-func made(kind string, o *metav1.PartialObjectMetadata) bool {
+// madeByPrograms tells of what the programs make: certificates, Leases, and the schemas of resolvers.
+func madeByPrograms(kind string, o *metav1.PartialObjectMetadata) bool {
 	switch kind {
 	case "Secret":
 		return strings.HasPrefix(o.Name, "sluice-") && strings.HasSuffix(o.Name, "-tls")

@@ -30,7 +30,7 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 		step := &p.Steps[i]
 		if step.Title == titleKinds { // the guard is gone, which would refuse this, and the programs that convert still run
 			for j := range p.Left {
-				if err := c.release(ctx, &p.Left[j]); err != nil {
+				if err := c.releaseCRD(ctx, &p.Left[j]); err != nil {
 					return err
 				}
 			}
@@ -40,12 +40,12 @@ func (c *Cluster) Remove(ctx context.Context, p *Plan, o Options, told func(*Ste
 		}
 		told(step)
 		for j := range step.Objects {
-			if err := c.delete(ctx, &step.Objects[j]); err != nil {
+			if err := c.deleteObject(ctx, &step.Objects[j]); err != nil {
 				return err
 			}
 		}
 		for j := range step.Objects {
-			if err := c.gone(ctx, &step.Objects[j]); err != nil {
+			if err := c.waitUntilGone(ctx, &step.Objects[j]); err != nil {
 				return err
 			}
 		}
@@ -74,13 +74,13 @@ func createdAgain(p, after *Plan) []string {
 	return back
 }
 
-// guarded reports whether Sluice's guard, or the lack of one that answers, refused a request.
-func guarded(err error) bool {
+// refusedByGuard reports whether Sluice's guard, or the lack of one that answers, refused a request.
+func refusedByGuard(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "crd-guard.sluice.dev")
 }
 
-// release makes a CRD that stays independent of the program that converts its objects: it serves the stored version alone.
-func (c *Cluster) release(ctx context.Context, o *Object) error {
+// releaseCRD makes a CRD that stays independent of the program that converts its objects: it serves the stored version alone.
+func (c *Cluster) releaseCRD(ctx context.Context, o *Object) error {
 	if o.Kind != "CustomResourceDefinition" || !strings.HasSuffix(o.Name, ".resolution.tekton.dev") {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (c *Cluster) release(ctx context.Context, o *Object) error {
 		return err
 	}
 	// The API server goes on calling a guard for a moment after its webhook is deleted.
-	err = retry.OnError(wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1, Steps: 40}, guarded, func() error {
+	err = retry.OnError(wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1, Steps: 40}, refusedByGuard, func() error {
 		_, err := c.objects.Resource(o.resource).Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "sluice"})
 		return err
 	})
@@ -104,7 +104,7 @@ func (c *Cluster) release(ctx context.Context, o *Object) error {
 	return nil
 }
 
-func (c *Cluster) delete(ctx context.Context, o *Object) error {
+func (c *Cluster) deleteObject(ctx context.Context, o *Object) error {
 	uid := types.UID(o.uid)
 	policy := metav1.DeletePropagationBackground
 	if o.Kind == "Deployment" {
@@ -124,7 +124,7 @@ func (c *Cluster) delete(ctx context.Context, o *Object) error {
 		if o.Kind == "Namespace" {
 			namespace = o.Name
 		}
-		if err := c.unlock(ctx, resource, namespace); err != nil {
+		if err := c.removeFinalizers(ctx, resource, namespace); err != nil {
 			return err
 		}
 	}
@@ -137,9 +137,9 @@ func (c *Cluster) delete(ctx context.Context, o *Object) error {
 	return nil
 }
 
-// unlock takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them has
+// removeFinalizers takes Sluice's finalizers off the objects of a resource that go, in one namespace or in all: who would act on them has
 // gone.
-func (c *Cluster) unlock(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
+func (c *Cluster) removeFinalizers(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 	resource, err := c.mapper.ResourceFor(resource)
 	if meta.IsNoMatchError(err) {
 		return nil
@@ -149,7 +149,7 @@ func (c *Cluster) unlock(ctx context.Context, resource schema.GroupVersionResour
 	}
 	var locked []*metav1.PartialObjectMetadata
 	isOurs := func(f string) bool { return strings.HasPrefix(f, "sluice.dev/") }
-	err = c.each(ctx, resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
+	err = c.eachObject(ctx, resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
 		if (namespace == metav1.NamespaceAll || o.Namespace == namespace) && slices.ContainsFunc(o.Finalizers, isOurs) {
 			locked = append(locked, o)
 		}
@@ -172,8 +172,8 @@ func (c *Cluster) unlock(ctx context.Context, resource schema.GroupVersionResour
 	return nil
 }
 
-// gone waits until the object is gone.
-func (c *Cluster) gone(ctx context.Context, o *Object) error {
+// waitUntilGone waits until the object is gone.
+func (c *Cluster) waitUntilGone(ctx context.Context, o *Object) error {
 	var held []string
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		live, err := c.objects.Resource(o.resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
