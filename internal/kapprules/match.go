@@ -47,10 +47,10 @@ type (
 
 // Match tells whether an object is selected.
 func (list Matchers) Match(obj map[string]any) bool {
-	return slices.ContainsFunc(list, func(m Matcher) bool { return m.match(obj) })
+	return slices.ContainsFunc(list, func(m Matcher) bool { return m.matchesObject(obj) })
 }
 
-func (m Matcher) match(obj map[string]any) bool {
+func (m Matcher) matchesObject(obj map[string]any) bool {
 	version, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	meta, _ := obj["metadata"].(map[string]any)
@@ -66,9 +66,9 @@ func (m Matcher) match(obj map[string]any) bool {
 	case m.Any != nil:
 		return m.Any.Matchers.Match(obj)
 	case m.And != nil:
-		return !slices.ContainsFunc(m.And.Matchers, func(one Matcher) bool { return !one.match(obj) })
+		return !slices.ContainsFunc(m.And.Matchers, func(one Matcher) bool { return !one.matchesObject(obj) })
 	case m.Not != nil:
-		return !m.Not.Matcher.match(obj)
+		return !m.Not.Matcher.matchesObject(obj)
 	case m.APIGroupKind != nil:
 		return group == m.APIGroupKind.APIGroup && kind == m.APIGroupKind.Kind
 	case m.APIVersionKind != nil:
@@ -83,7 +83,7 @@ func (m Matcher) match(obj map[string]any) bool {
 	case m.CustomResource != nil:
 		return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 	case m.EmptyField != nil:
-		return isEmpty(m.EmptyField.Path.values(obj))
+		return isEmpty(m.EmptyField.Path.valuesAt(obj))
 	}
 	return false
 }
@@ -136,21 +136,21 @@ func (e *Element) UnmarshalJSON(b []byte) error {
 	return fmt.Errorf("a step of a path is a key, {index: N} or {allIndexes: true}, not %s", b)
 }
 
-// values gives all that a path leads to.
-func (p Path) values(v any) []any {
+// valuesAt gives all that a path leads to.
+func (p Path) valuesAt(v any) []any {
 	if len(p) == 0 {
 		return []any{v}
 	}
 	switch e := p[0]; x := v.(type) {
 	case map[string]any:
 		if inner, ok := x[e.Key]; ok && !e.All && !e.InList {
-			return p[1:].values(inner)
+			return p[1:].valuesAt(inner)
 		}
 	case []any:
 		var out []any
 		for i, item := range x {
 			if e.All || e.InList && i == e.Index {
-				out = append(out, p[1:].values(item)...)
+				out = append(out, p[1:].valuesAt(item)...)
 			}
 		}
 		return out

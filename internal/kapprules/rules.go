@@ -83,13 +83,13 @@ func (r *Rules) Read(key string, text []byte) (notDone []string, err error) {
 	read := &reading{key: key}
 	switch list := into.(type) {
 	case *[]WaitRule:
-		err = read.wait(r, *list)
+		err = read.addWaitRules(r, *list)
 	case *[]RebaseRule:
-		err = read.rebase(r, *list)
+		err = read.addRebaseRules(r, *list)
 	case *[]GroupBinding:
-		err = read.groups(r, *list)
+		err = read.addGroups(r, *list)
 	case *[]OrderBinding:
-		err = read.orders(r, *list)
+		err = read.addOrders(r, *list)
 	}
 	if err != nil {
 		return nil, err
@@ -103,14 +103,14 @@ type reading struct {
 	notDone []string
 }
 
-func (d *reading) undone(i int, format string, args ...any) {
+func (d *reading) recordNotDone(i int, format string, args ...any) {
 	d.notDone = append(d.notDone, fmt.Sprintf("%s[%d]: ", d.key, i)+fmt.Sprintf(format, args...))
 }
 
-func (d *reading) wait(r *Rules, list []WaitRule) error {
+func (d *reading) addWaitRules(r *Rules, list []WaitRule) error {
 	for i, w := range list {
 		if len(w.YTT) > 0 {
-			d.undone(i, "ytt is not run; the objects are waited for as if the rule were not there")
+			d.recordNotDone(i, "ytt is not run; the objects are waited for as if the rule were not there")
 			continue
 		}
 		for _, c := range w.Conditions {
@@ -118,10 +118,10 @@ func (d *reading) wait(r *Rules, list []WaitRule) error {
 				return fmt.Errorf("%s[%d]: a condition matcher has type, status, and success or failure", d.key, i)
 			}
 			if c.Timeout != "" {
-				d.undone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
+				d.recordNotDone(i, "timeout of the condition %s is not done; --timeout is for all", c.Type)
 			}
 			if c.UnblockChanges {
-				d.undone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
+				d.recordNotDone(i, "unblockChanges of the condition %s is not done; what comes after waits until the object is ready", c.Type)
 			}
 		}
 		r.Wait = append(r.Wait, w)
@@ -129,11 +129,11 @@ func (d *reading) wait(r *Rules, list []WaitRule) error {
 	return nil
 }
 
-func (d *reading) rebase(r *Rules, list []RebaseRule) error {
+func (d *reading) addRebaseRules(r *Rules, list []RebaseRule) error {
 	for i, b := range list {
 		switch {
 		case len(b.YTT) > 0:
-			d.undone(i, "ytt is not run; the fields are applied as the source has them")
+			d.recordNotDone(i, "ytt is not run; the fields are applied as the source has them")
 			continue
 		case b.Type != "copy" && b.Type != "remove":
 			return fmt.Errorf("%s[%d]: type is %q: it is copy or remove", d.key, i, b.Type)
@@ -154,7 +154,7 @@ func (d *reading) rebase(r *Rules, list []RebaseRule) error {
 	return nil
 }
 
-func (d *reading) groups(r *Rules, list []GroupBinding) error {
+func (d *reading) addGroups(r *Rules, list []GroupBinding) error {
 	for i, g := range list {
 		if g.Name == "" {
 			return fmt.Errorf("%s[%d]: has no name", d.key, i)
@@ -164,7 +164,7 @@ func (d *reading) groups(r *Rules, list []GroupBinding) error {
 	return nil
 }
 
-func (d *reading) orders(r *Rules, list []OrderBinding) error {
+func (d *reading) addOrders(r *Rules, list []OrderBinding) error {
 	for i, o := range list {
 		for _, text := range o.Rules {
 			rule, err := ParseOrder(text)
@@ -172,7 +172,7 @@ func (d *reading) orders(r *Rules, list []OrderBinding) error {
 				return fmt.Errorf("%s[%d]: %w", d.key, i, err)
 			}
 			if why := rule.NotDone(); why != "" {
-				d.undone(i, "%s", why)
+				d.recordNotDone(i, "%s", why)
 			}
 		}
 	}
