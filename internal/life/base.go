@@ -40,8 +40,8 @@ func baseSource(against string) (input.Source, error) {
 	return src, nil
 }
 
-// below returns the source of the paths in a base.
-func below(base input.Source, paths []string) input.Source {
+// sourceBelow returns the source of the paths in a base.
+func sourceBelow(base input.Source, paths []string) input.Source {
 	from := base
 	from.Paths = nil
 	for _, p := range paths {
@@ -78,13 +78,13 @@ func featuresIn(set *input.Set) (features []v1alpha1.Feature, err error) {
 // features.yaml, its manifests, and its CRDs. It does not need the Go types. If the base lacks these files, there is nothing to compare with:
 // the state is nil, and lacks says which. If f does not have them either, that is an error.
 func LoadBase(ctx context.Context, f *File, against string, day time.Time) (state *State, lacks string, err error) {
-	name := filepath.Base(f.at0())
+	name := filepath.Base(f.fileName())
 	src, err := baseSource(against)
 	if err != nil {
 		return nil, "", err
 	}
 	if f.Output.Manifests == "" {
-		file, line := f.place("output")
+		file, line := f.placeOf("output")
 		return nil, "", Problems{{file, line, "output.manifests is missing: nothing will tell the next comparison what the features gate"}}
 	}
 	read := func(paths ...string) (*input.Set, error) {
@@ -92,7 +92,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		if src.Kind == input.Git {
 			opts.Dir = f.dir
 		}
-		return input.Load(ctx, below(src, paths), opts)
+		return input.Load(ctx, sourceBelow(src, paths), opts)
 	}
 	set, err := read(name)
 	if errors.Is(err, input.ErrNotFound) {
@@ -113,7 +113,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	}
 	paths := []string{base.Output.Manifests}
 	for _, c := range base.Output.CRDs {
-		if c.whole() {
+		if c.isWhole() {
 			paths = append(paths, c.Path)
 		}
 	}
@@ -121,7 +121,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		paths = append(paths, base.Source.CRDs...)
 	}
 	set, err = read(paths...)
-	if _, missing := os.Stat(f.path(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
+	if _, missing := os.Stat(f.resolvePath(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
 		return nil, "it lacks a generated file: " + err.Error(), nil
 	}
 	if err != nil {

@@ -24,8 +24,8 @@ var jsonPathTail = regexp.MustCompile(`\[[^\]]*\]`)
 // quotedName is a field of a JSONPath in brackets.
 var quotedName = regexp.MustCompile(`\['([^'\]]+)'\]`)
 
-// plain is the text of a scalar in the form that parts use.
-func plain(raw string) string {
+// plainScalar is the text of a scalar in the form that parts use.
+func plainScalar(raw string) string {
 	var s string
 	if json.Unmarshal([]byte(raw), &s) == nil {
 		return s
@@ -61,14 +61,14 @@ func withoutField(rule string, path feature.Path) (out, problem string) {
 		return rule, "" // the API server's own validation reports it
 	}
 	r := &rewriter{field: path, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}, "oldSelf": {}}}
-	e := r.rewrite(parsed.NativeRep().Expr())
-	if r.refers(e) {
+	e := r.rewriteExpr(parsed.NativeRep().Expr())
+	if r.refersToField(e) {
 		return rule, "needs it: write has(...) in front, or gate the rule too"
 	}
 	if !r.changed {
 		return rule, ""
 	}
-	if value, ok := boolean(e); ok && !value {
+	if value, ok := boolLiteralOf(e); ok && !value {
 		return rule, "is never true without it"
 	}
 	text, err := parser.Unparse(e, parsed.NativeRep().SourceInfo())
@@ -78,7 +78,7 @@ func withoutField(rule string, path feature.Path) (out, problem string) {
 	return text, ""
 }
 
-func boolean(e celast.Expr) (value, ok bool) {
+func boolLiteralOf(e celast.Expr) (value, ok bool) {
 	if e.Kind() != celast.LiteralKind {
 		return false, false
 	}
@@ -86,31 +86,31 @@ func boolean(e celast.Expr) (value, ok bool) {
 	return bool(b), ok
 }
 
-func (r *rewriter) literal(e celast.Expr, v bool) celast.Expr {
+func (r *rewriter) newBool(e celast.Expr, v bool) celast.Expr {
 	return r.make.NewLiteral(e.ID(), types.Bool(v))
 }
 
-// path returns the fields that lead to the value of an expression.
-func (r *rewriter) path(e celast.Expr) (feature.Path, bool) {
+// pathOf returns the fields that lead to the value of an expression.
+func (r *rewriter) pathOf(e celast.Expr) (feature.Path, bool) {
 	switch e.Kind() { //nolint:exhaustive // the others are no fields
 	case celast.IdentKind:
 		p, ok := r.vars[e.AsIdent()]
 		return p, ok
 	case celast.SelectKind:
-		p, ok := r.path(e.AsSelect().Operand())
+		p, ok := r.pathOf(e.AsSelect().Operand())
 		return append(slices.Clip(p), feature.Step{Name: e.AsSelect().FieldName()}), ok
 	case celast.CallKind:
 		c := e.AsCall()
 		if c.FunctionName() == operators.Index && len(c.Args()) == 2 {
-			p, ok := r.path(c.Args()[0])
+			p, ok := r.pathOf(c.Args()[0])
 			return append(slices.Clip(p), feature.Step{Kind: feature.Each}), ok
 		}
 	}
 	return nil, false
 }
 
-// below reports whether a path leads to the field, or into it.
-func (r *rewriter) below(p feature.Path) bool {
+// isBelowField reports whether a path leads to the field, or into it.
+func (r *rewriter) isBelowField(p feature.Path) bool {
 	if len(p) < len(r.field) {
 		return false
 	}
@@ -133,10 +133,10 @@ func isMacro(c celast.CallExpr) bool {
 	return c.IsMemberFunction() && slices.Contains(macros, c.FunctionName()) && len(c.Args()) >= 2 && c.Args()[0].Kind() == celast.IdentKind
 }
 
-// bind runs f with the variables of a macro bound. If a macro has two variables, the second is the item. The single variable of a macro
+// bindVariables runs f with the variables of a macro bound. If a macro has two variables, the second is the item. The single variable of a macro
 // over a map is the key.
-func (r *rewriter) bind(c celast.CallExpr, f func()) {
-	over, ok := r.path(c.Target())
+func (r *rewriter) bindVariables(c celast.CallExpr, f func()) {
+	over, ok := r.pathOf(c.Target())
 	item := append(slices.Clip(over), feature.Step{Kind: feature.Each})
 	old := r.vars
 	r.vars = maps.Clone(old)
@@ -152,56 +152,56 @@ func (r *rewriter) bind(c celast.CallExpr, f func()) {
 	r.vars = old
 }
 
-func (r *rewriter) rewrite(e celast.Expr) celast.Expr {
+func (r *rewriter) rewriteExpr(e celast.Expr) celast.Expr {
 	if e.Kind() != celast.CallKind {
 		return e
 	}
 	c := e.AsCall()
 	name := c.FunctionName()
 	if name == "has" && len(c.Args()) == 1 {
-		if p, ok := r.path(c.Args()[0]); ok && r.below(p) {
+		if p, ok := r.pathOf(c.Args()[0]); ok && r.isBelowField(p) {
 			r.changed = true
-			return r.literal(e, false)
+			return r.newBool(e, false)
 		}
 		return e
 	}
 	args := make([]celast.Expr, len(c.Args()))
 	each := func() {
 		for i, a := range c.Args() {
-			args[i] = r.rewrite(a)
+			args[i] = r.rewriteExpr(a)
 		}
 	}
 	if isMacro(c) {
-		r.bind(c, each)
+		r.bindVariables(c, each)
 		last := args[len(args)-1]
-		if value, ok := boolean(last); ok && len(args) == 2 && (name == "all" && value || name == "exists" && !value) {
-			return r.literal(e, value)
+		if value, ok := boolLiteralOf(last); ok && len(args) == 2 && (name == "all" && value || name == "exists" && !value) {
+			return r.newBool(e, value)
 		}
-		return r.make.NewMemberCall(e.ID(), name, r.rewrite(c.Target()), args...)
+		return r.make.NewMemberCall(e.ID(), name, r.rewriteExpr(c.Target()), args...)
 	}
 	each()
-	if folded := r.fold(e, name, args); folded != nil {
+	if folded := r.foldConstants(e, name, args); folded != nil {
 		return folded
 	}
 	if c.IsMemberFunction() {
-		return r.make.NewMemberCall(e.ID(), name, r.rewrite(c.Target()), args...)
+		return r.make.NewMemberCall(e.ID(), name, r.rewriteExpr(c.Target()), args...)
 	}
 	return r.make.NewCall(e.ID(), name, args...)
 }
 
-// fold evaluates the parts that constants decide.
-func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.Expr {
+// foldConstants evaluates the parts that constants decide.
+func (r *rewriter) foldConstants(e celast.Expr, name string, args []celast.Expr) celast.Expr {
 	value := make([]bool, len(args))
 	known := make([]bool, len(args))
 	for i, a := range args {
-		value[i], known[i] = boolean(a)
+		value[i], known[i] = boolLiteralOf(a)
 	}
 	switch name {
 	case operators.LogicalAnd, operators.LogicalOr:
 		decides := name == operators.LogicalOr
 		for i := range args {
 			if known[i] && value[i] == decides {
-				return r.literal(e, decides)
+				return r.newBool(e, decides)
 			}
 			if known[i] {
 				return args[1-i]
@@ -209,7 +209,7 @@ func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.E
 		}
 	case operators.LogicalNot:
 		if known[0] {
-			return r.literal(e, !value[0])
+			return r.newBool(e, !value[0])
 		}
 	case operators.Conditional:
 		if known[1] && known[2] && value[1] == value[2] {
@@ -223,43 +223,43 @@ func (r *rewriter) fold(e celast.Expr, name string, args []celast.Expr) celast.E
 		}
 	case operators.Equals, operators.NotEquals:
 		if known[0] && known[1] {
-			return r.literal(e, (value[0] == value[1]) == (name == operators.Equals))
+			return r.newBool(e, (value[0] == value[1]) == (name == operators.Equals))
 		}
 	}
 	return nil
 }
 
-// refers reports whether an expression still reads the field.
-func (r *rewriter) refers(e celast.Expr) (found bool) {
-	if p, ok := r.path(e); ok && r.below(p) {
+// refersToField reports whether an expression still reads the field.
+func (r *rewriter) refersToField(e celast.Expr) (found bool) {
+	if p, ok := r.pathOf(e); ok && r.isBelowField(p) {
 		return true
 	}
 	switch e.Kind() { //nolint:exhaustive // the others hold no expressions
 	case celast.SelectKind:
-		return r.refers(e.AsSelect().Operand())
+		return r.refersToField(e.AsSelect().Operand())
 	case celast.CallKind:
 		c := e.AsCall()
-		if c.IsMemberFunction() && r.refers(c.Target()) {
+		if c.IsMemberFunction() && r.refersToField(c.Target()) {
 			return true
 		}
-		all := func() { found = slices.ContainsFunc(c.Args(), r.refers) }
+		all := func() { found = slices.ContainsFunc(c.Args(), r.refersToField) }
 		if isMacro(c) {
-			r.bind(c, all)
+			r.bindVariables(c, all)
 		} else {
 			all()
 		}
 		if strings.HasSuffix(c.FunctionName(), "?._") && len(c.Args()) == 2 { // self.?field
-			if p, ok := r.path(c.Args()[0]); ok && c.Args()[1].Kind() == celast.LiteralKind {
+			if p, ok := r.pathOf(c.Args()[0]); ok && c.Args()[1].Kind() == celast.LiteralKind {
 				name, _ := c.Args()[1].AsLiteral().Value().(string)
-				found = found || r.below(append(slices.Clip(p), feature.Step{Name: name}))
+				found = found || r.isBelowField(append(slices.Clip(p), feature.Step{Name: name}))
 			}
 		}
 		return found
 	case celast.ListKind:
-		return slices.ContainsFunc(e.AsList().Elements(), r.refers)
+		return slices.ContainsFunc(e.AsList().Elements(), r.refersToField)
 	case celast.MapKind:
 		return slices.ContainsFunc(e.AsMap().Entries(), func(x celast.EntryExpr) bool {
-			return r.refers(x.AsMapEntry().Key()) || r.refers(x.AsMapEntry().Value())
+			return r.refersToField(x.AsMapEntry().Key()) || r.refersToField(x.AsMapEntry().Value())
 		})
 	}
 	return false

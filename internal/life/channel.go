@@ -28,8 +28,8 @@ type Channel struct {
 	Gates map[string]bool `json:"gates,omitempty"`
 }
 
-// whole reports whether no channel is named: then nothing is left out.
-func (c *Channel) whole() bool { return c.Level == "" && len(c.Gates) == 0 }
+// isWhole reports whether no channel is named: then nothing is left out.
+func (c *Channel) isWhole() bool { return c.Level == "" && len(c.Gates) == 0 }
 
 // String names the channel.
 func (c *Channel) String() string {
@@ -106,14 +106,14 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 	for _, f := range closed {
 		cutFeature(out, f, &wrong)
 	}
-	if err := wrong.err(); err != nil {
+	if err := wrong.asError(); err != nil {
 		return nil, nil, err
 	}
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[ChannelAnnotation] = name
-	if err := valid(ctx, out, crd.Name+": the channel "+name); err != nil {
+	if err := validateCRD(ctx, out, crd.Name+": the channel "+name); err != nil {
 		return nil, nil, err
 	}
 	// Versions that the channel leaves out cannot be compared.
@@ -129,17 +129,17 @@ func Cut(ctx context.Context, crd, whole *apiextensionsv1.CustomResourceDefiniti
 		switch {
 		case x.Severity != report.Fail:
 		case x.Outcome == report.Violation:
-			wrong.add("", 0, "%s: the channel %s accepts what the whole CRD refuses: %s: %s", crd.Name, name, x.Path, x.Message)
+			wrong.addProblem("", 0, "%s: the channel %s accepts what the whole CRD refuses: %s: %s", crd.Name, name, x.Path, x.Message)
 		default:
 			notes = append(notes, fmt.Sprintf("%s: that the whole CRD accepts all objects of the channel %s could not be proven: %s: %s", crd.Name, name, x.Path, x.Message))
 		}
 	}
 	if len(wrong)+len(notes) > 0 { // an error of the whole CRD is more useful
-		if err := valid(ctx, whole, crd.Name); err != nil {
+		if err := validateCRD(ctx, whole, crd.Name); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := wrong.err(); err != nil {
+	if err := wrong.asError(); err != nil {
 		return nil, nil, err
 	}
 	return out, notes, nil
@@ -154,7 +154,7 @@ func cutFeature(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Featur
 		}
 		if t.WholeVersion {
 			if problem := cutVersion(crd, t.Version); problem != "" {
-				wrong.add("", 0, "%s: %s cannot be left out: %s", crd.Name, f.Spec.Gate, problem)
+				wrong.addProblem("", 0, "%s: %s cannot be left out: %s", crd.Name, f.Spec.Gate, problem)
 			}
 			continue
 		}
@@ -164,14 +164,14 @@ func cutFeature(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Featur
 				continue
 			}
 			for _, problem := range cutTarget(v, t) {
-				wrong.add("", 0, "%s, version %s: %s cannot be left out: %s", crd.Name, v.Name, f.Spec.Gate, problem)
+				wrong.addProblem("", 0, "%s, version %s: %s cannot be left out: %s", crd.Name, v.Name, f.Spec.Gate, problem)
 			}
 		}
 	}
 }
 
-// valid validates a CRD with the API server's code.
-func valid(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, what string) error {
+// validateCRD validates a CRD with the API server's code.
+func validateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, what string) error {
 	errs, err := upstream.ValidateCRD(ctx, crd, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -204,17 +204,17 @@ func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Ta
 	last := t.Path[len(t.Path)-1]
 	switch {
 	case t.Values != nil:
-		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { cutValues(s, t.Values) })
+		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { cutValues(s, t.Values) })
 	case t.Pattern != nil:
-		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) {
-			forbid(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
+		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) {
+			forbidMatching(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
 		})
 	case t.Beyond != nil:
-		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { bound(s, t.Beyond) })
+		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbidBeyond(s, t.Beyond) })
 	case t.Match != nil:
-		at(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbid(s, matching(t.Match)) })
+		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbidMatching(s, schemaMatching(t.Match)) })
 	case last.Kind != feature.Field:
-		at(root, t.Path[:len(t.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
+		withSchemaAt(root, t.Path[:len(t.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
 			none := int64(0)
 			if s.Type == "array" {
 				s.MaxItems = &none
@@ -231,8 +231,8 @@ func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Ta
 	return problems
 }
 
-// at calls f for the schema that a path leads to, if there is one.
-func at(s *apiextensionsv1.JSONSchemaProps, path feature.Path, f func(*apiextensionsv1.JSONSchemaProps)) {
+// withSchemaAt calls f for the schema that a path leads to, if there is one.
+func withSchemaAt(s *apiextensionsv1.JSONSchemaProps, path feature.Path, f func(*apiextensionsv1.JSONSchemaProps)) {
 	if s == nil {
 		return
 	}
@@ -242,25 +242,25 @@ func at(s *apiextensionsv1.JSONSchemaProps, path feature.Path, f func(*apiextens
 	}
 	step, rest := path[0], path[1:]
 	if p, ok := s.Properties[step.Name]; ok && step.Kind == feature.Field {
-		at(&p, rest, f)
+		withSchemaAt(&p, rest, f)
 		s.Properties[step.Name] = p
 		return
 	}
 	if step.Kind != feature.Field && s.Items != nil {
-		at(s.Items.Schema, rest, f)
+		withSchemaAt(s.Items.Schema, rest, f)
 	}
 	if s.AdditionalProperties != nil {
-		at(s.AdditionalProperties.Schema, rest, f)
+		withSchemaAt(s.AdditionalProperties.Schema, rest, f)
 	}
 }
 
-// forbid makes a schema refuse the values that match another one.
-func forbid(s *apiextensionsv1.JSONSchemaProps, what apiextensionsv1.JSONSchemaProps) {
+// forbidMatching makes a schema refuse the values that match another one.
+func forbidMatching(s *apiextensionsv1.JSONSchemaProps, what apiextensionsv1.JSONSchemaProps) {
 	s.AllOf = append(s.AllOf, apiextensionsv1.JSONSchemaProps{Not: &what})
 }
 
-// bound makes a schema refuse values beyond bounds.
-func bound(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
+// forbidBeyond makes a schema refuse values beyond bounds.
+func forbidBeyond(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
 	least := func(had *int64, n *int64) *int64 {
 		if n == nil || had != nil && *had <= *n {
 			return had
@@ -285,24 +285,24 @@ func bound(s *apiextensionsv1.JSONSchemaProps, b *feature.Bounds) {
 	switch {
 	case b.Values == nil:
 	case s.Enum != nil:
-		s.Enum = slices.DeleteFunc(s.Enum, func(j apiextensionsv1.JSON) bool { return !slices.Contains(b.Values, plain(string(j.Raw))) })
+		s.Enum = slices.DeleteFunc(s.Enum, func(j apiextensionsv1.JSON) bool { return !slices.Contains(b.Values, plainScalar(string(j.Raw))) })
 	default:
-		s.Enum = enum(s, b.Values)
+		s.Enum = enumOf(s, b.Values)
 	}
 }
 
 // cutValues removes values from an enum, or forbids them if there is no enum.
 func cutValues(s *apiextensionsv1.JSONSchemaProps, values []string) {
-	is := func(j apiextensionsv1.JSON) bool { return slices.Contains(values, plain(string(j.Raw))) }
+	is := func(j apiextensionsv1.JSON) bool { return slices.Contains(values, plainScalar(string(j.Raw))) }
 	if s.Enum != nil {
 		s.Enum = slices.DeleteFunc(s.Enum, is)
 		return
 	}
-	forbid(s, apiextensionsv1.JSONSchemaProps{Enum: enum(s, values)})
+	forbidMatching(s, apiextensionsv1.JSONSchemaProps{Enum: enumOf(s, values)})
 }
 
-// enum writes values in the type of a schema.
-func enum(s *apiextensionsv1.JSONSchemaProps, values []string) (out []apiextensionsv1.JSON) {
+// enumOf writes values in the type of a schema.
+func enumOf(s *apiextensionsv1.JSONSchemaProps, values []string) (out []apiextensionsv1.JSON) {
 	for _, v := range values {
 		text := v
 		if s.Type == "string" || s.Type == "" || s.XIntOrString {
@@ -313,8 +313,8 @@ func enum(s *apiextensionsv1.JSONSchemaProps, values []string) (out []apiextensi
 	return out
 }
 
-// matching is a schema of the objects for which conditions hold.
-func matching(list []feature.Condition) (out apiextensionsv1.JSONSchemaProps) {
+// schemaMatching is a schema of the objects for which conditions hold.
+func schemaMatching(list []feature.Condition) (out apiextensionsv1.JSONSchemaProps) {
 	for i := range list {
 		c := &list[i]
 		var inner apiextensionsv1.JSONSchemaProps
@@ -335,10 +335,10 @@ func matching(list []feature.Condition) (out apiextensionsv1.JSONSchemaProps) {
 // cutField removes a field from its object, and from everything around it that names the field.
 func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problems []string) {
 	name := path[len(path)-1].Name
-	at(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+	withSchemaAt(root, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
 		open := parent.AdditionalProperties != nil || parent.XPreserveUnknownFields != nil && *parent.XPreserveUnknownFields || parent.XEmbeddedResource
 		if open {
-			problems = append(problems, fmt.Sprintf("%s takes fields of any name, so that it could still be written", where(path[:len(path)-1])))
+			problems = append(problems, fmt.Sprintf("%s takes fields of any name, so that it could still be written", placeName(path[:len(path)-1])))
 		}
 		delete(parent.Properties, name)
 		if slices.Contains(parent.XListMapKeys, name) {
@@ -350,10 +350,10 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 		}
 	})
 	for i := range path {
-		at(root, path[:i], func(s *apiextensionsv1.JSONSchemaProps) {
+		withSchemaAt(root, path[:i], func(s *apiextensionsv1.JSONSchemaProps) {
 			rest := path[i:]
-			if prune(s, rest, false) {
-				problems = append(problems, fmt.Sprintf("a condition (allOf, anyOf or oneOf) at %s cannot hold without it", where(path[:i])))
+			if pruneField(s, rest, false) {
+				problems = append(problems, fmt.Sprintf("a condition (allOf, anyOf or oneOf) at %s cannot hold without it", placeName(path[:i])))
 			}
 			kept := s.XValidations[:0:0]
 			for _, r := range s.XValidations {
@@ -363,7 +363,7 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 				}
 				switch {
 				case problem != "":
-					problems = append(problems, fmt.Sprintf("the rule %q at %s %s", r.Rule, where(path[:i]), problem))
+					problems = append(problems, fmt.Sprintf("the rule %q at %s %s", r.Rule, placeName(path[:i]), problem))
 				case rule == "true":
 					continue
 				}
@@ -382,37 +382,37 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 	return problems
 }
 
-func where(p feature.Path) string {
+func placeName(p feature.Path) string {
 	if len(p) == 0 {
 		return "the object"
 	}
 	return p.String()
 }
 
-// prune removes a field from the conditions of a schema, and reports whether they cannot hold without it. It treats a condition below a
+// pruneField removes a field from the conditions of a schema, and reports whether they cannot hold without it. It treats a condition below a
 // condition as a whole, and removes branches that cannot hold.
-func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool) (dead bool) {
+func pruneField(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool) (dead bool) {
 	step := path[0]
 	if condition && step.Kind == feature.Field {
 		if len(path) == 1 {
 			dead = slices.Contains(s.Required, step.Name)
 			delete(s.Properties, step.Name)
 		} else if p, ok := s.Properties[step.Name]; ok {
-			dead = prune(&p, path[1:], true)
+			dead = pruneField(&p, path[1:], true)
 			s.Properties[step.Name] = p
 		}
 	}
 	if condition && step.Kind != feature.Field && len(path) > 1 && s.Items != nil && s.Items.Schema != nil {
-		dead = prune(s.Items.Schema, path[1:], true)
+		dead = pruneField(s.Items.Schema, path[1:], true)
 	}
 	for i := range s.AllOf {
-		dead = prune(&s.AllOf[i], path, true) || dead
+		dead = pruneField(&s.AllOf[i], path, true) || dead
 	}
 	for _, list := range []*[]apiextensionsv1.JSONSchemaProps{&s.AnyOf, &s.OneOf} {
 		before := len(*list)
 		kept := (*list)[:0:0]
 		for _, branch := range *list {
-			if !prune(&branch, path, true) {
+			if !pruneField(&branch, path, true) {
 				kept = append(kept, branch)
 			}
 		}
@@ -421,7 +421,7 @@ func prune(s *apiextensionsv1.JSONSchemaProps, path feature.Path, condition bool
 			dead = dead || len(kept) == 0
 		}
 	}
-	if s.Not != nil && prune(s.Not, path, true) {
+	if s.Not != nil && pruneField(s.Not, path, true) {
 		s.Not = nil
 	}
 	return dead

@@ -224,7 +224,7 @@ func randomParts(g chooser, crd *apiextensionsv1.CustomResourceDefinition) (part
 		if v.Schema == nil {
 			continue
 		}
-		walk(v.Schema.OpenAPIV3Schema.DeepCopy(), nil, func(p feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		walkSchema(v.Schema.OpenAPIV3Schema.DeepCopy(), nil, func(p feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 			if len(p) == 0 {
 				return true
 			}
@@ -234,7 +234,7 @@ func randomParts(g chooser, crd *apiextensionsv1.CustomResourceDefinition) (part
 			seen[p.String()] = true
 			part := v1alpha1.Part{Field: p.String()}
 			if s.Type == "string" && len(s.Enum) > 1 && g.IntN(2) == 0 {
-				part.Values = []string{plain(string(s.Enum[g.IntN(len(s.Enum))].Raw))}
+				part.Values = []string{plainScalar(string(s.Enum[g.IntN(len(s.Enum))].Raw))}
 			}
 			all = append(all, part)
 			return true
@@ -260,9 +260,9 @@ func leftIn(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Feature) (
 			}
 			schema := v.Schema.OpenAPIV3Schema.DeepCopy()
 			last := x.Path[len(x.Path)-1]
-			at(schema, x.Path, func(s *apiextensionsv1.JSONSchemaProps) {
+			withSchemaAt(schema, x.Path, func(s *apiextensionsv1.JSONSchemaProps) {
 				for _, e := range s.Enum {
-					if slices.Contains(x.Values, plain(string(e.Raw))) {
+					if slices.Contains(x.Values, plainScalar(string(e.Raw))) {
 						left = fmt.Sprintf("%s=%s", x.Path, e.Raw)
 					}
 				}
@@ -270,7 +270,7 @@ func leftIn(crd *apiextensionsv1.CustomResourceDefinition, f *feature.Feature) (
 			if x.Values != nil || last.Kind != feature.Field {
 				continue
 			}
-			at(schema, x.Path[:len(x.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
+			withSchemaAt(schema, x.Path[:len(x.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
 				if _, ok := s.Properties[last.Name]; ok || slices.Contains(s.Required, last.Name) || slices.Contains(s.XListMapKeys, last.Name) {
 					left = x.Path.String()
 				}

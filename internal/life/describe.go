@@ -13,12 +13,12 @@ import (
 	"sluice.dev/feature"
 )
 
-// said is the sentence that [describe] puts at the end of descriptions: one line of its own.
+// said is the sentence that [describeFeatures] puts at the end of descriptions: one line of its own.
 var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
 
-// describe writes into the descriptions of a CRD which parts a feature gates, its stage and its default, so that kubectl explain shows
+// describeFeatures writes into the descriptions of a CRD which parts a feature gates, its stage and its default, so that kubectl explain shows
 // them. It writes nothing about features that are left out.
-func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
+func describeFeatures(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
 		if v.Schema == nil {
@@ -33,13 +33,13 @@ func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Mode
 				t := &f.Targets[j]
 				if t.Group == crd.Spec.Group && t.Resource == crd.Spec.Names.Plural && (t.Version == "" || t.Version == v.Name) {
 					at := t.Path.String()
-					if line := sentence(f, t); !slices.Contains(lines[at], line) {
+					if line := stageSentence(f, t); !slices.Contains(lines[at], line) {
 						lines[at] = append(lines[at], line)
 					}
 				}
 			}
 		}
-		walk(v.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+		walkSchema(v.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 			at := path.String()
 			if more := lines[at]; more != nil {
 				delete(lines, at) // those below allOf have the same path
@@ -50,11 +50,11 @@ func describe(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Mode
 	}
 }
 
-// undescribe removes the sentences of [describe].
+// undescribe removes the sentences of [describeFeatures].
 func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Schema != nil {
-			walk(v.Schema.OpenAPIV3Schema, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+			walkSchema(v.Schema.OpenAPIV3Schema, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 				s.Description = said.ReplaceAllString(s.Description, "")
 				return true
 			})
@@ -63,8 +63,8 @@ func undescribe(crd *apiextensionsv1.CustomResourceDefinition) {
 	delete(crd.Annotations, ChannelAnnotation)
 }
 
-// sentence describes the stage of the feature that gates a part.
-func sentence(f *feature.Feature, t *feature.Target) string {
+// stageSentence describes the stage of the feature that gates a part.
+func stageSentence(f *feature.Feature, t *feature.Target) string {
 	what := ""
 	switch {
 	case t.WholeVersion:
@@ -91,7 +91,7 @@ func sentence(f *feature.Feature, t *feature.Target) string {
 func stageText(f *feature.Feature) string {
 	stage, since, value := stageOf(f)
 	if f.Entry < 0 {
-		return fmt.Sprintf("planned as %s for %s", lower(f.Spec.Stages[0].Stage), since)
+		return fmt.Sprintf("planned as %s for %s", lowerStage(f.Spec.Stages[0].Stage), since)
 	}
 	if !f.Locked {
 		value += " by default"
@@ -102,17 +102,17 @@ func stageText(f *feature.Feature) string {
 // stageOf returns the stage in small letters, since when, and the default. A stage that has not begun is planned.
 func stageOf(f *feature.Feature) (stage, since, value string) {
 	if f.Entry < 0 {
-		return "planned", begins(&f.Spec.Stages[0]), onOff(false, false)
+		return "planned", beginningOf(&f.Spec.Stages[0]), onOff(false, false)
 	}
 	first := f.Entry
 	for first > 0 && f.Spec.Stages[first-1].Stage == f.Stage {
 		first--
 	}
-	return lower(f.Stage), begins(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
+	return lowerStage(f.Stage), beginningOf(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
 }
 
-// begins is the release of a stage, or its day.
-func begins(s *v1alpha1.FeatureStage) string {
+// beginningOf is the release of a stage, or its day.
+func beginningOf(s *v1alpha1.FeatureStage) string {
 	if s.Release != "" {
 		return s.Release
 	}

@@ -111,26 +111,26 @@ type Note struct {
 func (p *Project) Docs() *Docs {
 	d := &Docs{
 		APIVersion: report.APIVersion, Kind: "FeatureDocs", Component: p.File.Component, Release: p.File.Spec.Release,
-		Header: sentenceCase(p.header()), Features: []FeatureDoc{}, CRDs: []CRDDoc{},
+		Header: sentenceCase(p.generatedHeader()), Features: []FeatureDoc{}, CRDs: []CRDDoc{},
 	}
 	for _, f := range p.Model.Features() {
 		x := FeatureDoc{
 			Name: f.Spec.Gate, Description: strings.TrimSpace(f.Spec.Description), Change: p.howTo(f), Requires: f.Spec.Requires, ImpliedBy: f.Spec.ImpliedBy, Parts: partsDoc(f),
 		}
 		x.Stage, x.Since, x.Default = stageOf(f)
-		if e, _ := p.File.entry(f.Spec.Gate); e != nil {
+		if e, _ := p.File.entryOf(f.Spec.Gate); e != nil {
 			x.Documentation = e.Documentation
 		}
 		defaults := f.Defaults()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
-			x.Stages = append(x.Stages, StageDoc{lower(s.Stage), begins(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
+			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), beginningOf(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
 		}
 		d.Features = append(d.Features, x)
 	}
 	for i := range d.Features {
 		for _, part := range d.Features[i].Parts {
-			c := d.crd(part.CRD)
+			c := d.docOf(part.CRD)
 			for _, known := range p.CRDs {
 				if known.Name == part.CRD {
 					c.Kind = known.Spec.Names.Kind
@@ -142,8 +142,8 @@ func (p *Project) Docs() *Docs {
 	return d
 }
 
-// crd finds a CRD by name, or adds it.
-func (d *Docs) crd(name string) *CRDDoc {
+// docOf finds a CRD by name, or adds it.
+func (d *Docs) docOf(name string) *CRDDoc {
 	for i := range d.CRDs {
 		if d.CRDs[i].Name == name {
 			return &d.CRDs[i]
@@ -171,7 +171,7 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 			return nil, fmt.Errorf("%q is no version such as v1.2.0", r)
 		}
 	}
-	if !newer(to, from) {
+	if !isNewerRelease(to, from) {
 		return nil, fmt.Errorf("%s does not come after %s, so there is nothing between them", to, from)
 	}
 	n := &Notes{From: from, To: to, Groups: []NoteGroup{}}
@@ -183,9 +183,9 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 		gate, defaults := f.Spec.Gate, f.Defaults()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
-			in, err := p.File.between(s, from, to)
+			in, err := p.File.beganBetween(s, from, to)
 			if err != nil {
-				return nil, fmt.Errorf("stage %s of %s: %w", lower(s.Stage), gate, err)
+				return nil, fmt.Errorf("stage %s of %s: %w", lowerStage(s.Stage), gate, err)
 			}
 			if !in {
 				continue
@@ -193,9 +193,9 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 			group, text := noteOf(f, i, defaults[i])
 			put(group, gate, "%s", text)
 		}
-		e, _ := p.File.entry(gate)
+		e, _ := p.File.entryOf(gate)
 		for _, what := range sortedKeys(e.Announced) {
-			if r := e.Announced[what]; newer(r, from) && !newer(r, to) {
+			if r := e.Announced[what]; isNewerRelease(r, from) && !isNewerRelease(r, to) {
 				put(noteAnnounced, gate, announcements[what], gate, r)
 			}
 		}
@@ -224,15 +224,15 @@ func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
 	value := onOff(on, s.LockToDefault)
 	switch {
 	case s.Stage == v1alpha1.Removed:
-		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, begins(s), onOff(on, false))
+		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, beginningOf(s), onOff(on, false))
 	case i == 0:
-		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lower(s.Stage), begins(s), value, strings.TrimSpace(f.Spec.Description)))
+		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), beginningOf(s), value, strings.TrimSpace(f.Spec.Description)))
 	case s.Stage == v1alpha1.Deprecated:
-		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, begins(s), value)
+		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, beginningOf(s), value)
 	case s.Stage != f.Spec.Stages[i-1].Stage:
-		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lower(s.Stage), begins(s), value, lower(f.Spec.Stages[i-1].Stage))
+		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), beginningOf(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
 	}
-	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, begins(s))
+	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, beginningOf(s))
 }
 
 // announcements has a sentence for each kind of announcement in features.yaml.
@@ -241,21 +241,21 @@ var announcements = map[string]string{
 	"Default": "The default of `%s` will change. It was announced in %s.",
 }
 
-// between reports whether a stage began after a release, up to another.
-func (f *File) between(s *v1alpha1.FeatureStage, from, to string) (bool, error) {
+// beganBetween reports whether a stage began after a release, up to another.
+func (f *File) beganBetween(s *v1alpha1.FeatureStage, from, to string) (bool, error) {
 	if s.Release != "" {
-		return newer(s.Release, from) && !newer(s.Release, to), nil
+		return isNewerRelease(s.Release, from) && !isNewerRelease(s.Release, to), nil
 	}
-	after, okA := f.day(from)
-	until, okB := f.day(to)
+	after, okA := f.dayOfRelease(from)
+	until, okB := f.dayOfRelease(to)
 	if !okA || !okB {
 		return false, fmt.Errorf("it begins on a day (%s), and releases does not record the days of %s and %s", s.Date, from, to)
 	}
 	return s.Date > after && s.Date <= until, nil
 }
 
-// day is the recorded day of a release.
-func (f *File) day(release string) (string, bool) {
+// dayOfRelease is the recorded day of a release.
+func (f *File) dayOfRelease(release string) (string, bool) {
 	for _, r := range f.Releases {
 		if sameRelease(r.Release, release) {
 			return r.Date, true
@@ -277,7 +277,7 @@ func (d *Docs) Markdown(file string) ([]byte, error) {
 		}
 		name, text = file, string(data)
 	}
-	t, err := template.New(name).Funcs(template.FuncMap{"cell": cell, "join": strings.Join}).Parse(text)
+	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("the template cannot be read: %w", err)
 	}
@@ -318,7 +318,7 @@ func partsDoc(f *feature.Feature) (out []PartDoc) {
 func (p *Project) howTo(f *feature.Feature) string {
 	switch {
 	case f.Entry < 0:
-		return "it comes with " + begins(&f.Spec.Stages[0])
+		return "it comes with " + beginningOf(&f.Spec.Stages[0])
 	case f.Locked || f.Stage == v1alpha1.Removed:
 		return "it cannot be changed"
 	}
@@ -329,5 +329,5 @@ func (p *Project) howTo(f *feature.Feature) string {
 	return text
 }
 
-// cell keeps text inside a cell of a table.
-func cell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }
+// escapeCell keeps text inside a cell of a table.
+func escapeCell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }

@@ -148,12 +148,12 @@ func (p Problem) String() string {
 	return report.Position{File: p.File, Line: p.Line}.Tell(p.Message)
 }
 
-func (p *Problems) add(file string, line int, format string, args ...any) {
+func (p *Problems) addProblem(file string, line int, format string, args ...any) {
 	*p = append(*p, Problem{file, line, fmt.Sprintf(format, args...)})
 }
 
-// err returns the problems sorted, without duplicates, or nil if there is none.
-func (p Problems) err() error {
+// asError returns the problems sorted, without duplicates, or nil if there is none.
+func (p Problems) asError() error {
 	if len(p) == 0 {
 		return nil
 	}
@@ -177,10 +177,10 @@ func Read(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return parse(ctx, path, data)
+	return parseFile(ctx, path, data)
 }
 
-func parse(ctx context.Context, path string, data []byte) (*File, error) {
+func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	set, err := input.DecodeObjects(ctx, path, data)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func parse(ctx context.Context, path string, data []byte) (*File, error) {
 	var p Problems
 	wrong := func(where, format string, args ...any) {
 		at, _ := o.Positions.Find(input.Steps(where)...)
-		p.add(at.File, at.Line, format, args...)
+		p.addProblem(at.File, at.Line, format, args...)
 	}
 	if want := v1alpha1.SchemeGroupVersion.String(); file.APIVersion != want {
 		wrong("apiVersion", "the apiVersion is %q; %s is expected", file.APIVersion, want)
@@ -221,14 +221,14 @@ func parse(ctx context.Context, path string, data []byte) (*File, error) {
 			}
 		}
 	}
-	return file, p.err()
+	return file, p.asError()
 }
 
 // hasSource reports whether there is an API to read. Without one, features gate behaviour, or parts of APIs of other projects.
 func (f *File) hasSource() bool { return len(f.Source.Packages) > 0 || len(f.Source.CRDs) > 0 }
 
-// entry returns the feature of a gate, or nil with a hint at the nearest name.
-func (f *File) entry(gate string) (*Entry, string) {
+// entryOf returns the feature of a gate, or nil with a hint at the nearest name.
+func (f *File) entryOf(gate string) (*Entry, string) {
 	names := make([]string, len(f.Features))
 	for i := range f.Features {
 		if names[i] = f.Features[i].Gate; names[i] == gate {
@@ -238,27 +238,27 @@ func (f *File) entry(gate string) (*Entry, string) {
 	return nil, brief.Hint(gate, names)
 }
 
-// place finds a part of features.yaml.
-func (f *File) place(where string) (file string, line int) {
+// placeOf finds a part of features.yaml.
+func (f *File) placeOf(where string) (file string, line int) {
 	at, _ := f.at.Find(input.Steps(where)...)
 	return at.File, at.Line
 }
 
 // Template is output.template, relative to the working directory; empty if features.yaml has none.
-func (f *File) Template() string { return f.optional(f.Output.Template) }
+func (f *File) Template() string { return f.optionalPath(f.Output.Template) }
 
 // DocsFile is output.docs, relative to the working directory; empty if features.yaml has none.
-func (f *File) DocsFile() string { return f.optional(f.Output.Docs) }
+func (f *File) DocsFile() string { return f.optionalPath(f.Output.Docs) }
 
-func (f *File) optional(p string) string {
+func (f *File) optionalPath(p string) string {
 	if p == "" {
 		return ""
 	}
-	return f.path(p)
+	return f.resolvePath(p)
 }
 
-// path is a path of features.yaml, relative to the working directory.
-func (f *File) path(p string) string {
+// resolvePath is a path of features.yaml, relative to the working directory.
+func (f *File) resolvePath(p string) string {
 	if filepath.IsAbs(p) {
 		return p
 	}

@@ -27,7 +27,7 @@ func (p *Project) goCode() ([]byte, error) {
 	}
 	d := &p.Declaration
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\nimport (\n", p.header(), name)
+	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\nimport (\n", p.generatedHeader(), name)
 	if len(d.Features) > 0 {
 		b.WriteString("\t\"k8s.io/component-base/featuregate\"\n\n")
 	}
@@ -43,7 +43,7 @@ func (p *Project) goCode() ([]byte, error) {
 			return nil, err
 		}
 	}
-	body, err := literal(reflect.ValueOf(*d))
+	body, err := goLiteralOf(reflect.ValueOf(*d))
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,14 @@ func (p *Project) goCode() ([]byte, error) {
 
 // goPackage is the name of the package of output.go: that of its folder, without characters that Go does not allow.
 func (p *Project) goPackage() (string, error) {
-	abs, err := filepath.Abs(p.File.path(p.File.Output.Go))
+	abs, err := filepath.Abs(p.File.resolvePath(p.File.Output.Go))
 	if err != nil {
 		return "", err
 	}
 	folder := filepath.Base(filepath.Dir(abs))
 	name := notInIdentifiers.ReplaceAllString(strings.ToLower(folder), "")
 	if !token.IsIdentifier(name) || name == "_" {
-		file, line := p.File.place("output.go")
+		file, line := p.File.placeOf("output.go")
 		return "", Problems{{file, line, fmt.Sprintf("the folder of output.go gives the Go package its name, and %q gives none: choose a folder such as internal/features", folder)}}
 	}
 	return name, nil
@@ -72,7 +72,7 @@ func (p *Project) goConstants(b *bytes.Buffer) error {
 	for i := range p.Declaration.Features {
 		f := &p.Declaration.Features[i]
 		if slices.Contains(ownNames, f.Gate) {
-			file, line := p.File.place(fmt.Sprintf("features[%d].gate", i))
+			file, line := p.File.placeOf(fmt.Sprintf("features[%d].gate", i))
 			return Problems{{file, line, fmt.Sprintf("%s is what the generated Go code declares itself: choose another name", f.Gate)}}
 		}
 		comment := f.Gate
@@ -100,8 +100,8 @@ func commentText(text string) string {
 	return likeDirective.ReplaceAllString(strings.TrimSpace(notInComments.Replace(text)), " +")
 }
 
-// literal writes a value of the types of a declaration as Go code, without empty fields.
-func literal(v reflect.Value) (string, error) {
+// goLiteralOf writes a value of the types of a declaration as Go code, without empty fields.
+func goLiteralOf(v reflect.Value) (string, error) {
 	switch v.Kind() { //nolint:exhaustive // definitions hold no others, which a test would tell
 	case reflect.String:
 		return strconv.Quote(v.String()), nil
@@ -110,7 +110,7 @@ func literal(v reflect.Value) (string, error) {
 	case reflect.Int32, reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10), nil
 	case reflect.Pointer:
-		text, err := literal(v.Elem())
+		text, err := goLiteralOf(v.Elem())
 		switch v.Type() {
 		case reflect.TypeFor[*bool](), reflect.TypeFor[*string]():
 			return "new(" + text + ")", err
@@ -135,7 +135,7 @@ func sliceLiteral(v reflect.Value) (string, error) {
 	}
 	items := make([]string, v.Len())
 	for i := range items {
-		text, err := literal(v.Index(i))
+		text, err := goLiteralOf(v.Index(i))
 		if err != nil {
 			return "", err
 		}
@@ -155,7 +155,7 @@ func structLiteral(v reflect.Value) (string, error) {
 		if f.IsZero() || !v.Type().Field(i).IsExported() {
 			continue
 		}
-		text, err := literal(f)
+		text, err := goLiteralOf(f)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
 		}

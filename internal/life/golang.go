@@ -52,7 +52,7 @@ type goReader struct {
 // packages that cannot be read, the problems are for mistakes in the others. Extra is a marker to add; nil for none.
 func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark) (*goAPI, Problems, error) {
 	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
-	if err := register(r.registry); err != nil {
+	if err := registerMarkers(r.registry); err != nil {
 		return nil, nil, err
 	}
 	r.cwd, _ = os.Getwd()
@@ -61,7 +61,7 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 		return nil, nil, fmt.Errorf("load Go packages %s: %w", strings.Join(patterns, " "), err)
 	}
 	if r.loadErrors(roots); len(r.wrong) > 0 {
-		return nil, nil, r.wrong.err()
+		return nil, nil, r.wrong.asError()
 	}
 	r.parser = &crd.Parser{
 		Collector: &markers.Collector{Registry: r.registry},
@@ -79,19 +79,19 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	}
 	// If a marker cannot be read, nothing is known about its package.
 	if r.loadErrors(roots); len(r.wrong) > 0 {
-		return nil, nil, r.wrong.err()
+		return nil, nil, r.wrong.asError()
 	}
 	for _, p := range append(roots, marked...) {
 		r.tagPackage(p)
 	}
 	if r.extra != nil && r.extra.found == nil {
-		return nil, nil, r.extra.unknown()
+		return nil, nil, r.extra.unknownError()
 	}
 	r.checkInlined()
 	r.makeCRDs(roots)
 	before := len(r.wrong)
 	if r.loadErrors(roots); len(r.wrong) > before { // a kind is not completely known
-		return nil, nil, r.wrong.err()
+		return nil, nil, r.wrong.asError()
 	}
 	return &r.api, r.wrong, nil
 }
@@ -110,8 +110,8 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 			if e.Kind == packages.TypeError && (!root || !redeclared.MatchString(e.Msg)) {
 				continue
 			}
-			file, line := position(e.Pos)
-			r.wrong.add(r.relative(file), line, "%s", strings.TrimSpace(e.Msg))
+			file, line := splitPosition(e.Pos)
+			r.wrong.addProblem(r.relativePath(file), line, "%s", strings.TrimSpace(e.Msg))
 		}
 		for _, q := range p.Imports() {
 			visit(q, false)
@@ -119,7 +119,7 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 	}
 	for _, p := range roots {
 		if len(p.GoFiles) == 0 && len(p.Errors) == 0 {
-			r.wrong.add("", 0, "package %s has no Go files", p.PkgPath)
+			r.wrong.addProblem("", 0, "package %s has no Go files", p.PkgPath)
 		}
 		visit(p, true)
 	}
@@ -128,8 +128,8 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 // redeclared matches type errors that cannot come from imports that were left out.
 var redeclared = regexp.MustCompile(`^(\w+ redeclared in this block|other declaration of \w+)$`)
 
-// position splits FILE:LINE:COLUMN.
-func position(s string) (file string, line int) {
+// splitPosition splits FILE:LINE:COLUMN.
+func splitPosition(s string) (file string, line int) {
 	parts := strings.Split(s, ":")
 	for i := 1; i < len(parts); i++ {
 		if n, err := strconv.Atoi(parts[i]); err == nil {
@@ -139,8 +139,8 @@ func position(s string) (file string, line int) {
 	return strings.TrimSuffix(s, "-"), 0
 }
 
-// relative is the file relative to the working directory, if it is below that.
-func (r *goReader) relative(file string) string {
+// relativePath is the file relative to the working directory, if it is below that.
+func (r *goReader) relativePath(file string) string {
 	if rel, err := filepath.Rel(r.cwd, file); err == nil && filepath.IsAbs(file) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return rel
 	}
@@ -214,10 +214,10 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 				case wellNamed(text):
 					comments = append(comments, marker)
 				case strings.HasPrefix(text, markerPrefix):
-					r.unknown(pkg, &marker)
+					r.reportUnknown(pkg, &marker)
 				case nearMarker.MatchString(c.Text):
 					at := pkg.Fset.Position(c.Pos())
-					r.wrong.add(r.relative(at.Filename), at.Line, "%q is no marker: begin it with // %s", text, markerPrefix)
+					r.wrong.addProblem(r.relativePath(at.Filename), at.Line, "%q is no marker: begin it with // %s", text, markerPrefix)
 				}
 			}
 		}
@@ -236,8 +236,8 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 					continue
 				}
 				r.tagNode(pkg, f.RawField, &f.Markers, comments)
-				if r.extra.is(pkg, info.Name, f.Name) {
-					n := r.add(pkg, f.RawField.Pos(), newMark(markFeature, r.extra.gate))
+				if r.extra.belongsTo(pkg, info.Name, f.Name) {
+					n := r.addMark(pkg, f.RawField.Pos(), newMark(markFeature, r.extra.gate))
 					if f.Markers == nil {
 						f.Markers = markers.MarkerValues{}
 					}
@@ -248,7 +248,7 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 		}
 		r.tagConstants(pkg, file, comments)
 		for i := range comments {
-			r.rest(pkg, file, &comments[i])
+			r.readUnclaimed(pkg, file, &comments[i])
 		}
 	}
 }
@@ -276,15 +276,15 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 				c.claimed, pos = true, c.pos
 				break
 			}
-			n := r.add(pkg, pos, m)
+			n := r.addMark(pkg, pos, m)
 			if m.marker != "" {
-				r.conditional(&r.api.marks[n])
+				r.readConditional(&r.api.marks[n])
 			}
 			for _, k := range m.loosen {
 				if loosenable[k] == nil {
 					names := sortedKeys(loosenable)
 					at := &r.api.marks[n]
-					r.wrong.add(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, brief.Hint(k, names), strings.Join(names, ", "))
+					r.wrong.addProblem(at.file, at.line, "+%s does not take out %q%s; it takes out %s", markLoosen, k, brief.Hint(k, names), strings.Join(names, ", "))
 				}
 			}
 			if m.items {
@@ -296,8 +296,8 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 	}
 }
 
-// conditional reads the marker inside of a marker.
-func (r *goReader) conditional(m *mark) {
+// readConditional reads the marker inside of a marker.
+func (r *goReader) readConditional(m *mark) {
 	text := "+" + strings.TrimPrefix(m.marker, "+")
 	def := r.registry.Lookup(text, markers.DescribesField)
 	if def == nil {
@@ -310,26 +310,26 @@ func (r *goReader) conditional(m *mark) {
 		}
 		slices.Sort(names)
 		name, _, _ := strings.Cut(text[1:], "=")
-		r.wrong.add(m.file, m.line, "there is no marker +%s%s", name, brief.Hint(name, names))
+		r.wrong.addProblem(m.file, m.line, "there is no marker +%s%s", name, brief.Hint(name, names))
 		return
 	}
 	value, err := def.Parse(text)
 	if err != nil {
-		r.wrong.add(m.file, m.line, "%s: %s", text, err)
+		r.wrong.addProblem(m.file, m.line, "%s: %s", text, err)
 		return
 	}
 	apply, ok := value.(schemaMarker)
 	if !ok || strings.HasPrefix(def.Name, crdmarkers.ValidationItemsPrefix) {
-		r.wrong.add(m.file, m.line, "%s says nothing of the schema of a value, so that it cannot hold in some channels only", text)
+		r.wrong.addProblem(m.file, m.line, "%s says nothing of the schema of a value, so that it cannot hold in some channels only", text)
 		return
 	}
 	m.apply = apply
 }
 
-// add gives a mark its number.
-func (r *goReader) add(pkg *loader.Package, pos token.Pos, m mark) int {
+// addMark gives a mark its number.
+func (r *goReader) addMark(pkg *loader.Package, pos token.Pos, m mark) int {
 	at := pkg.Fset.Position(pos)
-	m.file, m.line = r.relative(at.Filename), at.Line
+	m.file, m.line = r.relativePath(at.Filename), at.Line
 	r.api.marks = append(r.api.marks, m)
 	return len(r.api.marks) - 1
 }
@@ -362,15 +362,15 @@ func (r *goReader) tagConstants(pkg *loader.Package, file *ast.File, comments []
 
 func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *comment) {
 	at := pkg.Fset.Position(c.pos)
-	file := r.relative(at.Filename)
+	file := r.relativePath(at.Filename)
 	def := r.registry.Lookup(c.text, markers.DescribesType)
 	if def == nil || def.Name != markFeature {
-		r.unknown(pkg, c)
+		r.reportUnknown(pkg, c)
 		return
 	}
 	gate, err := def.Parse(c.text)
 	if err != nil {
-		r.wrong.add(file, at.Line, "%s: %s", c.text, err)
+		r.wrong.addProblem(file, at.Line, "%s: %s", c.text, err)
 		return
 	}
 	pkg.NeedTypesInfo()
@@ -385,7 +385,7 @@ func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *commen
 			info = r.parser.Types[crd.TypeIdent{Package: pkg, Name: named.Obj().Name()}]
 		}
 		if info == nil {
-			r.wrong.add(file, at.Line, "%s is of type %s: only constants of a type of this package are values of a field; use +%s at the field", name.Name, k.Type(), markValues)
+			r.wrong.addProblem(file, at.Line, "%s is of type %s: only constants of a type of this package are values of a field; use +%s at the field", name.Name, k.Type(), markValues)
 			continue
 		}
 		value := k.Val().ExactString()
@@ -397,12 +397,12 @@ func (r *goReader) tagConstant(pkg *loader.Package, vs *ast.ValueSpec, c *commen
 		if info.Markers == nil {
 			info.Markers = markers.MarkerValues{}
 		}
-		info.Markers[tagsKey] = append(info.Markers[tagsKey], tag(r.add(pkg, c.pos, m)))
+		info.Markers[tagsKey] = append(info.Markers[tagsKey], tag(r.addMark(pkg, c.pos, m)))
 	}
 }
 
-// rest handles a marker that no type, field or constant has: it belongs to the package, or is misplaced.
-func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
+// readUnclaimed handles a marker that no type, field or constant has: it belongs to the package, or is misplaced.
+func (r *goReader) readUnclaimed(pkg *loader.Package, file *ast.File, c *comment) {
 	if c.claimed {
 		return
 	}
@@ -411,25 +411,25 @@ func (r *goReader) rest(pkg *loader.Package, file *ast.File, c *comment) {
 	if c.pos < file.Package && def != nil && def.Name == markFeature {
 		gate, err := def.Parse(c.text)
 		if err != nil {
-			r.wrong.add(r.relative(at.Filename), at.Line, "%s: %s", c.text, err)
+			r.wrong.addProblem(r.relativePath(at.Filename), at.Line, "%s: %s", c.text, err)
 			return
 		}
-		r.versions[pkg] = append(r.versions[pkg], r.add(pkg, c.pos, newMark(markFeature, gate)))
+		r.versions[pkg] = append(r.versions[pkg], r.addMark(pkg, c.pos, newMark(markFeature, gate)))
 		return
 	}
 	if r.registry.Lookup(c.text, markers.DescribesField) == nil && r.registry.Lookup(c.text, markers.DescribesType) == nil {
-		r.unknown(pkg, c)
+		r.reportUnknown(pkg, c)
 		return
 	}
-	r.wrong.add(r.relative(at.Filename), at.Line, "%s stands where it marks nothing: put it into the comment of a type, a field, a constant or the package", c.text)
+	r.wrong.addProblem(r.relativePath(at.Filename), at.Line, "%s stands where it marks nothing: put it into the comment of a type, a field, a constant or the package", c.text)
 }
 
-// unknown reports that the marker does not exist, or not at that place.
-func (r *goReader) unknown(pkg *loader.Package, c *comment) {
+// reportUnknown reports that the marker does not exist, or not at that place.
+func (r *goReader) reportUnknown(pkg *loader.Package, c *comment) {
 	at := pkg.Fset.Position(c.pos)
 	name, _, _ := strings.Cut(strings.TrimPrefix(c.text, "+"), "=")
 	known := []string{markFeature, markItems, markValues + ":name", markPattern + ":name", markBeyond + ":name", markLoosen, markEnabled + ":name", markDisabled + ":name"}
-	r.wrong.add(r.relative(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, brief.Hint(name, known), "+"+strings.Join(known, ", +"))
+	r.wrong.addProblem(r.relativePath(at.Filename), at.Line, "there is no marker +%s here%s; the markers are %s", name, brief.Hint(name, known), "+"+strings.Join(known, ", +"))
 }
 
 // checkInlined refuses marks at inlined structs: their fields belong to the struct around them, which would be gated as a whole.
@@ -442,7 +442,7 @@ func (r *goReader) checkInlined() {
 		for _, t := range values[tagsKey] {
 			if n, ok := t.(tag); ok && r.api.marks[n].values == nil && r.api.marks[n].loosen == nil && r.api.marks[n].marker == "" {
 				m := &r.api.marks[n]
-				r.wrong.add(m.file, m.line, "%s is inlined: mark its fields", what)
+				r.wrong.addProblem(m.file, m.line, "%s is inlined: mark its fields", what)
 			}
 		}
 	}

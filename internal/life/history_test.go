@@ -102,14 +102,14 @@ func (l *lives) at(t *testing.T, release int) *State {
 	var objects []v1alpha1.Feature
 	var specs []v1alpha1.FeatureSpec
 	for i, e := range l.features {
-		e.Stages = slices.DeleteFunc(slices.Clone(e.Stages), func(s v1alpha1.FeatureStage) bool { return newer(s.Release, f.Spec.Release) })
+		e.Stages = slices.DeleteFunc(slices.Clone(e.Stages), func(s v1alpha1.FeatureStage) bool { return isNewerRelease(s.Release, f.Spec.Release) })
 		if len(e.Stages) == 0 {
 			continue
 		}
 		e.Announced = maps.Clone(e.Announced)
-		maps.DeleteFunc(e.Announced, func(_, r string) bool { return newer(r, f.Spec.Release) })
+		maps.DeleteFunc(e.Announced, func(_, r string) bool { return isNewerRelease(r, f.Spec.Release) })
 		for _, r := range l.announced[i] {
-			if !newer(r, f.Spec.Release) {
+			if !isNewerRelease(r, f.Spec.Release) {
 				if e.Announced == nil {
 					e.Announced = map[string]string{}
 				}
@@ -120,7 +120,7 @@ func (l *lives) at(t *testing.T, release int) *State {
 		switch {
 		case l.valued[i]:
 			modes += ", " + e.Gate
-		case last.Stage != v1alpha1.Removed || !newer(f.Spec.Release, last.Release):
+		case last.Stage != v1alpha1.Removed || !isNewerRelease(f.Spec.Release, last.Release):
 			fields += ", " + strings.ToLower(e.Gate) + ": {type: string}"
 		}
 		f.Features = append(f.Features, e)
@@ -232,7 +232,7 @@ func (l *lives) announcesAgain(x string, until int) bool {
 	for i, e := range l.features {
 		for _, s := range e.Stages {
 			if strings.Contains(x, fmt.Sprintf("the default of %s changes in %s: ", e.Gate, s.Release)) {
-				return slices.ContainsFunc(l.announced[i], func(r string) bool { return newer(r, s.Release) && !newer(r, releaseOf(until)) })
+				return slices.ContainsFunc(l.announced[i], func(r string) bool { return isNewerRelease(r, s.Release) && !isNewerRelease(r, releaseOf(until)) })
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (p *Project) State() *State {
 	}
 }
 
-func (s *State) spec(gate string) *v1alpha1.FeatureSpec {
+func (s *State) specOf(gate string) *v1alpha1.FeatureSpec {
 	for i := range s.Features {
 		if s.Features[i].Gate == gate {
 			return &s.Features[i]
@@ -81,7 +81,7 @@ func (s *State) spec(gate string) *v1alpha1.FeatureSpec {
 	return nil
 }
 
-func (s *State) crd(name string) *apiextensionsv1.CustomResourceDefinition {
+func (s *State) crdNamed(name string) *apiextensionsv1.CustomResourceDefinition {
 	for _, c := range s.CRDs {
 		if c.Name == name {
 			return c
@@ -114,7 +114,7 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		old = &State{Model: &feature.Model{}}
 	}
 	l := &law{ctx: ctx, old: old, next: next, day: day, windows: map[v1alpha1.Stage]Window{}}
-	off, err := l.policy(f)
+	off, err := l.readPolicy(f)
 	if err != nil {
 		return nil, err
 	}
@@ -161,12 +161,12 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 	return r, nil
 }
 
-// policy reads policy, windows, rules and releases.
-func (l *law) policy(f *File) (off []string, err error) {
+// readPolicy reads policy, windows, rules and releases.
+func (l *law) readPolicy(f *File) (off []string, err error) {
 	var wrong Problems
 	bad := func(where, format string, args ...any) {
-		file, line := f.place(where)
-		wrong.add(file, line, format, args...)
+		file, line := f.placeOf(where)
+		wrong.addProblem(file, line, format, args...)
 	}
 	name := f.Policy
 	if name == "" {
@@ -212,11 +212,11 @@ func (l *law) policy(f *File) (off []string, err error) {
 			bad(where+".date", "%q is no day such as 2026-01-31", r.Date)
 		}
 	}
-	return off, wrong.err()
+	return off, wrong.asError()
 }
 
-// tell adds a finding about a feature.
-func (l *law) tell(gate, where, format string, args ...any) {
+// addFinding adds a finding about a feature.
+func (l *law) addFinding(gate, where, format string, args ...any) {
 	x := report.Finding{
 		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
 		CRD: feature.ObjectName(l.next.File.Component, gate),
@@ -230,7 +230,7 @@ func (l *law) tell(gate, where, format string, args ...any) {
 	if where == "" {
 		x.Path = "definition"
 	}
-	if file, line := l.next.File.place(strings.TrimSuffix(path, ".")); file != "" {
+	if file, line := l.next.File.placeOf(strings.TrimSuffix(path, ".")); file != "" {
 		x.Position = &report.Position{File: file, Line: line}
 	}
 	l.found = append(l.found, x)
@@ -238,7 +238,7 @@ func (l *law) tell(gate, where, format string, args ...any) {
 
 // tellCRD adds a finding about a CRD.
 func (l *law) tellCRD(crd, version, path, format string, args ...any) {
-	file, line := l.next.File.place("source")
+	file, line := l.next.File.placeOf("source")
 	l.found = append(l.found, report.Finding{
 		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
 		CRD: crd, Version: version, Path: path, Position: &report.Position{File: file, Line: line},
@@ -275,9 +275,9 @@ func (l *law) stepsOf(p *pair) (out []step) {
 	var from, now moment
 	for i := range p.next.Stages[:p.nextAt+1] {
 		s := &p.next.Stages[i]
-		now = moment{s.Stage, now.after(s), s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, begins(s)}
+		now = moment{s.Stage, now.after(s), s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, beginningOf(s)}
 		if i > p.oldAt {
-			if i < p.nextAt && newer(l.old.Release, s.Release) {
+			if i < p.nextAt && isNewerRelease(l.old.Release, s.Release) {
 				continue
 			}
 			out = append(out, step{from, now})
@@ -298,13 +298,13 @@ func (m *moment) after(s *v1alpha1.FeatureStage) bool {
 	return s.Stage == v1alpha1.Stable
 }
 
-// pairs calls f for each feature that both sides have and that had begun, and for new features, with old nil.
-func (l *law) pairs(f func(p *pair)) {
+// eachPair calls f for each feature that both sides have and that had begun, and for new features, with old nil.
+func (l *law) eachPair(f func(p *pair)) {
 	for i := range l.next.Features {
 		p := pair{next: &l.next.Features[i], oldAt: -1, nextAt: -1}
 		p.gate = p.next.Gate
-		p.entry, _ = l.next.File.entry(p.gate)
-		if p.old = l.old.spec(p.gate); p.old != nil {
+		p.entry, _ = l.next.File.entryOf(p.gate)
+		if p.old = l.old.specOf(p.gate); p.old != nil {
 			if p.was = l.old.Model.Feature(p.gate); p.was != nil {
 				p.oldAt, p.wasStage = p.was.Entry, p.was.Stage
 			}
@@ -321,7 +321,7 @@ func (l *law) pairs(f func(p *pair)) {
 
 // dayOf returns the recorded day of a release. For the release in preparation it returns today.
 func (l *law) dayOf(release string) (time.Time, bool) {
-	if day, ok := l.next.File.day(release); ok {
+	if day, ok := l.next.File.dayOfRelease(release); ok {
 		t, err := time.Parse(time.DateOnly, day)
 		return t, err == nil
 	}
@@ -342,7 +342,7 @@ func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 		return fmt.Sprintf("it was never announced; what is %s has to be announced %s before", name, w)
 	}
 	if w.Releases > 0 {
-		n := l.minors(from, to)
+		n := l.countMinors(from, to)
 		if n < w.Releases {
 			return fmt.Sprintf("it was announced in %s, %s before; what is %s takes %s", from, brief.Count(n, "minor release"), name, w)
 		}
@@ -360,8 +360,8 @@ func (l *law) tooEarly(stage v1alpha1.Stage, from, to string) string {
 	return ""
 }
 
-// minors counts the minor releases after one, up to another.
-func (l *law) minors(from, to string) int {
+// countMinors counts the minor releases after one, up to another.
+func (l *law) countMinors(from, to string) int {
 	a, errA := semver.NewVersion(from)
 	b, errB := semver.NewVersion(to)
 	if errA != nil || errB != nil {
@@ -369,7 +369,7 @@ func (l *law) minors(from, to string) int {
 	}
 	seen := map[string]bool{}
 	add := func(v *semver.Version) {
-		if after(v, a) && !after(v, b) {
+		if isLaterMinor(v, a) && !isLaterMinor(v, b) {
 			seen[fmt.Sprintf("%d.%d", v.Major(), v.Minor())] = true
 		}
 	}
@@ -382,8 +382,8 @@ func (l *law) minors(from, to string) int {
 	return len(seen)
 }
 
-// after reports whether a is of a later minor release than b.
-func after(a, b *semver.Version) bool {
+// isLaterMinor reports whether a is of a later minor release than b.
+func isLaterMinor(a, b *semver.Version) bool {
 	return a.Major() > b.Major() || a.Major() == b.Major() && a.Minor() > b.Minor()
 }
 

@@ -67,8 +67,8 @@ type (
 	}
 )
 
-// register adds the markers to those of controller-tools.
-func register(r *markers.Registry) error {
+// registerMarkers adds the markers to those of controller-tools.
+func registerMarkers(r *markers.Registry) error {
 	if err := crdmarkers.Register(r); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func newMark(name string, value any) mark {
 	case patternMarker:
 		return mark{gate: v.Name, pattern: v.Pattern}
 	case beyondMarker:
-		return mark{gate: v.Name, beyond: v.bounds()}
+		return mark{gate: v.Name, beyond: v.asBounds()}
 	case conditionMarker:
 		return mark{gate: v.Name, marker: v.Marker, enabled: name == markEnabled}
 	case []string:
@@ -132,7 +132,7 @@ func newMark(name string, value any) mark {
 	return mark{}
 }
 
-func (m *beyondMarker) bounds() *v1alpha1.Bounds {
+func (m *beyondMarker) asBounds() *v1alpha1.Bounds {
 	wide := func(n *int) *int64 {
 		if n == nil {
 			return nil
@@ -194,8 +194,8 @@ type condition struct {
 	path         feature.Path
 }
 
-// conditioned returns a CRD with the markers that apply if some features are left out.
-func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, closed []string) (*apiextensionsv1.CustomResourceDefinition, error) {
+// withConditionalMarkers returns a CRD with the markers that apply if some features are left out.
+func withConditionalMarkers(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, closed []string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	out := schema.CopyCRD(crd)
 	for _, c := range api.conditions {
 		m := &api.marks[c.mark]
@@ -205,7 +205,7 @@ func conditioned(crd *apiextensionsv1.CustomResourceDefinition, api *goAPI, clos
 		for i := range out.Spec.Versions {
 			if v := &out.Spec.Versions[i]; v.Name == c.version {
 				var err error
-				at(v.Schema.OpenAPIV3Schema, c.path, func(s *apiextensionsv1.JSONSchemaProps) { err = m.apply.ApplyToSchema(&crdmarkers.SchemaContext{}, s) })
+				withSchemaAt(v.Schema.OpenAPIV3Schema, c.path, func(s *apiextensionsv1.JSONSchemaProps) { err = m.apply.ApplyToSchema(&crdmarkers.SchemaContext{}, s) })
 				if err != nil {
 					return nil, Problems{{m.file, m.line, fmt.Sprintf("+%s: %s", m.marker, err)}}
 				}
@@ -220,7 +220,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 	if version.Schema == nil {
 		return nil, nil
 	}
-	walk(version.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+	walkSchema(version.Schema.OpenAPIV3Schema, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 		numbers := tagsOf(s)
 		// If a field and its type have tags, controller-tools keeps both below allOf.
 		s.AllOf = slices.DeleteFunc(s.AllOf, func(a apiextensionsv1.JSONSchemaProps) bool {
@@ -237,7 +237,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 		for _, n := range numbers {
 			m := &marks[n]
 			if m.loosen != nil {
-				loosen(s, m.loosen)
+				removeKeywords(s, m.loosen)
 				continue
 			}
 			if m.marker != "" {
@@ -267,9 +267,9 @@ var loosenable = map[string]func(s *apiextensionsv1.JSONSchemaProps){
 	"maximum":   func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil },
 }
 
-// loosen removes keywords from a schema and all schemas below it.
-func loosen(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
-	walk(s, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+// removeKeywords removes keywords from a schema and all schemas below it.
+func removeKeywords(s *apiextensionsv1.JSONSchemaProps, keywords []string) {
+	walkSchema(s, nil, func(_ feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 		for _, k := range keywords {
 			if take := loosenable[k]; take != nil {
 				take(s)
@@ -299,8 +299,8 @@ func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
 	return reflect.DeepEqual(*s, apiextensionsv1.JSONSchemaProps{})
 }
 
-// at says where a mark stands.
-func (m *mark) at() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
+// positionText says where a mark stands.
+func (m *mark) positionText() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
 
 // versionUse is the use of a mark that gates a whole version.
 func versionUse(crd *apiextensionsv1.CustomResourceDefinition, version string, n int) use {

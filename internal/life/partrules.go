@@ -99,25 +99,25 @@ func partRules() []Rule {
 }
 
 func (l *law) fieldDropped() {
-	l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
-		if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.announced(f.Spec.Gate) {
+		if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.wasEndAnnounced(f.Spec.Gate) {
 			return
 		}
-		l.tell(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
+		l.addFinding(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
 	})
 }
 
 func (l *law) fieldIncompatible() {
-	l.broken(func(gate string, x *report.Finding) {
+	l.eachBreakage(func(gate string, x *report.Finding) {
 		if gate != "" && !alphaVersion.MatchString(x.Version) {
-			l.tell(gate, "", "version %s: the change of %s breaks stored objects: %s", x.Version, x.Path, x.Message)
+			l.addFinding(gate, "", "version %s: the change of %s breaks stored objects: %s", x.Version, x.Path, x.Message)
 		}
 	})
 }
 
 func (l *law) alphaVersionBroken() {
-	l.broken(func(_ string, x *report.Finding) {
+	l.eachBreakage(func(_ string, x *report.Finding) {
 		if alphaVersion.MatchString(x.Version) {
 			l.tellCRD(x.CRD, x.Version, x.Path, "the change of %s breaks stored objects, and the version keeps its number: %s", x.Path, x.Message)
 		}
@@ -126,13 +126,15 @@ func (l *law) alphaVersionBroken() {
 
 func (l *law) betaVersionAlone() {
 	for _, old := range l.old.CRDs {
-		next := l.next.crd(old.Name)
+		next := l.next.crdNamed(old.Name)
 		if next == nil {
 			continue
 		}
-		for _, v := range served(old) {
+		for _, v := range servedVersions(old) {
 			// Over more than one minor release, another version may have been served beside it.
-			if l.minors(l.old.Release, l.next.Release) < 2 && betaVersion.MatchString(v) && !slices.Contains(served(next), v) && !slices.ContainsFunc(served(old), func(o string) bool { return o != v && slices.Contains(served(next), o) && !alphaVersion.MatchString(o) }) {
+			if l.countMinors(l.old.Release, l.next.Release) < 2 && betaVersion.MatchString(v) && !slices.Contains(servedVersions(next), v) && !slices.ContainsFunc(servedVersions(old), func(o string) bool {
+				return o != v && slices.Contains(servedVersions(next), o) && !alphaVersion.MatchString(o)
+			}) {
 				l.tellCRD(old.Name, v, "", "%s is no longer served, and %s served no other version that still is", v, l.old.Release)
 			}
 		}
@@ -140,33 +142,33 @@ func (l *law) betaVersionAlone() {
 }
 
 func (l *law) tombstoneReused() {
-	l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
 		if old := l.old.Model.Feature(f.Spec.Gate); old != nil && old.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
-			l.tell(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
+			l.addFinding(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
 		}
 	})
 }
 
 func (l *law) gateDropped() {
-	l.targets(l.old, func(f *feature.Feature, t *feature.Target) {
+	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
 		if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && l.servedIn(t) == nil {
 			return
 		}
 		if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-			l.tell(f.Spec.Gate, "", "version %s: %s no longer gates %s, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
+			l.addFinding(f.Spec.Gate, "", "version %s: %s no longer gates %s, and is only %s", t.Version, f.Spec.Gate, orVersion(t), orPlanned(now.Stage))
 		}
 	})
 }
 
 func (l *law) partAddedLate() {
-	l.targets(l.next, func(f *feature.Feature, t *feature.Target) {
+	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
 		old := l.old.Model.Feature(f.Spec.Gate)
 		if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || l.servedBefore(t) == nil {
 			return
 		}
 		if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
-			l.tell(f.Spec.Gate, "", "version %s: %s is new, but its feature %s was already %s", t.Version, orVersion(t), f.Spec.Gate, lower(old.Stage))
+			l.addFinding(f.Spec.Gate, "", "version %s: %s is new, but its feature %s was already %s", t.Version, orVersion(t), f.Spec.Gate, lowerStage(old.Stage))
 		}
 	})
 }
@@ -181,7 +183,7 @@ func (l *law) newFieldRequired() {
 
 func (l *law) newFieldNotGated() {
 	l.newFields(func(crd, version string, path feature.Path, _, _ *apiextensionsv1.JSONSchemaProps) {
-		if path[0].Name != "status" && !l.gated(crd, version, path, "") {
+		if path[0].Name != "status" && !l.isGated(crd, version, path, "") {
 			l.tellCRD(crd, version, path.String(), "%s is new in a stable version, and no feature gates it", path)
 		}
 	})
@@ -189,7 +191,7 @@ func (l *law) newFieldNotGated() {
 
 func (l *law) newValueNotGated() {
 	l.newValues(func(crd, version string, path feature.Path, value string) {
-		if !l.gated(crd, version, path, value) {
+		if !l.isGated(crd, version, path, value) {
 			l.tellCRD(crd, version, path.String(), "the value %s of %s is new in a stable version, and no feature gates it", value, path)
 		}
 	})
@@ -201,7 +203,7 @@ func (l *law) newValueAtOnce() {
 			for i := range f.Targets {
 				if t := &f.Targets[i]; t.Resource+"."+t.Group == crd && t.Version == version && slices.Contains(t.Values, value) && t.Path.String() == path.String() {
 					if known, atOnce := l.opensAtOnce(f); atOnce {
-						l.tell(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, known)
+						l.addFinding(f.Spec.Gate, "stages", "the value %s of %s is new in %s, and open by default in the same release", value, path, known)
 					}
 				}
 			}
@@ -219,7 +221,7 @@ func (l *law) unknownValuesUndocumented() {
 			if f := l.next.Model.Feature(e.Gate); f != nil && e.UnknownValues == "" && slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
 				return t.Resource+"."+t.Group == crd && t.Version == version && t.Path.String() == path.String()
 			}) {
-				l.tell(e.Gate, "unknownValues", "%s is a new enum, and %s does not say how readers handle unknown values", path, e.Gate)
+				l.addFinding(e.Gate, "unknownValues", "%s is a new enum, and %s does not say how readers handle unknown values", path, e.Gate)
 			}
 		}
 	})
@@ -233,7 +235,7 @@ func (l *law) opensAtOnce(f *feature.Feature) (known string, atOnce bool) {
 	}
 	known = l.firstAfterBase()
 	var opened moment // none: it was open at the base
-	l.pairs(func(p *pair) {
+	l.eachPair(func(p *pair) {
 		if p.gate != f.Spec.Gate {
 			return
 		}
@@ -246,22 +248,22 @@ func (l *law) opensAtOnce(f *feature.Feature) (known string, atOnce bool) {
 			}
 		}
 	})
-	return known, opened.begins == "" || opened.begins == known || opened.release != "" && l.minors(known, opened.release) < 1
+	return known, opened.begins == "" || opened.begins == known || opened.release != "" && l.countMinors(known, opened.release) < 1
 }
 
 // firstAfterBase is the first recorded release after that of the base, or the one in preparation.
 func (l *law) firstAfterBase() string {
 	first := l.next.Release
 	for _, r := range l.next.File.Releases {
-		if newer(r.Release, l.old.Release) && newer(first, r.Release) {
+		if isNewerRelease(r.Release, l.old.Release) && isNewerRelease(first, r.Release) {
 			first = r.Release
 		}
 	}
 	return first
 }
 
-// targets calls f for each part of each feature of a side.
-func (l *law) targets(s *State, f func(*feature.Feature, *feature.Target)) {
+// eachTarget calls f for each part of each feature of a side.
+func (l *law) eachTarget(s *State, f func(*feature.Feature, *feature.Target)) {
 	for _, x := range s.Model.Features() {
 		for i := range x.Targets {
 			f(x, &x.Targets[i])
@@ -271,13 +273,13 @@ func (l *law) targets(s *State, f func(*feature.Feature, *feature.Target)) {
 
 // schemaAt returns the schema that a target leads to, nil if there is none.
 func schemaAt(s *State, t *feature.Target) (found *apiextensionsv1.JSONSchemaProps) {
-	crd := s.crd(t.Resource + "." + t.Group)
+	crd := s.crdNamed(t.Resource + "." + t.Group)
 	if crd == nil {
 		return nil
 	}
 	for i := range crd.Spec.Versions {
 		if v := &crd.Spec.Versions[i]; v.Name == t.Version && v.Schema != nil {
-			at(v.Schema.OpenAPIV3Schema, t.Path, func(p *apiextensionsv1.JSONSchemaProps) { found = p })
+			withSchemaAt(v.Schema.OpenAPIV3Schema, t.Path, func(p *apiextensionsv1.JSONSchemaProps) { found = p })
 		}
 	}
 	return found
@@ -293,14 +295,14 @@ func (l *law) servedBefore(t *feature.Target) *apiextensionsv1.CustomResourceDef
 }
 
 func servedBy(s *State, t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
-	crd := s.crd(t.Resource + "." + t.Group)
-	if crd == nil || !slices.Contains(served(crd), t.Version) {
+	crd := s.crdNamed(t.Resource + "." + t.Group)
+	if crd == nil || !slices.Contains(servedVersions(crd), t.Version) {
 		return nil
 	}
 	return crd
 }
 
-func served(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
+func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
 			out = append(out, v.Name)
@@ -309,10 +311,10 @@ func served(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	return out
 }
 
-// announced reports whether the end of a feature came after its announcement, or came before the release in preparation: then the rules
+// wasEndAnnounced reports whether the end of a feature came after its announcement, or came before the release in preparation: then the rules
 // about the end have judged it.
-func (l *law) announced(gate string) bool {
-	e, _ := l.next.File.entry(gate)
+func (l *law) wasEndAnnounced(gate string) bool {
+	e, _ := l.next.File.entryOf(gate)
 	if e == nil {
 		return false
 	}
@@ -320,8 +322,8 @@ func (l *law) announced(gate string) bool {
 	if i <= 0 {
 		return false
 	}
-	end, from := begins(&e.Stages[i]), e.Announced["Removed"]
-	return e.Stages[i-1].Stage == v1alpha1.Deprecated || from != "" && newer(end, from) || newer(l.next.Release, end) || sameRelease(end, l.old.Release)
+	end, from := beginningOf(&e.Stages[i]), e.Announced["Removed"]
+	return e.Stages[i-1].Stage == v1alpha1.Deprecated || from != "" && isNewerRelease(end, from) || isNewerRelease(l.next.Release, end) || sameRelease(end, l.old.Release)
 }
 
 func sameTarget(a, b *feature.Target) bool {
@@ -338,12 +340,12 @@ func orVersion(t *feature.Target) string {
 	return t.Path.String()
 }
 
-// broken calls f for each harmful finding of compat in fields that stay, with the gate of the field. It leaves out fields and versions
+// eachBreakage calls f for each harmful finding of compat in fields that stay, with the gate of the field. It leaves out fields and versions
 // of features in development, because no object has them.
-func (l *law) broken(f func(gate string, x *report.Finding)) {
+func (l *law) eachBreakage(f func(gate string, x *report.Finding)) {
 	harmful := []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
 	for _, old := range l.old.CRDs {
-		next := l.next.crd(old.Name)
+		next := l.next.crdNamed(old.Name)
 		if next == nil {
 			continue
 		}
@@ -367,7 +369,7 @@ func (l *law) broken(f func(gate string, x *report.Finding)) {
 // gateOf returns the feature that gated the place of a finding, empty for none, and whether one in development did.
 func (l *law) gateOf(x *report.Finding) (gate string, planned bool) {
 	path := strings.TrimPrefix(x.Path, ".")
-	l.targets(l.old, func(g *feature.Feature, t *feature.Target) {
+	l.eachTarget(l.old, func(g *feature.Feature, t *feature.Target) {
 		at := t.Path.String()
 		below := t.WholeVersion || path == at || strings.HasPrefix(path, at+".") || strings.HasPrefix(path, at+"[")
 		switch {
@@ -383,17 +385,17 @@ func (l *law) gateOf(x *report.Finding) (gate string, planned bool) {
 
 // newFields calls f for each new field of a stable version that was served before, but not for the fields below it.
 func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s *apiextensionsv1.JSONSchemaProps)) {
-	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
-		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+	l.eachStableSchema(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
+		walkSchema(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
 			if len(path) == 0 || path[len(path)-1].Kind != feature.Field {
 				return true
 			}
 			there := false
-			at(old, path, func(*apiextensionsv1.JSONSchemaProps) { there = true })
+			withSchemaAt(old, path, func(*apiextensionsv1.JSONSchemaProps) { there = true })
 			if there {
 				return true
 			}
-			at(next, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
+			withSchemaAt(next, path[:len(path)-1], func(parent *apiextensionsv1.JSONSchemaProps) {
 				if _, own := parent.Properties[path[len(path)-1].Name]; own { // not one of a condition
 					f(crd, version, path, parent, s)
 				}
@@ -405,12 +407,12 @@ func (l *law) newFields(f func(crd, version string, path feature.Path, parent, s
 
 // newValues calls f for each new value of an existing enum in a stable version.
 func (l *law) newValues(f func(crd, version string, path feature.Path, value string)) {
-	l.stable(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
-		walk(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
-			at(old, path, func(before *apiextensionsv1.JSONSchemaProps) {
+	l.eachStableSchema(func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps) {
+		walkSchema(next, nil, func(path feature.Path, s *apiextensionsv1.JSONSchemaProps) bool {
+			withSchemaAt(old, path, func(before *apiextensionsv1.JSONSchemaProps) {
 				for _, v := range s.Enum {
 					if len(before.Enum) > 0 && !slices.ContainsFunc(before.Enum, func(o apiextensionsv1.JSON) bool { return string(o.Raw) == string(v.Raw) }) {
-						f(crd, version, path, plain(string(v.Raw)))
+						f(crd, version, path, plainScalar(string(v.Raw)))
 					}
 				}
 			})
@@ -419,10 +421,10 @@ func (l *law) newValues(f func(crd, version string, path feature.Path, value str
 	})
 }
 
-// stable calls f for the schemas of each stable version that both sides serve.
-func (l *law) stable(f func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps)) {
+// eachStableSchema calls f for the schemas of each stable version that both sides serve.
+func (l *law) eachStableSchema(f func(crd, version string, old, next *apiextensionsv1.JSONSchemaProps)) {
 	for _, c := range l.next.CRDs {
-		before := l.old.crd(c.Name)
+		before := l.old.crdNamed(c.Name)
 		if before == nil {
 			continue
 		}
@@ -441,8 +443,8 @@ func (l *law) wasRemoved(gate string) bool {
 	return old != nil && old.Stage == v1alpha1.Removed
 }
 
-// gated reports whether a feature that was not removed before gates a field, a field around it, or a value of it.
-func (l *law) gated(crd, version string, path feature.Path, value string) bool {
+// isGated reports whether a feature that was not removed before gates a field, a field around it, or a value of it.
+func (l *law) isGated(crd, version string, path feature.Path, value string) bool {
 	for _, f := range l.next.Model.Features() {
 		for i := range f.Targets {
 			t := &f.Targets[i]
@@ -464,8 +466,8 @@ func enumInTwoReleases(f *v1alpha1.FeatureSpec, s *step) bool {
 	return s.from.locked && !s.from.on && slices.ContainsFunc(f.Parts, func(x v1alpha1.Part) bool { return x.Values != nil })
 }
 
-// newer reports whether a release comes after another.
-func newer(a, b string) bool {
+// isNewerRelease reports whether a release comes after another.
+func isNewerRelease(a, b string) bool {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)
 	return errX == nil && errY == nil && x.GreaterThan(y)

@@ -52,7 +52,7 @@ func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*P
 	}
 	p.api, p.base = api, api.crds
 	for _, name := range f.Source.CRDs {
-		src, err := input.ParseSource(f.path(name))
+		src, err := input.ParseSource(f.resolvePath(name))
 		if err != nil {
 			return nil, err
 		}
@@ -66,34 +66,34 @@ func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*P
 	}
 	for _, c := range p.base {
 		undescribe(c)
-		whole, err := conditioned(c, api, nil)
+		whole, err := withConditionalMarkers(c, api, nil)
 		if err != nil {
 			return nil, err
 		}
 		p.CRDs = append(p.CRDs, whole)
 	}
 	if len(p.CRDs) == 0 && f.hasSource() {
-		if err := wrong.err(); err != nil {
+		if err := wrong.asError(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: source holds no CRD: no type there has TypeMeta and ObjectMeta, in a package with +groupName", f.at0())
+		return nil, fmt.Errorf("%s: source holds no CRD: no type there has TypeMeta and ObjectMeta, in a package with +groupName", f.fileName())
 	}
-	wrong = append(wrong, p.join(api)...)
-	wrong = append(wrong, p.define(api, day)...)
-	return p, wrong.err()
+	wrong = append(wrong, p.joinMarkedParts(api)...)
+	wrong = append(wrong, p.defineModel(api, day)...)
+	return p, wrong.asError()
 }
 
-// at0 is the place of the file itself.
-func (f *File) at0() string {
-	file, _ := f.place("")
+// fileName is the place of the file itself.
+func (f *File) fileName() string {
+	file, _ := f.placeOf("")
 	return file
 }
 
 // partsOf has the origin of each part of the declaration: the mark, or -1 for features.yaml.
 type partsOf map[string][]int
 
-// join gives each feature the parts that marks gate.
-func (p *Project) join(api *goAPI) (wrong Problems) {
+// joinMarkedParts gives each feature the parts that marks gate.
+func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
 	reached := make([]bool, len(api.marks))
 	first := map[string]int{}
 	for _, u := range api.uses {
@@ -106,7 +106,7 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 				what = "the version"
 			}
 			other := &api.marks[before]
-			wrong.add(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.at(), other.gate)
+			wrong.addProblem(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.positionText(), other.gate)
 		}
 		first[key] = u.mark
 	}
@@ -115,25 +115,25 @@ func (p *Project) join(api *goAPI) (wrong Problems) {
 		if m.loosen != nil {
 			continue
 		}
-		e, hint := p.File.entry(m.gate)
+		e, hint := p.File.entryOf(m.gate)
 		switch {
 		case e == nil:
-			wrong.add(m.file, m.line, "features.yaml has no feature %q%s", m.gate, hint)
+			wrong.addProblem(m.file, m.line, "features.yaml has no feature %q%s", m.gate, hint)
 		case m.marker != "":
 			if !slices.ContainsFunc(api.conditions, func(c condition) bool { return c.mark == i }) {
-				wrong.add(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
+				wrong.addProblem(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
 			}
 		case !reached[i]:
-			wrong.add(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
+			wrong.addProblem(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
 		case e.BehaviourOnly:
-			wrong.add(m.file, m.line, "%s gates a part of the API, but features.yaml says behaviourOnly", m.gate)
+			wrong.addProblem(m.file, m.line, "%s gates a part of the API, but features.yaml says behaviourOnly", m.gate)
 		}
 	}
 	return wrong
 }
 
-// define joins the parts and checks the result with package feature.
-func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
+// defineModel joins the parts and checks the result with package feature.
+func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 	from := partsOf{}
 	p.Declaration = gate.Declaration{Name: p.File.Component, Spec: p.File.Spec}
 	for i := range p.File.Features {
@@ -141,7 +141,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 		spec := *e.DeepCopy()
 		spec.Component = p.File.Component
 		own := spec.Parts
-		spec.Parts, from[e.Gate] = merged(api, e.Gate)
+		spec.Parts, from[e.Gate] = mergedParts(api, e.Gate)
 		for range own {
 			from[e.Gate] = append(from[e.Gate], -1)
 		}
@@ -152,7 +152,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 	for _, c := range p.CRDs {
 		r, err := feature.ResourceOf(c)
 		if err != nil {
-			wrong.add("", 0, "%s", err)
+			wrong.addProblem("", 0, "%s", err)
 			continue
 		}
 		resources = append(resources, r)
@@ -170,7 +170,7 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 		if x.Gate != "" {
 			message = x.Gate + ": " + message
 		}
-		to.add(file, line, "%s", message)
+		to.addProblem(file, line, "%s", message)
 	}
 	for i, e := range p.File.Features {
 		if e.BehaviourOnly || len(p.Declaration.Features[i].Parts) > 0 {
@@ -179,21 +179,21 @@ func (p *Project) define(api *goAPI, day time.Time) (wrong Problems) {
 		if f := model.Feature(e.Gate); f != nil && f.Stage == v1alpha1.Removed {
 			continue
 		}
-		file, line := p.File.place(fmt.Sprintf("features[%d]", i))
-		wrong.add(file, line, "no marker names %s, and it has no parts: mark what it gates, or say behaviourOnly: true", e.Gate)
+		file, line := p.File.placeOf(fmt.Sprintf("features[%d]", i))
+		wrong.addProblem(file, line, "no marker names %s, and it has no parts: mark what it gates, or say behaviourOnly: true", e.Gate)
 	}
 	for i := range api.marks {
 		m := &api.marks[i]
 		if f := model.Feature(m.gate); f != nil && f.Stage == v1alpha1.Removed && m.loosen == nil {
-			wrong.add(m.file, m.line, "%s was removed: take the marker away", m.gate)
+			wrong.addProblem(m.file, m.line, "%s was removed: take the marker away", m.gate)
 		}
 	}
 	return wrong
 }
 
-// merged returns the parts that marks gate, with the mark of each. It joins versions with the same gated part, and values of the same
+// mergedParts returns the parts that marks gate, with the mark of each. It joins versions with the same gated part, and values of the same
 // field.
-func merged(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
+func mergedParts(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
 	put := func(u use, same func(p *v1alpha1.Part) bool, add func(p *v1alpha1.Part)) {
 		for i := range parts {
 			if same(&parts[i]) {
@@ -247,7 +247,7 @@ func boundsOf(p *v1alpha1.Part) string {
 // placeOf finds the place of a finding: the marker, or a line of features.yaml.
 func (p *Project) placeOf(api *goAPI, from partsOf, x *feature.Finding) (file string, line int) {
 	if x.Gate == "" {
-		return p.File.place(x.Where)
+		return p.File.placeOf(x.Where)
 	}
 	i := slices.IndexFunc(p.File.Features, func(e Entry) bool { return e.Gate == x.Gate })
 	where := strings.TrimPrefix(x.Where, "spec.")
@@ -259,8 +259,8 @@ func (p *Project) placeOf(api *goAPI, from partsOf, x *feature.Finding) (file st
 		marked := slices.Index(from[x.Gate], -1)
 		where = strings.Replace(where, fmt.Sprintf("parts[%d]", part), fmt.Sprintf("parts[%d]", part-marked), 1)
 	}
-	return p.File.place(fmt.Sprintf("features[%d].%s", i, where))
+	return p.File.placeOf(fmt.Sprintf("features[%d].%s", i, where))
 }
 
 // Name is the path of features.yaml.
-func (p *Project) Name() string { return filepath.Clean(p.File.at0()) }
+func (p *Project) Name() string { return filepath.Clean(p.File.fileName()) }

@@ -28,7 +28,7 @@ const changelog = "CHANGELOG.md"
 // Promote adds a stage to a feature, from a release on. With stage Removed it also deletes the feature's markers, and keeps its parts
 // as a tombstone. It returns the files to write. If the law forbids the step, there are none, and the report says why.
 func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage, release string, day time.Time) (Outputs, *report.Report, error) {
-	e, hint := p.File.entry(gate)
+	e, hint := p.File.entryOf(gate)
 	if e == nil {
 		return nil, nil, fmt.Errorf("%s has no feature %q%s", p.Name(), gate, hint)
 	}
@@ -38,11 +38,11 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	}
 	if last := &e.Stages[len(e.Stages)-1]; last.Stage == stage {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
-		file, line := p.File.place(fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1))
-		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lower(stage), begins(last))}}
+		file, line := p.File.placeOf(fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1))
+		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), beginningOf(last))}}
 	}
 	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
-	next, err := p.with(gate, entry, release, day)
+	next, err := p.stateWithStage(gate, entry, release, day)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,12 +55,12 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	if r.Failing() > 0 {
 		return nil, r, nil
 	}
-	out, err := p.edits(ctx, gate, entry)
+	out, err := p.editsFor(ctx, gate, entry)
 	return out, r, err
 }
 
-// with is the state with another stage, in the release in preparation.
-func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string, day time.Time) (*State, error) {
+// stateWithStage is the state with another stage, in the release in preparation.
+func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, release string, day time.Time) (*State, error) {
 	s := p.State()
 	file := *p.File
 	file.Features = slices.Clone(file.Features)
@@ -92,8 +92,8 @@ func (p *Project) with(gate string, entry v1alpha1.FeatureStage, release string,
 	return s, nil
 }
 
-// edits are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log.
-func (p *Project) edits(ctx context.Context, gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
+// editsFor are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log.
+func (p *Project) editsFor(ctx context.Context, gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
 	name := p.Name()
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *Project) edits(ctx context.Context, gate string, entry v1alpha1.Feature
 	var out Outputs
 	var parts []v1alpha1.Part
 	if entry.Stage == v1alpha1.Removed {
-		if spec := p.State().spec(gate); len(p.File.Features[i].Parts) == 0 {
+		if spec := p.State().specOf(gate); len(p.File.Features[i].Parts) == 0 {
 			parts = spec.Parts
 		}
 		markers, err := p.withoutMarkers(gate)
@@ -117,7 +117,7 @@ func (p *Project) edits(ctx context.Context, gate string, entry v1alpha1.Feature
 		return nil, err
 	}
 	out = append(out, outFile{name, text})
-	what := fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lower(entry.Stage), entry.Release)
+	what := fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lowerStage(entry.Stage), entry.Release)
 	log := filepath.Join(p.File.dir, changelog)
 	if data, err := os.ReadFile(log); err == nil { //nolint:gosec // beside the file that the user names
 		text, restore := unixLines(data)
@@ -140,11 +140,11 @@ func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alp
 		return nil, err
 	}
 	for _, way := range ways {
-		if next, err := parse(ctx, p.Name(), []byte(way)); err == nil && equality.Semantic.DeepEqual(next.Features, want) {
+		if next, err := parseFile(ctx, p.Name(), []byte(way)); err == nil && equality.Semantic.DeepEqual(next.Features, want) {
 			return restore(way), nil
 		}
 	}
-	file, line := p.File.place(fmt.Sprintf("features[%d].stages", i))
+	file, line := p.File.placeOf(fmt.Sprintf("features[%d].stages", i))
 	return nil, Problems{{file, line, "the stages are to be a list of lines that begin with -, or a list in brackets on one line"}}
 }
 

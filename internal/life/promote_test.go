@@ -134,7 +134,7 @@ func TestAFeatureInBracesIsEditedWhereItsStagesAre(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, text)
 			}
-			e, _ := f.entry("Labels")
+			e, _ := f.entryOf("Labels")
 			if len(e.Stages) != 2 || e.Stages[1].Stage != v1alpha1.Removed || len(e.Parts) != 1 || !slices.Contains(e.ReadBy, "a") || len(f.Features) != len(old) {
 				t.Errorf("%+v of\n%s", e, text)
 			}

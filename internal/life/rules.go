@@ -154,20 +154,20 @@ func Rules() []Rule {
 // eachPair makes a check of what a rule says of one feature. Each method below is the check of the rule of its name.
 func eachPair(check func(l *law, p *pair)) func(*law) {
 	return func(l *law) {
-		l.pairs(func(p *pair) { check(l, p) })
+		l.eachPair(func(p *pair) { check(l, p) })
 	}
 }
 
 func (l *law) stageMovedBack(p *pair) {
 	if p.oldAt >= 0 && p.is != nil && stageRank(p.isStage) < stageRank(p.wasStage) {
-		l.tell(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lower(p.wasStage), l.old.Release, orPlanned(p.isStage))
+		l.addFinding(p.gate, "stages", "%s was %s in %s and is now %s", p.gate, lowerStage(p.wasStage), l.old.Release, orPlanned(p.isStage))
 	}
 }
 
 func (l *law) historyChanged(p *pair) {
 	for i := range p.oldAt + 1 {
 		if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
-			l.tell(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lower(p.old.Stages[i].Stage), begins(&p.old.Stages[i]), p.gate, l.old.Release)
+			l.addFinding(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lowerStage(p.old.Stages[i].Stage), beginningOf(&p.old.Stages[i]), p.gate, l.old.Release)
 			return
 		}
 	}
@@ -176,11 +176,11 @@ func (l *law) historyChanged(p *pair) {
 func (l *law) featureVanished() {
 	for i := range l.old.Features {
 		gate := l.old.Features[i].Gate
-		if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.spec(gate) == nil {
+		if f := l.old.Model.Feature(gate); f != nil && f.Entry >= 0 && f.Stage != v1alpha1.Removed && l.next.specOf(gate) == nil {
 			if other := l.sameParts(&l.old.Features[i]); other != "" {
 				continue // feature-renamed reports it
 			}
-			l.tell(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lower(f.Stage), l.old.Release)
+			l.addFinding(gate, "", "%s was %s in %s, and features.yaml no longer has it", gate, lowerStage(f.Stage), l.old.Release)
 		}
 	}
 }
@@ -188,9 +188,9 @@ func (l *law) featureVanished() {
 func (l *law) featureRenamed() {
 	for i := range l.old.Features {
 		f := &l.old.Features[i]
-		if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.spec(f.Gate) == nil {
+		if was := l.old.Model.Feature(f.Gate); was != nil && was.Entry >= 0 && l.next.specOf(f.Gate) == nil {
 			if other := l.sameParts(f); other != "" {
-				l.tell(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
+				l.addFinding(other, "gate", "%s was called %s in %s", other, f.Gate, l.old.Release)
 			}
 		}
 	}
@@ -199,15 +199,15 @@ func (l *law) featureRenamed() {
 func (l *law) tombstoneGone() {
 	for i := range l.old.Features {
 		gate := l.old.Features[i].Gate
-		if f := l.old.Model.Feature(gate); f != nil && f.Stage == v1alpha1.Removed && l.next.spec(gate) == nil {
-			l.tell(gate, "", "the entry of %s, which was removed, is gone", gate)
+		if f := l.old.Model.Feature(gate); f != nil && f.Stage == v1alpha1.Removed && l.next.specOf(gate) == nil {
+			l.addFinding(gate, "", "the entry of %s, which was removed, is gone", gate)
 		}
 	}
 }
 
 func (l *law) removedFeatureRevived(p *pair) {
 	if p.wasStage == v1alpha1.Removed && p.oldAt >= 0 && p.is != nil && p.isStage != v1alpha1.Removed {
-		l.tell(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
+		l.addFinding(p.gate, "stages", "%s was removed, and is now %s", p.gate, orPlanned(p.isStage))
 	}
 }
 
@@ -228,12 +228,12 @@ func (l *law) removedTooEarly(p *pair) {
 	// A locked stable feature can lose its gate: nobody loses the feature.
 	if stage == v1alpha1.Stable && p.next.Stages[i-1].LockToDefault && from == "" {
 		from = p.next.Stages[i-1].Release
-		if n := l.minors(from, p.next.Stages[i].Release); n >= 2 {
+		if n := l.countMinors(from, p.next.Stages[i].Release); n >= 2 {
 			return
 		}
 	}
 	if why := l.tooEarly(stage, from, p.next.Stages[i].Release); why != "" {
-		l.tell(p.gate, "stages", "%s is removed in %s: %s", p.gate, p.next.Stages[i].Release, why)
+		l.addFinding(p.gate, "stages", "%s is removed in %s: %s", p.gate, p.next.Stages[i].Release, why)
 	}
 }
 
@@ -245,11 +245,11 @@ func (l *law) defaultChangedTooEarly(p *pair) {
 			continue
 		}
 		announced := p.entry.Announced["Default"]
-		if newer(announced, s.to.release) {
+		if isNewerRelease(announced, s.to.release) {
 			continue // it announces a later change, and the one before it is not recorded any more
 		}
 		if why := l.tooEarly(s.from.stage, announced, s.to.release); why != "" {
-			l.tell(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, s.to.release, why)
+			l.addFinding(p.gate, "stages", "the default of %s changes in %s: %s", p.gate, s.to.release, why)
 		}
 	}
 }
@@ -258,12 +258,12 @@ func (l *law) announcementBackdated() {
 	if l.old.File == nil {
 		return
 	}
-	l.pairs(func(p *pair) {
-		before, _ := l.old.File.entry(p.gate)
+	l.eachPair(func(p *pair) {
+		before, _ := l.old.File.entryOf(p.gate)
 		for _, what := range sortedKeys(p.entry.Announced) {
 			// The release in preparation can announce until it is released.
-			if release := p.entry.Announced[what]; !newer(release, l.old.Release) && !sameRelease(release, l.next.Release) && (before == nil || before.Announced[what] != release) {
-				l.tell(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
+			if release := p.entry.Announced[what]; !isNewerRelease(release, l.old.Release) && !sameRelease(release, l.next.Release) && (before == nil || before.Announced[what] != release) {
+				l.addFinding(p.gate, "announced", "features.yaml of %s did not announce %s of %s, but now says that %s did", l.old.Release, what, p.gate, release)
 			}
 		}
 	})
@@ -272,7 +272,7 @@ func (l *law) announcementBackdated() {
 func (l *law) betaSkipped(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage == v1alpha1.Alpha && s.to.stage == v1alpha1.Stable {
-			l.tell(p.gate, "stages", "%s goes from alpha to stable in %s", p.gate, s.to.begins)
+			l.addFinding(p.gate, "stages", "%s goes from alpha to stable in %s", p.gate, s.to.begins)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func (l *law) betaSkipped(p *pair) {
 func (l *law) bornTooStable(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage == "" && (s.to.stage == v1alpha1.Stable || s.to.stage == v1alpha1.Deprecated) {
-			l.tell(p.gate, "stages", "%s begins as %s in %s", p.gate, lower(s.to.stage), s.to.begins)
+			l.addFinding(p.gate, "stages", "%s begins as %s in %s", p.gate, lowerStage(s.to.stage), s.to.begins)
 		}
 	}
 }
@@ -288,7 +288,7 @@ func (l *law) bornTooStable(p *pair) {
 func (l *law) lockOpened(p *pair) {
 	for _, s := range p.steps {
 		if s.from.locked && !s.to.locked && s.from.on == s.to.on {
-			l.tell(p.gate, "stages", "%s was locked since %s, and no longer is in %s", p.gate, s.from.begins, s.to.begins)
+			l.addFinding(p.gate, "stages", "%s was locked since %s, and no longer is in %s", p.gate, s.from.begins, s.to.begins)
 		}
 	}
 }
@@ -296,14 +296,14 @@ func (l *law) lockOpened(p *pair) {
 func (l *law) lockedAgainstUsers(p *pair) {
 	for _, s := range p.steps {
 		if s.from.stage != "" && !s.from.locked && s.to.locked && s.from.stage != v1alpha1.Stable && s.to.stage != v1alpha1.Removed {
-			l.tell(p.gate, "stages", "%s is locked in %s, and was %s and not locked before", p.gate, s.to.begins, lower(s.from.stage))
+			l.addFinding(p.gate, "stages", "%s is locked in %s, and was %s and not locked before", p.gate, s.to.begins, lowerStage(s.from.stage))
 		}
 	}
 }
 
 func (l *law) keyChanged(p *pair) {
 	if p.was != nil && p.is != nil && p.oldAt >= 0 && (p.was.Spec.Key != p.is.Spec.Key || p.was.Spec.Inverted != p.is.Spec.Inverted) {
-		l.tell(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
+		l.addFinding(p.gate, "key", "the key of %s was %s and is now %s, or means the opposite", p.gate, p.was.Spec.Key, p.is.Spec.Key)
 	}
 }
 
@@ -322,22 +322,22 @@ func (l *law) promoted(p *pair, where, what string, has func(*Entry) bool) {
 	}
 	for _, s := range p.steps {
 		if (s.to.stage == v1alpha1.Beta || s.to.stage == v1alpha1.Stable) && stageRank(s.to.stage) > stageRank(s.from.stage) {
-			l.tell(p.gate, where, "%s becomes %s without %s", p.gate, lower(s.to.stage), what)
+			l.addFinding(p.gate, where, "%s becomes %s without %s", p.gate, lowerStage(s.to.stage), what)
 			return
 		}
 	}
 	if l.old.File == nil {
 		return
 	}
-	if before, _ := l.old.File.entry(p.gate); before != nil && has(before) {
-		l.tell(p.gate, where, "%s is %s, and has lost its %s", p.gate, lower(p.isStage), what)
+	if before, _ := l.old.File.entryOf(p.gate); before != nil && has(before) {
+		l.addFinding(p.gate, where, "%s is %s, and has lost its %s", p.gate, lowerStage(p.isStage), what)
 	}
 }
 
 func (l *law) singleReaderUnsafe(p *pair) {
 	for _, s := range p.steps {
-		if len(p.entry.ReadBy) == 1 && s.to.on && !s.from.on && l.minors(p.entry.SafeSince, cmp.Or(s.to.release, l.next.Release)) < 2 {
-			l.tell(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, s.to.begins, p.entry.SafeSince)
+		if len(p.entry.ReadBy) == 1 && s.to.on && !s.from.on && l.countMinors(p.entry.SafeSince, cmp.Or(s.to.release, l.next.Release)) < 2 {
+			l.addFinding(p.gate, "safeSince", "%[2]s is on by default in %[3]s, and only %[1]s reads the values that it gates; two minor releases before it have to be safe (safeSince: %[4]q)", p.entry.ReadBy[0], p.gate, s.to.begins, p.entry.SafeSince)
 		}
 	}
 }
@@ -345,14 +345,14 @@ func (l *law) singleReaderUnsafe(p *pair) {
 func (l *law) gateOverdue() {
 	for _, x := range l.next.Model.Lint(l.day) {
 		if x.Code == feature.CodeOverdue {
-			l.tell(x.Gate, strings.TrimPrefix(x.Where, "spec."), "%s", x.Message)
+			l.addFinding(x.Gate, strings.TrimPrefix(x.Where, "spec."), "%s", x.Message)
 		}
 	}
 }
 
 func (l *law) releaseMovedBack() {
-	if newer(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
-		l.tell(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
+	if isNewerRelease(l.old.Release, l.next.Release) && len(l.next.Features) > 0 {
+		l.addFinding(l.next.Features[0].Gate, "", "the release was %s and is now %s", l.old.Release, l.next.Release)
 	}
 }
 
@@ -360,7 +360,7 @@ func (l *law) releaseNotRecorded(p *pair) {
 	for i := range p.next.Stages[:p.nextAt+1] {
 		s := &p.next.Stages[i]
 		if _, ok := l.dayOf(s.Release); s.Release != "" && s.Date == "" && !ok {
-			l.tell(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lower(s.Stage))
+			l.addFinding(p.gate, "stages", "releases does not record the date of %s, in which %s became %s", s.Release, p.gate, lowerStage(s.Stage))
 		}
 	}
 }
@@ -369,7 +369,7 @@ func (l *law) releaseNotRecorded(p *pair) {
 func (l *law) sameParts(old *v1alpha1.FeatureSpec) string {
 	for i := range l.next.Features {
 		f := &l.next.Features[i]
-		if len(old.Parts) > 0 && len(f.Parts) == len(old.Parts) && l.old.spec(f.Gate) == nil && partKey(&f.Parts[0]) == partKey(&old.Parts[0]) {
+		if len(old.Parts) > 0 && len(f.Parts) == len(old.Parts) && l.old.specOf(f.Gate) == nil && partKey(&f.Parts[0]) == partKey(&old.Parts[0]) {
 			return f.Gate
 		}
 	}
@@ -385,11 +385,11 @@ func sameEntry(a, b *v1alpha1.FeatureStage) bool {
 	return same && a.Stage == b.Stage && a.Release == b.Release && a.Date == b.Date && a.LockToDefault == b.LockToDefault
 }
 
-func lower(s v1alpha1.Stage) string { return strings.ToLower(string(s)) }
+func lowerStage(s v1alpha1.Stage) string { return strings.ToLower(string(s)) }
 
 func orPlanned(s v1alpha1.Stage) string {
 	if s == "" {
 		return "only planned"
 	}
-	return lower(s)
+	return lowerStage(s)
 }

@@ -44,7 +44,7 @@ const firstRelease = "v0.1.0"
 func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Outputs, error) {
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if errors.Is(err, os.ErrNotExist) {
-		data, err = begin(filepath.Dir(name), &f)
+		data, err = newFeaturesFile(filepath.Dir(name), &f)
 	}
 	if err != nil {
 		return nil, err
@@ -55,12 +55,12 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	text = restore(string(text))
-	file, err := parse(ctx, name, text)
+	file, err := parseFile(ctx, name, text)
 	if err != nil {
 		return nil, err
 	}
 	if file.Output.Go == "" {
-		at, line := file.place("output")
+		at, line := file.placeOf("output")
 		return nil, Problems{{at, line, "output.go is missing: the file of the Go constants, such as internal/features/zz_generated.features.go"}}
 	}
 	var field *fieldMark
@@ -76,11 +76,11 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	out = append(out, outFile{name, text})
-	types, err := field.files()
+	types, err := field.markedFiles()
 	if err != nil {
 		return nil, err
 	}
-	test := outFile{filepath.Join(filepath.Dir(file.path(file.Output.Go)), fileName(f.Gate)+"_test.go"), nil}
+	test := outFile{filepath.Join(filepath.Dir(file.resolvePath(file.Output.Go)), fileName(f.Gate)+"_test.go"), nil}
 	if _, err := os.Stat(test.path); err == nil {
 		return nil, fmt.Errorf("%s exists: remove it, or write the test of %s there", test.path, f.Gate)
 	}
@@ -90,8 +90,8 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 	return append(append(out, types...), test), nil
 }
 
-// begin is a new features.yaml for the module at dir, laid out by kubebuilder or not.
-func begin(dir string, f *NewFeature) ([]byte, error) {
+// newFeaturesFile is a new features.yaml for the module at dir, laid out by kubebuilder or not.
+func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
 	module, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
 	if err != nil {
 		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
@@ -146,17 +146,17 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // withEntry is features.yaml with the feature at the end of its list.
 func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]byte, error) {
-	file, err := parse(ctx, name, data)
+	file, err := parseFile(ctx, name, data)
 	if err != nil {
 		return nil, err
 	}
-	if e, _ := file.entry(f.Gate); e != nil {
+	if e, _ := file.entryOf(f.Gate); e != nil {
 		i := slices.IndexFunc(file.Features, func(e Entry) bool { return e.Gate == f.Gate })
-		at, line := file.place(fmt.Sprintf("features[%d].gate", i))
+		at, line := file.placeOf(fmt.Sprintf("features[%d].gate", i))
 		return nil, Problems{{at, line, "there is a feature " + f.Gate}}
 	}
 	if f.Field != "" && len(file.Source.Packages) == 0 {
-		at, line := file.place("source")
+		at, line := file.placeOf("source")
 		return nil, Problems{{at, line, "source.packages is missing: the Go packages with the field " + f.Field}}
 	}
 	if f.Release == "" {
@@ -289,7 +289,7 @@ func %[5]s(t *testing.T) {
 // objectWith is an object with little more than the field at a path.
 func objectWith(path feature.Path, s *apiextensionsv1.JSONSchemaProps) any {
 	if len(path) == 0 {
-		return example(s)
+		return exampleValue(s)
 	}
 	below := objectWith(path[1:], s)
 	switch path[0].Kind {
@@ -302,21 +302,21 @@ func objectWith(path feature.Path, s *apiextensionsv1.JSONSchemaProps) any {
 	return map[string]any{"x": below}
 }
 
-// example is a value of a type.
-func example(s *apiextensionsv1.JSONSchemaProps) any {
+// exampleValue is a value of a type.
+func exampleValue(s *apiextensionsv1.JSONSchemaProps) any {
 	if s == nil {
 		return "x"
 	}
 	switch {
 	case len(s.Enum) > 0:
-		return plain(string(s.Enum[0].Raw))
+		return plainScalar(string(s.Enum[0].Raw))
 	case s.Type == "array" && s.Items != nil:
-		return []any{example(s.Items.Schema)}
+		return []any{exampleValue(s.Items.Schema)}
 	case s.Type == "object":
 		out := map[string]any{}
 		for _, name := range s.Required {
 			p := s.Properties[name]
-			out[name] = example(&p)
+			out[name] = exampleValue(&p)
 		}
 		return out
 	case s.Type == "boolean":
@@ -335,8 +335,8 @@ type fieldMark struct {
 	known      []string
 }
 
-// is reports whether the marker belongs to a field.
-func (m *fieldMark) is(pkg *loader.Package, typ, field string) bool {
+// belongsTo reports whether the marker belongs to a field.
+func (m *fieldMark) belongsTo(pkg *loader.Package, typ, field string) bool {
 	if m == nil || field == "" {
 		return false
 	}
@@ -345,13 +345,13 @@ func (m *fieldMark) is(pkg *loader.Package, typ, field string) bool {
 	return m.name == name || m.name == pkg.Name+"."+name
 }
 
-// unknown reports that there is no such field.
-func (m *fieldMark) unknown() error {
+// unknownError reports that there is no such field.
+func (m *fieldMark) unknownError() error {
 	return fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", m.name, brief.Hint(m.name, m.known))
 }
 
-// files are the Go files with the marker, above the lines of the fields.
-func (m *fieldMark) files() (out Outputs, err error) {
+// markedFiles are the Go files with the marker, above the lines of the fields.
+func (m *fieldMark) markedFiles() (out Outputs, err error) {
 	if m == nil {
 		return nil, nil
 	}

@@ -129,7 +129,7 @@ func TestTheSchemaAndTheParserAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, parsed := parse(t.Context(), name, text)
+		_, parsed := parseFile(t.Context(), name, text)
 		valid := fits(document)
 		if (parsed == nil) != want || (valid == nil) != want {
 			t.Errorf("%s: good is %t; the parser says %v, the schema %v", name, want, parsed, valid)

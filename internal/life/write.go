@@ -53,10 +53,10 @@ func (o Outputs) Write() (changed []string, err error) {
 	}()
 	for i := range todo {
 		x := &todo[i]
-		if x.path, err = linked(x.path); err != nil {
+		if x.path, err = linkTarget(x.path); err != nil {
 			return nil, err
 		}
-		s, err := stage(*x)
+		s, err := stageFile(*x)
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func (o Outputs) Write() (changed []string, err error) {
 	return changed, nil
 }
 
-// linked is the file that a path leads to. A link stays, and its target is replaced, even if the target does not exist yet.
-func linked(path string) (string, error) {
+// linkTarget is the file that a path leads to. A link stays, and its target is replaced, even if the target does not exist yet.
+func linkTarget(path string) (string, error) {
 	const most = 40 // as many as Linux follows
 	start := path
 	for range most {
@@ -88,8 +88,8 @@ func linked(path string) (string, error) {
 	return "", fmt.Errorf("%s: the links go round in a circle", start)
 }
 
-// stage writes the content to a file beside the one that it will replace.
-func stage(x outFile) (name string, err error) {
+// stageFile writes the content to a file beside the one that it will replace.
+func stageFile(x outFile) (name string, err error) {
 	dir := filepath.Dir(x.path)
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a folder of source code
 		return "", err
@@ -121,7 +121,7 @@ func putBack(files Outputs, old [][]byte) (err error) {
 			err = errors.Join(err, os.Remove(x.path))
 			continue
 		}
-		name, e := stage(outFile{x.path, old[i]})
+		name, e := stageFile(outFile{x.path, old[i]})
 		if e == nil {
 			e = os.Rename(name, x.path)
 		}
