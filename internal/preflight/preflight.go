@@ -44,7 +44,7 @@ func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string
 	}
 	cfg.Apply(r, now)
 	r.CRDs = append(r.CRDs, ran.Found[apply.PermissionValidation]...)
-	r.CRDs = append(r.CRDs, features(cfg, ran.Found[apply.FeatureGates])...)
+	r.CRDs = append(r.CRDs, withFeatureSeverity(cfg, ran.Found[apply.FeatureGates])...)
 	if len(r.CRDs) == 0 || len(r.CRDs) > len(ran.Found[apply.CRDUpgradeSafety]) {
 		r.Noun = "resource"
 	}
@@ -60,8 +60,8 @@ func Report(cfg *config.Config, ran *apply.PreflightResult, before, after string
 	return r
 }
 
-// features gives the findings of FeatureGates the severities of its mode.
-func features(cfg *config.Config, found []report.CRD) []report.CRD {
+// withFeatureSeverity gives the findings of FeatureGates the severities of its mode.
+func withFeatureSeverity(cfg *config.Config, found []report.CRD) []report.CRD {
 	if cfg.FeatureMode() == config.ModeError {
 		return found
 	}
