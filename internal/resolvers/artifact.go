@@ -9,7 +9,7 @@ import (
 	"sluice.dev/resolve/bundle"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: bundle.ArtifactName, Local: true, Artifacts: true, Folder: bundle.Folder,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {

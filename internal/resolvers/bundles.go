@@ -9,7 +9,7 @@ import (
 	"sluice.dev/resolve/bundle"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "bundles", ConfigMap: "bundleresolver-config", Flag: "enable-bundles-resolver", Local: true,
 		Wide: []string{bundle.KeyPlainPrivate},

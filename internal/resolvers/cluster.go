@@ -9,7 +9,7 @@ import (
 	resolvecluster "sluice.dev/resolve/cluster"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "cluster", ConfigMap: "cluster-resolver-config", Flag: "enable-cluster-resolver",
 		Spec: resolvecluster.New(nil).Spec,

@@ -9,7 +9,7 @@ import (
 	resolvedir "sluice.dev/resolve/dir"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "dir", Local: true,
 		Spec: resolvedir.New(map[string]string{resolvedir.DefaultDirectory: "."}).Spec,

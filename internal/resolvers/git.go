@@ -10,7 +10,7 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "git", ConfigMap: resolvegit.ConfigMapName, Flag: "enable-git-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvegit.KeyPlain},

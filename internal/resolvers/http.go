@@ -10,14 +10,14 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "http", ConfigMap: "http-resolver-config", Flag: "enable-http-resolver", Local: true,
 		Wide: []string{netguard.KeyPrivate, httpfile.KeyPlain},
 		Spec: httpfile.New(netguard.Options{}).Spec,
 		New: func(_ context.Context, e Env) (resolve.Resolver, func() error, error) {
 			r := httpfile.New(e.Network)
-			return r, closer(r.Close), nil
+			return r, closeWithoutError(r.Close), nil
 		},
 	}
 })

@@ -10,7 +10,7 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-var _ = add(func() Entry {
+var _ = addBuiltin(func() Entry {
 	return Entry{
 		Name: "hub", ConfigMap: "hubresolver-config", Flag: "enable-hub-resolver", Local: true,
 		Wide: []string{netguard.KeyChosen, resolvehub.KeyPlain},
@@ -24,7 +24,7 @@ var _ = add(func() Entry {
 			if err != nil {
 				return nil, nil, err
 			}
-			return r, closer(r.Close), nil
+			return r, closeWithoutError(r.Close), nil
 		},
 	}
 })

@@ -70,7 +70,7 @@ type Env struct {
 // added are the resolvers of this build: each is added by a file of its own, which its build tag leaves out.
 var added []func() Entry
 
-func add(entry func() Entry) bool { //nolint:unparam // the initialization of a variable calls it
+func addBuiltin(entry func() Entry) bool { //nolint:unparam // the initialization of a variable calls it
 	added = append(added, entry)
 	return true
 }
@@ -100,8 +100,8 @@ func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
 	return nil, errors.New("this build cannot unpack archives: it is without the resolver bundles")
 }
 
-// closer makes a function that cannot fail one that does not.
-func closer(f func()) func() error {
+// closeWithoutError makes a function that cannot fail one that does not.
+func closeWithoutError(f func()) func() error {
 	return func() error {
 		f()
 		return nil
