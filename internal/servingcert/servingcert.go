@@ -78,7 +78,7 @@ func (c *Certificate) Run(ctx context.Context, ready func()) {
 		if wait == 0 {
 			wait = lookAgain
 		}
-		settled, err := c.ensure(ctx)
+		settled, err := c.ensureServed(ctx)
 		switch {
 		case err != nil:
 			wait = 2 * time.Second
@@ -99,10 +99,10 @@ func (c *Certificate) Run(ctx context.Context, ready func()) {
 	}
 }
 
-// ensure sees to it that there is a certificate, that the API server knows it, and that it is served; the last is left to the
+// ensureServed sees to it that there is a certificate, that the API server knows it, and that it is served; the last is left to the
 // next call, and settled is false, where another one is served that is still trusted.
-func (c *Certificate) ensure(ctx context.Context) (settled bool, err error) {
-	secret, err := c.secret(ctx)
+func (c *Certificate) ensureServed(ctx context.Context) (settled bool, err error) {
+	secret, err := c.ensureSecret(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +116,7 @@ func (c *Certificate) ensure(ctx context.Context) (settled bool, err error) {
 		return false, err
 	}
 	served := c.current.Load()
-	if served != nil && !bytes.Equal(served.Certificate[0], pair.Certificate[0]) && c.trusted(served, bundle) && !bytes.Equal(c.next, text) {
+	if served != nil && !bytes.Equal(served.Certificate[0], pair.Certificate[0]) && c.isTrusted(served, bundle) && !bytes.Equal(c.next, text) {
 		c.next = text
 		return false, nil
 	}
@@ -124,8 +124,8 @@ func (c *Certificate) ensure(ctx context.Context) (settled bool, err error) {
 	return true, nil
 }
 
-// trusted tells whether the API server takes the certificate now, if it has the bundle.
-func (c *Certificate) trusted(pair *tls.Certificate, bundle []byte) bool {
+// isTrusted tells whether the API server takes the certificate now, if it has the bundle.
+func (c *Certificate) isTrusted(pair *tls.Certificate, bundle []byte) bool {
 	cert, err := x509.ParseCertificate(pair.Certificate[0])
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -136,23 +136,23 @@ func (c *Certificate) trusted(pair *tls.Certificate, bundle []byte) bool {
 	return err == nil
 }
 
-// secret returns the Secret with a certificate that will do for some time, making it where there is none. Where another
+// ensureSecret returns the Secret with a certificate that will do for some time, making it where there is none. Where another
 // replica was faster that is an error, and the next call finds what it has made.
-func (c *Certificate) secret(ctx context.Context) (*corev1.Secret, error) {
+func (c *Certificate) ensureSecret(ctx context.Context) (*corev1.Secret, error) {
 	secrets := c.Kube.CoreV1().Secrets(c.Namespace)
 	secret, err := secrets.Get(ctx, c.Secret, metav1.GetOptions{})
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return nil, err
 	}
-	if !missing && c.good(secret) {
+	if !missing && c.isUsable(secret) {
 		return secret, nil
 	}
 	var before []byte
 	if !missing {
 		before = secret.Data[corev1.TLSCertKey]
 	}
-	data, err := c.generate(before)
+	data, err := c.generatePair(before)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +171,8 @@ func (c *Certificate) secret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// good tells whether the certificate will do for some time.
-func (c *Certificate) good(secret *corev1.Secret) bool {
+// isUsable tells whether the certificate will do for some time.
+func (c *Certificate) isUsable(secret *corev1.Secret) bool {
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return false
@@ -184,7 +184,7 @@ func (c *Certificate) good(secret *corev1.Secret) bool {
 	return !slices.ContainsFunc(c.Hosts, func(host string) bool { return cert.VerifyHostname(host) != nil })
 }
 
-func (c *Certificate) generate(previous []byte) (map[string][]byte, error) {
+func (c *Certificate) generatePair(previous []byte) (map[string][]byte, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (w *world) replica() *Certificate {
 
 func (w *world) ensure(c *Certificate, want bool) {
 	w.t.Helper()
-	if settled, err := c.ensure(w.t.Context()); err != nil || settled != want {
+	if settled, err := c.ensureServed(w.t.Context()); err != nil || settled != want {
 		w.t.Fatalf("settled: %v, %v", settled, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestFilesAreReadAnewWhenTheyChange(t *testing.T) {
 	}
 	put := func(at time.Time) {
 		t.Helper()
-		data, err := newWorld(t).replica().generate(nil)
+		data, err := newWorld(t).replica().generatePair(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
