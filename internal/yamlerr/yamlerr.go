@@ -58,7 +58,7 @@ func Explain(err error, text string, first int) (line int, msg string) {
 	}
 	if d := yamlDuplicate.FindStringSubmatch(msg); d != nil {
 		msg = "duplicate key " + d[1]
-		if one, two := duplicate(text, d[1]); two > 0 {
+		if one, two := duplicateLines(text, d[1]); two > 0 {
 			msg += ", which stands at line " + strconv.Itoa(first+one-1) + " already"
 			line = two
 		}
@@ -85,7 +85,7 @@ func First(text string) (line int, msg string) {
 	dec.SetStrict(true)
 	for {
 		var v any
-		err := decode(dec, &v)
+		err := decodeGuarded(dec, &v)
 		switch {
 		case errors.Is(err, io.EOF):
 			return 0, ""
@@ -95,7 +95,7 @@ func First(text string) (line int, msg string) {
 	}
 }
 
-func decode(dec *yaml.Decoder, v any) (err error) {
+func decodeGuarded(dec *yaml.Decoder, v any) (err error) {
 	defer Guard(&err)
 	return dec.Decode(v)
 }
@@ -114,9 +114,9 @@ func Nodes(text string) (doc *yamlv3.Node, err error) {
 	return doc, yamlv3.Unmarshal([]byte(text), doc)
 }
 
-// duplicate finds the lines of the first two equal keys of one object, 0 where there are none. quoted is the key as a Go
+// duplicateLines finds the lines of the first two equal keys of one object, 0 where there are none. quoted is the key as a Go
 // string.
-func duplicate(text, quoted string) (one, two int) {
+func duplicateLines(text, quoted string) (one, two int) {
 	key, err := strconv.Unquote(quoted)
 	if err != nil {
 		return 0, 0
