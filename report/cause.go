@@ -26,11 +26,11 @@ func fingerprint(crd string, f *Finding) string {
 // causeWidth is the number of bytes of a text that count when two findings are compared for a common cause.
 const causeWidth = 2000
 
-// cause returns a key that is equal for findings of one CRD that have one cause. The key is the rule and the message, without the
+// causeKeyOf returns a key that is equal for findings of one CRD that have one cause. The key is the rule and the message, without the
 // parts that depend on the place, such as the name of the field or its values.
-func cause(f *Finding, c class) string {
+func causeKeyOf(f *Finding, c class) string {
 	own := ownWords(f)
-	parts := []string{c.String(), string(f.Outcome), string(f.Level), f.Rule, general(f.Message, own), general(f.Reason, own)}
+	parts := []string{c.String(), string(f.Outcome), string(f.Level), f.Rule, withoutOwnWords(f.Message, own), withoutOwnWords(f.Reason, own)}
 	if f.Suppressed != nil {
 		parts = append(parts, f.Suppressed.Reason, f.Suppressed.Expires)
 	}
@@ -61,7 +61,7 @@ const ownMark = "\x01"
 
 var ownList = regexp.MustCompile(`"?\x01"?(, "?\x01"?)*( and ([0-9]+|\x01) more)?`)
 
-func general(s string, own []string) string {
+func withoutOwnWords(s string, own []string) string {
 	s = brief.Cut(s, causeWidth)
 	for _, word := range own {
 		s = replaceWord(s, strings.Trim(word, `"`), ownMark)

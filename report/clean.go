@@ -13,9 +13,9 @@ import (
 // Names, messages and witnesses come from files and clusters that nobody vouches for. All output for people passes through this
 // file. So the input cannot control a terminal, hide or reorder text, or give commands to the CI system that reads the log.
 
-// visible returns s as one line in which every rune is printable (Go's definition: letters, marks, numbers, punctuation, symbols
+// visibleLine returns s as one line in which every rune is printable (Go's definition: letters, marks, numbers, punctuation, symbols
 // and the ASCII space). It escapes all others as \n, \x1b, \u202e, also line breaks and bytes that are no UTF-8.
-func visible(s string) string {
+func visibleLine(s string) string {
 	i := firstUnprintable(s)
 	if i == len(s) {
 		return defuse(s)
@@ -101,14 +101,14 @@ func visibleLines(raw string, limit, width int) (lines []string, more int) {
 // visibleClip makes raw text visible as one line of at most about width bytes (0: any). It reads no more of raw than it needs.
 func visibleClip(raw string, width int) string {
 	if width <= 0 || len(raw) <= width {
-		return clip(visible(raw), width)
+		return clipVisible(visibleLine(raw), width)
 	}
 	head := brief.Cut(raw, width)
-	return fmt.Sprintf("%s… (%s)", brief.Cut(visible(head), width), brief.Count(len(raw)-len(head), "more byte"))
+	return fmt.Sprintf("%s… (%s)", brief.Cut(visibleLine(head), width), brief.Count(len(raw)-len(head), "more byte"))
 }
 
-// clip shortens visible text to at most about width bytes (0: any) and says how much is left out.
-func clip(s string, width int) string {
+// clipVisible shortens visible text to at most about width bytes (0: any) and says how much is left out.
+func clipVisible(s string, width int) string {
 	if width <= 0 || len(s) <= width {
 		return s
 	}

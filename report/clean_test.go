@@ -24,7 +24,7 @@ func TestVisibleShowsWhatIsHidden(t *testing.T) {
 		{"headings", "## a", "## a"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			if diff := cmp.Diff(x.want, visible(x.in)); diff != "" {
+			if diff := cmp.Diff(x.want, visibleLine(x.in)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -22,13 +22,13 @@ func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 		class   class
 		command string
 	}{{failing, "error"}, {warning, "warning"}, {noting, "notice"}} {
-		items := annotations(p, kind.class)
+		items := annotationsOf(p, kind.class)
 		shown := len(items)
 		if shown > githubLimit {
 			shown = githubLimit - 1
 		}
 		for _, x := range items[:shown] {
-			x.write(b, kind.command, o)
+			x.writeCommand(b, kind.command, o)
 		}
 		if rest := items[shown:]; len(rest) > 0 {
 			findings := 0
@@ -56,29 +56,29 @@ type annotation struct {
 	group *group
 }
 
-// annotations lists the groups of a class over all CRDs, worst first.
-func annotations(p *page, of class) []annotation {
+// annotationsOf lists the groups of a class over all CRDs, worst first.
+func annotationsOf(p *page, of class) []annotation {
 	var all []annotation
 	for i := range p.crds {
 		for j := range p.crds[i].groups {
-			if g := &p.crds[i].groups[j]; g.lead().class == of {
+			if g := &p.crds[i].groups[j]; g.leadEntry().class == of {
 				all = append(all, annotation{&p.crds[i], g})
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b annotation) int {
-		x, y := a.group.lead(), b.group.lead()
+		x, y := a.group.leadEntry(), b.group.leadEntry()
 		return cmp.Or(
 			cmp.Compare(outcomeRank(x.Outcome), outcomeRank(y.Outcome)),
-			cmp.Compare(x.Level.rank(), y.Level.rank()),
+			cmp.Compare(x.Level.severityRank(), y.Level.severityRank()),
 		)
 	})
 	return all
 }
 
-// write writes the workflow command, whose file and line are those of the first place.
-func (a annotation) write(b *bytes.Buffer, command string, o Options) {
-	e := a.group.lead()
+// writeCommand writes the workflow command, whose file and line are those of the first place.
+func (a annotation) writeCommand(b *bytes.Buffer, command string, o Options) {
+	e := a.group.leadEntry()
 	b.WriteString("::" + command + " ")
 	if at, ok := e.Position.inRepository(o.Root); ok {
 		fmt.Fprintf(b, "file=%s,", githubProperty(at.File))
@@ -89,7 +89,7 @@ func (a annotation) write(b *bytes.Buffer, command string, o Options) {
 			fmt.Fprintf(b, "col=%d,", at.Column)
 		}
 	}
-	title, message := e.Rule, e.sentence(a.sheet)
+	title, message := e.Rule, e.plainSentence(a.sheet)
 	if n := len(a.group.places); n > 1 {
 		title += ", " + brief.Count(n, "place")
 		message += "\nand " + brief.Count(n-1, "more place")

@@ -161,14 +161,14 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	}
 	m := htmlMaker{Options: o, witness: htmlWitnesses, groups: htmlAllGroups}
 	t := textPrinter{Options: o, page: p}
-	loud, quiet := t.split()
+	loud, quiet := t.splitByAttention()
 	var shown [classes]int
 	for i, s := range append(loud, quiet...) {
 		if !o.Verbose && i == htmlSheets {
 			h.MoreSheets = "… and " + brief.Count(len(p.crds)-i, "more "+p.noun)
 			break
 		}
-		sheet := m.sheet(&s, i+1)
+		sheet := m.makeSheet(&s, i+1)
 		if len(sheet.Groups) == 0 {
 			h.Quiet = append(h.Quiet, sheet)
 			continue
@@ -192,7 +192,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 }
 
 func (p *page) htmlResult() (result, class, conclusion string) {
-	told := p.told()
+	told := p.findingCounts()
 	crds := brief.Count(p.sum.CRDs, p.noun)
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
@@ -242,7 +242,7 @@ type htmlMaker struct {
 	groups  int
 }
 
-func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
+func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	h := htmlSheet{ID: id, Name: s.name, Verdict: string(s.verdict), Class: "ok"}
 	if s.verdict == IsNew {
 		h.Class, h.Objects = "note", "compared with nothing"
@@ -256,13 +256,13 @@ func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
 	if !m.Verbose {
 		n[silent] = 0
 	}
-	h.Told = counts(n, s.undecided)
+	h.Told = countsByClass(n, s.undecided)
 	if s.objects != nil {
-		h.Objects = s.objects.scanned()
+		h.Objects = s.objects.scanSummary()
 	}
 	told := make(map[Level]int)
 	for _, g := range s.groups {
-		if e := g.lead(); e.Outcome == Undecided {
+		if e := g.leadEntry(); e.Outcome == Undecided {
 			told[Level(Undecided)] += len(g.entries)
 		} else {
 			told[e.Level] += len(g.entries)
@@ -282,17 +282,17 @@ func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
 			h.StripText = "not compared"
 		}
 	}
-	groups := s.all()
+	groups := s.allGroups()
 	if !m.Verbose {
 		groups = withoutSilent(groups)
 	}
 	for i := range groups {
 		if !m.Verbose && (i == htmlGroups || m.groups == 0) {
-			h.More = "… and " + left(groups[i:]) + " (-v shows them)"
+			h.More = "… and " + countsOfLeft(groups[i:]) + " (-v shows them)"
 			break
 		}
 		m.groups--
-		g := m.group(&groups[i])
+		g := m.makeGroup(&groups[i])
 		g.Open = i == 0 && id == 1
 		h.Groups = append(h.Groups, g)
 	}
@@ -302,18 +302,18 @@ func (m *htmlMaker) sheet(s *sheet, id int) htmlSheet {
 func withoutSilent(groups []group) []group {
 	var told []group
 	for _, g := range groups {
-		if g.lead().class != silent {
+		if g.leadEntry().class != silent {
 			told = append(told, g)
 		}
 	}
 	return told
 }
 
-func (m *htmlMaker) group(g *group) htmlGroup {
-	e := g.lead()
+func (m *htmlMaker) makeGroup(g *group) htmlGroup {
+	e := g.leadEntry()
 	h := htmlGroup{
 		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
-		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.rank()), Who: e.Level.who(), Meaning: e.Level.meaning(),
+		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.severityRank()), Who: e.Level.whoIsHurt(), Meaning: e.Level.meaningOf(),
 	}
 	if e.Outcome == Undecided {
 		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), "neither safety nor harm could be shown"
@@ -324,7 +324,7 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 	if n := len(g.places); n > 1 {
 		h.Count = brief.Count(n, "place")
 	}
-	at := g.sources()
+	at := g.sourcePositions()
 	for i, p := range g.places {
 		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
 			h.MorePlaces = "… and " + brief.Count(len(g.places)-i, "more place")
@@ -339,13 +339,13 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 		h.HasAfter = h.HasAfter || p.after != ""
 		h.HasAt = h.HasAt || p.at.file != ""
 	}
-	if c := g.counted(); c != nil {
+	if c := g.mostAffectedEntry(); c != nil {
 		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
 		limit := manyExamples
 		if m.Verbose {
 			limit = 0
 		}
-		h.Names = c.Objects.names(limit)
+		h.Names = c.Objects.namesUpTo(limit)
 	}
 	if s := e.Suppressed; s != nil {
 		h.Accepted = s.Reason
@@ -353,37 +353,37 @@ func (m *htmlMaker) group(g *group) htmlGroup {
 			h.Accepted += " (until " + s.Expires + ")"
 		}
 	}
-	m.evidence(g, &h)
+	m.addEvidence(g, &h)
 	if m.Rules != nil {
 		if doc, ok := m.Rules(e.Rule); ok {
-			h.Title, h.Why, h.Way = doc.Title, paragraphs(doc.Why), paragraphs(doc.Help)
+			h.Title, h.Why, h.Way = doc.Title, splitParagraphs(doc.Why), splitParagraphs(doc.Help)
 		}
 	}
 	return h
 }
 
-func (m *htmlMaker) evidence(g *group, h *htmlGroup) {
-	e := g.shown()
+func (m *htmlMaker) addEvidence(g *group, h *htmlGroup) {
+	e := g.witnessEntry()
 	if e == nil {
 		return
 	}
-	h.Accepts, h.Judges = e.witness.sides()
-	h.Effect = excerpt(e.witness.Effect, textEffect, textEffectWidth, m.Options)
+	h.Accepts, h.Judges = e.witness.sidesOf()
+	h.Effect = firstLines(e.witness.Effect, textEffect, textEffectWidth, m.Options)
 	if !m.Verbose && m.witness < htmlWitness {
 		h.WitnessNote = "An object shows it; -v prints it."
 		return
 	}
-	h.Witness = excerpt(e.witness.Object, htmlWitness, textWitnessWidth, m.Options)
-	h.Old = excerpt(e.witness.Old, htmlWitness, textWitnessWidth, m.Options)
+	h.Witness = firstLines(e.witness.Object, htmlWitness, textWitnessWidth, m.Options)
+	h.Old = firstLines(e.witness.Old, htmlWitness, textWitnessWidth, m.Options)
 	m.witness -= strings.Count(h.Witness, "\n") + strings.Count(h.Old, "\n") + 2
-	if e != g.lead() {
-		p := e.place()
+	if e != g.leadEntry() {
+		p := e.placeOf()
 		h.WitnessNote = "For " + p.String() + "."
 	}
 }
 
-// paragraphs splits the text of a rule's documentation.
-func paragraphs(s string) []string {
+// splitParagraphs splits the text of a rule's documentation.
+func splitParagraphs(s string) []string {
 	var all []string
 	for p := range strings.SplitSeq(s, "\n\n") {
 		if p = strings.Join(strings.Fields(p), " "); p != "" {

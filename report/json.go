@@ -22,10 +22,10 @@ type Document struct {
 // appendJSON writes the whole report. It neither shortens nor groups. Strings keep their values, with one exception: JSON has no
 // bytes that are not UTF-8, so these become U+FFFD. Runes that are not printable are escaped.
 func appendJSON(b *bytes.Buffer, r *Report, _ Options) error {
-	return writeJSON(b, document(r))
+	return writeJSON(b, documentOf(r))
 }
 
-func document(r *Report) Document {
+func documentOf(r *Report) Document {
 	d := Document{APIVersion: APIVersion, Kind: Kind, Summary: r.Summary(), Report: *r}
 	if d.CRDs == nil {
 		d.CRDs = []CRD{}

@@ -24,7 +24,7 @@ func checkRoundTrip(t *testing.T, r *Report) {
 	t.Helper()
 	sorted := shuffled(r, 1)
 	sorted.Sort()
-	want := validUTF8(t, document(sorted))
+	want := validUTF8(t, documentOf(sorted))
 	var fromJSON, fromYAML Document
 	d := json.NewDecoder(strings.NewReader(printed(t, "json", r, Options{})))
 	d.DisallowUnknownFields()

@@ -105,13 +105,13 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	room := junitBytes
 	cases := make(map[string]*junitCase)
 	var notes strings.Builder
-	for _, g := range s.all() {
-		e := g.lead()
+	for _, g := range s.allGroups() {
+		e := g.leadEntry()
 		if e.class == silent {
 			continue
 		}
-		t.share([]group{g})
-		text, _ := t.fit(&g, room)
+		t.shareWitnessLines([]group{g})
+		text, _ := t.fitGroup(&g, room)
 		text = strings.TrimPrefix(strings.ReplaceAll(text, "\n    ", "\n"), "    ")
 		room -= len(text)
 		if e.class == noting {
@@ -144,7 +144,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	for _, c := range suite.Cases {
 		suite.Tests++
 		if len(c.left) > 0 {
-			c.text.WriteString("… and " + left(c.left) + "\n")
+			c.text.WriteString("… and " + countsOfLeft(c.left) + "\n")
 		}
 		switch {
 		case c.Failure != nil:
@@ -157,7 +157,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 		}
 	}
 	if s.objects != nil {
-		notes.WriteString(s.objects.scanned() + "\n")
+		notes.WriteString(s.objects.scanSummary() + "\n")
 	}
 	if notes.Len() > 0 {
 		suite.Out = &junitText{notes.String()}
@@ -170,7 +170,7 @@ func (p *page) quietCase(s *sheet) *junitCase {
 	c := &junitCase{Name: "upgrade is safe", Class: s.name}
 	switch {
 	case s.verdict == IsNew:
-		c.Name, c.Skipped = "the CRD is new", &junitSkipped{Message: p.said(s)}
+		c.Name, c.Skipped = "the CRD is new", &junitSkipped{Message: p.verdictInWords(s)}
 	case !s.verdict.Proven():
 		c.Name = "nothing fails or warns"
 	}
@@ -179,7 +179,7 @@ func (p *page) quietCase(s *sheet) *junitCase {
 
 // newJUnitCase makes the case of a rule. Its name has no count and no path, so that the CI system keeps one history for each rule.
 func newJUnitCase(name string, s *sheet, g *group, o Options) *junitCase {
-	e := g.lead()
+	e := g.leadEntry()
 	c := &junitCase{Name: name, Class: s.name}
 	if at, ok := e.Position.inRepository(o.Root); ok {
 		c.File, c.Line = at.File, at.Line

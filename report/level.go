@@ -46,14 +46,14 @@ func Levels() []LevelInfo {
 // Default returns the severity of findings of level l, unless the configuration sets another one. It returns false for a level that
 // does not exist.
 func (l Level) Default() (Severity, bool) {
-	if i := l.rank(); i < len(Levels()) {
+	if i := l.severityRank(); i < len(Levels()) {
 		return Levels()[i].Default, true
 	}
 	return "", false
 }
 
-// rank orders levels, most severe first; the empty and unknown levels come last.
-func (l Level) rank() int {
+// severityRank orders levels, most severe first; the empty and unknown levels come last.
+func (l Level) severityRank() int {
 	if i := slices.IndexFunc(Levels(), func(x LevelInfo) bool { return x.ID == l }); i >= 0 {
 		return i
 	}

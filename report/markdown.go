@@ -42,7 +42,7 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 
 	var groups []annotation
 	for _, c := range []class{failing, warning, noting} {
-		groups = append(groups, annotations(p, c)...)
+		groups = append(groups, annotationsOf(p, c)...)
 	}
 	if len(groups) > 0 {
 		b.WriteString("| | CRD | Rule | Where | What |\n| --- | --- | --- | --- | --- |\n")
@@ -92,7 +92,7 @@ func leftIn(items []annotation) string {
 	for _, x := range items {
 		groups = append(groups, *x.group)
 	}
-	return left(groups)
+	return countsOfLeft(groups)
 }
 
 func (p *page) markdownTitle() string {
@@ -105,10 +105,10 @@ func (p *page) markdownTitle() string {
 	case p.sum.Warn > 0:
 		mark = "⚠️"
 	}
-	return mark + " sluice check: " + mdText(strings.Join(strings.Fields(paint(p.conclusion(), false)), " "))
+	return mark + " sluice check: " + mdText(strings.Join(strings.Fields(paintStyles(p.conclusionLine(), false)), " "))
 }
 
-func (c class) markdown() string {
+func (c class) markdownLabel() string {
 	switch c {
 	case failing:
 		return "❌ fail"
@@ -122,7 +122,7 @@ func (c class) markdown() string {
 }
 
 func (a annotation) markdownRow() string {
-	e := a.group.lead()
+	e := a.group.leadEntry()
 	rule := mdCode(e.Rule)
 	switch {
 	case e.Outcome == Undecided:
@@ -131,33 +131,33 @@ func (a annotation) markdownRow() string {
 		rule += "<br>" + mdText(string(e.Level))
 	}
 	p := a.group.places[0]
-	where := mdCode(clip(p.String(), markdownRowWidth))
+	where := mdCode(clipVisible(p.String(), markdownRowWidth))
 	if p.at.file != "" {
-		where += "<br>" + mdCode(clip(p.at.String(), markdownRowWidth))
+		where += "<br>" + mdCode(clipVisible(p.at.String(), markdownRowWidth))
 	}
 	if n := len(a.group.places); n > 1 {
 		where += fmt.Sprintf("<br>and %s", brief.Count(n-1, "more place"))
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", e.class.markdown(), mdCode(a.sheet.name), rule, where,
-		mdText(clip(a.group.message, markdownRowWidth)))
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", e.class.markdownLabel(), mdCode(a.sheet.name), rule, where,
+		mdText(clipVisible(a.group.message, markdownRowWidth)))
 }
 
 func (a annotation) markdownDetails() string {
 	var b strings.Builder
-	e := a.group.lead()
-	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdown(), mdCode(e.Rule), mdCode(a.sheet.name),
-		mdText(clip(a.group.message, markdownRowWidth)))
+	e := a.group.leadEntry()
+	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdownLabel(), mdCode(e.Rule), mdCode(a.sheet.name),
+		mdText(clipVisible(a.group.message, markdownRowWidth)))
 	for i := range a.group.places {
 		if i == markdownPlaces && len(a.group.places) > markdownPlaces+1 {
 			fmt.Fprintf(&b, "- … and %s\n", brief.Count(len(a.group.places)-i, "more place"))
 			break
 		}
 		p := &a.group.places[i]
-		if len(a.group.places) == 1 && p.whole() && p.at.file == "" && p.values() == "" {
+		if len(a.group.places) == 1 && p.isWholeCRD() && p.at.file == "" && p.changeText() == "" {
 			break
 		}
 		b.WriteString("- " + mdCode(p.String()))
-		if v := p.values(); v != "" {
+		if v := p.changeText(); v != "" {
 			b.WriteString(": " + mdCode(v))
 		}
 		if p.at.file != "" {
@@ -166,37 +166,37 @@ func (a annotation) markdownDetails() string {
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
-	if harm := e.Level.harm(); harm != "" {
+	if harm := e.Level.harmSentence(); harm != "" {
 		fmt.Fprintf(&b, "**%s** %s\n\n", mdText(string(e.Level)), mdText(harm))
 	}
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "Not decided because: %s\n\n", mdText(e.Reason))
 	}
-	if c := a.group.counted(); c != nil {
+	if c := a.group.mostAffectedEntry(); c != nil {
 		b.WriteString(mdText(c.effectOnObjects()))
-		if names := c.Objects.names(manyExamples); names != "" {
+		if names := c.Objects.namesUpTo(manyExamples); names != "" {
 			b.WriteString(": " + mdCode(names))
 		}
 		b.WriteString("\n\n")
 	}
-	if w := a.group.shown(); w != nil {
-		accepting, judging := w.witness.sides()
+	if w := a.group.witnessEntry(); w != nil {
+		accepting, judging := w.witness.sidesOf()
 		if w.witness.Old != "" {
 			b.WriteString("A stored object:\n\n" + mdBlock(w.witness.Old))
 			fmt.Fprintf(&b, "An update of it that %s accepts:\n\n", accepting)
 		} else {
-			fmt.Fprintf(&b, "%s accepts:\n\n", capital(accepting))
+			fmt.Fprintf(&b, "%s accepts:\n\n", capitalizeFirst(accepting))
 		}
 		b.WriteString(mdBlock(w.witness.Object))
-		if said := excerpt(w.witness.Effect, textEffect, textEffectWidth, Options{}); said != "" {
-			b.WriteString(capital(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
+		if said := firstLines(w.witness.Effect, textEffect, textEffectWidth, Options{}); said != "" {
+			b.WriteString(capitalizeFirst(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
 		}
 	}
 	fmt.Fprintf(&b, "%s: what to do\n\n</details>\n\n", mdCode("sluice explain "+e.Rule))
 	return b.String()
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+func capitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // markdownRest lists the CRDs that are not in the table, and counts suppressed findings.
 func (p *page) markdownRest() string {
@@ -208,9 +208,9 @@ func (p *page) markdownRest() string {
 		accepted += s.count[suppressed]
 		switch {
 		case s.verdict == IsNew:
-			fresh.add(s.name)
+			fresh.addName(s.name)
 		case s.worst > noting:
-			quiet.add(s.name)
+			quiet.addName(s.name)
 		}
 	}
 	if quiet.count > 0 {
@@ -234,7 +234,7 @@ type markdownNames struct {
 	count int
 }
 
-func (n *markdownNames) add(name string) {
+func (n *markdownNames) addName(name string) {
 	if n.count++; n.count <= markdownQuiet {
 		n.shown = append(n.shown, mdCode(name))
 	}

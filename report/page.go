@@ -81,11 +81,11 @@ type source struct {
 	line string
 }
 
-// all returns the groups that are shown, then those that are not.
-func (s *sheet) all() []group { return slices.Concat(s.groups, s.hidden) }
+// allGroups returns the groups that are shown, then those that are not.
+func (s *sheet) allGroups() []group { return slices.Concat(s.groups, s.hidden) }
 
-// said is the verdict in words.
-func (p *page) said(s *sheet) string {
+// verdictInWords is the verdict in words.
+func (p *page) verdictInWords(s *sheet) string {
 	switch {
 	case s.verdict != IsNew:
 		return string(s.verdict)
@@ -114,10 +114,10 @@ func (p *page) newCRDs() string {
 	return brief.Count(p.sum.NewCRDs, "new CRD") + " compared with nothing"
 }
 
-func (g *group) lead() *entry { return &g.entries[0] }
+func (g *group) leadEntry() *entry { return &g.entries[0] }
 
-// shown returns the entry whose witness represents the group, or nil.
-func (g *group) shown() *entry {
+// witnessEntry returns the entry whose witness represents the group, or nil.
+func (g *group) witnessEntry() *entry {
 	for i := range g.entries {
 		if g.entries[i].witness != nil {
 			return &g.entries[i]
@@ -126,8 +126,8 @@ func (g *group) shown() *entry {
 	return nil
 }
 
-// counted returns the entry with the most affected objects, or nil if none were counted.
-func (g *group) counted() *entry {
+// mostAffectedEntry returns the entry with the most affected objects, or nil if none were counted.
+func (g *group) mostAffectedEntry() *entry {
 	var most *entry
 	for i := range g.entries {
 		e := &g.entries[i]
@@ -142,12 +142,12 @@ func newPage(r *Report, o Options) *page {
 	m := pageMaker{whole: o.Verbose}
 	p := &page{
 		noun: cmp.Or(r.Noun, crdNoun),
-		old:  m.short(r.Old, nameWidth), new: m.short(r.New, nameWidth), kube: m.short(r.KubeVersion, nameWidth),
-		mode: m.short(r.Mode, nameWidth), failMode: m.short(r.FailMode, nameWidth),
+		old:  m.shortVisible(r.Old, nameWidth), new: m.shortVisible(r.New, nameWidth), kube: m.shortVisible(r.KubeVersion, nameWidth),
+		mode: m.shortVisible(r.Mode, nameWidth), failMode: m.shortVisible(r.FailMode, nameWidth),
 		sum: r.Summary(),
 	}
 	for _, c := range r.CRDs {
-		p.crds = append(p.crds, m.sheet(c))
+		p.crds = append(p.crds, m.makeSheet(c))
 	}
 	kinds := slices.SortedFunc(maps.Keys(r.Skipped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Skipped[b], r.Skipped[a]), cmp.Compare(a, b))
@@ -155,7 +155,7 @@ func newPage(r *Report, o Options) *page {
 	for i, kind := range kinds {
 		p.total += r.Skipped[kind]
 		if i < manyExamples || o.Verbose {
-			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", brief.Number(r.Skipped[kind]), m.short(kind, 40)))
+			p.skipped = append(p.skipped, fmt.Sprintf("%s %s", brief.Number(r.Skipped[kind]), m.shortVisible(kind, 40)))
 		}
 	}
 	if left := len(kinds) - len(p.skipped); left > 0 {
@@ -169,27 +169,27 @@ type pageMaker struct {
 	whole bool // nothing is shortened
 }
 
-func (m pageMaker) short(s string, width int) string {
+func (m pageMaker) shortVisible(s string, width int) string {
 	if m.whole {
 		width = 0
 	}
 	return visibleClip(s, width)
 }
 
-func (m pageMaker) sheet(c CRD) sheet {
+func (m pageMaker) makeSheet(c CRD) sheet {
 	s := sheet{
-		name: m.short(c.Name, nameWidth), verdict: Verdict(m.short(string(c.Verdict), nameWidth)),
+		name: m.shortVisible(c.Name, nameWidth), verdict: Verdict(m.shortVisible(string(c.Verdict), nameWidth)),
 		objects: c.Objects, worst: silent,
 	}
 	if c.Objects != nil {
 		scan := *c.Objects
-		scan.Version = m.short(scan.Version, nameWidth)
+		scan.Version = m.shortVisible(scan.Version, nameWidth)
 		s.objects = &scan
 	}
 	entries := make([]entry, 0, len(c.Findings))
 	for _, f := range c.Findings {
-		e := m.entry(f)
-		e.id, e.cause = fingerprint(c.Name, &f), cause(&f, e.class)
+		e := m.makeEntry(f)
+		e.id, e.cause = fingerprint(c.Name, &f), causeKeyOf(&f, e.class)
 		s.count[e.class]++
 		s.worst = min(s.worst, e.class)
 		if e.Outcome == Undecided && e.class <= warning {
@@ -199,7 +199,7 @@ func (m pageMaker) sheet(c CRD) sheet {
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.class, b.class) })
 	for _, g := range groupByCause(entries) {
-		if g.lead().class <= noting {
+		if g.leadEntry().class <= noting {
 			s.groups = append(s.groups, g)
 		} else {
 			s.hidden = append(s.hidden, g)
@@ -208,26 +208,26 @@ func (m pageMaker) sheet(c CRD) sheet {
 	return s
 }
 
-func (m pageMaker) entry(f Finding) entry {
-	e := entry{Finding: f, class: classify(&f), witness: f.Witness}
+func (m pageMaker) makeEntry(f Finding) entry {
+	e := entry{Finding: f, class: classOf(&f), witness: f.Witness}
 	e.Witness = nil
-	e.Rule = m.short(f.Rule, nameWidth)
-	e.Level = Level(m.short(string(f.Level), nameWidth))
-	e.Outcome = Outcome(m.short(string(f.Outcome), nameWidth))
-	e.CRD = m.short(f.CRD, nameWidth)
-	e.Version = m.short(f.Version, nameWidth)
-	e.Path = m.short(f.Path, pathWidth)
-	e.Message = m.short(f.Message, messageWidth)
-	e.Before = m.short(f.Before, valueWidth)
-	e.After = m.short(f.After, valueWidth)
-	e.Reason = m.short(f.Reason, reasonWidth)
+	e.Rule = m.shortVisible(f.Rule, nameWidth)
+	e.Level = Level(m.shortVisible(string(f.Level), nameWidth))
+	e.Outcome = Outcome(m.shortVisible(string(f.Outcome), nameWidth))
+	e.CRD = m.shortVisible(f.CRD, nameWidth)
+	e.Version = m.shortVisible(f.Version, nameWidth)
+	e.Path = m.shortVisible(f.Path, pathWidth)
+	e.Message = m.shortVisible(f.Message, messageWidth)
+	e.Before = m.shortVisible(f.Before, valueWidth)
+	e.After = m.shortVisible(f.After, valueWidth)
+	e.Reason = m.shortVisible(f.Reason, reasonWidth)
 	if f.Position != nil {
 		at := *f.Position
-		at.File = m.short(at.File, nameWidth)
+		at.File = m.shortVisible(at.File, nameWidth)
 		e.Position = &at
 	}
 	if f.Suppressed != nil {
-		e.Suppressed = &Suppression{Reason: m.short(f.Suppressed.Reason, reasonWidth), Expires: m.short(f.Suppressed.Expires, 40)}
+		e.Suppressed = &Suppression{Reason: m.shortVisible(f.Suppressed.Reason, reasonWidth), Expires: m.shortVisible(f.Suppressed.Expires, 40)}
 	}
 	if f.Objects != nil {
 		counted := *f.Objects
@@ -236,7 +236,7 @@ func (m pageMaker) entry(f Finding) entry {
 			if i == manyExamples && !m.whole {
 				break
 			}
-			counted.Examples = append(counted.Examples, m.short(name, nameWidth))
+			counted.Examples = append(counted.Examples, m.shortVisible(name, nameWidth))
 		}
 		e.Objects = &counted
 	}
@@ -257,13 +257,13 @@ func groupByCause(entries []entry) []group {
 		groups[i].entries = append(groups[i].entries, e)
 	}
 	for i := range groups {
-		groups[i].locate()
+		groups[i].fillPlaces()
 	}
 	return groups
 }
 
-// locate fills in the places of a group.
-func (g *group) locate() {
+// fillPlaces fills in the places of a group.
+func (g *group) fillPlaces() {
 	type where struct{ path, before, after string }
 	index := make(map[where]int)
 	for i := range g.entries {
@@ -280,18 +280,18 @@ func (g *group) locate() {
 			p.versions = append(p.versions, e.Version)
 		}
 		if p.at.file == "" {
-			p.at = e.source()
+			p.at = e.sourceOf()
 		}
 		g.varied = g.varied || p.before != g.places[0].before || p.after != g.places[0].after
 	}
 	g.under = commonPath(g.places)
-	g.message = g.lead().Message
+	g.message = g.leadEntry().Message
 	if slices.ContainsFunc(g.entries, func(e entry) bool { return e.Message != g.message }) {
 		g.message += " (and others like it)"
 	}
 }
 
-func (e *entry) source() source {
+func (e *entry) sourceOf() source {
 	if e.Position == nil || e.Position.File == "" {
 		return source{}
 	}
@@ -310,8 +310,8 @@ func (s source) String() string {
 	return s.file + ":" + s.line
 }
 
-// sources writes the position of each place. It names a file once if several places follow each other in it.
-func (g *group) sources() []string {
+// sourcePositions writes the position of each place. It names a file once if several places follow each other in it.
+func (g *group) sourcePositions() []string {
 	var all []string
 	file := ""
 	for i := range g.places {
@@ -326,13 +326,13 @@ func (g *group) sources() []string {
 	return all
 }
 
-// whole reports whether a place is the CRD as a whole.
-func (p *place) whole() bool { return len(p.versions) == 0 && p.path == "" }
+// isWholeCRD reports whether a place is the CRD as a whole.
+func (p *place) isWholeCRD() bool { return len(p.versions) == 0 && p.path == "" }
 
 // String returns the versions and the path of a place.
 func (p *place) String() string {
 	switch versions := strings.Join(p.versions, ", "); {
-	case p.whole():
+	case p.isWholeCRD():
 		return "the CRD as a whole"
 	case p.path == "":
 		return versions
@@ -343,8 +343,8 @@ func (p *place) String() string {
 	}
 }
 
-// values describes the change: "old → new", or one of them if there is only one.
-func (p *place) values() string {
+// changeText describes the change: "old → new", or one of them if there is only one.
+func (p *place) changeText() string {
 	switch {
 	case p.before != "" && p.after != "":
 		return p.before + " → " + p.after
@@ -376,8 +376,8 @@ func commonPath(places []place) string {
 	return common[:max(strings.LastIndexAny(common, ".["), 0)]
 }
 
-// sides names the CRD that accepts a witness, and the CRD that has the effect on it.
-func (w *Witness) sides() (accepting, judging string) {
+// sidesOf names the CRD that accepts a witness, and the CRD that has the effect on it.
+func (w *Witness) sidesOf() (accepting, judging string) {
 	switch {
 	case w.AcceptedBy != "" && w.JudgedBy != "":
 		return w.AcceptedBy, w.JudgedBy
@@ -387,8 +387,8 @@ func (w *Witness) sides() (accepting, judging string) {
 	return "the old CRD", "the new CRD"
 }
 
-// meaning returns the meaning of a level, or an empty string for one that does not exist.
-func (l Level) meaning() string {
+// meaningOf returns the meaning of a level, or an empty string for one that does not exist.
+func (l Level) meaningOf() string {
 	for _, info := range Levels() {
 		if info.ID == l {
 			return info.Meaning
@@ -397,8 +397,8 @@ func (l Level) meaning() string {
 	return ""
 }
 
-// who returns whom findings of a level hurt, or an empty string if there is no such level.
-func (l Level) who() string {
+// whoIsHurt returns whom findings of a level hurt, or an empty string if there is no such level.
+func (l Level) whoIsHurt() string {
 	for _, info := range Levels() {
 		if info.ID == l {
 			return info.Who
@@ -407,12 +407,12 @@ func (l Level) who() string {
 	return ""
 }
 
-// harm says in one sentence whom findings of a level hurt, and how; it is empty if there is no such level.
-func (l Level) harm() string {
-	if l.who() == "" {
+// harmSentence says in one sentence whom findings of a level hurt, and how; it is empty if there is no such level.
+func (l Level) harmSentence() string {
+	if l.whoIsHurt() == "" {
 		return ""
 	}
-	return "hurts " + l.who() + ": " + l.meaning()
+	return "hurts " + l.whoIsHurt() + ": " + l.meaningOf()
 }
 
 // effectOnObjects says in one sentence how many stored objects a finding affects.
@@ -435,8 +435,8 @@ func (e *entry) effectOnObjects() string {
 	return fmt.Sprintf("%s of %s %s", brief.Number(e.Objects.Affected), brief.Count(e.Objects.Checked, "stored object"), verb)
 }
 
-// names lists affected objects: at most limit (0: all known ones).
-func (o *Objects) names(limit int) string {
+// namesUpTo lists affected objects: at most limit (0: all known ones).
+func (o *Objects) namesUpTo(limit int) string {
 	names := o.Examples
 	if limit > 0 && len(names) > limit {
 		names = names[:limit]
@@ -448,8 +448,8 @@ func (o *Objects) names(limit int) string {
 	return s
 }
 
-// scanned describes the result of reading the stored objects.
-func (s *ObjectScan) scanned() string {
+// scanSummary describes the result of reading the stored objects.
+func (s *ObjectScan) scanSummary() string {
 	var parts []string
 	for _, x := range []struct {
 		n    int64

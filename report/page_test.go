@@ -79,7 +79,7 @@ func TestFindingsOfOneCauseAreOneGroup(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			p := newPage(&Report{CRDs: []CRD{{Name: "c", Findings: x.findings}}}, Options{})
 			var got [][]string
-			for _, g := range p.crds[0].all() {
+			for _, g := range p.crds[0].allGroups() {
 				var places []string
 				for i := range g.places {
 					places = append(places, g.places[i].String())
@@ -129,18 +129,18 @@ func TestChosenGroupsStandForAllRules(t *testing.T) {
 	messages := func(groups []group) []string {
 		var all []string
 		for i := range groups {
-			all = append(all, groups[i].lead().Message)
+			all = append(all, groups[i].leadEntry().Message)
 		}
 		return all
 	}
-	chosen, rest := choose(groups, 7)
+	chosen, rest := chooseGroups(groups, 7)
 	if diff := cmp.Diff([]string{"0", "1", "2", "26", "27", "28", "29"}, messages(chosen)); diff != "" {
 		t.Error(diff)
 	}
-	if len(rest) != 23 || rest[0].lead().Message != "3" {
+	if len(rest) != 23 || rest[0].leadEntry().Message != "3" {
 		t.Errorf("the rest are %q", messages(rest))
 	}
-	if chosen, rest = choose(groups[:7], 7); len(chosen) != 7 || rest != nil {
+	if chosen, rest = chooseGroups(groups[:7], 7); len(chosen) != 7 || rest != nil {
 		t.Errorf("%d of 7 chosen, the rest %q", len(chosen), messages(rest))
 	}
 }

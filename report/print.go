@@ -51,14 +51,14 @@ type Printer struct {
 // line here.
 func Printers() []Printer {
 	return []Printer{
-		{"text", "for people, short", whole(appendText)},
-		{"json", "everything, for programs", whole(appendJSON)},
-		{"yaml", "everything, for programs and readers", whole(appendYAML)},
-		{"sarif", "for code scanning, SARIF 2.1.0", whole(appendSARIF)},
-		{"junit", "for test views of CI systems", whole(appendJUnit)},
-		{"markdown", "for a comment on a pull request", whole(appendMarkdown)},
-		{"github", "annotations by GitHub's workflow commands", whole(appendGitHub)},
-		{"html", "one page with everything in it, to keep or send", whole(appendHTML)},
+		{"text", "for people, short", wholePrinter(appendText)},
+		{"json", "everything, for programs", wholePrinter(appendJSON)},
+		{"yaml", "everything, for programs and readers", wholePrinter(appendYAML)},
+		{"sarif", "for code scanning, SARIF 2.1.0", wholePrinter(appendSARIF)},
+		{"junit", "for test views of CI systems", wholePrinter(appendJUnit)},
+		{"markdown", "for a comment on a pull request", wholePrinter(appendMarkdown)},
+		{"github", "annotations by GitHub's workflow commands", wholePrinter(appendGitHub)},
+		{"html", "one page with everything in it, to keep or send", wholePrinter(appendHTML)},
 	}
 }
 
@@ -76,8 +76,8 @@ func Print(w io.Writer, name string, r *Report, o Options) error {
 	return all[i].Print(w, r, o)
 }
 
-// whole makes a printer from a function that appends the whole output to a buffer. The function gets a sorted copy.
-func whole(appendTo func(b *bytes.Buffer, r *Report, o Options) error) func(io.Writer, *Report, Options) error {
+// wholePrinter makes a printer from a function that appends the whole output to a buffer. The function gets a sorted copy.
+func wholePrinter(appendTo func(b *bytes.Buffer, r *Report, o Options) error) func(io.Writer, *Report, Options) error {
 	return func(w io.Writer, r *Report, o Options) error {
 		if r == nil {
 			return errors.New("no report to print")

@@ -228,7 +228,7 @@ func compareFindings(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)),
 		cmp.Compare(outcomeRank(a.Outcome), outcomeRank(b.Outcome)),
-		cmp.Compare(a.Level.rank(), b.Level.rank()),
+		cmp.Compare(a.Level.severityRank(), b.Level.severityRank()),
 		cmp.Compare(a.CRD, b.CRD),
 		cmp.Compare(a.Rule, b.Rule),
 		cmp.Compare(a.Version, b.Version),

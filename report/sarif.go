@@ -99,7 +99,7 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	p := newPage(r, o)
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{
-		Name: "sluice", InformationURI: "https://sluice.dev", Version: visible(o.Version), Rules: []sarifRule{},
+		Name: "sluice", InformationURI: "https://sluice.dev", Version: visibleLine(o.Version), Rules: []sarifRule{},
 	}
 	if v, err := semver.StrictNewVersion(strings.TrimPrefix(o.Version, "v")); err == nil {
 		run.Tool.Driver.SemanticVersion = v.String()
@@ -118,7 +118,7 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 		s := &p.crds[i]
 		seen := make(map[string]int)
 		file := s.anyFile(p, o.Root)
-		for _, g := range s.all() {
+		for _, g := range s.allGroups() {
 			for j := range g.entries {
 				e := &g.entries[j]
 				if e.class == silent {
@@ -130,7 +130,7 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 					rules[e.Rule] = index
 					run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, newSARIFRule(e, o))
 				}
-				res := newSARIFResult(s, e, index, file, o, e == g.shown())
+				res := newSARIFResult(s, e, index, file, o, e == g.witnessEntry())
 				// If findings differ in nothing stable, their order distinguishes them.
 				id := res.Fingerprints["sluice/v1"]
 				seen[id]++
@@ -199,7 +199,7 @@ func sarifLevel(e *entry) string {
 
 func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown bool) sarifResult {
 	res := sarifResult{
-		RuleID: e.Rule, RuleIndex: rule, Level: sarifLevel(e), Message: sarifText{Text: e.sentence(s)},
+		RuleID: e.Rule, RuleIndex: rule, Level: sarifLevel(e), Message: sarifText{Text: e.plainSentence(s)},
 		Properties: map[string]any{"crd": s.name, "outcome": string(e.Outcome)},
 	}
 	for key, value := range map[string]string{
@@ -213,9 +213,9 @@ func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown 
 		res.Properties["objects"] = map[string]int64{"checked": e.Objects.Checked, "affected": e.Objects.Affected}
 	}
 	if e.witness != nil && (shown || o.Verbose) {
-		res.Properties["witness"] = excerpt(e.witness.Object, sarifWitness, textWitnessWidth, o)
+		res.Properties["witness"] = firstLines(e.witness.Object, sarifWitness, textWitnessWidth, o)
 		if e.witness.Old != "" {
-			res.Properties["witnessBefore"] = excerpt(e.witness.Old, sarifWitness, textWitnessWidth, o)
+			res.Properties["witnessBefore"] = firstLines(e.witness.Old, sarifWitness, textWitnessWidth, o)
 		}
 	}
 	var loc sarifLocation
@@ -240,18 +240,18 @@ func newSARIFResult(s *sheet, e *entry, rule int, file string, o Options, shown 
 	return res
 }
 
-// sentence describes a finding in a few lines of plain text.
-func (e *entry) sentence(s *sheet) string {
-	p := e.place()
+// plainSentence describes a finding in a few lines of plain text.
+func (e *entry) plainSentence(s *sheet) string {
+	p := e.placeOf()
 	subject := s.name
-	if !p.whole() {
+	if !p.isWholeCRD() {
 		subject += " " + p.String()
 	}
 	lines := []string{subject + ": " + e.Message}
-	if v := p.values(); v != "" {
+	if v := p.changeText(); v != "" {
 		lines = append(lines, v)
 	}
-	if harm := e.Level.harm(); harm != "" {
+	if harm := e.Level.harmSentence(); harm != "" {
 		lines = append(lines, string(e.Level)+" "+harm)
 	}
 	if e.Reason != "" {
@@ -259,23 +259,23 @@ func (e *entry) sentence(s *sheet) string {
 	}
 	if e.Objects != nil {
 		text := e.effectOnObjects()
-		if names := e.Objects.names(manyExamples); names != "" {
+		if names := e.Objects.namesUpTo(manyExamples); names != "" {
 			text += ": " + names
 		}
 		lines = append(lines, text)
 	}
 	if e.witness != nil {
 		if said, _ := visibleLines(e.witness.Effect, 1, textEffectWidth); len(said) > 0 {
-			_, judging := e.witness.sides()
+			_, judging := e.witness.sidesOf()
 			lines = append(lines, judging+": "+said[0])
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// place describes the place of a single finding.
-func (e *entry) place() place {
-	p := place{path: e.Path, before: e.Before, after: e.After, at: e.source()}
+// placeOf describes the place of a single finding.
+func (e *entry) placeOf() place {
+	p := place{path: e.Path, before: e.Before, after: e.After, at: e.sourceOf()}
 	if e.Version != "" {
 		p.versions = []string{e.Version}
 	}
@@ -300,8 +300,8 @@ func (s *sheet) anyFile(p *page, root string) string {
 	return "."
 }
 
-// excerpt returns the first lines of raw text, visible, with a remark if it leaves something out.
-func excerpt(raw string, limit, width int, o Options) string {
+// firstLines returns the first lines of raw text, visible, with a remark if it leaves something out.
+func firstLines(raw string, limit, width int, o Options) string {
 	if o.Verbose {
 		limit, width = 0, 0
 	}

@@ -29,7 +29,7 @@ func (r *Report) Summary() Summary {
 		worst := silent
 		for j := range r.CRDs[i].Findings {
 			f := &r.CRDs[i].Findings[j]
-			c := classify(f)
+			c := classOf(f)
 			worst = min(worst, c)
 			switch c {
 			case failing:
@@ -75,9 +75,9 @@ func (c class) String() string {
 	return [classes]string{"fail", "warn", "note", "suppressed", "off"}[c]
 }
 
-// classify decides which part of a report shows a finding. A finding that fails is always among the failing ones, so that no report
+// classOf decides which part of a report shows a finding. A finding that fails is always among the failing ones, so that no report
 // looks better than the exit code. A finding with an unknown severity becomes a warning.
-func classify(f *Finding) class {
+func classOf(f *Finding) class {
 	switch {
 	case f.Severity == Fail:
 		return failing

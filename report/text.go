@@ -44,7 +44,7 @@ var (
 	uncolored = strings.NewReplacer(styleEnd, "", styleFail, "", styleWarn, "", styleOK, "", styleStrong, "", styleFaint, "")
 )
 
-func paint(s string, color bool) string {
+func paintStyles(s string, color bool) string {
 	if color {
 		return colored.Replace(s)
 	}
@@ -53,7 +53,7 @@ func paint(s string, color bool) string {
 
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
 	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses}
-	b.WriteString(t.whole())
+	b.WriteString(t.printAll())
 	return nil
 }
 
@@ -66,32 +66,32 @@ type textPrinter struct {
 	cut     bool // the text omits something that Verbose shows
 }
 
-func (t *textPrinter) whole() string {
-	loud, quiet := t.split()
-	head := t.finish(t.head())
-	last := t.finish(t.quiet(quiet))
-	room := textBytes - len(head) - len(last) - len(t.finish(t.tail())) - 3*textRemarkReserve
+func (t *textPrinter) printAll() string {
+	loud, quiet := t.splitByAttention()
+	head := t.finishLines(t.headLines())
+	last := t.finishLines(t.quietLines(quiet))
+	room := textBytes - len(head) - len(last) - len(t.finishLines(t.closingLines())) - 3*textRemarkReserve
 
 	var body strings.Builder
 	for i := range loud {
 		if !t.Verbose && i == textSheets {
 			t.cut = true
-			body.WriteString(t.finish(t.remaining(loud[i:])))
+			body.WriteString(t.finishLines(t.countRemaining(loud[i:])))
 			break
 		}
 		shown := len(loud)
 		if !t.Verbose {
 			shown = min(shown, textSheets)
 		}
-		s := t.sheet(&loud[i], room/(shown-i))
+		s := t.printSheet(&loud[i], room/(shown-i))
 		room -= len(s)
 		body.WriteString(s)
 	}
-	return head + body.String() + last + t.finish(t.tail())
+	return head + body.String() + last + t.finishLines(t.closingLines())
 }
 
-// split returns the CRDs with something to show, worst first, and the others.
-func (t *textPrinter) split() (loud, quiet []sheet) {
+// splitByAttention returns the CRDs with something to show, worst first, and the others.
+func (t *textPrinter) splitByAttention() (loud, quiet []sheet) {
 	for _, s := range t.page.crds {
 		if s.worst <= noting || (t.Verbose && len(s.hidden) > 0) {
 			loud = append(loud, s)
@@ -107,20 +107,20 @@ func (t *textPrinter) split() (loud, quiet []sheet) {
 
 func (s *sheet) plainSafe() bool { return s.verdict.Proven() && len(s.hidden) == 0 }
 
-// mark is the word before a CRD that neither fails nor warns.
-func (s *sheet) mark() string {
+// quietMark is the word before a CRD that neither fails nor warns.
+func (s *sheet) quietMark() string {
 	if s.verdict == IsNew {
 		return styleStrong + "NEW" + styleEnd + "   "
 	}
 	return styleOK + "OK" + styleEnd + "    "
 }
 
-// finish lays out raw lines: it wraps, paints, and defuses lines that CI systems would read as commands.
-func (t *textPrinter) finish(lines []textLine) string {
+// finishLines lays out raw lines: it wraps, paints, and defuses lines that CI systems would read as commands.
+func (t *textPrinter) finishLines(lines []textLine) string {
 	var b strings.Builder
 	for _, l := range lines {
-		for _, s := range l.wrapped(t.Width) {
-			b.WriteString(defuse(paint(strings.TrimRight(s, " "), t.Color)))
+		for _, s := range l.wrapLine(t.Width) {
+			b.WriteString(defuse(paintStyles(strings.TrimRight(s, " "), t.Color)))
 			b.WriteByte('\n')
 		}
 	}
@@ -135,7 +135,7 @@ type textLine struct {
 	fixed  bool // a line of a witness: not wrapped
 }
 
-func (l textLine) wrapped(width int) []string {
+func (l textLine) wrapLine(width int) []string {
 	pad := strings.Repeat(" ", l.indent)
 	if l.text == "" {
 		return []string{""}
@@ -175,7 +175,7 @@ func textColumns(s string) int {
 	return n
 }
 
-func (t *textPrinter) head() []textLine {
+func (t *textPrinter) headLines() []textLine {
 	var lines []textLine
 	if t.page.old != "" || t.page.new != "" {
 		s := fmt.Sprintf("%s → %s", cmp.Or(t.page.old, "nothing"), cmp.Or(t.page.new, "nothing"))
@@ -187,8 +187,8 @@ func (t *textPrinter) head() []textLine {
 	return lines
 }
 
-// quiet lists CRDs that need no attention: one line each, or a count if there are many.
-func (t *textPrinter) quiet(sheets []sheet) []textLine {
+// quietLines lists CRDs that need no attention: one line each, or a count if there are many.
+func (t *textPrinter) quietLines(sheets []sheet) []textLine {
 	var lines []textLine
 	var rest []sheet
 	if !t.Verbose && len(sheets) > textQuiet+1 {
@@ -197,7 +197,7 @@ func (t *textPrinter) quiet(sheets []sheet) []textLine {
 	}
 	for i := range sheets {
 		s := &sheets[i]
-		lines = append(lines, textLine{text: s.mark() + s.name + "  " + t.page.mildly(s), hang: 6})
+		lines = append(lines, textLine{text: s.quietMark() + s.name + "  " + t.page.mildSummary(s), hang: 6})
 	}
 	lines = append(lines, t.countQuiet(rest)...)
 	if len(lines) > 0 {
@@ -223,13 +223,13 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 	}
 	if fresh > 0 {
 		one := sheet{verdict: IsNew}
-		lines = append(lines, textLine{text: one.mark() + brief.Count(fresh, "more new "+t.page.noun) + ", compared with nothing", hang: 6})
+		lines = append(lines, textLine{text: one.quietMark() + brief.Count(fresh, "more new "+t.page.noun) + ", compared with nothing", hang: 6})
 	}
 	if n := len(sheets) - fresh; n > 0 {
 		one := sheet{}
-		text := one.mark() + brief.Count(n, "more "+t.page.noun) + " with nothing that fails or warns"
+		text := one.quietMark() + brief.Count(n, "more "+t.page.noun) + " with nothing that fails or warns"
 		if safe {
-			text = one.mark() + brief.Count(n, "more safe "+t.page.noun)
+			text = one.quietMark() + brief.Count(n, "more safe "+t.page.noun)
 		}
 		if unchanged > 0 {
 			text += fmt.Sprintf(", %s unchanged", brief.Number(unchanged))
@@ -239,42 +239,42 @@ func (t *textPrinter) countQuiet(sheets []sheet) []textLine {
 	return lines
 }
 
-// mildly describes a CRD without findings to show.
-func (p *page) mildly(s *sheet) string {
+// mildSummary describes a CRD without findings to show.
+func (p *page) mildSummary(s *sheet) string {
 	var text strings.Builder
-	text.WriteString(p.said(s))
+	text.WriteString(p.verdictInWords(s))
 	for _, c := range []class{suppressed, silent} {
 		if n := s.count[c]; n > 0 {
 			fmt.Fprintf(&text, "; %s %s", brief.Count(n, "finding"), c)
 		}
 	}
 	if s.objects != nil {
-		text.WriteString("; " + s.objects.scanned())
+		text.WriteString("; " + s.objects.scanSummary())
 	}
 	return text.String()
 }
 
-// remaining counts CRDs that do not fit.
-func (t *textPrinter) remaining(sheets []sheet) []textLine {
+// countRemaining counts CRDs that do not fit.
+func (t *textPrinter) countRemaining(sheets []sheet) []textLine {
 	var n [classes]int
 	for i := range sheets {
 		n[sheets[i].worst]++
 	}
 	return []textLine{
-		{text: fmt.Sprintf("… and %s: %s (-v shows them)", brief.Count(len(sheets), "more "+t.page.noun), counts(n, 0)), hang: 2},
+		{text: fmt.Sprintf("… and %s: %s (-v shows them)", brief.Count(len(sheets), "more "+t.page.noun), countsByClass(n, 0)), hang: 2},
 		{},
 	}
 }
 
-// tail sums up and gives the next steps.
-func (t *textPrinter) tail() []textLine {
+// closingLines sums up and gives the next steps.
+func (t *textPrinter) closingLines() []textLine {
 	p := t.page
 	var lines []textLine
 	if p.total > 0 {
 		lines = append(lines, textLine{hang: 2, text: fmt.Sprintf("skipped %s of other kinds: %s",
 			brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))})
 	}
-	lines = append(lines, textLine{text: p.conclusion(), hang: 2})
+	lines = append(lines, textLine{text: p.conclusionLine(), hang: 2})
 	var next []string
 	if rule := p.worstRule(); rule != "" {
 		next = append(next, fmt.Sprintf("sluice explain %s: why it matters and the way out", rule))
@@ -292,9 +292,9 @@ func (t *textPrinter) tail() []textLine {
 	return lines
 }
 
-// conclusion is the last line of a report.
-func (p *page) conclusion() string {
-	told := p.told()
+// conclusionLine is the last line of a report.
+func (p *page) conclusionLine() string {
+	told := p.findingCounts()
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
 		return fmt.Sprintf("%sPASS%s  nothing was found", styleOK, styleEnd)
@@ -312,27 +312,27 @@ func (p *page) conclusion() string {
 		return fmt.Sprintf("%sPASS%s  %s: %s", styleOK, styleEnd, brief.Count(p.sum.CRDs, p.noun), told)
 	}
 	safe := brief.Count(p.sum.CRDs-p.sum.NewCRDs, "safe "+p.noun)
-	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, joined(safe, told))
+	return fmt.Sprintf("%sPASS%s  %s", styleOK, styleEnd, joinNonEmpty(safe, told))
 }
 
 // allNew reports whether every CRD was compared with nothing.
 func (p *page) allNew() bool { return p.sum.CRDs > 0 && p.sum.CRDs == p.sum.NewCRDs }
 
-// told counts the findings, and the CRDs that were compared with nothing; empty if there is neither.
-func (p *page) told() string {
-	return joined(counts([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided), p.newCRDs())
+// findingCounts counts the findings, and the CRDs that were compared with nothing; empty if there is neither.
+func (p *page) findingCounts() string {
+	return joinNonEmpty(countsByClass([classes]int{p.sum.Fail, p.sum.Warn, p.sum.Notes, p.sum.Suppressed, p.sum.Off}, p.sum.Undecided), p.newCRDs())
 }
 
-// joined lists two parts of a sentence, of which one may be empty.
-func joined(a, b string) string {
+// joinNonEmpty lists two parts of a sentence, of which one may be empty.
+func joinNonEmpty(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + ", " + b
 }
 
-// counts lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
-func counts(n [classes]int, undecided int) string {
+// countsByClass lists the number of findings of each class: "4 fail, 2 warn (1 undecided), 1 note, 3 suppressed".
+func countsByClass(n [classes]int, undecided int) string {
 	var parts []string
 	for c, k := range n {
 		if k > 0 {
@@ -360,5 +360,5 @@ func (p *page) worstRule() string {
 	if worst < 0 {
 		return ""
 	}
-	return p.crds[worst].groups[0].lead().Rule
+	return p.crds[worst].groups[0].leadEntry().Rule
 }

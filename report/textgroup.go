@@ -18,27 +18,27 @@ const (
 	inFull
 )
 
-// sheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
-func (t *textPrinter) sheet(s *sheet, room int) string {
+// printSheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
+func (t *textPrinter) printSheet(s *sheet, room int) string {
 	var b strings.Builder
-	b.WriteString(t.finish(t.page.header(s, t.Verbose)))
+	b.WriteString(t.finishLines(t.page.headerLines(s, t.Verbose)))
 	groups, rest := s.groups, []group(nil)
 	if t.Verbose {
-		groups = s.all()
+		groups = s.allGroups()
 	} else {
 		room -= 2 * textRemarkReserve
-		groups, rest = choose(groups, manyGroups)
+		groups, rest = chooseGroups(groups, manyGroups)
 	}
-	t.share(groups)
+	t.shareWitnessLines(groups)
 	section := ""
 	for i := range groups {
 		g := &groups[i]
 		title := ""
-		if next := t.title(g); next != section {
+		if next := t.levelTitle(g); next != section {
 			section = next
-			title = t.finish([]textLine{{indent: 2, hang: 2, text: next}, {}})
+			title = t.finishLines([]textLine{{indent: 2, hang: 2, text: next}, {}})
 		}
-		text, ok := t.fit(g, room-b.Len()-len(title))
+		text, ok := t.fitGroup(g, room-b.Len()-len(title))
 		if !ok {
 			rest = append(groups[i:len(groups):len(groups)], rest...)
 			break
@@ -48,9 +48,9 @@ func (t *textPrinter) sheet(s *sheet, room int) string {
 	}
 	if len(rest) > 0 {
 		t.cut = true
-		b.WriteString(t.finish([]textLine{{indent: 4, hang: 2, text: "… and " + left(rest) + " (-v shows them)"}}))
+		b.WriteString(t.finishLines([]textLine{{indent: 4, hang: 2, text: "… and " + countsOfLeft(rest) + " (-v shows them)"}}))
 		if by := leftByLevel(rest); by != "" {
-			b.WriteString(t.finish([]textLine{{indent: 6, hang: 2, text: by}}))
+			b.WriteString(t.finishLines([]textLine{{indent: 6, hang: 2, text: by}}))
 		}
 		b.WriteString("\n")
 	}
@@ -60,16 +60,16 @@ func (t *textPrinter) sheet(s *sheet, room int) string {
 	return b.String()
 }
 
-// choose splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
+// chooseGroups splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
 // before the second of any.
-func choose(groups []group, limit int) (chosen, rest []group) {
+func chooseGroups(groups []group, limit int) (chosen, rest []group) {
 	if len(groups) <= limit {
 		return groups, nil
 	}
 	nth := make([]int, len(groups)) // number of earlier groups of the same rule
 	seen := make(map[string]int)
 	for i := range groups {
-		rule := groups[i].lead().Rule
+		rule := groups[i].leadEntry().Rule
 		nth[i] = seen[rule]
 		seen[rule]++
 	}
@@ -90,29 +90,29 @@ func choose(groups []group, limit int) (chosen, rest []group) {
 	return chosen, rest
 }
 
-// share divides the lines for witnesses between groups, so that many of them get some.
-func (t *textPrinter) share(groups []group) {
+// shareWitnessLines divides the lines for witnesses between groups, so that many of them get some.
+func (t *textPrinter) shareWitnessLines(groups []group) {
 	n := 0
 	for i := range groups {
-		if groups[i].shown() != nil {
+		if groups[i].witnessEntry() != nil {
 			n++
 		}
 	}
 	t.each = min(max(t.witness/max(n, 1), textShortWitness), textWitness)
 }
 
-// fit prints a group with as much detail as fits. It returns false if not even one line fits.
-func (t *textPrinter) fit(g *group, room int) (string, bool) {
+// fitGroup prints a group with as much detail as fits. It returns false if not even one line fits.
+func (t *textPrinter) fitGroup(g *group, room int) (string, bool) {
 	if t.Verbose {
-		lines, _ := t.group(g, inFull)
-		return t.finish(lines), true
+		lines, _ := t.printGroup(g, inFull)
+		return t.finishLines(lines), true
 	}
 	if room <= 0 {
 		return "", false
 	}
 	for d := inFull; d >= oneLine; d-- {
-		lines, witness := t.group(g, d)
-		if s := t.finish(lines); len(s) <= room {
+		lines, witness := t.printGroup(g, d)
+		if s := t.finishLines(lines); len(s) <= room {
 			t.witness -= witness
 			if d < inFull {
 				t.cut = true
@@ -123,22 +123,22 @@ func (t *textPrinter) fit(g *group, room int) (string, bool) {
 	return "", false
 }
 
-// left counts findings that are not shown: "214 more findings: 200 fail, 14 warn".
-func left(groups []group) string {
+// countsOfLeft counts findings that are not shown: "214 more findings: 200 fail, 14 warn".
+func countsOfLeft(groups []group) string {
 	var n [classes]int
 	var all int64
 	for i := range groups {
-		n[groups[i].lead().class] += len(groups[i].entries)
+		n[groups[i].leadEntry().class] += len(groups[i].entries)
 		all += int64(len(groups[i].entries))
 	}
-	return brief.Count(all, "more finding") + ": " + counts(n, 0)
+	return brief.Count(all, "more finding") + ": " + countsByClass(n, 0)
 }
 
 // leftByLevel counts, by level, the findings that are not shown, worst first.
 func leftByLevel(groups []group) string {
 	n := make(map[Level]int64)
 	for i := range groups {
-		if e := groups[i].lead(); e.Outcome == Undecided {
+		if e := groups[i].leadEntry(); e.Outcome == Undecided {
 			n[Level(Undecided)] += int64(len(groups[i].entries))
 		} else {
 			n[e.Level] += int64(len(groups[i].entries))
@@ -153,9 +153,9 @@ func leftByLevel(groups []group) string {
 	return strings.Join(parts, ", ")
 }
 
-// header names the CRD and its result.
-func (p *page) header(s *sheet, verbose bool) []textLine {
-	word := strings.TrimSuffix(s.mark(), "  ")
+// headerLines names the CRD and its result.
+func (p *page) headerLines(s *sheet, verbose bool) []textLine {
+	word := strings.TrimSuffix(s.quietMark(), "  ")
 	switch s.worst {
 	case failing:
 		word = styleFail + "FAIL" + styleEnd
@@ -167,20 +167,20 @@ func (p *page) header(s *sheet, verbose bool) []textLine {
 	if !verbose {
 		n[silent] = 0
 	}
-	text := fmt.Sprintf("%s  %s%s%s  %s", word, styleStrong, s.name, styleEnd, p.said(s))
-	if told := counts(n, s.undecided); told != "" {
+	text := fmt.Sprintf("%s  %s%s%s  %s", word, styleStrong, s.name, styleEnd, p.verdictInWords(s))
+	if told := countsByClass(n, s.undecided); told != "" {
 		text += ": " + told
 	}
 	lines := []textLine{{text: text, hang: 6}}
 	if s.objects != nil {
-		lines = append(lines, textLine{indent: 6, hang: 2, text: s.objects.scanned()})
+		lines = append(lines, textLine{indent: 6, hang: 2, text: s.objects.scanSummary()})
 	}
 	return append(lines, textLine{})
 }
 
-// title is the heading for the groups of one level: its name and its meaning in one phrase.
-func (t *textPrinter) title(g *group) string {
-	e := g.lead()
+// levelTitle is the heading for the groups of one level: its name and its meaning in one phrase.
+func (t *textPrinter) levelTitle(g *group) string {
+	e := g.leadEntry()
 	switch {
 	case e.class == suppressed:
 		return styleStrong + "suppressed" + styleEnd + ": accepted in the configuration"
@@ -192,19 +192,19 @@ func (t *textPrinter) title(g *group) string {
 		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown"
 	case e.Outcome == Note:
 		return styleStrong + "notes" + styleEnd
-	case e.Level.meaning() != "":
-		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaning()
+	case e.Level.meaningOf() != "":
+		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaningOf()
 	}
 	return styleStrong + string(e.Level) + styleEnd
 }
 
-// group prints one group and returns the number of lines of witnesses in it.
-func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) {
+// printGroup prints one group and returns the number of lines of witnesses in it.
+func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness int) {
 	add := func(indent, hang int, text string) {
 		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
 	}
-	e := g.lead()
-	head := e.word() + " " + styleStrong + e.Rule + styleEnd
+	e := g.leadEntry()
+	head := e.severityWord() + " " + styleStrong + e.Rule + styleEnd
 	if len(g.places) > 1 {
 		head += ", " + brief.Count(len(g.places), "place")
 		if g.under != "" {
@@ -216,24 +216,24 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 		if len(g.places) == 1 {
 			head += ", " + g.places[0].String()
 		}
-		add(4, 2, clip(head, textOneLine+40))
+		add(4, 2, clipVisible(head, textOneLine+40))
 		return append(lines, textLine{}), 0
 	}
 	add(4, 2, head)
-	t.places(g, add)
-	if who := e.Level.who(); who != "" {
+	t.printPlaces(g, add)
+	if who := e.Level.whoIsHurt(); who != "" {
 		add(6, 2, "hurts "+who)
 	}
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
-	if c := g.counted(); c != nil {
+	if c := g.mostAffectedEntry(); c != nil {
 		text := c.effectOnObjects()
 		limit := manyExamples
 		if t.Verbose {
 			limit = 0
 		}
-		if names := c.Objects.names(limit); names != "" {
+		if names := c.Objects.namesUpTo(limit); names != "" {
 			text += ": " + names
 		}
 		add(6, 2, text)
@@ -245,13 +245,13 @@ func (t *textPrinter) group(g *group, d detail) (lines []textLine, witness int) 
 		}
 		add(6, 2, text)
 	}
-	shown, lines2 := t.evidence(g, d)
+	shown, lines2 := t.printEvidence(g, d)
 	lines = append(lines, lines2...)
 	return append(lines, textLine{}), shown
 }
 
-// word is the word that readers scan for.
-func (e *entry) word() string {
+// severityWord is the word that readers scan for.
+func (e *entry) severityWord() string {
 	switch e.class {
 	case failing:
 		return styleFail + "FAIL" + styleEnd
@@ -264,9 +264,9 @@ func (e *entry) word() string {
 	return "----"
 }
 
-// places lists the places of a group, and their values.
-func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) {
-	sources := g.sources()
+// printPlaces lists the places of a group, and their values.
+func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text string)) {
+	sources := g.sourcePositions()
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
 			add(6, 2, fmt.Sprintf("… and %s", brief.Count(len(g.places)-i, "more place")))
@@ -274,26 +274,26 @@ func (t *textPrinter) places(g *group, add func(indent, hang int, text string)) 
 			break
 		}
 		p, at := &g.places[i], sources[i]
-		if len(g.places) == 1 && p.whole() && at == "" {
+		if len(g.places) == 1 && p.isWholeCRD() && at == "" {
 			break
 		}
 		text := p.String()
-		if g.varied && p.values() != "" {
-			text += ": " + p.values()
+		if g.varied && p.changeText() != "" {
+			text += ": " + p.changeText()
 		}
 		if at != "" {
 			text += styleFaint + " (" + at + ")" + styleEnd
 		}
 		add(6, 2, text)
 	}
-	if p := &g.places[0]; !g.varied && p.values() != "" {
-		add(6, 2, p.values())
+	if p := &g.places[0]; !g.varied && p.changeText() != "" {
+		add(6, 2, p.changeText())
 	}
 }
 
-// evidence prints the witness of a group, or with Verbose all witnesses. It returns the number of lines that these have.
-func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
-	first := g.shown()
+// printEvidence prints the witness of a group, or with Verbose all witnesses. It returns the number of lines that these have.
+func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
+	first := g.witnessEntry()
 	if first == nil {
 		return 0, nil
 	}
@@ -301,7 +301,7 @@ func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
 		var lines []textLine
 		for i := range g.entries {
 			if e := &g.entries[i]; e.witness != nil {
-				_, more := t.proof(e, len(g.entries) > 1, 0)
+				_, more := t.printWitness(e, len(g.entries) > 1, 0)
 				lines = append(lines, more...)
 			}
 		}
@@ -310,13 +310,13 @@ func (t *textPrinter) evidence(g *group, d detail) (int, []textLine) {
 	limit := min(t.each, t.witness)
 	if d < inFull || limit < textSlack {
 		t.cut = true
-		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effect(first)...)
+		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effectLines(first)...)
 	}
-	return t.proof(first, first != g.lead(), limit)
+	return t.printWitness(first, first != g.leadEntry(), limit)
 }
 
-// proof prints one witness, with about limit lines for each object (0: all), and the effect on it.
-func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
+// printWitness prints one witness, with about limit lines for each object (0: all), and the effect on it.
+func (t *textPrinter) printWitness(e *entry, named bool, limit int) (int, []textLine) {
 	var lines []textLine
 	of := ""
 	if named {
@@ -327,7 +327,7 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 		of = ", for " + p.String()
 	}
 	shown := 0
-	accepting, _ := e.witness.sides()
+	accepting, _ := e.witness.sidesOf()
 	block := func(title, raw string, limit int) {
 		lines = append(lines, textLine{indent: 6, hang: 2, text: title})
 		width := textWitnessWidth
@@ -353,16 +353,16 @@ func (t *textPrinter) proof(e *entry, named bool, limit int) (int, []textLine) {
 	} else {
 		block(accepting+" accepts"+of+":", e.witness.Object, limit)
 	}
-	return shown, append(lines, t.effect(e)...)
+	return shown, append(lines, t.effectLines(e)...)
 }
 
-// effect describes what the CRD does to a witness, in the words of the code that confirmed it.
-func (t *textPrinter) effect(e *entry) []textLine {
+// effectLines describes what the CRD does to a witness, in the words of the code that confirmed it.
+func (t *textPrinter) effectLines(e *entry) []textLine {
 	limit, width := textEffect, textEffectWidth
 	if t.Verbose {
 		limit, width = 0, 0
 	}
-	_, judging := e.witness.sides()
+	_, judging := e.witness.sidesOf()
 	said, more := visibleLines(e.witness.Effect, limit, width)
 	var lines []textLine
 	for i, s := range said {

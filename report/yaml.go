@@ -13,7 +13,7 @@ import (
 
 // appendYAML writes the same content as appendJSON, in the same order. Texts of several lines become blocks.
 func appendYAML(b *bytes.Buffer, r *Report, _ Options) error {
-	raw, err := json.Marshal(document(r))
+	raw, err := json.Marshal(documentOf(r))
 	if err != nil {
 		return fmt.Errorf("cannot write YAML: %w", err)
 	}

@@ -14,7 +14,7 @@ var reportFaults = []fault{
 		in: "report.Levels", find: `"clients that write such objects", Fail}`, put: `"clients that write such objects", Warn}`,
 		broken: "refused writers only warn",
 	},
-	{in: "report.Level.rank", find: "i >= 0", put: "i > 0", broken: "the most severe level ranks last"},
+	{in: "report.Level.severityRank", find: "i >= 0", put: "i > 0", broken: "the most severe level ranks last"},
 	{
 		in: "report.fingerprint", find: "[]string{f.Rule, crd, f.Version, f.Path, f.Before, f.After}",
 		put:    "[]string{f.Rule, crd, f.Path, f.Before, f.After}",
