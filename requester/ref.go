@@ -64,7 +64,7 @@ func (r *Ref) DeepCopy() *Ref {
 // Parameters returns the parameters of either form; those of a map in the order of their names. It returns an error if both forms
 // are used, or if a name is missing or occurs twice.
 func (r Ref) Parameters() ([]v1beta1.Param, error) {
-	older, err := r.older()
+	older, err := r.olderParams()
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (r Ref) Parameters() ([]v1beta1.Param, error) {
 	return out, nil
 }
 
-// older reads Resource.
-func (r Ref) older() ([]v1beta1.Param, error) {
+// olderParams reads Resource.
+func (r Ref) olderParams() ([]v1beta1.Param, error) {
 	if r.Resource == nil {
 		return nil, nil
 	}

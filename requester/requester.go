@@ -102,14 +102,14 @@ type Requester struct {
 // that is being deleted, or belonged to an earlier owner of the same name, counts as in progress: the owner asks again when it is
 // gone.
 func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (*Resource, error) {
-	name, err := r.name(owner, resolver, spec)
+	name, err := r.requestName(owner, resolver, spec)
 	if err != nil {
 		return nil, err
 	}
 	requests := r.Client.ResolutionRequests(owner.Namespace)
-	found, err := r.get(ctx, owner.Namespace, name)
+	found, err := r.findRequest(ctx, owner.Namespace, name)
 	if apierrors.IsNotFound(err) {
-		_, err = requests.Create(ctx, r.build(owner, name, resolver, spec), metav1.CreateOptions{})
+		_, err = requests.Create(ctx, r.newRequest(owner, name, resolver, spec), metav1.CreateOptions{})
 		switch {
 		case err == nil:
 			return nil, ErrInProgress
@@ -122,11 +122,11 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(found, owner, resolver, spec); err != nil {
+	if err := r.checkRequest(found, owner, resolver, spec); err != nil {
 		return nil, err
 	}
-	for tries := 0; r.Shared && !owns(found, owner.Reference.UID); tries++ {
-		err := r.join(ctx, found, owner)
+	for tries := 0; r.Shared && !isOwnedBy(found, owner.Reference.UID); tries++ {
+		err := r.addOwner(ctx, found, owner)
 		if err == nil {
 			break
 		}
@@ -137,7 +137,7 @@ func (r *Requester) Submit(ctx context.Context, owner Owner, resolver string, sp
 		if found, err = requests.Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return nil, err
 		}
-		if err := r.check(found, owner, resolver, spec); err != nil {
+		if err := r.checkRequest(found, owner, resolver, spec); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +163,7 @@ func (r *Requester) Again(ctx context.Context, owner Owner, resolver string, spe
 	default:
 		return out, err
 	}
-	name, err := r.name(owner, resolver, spec)
+	name, err := r.requestName(owner, resolver, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +179,8 @@ func (r *Requester) Again(ctx context.Context, owner Owner, resolver string, spe
 	return out, err
 }
 
-// name returns the name of the owner's request.
-func (r *Requester) name(owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (string, error) {
+// requestName returns the name of the owner's request.
+func (r *Requester) requestName(owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) (string, error) {
 	if owner.Namespace == "" || owner.Reference.UID == "" {
 		return "", errors.New("the owner of a request needs a namespace and a UID")
 	}
@@ -194,14 +194,14 @@ func (r *Requester) name(owner Owner, resolver string, spec v1beta1.ResolutionRe
 // maxJoins bounds the attempts to join a shared request.
 const maxJoins = 10
 
-func (r *Requester) get(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
+func (r *Requester) findRequest(ctx context.Context, namespace, name string) (*v1beta1.ResolutionRequest, error) {
 	if r.Lister != nil {
 		return r.Lister.ResolutionRequests(namespace).Get(name)
 	}
 	return r.Client.ResolutionRequests(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (r *Requester) build(owner Owner, name, resolver string, spec v1beta1.ResolutionRequestSpec) *v1beta1.ResolutionRequest {
+func (r *Requester) newRequest(owner Owner, name, resolver string, spec v1beta1.ResolutionRequestSpec) *v1beta1.ResolutionRequest {
 	ref := owner.Reference
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil
 	if !r.Shared {
@@ -217,8 +217,8 @@ func (r *Requester) build(owner Owner, name, resolver string, spec v1beta1.Resol
 	}
 }
 
-// check makes sure that the object is the request. The name is no proof, because it is a hash that others can compute too.
-func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) error {
+// checkRequest makes sure that the object is the request. The name is no proof, because it is a hash that others can compute too.
+func (r *Requester) checkRequest(found *v1beta1.ResolutionRequest, owner Owner, resolver string, spec v1beta1.ResolutionRequestSpec) error {
 	conflict := func(why string) error {
 		return &ConflictError{Namespace: found.Namespace, Name: found.Name, Why: why}
 	}
@@ -231,7 +231,7 @@ func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolve
 	if !sameSpec(found.Spec, spec) {
 		return conflict("it asks for something else")
 	}
-	if !r.Shared && !owns(found, owner.Reference.UID) {
+	if !r.Shared && !isOwnedBy(found, owner.Reference.UID) {
 		if leftBehind(found, owner.Reference) {
 			return ErrInProgress
 		}
@@ -240,7 +240,7 @@ func (r *Requester) check(found *v1beta1.ResolutionRequest, owner Owner, resolve
 	return nil
 }
 
-func owns(r *v1beta1.ResolutionRequest, uid types.UID) bool {
+func isOwnedBy(r *v1beta1.ResolutionRequest, uid types.UID) bool {
 	return slices.ContainsFunc(r.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == uid })
 }
 
@@ -274,8 +274,8 @@ func sameSpec(a, b v1beta1.ResolutionRequestSpec) bool {
 	return equality.Semantic.DeepEqual(values(a), values(b))
 }
 
-// join adds the owner to a shared request.
-func (r *Requester) join(ctx context.Context, found *v1beta1.ResolutionRequest, owner Owner) error {
+// addOwner adds the owner to a shared request.
+func (r *Requester) addOwner(ctx context.Context, found *v1beta1.ResolutionRequest, owner Owner) error {
 	ref := owner.Reference
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -302,7 +302,7 @@ func (r *Requester) Outcome(ctx context.Context, q *v1beta1.ResolutionRequest) (
 			Exact: q.Status.Annotations[resolution.AnnotationReason], uid: q.UID,
 		}
 	}
-	return r.read(ctx, q)
+	return r.readResource(ctx, q)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

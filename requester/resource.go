@@ -65,9 +65,9 @@ type Store interface {
 // DefaultMaxBytes is the default bound of content, in bytes.
 const DefaultMaxBytes = 16 << 20
 
-// read returns the resource of a request that has succeeded.
-func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Resource, error) {
-	data, wrong, err := q.content(ctx, &r.Status)
+// readResource returns the resource of a request that has succeeded.
+func (q *Requester) readResource(ctx context.Context, r *v1beta1.ResolutionRequest) (*Resource, error) {
+	data, wrong, err := q.contentOf(ctx, &r.Status)
 	if err != nil {
 		return nil, fmt.Errorf("the content of ResolutionRequest %s/%s cannot be read: %w", r.Namespace, r.Name, err)
 	}
@@ -94,9 +94,9 @@ func (q *Requester) read(ctx context.Context, r *v1beta1.ResolutionRequest) (*Re
 	return out, nil
 }
 
-// content returns the content, in whatever form it is kept. wrong says why it contradicts the status, so that another read does not
+// contentOf returns the content, in whatever form it is kept. wrong says why it contradicts the status, so that another read does not
 // help. err says why it cannot be read now.
-func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string, err error) {
+func (q *Requester) contentOf(ctx context.Context, s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string, err error) {
 	most := cmp.Or(q.MaxBytes, DefaultMaxBytes)
 	kept := s.DataRef != "" || s.DataEncoding != ""
 	switch {
@@ -113,7 +113,7 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 			return nil, "", err
 		}
 	default:
-		if data, wrong = decoded(s); wrong != "" {
+		if data, wrong = decodeInline(s); wrong != "" {
 			return nil, wrong, nil
 		}
 	}
@@ -128,8 +128,8 @@ func (q *Requester) content(ctx context.Context, s *v1beta1.ResolutionRequestSta
 	return data, "", nil
 }
 
-// decoded returns the content that is in the status itself.
-func decoded(s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string) {
+// decodeInline returns the content that is in the status itself.
+func decodeInline(s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string) {
 	data, err := base64.StdEncoding.DecodeString(s.Data)
 	if err != nil {
 		return nil, "it is not base64: " + err.Error()
@@ -138,13 +138,13 @@ func decoded(s *v1beta1.ResolutionRequestStatus) (data []byte, wrong string) {
 	case "":
 		return data, ""
 	case v1beta1.EncodingGzip:
-		return unzip(data, s.DataSize)
+		return gunzipAtMost(data, s.DataSize)
 	}
 	return nil, fmt.Sprintf("its encoding is %.100q, which this client does not know", s.DataEncoding)
 }
 
-// unzip decompresses no more than size bytes.
-func unzip(packed []byte, size int64) (data []byte, wrong string) {
+// gunzipAtMost decompresses no more than size bytes.
+func gunzipAtMost(packed []byte, size int64) (data []byte, wrong string) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err == nil {
 		data, err = limit.ReadAll(z, size)
