@@ -99,7 +99,7 @@ func Digest(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-func descriptor(mediaType types.MediaType, data []byte) v1.Descriptor {
+func descriptorOf(mediaType types.MediaType, data []byte) v1.Descriptor {
 	sum := sha256.Sum256(data)
 	return v1.Descriptor{MediaType: mediaType, Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}, Size: int64(len(data))}
 }
@@ -125,25 +125,25 @@ func (r raw) MediaType() (types.MediaType, error) { return types.OCIManifestSche
 // Put stores content and returns the reference to it, REPOSITORY@sha256:DIGITS. It does not send content again that the registry
 // has.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
-	layer := descriptor(MediaTypeContent, data)
+	layer := descriptorOf(MediaTypeContent, data)
 	text, err := json.Marshal(manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: ArtifactType,
-		Config: descriptor(mediaTypeEmpty, emptyConfig), Layers: []v1.Descriptor{layer},
+		Config: descriptorOf(mediaTypeEmpty, emptyConfig), Layers: []v1.Descriptor{layer},
 	})
 	if err != nil {
 		return "", err
 	}
-	pusher, err := remote.NewPusher(s.remote(maxOverhead)...)
+	pusher, err := remote.NewPusher(s.remoteOptions(maxOverhead)...)
 	if err != nil {
 		return "", err
 	}
 	for _, l := range []v1.Layer{static.NewLayer(emptyConfig, mediaTypeEmpty), static.NewLayer(data, MediaTypeContent)} {
 		if err := pusher.Upload(ctx, s.repository, l); err != nil {
-			return "", s.explain(err)
+			return "", s.explainError(err)
 		}
 	}
 	if err := pusher.Push(ctx, s.repository.Tag("sha256-"+layer.Digest.Hex), raw(text)); err != nil {
-		return "", s.explain(err)
+		return "", s.explainError(err)
 	}
 	return s.repository.Name() + "@" + Digest(text), nil
 }
@@ -161,13 +161,13 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 	if size < 0 {
 		return nil, fmt.Errorf("%w: its size is %d", ErrMismatch, size)
 	}
-	puller, err := remote.NewPuller(s.remote(size + maxOverhead)...)
+	puller, err := remote.NewPuller(s.remoteOptions(size + maxOverhead)...)
 	if err != nil {
 		return nil, err
 	}
 	got, err := puller.Get(ctx, s.repository.Digest(of))
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainError(err)
 	}
 	if Digest(got.Manifest) != of {
 		return nil, fmt.Errorf("%w: the manifest has the digest %s, not %s", ErrMismatch, Digest(got.Manifest), of)
@@ -182,11 +182,11 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 	}
 	blob, err := puller.Layer(ctx, s.repository.Digest(digest))
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainError(err)
 	}
 	body, err := blob.Compressed()
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainError(err)
 	}
 	defer body.Close() //nolint:errcheck // it was only read
 	data, err := limit.ReadAll(body, size)
@@ -194,7 +194,7 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 		return nil, fmt.Errorf("%w: there is more than its %d bytes", ErrMismatch, size)
 	}
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainError(err)
 	}
 	if int64(len(data)) != size || Digest(data) != digest {
 		return nil, fmt.Errorf("%w: it has %d bytes and the digest %s, not %d and %s", ErrMismatch, len(data), Digest(data), size, digest)
@@ -202,8 +202,8 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 	return data, nil
 }
 
-// remote returns the options of the registry library for one content.
-func (s *Store) remote(most int64) []remote.Option {
+// remoteOptions returns the options of the registry library for one content.
+func (s *Store) remoteOptions(most int64) []remote.Option {
 	return []remote.Option{
 		remote.WithAuthFromKeychain(s.options.Credentials),
 		remote.WithTransport(&bounded{inner: s.options.Transport, most: most, left: maxExchanges, plain: s.options.PlainHTTP}),
@@ -212,8 +212,8 @@ func (s *Store) remote(most int64) []remote.Option {
 	}
 }
 
-// explain names the store in an error of the registry library, which may be long.
-func (s *Store) explain(err error) error {
+// explainError names the store in an error of the registry library, which may be long.
+func (s *Store) explainError(err error) error {
 	if errors.Is(err, errTooMuch) || errors.Is(err, limit.ErrTooLarge) {
 		err = fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
