@@ -54,7 +54,7 @@ func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, lim
 		remotes: remotes, fetch: fetch, seen: map[string]int{},
 		limits: Limits{Resources: cmp.Or(limits.Resources, DefaultMaxResources), Depth: cmp.Or(limits.Depth, DefaultMaxDepth)},
 	}
-	err = c.follow(ctx, -1, root, data, []step{{identity(root, data), "the resource"}})
+	err = c.followRefs(ctx, -1, root, data, []step{{identityOf(root, data), "the resource"}})
 	return c.list, c.skipped, err
 }
 
@@ -70,8 +70,8 @@ type collector struct {
 // step is a resource on the path from the root.
 type step struct{ identity, path string }
 
-// follow fetches the resources that one resource refers to; trail is the path to it.
-func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte, trail []step) error {
+// followRefs fetches the resources that one resource refers to; trail is the path to it.
+func (c *collector) followRefs(ctx context.Context, from int, o Origin, data []byte, trail []step) error {
 	found, err := Find(data)
 	if err != nil {
 		return nil //nolint:nilerr // what is no YAML refers to nothing
@@ -106,7 +106,7 @@ func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte,
 			c.list = append(c.list, Collected{Ref: ref, Found: f, From: from, Resource: res})
 		}
 		next := Origin{Ref: ref, Source: c.list[at].Source}
-		id := identity(next, c.list[at].Data)
+		id := identityOf(next, c.list[at].Data)
 		if i := slices.IndexFunc(trail, func(s step) bool { return s.identity == id }); i >= 0 {
 			way := []string{trail[i].path}
 			for _, s := range trail[i+1:] {
@@ -117,7 +117,7 @@ func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte,
 		if known {
 			continue
 		}
-		if err := c.follow(ctx, at, next, c.list[at].Data, append(slices.Clip(trail), step{id, f.Path})); err != nil {
+		if err := c.followRefs(ctx, at, next, c.list[at].Data, append(slices.Clip(trail), step{id, f.Path})); err != nil {
 			return err
 		}
 	}
@@ -126,14 +126,14 @@ func (c *collector) follow(ctx context.Context, from int, o Origin, data []byte,
 
 // keyOf returns equal keys for references with the same meaning.
 func keyOf(r requester.Ref) (string, error) {
-	list := parameters(r)
+	list := parametersOf(r)
 	slices.SortStableFunc(list, func(a, b v1beta1.Param) int { return cmp.Compare(a.Name, b.Name) })
 	text, err := json.Marshal(list)
 	return resolution.Canonical(r.Resolver) + string(text), err
 }
 
-// identity is equal for equal resources, by whichever reference they were fetched.
-func identity(o Origin, data []byte) string {
+// identityOf is equal for equal resources, by whichever reference they were fetched.
+func identityOf(o Origin, data []byte) string {
 	s := o.Source
 	if s == nil {
 		s = &v1beta1.RefSource{}

@@ -40,7 +40,7 @@ func Templates(by map[string]requester.Ref) Remotes {
 		}
 		fill := strings.NewReplacer("{name}", name, "{kind}", kind).Replace
 		out := requester.Ref{Resolver: t.Resolver}
-		for _, p := range parameters(t) {
+		for _, p := range parametersOf(t) {
 			p = *p.DeepCopy()
 			p.Value.StringVal = fill(p.Value.StringVal)
 			for i := range p.Value.ArrayVal {
@@ -55,9 +55,9 @@ func Templates(by map[string]requester.Ref) Remotes {
 	}
 }
 
-// parameters returns the parameters of either syntax. If a reference has both, its resolver will refuse it; then the newer ones
+// parametersOf returns the parameters of either syntax. If a reference has both, its resolver will refuse it; then the newer ones
 // count.
-func parameters(r requester.Ref) []v1beta1.Param {
+func parametersOf(r requester.Ref) []v1beta1.Param {
 	if out, err := r.Parameters(); err == nil {
 		return out
 	}
@@ -67,8 +67,8 @@ func parameters(r requester.Ref) []v1beta1.Param {
 // params are parameters of a reference, in their order.
 type params []v1beta1.Param
 
-// get returns the first parameter of these names that has a string and is not empty.
-func (p params) get(names ...string) string {
+// firstValue returns the first parameter of these names that has a string and is not empty.
+func (p params) firstValue(names ...string) string {
 	for _, q := range p {
 		if slices.Contains(names, q.Name) && q.Value.StringVal != "" {
 			return q.Value.StringVal
@@ -77,8 +77,8 @@ func (p params) get(names ...string) string {
 	return ""
 }
 
-// set replaces a parameter, whichever of the names it has, by one with the first name.
-func (p params) set(text string, names ...string) params {
+// withValue replaces a parameter, whichever of the names it has, by one with the first name.
+func (p params) withValue(text string, names ...string) params {
 	value := v1beta1.Param{Name: names[0], Value: v1beta1.StringValue(text)}
 	at := slices.IndexFunc(p, func(q v1beta1.Param) bool { return slices.Contains(names, q.Name) })
 	p = slices.DeleteFunc(slices.Clone(p), func(q v1beta1.Param) bool { return slices.Contains(names, q.Name) })
@@ -115,7 +115,7 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 			return requester.Ref{}, false
 		}
 	}
-	ref = requester.Ref{Resolver: ref.Resolver, Params: parameters(ref)}
+	ref = requester.Ref{Resolver: ref.Resolver, Params: parametersOf(ref)}
 	if o.Source == nil || resolution.Canonical(ref.Resolver) != resolution.Canonical(o.Ref.Resolver) {
 		return ref, true
 	}
@@ -129,63 +129,63 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 }
 
 func (o Origin) pinGit(p params) params {
-	own := params(parameters(o.Ref))
+	own := params(parametersOf(o.Ref))
 	commit := cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
 	repository, ok := strings.CutPrefix(o.Source.URI, "git+")
 	if !ok || commit == "" {
 		return p
 	}
-	place := p.get("url", "repository_url")
+	place := p.firstValue("url", "repository_url")
 	switch {
 	case place != "":
-		if !sameRepository(place, cmp.Or(own.get(gitURL...), repository)) {
+		if !sameRepository(place, cmp.Or(own.firstValue(gitURL...), repository)) {
 			return p
 		}
-	case p.get("repo") != "":
-		if p.get("repo") != own.get("repo") || p.get("org") != own.get("org") || p.get("serverURL") != own.get("serverURL") || p.get("configKey") != own.get("configKey") {
+	case p.firstValue("repo") != "":
+		if p.firstValue("repo") != own.firstValue("repo") || p.firstValue("org") != own.firstValue("org") || p.firstValue("serverURL") != own.firstValue("serverURL") || p.firstValue("configKey") != own.firstValue("configKey") {
 			return p
 		}
-	case slices.ContainsFunc([]string{"org", "scmType", "serverURL", "configKey"}, func(n string) bool { return p.get(n) != "" && p.get(n) != own.get(n) }):
+	case slices.ContainsFunc([]string{"org", "scmType", "serverURL", "configKey"}, func(n string) bool { return p.firstValue(n) != "" && p.firstValue(n) != own.firstValue(n) }):
 		// It names another place, which must not get the credential of the origin.
 		return p
 	default:
-		p = inherit(p, own, gitPlace)
-		if own.get("url", "repository_url", "repo") == "" {
+		p = inheritParams(p, own, gitPlace)
+		if own.firstValue("url", "repository_url", "repo") == "" {
 			// The origin came from the operator's default.
-			p = p.set(repository, gitURL...)
+			p = p.withValue(repository, gitURL...)
 		}
-		if file := p.get(gitPath...); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") {
+		if file := p.firstValue(gitPath...); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "../") {
 			// The resolver refuses paths that lead out of the repository.
 			if joined := path.Join(path.Dir(strings.TrimLeft(o.Source.EntryPoint, "/")), file); joined != ".." && !strings.HasPrefix(joined, "../") {
-				p = p.set(joined, gitPath...)
+				p = p.withValue(joined, gitPath...)
 			}
 		}
 	}
-	if revision := p.get(gitRevision...); revision == "" || revision == own.get(gitRevision...) {
-		p = p.set(commit, gitRevision...)
+	if revision := p.firstValue(gitRevision...); revision == "" || revision == own.firstValue(gitRevision...) {
+		p = p.withValue(commit, gitRevision...)
 	}
 	return p
 }
 
 func (o Origin) pinImage(p params) params {
-	own := params(parameters(o.Ref))
+	own := params(parametersOf(o.Ref))
 	digest := o.Source.Digest["sha256"]
 	if digest == "" || o.Source.URI == "" {
 		return p
 	}
-	if p.get(image...) == "" {
-		p = inherit(p, own, imagePlace)
-	} else if p.get(image...) != own.get(image...) {
+	if p.firstValue(image...) == "" {
+		p = inheritParams(p, own, imagePlace)
+	} else if p.firstValue(image...) != own.firstValue(image...) {
 		return p
 	}
-	return p.set(o.Source.URI+"@sha256:"+digest, image...)
+	return p.withValue(o.Source.URI+"@sha256:"+digest, image...)
 }
 
-// inherit adds parameters of the origin that the reference does not set.
-func inherit(p, own params, names []string) params {
+// inheritParams adds parameters of the origin that the reference does not set.
+func inheritParams(p, own params, names []string) params {
 	out := slices.Clone(p)
 	for _, q := range own {
-		if slices.Contains(names, q.Name) && p.get(q.Name) == "" {
+		if slices.Contains(names, q.Name) && p.firstValue(q.Name) == "" {
 			out = append(out, *q.DeepCopy())
 		}
 	}
@@ -207,21 +207,21 @@ func sameRepository(a, b string) bool {
 // Rewrite returns the resource with its references replaced by [Origin.Effective]. Comments and all else stay; the indentation may
 // change. References with variables stay. If there is nothing to replace, the result is data itself.
 func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
-	docs, err := parse(data)
+	docs, err := parseDocuments(data)
 	if err != nil {
 		return nil, err
 	}
-	found, err := find(docs)
+	found, err := findRefs(docs)
 	if err != nil {
 		return nil, err
 	}
 	changed := false
 	for _, f := range found {
 		ref, ok := o.Effective(f, remotes)
-		if !ok || f.Variable || !f.older && equal(ref, f.Ref) {
+		if !ok || f.Variable || !f.older && equalRefs(ref, f.Ref) {
 			continue
 		}
-		if err := replace(f.node, ref); err != nil {
+		if err := replaceRef(f.node, ref); err != nil {
 			return nil, err
 		}
 		changed = true
@@ -241,16 +241,16 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// equal compares references.
-func equal(a, b requester.Ref) bool {
+// equalRefs compares references.
+func equalRefs(a, b requester.Ref) bool {
 	return a.Resolver == b.Resolver && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
 		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
 			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
 	})
 }
 
-// replace puts a reference into a mapping. Other keys of the mapping stay.
-func replace(n *yaml.Node, ref requester.Ref) error {
+// replaceRef puts a reference into a mapping. Other keys of the mapping stay.
+func replaceRef(n *yaml.Node, ref requester.Ref) error {
 	if hasMerge(n) {
 		// Merged keys cannot be removed.
 		var all map[string]any

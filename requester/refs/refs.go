@@ -58,15 +58,15 @@ type Found struct {
 // mapping with resolver and params, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
 // of a step with a bundle or a name. Data that is not YAML is an error.
 func Find(data []byte) ([]Found, error) {
-	docs, err := parse(data)
+	docs, err := parseDocuments(data)
 	if err != nil {
 		return nil, err
 	}
-	return find(docs)
+	return findRefs(docs)
 }
 
-// parse reads all documents.
-func parse(data []byte) (docs []*yaml.Node, err error) {
+// parseDocuments reads all documents.
+func parseDocuments(data []byte) (docs []*yaml.Node, err error) {
 	// The library has panicked on some inputs.
 	defer func() {
 		if r := recover(); r != nil {
@@ -85,11 +85,11 @@ func parse(data []byte) (docs []*yaml.Node, err error) {
 	}
 }
 
-func find(docs []*yaml.Node) ([]Found, error) {
+func findRefs(docs []*yaml.Node) ([]Found, error) {
 	w := walker{aliased: map[*yaml.Node]bool{}}
 	for i, doc := range docs {
 		w.document = i
-		if err := w.walk(doc, nil, 0); err != nil {
+		if err := w.walkNode(doc, nil, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -103,14 +103,14 @@ type walker struct {
 	aliased map[*yaml.Node]bool
 }
 
-func (w *walker) walk(n *yaml.Node, path []string, depth int) error {
+func (w *walker) walkNode(n *yaml.Node, path []string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("it is nested more than %d deep", maxDepth)
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
 		for _, c := range n.Content {
-			if err := w.walk(c, path, depth+1); err != nil {
+			if err := w.walkNode(c, path, depth+1); err != nil {
 				return err
 			}
 		}
@@ -119,10 +119,10 @@ func (w *walker) walk(n *yaml.Node, path []string, depth int) error {
 			return nil
 		}
 		w.aliased[n.Alias] = true
-		return w.walk(n.Alias, path, depth+1)
+		return w.walkNode(n.Alias, path, depth+1)
 	case yaml.SequenceNode:
 		for i, c := range n.Content {
-			if err := w.walk(c, append(slices.Clip(path), fmt.Sprintf("[%d]", i)), depth+1); err != nil {
+			if err := w.walkNode(c, append(slices.Clip(path), fmt.Sprintf("[%d]", i)), depth+1); err != nil {
 				return err
 			}
 		}
@@ -130,16 +130,16 @@ func (w *walker) walk(n *yaml.Node, path []string, depth int) error {
 		if n.Anchor != "" {
 			w.aliased[n] = true
 		}
-		if f, ok := reference(n, path); ok {
+		if f, ok := referenceIn(n, path); ok {
 			if len(w.found) == maxFound {
 				return fmt.Errorf("it has more than %d references", maxFound)
 			}
-			f.Document, f.Path, f.Line, f.node = w.document, join(path), n.Line, n
+			f.Document, f.Path, f.Line, f.node = w.document, joinPath(path), n.Line, n
 			w.found = append(w.found, f)
 			return nil
 		}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if err := w.walk(n.Content[i+1], append(slices.Clip(path), n.Content[i].Value), depth+1); err != nil {
+			if err := w.walkNode(n.Content[i+1], append(slices.Clip(path), n.Content[i].Value), depth+1); err != nil {
 				return err
 			}
 		}
@@ -148,7 +148,7 @@ func (w *walker) walk(n *yaml.Node, path []string, depth int) error {
 	return nil
 }
 
-func join(path []string) string {
+func joinPath(path []string) string {
 	return strings.ReplaceAll(strings.Join(path, "."), ".[", "[")
 }
 
@@ -165,8 +165,8 @@ type param struct {
 	Value yaml.Node
 }
 
-// reference reads a mapping that may be a reference.
-func reference(n *yaml.Node, path []string) (Found, bool) {
+// referenceIn reads a mapping that may be a reference.
+func referenceIn(n *yaml.Node, path []string) (Found, bool) {
 	var last, before string
 	if len(path) > 0 {
 		last = path[len(path)-1]
@@ -192,7 +192,7 @@ func reference(n *yaml.Node, path []string) (Found, bool) {
 	ok := false
 	switch {
 	case f.Resolver != "" && (has || isRef):
-		out.Ref, ok = f.ref()
+		out.Ref, ok = f.toRef()
 		out.older = f.Resource.Kind != 0
 	case f.Resolver != "" || !isRef:
 	case f.Bundle != "":
@@ -201,21 +201,21 @@ func reference(n *yaml.Node, path []string) (Found, bool) {
 			{Name: "name", Value: v1beta1.StringValue(f.Name)},
 			{Name: "kind", Value: v1beta1.StringValue(out.Kind)},
 		}}, true
-	case f.Name != "" && known(f.APIVersion):
+	case f.Name != "" && isTektonKind(f.APIVersion):
 		out.Name, ok = f.Name, true
 	}
-	out.Variable = strings.Contains(f.Name, "$(") || variable(out.Ref)
+	out.Variable = strings.Contains(f.Name, "$(") || hasVariable(out.Ref)
 	return out, ok
 }
 
-// known reports whether a local reference is to a kind of Tekton's own, not to a custom task.
-func known(apiVersion string) bool {
+// isTektonKind reports whether a local reference is to a kind of Tekton's own, not to a custom task.
+func isTektonKind(apiVersion string) bool {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return apiVersion == "" || err == nil && gv.Group == "tekton.dev"
 }
 
-// ref reads both syntaxes of parameters.
-func (f fields) ref() (requester.Ref, bool) {
+// toRef reads both syntaxes of parameters.
+func (f fields) toRef() (requester.Ref, bool) {
 	r := requester.Ref{Resolver: f.Resolver}
 	params := f.Params
 	switch f.Resource.Kind {
@@ -236,7 +236,7 @@ func (f fields) ref() (requester.Ref, bool) {
 	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // as if it were not there
 	}
 	for _, p := range params {
-		v, ok := value(p.Value)
+		v, ok := paramValue(p.Value)
 		if !ok {
 			return r, false
 		}
@@ -245,7 +245,7 @@ func (f fields) ref() (requester.Ref, bool) {
 	return r, true
 }
 
-func value(n yaml.Node) (v1beta1.ParamValue, bool) {
+func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 	switch n.Kind {
 	case yaml.SequenceNode:
 		var list []string
@@ -262,7 +262,7 @@ func value(n yaml.Node) (v1beta1.ParamValue, bool) {
 	return v1beta1.StringValue(text), err == nil
 }
 
-func variable(r requester.Ref) bool {
+func hasVariable(r requester.Ref) bool {
 	for _, p := range r.Params {
 		texts := append([]string{p.Value.StringVal}, p.Value.ArrayVal...)
 		for _, v := range p.Value.ObjectVal {
