@@ -76,8 +76,8 @@ func newCache(c Clock, l CacheLimits) *cache {
 	return &cache{clock: c, limits: l, by: map[string]*list.Element{}}
 }
 
-// get returns a resource, and the Secrets with which it was read. It returns one that can change only if mutable is true.
-func (c *cache) get(key string, mutable bool) (*Resource, *secretReads) {
+// cachedResource returns a resource, and the Secrets with which it was read. It returns one that can change only if mutable is true.
+func (c *cache) cachedResource(key string, mutable bool) (*Resource, *secretReads) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.by[key]
@@ -87,49 +87,49 @@ func (c *cache) get(key string, mutable bool) (*Resource, *secretReads) {
 	entry := e.Value.(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
 	now, expires := c.clock.Now(), entry.resource.Expires
 	if now.Sub(entry.at) >= c.limits.TTL || !expires.IsZero() && !now.Before(expires) {
-		c.drop(e)
+		c.removeEntry(e)
 		return nil, nil
 	}
 	if !mutable && !entry.resource.Immutable {
 		return nil, nil
 	}
 	c.used.MoveToFront(e)
-	return annotate(entry, "retrieve"), entry.reads
+	return withCacheAnnotations(entry, "retrieve"), entry.reads
 }
 
-// put stores a resource. It returns the resource with annotations that say so, and the resolvers of the entries that it evicted. It
+// storeResource stores a resource. It returns the resource with annotations that say so, and the resolvers of the entries that it evicted. It
 // does not store a resource that is larger than the cache, and returns it unchanged.
-func (c *cache) put(key, resolver string, r *Resource, reads *secretReads) (out *Resource, stored bool, evicted []string) {
+func (c *cache) storeResource(key, resolver string, r *Resource, reads *secretReads) (out *Resource, stored bool, evicted []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry := &cached{key: key, resolver: resolver, resource: r, reads: reads, size: sizeOf(key, r), at: c.clock.Now()}
 	if e, ok := c.by[key]; ok {
-		c.drop(e)
+		c.removeEntry(e)
 	}
 	if c.limits.Entries <= 0 || entry.size > c.limits.Bytes || c.limits.TTL <= 0 {
 		return r, false, nil
 	}
 	c.by[key] = c.used.PushFront(entry)
 	c.bytes += entry.size
-	return annotate(entry, "store"), true, c.shrink()
+	return withCacheAnnotations(entry, "store"), true, c.evictExcess()
 }
 
-// resize changes the limits.
-func (c *cache) resize(l CacheLimits) []string {
+// setLimits changes the limits.
+func (c *cache) setLimits(l CacheLimits) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limits = l
-	return c.shrink()
+	return c.evictExcess()
 }
 
-func (c *cache) shrink() (evicted []string) {
+func (c *cache) evictExcess() (evicted []string) {
 	for c.used.Len() > max(c.limits.Entries, 0) || c.bytes > c.limits.Bytes {
-		evicted = append(evicted, c.drop(c.used.Back()))
+		evicted = append(evicted, c.removeEntry(c.used.Back()))
 	}
 	return evicted
 }
 
-func (c *cache) drop(e *list.Element) string {
+func (c *cache) removeEntry(e *list.Element) string {
 	entry := c.used.Remove(e).(*cached) //nolint:errcheck,forcetypeassert // the list has nothing else
 	delete(c.by, entry.key)
 	c.bytes -= entry.size
@@ -147,7 +147,7 @@ func sizeOf(key string, r *Resource) int64 {
 	return int64(n)
 }
 
-func annotate(e *cached, operation string) *Resource {
+func withCacheAnnotations(e *cached, operation string) *Resource {
 	r := e.resource.clone()
 	if r.Annotations == nil {
 		r.Annotations = map[string]string{}

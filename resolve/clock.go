@@ -29,8 +29,8 @@ func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (co
 	return ctx, func() { cancel(nil) }
 }
 
-// wait waits for d. If ctx ends first, it returns the cause of that.
-func wait(ctx context.Context, c Clock, d time.Duration) error {
+// waitFor waits for d. If ctx ends first, it returns the cause of that.
+func waitFor(ctx context.Context, c Clock, d time.Duration) error {
 	select {
 	case <-c.After(d):
 		return nil

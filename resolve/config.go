@@ -62,7 +62,7 @@ func CommonKeys() []Key {
 func CheckDuration(v string) error {
 	d, err := time.ParseDuration(v)
 	if err != nil || d <= 0 || d > 24*time.Hour {
-		return fmt.Errorf("%s is no duration between 0 and 24h, for example 1m30s", quote(v))
+		return fmt.Errorf("%s is no duration between 0 and 24h, for example 1m30s", quoteShort(v))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func checkWait(v string) error {
 // CheckBool accepts the values that [strconv.ParseBool] reads.
 func CheckBool(v string) error {
 	if _, err := strconv.ParseBool(v); err != nil {
-		return fmt.Errorf("%s is not allowed; allowed are true and false", quote(v))
+		return fmt.Errorf("%s is not allowed; allowed are true and false", quoteShort(v))
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func CheckBool(v string) error {
 func OneOf(values ...string) func(string) error {
 	return func(v string) error {
 		if !slices.Contains(values, v) {
-			return fmt.Errorf("%s is not allowed; allowed are %s", quote(v), strings.Join(values, ", "))
+			return fmt.Errorf("%s is not allowed; allowed are %s", quoteShort(v), strings.Join(values, ", "))
 		}
 		return nil
 	}
@@ -97,7 +97,7 @@ func floatIn(least, most float64) func(string) error {
 	return func(v string) error {
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil || math.IsNaN(f) || f < least || f > most {
-			return fmt.Errorf("%s is no number from %g to %g", quote(v), least, most)
+			return fmt.Errorf("%s is no number from %g to %g", quoteShort(v), least, most)
 		}
 		return nil
 	}
@@ -107,14 +107,14 @@ func intIn(least, most int64) func(string) error {
 	return func(v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("%s is no whole number from %d to %d", quote(v), least, most)
+			return fmt.Errorf("%s is no whole number from %d to %d", quoteShort(v), least, most)
 		}
 		return nil
 	}
 }
 
-// keys returns the declared keys: the resolver's own, and the common keys that it does not declare itself.
-func (s Spec) keys() []Key {
+// allKeys returns the declared keys: the resolver's own, and the common keys that it does not declare itself.
+func (s Spec) allKeys() []Key {
 	out := slices.Clone(s.Config)
 	for _, k := range CommonKeys() {
 		i := slices.IndexFunc(out, func(own Key) bool { return own.Name == k.Name })
@@ -137,7 +137,7 @@ func (s Spec) keys() []Key {
 }
 
 // Keys lists the keys of the resolver's ConfigMap: its own first, then the common ones. Default and Check are complete.
-func (s Spec) Keys() []Key { return s.keys() }
+func (s Spec) Keys() []Key { return s.allKeys() }
 
 // Reading is the result of reading the data of a ConfigMap.
 type Reading struct {
@@ -152,14 +152,14 @@ type Reading struct {
 }
 
 // Err lists everything that is wrong, and the value that is used instead; nil if nothing is wrong. See [Problems].
-func (r Reading) Err() error { return r.wrong.err() }
+func (r Reading) Err() error { return r.wrong.asError() }
 
 // ReadConfig reads the data of the resolver's ConfigMap, key by key; nil data gives the defaults. A wrong value does not affect
 // other keys. Its last good value, from [Reading.Good] of the previous data, stays in force. Without one, the key's [Wrong]
 // decides. Unknown keys have no effect, unless they look like a key that closes. Keys of named configurations keep their prefix. An
 // empty value counts as not set; in a named configuration it replaces the plain one, unless the key closes.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
-	return readKeys(s.keys(), data, before, s.NamedConfigs)
+	return readKeys(s.allKeys(), data, before, s.NamedConfigs)
 }
 
 func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
@@ -184,11 +184,11 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		if !ok {
 			if meant := by[brief.Nearest(key, names)]; meant.Wrong == Closes {
 				if _, twice := data[prefix+meant.Name]; !twice {
-					out.replace(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?); ", quote(name), prefix+meant.Name)
+					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?); ", quoteShort(name), prefix+meant.Name)
 					continue
 				}
 			}
-			out.wrong.add("unknown key %s%s; it is ignored", quote(name), brief.Hint(key, names))
+			out.wrong.addProblem("unknown key %s%s; it is ignored", quoteShort(name), brief.Hint(key, names))
 			continue
 		}
 		v := strings.TrimSpace(data[name])
@@ -200,7 +200,7 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		}
 		if k.Check != nil {
 			if err := k.Check(v); err != nil {
-				out.replace(k, name, before, "key %s: %w; ", quote(name), err)
+				out.replaceWrong(k, name, before, "key %s: %w; ", quoteShort(name), err)
 				continue
 			}
 		}
@@ -212,21 +212,21 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 	return out
 }
 
-// replace sets the value that is used if the value of a key is wrong, and records the problem. text describes it.
-func (r *Reading) replace(k Key, name string, before map[string]string, text string, args ...any) {
+// replaceWrong sets the value that is used if the value of a key is wrong, and records the problem. text describes it.
+func (r *Reading) replaceWrong(k Key, name string, before map[string]string, text string, args ...any) {
 	if v, ok := before[name]; ok {
 		r.Config[name], r.Good[name] = v, v
-		r.wrong.add(text+"the last good value holds", args...)
+		r.wrong.addProblem(text+"the last good value holds", args...)
 		return
 	}
 	switch {
 	case k.Wrong == Closes:
 		r.Closed = append(r.Closed, name)
-		r.wrong.add(text+"nothing is resolved until it is right, for it says what is allowed", args...)
+		r.wrong.addProblem(text+"nothing is resolved until it is right, for it says what is allowed", args...)
 	case k.Default != "" && name == k.Name:
-		r.wrong.add(text+"the default %s holds", append(args, quote(k.Default))...)
+		r.wrong.addProblem(text+"the default %s holds", append(args, quoteShort(k.Default))...)
 	default:
-		r.wrong.add(text+"it counts as not set", args...)
+		r.wrong.addProblem(text+"it counts as not set", args...)
 	}
 }
 
@@ -260,8 +260,8 @@ func readCommon(c Config) common {
 	}
 }
 
-// delay returns the wait after a number of attempts, counted from 1; chance is from 0 up to 1.
-func (b backoff) delay(tries int, chance float64) time.Duration {
+// delayAfter returns the wait after a number of attempts, counted from 1; chance is from 0 up to 1.
+func (b backoff) delayAfter(tries int, chance float64) time.Duration {
 	most := float64(24 * time.Hour)
 	if b.most > 0 {
 		most = float64(b.most)

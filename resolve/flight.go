@@ -25,16 +25,16 @@ type waiter struct {
 	anew      bool
 }
 
-// from names the remote, after the word fetch.
-func (w *waiter) from() string {
+// fromHost names the remote, after the word fetch.
+func (w *waiter) fromHost() string {
 	if w.host == "" {
 		return ""
 	}
 	return " from " + w.host
 }
 
-// fresh reports whether the waiter may refuse results that were found before it came.
-func (w *waiter) fresh() bool { return w.anew || !w.notBefore.IsZero() }
+// wantsFresh reports whether the waiter may refuse results that were found before it came.
+func (w *waiter) wantsFresh() bool { return w.anew || !w.notBefore.IsZero() }
 
 // flight is a fetch with all its waiters. Fields below done belong to the runner, under its lock.
 type flight struct {
@@ -70,35 +70,35 @@ var (
 // maxRejoins bounds how often a waiter starts again after a shared fetch ran out of time.
 const maxRejoins = 3
 
-// obtain gets a resource from the cache or from a fetch, its own or a shared one.
-func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation, error) {
+// obtainResource gets a resource from the cache or from a fetch, its own or a shared one.
+func (r *Runner) obtainResource(ctx context.Context, w *waiter) (*Resource, *Reservation, error) {
 	for rejoins := 0; ; rejoins++ {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, r.ended(ctx, w, nil)
+			return nil, nil, r.endedError(ctx, w, nil)
 		}
 		if w.mode != CacheNever {
-			if res, reads := r.cache.get(w.key, w.mode == CacheAlways && !w.fresh()); res != nil && reads.same(ctx, w.request.Secrets) {
+			if res, reads := r.cache.cachedResource(w.key, w.mode == CacheAlways && !w.wantsFresh()); res != nil && reads.sameFor(ctx, w.request.Secrets) {
 				r.opts.Observer.Cache(w.spec.Name, CacheHit)
 				return res, nil, nil
 			}
 			r.opts.Observer.Cache(w.spec.Name, CacheMiss)
 		}
-		f, joined, err := r.join(w)
+		f, joined, err := r.joinFlight(w)
 		if err != nil {
 			return nil, nil, err
 		}
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, nil, r.ended(ctx, w, r.abandon(f))
+			return nil, nil, r.endedError(ctx, w, r.leaveFlight(f))
 		}
 		var out *Resource
 		var held *Reservation
 		if f.err == nil {
 			out, held = f.res.clone(), f.held.Share()
 		}
-		_ = r.abandon(f)
-		other := joined && f.err == nil && !f.reads.same(ctx, w.request.Secrets)
+		_ = r.leaveFlight(f)
+		other := joined && f.err == nil && !f.reads.sameFor(ctx, w.request.Secrets)
 		if other {
 			held.Release()
 		}
@@ -112,12 +112,12 @@ func (r *Runner) obtain(ctx context.Context, w *waiter) (*Resource, *Reservation
 	}
 }
 
-// ended is the error for a waiter that left or whose time is over.
-func (r *Runner) ended(ctx context.Context, w *waiter, last *Error) error {
+// endedError is the error for a waiter that left or whose time is over.
+func (r *Runner) endedError(ctx context.Context, w *waiter, last *Error) error {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return timedOut("the time was up before the fetch"+w.from()+" ended", last)
+		return timedOut("the time was up before the fetch"+w.fromHost()+" ended", last)
 	}
-	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.from() + " ended", Err: context.Cause(ctx)}
+	return &Error{Reason: ReasonCanceled, Msg: "the request was cancelled before the fetch" + w.fromHost() + " ended", Err: context.Cause(ctx)}
 }
 
 func timedOut(text string, last *Error) *Error {
@@ -127,20 +127,20 @@ func timedOut(text string, last *Error) *Error {
 	return &Error{Reason: ReasonTimedOut, Msg: text, Err: errFetchTimeout}
 }
 
-// join finds the fetch for a waiter or begins one. A waiter that wants a fresh result joins only a fetch that has not begun.
-func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
+// joinFlight finds the fetch for a waiter or begins one. A waiter that wants a fresh result joins only a fetch that has not begun.
+func (r *Runner) joinFlight(w *waiter) (f *flight, joined bool, err error) {
 	key := w.key
-	if w.fresh() {
+	if w.wantsFresh() {
 		key += "/fresh"
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := func() error {
-		return Transientf("too many requests of %s wait already", quote(w.tenant))
+		return Transientf("too many requests of %s wait already", quoteShort(w.tenant))
 	}
 	if f = r.flights[key]; f != nil {
 		if !f.tenants[w.tenant] {
-			if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
+			if !r.queues[w.spec.Name].enterLine(f.ticket, w.tenant) {
 				return nil, false, full()
 			}
 			f.tenants[w.tenant] = true
@@ -158,50 +158,50 @@ func (r *Runner) join(w *waiter) (f *flight, joined bool, err error) {
 		waiter: w, flightKey: key, done: make(chan struct{}), waiters: 1, store: w.mode == CacheAlways, anew: w.anew, since: w.notBefore,
 		ticket: newTicket(w.host), tenants: map[string]bool{w.tenant: true},
 	}
-	if !r.queues[w.spec.Name].enter(f.ticket, w.tenant) {
+	if !r.queues[w.spec.Name].enterLine(f.ticket, w.tenant) {
 		return nil, false, full()
 	}
 	// The fetch belongs to all its waiters, so it does not use the context of any.
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	r.flights[key] = f
-	go r.fly(f)
+	go r.runFlight(f)
 	return f, false, nil
 }
 
-// abandon removes a waiter, and returns why the last attempt failed. When the last waiter leaves, the fetch ends.
-func (r *Runner) abandon(f *flight) *Error {
+// leaveFlight removes a waiter, and returns why the last attempt failed. When the last waiter leaves, the fetch ends.
+func (r *Runner) leaveFlight(f *flight) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f.waiters--; f.waiters == 0 {
 		f.cancel(errNobodyWaits)
-		r.forget(f)
+		r.closeFlight(f)
 		f.held.Release()
 		f.held = nil
 	}
 	return f.last
 }
 
-// forget prevents others from joining a flight. The caller holds the lock.
-func (r *Runner) forget(f *flight) {
+// closeFlight prevents others from joining a flight. The caller holds the lock.
+func (r *Runner) closeFlight(f *flight) {
 	if r.flights[f.flightKey] == f {
 		delete(r.flights, f.flightKey)
 	}
 }
 
-// fly fetches, and passes the result to all waiters.
-func (r *Runner) fly(f *flight) {
-	res, held, err := r.tries(f)
+// runFlight fetches, and passes the result to all waiters.
+func (r *Runner) runFlight(f *flight) {
+	res, held, err := r.fetchWithRetries(f)
 	if err != nil {
-		err = clean(err)
+		err = cleanError(err)
 	}
 	r.mu.Lock()
-	r.forget(f)
+	r.closeFlight(f)
 	store := f.store
 	r.mu.Unlock()
 	if err == nil && f.mode != CacheNever && (store || res.Immutable) {
 		var stored bool
 		var evicted []string
-		res, stored, evicted = r.cache.put(f.key, f.spec.Name, res, f.reads)
+		res, stored, evicted = r.cache.storeResource(f.key, f.spec.Name, res, f.reads)
 		if stored {
 			r.opts.Observer.Cache(f.spec.Name, CacheStored)
 		}
@@ -221,8 +221,8 @@ func (r *Runner) fly(f *flight) {
 	f.cancel(nil)
 }
 
-// tries fetches until it succeeds, fails permanently, or has no time for another attempt. The memory of the result is reserved.
-func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
+// fetchWithRetries fetches until it succeeds, fails permanently, or has no time for another attempt. The memory of the result is reserved.
+func (r *Runner) fetchWithRetries(f *flight) (*Resource, *Reservation, error) {
 	ctx, clock := f.ctx, r.opts.Clock
 	var began time.Time
 	for try := 1; ; try++ {
@@ -230,11 +230,11 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 		t, queue := f.ticket, r.queues[f.spec.Name]
 		r.mu.Unlock()
 		queued := clock.Now()
-		release, err := queue.await(ctx, t)
+		release, err := queue.awaitTurn(ctx, t)
 		if err != nil {
 			return nil, nil, r.fetchEnded(f, err)
 		}
-		held, err := r.opts.Memory.Reserve(ctx, f.spec.memory(r.opts.Limits.Content))
+		held, err := r.opts.Memory.Reserve(ctx, f.spec.memoryFor(r.opts.Limits.Content))
 		if err != nil {
 			release()
 			return nil, nil, r.fetchEnded(f, err)
@@ -246,19 +246,19 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 			ctx, stop = withTimeout(ctx, clock, f.common.timeout, errFetchTimeout)
 			defer stop()
 			began = clock.Now()
-			if f.fresh() {
-				r.depart(f, began)
+			if f.wantsFresh() {
+				r.beginFlight(f, began)
 			}
 		}
-		res, err := r.call(ctx, f, t, release, held)
+		res, err := r.callResolver(ctx, f, t, release, held)
 		if err == nil {
 			return res, held, nil
 		}
 		if ctx.Err() != nil {
 			return nil, nil, r.fetchEnded(f, context.Cause(ctx))
 		}
-		failure := clean(err)
-		pause := max(f.common.backoff.delay(try, r.opts.Random()), failure.RetryAfter)
+		failure := cleanError(err)
+		pause := max(f.common.backoff.delayAfter(try, r.opts.Random()), failure.RetryAfter)
 		if !failure.Transient || try >= f.common.backoff.steps || pause >= f.common.timeout-clock.Now().Sub(began) {
 			return nil, nil, failure
 		}
@@ -266,20 +266,20 @@ func (r *Runner) tries(f *flight) (*Resource, *Reservation, error) {
 		r.mu.Lock()
 		f.last = failure
 		r.mu.Unlock()
-		if err := wait(ctx, clock, pause); err != nil {
+		if err := waitFor(ctx, clock, pause); err != nil {
 			return nil, nil, r.fetchEnded(f, err)
 		}
-		if !r.requeue(f) {
+		if !r.enqueueAgain(f) {
 			return nil, nil, failure
 		}
 	}
 }
 
-// depart begins a flight. Later waiters cannot join it: they may ask for something newer than it finds.
-func (r *Runner) depart(f *flight, now time.Time) {
+// beginFlight begins a flight. Later waiters cannot join it: they may ask for something newer than it finds.
+func (r *Runner) beginFlight(f *flight, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forget(f)
+	r.closeFlight(f)
 	since := f.since
 	if f.anew {
 		since = now
@@ -291,31 +291,31 @@ func (r *Runner) depart(f *flight, now time.Time) {
 	f.waiter = &w
 }
 
-// requeue puts a flight in the queue again, for all tenants that wait for it.
-func (r *Runner) requeue(f *flight) bool {
+// enqueueAgain puts a flight in the queue again, for all tenants that wait for it.
+func (r *Runner) enqueueAgain(f *flight) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f.ticket = newTicket(f.host)
 	entered := false
 	for name := range f.tenants {
-		entered = r.queues[f.spec.Name].enter(f.ticket, name) || entered
+		entered = r.queues[f.spec.Name].enterLine(f.ticket, name) || entered
 	}
 	return entered
 }
 
 func (r *Runner) fetchEnded(f *flight, cause error) error {
 	if !errors.Is(cause, errFetchTimeout) {
-		return &Error{Reason: ReasonCanceled, Msg: "the fetch" + f.from() + " was cancelled", Err: cause}
+		return &Error{Reason: ReasonCanceled, Msg: "the fetch" + f.fromHost() + " was cancelled", Err: cause}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return timedOut(fmt.Sprintf("the fetch%s did not end within %s (%s)", f.from(), f.common.timeout, KeyFetchTimeout), f.last)
+	return timedOut(fmt.Sprintf("the fetch%s did not end within %s (%s)", f.fromHost(), f.common.timeout, KeyFetchTimeout), f.last)
 }
 
-// call runs the resolver once, in the memory that is reserved for it; after an error it releases that memory. It returns when ctx
+// callResolver runs the resolver once, in the memory that is reserved for it; after an error it releases that memory. It returns when ctx
 // is done, even if the resolver does not. Then it keeps its place until the resolver returns, so that hanging resolvers cannot pile
 // up.
-func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(), held *Reservation) (*Resource, error) {
+func (r *Runner) callResolver(ctx context.Context, f *flight, t *ticket, release func(), held *Reservation) (*Resource, error) {
 	type result struct {
 		res *Resource
 		err error
@@ -336,7 +336,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		out, returned := result{}, false
 		defer func() {
 			if !returned {
-				out = result{err: r.panicked(f.configured, recover())}
+				out = result{err: r.panicError(f.configured, recover())}
 			}
 			r.opts.Observer.InFlight(name, -1)
 			release()
@@ -351,7 +351,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		}()
 		out.res, out.err = f.Resolve(own, &request)
 		// The methods of the resolver's own error may panic too.
-		out.err = r.judge(f, out.res, out.err)
+		out.err = r.judgeResult(f, out.res, out.err)
 		returned = true
 	})
 	var out result
@@ -363,7 +363,7 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-look:
-			if lag, bytes := p.lag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evict(t) {
+			if lag, bytes := p.remoteLag(); behind && lag >= f.common.slowAfter && r.queueOf(f).evictTicket(t) {
 				stop(errSlow)
 				e := Transientf("%s sends too little and others wait for the place: %d bytes came in %s (%s)", cmp.Or(f.host, "the remote"),
 					bytes, r.opts.Clock.Now().Sub(began).Round(time.Second), KeySlowAfter)
@@ -379,11 +379,11 @@ func (r *Runner) call(ctx context.Context, f *flight, t *ticket, release func(),
 	}
 	r.opts.Observer.Bytes(name, len(out.res.Data))
 	f.reads = reads
-	return f.expiring(out.res.looked(began), began), nil
+	return f.withExpiry(out.res.withLookupTime(began), began), nil
 }
 
-// judge is the error of a call in the form that users see, or what is wrong with its result.
-func (r *Runner) judge(f *flight, res *Resource, err error) error {
+// judgeResult is the error of a call in the form that users see, or what is wrong with its result.
+func (r *Runner) judgeResult(f *flight, res *Resource, err error) error {
 	if err == nil {
 		err = checkResource(f.spec.Name, res, r.opts.Limits.Content)
 	}
@@ -393,11 +393,11 @@ func (r *Runner) judge(f *flight, res *Resource, err error) error {
 	if _, ok := errors.AsType[*Error](err); !ok && errors.Is(err, context.DeadlineExceeded) {
 		return Transientf("%s did not answer in time", cmp.Or(f.host, "the remote"))
 	}
-	return clean(err)
+	return cleanError(err)
 }
 
-// expiring makes the result of a fetch that had an identity expire when that may have lost its access.
-func (f *flight) expiring(res *Resource, began time.Time) *Resource {
+// withExpiry makes the result of a fetch that had an identity expire when that may have lost its access.
+func (f *flight) withExpiry(res *Resource, began time.Time) *Resource {
 	if until := began.Add(f.common.access); !f.public && !res.Anonymous && (res.Expires.IsZero() || res.Expires.After(until)) {
 		res = res.clone()
 		res.Expires = until
@@ -410,7 +410,7 @@ func (r *Runner) slowAgain(f *flight, p *pace) (look <-chan time.Time, ever bool
 	if f.common.slowAfter <= 0 {
 		return nil, false
 	}
-	lag, _ := p.lag()
+	lag, _ := p.remoteLag()
 	return r.opts.Clock.After(max(f.common.slowAfter-lag, time.Second)), true
 }
 
@@ -420,8 +420,8 @@ func (r *Runner) queueOf(f *flight) *queue {
 	return r.queues[f.spec.Name]
 }
 
-// looked adds an annotation with the time when the remote was asked, if the result can change.
-func (r *Resource) looked(fetch time.Time) *Resource {
+// withLookupTime adds an annotation with the time when the remote was asked, if the result can change.
+func (r *Resource) withLookupTime(fetch time.Time) *Resource {
 	if r.Immutable {
 		return r
 	}
@@ -455,7 +455,7 @@ func checkResource(name string, res *Resource, limit int64) error {
 		return TooLarge("the content", n, limit)
 	}
 	if len(res.Data) == 0 {
-		return Errorf(ReasonFailed, "what was found at %s is empty", cmp.Or(brief.Clip(redact(res.Source.URI), 200), "an unknown place"))
+		return Errorf(ReasonFailed, "what was found at %s is empty", cmp.Or(brief.Clip(redactUserInfo(res.Source.URI), 200), "an unknown place"))
 	}
 	if res.Source.URI == "" || len(res.Source.URI) > maxURI || len(res.Source.EntryPoint) > maxURI {
 		return bad("its source has no URI, or one that is too long")
@@ -468,7 +468,7 @@ func checkResource(name string, res *Resource, limit int64) error {
 	}
 	for alg, digits := range res.Source.Digest {
 		if alg == "" || len(digits) < 32 || len(digits) > 128 || strings.Trim(digits, "0123456789abcdef") != "" {
-			return bad("the digest %s is not in hexadecimal digits", quote(alg))
+			return bad("the digest %s is not in hexadecimal digits", quoteShort(alg))
 		}
 	}
 	size := 0

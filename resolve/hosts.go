@@ -24,14 +24,14 @@ func ParseHosts(list string) (Hosts, error) {
 		if h, p, err := net.SplitHostPort(entry); err == nil {
 			n, err := strconv.ParseUint(p, 10, 16)
 			if err != nil || n == 0 {
-				return nil, fmt.Errorf("%s: %s is no port", quote(entry), quote(p))
+				return nil, fmt.Errorf("%s: %s is no port", quoteShort(entry), quoteShort(p))
 			}
 			host, port = h, ":"+strconv.FormatUint(n, 10)
 		}
 		name, below := strings.CutPrefix(host, "*.")
 		name, err := HostName(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", quote(entry), err)
+			return nil, fmt.Errorf("%s: %w", quoteShort(entry), err)
 		}
 		if below {
 			name = "*." + name

@@ -28,7 +28,7 @@ func checkContentKinds(v string) error {
 	}
 	for _, k := range list {
 		if !kindPattern.MatchString(k) {
-			return fmt.Errorf("%s is no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap", quote(k))
+			return fmt.Errorf("%s is no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap", quoteShort(k))
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 		case !ok:
 			return refuse("is no Kubernetes object")
 		case !kindAllowed(list, apiVersion, kind):
-			return refuse("is of the kind " + quote(kind) + " in " + quote(apiVersion))
+			return refuse("is of the kind " + quoteShort(kind) + " in " + quoteShort(apiVersion))
 		}
 	}
 }

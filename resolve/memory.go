@@ -23,8 +23,8 @@ func NewMemory(size int64) *Memory {
 	return &Memory{size: size, sem: semaphore.NewWeighted(size)}
 }
 
-// fit returns how many reservations of n bytes fit; nil bounds nothing.
-func (m *Memory) fit(n int64) int {
+// howManyFit returns how many reservations of n bytes fit; nil bounds nothing.
+func (m *Memory) howManyFit(n int64) int {
 	if m == nil {
 		return math.MaxInt
 	}
@@ -39,7 +39,7 @@ func (m *Memory) Used() int64 {
 	return m.used.Load()
 }
 
-func (m *Memory) release(n int64) {
+func (m *Memory) releaseBytes(n int64) {
 	m.used.Add(-n)
 	m.sem.Release(n)
 }
@@ -75,7 +75,7 @@ func (r *Reservation) Shrink(n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n = max(n, 1); n < r.n {
-		r.of.release(r.n - n)
+		r.of.releaseBytes(r.n - n)
 		r.n = n
 	}
 }
@@ -98,6 +98,6 @@ func (r *Reservation) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.users--; r.users == 0 {
-		r.of.release(r.n)
+		r.of.releaseBytes(r.n)
 	}
 }

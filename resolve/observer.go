@@ -42,8 +42,8 @@ const (
 	PhaseFetch = "fetch"
 )
 
-// fill sets every function that is nil.
-func (o Observer) fill() Observer {
+// withDefaults sets every function that is nil.
+func (o Observer) withDefaults() Observer {
 	if o.Started == nil {
 		o.Started = func(string, string) {}
 	}

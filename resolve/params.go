@@ -58,18 +58,18 @@ const (
 // cache. The error has the reason [ReasonInvalid] and lists everything that is wrong; see [Problems]. An unknown parameter is wrong
 // only if its name is similar to a declared name, because it is then probably a mistake. Other unknown parameters have no effect.
 func (s Spec) Parse(given []Given, c Config) (map[string]Value, CacheMode, error) {
-	params, mode, _, err := s.parse(given, c)
+	params, mode, _, err := s.parseParams(given, c)
 	return params, mode, err
 }
 
-// parse is Parse, and returns the parameters without effect.
-func (s Spec) parse(given []Given, c Config) (map[string]Value, CacheMode, []string, error) {
+// parseParams is Parse, and returns the parameters without effect.
+func (s Spec) parseParams(given []Given, c Config) (map[string]Value, CacheMode, []string, error) {
 	if len(given) > maxGiven {
 		return nil, "", nil, Errorf(ReasonInvalid, "%d parameters were given, at most %d are allowed", len(given), maxGiven)
 	}
 	declared := s.Parameters()
 	var p problems
-	out, warnings := s.take(given, declared, &p)
+	out, warnings := s.takeGiven(given, declared, &p)
 	for _, d := range declared {
 		if _, ok := out[d.Name]; ok {
 			continue
@@ -80,19 +80,19 @@ func (s Spec) parse(given []Given, c Config) (map[string]Value, CacheMode, []str
 		}
 		switch {
 		case v != "":
-			if err := d.judge(v); err != nil {
-				p.add("%s: %w", from, err)
+			if err := d.judgeText(v); err != nil {
+				p.addProblem("%s: %w", from, err)
 			}
 			out[d.Name] = Value{Type: String, String: v}
 		case d.Required:
-			p.add("parameter %s is missing%s", d.Name, orKey(d))
+			p.addProblem("parameter %s is missing%s", d.Name, orKey(d))
 		}
 	}
-	if err := p.err(); err != nil {
+	if err := p.asError(); err != nil {
 		for _, w := range warnings { // perhaps the misspelt name of one that is missing
-			p.add("%s", w)
+			p.addProblem("%s", w)
 		}
-		return nil, "", nil, p.err()
+		return nil, "", nil, p.asError()
 	}
 	mode := CacheMode(out[ParamCache].String)
 	if mode == "" {
@@ -102,8 +102,8 @@ func (s Spec) parse(given []Given, c Config) (map[string]Value, CacheMode, []str
 	return out, mode, warnings, nil
 }
 
-// take returns the given values by the names of the declared parameters, and warnings about parameters without effect.
-func (s Spec) take(given []Given, declared []Param, p *problems) (out map[string]Value, warnings []string) {
+// takeGiven returns the given values by the names of the declared parameters, and warnings about parameters without effect.
+func (s Spec) takeGiven(given []Given, declared []Param, p *problems) (out map[string]Value, warnings []string) {
 	by, names := map[string]int{}, []string{}
 	for i, d := range declared {
 		for _, n := range append([]string{d.Name}, d.Aliases...) {
@@ -117,26 +117,26 @@ func (s Spec) take(given []Given, declared []Param, p *problems) (out map[string
 		i, ok := by[g.Name]
 		if !ok {
 			if hint := brief.Hint(g.Name, names); hint != "" {
-				p.add("unknown parameter %s%s", quote(g.Name), hint)
+				p.addProblem("unknown parameter %s%s", quoteShort(g.Name), hint)
 			} else {
-				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quote(g.Name)))
+				warnings = append(warnings, fmt.Sprintf("the resolver %s has no parameter %s; it is ignored", s.Name, quoteShort(g.Name)))
 			}
 			continue
 		}
 		d := declared[i]
 		if before, ok := as[d.Name]; ok {
 			if before == g.Name {
-				p.add("parameter %s is given twice", g.Name)
+				p.addProblem("parameter %s is given twice", g.Name)
 			} else {
-				p.add("parameters %s and %s are the same, only one may be given", before, g.Name)
+				p.addProblem("parameters %s and %s are the same, only one may be given", before, g.Name)
 			}
 			continue
 		}
 		as[d.Name] = g.Name
-		if d.typ() == String && g.Value.Type == String && g.Value.String == "" {
+		if d.typeOrString() == String && g.Value.Type == String && g.Value.String == "" {
 			continue // an empty string counts as not given
 		}
-		d.take(g, p)
+		d.takeValue(g, p)
 		out[d.Name] = g.Value
 	}
 	return out, warnings
@@ -149,16 +149,16 @@ func orKey(d Param) string {
 	return ", and configuration key " + d.DefaultKey + " gives no default"
 }
 
-// take checks a value from the requester.
-func (d Param) take(g Given, p *problems) {
+// takeValue checks a value from the requester.
+func (d Param) takeValue(g Given, p *problems) {
 	t := g.Value.Type
-	if t != d.typ() {
-		p.add("parameter %s is %s, want %s", g.Name, article(t), article(d.typ()))
+	if t != d.typeOrString() {
+		p.addProblem("parameter %s is %s, want %s", g.Name, typeWithArticle(t), typeWithArticle(d.typeOrString()))
 		return
 	}
 	judge := func(at, v string) {
-		if err := d.judge(v); err != nil {
-			p.add("parameter %s%s: %w", g.Name, at, err)
+		if err := d.judgeText(v); err != nil {
+			p.addProblem("parameter %s%s: %w", g.Name, at, err)
 		}
 	}
 	switch t {
@@ -166,7 +166,7 @@ func (d Param) take(g Given, p *problems) {
 		judge("", g.Value.String)
 	case Array:
 		if len(g.Value.Array) > maxItems {
-			p.add("parameter %s has %d items, at most %d are allowed", g.Name, len(g.Value.Array), maxItems)
+			p.addProblem("parameter %s has %d items, at most %d are allowed", g.Name, len(g.Value.Array), maxItems)
 			return
 		}
 		for i, v := range g.Value.Array {
@@ -174,19 +174,19 @@ func (d Param) take(g Given, p *problems) {
 		}
 	case Object:
 		if len(g.Value.Object) > maxItems {
-			p.add("parameter %s has %d entries, at most %d are allowed", g.Name, len(g.Value.Object), maxItems)
+			p.addProblem("parameter %s has %d entries, at most %d are allowed", g.Name, len(g.Value.Object), maxItems)
 			return
 		}
 		for _, k := range slices.Sorted(maps.Keys(g.Value.Object)) {
 			if len(k) > d.maxLength() {
-				p.add("parameter %s has a key of %d bytes", g.Name, len(k))
+				p.addProblem("parameter %s has a key of %d bytes", g.Name, len(k))
 			}
-			judge(", entry "+quote(k), g.Value.Object[k])
+			judge(", entry "+quoteShort(k), g.Value.Object[k])
 		}
 	}
 }
 
-func article(t Type) string {
+func typeWithArticle(t Type) string {
 	switch t {
 	case String:
 		return "a string"

@@ -43,8 +43,8 @@ func AwaitRemote(ctx context.Context) (came func(bytes int)) {
 	if p == nil {
 		return func(int) {}
 	}
-	p.begin()
-	return p.end
+	p.beginWait()
+	return p.endWait
 }
 
 // ShareProgress is for work that several callers of Resolve wait for, each with its own context. run is the context of the work,
@@ -73,7 +73,7 @@ func (p *pace) add(follower *pace) {
 		return
 	}
 	for range p.waiting {
-		follower.begin()
+		follower.beginWait()
 	}
 }
 
@@ -85,22 +85,22 @@ func (p *pace) remove(follower *pace) {
 	}
 	delete(p.followers, follower)
 	for range p.waiting {
-		follower.end(0)
+		follower.endWait(0)
 	}
 }
 
-func (p *pace) begin() {
+func (p *pace) beginWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting++; p.waiting == 1 {
 		p.since = p.clock.Now()
 	}
 	for follower := range p.followers {
-		follower.begin()
+		follower.beginWait()
 	}
 }
 
-func (p *pace) end(n int) {
+func (p *pace) endWait(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.Now()
@@ -110,12 +110,12 @@ func (p *pace) end(n int) {
 	p.bytes += int64(n)
 	p.behind = max(0, p.behind-time.Duration(n)*time.Second/time.Duration(max(p.rate, 1)))
 	for follower := range p.followers {
-		follower.end(n)
+		follower.endWait(n)
 	}
 }
 
-// lag returns the time for which the remote is late, and the number of bytes that arrived in total.
-func (p *pace) lag() (time.Duration, int64) {
+// remoteLag returns the time for which the remote is late, and the number of bytes that arrived in total.
+func (p *pace) remoteLag() (time.Duration, int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	behind := p.behind

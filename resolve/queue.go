@@ -55,16 +55,16 @@ func newTicket(host string) *ticket {
 	return &ticket{host: host, ready: make(chan struct{}), places: map[string]*list.Element{}}
 }
 
-// resize changes the limits. Running fetches continue.
-func (q *queue) resize(l Limits) {
+// setLimits changes the limits. Running fetches continue.
+func (q *queue) setLimits(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.limits = l
-	q.dispatch()
+	q.startReady()
 }
 
-// enter puts a ticket in the line of a tenant; false if the line is full.
-func (q *queue) enter(t *ticket, name string) bool {
+// enterLine puts a ticket in the line of a tenant; false if the line is full.
+func (q *queue) enterLine(t *ticket, name string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if t.granted != nil || t.gone || t.places[name] != nil {
@@ -88,41 +88,41 @@ func (q *queue) enter(t *ticket, name string) bool {
 	if ten.waiting++; ten.waiting == 1 {
 		ten.turn = q.turns.PushBack(ten)
 	}
-	q.dispatch()
+	q.startReady()
 	return true
 }
 
-// await waits for the turn of the ticket. The caller must call the function once, to release its place.
-func (q *queue) await(ctx context.Context, t *ticket) (release func(), err error) {
+// awaitTurn waits for the turn of the ticket. The caller must call the function once, to release its place.
+func (q *queue) awaitTurn(ctx context.Context, t *ticket) (release func(), err error) {
 	select {
 	case <-t.ready:
-		return func() { q.release(t) }, nil
+		return func() { q.releaseTicket(t) }, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	granted := t.granted != nil
 	t.gone = true
-	q.leave(t)
+	q.leaveLines(t)
 	q.mu.Unlock()
 	if granted {
-		q.release(t)
+		q.releaseTicket(t)
 	}
 	return nil, context.Cause(ctx)
 }
 
-func (q *queue) release(t *ticket) {
+func (q *queue) releaseTicket(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if t.leaving {
 		q.leaving--
 	}
-	q.take(t, t.granted, -1)
-	q.forget(t.granted)
-	q.dispatch()
+	q.adjustPlaces(t, t.granted, -1)
+	q.dropIdleTenant(t.granted)
+	q.startReady()
 }
 
-// take gives a place to a ticket, or takes it back if n is -1.
-func (q *queue) take(t *ticket, ten *tenant, n int) {
+// adjustPlaces gives a place to a ticket, or takes it back if n is -1.
+func (q *queue) adjustPlaces(t *ticket, ten *tenant, n int) {
 	q.running += n
 	ten.running += n
 	if q.hosts[t.host] += n; q.hosts[t.host] == 0 {
@@ -130,8 +130,8 @@ func (q *queue) take(t *ticket, ten *tenant, n int) {
 	}
 }
 
-// evict gives the place of a running ticket to others that wait; false if none waits. The ticket must be released soon.
-func (q *queue) evict(t *ticket) bool {
+// evictTicket gives the place of a running ticket to others that wait; false if none waits. The ticket must be released soon.
+func (q *queue) evictTicket(t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := 0
@@ -141,9 +141,9 @@ func (q *queue) evict(t *ticket) bool {
 	if t.leaving || waiting <= q.leaving {
 		return t.leaving
 	}
-	q.take(t, t.granted, -1)
-	other, _, _, _ := q.next()
-	q.take(t, t.granted, 1)
+	q.adjustPlaces(t, t.granted, -1)
+	other, _, _, _ := q.nextTicket()
+	q.adjustPlaces(t, t.granted, 1)
 	if other == nil {
 		return false
 	}
@@ -152,27 +152,27 @@ func (q *queue) evict(t *ticket) bool {
 	return true
 }
 
-// dispatch starts the tickets that can start. Each step skips at most as many tenants and lines as there are running fetches.
-func (q *queue) dispatch() {
+// startReady starts the tickets that can start. Each step skips at most as many tenants and lines as there are running fetches.
+func (q *queue) startReady() {
 	for q.running < q.limits.Concurrent {
-		t, ten, turn, line := q.next()
+		t, ten, turn, line := q.nextTicket()
 		if t == nil {
 			return
 		}
 		ten.turns.MoveToBack(line)
 		q.turns.MoveToBack(turn)
-		q.take(t, ten, 1)
+		q.adjustPlaces(t, ten, 1)
 		t.granted = ten
-		q.leave(t)
+		q.leaveLines(t)
 		close(t.ready)
 	}
 }
 
-// next returns the ticket whose turn it is, its tenant, and their places in the rotation; nil if no ticket can start.
-func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
+// nextTicket returns the ticket whose turn it is, its tenant, and their places in the rotation; nil if no ticket can start.
+func (q *queue) nextTicket() (t *ticket, ten *tenant, turn, line *list.Element) {
 	for e := q.turns.Front(); e != nil; e = e.Next() {
 		ten := e.Value.(*tenant) //nolint:errcheck,forcetypeassert // the list has nothing else
-		if ten.running >= q.limits.PerTenant || !q.spares(ten) {
+		if ten.running >= q.limits.PerTenant || !q.sparesPlace(ten) {
 			continue
 		}
 		for f := ten.turns.Front(); f != nil; f = f.Next() {
@@ -186,15 +186,15 @@ func (q *queue) next() (t *ticket, ten *tenant, turn, line *list.Element) {
 	return nil, nil, nil, nil
 }
 
-// spares reports whether a tenant may have one of the remaining places. It may have a quarter of its own limit of the spare places.
+// sparesPlace reports whether a tenant may have one of the remaining places. It may have a quarter of its own limit of the spare places.
 // The last half of the spare places is for tenants that run nothing.
-func (q *queue) spares(ten *tenant) bool {
+func (q *queue) sparesPlace(ten *tenant) bool {
 	left := q.limits.Concurrent - q.running
 	return left > q.limits.Spare || ten.running == 0 || left > q.limits.Spare/2 && ten.running < q.limits.PerTenant/4
 }
 
-// leave removes a ticket from all lines.
-func (q *queue) leave(t *ticket) {
+// leaveLines removes a ticket from all lines.
+func (q *queue) leaveLines(t *ticket) {
 	for name, place := range t.places {
 		ten := q.tenants[name]
 		l := ten.lines[t.host]
@@ -208,12 +208,12 @@ func (q *queue) leave(t *ticket) {
 			ten.turn = nil
 		}
 		delete(t.places, name)
-		q.forget(ten)
+		q.dropIdleTenant(ten)
 	}
 }
 
-// forget drops a tenant that has no tickets.
-func (q *queue) forget(ten *tenant) {
+// dropIdleTenant drops a tenant that has no tickets.
+func (q *queue) dropIdleTenant(ten *tenant) {
 	if ten.running == 0 && ten.waiting == 0 {
 		delete(q.tenants, ten.name)
 	}

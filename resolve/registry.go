@@ -23,11 +23,11 @@ func NewRegistry(resolvers ...Resolver) (*Registry, error) {
 	for _, res := range resolvers {
 		spec := res.Spec()
 		if err := spec.Check(); err != nil {
-			return nil, fmt.Errorf("resolver %s: %w", quote(spec.Name), err)
+			return nil, fmt.Errorf("resolver %s: %w", quoteShort(spec.Name), err)
 		}
 		for _, n := range append([]string{spec.Name}, spec.Aliases...) {
 			if _, ok := r.by[n]; ok {
-				return nil, fmt.Errorf("two resolvers have the name %s", quote(n))
+				return nil, fmt.Errorf("two resolvers have the name %s", quoteShort(n))
 			}
 			r.by[n], r.canonical[n] = res, spec.Name
 		}
@@ -49,5 +49,5 @@ func (r *Registry) Get(name string) (Resolver, error) {
 		return nil, Errorf(ReasonUnknownResolver, "no resolver is named; there are %s", strings.Join(r.names, ", "))
 	}
 	return nil, Errorf(ReasonUnknownResolver, "there is no resolver %s%s; there are %s",
-		quote(name), brief.Hint(name, r.names), strings.Join(r.names, ", "))
+		quoteShort(name), brief.Hint(name, r.names), strings.Join(r.names, ", "))
 }

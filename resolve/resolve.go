@@ -166,8 +166,8 @@ func (r *Request) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-// warned returns the resource with the warnings in an annotation. It does not change the cached resource.
-func (r *Request) warned(res *Resource) *Resource {
+// withWarnings returns the resource with the warnings in an annotation. It does not change the cached resource.
+func (r *Request) withWarnings(res *Resource) *Resource {
 	if len(r.warnings) == 0 {
 		return res
 	}

@@ -118,7 +118,7 @@ func NewRunner(o Options) (*Runner, error) {
 	if o.Cache != nil {
 		limits = *o.Cache
 	}
-	o.Observer = o.Observer.fill()
+	o.Observer = o.Observer.withDefaults()
 	o.Limits.Queued, o.Limits.Content = cmp.Or(o.Limits.Queued, 20_000), cmp.Or(o.Limits.Content, DefaultMaxBytes)
 	r := &Runner{
 		opts: o, cache: newCache(o.Clock, limits), parsing: make(chan struct{}, 1),
@@ -149,7 +149,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if before != nil {
 		good = before.good
 	}
-	keys := spec.keys()
+	keys := spec.allKeys()
 	for i, k := range keys {
 		if value, ok := r.opts.Defaults[spec.Name][k.Name]; ok {
 			// It may allow more than the default that the resolver declares.
@@ -170,13 +170,13 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 	if l.Concurrent == 0 {
 		l.Concurrent, l.Spare = next.common.fetches, min(next.common.spare, next.common.fetches/2)
 		// A fetch with a place must not wait for memory that hanging fetches hold.
-		if fit := r.opts.Memory.fit(spec.memory(l.Content)); fit < l.Concurrent {
+		if fit := r.opts.Memory.howManyFit(spec.memoryFor(l.Content)); fit < l.Concurrent {
 			l.Concurrent, l.Spare = fit, max(min(fit/2, 1), l.Spare*fit/l.Concurrent)
 		}
 	}
 	l.PerTenant, l.PerHost = cmp.Or(l.PerTenant, next.common.perTenant), cmp.Or(l.PerHost, next.common.perHost)
 	if q := r.queues[spec.Name]; q != nil {
-		q.resize(l)
+		q.setLimits(l)
 	} else {
 		r.queues[spec.Name] = newQueue(l)
 	}
@@ -188,12 +188,12 @@ func (r *Runner) Config(name string) Config {
 	if _, err := r.opts.Resolvers.Get(name); err != nil {
 		return nil
 	}
-	return maps.Clone(r.configured(name).config)
+	return maps.Clone(r.configuredResolver(name).config)
 }
 
 // LimitCache changes the limits of the cache.
 func (r *Runner) LimitCache(l CacheLimits) {
-	for _, name := range r.cache.resize(l) {
+	for _, name := range r.cache.setLimits(l) {
 		r.opts.Observer.Cache(name, CacheEvicted)
 	}
 }
@@ -202,8 +202,8 @@ func (r *Runner) LimitCache(l CacheLimits) {
 // take a while to notice.
 func (r *Runner) Wait() { r.calls.Wait() }
 
-// configured returns a resolver by its name or an alias.
-func (r *Runner) configured(name string) *configured {
+// configuredResolver returns a resolver by its name or an alias.
+func (r *Runner) configuredResolver(name string) *configured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.configs[r.opts.Resolvers.canonical[name]]
@@ -227,12 +227,12 @@ func (r *Runner) Hold(ctx context.Context, q *Query) (*Resource, *Reservation, e
 	var out *Resource
 	var held *Reservation
 	if err == nil {
-		out, held, err = r.resolve(ctx, r.configured(q.Resolver), q)
+		out, held, err = r.resolveQuery(ctx, r.configuredResolver(q.Resolver), q)
 	}
 	var failure *Error
 	var reason Reason
 	if err != nil {
-		failure = clean(err)
+		failure = cleanError(err)
 		reason = failure.Reason
 	}
 	r.opts.Observer.Finished(name, q.Namespace, reason, r.opts.Clock.Now().Sub(began))
@@ -248,16 +248,16 @@ func (r *Runner) Validate(q *Query) (*Request, error) {
 	if _, err := r.opts.Resolvers.Get(q.Resolver); err != nil {
 		return nil, err
 	}
-	req, _, err := r.request(r.configured(q.Resolver), q)
+	req, _, err := r.newRequest(r.configuredResolver(q.Resolver), q)
 	return req, err
 }
 
-func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
+func (r *Runner) newRequest(c *configured, q *Query) (*Request, CacheMode, error) {
 	if len(c.closed) > 0 {
 		return nil, "", Errorf(ReasonForbidden, "the resolver %s does nothing until the ConfigMap %s is right: its %s says what is allowed and cannot be read; an event at the ConfigMap says more",
 			c.spec.Name, c.spec.ConfigMap, strings.Join(c.closed, ", "))
 	}
-	params, mode, warnings, err := c.spec.parse(q.Params, c.config)
+	params, mode, warnings, err := c.spec.parseParams(q.Params, c.config)
 	if err != nil {
 		return nil, "", err
 	}
@@ -267,22 +267,22 @@ func (r *Runner) request(c *configured, q *Query) (*Request, CacheMode, error) {
 	}
 	if c.spec.Validate != nil {
 		var p problems
-		if err := r.protect(c, func() { p = c.spec.Validate(req) }); err != nil {
+		if err := r.callProtected(c, func() { p = c.spec.Validate(req) }); err != nil {
 			return nil, "", err
 		}
-		if err := p.err(); err != nil {
+		if err := p.asError(); err != nil {
 			return nil, "", err
 		}
 	}
 	return req, mode, nil
 }
 
-// protect calls a function of a resolver and turns a panic into an error.
-func (r *Runner) protect(c *configured, f func()) (err error) {
+// callProtected calls a function of a resolver and turns a panic into an error.
+func (r *Runner) callProtected(c *configured, f func()) (err error) {
 	done := false
 	defer func() {
 		if !done {
-			err = r.panicked(c, recover())
+			err = r.panicError(c, recover())
 		}
 	}()
 	f()
@@ -290,19 +290,19 @@ func (r *Runner) protect(c *configured, f func()) (err error) {
 	return nil
 }
 
-// panicked is the error for a resolver that panicked. Users do not see the value, because it may hold anything.
-func (r *Runner) panicked(c *configured, value any) error {
+// panicError is the error for a resolver that panicked. Users do not see the value, because it may hold anything.
+func (r *Runner) panicError(c *configured, value any) error {
 	r.opts.Observer.Panicked(c.spec.Name, value, debug.Stack())
 	return Errorf(ReasonFailed, "the resolver %s broke down; this is a defect in it, its log has more", c.spec.Name)
 }
 
-func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resource, *Reservation, error) {
-	req, mode, err := r.request(c, q)
+func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Resource, *Reservation, error) {
+	req, mode, err := r.newRequest(c, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	var scope, host string
-	if err := r.protect(c, func() {
+	if err := r.callProtected(c, func() {
 		if c.spec.Scope != nil {
 			scope = c.spec.Scope(req)
 		}
@@ -316,7 +316,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 		scope = NamespaceScope(req)
 	}
 	w := &waiter{
-		notBefore: earlier(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
+		notBefore: earlierOf(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
 		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),
 	}
 	if !q.Deadline.IsZero() {
@@ -328,7 +328,7 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 		ctx, stop = withTimeout(ctx, r.opts.Clock, left, context.DeadlineExceeded)
 		defer stop()
 	}
-	res, held, err := r.obtain(ctx, w)
+	res, held, err := r.obtainResource(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -342,10 +342,10 @@ func (r *Runner) resolve(ctx context.Context, c *configured, q *Query) (*Resourc
 			return nil, nil, err
 		}
 	}
-	return req.warned(res), held, nil
+	return req.withWarnings(res), held, nil
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return b
 	}

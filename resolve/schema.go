@@ -38,9 +38,9 @@ func (s Spec) Schema() ([]byte, error) {
 	}
 	out := object{Type: Object, Description: s.Doc, Properties: map[string]property{}}
 	for _, d := range s.Parameters() {
-		p := property{Type: d.typ(), Description: d.describe()}
+		p := property{Type: d.typeOrString(), Description: d.docWithDefault()}
 		value := property{Type: String, Enum: d.Allowed, MaxLength: d.maxLength()}
-		switch d.typ() {
+		switch d.typeOrString() {
 		case Array:
 			p.Items = &value
 		case Object:
@@ -69,7 +69,7 @@ func (s Spec) Schema() ([]byte, error) {
 	return json.MarshalIndent(out, "", "  ")
 }
 
-func (d Param) describe() string {
+func (d Param) docWithDefault() string {
 	if d.DefaultKey == "" {
 		return d.Doc
 	}
@@ -96,13 +96,13 @@ func (s Spec) Markdown() string {
 		if len(d.Allowed) > 0 {
 			doc += " One of " + strings.Join(d.Allowed, ", ") + "."
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(name), d.typ(), cell(standard), cell(doc))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(name), d.typeOrString(), cell(standard), cell(doc))
 	}
 	if s.ConfigMap == "" {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\n| key of `%s` | default | what it is |\n| --- | --- | --- |\n", s.ConfigMap)
-	for _, k := range s.keys() {
+	for _, k := range s.allKeys() {
 		standard := ""
 		if k.Default != "" {
 			standard = "`" + k.Default + "`"

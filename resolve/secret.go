@@ -82,8 +82,8 @@ func sumOf(data map[string][]byte) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// same reports whether another requester reads the same Secrets now.
-func (s *secretReads) same(ctx context.Context, by Secrets) bool {
+// sameFor reports whether another requester reads the same Secrets now.
+func (s *secretReads) sameFor(ctx context.Context, by Secrets) bool {
 	if s == nil {
 		return true
 	}

@@ -27,20 +27,20 @@ func (s Spec) Check() error {
 	var p problems
 	for _, n := range append([]string{s.Name}, s.Aliases...) {
 		if len(validation.IsDNS1123Label(n)) > 0 {
-			p.add("resolver name %s is no DNS label", quote(n))
+			p.addProblem("resolver name %s is no DNS label", quoteShort(n))
 		}
 	}
 	if s.Doc == "" {
-		p.add("resolver %s has no Doc", s.Name)
+		p.addProblem("resolver %s has no Doc", s.Name)
 	}
 	taken := map[string]bool{ParamCache: true}
 	for _, d := range s.Params {
 		for _, n := range append([]string{d.Name}, d.Aliases...) {
 			if !isParamName(n) {
-				p.add("parameter name %s is not allowed", quote(n))
+				p.addProblem("parameter name %s is not allowed", quoteShort(n))
 			}
 			if taken[n] {
-				p.add("parameter %s stands twice", n)
+				p.addProblem("parameter %s stands twice", n)
 			}
 			taken[n] = true
 		}
@@ -49,63 +49,63 @@ func (s Spec) Check() error {
 	keys := map[string]bool{}
 	for _, k := range s.Config {
 		if !isParamName(k.Name) || strings.Contains(k.Name, ".") {
-			p.add("configuration key %s is not allowed", quote(k.Name))
+			p.addProblem("configuration key %s is not allowed", quoteShort(k.Name))
 		}
 		if keys[k.Name] {
-			p.add("configuration key %s stands twice", k.Name)
+			p.addProblem("configuration key %s stands twice", k.Name)
 		}
 		keys[k.Name] = true
 		if k.Doc == "" {
-			p.add("configuration key %s has no Doc", k.Name)
+			p.addProblem("configuration key %s has no Doc", k.Name)
 		}
 		if k.Default != "" && k.Check != nil {
 			if err := k.Check(k.Default); err != nil {
-				p.add("the default of configuration key %s: %w", k.Name, err)
+				p.addProblem("the default of configuration key %s: %w", k.Name, err)
 			}
 		}
 	}
 	if len(s.Config) > 0 && s.ConfigMap == "" {
-		p.add("resolver %s has keys but no ConfigMap", s.Name)
+		p.addProblem("resolver %s has keys but no ConfigMap", s.Name)
 	}
-	return p.err()
+	return p.asError()
 }
 
 func (s Spec) checkParam(d Param, p *problems) {
 	if d.Doc == "" {
-		p.add("parameter %s has no Doc", d.Name)
+		p.addProblem("parameter %s has no Doc", d.Name)
 	}
 	if !slices.Contains([]Type{"", String, Array, Object}, d.Type) {
-		p.add("parameter %s has the unknown type %s", d.Name, quote(string(d.Type)))
+		p.addProblem("parameter %s has the unknown type %s", d.Name, quoteShort(string(d.Type)))
 	}
 	if d.Type != "" && d.Type != String && (d.Default != "" || d.DefaultKey != "") {
-		p.add("parameter %s has a default, which only strings can have", d.Name)
+		p.addProblem("parameter %s has a default, which only strings can have", d.Name)
 	}
 	if d.Required && d.Default != "" {
-		p.add("parameter %s is required although it has a default", d.Name)
+		p.addProblem("parameter %s is required although it has a default", d.Name)
 	}
 	if d.Default != "" {
-		if err := d.judge(d.Default); err != nil {
-			p.add("the default of parameter %s: %w", d.Name, err)
+		if err := d.judgeText(d.Default); err != nil {
+			p.addProblem("the default of parameter %s: %w", d.Name, err)
 		}
 	}
 	if d.DefaultKey != "" && !slices.ContainsFunc(s.Config, func(k Key) bool { return k.Name == d.DefaultKey }) {
-		p.add("parameter %s has its default in %s, which is no declared key", d.Name, quote(d.DefaultKey))
+		p.addProblem("parameter %s has its default in %s, which is no declared key", d.Name, quoteShort(d.DefaultKey))
 	}
 	if d.MaxLength < 0 {
-		p.add("parameter %s has a negative MaxLength", d.Name)
+		p.addProblem("parameter %s has a negative MaxLength", d.Name)
 	}
 }
 
-// memory is Memory with its default.
-func (s Spec) memory(limit int64) int64 {
+// memoryFor is Memory with its default.
+func (s Spec) memoryFor(limit int64) int64 {
 	if s.Memory != nil {
 		return s.Memory(limit)
 	}
 	return 4 * limit
 }
 
-// typ is the type with its default.
-func (d Param) typ() Type {
+// typeOrString is the type with its default.
+func (d Param) typeOrString() Type {
 	if d.Type == "" {
 		return String
 	}
@@ -120,8 +120,8 @@ func (d Param) maxLength() int {
 	return 4096
 }
 
-// judge returns the problem of one string, in words that follow the parameter's name.
-func (d Param) judge(v string) error {
+// judgeText returns the problem of one string, in words that follow the parameter's name.
+func (d Param) judgeText(v string) error {
 	if n := d.maxLength(); len(v) > n {
 		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(v), n)
 	}
@@ -129,7 +129,7 @@ func (d Param) judge(v string) error {
 		return errors.New("it has a NUL character")
 	}
 	if len(d.Allowed) > 0 && !slices.Contains(d.Allowed, v) {
-		return fmt.Errorf("%s is not allowed; allowed are %s", quote(v), strings.Join(d.Allowed, ", "))
+		return fmt.Errorf("%s is not allowed; allowed are %s", quoteShort(v), strings.Join(d.Allowed, ", "))
 	}
 	if d.Check != nil {
 		return d.Check(v)

@@ -22,17 +22,17 @@ var sshUser = regexp.MustCompile(`^(git\+)?ssh://[A-Za-z0-9._-]+@[^@]*$`)
 // oneLine makes a text fit for a message: one line of printable characters, of bounded length, without the user information of
 // URLs.
 func oneLine(s string) string {
-	return brief.Clip(redact(brief.OneLine(brief.Cut(s, 4*maxMessage))), maxMessage)
+	return brief.Clip(redactUserInfo(brief.OneLine(brief.Cut(s, 4*maxMessage))), maxMessage)
 }
 
-// redact removes the user information from URLs.
-func redact(s string) string { return userInfo.ReplaceAllString(s, "://***@") }
+// redactUserInfo removes the user information from URLs.
+func redactUserInfo(s string) string { return userInfo.ReplaceAllString(s, "://***@") }
 
-// quote returns a short text in quotes, for a message.
-func quote(s string) string { return strconv.Quote(brief.Clip(redact(s), 80)) }
+// quoteShort returns a short text in quotes, for a message.
+func quoteShort(s string) string { return strconv.Quote(brief.Clip(redactUserInfo(s), 80)) }
 
-// clean returns an error in the form that users see: an [*Error] with a text of one line. Other errors are permanent.
-func clean(err error) *Error {
+// cleanError returns an error in the form that users see: an [*Error] with a text of one line. Other errors are permanent.
+func cleanError(err error) *Error {
 	out, ok := errors.AsType[*Error](err)
 	if !ok || out == nil {
 		out = &Error{Reason: ReasonFailed, Msg: err.Error(), Err: err}
@@ -50,10 +50,12 @@ func clean(err error) *Error {
 // problems collects errors, to report them together.
 type problems []error
 
-func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
+func (p *problems) addProblem(format string, args ...any) {
+	*p = append(*p, fmt.Errorf(format, args...))
+}
 
-// err returns nil if there are no problems, and otherwise one error with the reason [ReasonInvalid] that lists all of them.
-func (p problems) err() error {
+// asError returns nil if there are no problems, and otherwise one error with the reason [ReasonInvalid] that lists all of them.
+func (p problems) asError() error {
 	if len(p) == 0 {
 		return nil
 	}

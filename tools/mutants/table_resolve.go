@@ -97,9 +97,9 @@ var resolveFaults = []fault{
 		in: "resolve.(*Runner).Configure", find: "keys[i].Default, keys[i].Wrong = value, Closes", put: "keys[i].Default = value",
 		broken: "a mistake in a ConfigMap brings back a wide default", tests: []string{"resolve"},
 	},
-	{in: "resolve.(*queue).next", without: "spares", broken: "a few namespaces take all places", tests: []string{"resolve"}},
+	{in: "resolve.(*queue).nextTicket", without: "sparesPlace", broken: "a few namespaces take all places", tests: []string{"resolve"}},
 	{
-		in: "resolve.(*queue).dispatch", find: "q.turns.MoveToBack(turn)", put: "_ = turn",
+		in: "resolve.(*queue).startReady", find: "q.turns.MoveToBack(turn)", put: "_ = turn",
 		broken: "the namespace that came first goes first each time", tests: []string{"resolve"},
 	},
 }
