@@ -64,28 +64,28 @@ func (a *Artifact) Spec() resolve.Spec {
 func (a *Artifact) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	res, err := a.resolve(ctx, req)
+	res, err := a.resolveArtifact(ctx, req)
 	if err != nil {
-		return nil, classify(ctx, "artifact "+req.Get(ParamBundle), err)
+		return nil, classifyError(ctx, "artifact "+req.Get(ParamBundle), err)
 	}
 	return res, nil
 }
 
-func (a *Artifact) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	im, err := a.resolver.image(ctx, req)
+func (a *Artifact) resolveArtifact(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	im, err := a.resolver.openNamed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return a.resolver.whole(ctx, req, im)
+	return a.resolver.resolveWhole(ctx, req, im)
 }
 
-// whole returns all resources of an image.
-func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image) (*resolve.Resource, error) {
-	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
+// resolveWhole returns all resources of an image.
+func (r *Resolver) resolveWhole(ctx context.Context, req *resolve.Request, im *image) (*resolve.Resource, error) {
+	signers, err := r.imageSigners(ctx, im, req.Get(ParamSigner) != "")
 	if err != nil {
 		return nil, err
 	}
-	data, err := im.all(ctx, req.Limit())
+	data, err := im.readAll(ctx, req.Limit())
 	if err != nil {
 		return nil, err
 	}
@@ -99,21 +99,21 @@ func (r *Resolver) whole(ctx context.Context, req *resolve.Request, im *image) (
 	}, nil
 }
 
-// all reads every resource of the image, maxSize bytes at most.
-func (im *image) all(ctx context.Context, maxSize int64) ([]byte, error) {
+// readAll reads every resource of the image, maxSize bytes at most.
+func (im *image) readAll(ctx context.Context, maxSize int64) ([]byte, error) {
 	if n := len(im.manifest.Layers); n > im.limits.Layers {
 		return nil, tooLargef("it has %d layers; at most %d are allowed", n, im.limits.Layers)
 	}
 	out := &stream{max: maxSize, what: "a layer"}
 	for i, l := range im.manifest.Layers {
 		if !artifactLayer(l) {
-			return nil, failf("layer %d is of the type %s, which is not supported", i, clean(string(l.MediaType)))
+			return nil, failf("layer %d is of the type %s, which is not supported", i, cleanText(string(l.MediaType)))
 		}
 		blob, err := im.fetchBlob(ctx, l, im.limits.Compressed)
 		if err != nil {
 			return nil, err
 		}
-		if err := out.layer(blob); err != nil {
+		if err := out.addLayer(blob); err != nil {
 			return nil, err
 		}
 	}
@@ -132,11 +132,11 @@ func artifactLayer(l v1.Descriptor) bool {
 // of the paths. maxSize bounds the stream in bytes; the tar can have twice as many.
 func Folder(archive []byte, folder string, maxSize int64) ([]byte, error) {
 	s := &stream{max: maxSize, what: "the archive", folder: strings.TrimSuffix(path.Clean("/"+folder), "/") + "/"}
-	if err := s.layer(archive); err != nil {
+	if err := s.addLayer(archive); err != nil {
 		return nil, err
 	}
 	if s.buf.Len() == 0 {
-		return nil, resolve.Errorf(resolve.ReasonNotFound, "the archive has no .yaml, .yml or .json file below %s", clean(s.folder))
+		return nil, resolve.Errorf(resolve.ReasonNotFound, "the archive has no .yaml, .yml or .json file below %s", cleanText(s.folder))
 	}
 	return s.buf.Bytes(), nil
 }
@@ -152,7 +152,7 @@ type stream struct {
 	folder string
 }
 
-func (s *stream) add(data []byte) error {
+func (s *stream) addDocument(data []byte) error {
 	if int64(s.buf.Len()+len(data)) > s.max {
 		return tooLargef("its content has more than the %d bytes that are allowed", s.max)
 	}
@@ -169,8 +169,8 @@ func (s *stream) add(data []byte) error {
 	return nil
 }
 
-// layer adds the resources of a layer: gzip or not, a tar or one text.
-func (s *stream) layer(blob []byte) error {
+// addLayer adds the resources of a layer: gzip or not, a tar or one text.
+func (s *stream) addLayer(blob []byte) error {
 	plain := blob
 	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
 		zr, err := gzip.NewReader(bytes.NewReader(blob))
@@ -189,9 +189,9 @@ func (s *stream) layer(blob []byte) error {
 		return failf("%s is no tar", s.what)
 	}
 	if !isTar {
-		return s.add(plain)
+		return s.addDocument(plain)
 	}
-	files, bare, err := s.untar(plain)
+	files, bare, err := s.untarFiles(plain)
 	if err != nil {
 		return err
 	}
@@ -201,18 +201,18 @@ func (s *stream) layer(blob []byte) error {
 	}
 	slices.Sort(names)
 	if len(names) == 0 && len(bare) == 1 {
-		return s.add(bare[0]) // a Tekton bundle names its file after the resource
+		return s.addDocument(bare[0]) // a Tekton bundle names its file after the resource
 	}
 	for _, n := range names {
-		if err := s.add(files[n]); err != nil {
+		if err := s.addDocument(files[n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// untar reads the YAML and JSON files of a tar by their paths, and files without an extension.
-func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err error) {
+// untarFiles reads the YAML and JSON files of a tar by their paths, and files without an extension.
+func (s *stream) untarFiles(b []byte) (files map[string][]byte, bare [][]byte, err error) {
 	files = map[string][]byte{}
 	tr := tar.NewReader(bytes.NewReader(b))
 	for {
@@ -240,7 +240,7 @@ func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err er
 		case tar.TypeReg:
 		case tar.TypeSymlink, tar.TypeLink:
 			if wanted {
-				return nil, nil, failf("%s is a link, which is not followed", clean(p))
+				return nil, nil, failf("%s is a link, which is not followed", cleanText(p))
 			}
 			continue
 		default:
@@ -251,7 +251,7 @@ func (s *stream) untar(b []byte) (files map[string][]byte, bare [][]byte, err er
 		}
 		data, err := limit.ReadAll(tr, s.max)
 		if errors.Is(err, limit.ErrTooLarge) {
-			return nil, nil, tooLargef("%s has more than the %d bytes that are allowed", clean(p), s.max)
+			return nil, nil, tooLargef("%s has more than the %d bytes that are allowed", cleanText(p), s.max)
 		}
 		if err != nil || int64(len(data)) != h.Size {
 			return nil, nil, failf("%s is broken: its tar ends early", s.what)

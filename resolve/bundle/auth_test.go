@@ -253,7 +253,7 @@ func TestWhichCredentialIsTaken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &credentials{}
 			for _, k := range tt.keys {
-				if err := c.add(map[string][]byte{".dockerconfigjson": fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, k, k)}); err != nil {
+				if err := c.addDockerConfig(map[string][]byte{".dockerconfigjson": fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, k, k)}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -249,17 +249,17 @@ func checkObjectName(s string) error {
 func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends goroutines that the registry library may have left running
-	res, err := r.resolve(ctx, req)
+	res, err := r.resolveBundle(ctx, req)
 	if err != nil {
-		return nil, classify(ctx, "bundle "+req.Get(ParamBundle), err)
+		return nil, classifyError(ctx, "bundle "+req.Get(ParamBundle), err)
 	}
 	return res, nil
 }
 
-// image reads the manifest of the image that the request names.
-func (r *Resolver) image(ctx context.Context, req *resolve.Request) (*image, error) {
+// openNamed reads the manifest of the image that the request names.
+func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image, error) {
 	plain := r.plainRegistries(req)
-	ref, err := reference(req.Get(ParamBundle), plain)
+	ref, err := referenceWith(req.Get(ParamBundle), plain)
 	if err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
@@ -268,38 +268,38 @@ func (r *Resolver) image(ctx context.Context, req *resolve.Request) (*image, err
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration is wrong: %w", err)
 	}
 	way := &guard{inner: transport, plain: plain, max: max(r.limits.Manifest, r.limits.Compressed), clock: r.clock}
-	creds, err := r.credentials(ctx, req)
+	creds, err := r.credentialsFor(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	im, err := r.open(ctx, ref, creds, way)
+	im, err := r.openImage(ctx, ref, creds, way)
 	if err != nil {
-		return nil, creds.explain(err)
+		return nil, creds.withNote(err)
 	}
 	_, im.pinned = ref.(name.Digest)
 	im.anonymous = len(creds.entries) == 0
 	return im, nil
 }
 
-func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	im, err := r.image(ctx, req)
+func (r *Resolver) resolveBundle(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+	im, err := r.openNamed(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	if req.Get(ParamAll) == "true" {
-		return r.whole(ctx, req, im)
+		return r.resolveWhole(ctx, req, im)
 	}
 	im.limits.Content = min(im.limits.Content, req.Limit())
 	im.limits.Compressed = min(im.limits.Compressed, req.Limit()+tarExtra)
-	layer, err := im.find(req.Get(ParamKind), req.Get(ParamName))
+	layer, err := im.findLayer(req.Get(ParamKind), req.Get(ParamName))
 	if err != nil {
 		return nil, err
 	}
-	signers, err := r.signers(ctx, im, req.Get(ParamSigner) != "")
+	signers, err := r.imageSigners(ctx, im, req.Get(ParamSigner) != "")
 	if err != nil {
 		return nil, err
 	}
-	data, err := im.read(ctx, layer)
+	data, err := im.readLayer(ctx, layer)
 	if err != nil {
 		return nil, err
 	}
@@ -326,8 +326,8 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	}, nil
 }
 
-// reference parses the name of the image again, so that the registry library uses plain HTTP if that is allowed.
-func reference(s string, plain map[string]bool) (name.Reference, error) {
+// referenceWith parses the name of the image again, so that the registry library uses plain HTTP if that is allowed.
+func referenceWith(s string, plain map[string]bool) (name.Reference, error) {
 	ref, err := parseReference(s)
 	if err != nil {
 		return nil, err

@@ -15,10 +15,10 @@ import (
 	"sluice.dev/resolve/netguard"
 )
 
-// classify turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
+// classifyError turns an error into one for the user who made the request. It quotes a part of the registry's message, without control
 // characters. It omits URLs, because those of blobs carry signatures.
-func classify(ctx context.Context, what string, err error) *resolve.Error {
-	out := judge(ctx, err)
+func classifyError(ctx context.Context, what string, err error) *resolve.Error {
+	out := judgeError(ctx, err)
 	out.Msg = what + ": " + out.Msg
 	var n *noted
 	if out.Reason == resolve.ReasonDenied && errors.As(err, &n) {
@@ -27,7 +27,7 @@ func classify(ctx context.Context, what string, err error) *resolve.Error {
 	return out
 }
 
-func judge(ctx context.Context, err error) *resolve.Error {
+func judgeError(ctx context.Context, err error) *resolve.Error {
 	if ctx.Err() != nil {
 		return netguard.Error(ctx, ctx.Err(), "the registry")
 	}
@@ -53,14 +53,14 @@ func judge(ctx context.Context, err error) *resolve.Error {
 	if refused {
 		return resolve.Errorf(resolve.ReasonForbidden, "%s would be spoken to over plain HTTP, which the operator has not allowed", plain.host)
 	}
-	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: "the registry does not answer as registries do: " + cause(err), Err: err}
+	return &resolve.Error{Reason: resolve.ReasonFailed, Msg: "the registry does not answer as registries do: " + causeText(err), Err: err}
 }
 
 // judgeAnswer judges an answer with a 4xx status.
 func judgeAnswer(a *transport.Error) *resolve.Error {
 	said := make([]string, 0, len(a.Errors))
 	for _, d := range a.Errors[:min(len(a.Errors), 3)] {
-		said = append(said, clean(strings.TrimSuffix(string(d.Code)+" "+d.Message, " ")))
+		said = append(said, cleanText(strings.TrimSuffix(string(d.Code)+" "+d.Message, " ")))
 	}
 	detail := ""
 	if len(said) > 0 {
@@ -68,7 +68,7 @@ func judgeAnswer(a *transport.Error) *resolve.Error {
 	}
 	host := ""
 	if a.Request != nil && a.Request.URL != nil {
-		host = " at " + clean(a.Request.URL.Host)
+		host = " at " + cleanText(a.Request.URL.Host)
 	}
 	switch a.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -80,14 +80,14 @@ func judgeAnswer(a *transport.Error) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonFailed, "the registry%s answers %d%s", host, a.StatusCode, detail)
 }
 
-// cause returns the text of an error without the URL that net/http puts in front.
-func cause(err error) string {
+// causeText returns the text of an error without the URL that net/http puts in front.
+func causeText(err error) string {
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
 	}
-	return clean(err.Error())
+	return cleanText(err.Error())
 }
 
-// clean makes the message of a remote fit for one line of text.
-func clean(s string) string { return brief.Clip(brief.OneLine(s), 200) }
+// cleanText makes the message of a remote fit for one line of text.
+func cleanText(s string) string { return brief.Clip(brief.OneLine(s), 200) }

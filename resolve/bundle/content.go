@@ -18,9 +18,9 @@ const (
 	tarExtra = 64 << 10
 )
 
-// content returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. It never
+// layerContent returns the resource in a layer: gzip or not, a tar with one file or the raw bytes, and in it one document. It never
 // holds more than maxSize bytes of content, whatever size the layer claims or decompresses to.
-func content(blob []byte, maxSize int64) ([]byte, error) {
+func layerContent(blob []byte, maxSize int64) ([]byte, error) {
 	plain := blob
 	if bytes.HasPrefix(blob, []byte{0x1f, 0x8b}) {
 		zr, err := gzip.NewReader(bytes.NewReader(blob))
@@ -35,7 +35,7 @@ func content(blob []byte, maxSize int64) ([]byte, error) {
 			return nil, failf("the layer is broken: its compression cannot be read")
 		}
 	}
-	data, err := untar(plain, maxSize)
+	data, err := untarSingle(plain, maxSize)
 	if errors.Is(err, errNoTar) {
 		data, err = plain, nil
 	}
@@ -56,9 +56,9 @@ func content(blob []byte, maxSize int64) ([]byte, error) {
 
 var errNoTar = errors.New("no tar")
 
-// untar returns the only file of a tar. It returns errNoTar if the bytes do not begin as a tar does. It looks for the magic word,
+// untarSingle returns the only file of a tar. It returns errNoTar if the bytes do not begin as a tar does. It looks for the magic word,
 // because tar.Reader accepts some texts as old headers.
-func untar(b []byte, maxSize int64) ([]byte, error) {
+func untarSingle(b []byte, maxSize int64) ([]byte, error) {
 	if len(b) < tarBlock || !bytes.Equal(b[257:262], []byte("ustar")) {
 		return untarOld(b, maxSize)
 	}

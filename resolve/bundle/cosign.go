@@ -53,9 +53,9 @@ const (
 	maxSignatureText = 32 << 10
 )
 
-// signers returns the IDs of the keys and identities of the policies that have signed the image, or the index that lists it. If a
+// imageSigners returns the IDs of the keys and identities of the policies that have signed the image, or the index that lists it. If a
 // policy or the request demands a signature, it is an error if there is none.
-func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string, error) {
+func (r *Resolver) imageSigners(ctx context.Context, im *image, asked bool) ([]string, error) {
 	uri := im.repo.Name()
 	want := r.policies().Cosign(uri)
 	if len(want.IDs()) == 0 {
@@ -75,12 +75,12 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 			if err := read(ctx, d); err != nil {
 				failed = errors.Join(failed, err)
 			}
-			if s.complete() {
-				return s.ids(), nil
+			if s.allFound() {
+				return s.foundIDs(), nil
 			}
 		}
 	}
-	ids := s.ids()
+	ids := s.foundIDs()
 	switch {
 	case len(ids) > 0, !want.Enforced && !asked && ctx.Err() == nil:
 		// A policy that only warns does so if there are no signers.
@@ -88,7 +88,7 @@ func (r *Resolver) signers(ctx context.Context, im *image, asked bool) ([]string
 	case failed != nil:
 		return nil, failed
 	}
-	return nil, resolve.Errorf(resolve.ReasonVerification, "%s", s.why())
+	return nil, resolve.Errorf(resolve.ReasonVerification, "%s", s.whyIncomplete())
 }
 
 // signatures collects the signers.
@@ -104,7 +104,7 @@ type signatures struct {
 	cut bool
 }
 
-func (s *signatures) ids() []string {
+func (s *signatures) foundIDs() []string {
 	var out []string
 	for _, id := range s.want.IDs() {
 		if s.found[id] {
@@ -114,9 +114,9 @@ func (s *signatures) ids() []string {
 	return out
 }
 
-func (s *signatures) complete() bool { return len(s.found) == len(s.want.IDs()) }
+func (s *signatures) allFound() bool { return len(s.found) == len(s.want.IDs()) }
 
-func (s *signatures) why() string {
+func (s *signatures) whyIncomplete() string {
 	if s.cut {
 		return fmt.Sprintf("no good cosign signature of %s is in the part of the list of what refers to %s that is read: %d pages, %d bytes at most",
 			s.im.repo.Name(), s.im.top, maxPages, maxReferrers)
@@ -127,8 +127,8 @@ func (s *signatures) why() string {
 	return fmt.Sprintf("none of its %d cosign signatures is good for those of the operator's policies (%s): %s", s.seen, s.want.Names(), s.flaw)
 }
 
-// judged records the result for one signature.
-func (s *signatures) judged(ids []string, err error) {
+// recordResult records the result for one signature.
+func (s *signatures) recordResult(ids []string, err error) {
 	for _, id := range ids {
 		s.found[id] = true
 	}
@@ -158,10 +158,10 @@ func (s *signatures) readTag(ctx context.Context, digest v1.Hash) error {
 			s.flaw = fmt.Sprintf("Sluice checks only the first %d", maxSignatures)
 			break
 		}
-		if err := s.check(ctx, l, digest); err != nil {
+		if err := s.verifySimple(ctx, l, digest); err != nil {
 			return err
 		}
-		if s.complete() {
+		if s.allFound() {
 			break
 		}
 	}
@@ -204,26 +204,26 @@ func (s *signatures) readReferrers(ctx context.Context, digest v1.Hash) error {
 			s.flaw = fmt.Sprintf("Sluice checks only %d of the %d referrers", maxBundles, len(signed))
 			break
 		}
-		data, err := s.bundle(ctx, d)
+		data, err := s.fetchBundle(ctx, d)
 		var refused *resolve.Error
 		switch {
 		case errors.As(err, &refused), isMissing(err):
 			// A listed signature that is missing, or differs from the list, must not hide others.
-			s.judged(nil, err)
+			s.recordResult(nil, err)
 		case err != nil:
 			return err
 		default:
-			s.judged(s.want.Bundle(ctx, data, digest.Hex))
+			s.recordResult(s.want.Bundle(ctx, data, digest.Hex))
 		}
-		if s.complete() {
+		if s.allFound() {
 			break
 		}
 	}
 	return nil
 }
 
-// bundle fetches the bundle of one signature.
-func (s *signatures) bundle(ctx context.Context, d v1.Descriptor) ([]byte, error) {
+// fetchBundle fetches the bundle of one signature.
+func (s *signatures) fetchBundle(ctx context.Context, d v1.Descriptor) ([]byte, error) {
 	if err := sha256Only(d.Digest); err != nil {
 		return nil, err
 	}
@@ -243,20 +243,20 @@ func parseImage(raw []byte, mediaType types.MediaType) (*v1.Manifest, bool) {
 	return m, err == nil && mediaType.IsImage()
 }
 
-func decode(s string) ([]byte, bool) {
+func decodeBase64(s string) ([]byte, bool) {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return b, err == nil
 }
 
-// check verifies one signature. It returns an error only if it could not decide.
-func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
+// verifySimple verifies one signature. It returns an error only if it could not decide.
+func (s *signatures) verifySimple(ctx context.Context, l v1.Descriptor, digest v1.Hash) error {
 	text := l.Annotations[signatureAnnotation]
 	long := slices.ContainsFunc(slices.Collect(maps.Values(l.Annotations)), func(a string) bool { return len(a) > maxSignatureText })
 	if string(l.MediaType) != signatureMediaType || text == "" || long || l.Size > maxPayload {
 		s.flaw = "a signature is not in the form that cosign writes"
 		return nil
 	}
-	sig, ok := decode(text)
+	sig, ok := decodeBase64(text)
 	if !ok {
 		s.flaw = "a signature is not base64"
 		return nil
@@ -273,7 +273,7 @@ func (s *signatures) check(ctx context.Context, l v1.Descriptor, digest v1.Hash)
 		s.flaw = flaw
 		return nil
 	}
-	s.judged(s.want.Simple(ctx, verify.Simple{
+	s.recordResult(s.want.Simple(ctx, verify.Simple{
 		Payload: payload, Signature: sig,
 		Certificate: l.Annotations[certificateAnnotation], Log: l.Annotations[logAnnotation], Timestamp: l.Annotations[timestampAnnotation],
 	}))

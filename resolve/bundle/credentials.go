@@ -30,9 +30,9 @@ type entry struct {
 	auth       authn.AuthConfig
 }
 
-// credentials collects the credentials of the request: its secret, or else the imagePullSecrets of its ServiceAccount. If the
+// credentialsFor collects the credentials of the request: its secret, or else the imagePullSecrets of its ServiceAccount. If the
 // configuration's default ServiceAccount cannot be read, public images still resolve.
-func (r *Resolver) credentials(ctx context.Context, req *resolve.Request) (*credentials, error) {
+func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*credentials, error) {
 	c := &credentials{}
 	if s := req.Get(ParamSecret); s != "" {
 		if req.Secrets == nil {
@@ -42,7 +42,7 @@ func (r *Resolver) credentials(ctx context.Context, req *resolve.Request) (*cred
 		if err != nil {
 			return nil, err
 		}
-		if err := c.add(data); err != nil {
+		if err := c.addDockerConfig(data); err != nil {
 			return nil, resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, s, err)
 		}
 		return c, nil
@@ -96,14 +96,14 @@ func (c *credentials) addPullSecret(ctx context.Context, req *resolve.Request, s
 	if err != nil {
 		return err
 	}
-	if err := c.add(data); err != nil {
+	if err := c.addDockerConfig(data); err != nil {
 		return resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, secret, err)
 	}
 	return nil
 }
 
-// add reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors reveal nothing of the content.
-func (c *credentials) add(data map[string][]byte) error {
+// addDockerConfig reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors reveal nothing of the content.
+func (c *credentials) addDockerConfig(data map[string][]byte) error {
 	var auths map[string]json.RawMessage
 	switch text, old := data[".dockerconfigjson"], data[".dockercfg"]; {
 	case text != nil:
@@ -160,7 +160,7 @@ func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error
 	var best *entry
 	for i := range c.entries {
 		e := &c.entries[i]
-		if e.matches(host, repo) && (best == nil || e.better(best)) {
+		if e.matchesRepo(host, repo) && (best == nil || e.isBetterThan(best)) {
 			best = e
 		}
 	}
@@ -170,16 +170,16 @@ func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error
 	return authn.FromConfig(best.auth), nil
 }
 
-func (e *entry) better(than *entry) bool {
+func (e *entry) isBetterThan(than *entry) bool {
 	if wild, other := strings.Contains(e.host, "*"), strings.Contains(than.host, "*"); wild != other {
 		return other
 	}
 	return len(e.path) > len(than.path)
 }
 
-// matches compares as the kubelet does: a wildcard stands for one label of the host, ports are equal or both missing.
+// matchesRepo compares as the kubelet does: a wildcard stands for one label of the host, ports are equal or both missing.
 // A path matches whole segments.
-func (e *entry) matches(host, repo string) bool {
+func (e *entry) matchesRepo(host, repo string) bool {
 	if e.path != "" && repo != e.path && !strings.HasPrefix(repo, e.path+"/") {
 		return false
 	}
@@ -195,8 +195,8 @@ func (e *entry) matches(host, repo string) bool {
 	return true
 }
 
-// explain adds to a refusal that some credentials could not be read.
-func (c *credentials) explain(err error) error {
+// withNote adds to a refusal that some credentials could not be read.
+func (c *credentials) withNote(err error) error {
 	if c.note == "" || err == nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func TestBombsCostNoMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := content(blob, 1<<20); err == nil {
+		if _, err := layerContent(blob, 1<<20); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		runtime.ReadMemStats(&after)
@@ -255,7 +255,7 @@ func FuzzContent(f *testing.F) {
 	f.Add(bundletest.Gzip(bundletest.Tar(bundletest.File{Name: "a", Data: []byte(yamlA)})))
 	f.Fuzz(func(t *testing.T, blob []byte) {
 		const most = 1 << 16
-		if data, err := content(blob, most); err == nil && len(data) > most {
+		if data, err := layerContent(blob, most); err == nil && len(data) > most {
 			t.Errorf("%d bytes", len(data))
 		}
 	})

@@ -37,9 +37,9 @@ type image struct {
 	pinned, anonymous bool
 }
 
-// open reads the manifest of an image. From an index it takes the only image that is no attestation. If there are several, it takes
+// openImage reads the manifest of an image. From an index it takes the only image that is no attestation. If there are several, it takes
 // the one for linux/amd64, as clients of Tekton's own resolver get it. It refuses an index in an index.
-func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credentials, way *guard) (*image, error) {
+func (r *Resolver) openImage(ctx context.Context, ref name.Reference, creds *credentials, way *guard) (*image, error) {
 	options := []remote.Option{
 		remote.WithAuthFromKeychain(creds),
 		remote.WithTransport(way),
@@ -59,7 +59,7 @@ func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credenti
 	}
 	im.top = digest
 	if mediaType.IsIndex() {
-		child, err := choose(raw)
+		child, err := chooseImage(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (r *Resolver) open(ctx context.Context, ref name.Reference, creds *credenti
 		}
 	}
 	if !mediaType.IsImage() {
-		return nil, failf("it is no image: the registry says that it is %s", clean(string(mediaType)))
+		return nil, failf("it is no image: the registry says that it is %s", cleanText(string(mediaType)))
 	}
 	if im.manifest, err = v1.ParseManifest(bytes.NewReader(raw)); err != nil {
 		return nil, failf("its manifest cannot be read")
@@ -97,7 +97,7 @@ func (im *image) fetchManifest(ctx context.Context, ref name.Reference) ([]byte,
 	return desc.Manifest, types.MediaType(strings.ToLower(strings.TrimSpace(mediaType))), digest, nil
 }
 
-func choose(raw []byte) (v1.Hash, error) {
+func chooseImage(raw []byte) (v1.Hash, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
 	if err != nil {
 		return v1.Hash{}, failf("its index cannot be read")
@@ -127,13 +127,13 @@ func choose(raw []byte) (v1.Hash, error) {
 
 func sha256Only(h v1.Hash) error {
 	if h.Algorithm != "sha256" || len(h.Hex) != sha256.Size*2 {
-		return failf("it has a digest of the algorithm %s; only sha256 is supported", clean(h.Algorithm))
+		return failf("it has a digest of the algorithm %s; only sha256 is supported", cleanText(h.Algorithm))
 	}
 	return nil
 }
 
-// find checks the bundle and returns the descriptor of the layer with a resource of that kind and name.
-func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
+// findLayer checks the bundle and returns the descriptor of the layer with a resource of that kind and name.
+func (im *image) findLayer(kind, resourceName string) (v1.Descriptor, error) {
 	layers := im.manifest.Layers
 	if len(layers) > im.limits.Layers {
 		return v1.Descriptor{}, tooLargef("it has %d layers; a bundle has at most %d", len(layers), im.limits.Layers)
@@ -146,7 +146,7 @@ func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
 				return v1.Descriptor{}, failf("it is no Tekton bundle: layer %d has no annotation %s", i, a)
 			}
 		}
-		have = append(have, clean(l.Annotations[AnnotationKind]+"/"+l.Annotations[AnnotationName]))
+		have = append(have, cleanText(l.Annotations[AnnotationKind]+"/"+l.Annotations[AnnotationName]))
 		if strings.EqualFold(l.Annotations[AnnotationKind], kind) && l.Annotations[AnnotationName] == resourceName {
 			found = append(found, l)
 		}
@@ -154,14 +154,14 @@ func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
 	switch len(found) {
 	case 0:
 		slices.Sort(have)
-		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, list(have))
+		return v1.Descriptor{}, resolve.Errorf(resolve.ReasonNotFound, "it has no %s with the name %q; it has %s", kind, resourceName, joinNames(have))
 	case 1:
 	default:
 		return v1.Descriptor{}, failf("it has %d layers with the %s %q, so the reference is ambiguous", len(found), kind, resourceName)
 	}
 	l := found[0]
 	if !knownLayer(l.MediaType) {
-		return v1.Descriptor{}, failf("the layer of %s %q is of the type %s, which is not supported", kind, resourceName, clean(string(l.MediaType)))
+		return v1.Descriptor{}, failf("the layer of %s %q is of the type %s, which is not supported", kind, resourceName, cleanText(string(l.MediaType)))
 	}
 	if l.Size < 0 || l.Size > im.limits.Compressed {
 		return v1.Descriptor{}, tooLargef("the layer of %s %q has %d bytes; at most %d are allowed", kind, resourceName, l.Size, im.limits.Compressed)
@@ -169,20 +169,20 @@ func (im *image) find(kind, resourceName string) (v1.Descriptor, error) {
 	return l, sha256Only(l.Digest)
 }
 
-func list(have []string) string {
+func joinNames(have []string) string {
 	if len(have) == 0 {
 		return "no layers"
 	}
 	return strings.Join(have, ", ")
 }
 
-// read fetches the resource of a layer.
-func (im *image) read(ctx context.Context, l v1.Descriptor) ([]byte, error) {
+// readLayer fetches the resource of a layer.
+func (im *image) readLayer(ctx context.Context, l v1.Descriptor) ([]byte, error) {
 	blob, err := im.fetchBlob(ctx, l, im.limits.Compressed)
 	if err != nil {
 		return nil, err
 	}
-	return content(blob, im.limits.Content)
+	return layerContent(blob, im.limits.Content)
 }
 
 // fetchBlob fetches a blob of the size and digest of its descriptor.

@@ -34,8 +34,8 @@ type referrersList struct {
 	Annotations   map[string]string `json:"annotations,omitempty"`
 }
 
-// pages reads the pages that follow the first one of a list of referrers.
-func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, error) {
+// followPages reads the pages that follow the first one of a list of referrers.
+func (g *guard) followPages(req *http.Request, resp *http.Response) (*http.Response, error) {
 	parts := strings.Split(req.URL.Path, "/")
 	next := nextPage.FindStringSubmatch(resp.Header.Get("Link"))
 	if resp.StatusCode != http.StatusOK || len(parts) < 2 || parts[len(parts)-2] != "referrers" || next == nil {
@@ -66,7 +66,7 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 			all.Annotations = map[string]string{cutAnnotation: "true"}
 			break
 		}
-		if resp, err = g.page(req, next[1], page+1); err != nil {
+		if resp, err = g.fetchPage(req, next[1], page+1); err != nil {
 			return nil, err
 		}
 	}
@@ -80,15 +80,15 @@ func (g *guard) pages(req *http.Request, resp *http.Response) (*http.Response, e
 	return resp, nil
 }
 
-// page asks for the page of a number, at the address that the page before gives.
-func (g *guard) page(req *http.Request, at string, number int) (*http.Response, error) {
+// fetchPage asks for the page of a number, at the address that the page before gives.
+func (g *guard) fetchPage(req *http.Request, at string, number int) (*http.Response, error) {
 	to, err := req.URL.Parse(at)
 	if err != nil || to.Scheme != req.URL.Scheme || to.Host != req.URL.Host || to.Path != req.URL.Path {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry sends the next page of its list of referrers to another address")
 	}
 	again := req.Clone(req.Context())
 	again.URL = to
-	resp, err := g.exchange(again)
+	resp, err := g.sendRequest(again)
 	if err != nil {
 		return nil, err
 	}

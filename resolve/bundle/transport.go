@@ -74,15 +74,15 @@ func (e *busyError) Error() string {
 
 // RoundTrip implements [http.RoundTripper].
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := g.exchange(req)
+	resp, err := g.sendRequest(req)
 	if err != nil {
 		return nil, err
 	}
-	return g.pages(req, resp)
+	return g.followPages(req, resp)
 }
 
-// exchange sends one request.
-func (g *guard) exchange(req *http.Request) (*http.Response, error) {
+// sendRequest sends one request.
+func (g *guard) sendRequest(req *http.Request) (*http.Response, error) {
 	if g.count.Add(1) > maxExchanges {
 		return nil, failf("the registry asks for more than %d requests, redirects included", maxExchanges)
 	}
@@ -93,7 +93,7 @@ func (g *guard) exchange(req *http.Request) (*http.Response, error) {
 			return nil, &plainError{req.URL.Host}
 		}
 	default:
-		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads to a URL of the scheme %s", clean(req.URL.Scheme))
+		return nil, resolve.Errorf(resolve.ReasonForbidden, "the registry leads to a URL of the scheme %s", cleanText(req.URL.Scheme))
 	}
 	resp, err := g.inner.RoundTrip(req)
 	if err != nil {

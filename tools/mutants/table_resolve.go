@@ -62,7 +62,7 @@ var resolveFaults = []fault{
 		broken: "the signature of one image counts for another", tests: []string{"resolve/bundle"},
 	},
 	{
-		in: "resolve/bundle.(*guard).page", without: "to.Host != req.URL.Host",
+		in: "resolve/bundle.(*guard).fetchPage", without: "to.Host != req.URL.Host",
 		broken: "a list of signatures goes on at another host, with the credential", tests: []string{"resolve/bundle"},
 	},
 	{
