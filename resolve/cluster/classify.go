@@ -11,8 +11,8 @@ import (
 	"sluice.dev/resolve"
 )
 
-// classify turns an error of the API server, or of the way to it, into one for the user who made the request.
-func classify(ctx context.Context, what string, err error) *resolve.Error {
+// classifyError turns an error of the API server, or of the way to it, into one for the user who made the request.
+func classifyError(ctx context.Context, what string, err error) *resolve.Error {
 	if cause := ctx.Err(); cause != nil {
 		out := &resolve.Error{Reason: resolve.ReasonCanceled, Msg: what + ": it was given up, because nobody waits for it any more", Err: cause}
 		if errors.Is(cause, context.DeadlineExceeded) {

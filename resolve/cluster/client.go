@@ -78,7 +78,7 @@ func (c *kubeClient) Mapping(ctx context.Context, group, version, kind string) (
 	if ok && now.Before(hit.until) {
 		return hit.mapping, nil
 	}
-	m, err := c.lookup(ctx, group, version, kind)
+	m, err := c.findMapping(ctx, group, version, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,11 @@ func (c *kubeClient) Mapping(ctx context.Context, group, version, kind string) (
 	return m, nil
 }
 
-func (c *kubeClient) lookup(ctx context.Context, group, version, kind string) (*meta.RESTMapping, error) {
+func (c *kubeClient) findMapping(ctx context.Context, group, version, kind string) (*meta.RESTMapping, error) {
 	versions := []string{version}
 	if version == "" {
 		var err error
-		if versions, err = c.versions(ctx, group); err != nil {
+		if versions, err = c.versionsOf(ctx, group); err != nil {
 			return nil, err
 		}
 	}
@@ -123,8 +123,8 @@ func mappingOf(gv schema.GroupVersion, res metav1.APIResource) *meta.RESTMapping
 	return m
 }
 
-// versions are those of a group, the preferred one first; none if there is no such group.
-func (c *kubeClient) versions(ctx context.Context, group string) ([]string, error) {
+// versionsOf are those of a group, the preferred one first; none if there is no such group.
+func (c *kubeClient) versionsOf(ctx context.Context, group string) ([]string, error) {
 	if group == "" {
 		return []string{"v1"}, nil
 	}
@@ -159,7 +159,7 @@ func (c *kubeClient) Get(ctx context.Context, gvr schema.GroupVersionResource, n
 // CanGet implements [Client]. An API server that has just started denies everything until it has read its roles. So a denial counts
 // only if the server reports that it is ready, or does not report this at all.
 func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
-	ok, err := c.review(ctx, user, gvr, namespace, name)
+	ok, err := c.reviewAccess(ctx, user, gvr, namespace, name)
 	if ok || err != nil {
 		return ok, err
 	}
@@ -167,10 +167,10 @@ func (c *kubeClient) CanGet(ctx context.Context, user string, gvr schema.GroupVe
 	if err := c.discovery.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError {
 		return false, err
 	}
-	return c.review(ctx, user, gvr, namespace, name)
+	return c.reviewAccess(ctx, user, gvr, namespace, name)
 }
 
-func (c *kubeClient) review(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
+func (c *kubeClient) reviewAccess(ctx context.Context, user string, gvr schema.GroupVersionResource, namespace, name string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: groupsOf(user),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -96,13 +96,13 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: ParamNamespace, DefaultKey: KeyNamespace, MaxLength: 63, Check: checkNamespace, Doc: "The namespace of the object. Default: the namespace of the request. Cluster-scoped kinds have none."},
 			{Name: ParamAPIVersion, MaxLength: 253, Check: checkAPIVersion, Doc: "The group and version of the kind, as tekton.dev/v1, or v1 for the core group. Default: the group that the operator allows for the kind, in its preferred version."},
 		},
-		Scope: scope,
+		Scope: scopeOf,
 	}
 }
 
-// scope separates the results of different identities if access is checked. The namespace is always part of it, because it is the
+// scopeOf separates the results of different identities if access is checked. The namespace is always part of it, because it is the
 // default of a parameter.
-func scope(r *resolve.Request) string {
+func scopeOf(r *resolve.Request) string {
 	s := resolve.NamespaceScope(r)
 	if checksAccess(r.Config) {
 		s += "/identity/" + r.Identity
@@ -118,18 +118,18 @@ func checksAccess(c resolve.Config) bool {
 
 // Resolve implements [resolve.Resolver].
 func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	res, err := r.resolve(ctx, req)
+	res, err := r.resolveObject(ctx, req)
 	if err == nil {
 		return res, nil
 	}
 	var own *resolve.Error
 	if !errors.As(err, &own) || ctx.Err() != nil {
-		return nil, classify(ctx, "the API server", err)
+		return nil, classifyError(ctx, "the API server", err)
 	}
 	return nil, own
 }
 
-func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
+func (r *Resolver) resolveObject(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
 	namespace := req.Get(ParamNamespace)
 	if namespace == "" {
 		namespace = req.Namespace
@@ -137,7 +137,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	if err := errors.Join(checkNamespace(namespace), checkName(req.Get(ParamName))); err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
-	mapping, err := r.mapping(ctx, req)
+	mapping, err := r.requestedMapping(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	} else {
 		namespace = ""
 	}
-	what := describe(mapping, namespace, req.Get(ParamName))
+	what := describeObject(mapping, namespace, req.Get(ParamName))
 	if checksAccess(req.Config) {
 		if err := r.checkAccess(ctx, req, mapping, namespace, what); err != nil {
 			return nil, err
@@ -156,13 +156,13 @@ func (r *Resolver) resolve(ctx context.Context, req *resolve.Request) (*resolve.
 	}
 	obj, err := r.client.Get(ctx, mapping.Resource, namespace, req.Get(ParamName))
 	if err != nil {
-		return nil, classify(ctx, what, err)
+		return nil, classifyError(ctx, what, err)
 	}
-	data, err := render(obj, mapping.GroupVersionKind)
+	data, err := renderYAML(obj, mapping.GroupVersionKind)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "%s cannot be written as YAML: %w", what, err)
 	}
-	out := answer(data, obj, mapping, namespace)
+	out := newResource(data, obj, mapping, namespace)
 	out.Anonymous = !checksAccess(req.Config)
 	return out, nil
 }
@@ -173,7 +173,7 @@ func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *met
 	}
 	ok, err := r.client.CanGet(ctx, req.Identity, m.Resource, namespace, req.Get(ParamName))
 	if err != nil {
-		return classify(ctx, "the check whether "+req.Identity+" may read "+what, err)
+		return classifyError(ctx, "the check whether "+req.Identity+" may read "+what, err)
 	}
 	if !ok {
 		return resolve.Errorf(resolve.ReasonDenied, "%s may not read %s: it needs the verb get on %s", req.Identity, what, m.Resource.GroupResource())
@@ -181,7 +181,7 @@ func (r *Resolver) checkAccess(ctx context.Context, req *resolve.Request, m *met
 	return nil
 }
 
-func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, namespace string) *resolve.Resource {
+func newResource(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, namespace string) *resolve.Resource {
 	annotations := map[string]string{
 		AnnotationName:                obj.GetName(),
 		resolve.AnnotationContentType: resolve.ContentTypeYAML,
@@ -194,15 +194,15 @@ func answer(data []byte, obj *unstructured.Unstructured, m *meta.RESTMapping, na
 		Data:        data,
 		Annotations: annotations,
 		Source: resolve.Source{
-			URI:    uri(m.GroupVersionKind, namespace, obj),
-			Digest: digest(obj, data),
+			URI:    objectURI(m.GroupVersionKind, namespace, obj),
+			Digest: specDigest(obj, data),
 		},
 	}
 }
 
-// digest returns the digest of the spec, as Tekton documents it, so that labels and annotations may change. It covers the JSON of
+// specDigest returns the digest of the spec, as Tekton documents it, so that labels and annotations may change. It covers the JSON of
 // the spec with sorted keys and without spaces. An object without a spec has the digest of its content.
-func digest(obj *unstructured.Unstructured, data []byte) map[string]string {
+func specDigest(obj *unstructured.Unstructured, data []byte) map[string]string {
 	if spec, ok := obj.Object["spec"]; ok {
 		var text bytes.Buffer
 		enc := json.NewEncoder(&text)
@@ -215,8 +215,8 @@ func digest(obj *unstructured.Unstructured, data []byte) map[string]string {
 	return resolve.SHA256(data)
 }
 
-// uri has Tekton's form. It has the kind in lower case where the API server has the plural.
-func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstructured) string {
+// objectURI has Tekton's form. It has the kind in lower case where the API server has the plural.
+func objectURI(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstructured) string {
 	root := "/apis/"
 	if gvk.Group == "" {
 		root = "/api/"
@@ -229,9 +229,9 @@ func uri(gvk schema.GroupVersionKind, namespace string, obj *unstructured.Unstru
 	return root + strings.Join(parts, "/") + "@" + string(obj.GetUID())
 }
 
-// render returns the object as YAML with sorted keys. Its metadata has only the fields that authors write and Tekton reads: name,
+// renderYAML returns the object as YAML with sorted keys. Its metadata has only the fields that authors write and Tekton reads: name,
 // namespace, labels and annotations. So its digest changes only with the object.
-func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
+func renderYAML(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte, error) {
 	out := map[string]any{}
 	for k, v := range obj.Object {
 		if k != "status" && k != "metadata" {
@@ -255,7 +255,7 @@ func render(obj *unstructured.Unstructured, gvk schema.GroupVersionKind) ([]byte
 	return yaml.Marshal(out)
 }
 
-func describe(m *meta.RESTMapping, namespace, name string) string {
+func describeObject(m *meta.RESTMapping, namespace, name string) string {
 	s := fmt.Sprintf("%s %q", m.GroupVersionKind.Kind, name)
 	if namespace != "" {
 		s += fmt.Sprintf(" in the namespace %q", namespace)

@@ -45,15 +45,15 @@ func parseKinds(s string) ([]allowedKind, error) {
 	return out, nil
 }
 
-func (a allowedKind) allows(kind, group string) bool {
+func (a allowedKind) allowsKind(kind, group string) bool {
 	if kind == "secret" && group == "" {
 		return a.kind == "secret" && a.group == ""
 	}
 	return (a.kind == "*" || a.kind == kind) && (a.anyGroup || a.group == group)
 }
 
-// mapping returns the kind that a request means, out of the kinds that the operator allows.
-func (r *Resolver) mapping(ctx context.Context, req *resolve.Request) (*meta.RESTMapping, error) {
+// requestedMapping returns the kind that a request means, out of the kinds that the operator allows.
+func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (*meta.RESTMapping, error) {
 	list := req.Config[KeyAllowedKinds]
 	if list == "" {
 		list = DefaultAllowedKinds
@@ -62,19 +62,19 @@ func (r *Resolver) mapping(ctx context.Context, req *resolve.Request) (*meta.RES
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's list of allowed kinds is wrong: %w", err)
 	}
-	kind, group, version, given, err := wanted(req)
+	kind, group, version, given, err := requestedKind(req)
 	if err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}
 	groups := []string{group}
 	if !given {
-		if groups, err = candidates(allowed, kind, list); err != nil {
+		if groups, err = candidateGroups(allowed, kind, list); err != nil {
 			return nil, err
 		}
 	}
 	var found []*meta.RESTMapping
 	for _, g := range groups {
-		if !slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allows(kind, g) }) {
+		if !slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allowsKind(kind, g) }) {
 			continue
 		}
 		m, err := r.client.Mapping(ctx, g, version, kind)
@@ -82,20 +82,20 @@ func (r *Resolver) mapping(ctx context.Context, req *resolve.Request) (*meta.RES
 			continue
 		}
 		if err != nil {
-			return nil, classify(ctx, "the kinds of the API server", err)
+			return nil, classifyError(ctx, "the kinds of the API server", err)
 		}
 		found = append(found, m)
 	}
-	return pick(found, groups, allowed, kind, list)
+	return pickMapping(found, groups, allowed, kind, list)
 }
 
-func pick(found []*meta.RESTMapping, groups []string, allowed []allowedKind, kind, list string) (*meta.RESTMapping, error) {
+func pickMapping(found []*meta.RESTMapping, groups []string, allowed []allowedKind, kind, list string) (*meta.RESTMapping, error) {
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
 		for _, g := range groups {
-			if slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allows(kind, g) }) {
+			if slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allowsKind(kind, g) }) {
 				return nil, resolve.Errorf(resolve.ReasonNotFound, "the cluster has no kind %s", schema.GroupKind{Group: g, Kind: kind})
 			}
 		}
@@ -112,8 +112,8 @@ func notAllowed(kind, list string) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "the operator does not allow objects of the kind %q to be read, but only: %s", kind, strings.Join(resolve.SplitList(list), ", "))
 }
 
-// wanted reads the kind, in lower case, and the group and version of a request; given reports whether it names the group.
-func wanted(req *resolve.Request) (kind, group, version string, given bool, err error) {
+// requestedKind reads the kind, in lower case, and the group and version of a request; given reports whether it names the group.
+func requestedKind(req *resolve.Request) (kind, group, version string, given bool, err error) {
 	kind, group, given = strings.Cut(strings.ToLower(req.Get(ParamKind)), ".")
 	if err := checkKindName(kind); err != nil {
 		return "", "", "", false, err
@@ -132,9 +132,9 @@ func wanted(req *resolve.Request) (kind, group, version string, given bool, err 
 	return kind, gv.Group, gv.Version, true, nil
 }
 
-// candidates are the groups that a kind without a group may be in. These are the groups for which the operator's list has the kind
+// candidateGroups are the groups that a kind without a group may be in. These are the groups for which the operator's list has the kind
 // by name; if there are none, the groups that the list allows as a whole.
-func candidates(allowed []allowedKind, kind, list string) ([]string, error) {
+func candidateGroups(allowed []allowedKind, kind, list string) ([]string, error) {
 	var named, whole []string
 	anyGroup := false
 	for _, a := range allowed {
