@@ -53,11 +53,11 @@ func (d *Resolver) Spec() resolve.Spec {
 	}
 }
 
-// inside returns the path as it is below the root.
-func inside(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
+// pathInRoot returns the path as it is below the root.
+func pathInRoot(p string) string { return path.Clean(strings.TrimLeft(p, "/")) }
 
 func checkPath(v string) error {
-	if !fs.ValidPath(inside(v)) || inside(v) == "." {
+	if !fs.ValidPath(pathInRoot(v)) || pathInRoot(v) == "." {
 		return errors.New("it is no path of a file inside the directory")
 	}
 	return nil
@@ -68,10 +68,10 @@ func (d *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	name, file := r.Get(ParamDirectory), inside(r.Get(ParamPath))
-	data, err := read(d.roots[name], file, r.Limit())
+	name, file := r.Get(ParamDirectory), pathInRoot(r.Get(ParamPath))
+	data, err := readBelow(d.roots[name], file, r.Limit())
 	if err != nil {
-		return nil, explain(err, name, file, r.Limit())
+		return nil, withoutLocalPath(err, name, file, r.Limit())
 	}
 	return &resolve.Resource{
 		Data:        data,
@@ -89,7 +89,7 @@ var errNoRoot = errors.New("no directory")
 // errNoFile means that the path exists and is no regular file.
 var errNoFile = errors.New("no regular file")
 
-func read(root, file string, most int64) (data []byte, err error) {
+func readBelow(root, file string, most int64) (data []byte, err error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, errNoRoot
@@ -114,8 +114,8 @@ func read(root, file string, most int64) (data []byte, err error) {
 	return limit.ReadSized(io.Reader(f), info.Size(), most)
 }
 
-// explain removes the path on this machine, which errors of package os contain.
-func explain(err error, name, file string, most int64) error {
+// withoutLocalPath removes the path on this machine, which errors of package os contain.
+func withoutLocalPath(err error, name, file string, most int64) error {
 	e, ok := errors.AsType[*resolve.Error](err)
 	switch {
 	case ok:
