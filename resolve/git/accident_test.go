@@ -28,14 +28,14 @@ func (b *broken) step() {
 	}
 }
 
-func (b *broken) advertise(ctx context.Context) (io.ReadCloser, error) {
+func (b *broken) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
 	b.step()
-	return b.remote.advertise(ctx)
+	return b.remote.openAdvertisement(ctx)
 }
 
-func (b *broken) request(ctx context.Context, body []byte, idempotent bool) (io.ReadCloser, error) {
+func (b *broken) sendRequest(ctx context.Context, body []byte, idempotent bool) (io.ReadCloser, error) {
 	b.step()
-	return b.remote.request(ctx, body, idempotent)
+	return b.remote.sendRequest(ctx, body, idempotent)
 }
 
 // A defect that shows while several wait, at any step of a fetch, becomes an error for each of them, and the process lives.

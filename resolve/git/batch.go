@@ -20,44 +20,44 @@ type batch struct {
 
 const maxBatch = 512
 
-// objects fetches trees or blobs of a commit that are missing. While one fetch runs, further requests gather for the next.
-func (m *mirror) objects(ctx context.Context, c commit, kind string, ids []string, each int64, limits Limits) error {
-	ids, err := m.missing(ctx, ids)
+// fetchMissing fetches trees or blobs of a commit that are missing. While one fetch runs, further requests gather for the next.
+func (m *mirror) fetchMissing(ctx context.Context, c commit, kind string, ids []string, each int64, limits Limits) error {
+	ids, err := m.missingObjects(ctx, ids)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	caps, err := m.capabilities(ctx)
+	caps, err := m.serverCapabilities(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		way := m.now(caps)
+		way := m.currentWay(caps)
 		if way == whole || way == byTrees && kind == "tree" {
 			// The commit was fetched in another way before.
-			_, err := m.fetchFlight.do(ctx, filters[way]+c.id, func(ctx context.Context) (struct{}, error) {
+			_, err := m.fetchFlight.runShared(ctx, filters[way]+c.id, func(ctx context.Context) (struct{}, error) {
 				return struct{}{}, m.fetchCommit(ctx, target{object: c.id, commit: c.id}, true, limits)
 			})
 			return err
 		}
-		err := m.named(ctx, caps, ids, each, limits)
+		err := m.fetchByID(ctx, caps, ids, each, limits)
 		m.mu.Lock()
 		m.proven = m.proven || err == nil
 		proven := m.proven
 		m.mu.Unlock()
-		if proven || !errors.Is(err, errFromPeer) || !m.refused(max(way, byObject)) {
+		if proven || !errors.Is(err, errFromPeer) || !m.switchWay(max(way, byObject)) {
 			return err
 		}
 	}
 }
 
-// named fetches objects by their IDs.
-func (m *mirror) named(ctx context.Context, caps capabilities, ids []string, each int64, limits Limits) error {
+// fetchByID fetches objects by their IDs.
+func (m *mirror) fetchByID(ctx context.Context, caps capabilities, ids []string, each int64, limits Limits) error {
 	for chunk := range slices.Chunk(ids, maxBatch) {
-		b, err := m.gather(ctx, chunk, each, limits.PackBytes)
+		b, err := m.joinBatch(ctx, chunk, each, limits.PackBytes)
 		var known *resolve.Error
 		if err != nil && len(b.ids) > len(chunk) && ctx.Err() == nil && (errors.Is(err, errFromPeer) || errors.Is(err, errTooMuch) || errors.As(err, &known)) {
 			// The object of another waiter may be the cause.
-			err = m.fetch(ctx, caps, m.wanted(caps, chunk, limits.PackBytes), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
+			err = m.fetchObjects(ctx, caps, m.wantObjects(caps, chunk, limits.PackBytes), min(each*int64(len(chunk))+64<<10, limits.PackBytes))
 		}
 		if err != nil {
 			return err
@@ -66,20 +66,20 @@ func (m *mirror) named(ctx context.Context, caps capabilities, ids []string, eac
 	return nil
 }
 
-// wanted asks for these objects and nothing below them.
-func (m *mirror) wanted(caps capabilities, ids []string, most int64) want {
+// wantObjects asks for these objects and nothing below them.
+func (m *mirror) wantObjects(caps capabilities, ids []string, most int64) want {
 	w := want{objects: ids, most: most}
-	if m.now(caps) <= byObject {
+	if m.currentWay(caps) <= byObject {
 		w.filter = filterTrees
 	}
 	return w
 }
 
-func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*batch, error) {
+func (m *mirror) joinBatch(ctx context.Context, ids []string, each, most int64) (*batch, error) {
 	m.mu.Lock()
 	b := m.next
 	if b == nil {
-		b = &batch{shared: share(ctx), ids: map[string]bool{}}
+		b = &batch{shared: startShared(ctx), ids: map[string]bool{}}
 		m.next = b
 	}
 	for _, id := range ids {
@@ -95,7 +95,7 @@ func (m *mirror) gather(ctx context.Context, ids []string, each, most int64) (*b
 		go m.runBatches()
 	}
 	m.mu.Unlock()
-	if err := b.wait(ctx, &m.mu, func() {
+	if err := b.waitDone(ctx, &m.mu, func() {
 		if m.next == b {
 			m.next = nil
 		}
@@ -116,7 +116,7 @@ func (m *mirror) runBatches() {
 			return
 		}
 		m.mu.Unlock()
-		b.broken = guarded(func() { b.err = m.runBatch(b) })
+		b.broken = catchPanic(func() { b.err = m.runBatch(b) })
 		b.cancel()
 		close(b.done)
 	}
@@ -128,13 +128,13 @@ func (m *mirror) runBatch(b *batch) error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	ids, err := m.missing(b.ctx, ids)
+	ids, err := m.missingObjects(b.ctx, ids)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	caps, err := m.capabilities(b.ctx)
+	caps, err := m.serverCapabilities(b.ctx)
 	if err != nil {
 		return err
 	}
-	return m.fetch(b.ctx, caps, m.wanted(caps, ids, b.most), b.limit+64<<10)
+	return m.fetchObjects(b.ctx, caps, m.wantObjects(caps, ids, b.most), b.limit+64<<10)
 }

@@ -55,8 +55,8 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// unnamed removes the parameter's name from the beginning of a text, because the caller puts it in front.
-func unnamed(check func(string) error) func(string) error {
+// withoutParamName removes the parameter's name from the beginning of a text, because the caller puts it in front.
+func withoutParamName(check func(string) error) func(string) error {
 	return func(v string) error {
 		err := check(v)
 		if err == nil {
@@ -112,8 +112,8 @@ func checkServerURL(v string) error {
 	return nil
 }
 
-// keys declares the configuration.
-func keys() []resolve.Key {
+// configKeys declares the configuration.
+func configKeys() []resolve.Key {
 	optional := func(check func(string) error) func(string) error {
 		return func(v string) error {
 			if v == "" {
@@ -141,7 +141,7 @@ func keys() []resolve.Key {
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long the resolver trusts its last look at a branch or tag."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may transfer, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, including running fetches. The volume needs an eighth more."},
-		{Name: keyPolicy, Check: optional(unnamed(checkPolicy)), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keyPolicy, Check: optional(withoutParamName(checkPolicy)), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
 		{Name: keySigners, Check: optional(checkSigners), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
@@ -176,9 +176,9 @@ func configNames(c resolve.Config) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// choose returns the configuration of that name, or the one for the host, which has one or several names. A named configuration with
+// chooseSettings returns the configuration of that name, or the one for the host, which has one or several names. A named configuration with
 // hosts is only for these, so that a requester cannot avoid the rules of another one.
-func choose(c resolve.Config, name string, host ...string) (settings, error) {
+func chooseSettings(c resolve.Config, name string, host ...string) (settings, error) {
 	names := configNames(c)
 	var listing []string
 	for _, n := range names {
@@ -215,21 +215,21 @@ func hostIn(list string, names ...string) bool {
 	return err == nil && hosts.Has(names...)
 }
 
-func (s settings) duration(key string, otherwise time.Duration) time.Duration {
+func (s settings) durationOf(key string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(s.Config[key]); err == nil && d >= 0 {
 		return d
 	}
 	return otherwise
 }
 
-func (s settings) bytes(key string, otherwise int64) int64 {
+func (s settings) bytesOf(key string, otherwise int64) int64 {
 	if n, err := strconv.ParseInt(s.Config[key], 10, 64); err == nil && n > 0 {
 		return n
 	}
 	return otherwise
 }
 
-func (s settings) or(key, otherwise string) string {
+func (s settings) valueOr(key, otherwise string) string {
 	if v := s.Config[key]; v != "" {
 		return v
 	}

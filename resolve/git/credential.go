@@ -14,19 +14,19 @@ type credential struct {
 	ssh           sshCredential
 }
 
-// identity distinguishes credentials. It is a secret itself.
-func (c credential) identity() []string {
+// identityParts distinguishes credentials. It is a secret itself.
+func (c credential) identityParts() []string {
 	return []string{c.authorization, string(c.ssh.key), c.ssh.password, string(c.ssh.knownHosts)}
 }
 
-// is reports whether the credential is not anonymous.
-func (c credential) is() bool {
+// isSet reports whether the credential is not anonymous.
+func (c credential) isSet() bool {
 	return c.authorization != "" || len(c.ssh.key) > 0 || c.ssh.password != ""
 }
 
 // secretValue reads one key of a Secret.
 func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key, host string) (string, error) {
-	data, err := secret(ctx, r, namespace, name, host)
+	data, err := readSecretFor(ctx, r, namespace, name, host)
 	if err != nil {
 		return "", err
 	}
@@ -41,8 +41,8 @@ func secretValue(ctx context.Context, r *resolve.Request, namespace, name, key, 
 	return token, nil
 }
 
-// secret reads a Secret to send it to a host. For a Secret that the operator has chosen, host is empty: its hosts are known.
-func secret(ctx context.Context, r *resolve.Request, namespace, name, host string) (map[string][]byte, error) {
+// readSecretFor reads a Secret to send it to a host. For a Secret that the operator has chosen, host is empty: its hosts are known.
+func readSecretFor(ctx context.Context, r *resolve.Request, namespace, name, host string) (map[string][]byte, error) {
 	if r.Secrets == nil {
 		return nil, resolve.Errorf(resolve.ReasonDenied, "the Secret %s is needed, and there are no Secrets to be had here", name)
 	}
@@ -52,7 +52,7 @@ func secret(ctx context.Context, r *resolve.Request, namespace, name, host strin
 	return r.SecretFor(ctx, namespace, name, host)
 }
 
-func basic(user, password string) string {
+func basicAuthHeader(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
@@ -72,19 +72,19 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		if err != nil {
 			return cred, err
 		}
-		cred.authorization = basic(orDefault(repo.user, "git"), token)
+		cred.authorization = basicAuthHeader(orDefault(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
 	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hosts()...):
-		namespace, name, host = s.or(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
+		namespace, name, host = s.valueOr(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
 		cred.ssh.knownHosts = []byte(s.Config[keyKnownHosts])
 		if repo.scheme == "ssh" {
-			return cred, resolve.Errorf(resolve.ReasonDenied, "%s: SSH needs a key; name a Secret with ssh-privatekey and known_hosts in authSecret", repo.canonical())
+			return cred, resolve.Errorf(resolve.ReasonDenied, "%s: SSH needs a key; name a Secret with ssh-privatekey and known_hosts in authSecret", repo.canonicalName())
 		}
 		return credential{}, nil
 	}
-	data, err := secret(ctx, r, namespace, name, host)
+	data, err := readSecretFor(ctx, r, namespace, name, host)
 	if err != nil {
 		return cred, err
 	}
@@ -110,7 +110,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	if password == "" {
 		return cred, resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has neither the key password nor token", name, namespace)
 	}
-	cred.authorization = basic(orDefault(user, orDefault(repo.user, "git")), password)
+	cred.authorization = basicAuthHeader(orDefault(user, orDefault(repo.user, "git")), password)
 	return cred, checkPlain(s, repo)
 }
 

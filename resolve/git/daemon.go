@@ -15,8 +15,8 @@ type daemonRemote struct {
 	guard *netguard.Guard
 }
 
-func (*daemonRemote) close()  {}
-func (*daemonRemote) forget() {}
+func (*daemonRemote) close()           {}
+func (*daemonRemote) forgetRedirects() {}
 
 // dialled is a connection that ends with its context.
 type dialled struct {
@@ -33,39 +33,39 @@ func (d *dialled) Close() error {
 	return d.Conn.Close()
 }
 
-func (d *daemonRemote) dial(ctx context.Context) (*dialled, error) {
+func (d *daemonRemote) dialDaemon(ctx context.Context) (*dialled, error) {
 	conn, err := d.guard.DialContext(ctx, "tcp", net.JoinHostPort(d.repo.host, d.repo.port))
 	if err != nil {
 		return nil, err
 	}
 	out := &dialled{Reader: conn, Conn: conn, stop: context.AfterFunc(ctx, func() { _ = conn.Close() })}
 	// See "Git Transport" in gitprotocol-pack of git's documentation. The part after two NULs is for version 2.
-	line := fmt.Sprintf("git-upload-pack %s\x00host=%s\x00\x00version=2\x00", d.repo.base().Path, hostAndPort(d.repo))
+	line := fmt.Sprintf("git-upload-pack %s\x00host=%s\x00\x00version=2\x00", d.repo.baseURL().Path, hostAndPort(d.repo))
 	if _, err := fmt.Fprintf(conn, "%04x%s", len(line)+4, line); err != nil {
 		_ = out.Close()
-		return nil, ended(ctx, err)
+		return nil, connectionError(ctx, err)
 	}
 	return out, nil
 }
 
-// ended returns why a connection broke.
-func ended(ctx context.Context, err error) error {
+// connectionError returns why a connection broke.
+func connectionError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return err
 }
 
-func (d *daemonRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
-	conn, err := d.dial(ctx)
+func (d *daemonRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
+	conn, err := d.dialDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return conn, nil
 }
 
-func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
-	conn, err := d.dial(ctx)
+func (d *daemonRemote) sendRequest(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	conn, err := d.dialDaemon(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.Rea
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, ended(ctx, err)
+		return nil, connectionError(ctx, err)
 	}
 	return conn, nil
 }
@@ -83,7 +83,7 @@ func (d *daemonRemote) request(ctx context.Context, body []byte, _ bool) (io.Rea
 func pastAdvertisement(r io.Reader) (io.Reader, error) {
 	p := newPackets(r, maxAdvertisement)
 	for {
-		kind, _, err := p.next()
+		kind, _, err := p.nextPacket()
 		if err != nil {
 			return nil, noEOF(err)
 		}

@@ -47,7 +47,7 @@ func TestAnyDamageOfAMirrorIsRepairedByTheRequestThatMeetsIt(t *testing.T) {
 					if err := os.WriteFile(name, damage.with([]byte(string(whole))), 0o600); err != nil {
 						t.Fatal(err)
 					}
-					g.files.forget("")
+					g.files.endIdle("")
 					got, err := g.Resolve(deadline(t), r)
 					if err != nil {
 						t.Errorf("%s of %s: %v", damage.what, filepath.Base(filepath.Dir(name))+"/"+filepath.Base(name), err)

@@ -146,7 +146,7 @@ func TestParametersOfTheOtherWayAreIgnored(t *testing.T) {
 			t.Errorf("nothing is told of %s: %q", p, w)
 		}
 	}
-	if errs := validate(&resolve.Request{Params: ask(nil, "url", "https://h/r", "repo", "r").Params}); len(errs) != 1 {
+	if errs := validateRequest(&resolve.Request{Params: ask(nil, "url", "https://h/r", "repo", "r").Params}); len(errs) != 1 {
 		t.Errorf("url and repo: %v", errs)
 	}
 }
@@ -173,7 +173,7 @@ func TestAddressesOfServers(t *testing.T) {
 		if err := checkServerURL(test.address); err != nil {
 			t.Errorf("%s: %v", test.address, err)
 		}
-		if web, api := providers[test.kind].addresses(withScheme(test.address)); web != test.web || api != test.api {
+		if web, api := providers[test.kind].serverAddresses(withScheme(test.address)); web != test.web || api != test.api {
 			t.Errorf("%s %s: %s and %s, want %s and %s", test.kind, test.address, web, api, test.web, test.api)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"sluice.dev/resolve"
 )
 
-// explain turns an error into one for the user.
-func (g *Resolver) explain(err error, repo repository) error {
-	where := repo.canonical()
+// userErrorFor turns an error into one for the user.
+func (g *Resolver) userErrorFor(err error, repo repository) error {
+	where := repo.canonicalName()
 	var damaged *packError
 	var known *resolve.Error
 	if local := localFailure(err); local != nil {
@@ -33,7 +33,7 @@ func (g *Resolver) explain(err error, repo repository) error {
 		e.Err = err
 		return e
 	}
-	return explain(err, where)
+	return explainRemoteError(err, where)
 }
 
 // localFailure returns an error if this machine, its files or its processes are the cause, and not the server; otherwise nil. The

@@ -21,7 +21,7 @@ import (
 
 // filer is a remote that provides the files of a repository.
 type filer interface {
-	file(ctx context.Context, path string) (io.ReadCloser, error)
+	openFile(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
 // maxHeadFile bounds the file HEAD, maxPackList the list of packs.
@@ -30,13 +30,13 @@ const (
 	maxPackList = 1 << 20
 )
 
-// file asks for one file of the repository.
-func (h *httpRemote) file(ctx context.Context, path string) (io.ReadCloser, error) {
-	req, err := h.prepare(ctx, http.MethodGet, path, "", nil, false)
+// openFile asks for one file of the repository.
+func (h *httpRemote) openFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	req, err := h.newRequest(ctx, http.MethodGet, path, "", nil, false)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := h.do(req, "")
+	resp, err := h.sendHTTP(req, "")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (h *httpRemote) file(ctx context.Context, path string) (io.ReadCloser, erro
 
 // eachLine visits the lines of a file of at most limit bytes.
 func eachLine(ctx context.Context, f filer, path string, limit int64, visit func(string) error) error {
-	body, err := f.file(ctx, path)
+	body, err := f.openFile(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func eachLine(ctx context.Context, f filer, path string, limit int64, visit func
 	}
 }
 
-// listed returns the capabilities of a web server; visit gets all refs, also the one that HEAD names.
-func (s *session) listed(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
+// listDumbServer returns the capabilities of a web server; visit gets all refs, also the one that HEAD names.
+func (s *session) listDumbServer(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
 	f, ok := s.remote.(filer)
 	if !ok {
 		return caps, errDumb
@@ -115,7 +115,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 	if !ok {
 		return errDumb
 	}
-	left, err := m.missing(ctx, ids)
+	left, err := m.missingObjects(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (m *mirror) fetchFiles(ctx context.Context, ids []string, limit int64) erro
 		if err := m.fetchPack(ctx, f, name, limit); err != nil {
 			return err
 		}
-		if packed, err = m.missing(ctx, packed); err != nil || len(packed) == 0 {
+		if packed, err = m.missingObjects(ctx, packed); err != nil || len(packed) == 0 {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func notFound(err error) bool {
 
 // fetchPack fetches a pack of at most limit bytes.
 func (m *mirror) fetchPack(ctx context.Context, f filer, name string, limit int64) error {
-	err := m.store.receive(ctx, m, false, limit, func(w io.Writer) error { return copyFile(ctx, f, "/objects/pack/"+name, w, limit) })
+	err := m.store.receivePack(ctx, m, false, limit, func(w io.Writer) error { return copyFile(ctx, f, "/objects/pack/"+name, w, limit) })
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (m *mirror) fetchPack(ctx context.Context, f filer, name string, limit int6
 
 // copyFile writes a file of at most limit bytes to w.
 func copyFile(ctx context.Context, f filer, path string, w io.Writer, limit int64) error {
-	body, err := f.file(ctx, path)
+	body, err := f.openFile(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64
 		return diskError(err)
 	}
 	defer func() { _ = os.RemoveAll(staging) }()
-	body, err := f.file(ctx, "/objects/"+id[:2]+"/"+id[2:])
+	body, err := f.openFile(ctx, "/objects/"+id[:2]+"/"+id[2:])
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (m *mirror) fetchLoose(ctx context.Context, f filer, id string, limit int64
 	}
 	h := newHash(m.objectFormat())
 	_, _ = fmt.Fprintf(h, "%s %d\x00", o.kind, o.size) // writing to a hash never fails
-	if _, err := io.Copy(h, &o.left); err != nil || o.end() != nil {
+	if _, err := io.Copy(h, &o.left); err != nil || o.checkEnd() != nil {
 		return errGarbage
 	}
 	if name, err := nameOf(h); err != nil || name != id {

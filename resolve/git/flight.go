@@ -18,8 +18,8 @@ type accident struct {
 // Error implements error.
 func (a *accident) Error() string { return fmt.Sprintf("%v\n%s", a.value, a.stack) }
 
-// guarded runs fn and catches its panic.
-func guarded(fn func()) (a *accident) {
+// catchPanic runs fn and catches its panic.
+func catchPanic(fn func()) (a *accident) {
 	done := false
 	defer func() {
 		if !done {
@@ -43,16 +43,16 @@ type shared struct {
 	join func(context.Context) (leave func())
 }
 
-// share returns work that is begun for a caller. Its context has no deadline.
-func share(ctx context.Context) *shared {
+// startShared returns work that is begun for a caller. Its context has no deadline.
+func startShared(ctx context.Context) *shared {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	run, join := resolve.ShareProgress(run)
 	return &shared{ctx: run, cancel: cancel, done: make(chan struct{}), join: join}
 }
 
-// wait waits until done is closed. If ctx ends first, it returns that error. For the last waiter it ends the work, and calls forget
+// waitDone waits until done is closed. If ctx ends first, it returns that error. For the last waiter it ends the work, and calls forget
 // under the lock, so that nobody waits for that work any more.
-func (s *shared) wait(ctx context.Context, lock *sync.Mutex, forget func()) error {
+func (s *shared) waitDone(ctx context.Context, lock *sync.Mutex, forget func()) error {
 	defer s.join(ctx)()
 	select {
 	case <-s.done:
@@ -84,8 +84,8 @@ type flight[T any] struct {
 	err   error
 }
 
-// do runs fn, or waits for the run of the same key.
-func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
+// runShared runs fn, or waits for the run of the same key.
+func (g *flights[T]) runShared(ctx context.Context, key string, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
 		return zero, err
@@ -102,11 +102,11 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 		if g.runs == nil {
 			g.runs = map[string]*flight[T]{}
 		}
-		f = &flight[T]{shared: share(ctx)}
+		f = &flight[T]{shared: startShared(ctx)}
 		g.runs[key] = f
 		go func() {
 			defer f.cancel()
-			f.broken = guarded(func() { f.value, f.err = fn(f.ctx) })
+			f.broken = catchPanic(func() { f.value, f.err = fn(f.ctx) })
 			g.mu.Lock()
 			forget()
 			g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *flights[T]) do(ctx context.Context, key string, fn func(context.Context
 	}
 	f.waiters++
 	g.mu.Unlock()
-	if err := f.wait(ctx, &g.mu, forget); err != nil {
+	if err := f.waitDone(ctx, &g.mu, forget); err != nil {
 		return zero, err
 	}
 	return f.value, f.err

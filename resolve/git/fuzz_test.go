@@ -15,16 +15,16 @@ import (
 // said is a remote that gives one answer to all.
 type said struct{ answer []byte }
 
-func (s said) advertise(context.Context) (io.ReadCloser, error) {
+func (s said) openAdvertisement(context.Context) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(s.answer)), nil
 }
 
-func (s said) request(context.Context, []byte, bool) (io.ReadCloser, error) {
+func (s said) sendRequest(context.Context, []byte, bool) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(s.answer)), nil
 }
 
-func (said) close()  {}
-func (said) forget() {}
+func (said) close()           {}
+func (said) forgetRedirects() {}
 
 func FuzzProtocol(f *testing.F) {
 	for _, seed := range []string{
@@ -36,20 +36,20 @@ func FuzzProtocol(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		s := session{remote: said{answer}}
 		ctx := t.Context()
-		_, _ = s.capabilities(ctx, func(name, object string) {
+		_, _ = s.askCapabilities(ctx, func(name, object string) {
 			if !isObjectID(object) {
 				t.Errorf("ref %q holds %q", name, object)
 			}
 		})
 		for _, caps := range []capabilities{{version2: true, sideBand: true}, {sideBand: true}, {}} {
-			found, err := s.refs(ctx, caps, []string{"refs/heads/main"})
+			found, err := s.askRefs(ctx, caps, []string{"refs/heads/main"})
 			for name, v := range found {
 				if err == nil && (name != "refs/heads/main" || !isObjectID(v.object) && caps.version2) {
 					t.Errorf("found %q %+v", name, v)
 				}
 			}
 			var out bytes.Buffer
-			_ = s.fetch(ctx, caps, want{objects: []string{strings.Repeat("1", 40)}, shallow: true}, &out, 100)
+			_ = s.fetchPackTo(ctx, caps, want{objects: []string{strings.Repeat("1", 40)}, shallow: true}, &out, 100)
 			if out.Len() > 101 {
 				t.Errorf("%d bytes written", out.Len())
 			}
@@ -69,8 +69,8 @@ func FuzzAddresses(f *testing.F) {
 		if r.host == "" || strings.HasPrefix(r.host, "-") || strings.HasPrefix(r.path, "-") || strings.ContainsAny(r.path+r.user, "'\x00\n") {
 			t.Errorf("%q is taken for %+v", raw, r)
 		}
-		if strings.Contains("/"+r.canonical()+"/", "/../") {
-			t.Errorf("%q is called %q", raw, r.canonical())
+		if strings.Contains("/"+r.canonicalName()+"/", "/../") {
+			t.Errorf("%q is called %q", raw, r.canonicalName())
 		}
 	})
 }
@@ -85,7 +85,7 @@ func FuzzObjects(f *testing.F) {
 		if (verify.CommitKeys{}).Check(data, data, time.Now) == nil {
 			t.Error("nobody's signature is taken")
 		}
-		glob(string(data), string(data))
+		matchGlob(string(data), string(data))
 		_, _ = ParsePolicy(string(data))
 	})
 }

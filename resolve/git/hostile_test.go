@@ -202,12 +202,12 @@ func deltaBomb(deltas, copies int) string {
 // Unpacked, the objects of a small pack may take a thousand times its size: on disk they do not, and what they take is counted.
 func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 	g := newResolver(t, nil)
-	m, err := g.store.acquire("m", "h", func() (remote, error) { return said{}, nil })
+	m, err := g.store.acquireMirror("m", "h", func() (remote, error) { return said{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.store.release(m)
-	if err := m.prepare("sha1"); err != nil {
+	defer g.store.releaseMirror(m)
+	if err := m.createOnDisk("sha1"); err != nil {
 		t.Fatal(err)
 	}
 	for _, copies := range []int{4, 40} {
@@ -215,7 +215,7 @@ func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 		if len(pack) >= 8<<20 {
 			t.Fatalf("the pack has %d bytes and is not small", len(pack))
 		}
-		if err := g.store.receive(deadline(t), m, false, 512<<20, func(f io.Writer) error {
+		if err := g.store.receivePack(deadline(t), m, false, 512<<20, func(f io.Writer) error {
 			_, err := io.WriteString(f, pack)
 			return err
 		}); err != nil {
@@ -234,7 +234,7 @@ func TestDeltaBombsTakeNoMoreDiskThanIsCounted(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if counted := m.bytes(); counted < size*9/10 || counted > size*11/10+1<<20 {
+		if counted := m.sizeOnDisk(); counted < size*9/10 || counted > size*11/10+1<<20 {
 			t.Errorf("%d bytes are counted, %d are there", counted, size)
 		}
 		if size > 64<<20 {

@@ -48,14 +48,14 @@ func newHTTPRemote(client *http.Client, address *url.URL, authorization string, 
 
 func (h *httpRemote) close() {}
 
-func (h *httpRemote) forget() {
+func (h *httpRemote) forgetRedirects() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.base, h.authorization = h.origin, h.credential
 }
 
-// changed reports whether outdated knowledge about a server may be the cause of an error.
-func changed(err error) bool {
+// mayBeOutdated reports whether outdated knowledge about a server may be the cause of an error.
+func mayBeOutdated(err error) bool {
 	var status *statusError
 	var redirect *errRedirect
 	switch {
@@ -106,7 +106,7 @@ func followSafely(req *http.Request, via []*http.Request) error {
 
 var credentialHeaders = []string{"Authorization", "Private-Token", "Cookie", "Proxy-Authorization"}
 
-func (h *httpRemote) prepare(ctx context.Context, method, path, query string, body []byte, version2 bool) (*http.Request, error) {
+func (h *httpRemote) newRequest(ctx context.Context, method, path, query string, body []byte, version2 bool) (*http.Request, error) {
 	h.mu.Lock()
 	u, authorization := *h.base, h.authorization
 	h.mu.Unlock()
@@ -125,12 +125,12 @@ func (h *httpRemote) prepare(ctx context.Context, method, path, query string, bo
 	return req, nil
 }
 
-func (h *httpRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
-	req, err := h.prepare(ctx, http.MethodGet, pathRefs, "service=git-upload-pack", nil, true)
+func (h *httpRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
+	req, err := h.newRequest(ctx, http.MethodGet, pathRefs, "service=git-upload-pack", nil, true)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := h.do(req, "application/x-git-upload-pack-advertisement")
+	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-advertisement")
 	if err != nil && !errors.Is(err, errDumb) {
 		return nil, err
 	}
@@ -189,14 +189,14 @@ func skipService(body io.ReadCloser) (io.ReadCloser, error) {
 	}{rest, body}, nil
 }
 
-func (h *httpRemote) request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	req, err := h.prepare(ctx, http.MethodPost, pathUpload, "", body, version2)
+func (h *httpRemote) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	req, err := h.newRequest(ctx, http.MethodPost, pathUpload, "", body, version2)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
 	req.Header.Set("Accept", "application/x-git-upload-pack-result")
-	resp, err := h.do(req, "application/x-git-upload-pack-result")
+	resp, err := h.sendHTTP(req, "application/x-git-upload-pack-result")
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +213,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answers %d %s", e.code, http.StatusText(e.code))
 }
 
-// do sends a request. With errDumb it returns the answer as well, closed.
-func (h *httpRemote) do(req *http.Request, contentType string) (*http.Response, error) {
+// sendHTTP sends a request. With errDumb it returns the answer as well, closed.
+func (h *httpRemote) sendHTTP(req *http.Request, contentType string) (*http.Response, error) {
 	resp, err := h.client.Do(req)
 	if err != nil {
 		return nil, err
@@ -251,8 +251,8 @@ func retryAfter(h http.Header, clock resolve.Clock) time.Duration {
 	return min(max(wait, 0), time.Hour)
 }
 
-// explain turns a status into an error for the user.
-func (e *statusError) explain(where string) *resolve.Error {
+// toUserError turns a status into an error for the user.
+func (e *statusError) toUserError(where string) *resolve.Error {
 	switch c := e.code; {
 	case c == http.StatusUnauthorized || c == http.StatusForbidden && e.retryAfter == 0:
 		return resolve.Errorf(resolve.ReasonDenied, "%s: %s; the credential is missing or not good for this", where, e.Error())
@@ -266,8 +266,8 @@ func (e *statusError) explain(where string) *resolve.Error {
 	return resolve.Errorf(resolve.ReasonFailed, "%s: %s", where, e.Error())
 }
 
-// explain turns an error of the network or the protocol into one for the user. where names the repository.
-func explain(err error, where string) error {
+// explainRemoteError turns an error of the network or the protocol into one for the user. where names the repository.
+func explainRemoteError(err error, where string) error {
 	var (
 		known  *resolve.Error
 		status *statusError
@@ -288,7 +288,7 @@ func explain(err error, where string) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &status):
-		e := status.explain(where)
+		e := status.toUserError(where)
 		e.Err = err
 		return e
 	case errors.As(err, &redir):

@@ -95,32 +95,32 @@ var filters = map[way]string{byRoot: "tree:1", byObject: filterTrees, byTrees: "
 // errNoFilter: the server refuses the filter of a fetch.
 var errNoFilter = errors.New("the server refuses the filter")
 
-func (m *mirror) bytes() int64 {
+func (m *mirror) sizeOnDisk() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.size
 }
 
-func (m *mirror) grow(n int64) {
+func (m *mirror) addSize(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.size += n
 }
 
-// capabilities asks for the capabilities of the server, once.
-func (m *mirror) capabilities(ctx context.Context) (capabilities, error) {
+// serverCapabilities asks for the capabilities of the server, once.
+func (m *mirror) serverCapabilities(ctx context.Context) (capabilities, error) {
 	m.mu.Lock()
 	known := m.caps
 	m.mu.Unlock()
 	if known != nil {
 		return *known, nil
 	}
-	return m.capsFlight.do(ctx, "", func(ctx context.Context) (capabilities, error) {
-		caps, err := m.session.capabilities(ctx, nil)
+	return m.capsFlight.runShared(ctx, "", func(ctx context.Context) (capabilities, error) {
+		caps, err := m.session.askCapabilities(ctx, nil)
 		if err != nil {
 			return caps, err
 		}
-		if err := m.prepare(caps.format); err != nil {
+		if err := m.createOnDisk(caps.format); err != nil {
 			return caps, err
 		}
 		m.mu.Lock()
@@ -130,9 +130,9 @@ func (m *mirror) capabilities(ctx context.Context) (capabilities, error) {
 	})
 }
 
-// prepare creates the bare repository if there is none. It uses another name first, so that a repository is either complete or
+// createOnDisk creates the bare repository if there is none. It uses another name first, so that a repository is either complete or
 // missing.
-func (m *mirror) prepare(format string) error {
+func (m *mirror) createOnDisk(format string) error {
 	m.making.Lock()
 	defer m.making.Unlock()
 	m.mu.Lock()
@@ -179,8 +179,8 @@ func (m *mirror) prepare(format string) error {
 	return nil
 }
 
-// exists reports whether the mirror is on disk.
-func (m *mirror) exists() bool { return m.objectFormat() != "" }
+// isOnDisk reports whether the mirror is on disk.
+func (m *mirror) isOnDisk() bool { return m.objectFormat() != "" }
 
 // objectFormat is sha1 or sha256; empty if nothing is on disk.
 func (m *mirror) objectFormat() string {
@@ -204,8 +204,8 @@ type terms struct {
 	began      time.Time
 }
 
-// lookup returns the current target of a revision, and the time of the lookup. The full ID of a commit needs no lookup.
-func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
+// lookupRevision returns the current target of a revision, and the time of the lookup. The full ID of a commit needs no lookup.
+func (m *mirror) lookupRevision(ctx context.Context, revision string, wanted terms, limits Limits) (cachedRef, error) {
 	if isObjectID(revision) {
 		return cachedRef{target: target{object: revision, commit: revision}, at: wanted.now()}, nil
 	}
@@ -215,18 +215,20 @@ func (m *mirror) lookup(ctx context.Context, revision string, wanted terms, limi
 	if ok && wanted.now().Sub(cached.at) < wanted.ttl && !cached.at.Before(wanted.notBefore) {
 		return cached, nil
 	}
-	look := func(ctx context.Context) (cachedRef, error) { return m.look(ctx, revision, wanted.now(), limits) }
-	found, err := m.refFlight.do(ctx, revision, look)
+	look := func(ctx context.Context) (cachedRef, error) {
+		return m.askForRevision(ctx, revision, wanted.now(), limits)
+	}
+	found, err := m.refFlight.runShared(ctx, revision, look)
 	if err == nil && found.at.Before(wanted.notBefore) {
 		// A lookup that was already running asked the server too early. Any lookup that runs now began later.
-		found, err = m.refFlight.do(ctx, revision, look)
+		found, err = m.refFlight.runShared(ctx, revision, look)
 	}
 	return found, err
 }
 
-// admit asks the server to accept the credential again, unless it has just done so. The content of a mirror is not for a credential
+// proveAccess asks the server to accept the credential again, unless it has just done so. The content of a mirror is not for a credential
 // that was revoked. It returns the time of the proof.
-func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
+func (m *mirror) proveAccess(ctx context.Context, wanted terms) (time.Time, error) {
 	if !wanted.credential {
 		return time.Time{}, nil
 	}
@@ -241,12 +243,12 @@ func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
 		if at, ok := fresh(); ok {
 			return at, nil
 		}
-		if _, err := m.admitFlight.do(ctx, "", func(ctx context.Context) (struct{}, error) {
+		if _, err := m.admitFlight.runShared(ctx, "", func(ctx context.Context) (struct{}, error) {
 			at := wanted.now()
 			if l, ok := m.remote.(lasting); ok {
-				l.renew()
+				l.recheckCredential()
 			}
-			_, err := m.session.capabilities(ctx, nil)
+			_, err := m.session.askCapabilities(ctx, nil)
 			if err == nil {
 				m.letIn(at)
 			}
@@ -262,7 +264,7 @@ func (m *mirror) admit(ctx context.Context, wanted terms) (time.Time, error) {
 // letIn records that the server has answered a request that was sent at a time.
 func (m *mirror) letIn(at time.Time) {
 	if l, ok := m.remote.(lasting); ok {
-		if since := l.since(); since.Before(at) {
+		if since := l.credentialCheckedAt(); since.Before(at) {
 			at = since
 		}
 	}
@@ -273,22 +275,22 @@ func (m *mirror) letIn(at time.Time) {
 	}
 }
 
-// look asks the server for the target of a revision.
-func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
-	caps, err := m.capabilities(ctx)
+// askForRevision asks the server for the target of a revision.
+func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Time, limits Limits) (cachedRef, error) {
+	caps, err := m.serverCapabilities(ctx)
 	if err != nil {
 		return cachedRef{}, err
 	}
-	names := candidates(revision)
-	found, err := m.session.refs(ctx, caps, names)
+	names := candidateRefs(revision)
+	found, err := m.session.askRefs(ctx, caps, names)
 	if err != nil {
 		return cachedRef{}, err
 	}
 	m.letIn(at)
-	t, ok := pick(names, found)
+	t, ok := firstFound(names, found)
 	if !ok {
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
-			t, err := m.short(ctx, caps, digits, limits)
+			t, err := m.resolveShortID(ctx, caps, digits, limits)
 			return cachedRef{t, at}, err
 		}
 		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)
@@ -302,17 +304,17 @@ func (m *mirror) look(ctx context.Context, revision string, at time.Time, limits
 	return cachedRef{t, at}, nil
 }
 
-// short finds the commit whose ID begins with these digits. It needs the commits of all branches and tags.
-func (m *mirror) short(ctx context.Context, caps capabilities, digits string, limits Limits) (target, error) {
-	t, err := m.disambiguate(ctx, digits)
+// resolveShortID finds the commit whose ID begins with these digits. It needs the commits of all branches and tags.
+func (m *mirror) resolveShortID(ctx context.Context, caps capabilities, digits string, limits Limits) (target, error) {
+	t, err := m.findByPrefix(ctx, digits)
 	m.mu.Lock()
 	ready := m.historyReady
 	m.mu.Unlock()
 	if err == nil && ready {
 		return t, nil
 	}
-	if _, err := m.fetchFlight.do(ctx, "history", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.history(ctx, caps, limits)
+	if _, err := m.fetchFlight.runShared(ctx, "history", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.fetchHistory(ctx, caps, limits)
 	}); err != nil {
 		if errors.Is(err, errTooMuch) {
 			err = resolve.Errorf(resolve.ReasonTooLarge, "revision: the history in which %q would be found is larger than %d bytes (%s); give the commit's full name",
@@ -320,31 +322,31 @@ func (m *mirror) short(ctx context.Context, caps capabilities, digits string, li
 		}
 		return target{}, err
 	}
-	return m.disambiguate(ctx, digits)
+	return m.findByPrefix(ctx, digits)
 }
 
-// history fetches the commits of all branches and tags, without their trees if the server supports that.
-func (m *mirror) history(ctx context.Context, caps capabilities, limits Limits) error {
+// fetchHistory fetches the commits of all branches and tags, without their trees if the server supports that.
+func (m *mirror) fetchHistory(ctx context.Context, caps capabilities, limits Limits) error {
 	if caps.files {
 		return resolve.Errorf(resolve.ReasonInvalid, "revision: a web server gives the files of the repository, without git behind it; give a branch, a tag or the commit's full name")
 	}
-	done, err := m.store.histories.take(ctx)
+	done, err := m.store.histories.takeTurn(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	tips, err := m.session.tips(ctx, caps)
+	tips, err := m.session.askTips(ctx, caps)
 	if err != nil {
 		return err
 	}
 	if len(tips) > 0 {
 		w := want{objects: tips}
-		if m.now(caps) <= byObject {
+		if m.currentWay(caps) <= byObject {
 			w.filter = filterTrees
 		}
-		if err = m.fetch(ctx, caps, w, limits.PackBytes); errors.Is(err, errNoFilter) {
+		if err = m.fetchObjects(ctx, caps, w, limits.PackBytes); errors.Is(err, errNoFilter) {
 			w.filter = ""
-			err = m.fetch(ctx, caps, w, limits.PackBytes)
+			err = m.fetchObjects(ctx, caps, w, limits.PackBytes)
 		}
 		if err != nil {
 			return err
@@ -356,9 +358,9 @@ func (m *mirror) history(ctx context.Context, caps capabilities, limits Limits) 
 	return nil
 }
 
-func (m *mirror) disambiguate(ctx context.Context, digits string) (t target, err error) {
-	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
-		id, kind, _, err := p.info(digits + "^{commit}")
+func (m *mirror) findByPrefix(ctx context.Context, digits string) (t target, err error) {
+	err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
+		id, kind, _, err := p.objectInfo(digits + "^{commit}")
 		switch {
 		case err != nil:
 			return err
@@ -376,13 +378,13 @@ func (m *mirror) disambiguate(ctx context.Context, digits string) (t target, err
 	return t, err
 }
 
-// fetch gets objects from the server.
-func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, limit int64) error {
+// fetchObjects gets objects from the server.
+func (m *mirror) fetchObjects(ctx context.Context, caps capabilities, w want, limit int64) error {
 	if caps.files {
 		return m.fetchFiles(ctx, w.objects, max(limit, w.most))
 	}
 	w.shallow = w.shallow && caps.shallow
-	err := m.store.receive(ctx, m, len(w.have) > 0, limit, func(out io.Writer) error { return m.session.fetch(ctx, caps, w, out, limit) })
+	err := m.store.receivePack(ctx, m, len(w.have) > 0, limit, func(out io.Writer) error { return m.session.fetchPackTo(ctx, caps, w, out, limit) })
 	var peer *remoteError
 	switch {
 	case w.filter != "" && errors.As(err, &peer) && strings.Contains(peer.text, "filter"):
@@ -393,8 +395,8 @@ func (m *mirror) fetch(ctx context.Context, caps capabilities, w want, limit int
 	return err
 }
 
-// now returns the current way to fetch commits.
-func (m *mirror) now(caps capabilities) way {
+// currentWay returns the current way to fetch commits.
+func (m *mirror) currentWay(caps capabilities) way {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if caps.files {
@@ -406,15 +408,15 @@ func (m *mirror) now(caps capabilities) way {
 	return m.way
 }
 
-// refused switches to the next way after the server has refused one. It reports whether there is one left.
-func (m *mirror) refused(tried way) bool {
+// switchWay switches to the next way after the server has refused one. It reports whether there is one left.
+func (m *mirror) switchWay(tried way) bool {
 	m.mu.Lock()
 	if m.way <= tried && tried < whole {
 		m.way = tried + 1
 	}
 	m.mu.Unlock()
 	if tried == byRoot {
-		m.store.rootless(m.host)
+		m.store.recordRootless(m.host)
 	}
 	return tried < whole
 }
@@ -428,10 +430,10 @@ type commit struct {
 	signers []string
 }
 
-// ensure fetches the commit and its trees if they are missing.
-func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, error) {
+// ensureCommit fetches the commit and its trees if they are missing.
+func (m *mirror) ensureCommit(ctx context.Context, t target, limits Limits) (commit, error) {
 	for attempt := 0; ; attempt++ {
-		if m.exists() {
+		if m.isOnDisk() {
 			c, err := m.readCommit(ctx, t)
 			if !errors.Is(err, errMissing) {
 				return c, err
@@ -441,7 +443,7 @@ func (m *mirror) ensure(ctx context.Context, t target, limits Limits) (commit, e
 			// Or damage of the mirror keeps git from storing the object. The caller tries again with a new mirror.
 			return commit{}, missingError(resolve.ReasonNotFound, "revision: the server sends no commit "+t.object)
 		}
-		if _, err := m.fetchFlight.do(ctx, t.object, func(ctx context.Context) (struct{}, error) {
+		if _, err := m.fetchFlight.runShared(ctx, t.object, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, m.fetchCommit(ctx, t, attempt > 0, limits)
 		}); err != nil {
 			return commit{}, err
@@ -456,12 +458,12 @@ func missingError(reason resolve.Reason, text string) error {
 
 // fetchCommit fetches one commit without history. again: do not rely on earlier fetches.
 func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits Limits) error {
-	caps, err := m.capabilities(ctx)
+	caps, err := m.serverCapabilities(ctx)
 	if err != nil {
 		return err
 	}
 	w := want{objects: []string{t.object}, shallow: true}
-	way := m.now(caps)
+	way := m.currentWay(caps)
 	if way > byObject && !again {
 		m.mu.Lock()
 		w.have = slices.Clone(m.complete)
@@ -471,12 +473,12 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 	var peer *remoteError
 	if !caps.version2 && !caps.anyWant && t.ref == "" && errors.As(err, &peer) {
 		// The server only accepts tips. The commit may be in the history of one.
-		tips, tipsErr := m.session.tips(ctx, caps)
+		tips, tipsErr := m.session.askTips(ctx, caps)
 		if tipsErr != nil {
 			return tipsErr
 		}
 		if len(tips) > 0 {
-			err = m.fetch(ctx, caps, want{objects: tips}, limits.PackBytes)
+			err = m.fetchObjects(ctx, caps, want{objects: tips}, limits.PackBytes)
 		}
 	}
 	if errors.Is(err, errTooMuch) && m.store.aside {
@@ -501,10 +503,10 @@ func (m *mirror) fetchCommit(ctx context.Context, t target, again bool, limits L
 func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way, limits Limits) (way, error) {
 	for {
 		w.filter = filters[way]
-		err := m.fetch(ctx, caps, w, limits.PackBytes)
+		err := m.fetchObjects(ctx, caps, w, limits.PackBytes)
 		var damaged *packError
 		switch {
-		case errors.Is(err, errNoFilter) && m.refused(way):
+		case errors.Is(err, errNoFilter) && m.switchWay(way):
 			way++
 			w.have = nil
 		case len(w.have) > 0 && errors.As(err, &damaged):
@@ -520,7 +522,7 @@ func (m *mirror) fetchBy(ctx context.Context, caps capabilities, w want, way way
 func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error) {
 	name := t.object
 	for range 6 {
-		kind, data, _, err := m.read(ctx, name, maxCommitSize)
+		kind, data, _, err := m.readObject(ctx, name, maxCommitSize)
 		if errors.Is(err, errTooMuch) {
 			return c, resolve.Errorf(resolve.ReasonTooLarge, "revision: the commit's own text is larger than %d bytes", maxCommitSize)
 		}
@@ -529,7 +531,7 @@ func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error)
 		}
 		switch kind {
 		case "commit":
-			tree, ok := header(data, "tree ")
+			tree, ok := headerLine(data, "tree ")
 			if !ok || !isObjectID(tree) {
 				return c, errCorrupt
 			}
@@ -540,7 +542,7 @@ func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error)
 				c.tag = data
 			}
 			var ok bool
-			if name, ok = header(data, "object "); !ok || !isObjectID(name) {
+			if name, ok = headerLine(data, "object "); !ok || !isObjectID(name) {
 				return c, errCorrupt
 			}
 		default:
@@ -550,8 +552,8 @@ func (m *mirror) readCommit(ctx context.Context, t target) (c commit, err error)
 	return c, resolve.Errorf(resolve.ReasonFailed, "revision: a tag of a tag of a tag has no end")
 }
 
-// header finds the first line of an object's header that begins with the word.
-func header(object []byte, word string) (string, bool) {
+// headerLine finds the first line of an object's header that begins with the word.
+func headerLine(object []byte, word string) (string, bool) {
 	for line := range bytes.Lines(object) {
 		if len(line) == 1 {
 			break

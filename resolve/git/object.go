@@ -57,27 +57,27 @@ func (m *mirror) openLoose(id string) (o *looseObject, err error) {
 	return &looseObject{kind: kind, size: size, body: body, left: io.LimitedReader{R: body, N: size}, file: file}, nil
 }
 
-// end reports whether the object ended at the right place.
-func (o *looseObject) end() error {
+// checkEnd reports whether the object ended at the right place.
+func (o *looseObject) checkEnd() error {
 	if _, err := o.body.ReadByte(); o.left.N > 0 || !errors.Is(err, io.EOF) {
 		return errCorrupt
 	}
 	return nil
 }
 
-// packed reports whether packs may have objects.
-func (m *mirror) packed() bool {
+// mayHavePacks reports whether packs may have objects.
+func (m *mirror) mayHavePacks() bool {
 	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
 	return err != nil || len(names) > 0
 }
 
-// read returns an object of at most limit bytes. It checks the size before it reads the content.
-func (m *mirror) read(ctx context.Context, id string, limit int64) (kind string, data []byte, size int64, err error) {
+// readObject returns an object of at most limit bytes. It checks the size before it reads the content.
+func (m *mirror) readObject(ctx context.Context, id string, limit int64) (kind string, data []byte, size int64, err error) {
 	o, err := m.openLoose(id)
 	switch {
-	case errors.Is(err, errMissing) && m.packed():
-		err = m.store.files.with(ctx, m.dir, func(p *catfile) (err error) {
-			kind, data, size, err = p.read(ctx, id, limit)
+	case errors.Is(err, errMissing) && m.mayHavePacks():
+		err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) (err error) {
+			kind, data, size, err = p.readObject(ctx, id, limit)
 			return err
 		})
 		return kind, data, size, err
@@ -92,12 +92,12 @@ func (m *mirror) read(ctx context.Context, id string, limit int64) (kind string,
 	if _, err := io.ReadFull(&o.left, data); err != nil {
 		return "", nil, 0, errCorrupt
 	}
-	return o.kind, data, o.size, o.end()
+	return o.kind, data, o.size, o.checkEnd()
 }
 
-// object reads one object of that kind.
-func (m *mirror) object(ctx context.Context, id, kind string, limit int64) ([]byte, error) {
-	got, data, size, err := m.read(ctx, id, limit)
+// readObjectOf reads one object of that kind.
+func (m *mirror) readObjectOf(ctx context.Context, id, kind string, limit int64) ([]byte, error) {
+	got, data, size, err := m.readObject(ctx, id, limit)
 	switch {
 	case errors.Is(err, errTooMuch):
 		return nil, &sizeError{size, limit}
@@ -107,13 +107,13 @@ func (m *mirror) object(ctx context.Context, id, kind string, limit int64) ([]by
 	return data, err
 }
 
-// stream reads one object of that kind and of at most limit bytes with fn, which must read all of it.
-func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
+// streamObject reads one object of that kind and of at most limit bytes with fn, which must read all of it.
+func (m *mirror) streamObject(ctx context.Context, id, kind string, limit int64, fn func(*bufio.Reader) error) error {
 	o, err := m.openLoose(id)
 	switch {
-	case errors.Is(err, errMissing) && m.packed():
-		return m.store.files.with(ctx, m.dir, func(p *catfile) error {
-			return p.stream(ctx, id, kind, min(limit, maxPacked), fn)
+	case errors.Is(err, errMissing) && m.mayHavePacks():
+		return m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
+			return p.streamObject(ctx, id, kind, min(limit, maxPacked), fn)
 		})
 	case err != nil:
 		return err
@@ -128,23 +128,23 @@ func (m *mirror) stream(ctx context.Context, id, kind string, limit int64, fn fu
 	if err := fn(bufio.NewReaderSize(&o.left, 32<<10)); err != nil {
 		return err
 	}
-	return o.end()
+	return o.checkEnd()
 }
 
-// missing returns the objects that the mirror does not have.
-func (m *mirror) missing(ctx context.Context, ids []string) (out []string, err error) {
+// missingObjects returns the objects that the mirror does not have.
+func (m *mirror) missingObjects(ctx context.Context, ids []string) (out []string, err error) {
 	for _, id := range ids {
 		if _, err := os.Lstat(filepath.Join(m.dir, "objects", id[:2], id[2:])); err != nil {
 			out = append(out, id)
 		}
 	}
-	if len(out) == 0 || !m.packed() {
+	if len(out) == 0 || !m.mayHavePacks() {
 		return out, nil
 	}
 	ids, out = out, nil
-	err = m.store.files.with(ctx, m.dir, func(p *catfile) error {
+	err = m.store.files.withProcess(ctx, m.dir, func(p *catfile) error {
 		for _, id := range ids {
-			switch _, _, _, err := p.info(id); {
+			switch _, _, _, err := p.objectInfo(id); {
 			case errors.Is(err, errMissing):
 				out = append(out, id)
 			case err != nil:

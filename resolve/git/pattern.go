@@ -233,7 +233,7 @@ func repositoryPattern(pattern string) (string, error) {
 		rest = p
 	} else if strings.Contains(scheme, "*") {
 		p, schemed = rest, false
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return glob(scheme, s) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return matchGlob(scheme, s) }) {
 			return "", errors.New("the scheme is none of https, http, ssh and git")
 		}
 	}
@@ -254,7 +254,7 @@ func repositoryPattern(pattern string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return strings.ToLower(r.canonical()), nil
+		return strings.ToLower(r.canonicalName()), nil
 	})
 }
 

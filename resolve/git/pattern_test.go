@@ -23,7 +23,7 @@ func refused(t *testing.T, policy, address, revision, file string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.check(fetched{namespace: "team-a", repository: r.canonical(), repositories: r.names(), revisions: []string{revision}, path: file}) != nil
+	return p.checkFetch(fetched{namespace: "team-a", repository: r.canonicalName(), repositories: r.names(), revisions: []string{revision}, path: file}) != nil
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
@@ -197,17 +197,17 @@ func matchesSomething(t *testing.T, pattern string) {
 			if err != nil {
 				continue
 			}
-			r, err := repository{scheme: "https", host: u.Hostname(), port: cmp.Or(u.Port(), "443"), path: "/" + name + ".git"}.check()
+			r, err := repository{scheme: "https", host: u.Hostname(), port: cmp.Or(u.Port(), "443"), path: "/" + name + ".git"}.checkParts()
 			found = found || err == nil && anyMatches(p, r.names())
 		}
 		if !found {
 			t.Errorf("%q, read as %q, matches no repository", pattern, p)
 		}
 	}
-	if p, err := revisionPattern(pattern); err == nil && (checkRevision(example(p)) != nil || !glob(p, example(p))) {
+	if p, err := revisionPattern(pattern); err == nil && (checkRevision(example(p)) != nil || !matchGlob(p, example(p))) {
 		t.Errorf("%q, read as %q, matches no revision", pattern, p)
 	}
-	if p, err := pathPattern(pattern); err == nil && (checkPath(example(p)) != nil || !glob(p, example(p))) {
+	if p, err := pathPattern(pattern); err == nil && (checkPath(example(p)) != nil || !matchGlob(p, example(p))) {
 		t.Errorf("%q, read as %q, matches no path", pattern, p)
 	}
 }

@@ -50,8 +50,8 @@ func newPackets(r io.Reader, limit int64) *packets {
 	return &packets{r: bufio.NewReaderSize(r, 16<<10), left: limit}
 }
 
-// next returns the next packet. Its payload is valid until the next call. io.EOF stands for a clean end between packets.
-func (p *packets) next() (packetKind, []byte, error) {
+// nextPacket returns the next packet. Its payload is valid until the next call. io.EOF stands for a clean end between packets.
+func (p *packets) nextPacket() (packetKind, []byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -91,9 +91,9 @@ func (p *packets) next() (packetKind, []byte, error) {
 	return packetData, p.buf, nil
 }
 
-// line returns the next packet as a line; an ERR line is an error.
-func (p *packets) line() (packetKind, string, error) {
-	kind, b, err := p.next()
+// nextLine returns the next packet as a line; an ERR line is an error.
+func (p *packets) nextLine() (packetKind, string, error) {
+	kind, b, err := p.nextPacket()
 	if err != nil || kind != packetData {
 		return kind, "", err
 	}
@@ -106,10 +106,10 @@ func (p *packets) line() (packetKind, string, error) {
 // request builds a request.
 type request struct{ bytes.Buffer }
 
-func (r *request) line(format string, args ...any) {
+func (r *request) writeLine(format string, args ...any) {
 	s := fmt.Sprintf(format, args...) + "\n"
 	_, _ = fmt.Fprintf(r, "%04x%s", len(s)+4, s)
 }
 
-func (r *request) flush() { r.WriteString("0000") }
-func (r *request) delim() { r.WriteString("0001") }
+func (r *request) writeFlush() { r.WriteString("0000") }
+func (r *request) writeDelim() { r.WriteString("0001") }

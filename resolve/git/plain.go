@@ -75,11 +75,11 @@ func unpackPlain(ctx context.Context, pack io.ReaderAt, size int64, count uint32
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.next(); err != nil {
+		if err := p.writeNextObject(); err != nil {
 			return err
 		}
 	}
-	if p.at() != end {
+	if p.readPosition() != end {
 		return errNotPlain
 	}
 	return nil
@@ -99,15 +99,15 @@ type plainPack struct {
 	left int64
 }
 
-// at is the position in the pack of the next read.
-func (p *plainPack) at() int64 {
+// readPosition is the position in the pack of the next read.
+func (p *plainPack) readPosition() int64 {
 	read, _ := p.in.Seek(0, io.SeekCurrent)
 	return packHead + read - int64(p.r.Buffered())
 }
 
-// next writes the next object as a loose one.
-func (p *plainPack) next() error {
-	kind, size, err := p.header()
+// writeNextObject writes the next object as a loose one.
+func (p *plainPack) writeNextObject() error {
+	kind, size, err := p.readHeader()
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (p *plainPack) next() error {
 	if _, err := io.ReadFull(p.r, z[:]); err != nil || z[0]&0x0f != 8 || z[1]&0x20 != 0 || binary.BigEndian.Uint16(z[:])%31 != 0 {
 		return errNotPlain
 	}
-	from := p.at()
+	from := p.readPosition()
 	head := fmt.Appendf(nil, "%s %d\x00", kind, size)
 	name, adler := newHash(p.format), adler32.New()
 	both := io.MultiWriter(name, adler)
@@ -131,7 +131,7 @@ func (p *plainPack) next() error {
 	if n, err := body.Read(z[:1]); n != 0 || !errors.Is(err, io.EOF) {
 		return errNotPlain
 	}
-	to := p.at()
+	to := p.readPosition()
 	if _, err := p.r.Discard(adler32.Size); err != nil {
 		return errNotPlain
 	}
@@ -146,8 +146,8 @@ func (p *plainPack) next() error {
 		bytes.NewReader(append(start, head...)), io.NewSectionReader(p, from, to-from), bytes.NewReader(adler.Sum(nil))))
 }
 
-// header reads the header of an object.
-func (p *plainPack) header() (kind string, size int64, err error) {
+// readHeader reads the header of an object.
+func (p *plainPack) readHeader() (kind string, size int64, err error) {
 	b, err := p.r.ReadByte()
 	if err != nil {
 		return "", 0, errNotPlain

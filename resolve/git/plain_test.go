@@ -77,7 +77,7 @@ func TestPlainPacksBecomeTheObjectsThatGitReads(t *testing.T) {
 			gittest.Run(t, dir, nil, "fsck", "--strict", "--full")
 			m := &mirror{dir: dir}
 			for id := range strings.FieldsSeq(gittest.Run(t, from, nil, "rev-list", "--all", "--objects", "--no-object-names")) {
-				kind, data, _, err := m.read(t.Context(), id, 2<<20)
+				kind, data, _, err := m.readObject(t.Context(), id, 2<<20)
 				if kind != "tree" && (err != nil || strings.TrimSpace(string(data)) != gittest.Run(t, from, nil, "cat-file", kind, id)) {
 					t.Errorf("%s is read as %q, %v", id, data, err)
 				}
@@ -171,7 +171,7 @@ func FuzzPlain(f *testing.F) {
 			h := newHash("sha1")
 			content, err := io.ReadAll(&o.left)
 			if err == nil {
-				err = o.end()
+				err = o.checkEnd()
 			}
 			_ = o.file.Close()
 			_, _ = fmt.Fprintf(h, "%s %d\x00%s", o.kind, o.size, content)

@@ -41,9 +41,9 @@ type fetched struct {
 	path string
 }
 
-// check returns an error if the policy refuses the fetch. The caller calls it with the repository first, then with the revisions,
+// checkFetch returns an error if the policy refuses the fetch. The caller calls it with the repository first, then with the revisions,
 // then with the path. Each call refuses only what is certain.
-func (p Policy) check(f fetched) error {
+func (p Policy) checkFetch(f fetched) error {
 	if err := p.checkOne(f, "the operator's policy"); err != nil {
 		return err
 	}
@@ -58,22 +58,22 @@ func (p Policy) judgesPaths() bool {
 
 func (p Policy) checkOne(f fetched, who string) error {
 	for _, r := range p.Deny {
-		if r.matches(f, false) {
-			return f.refusal(who)
+		if r.matchesFetch(f, false) {
+			return f.refusalBy(who)
 		}
 	}
 	for _, r := range p.Allow {
-		if r.matches(f, true) {
+		if r.matchesFetch(f, true) {
 			return nil
 		}
 	}
 	if p.Allow != nil {
-		return f.refusal(who)
+		return f.refusalBy(who)
 	}
 	return nil
 }
 
-func (f fetched) refusal(who string) error {
+func (f fetched) refusalBy(who string) error {
 	what := "the repository " + f.repository
 	if len(f.revisions) > 0 {
 		what = fmt.Sprintf("revision %q of %s", f.revisions[0], what)
@@ -84,9 +84,9 @@ func (f fetched) refusal(who string) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "%s does not allow %s", who, what)
 }
 
-// matches reports whether a rule, to allow or to deny, matches. A field that is not known yet refuses nothing: a rule to allow counts
+// matchesFetch reports whether a rule, to allow or to deny, matches. A field that is not known yet refuses nothing: a rule to allow counts
 // as matching, and a rule to deny as not matching. A name that the revision may have counts for a rule to deny only.
-func (r Rule) matches(f fetched, allow bool) bool {
+func (r Rule) matchesFetch(f fetched, allow bool) bool {
 	if r.Repository != "" && !anyMatches(r.Repository, f.repositories) {
 		return false
 	}
@@ -103,17 +103,17 @@ func (r Rule) matches(f fetched, allow bool) bool {
 		if f.path == "" {
 			return allow
 		}
-		return glob(r.Path, f.path)
+		return matchGlob(r.Path, f.path)
 	}
 	return true
 }
 
 func anyMatches(pattern string, texts []string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return glob(pattern, text) })
+	return slices.ContainsFunc(texts, func(text string) bool { return matchGlob(pattern, text) })
 }
 
-// glob matches a whole text.
-func glob(pattern, text string) bool {
+// matchGlob matches a whole text.
+func matchGlob(pattern, text string) bool {
 	var re strings.Builder
 	re.WriteString(`\A`)
 	for i := 0; i < len(pattern); i++ {

@@ -49,8 +49,8 @@ var (
 	errNotStarted = errors.New("the git command cannot be started")
 )
 
-// command prepares a git command in a repository. It passes no environment and no configuration but the ones here.
-func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
+// gitCommand prepares a git command in a repository. It passes no environment and no configuration but the ones here.
+func gitCommand(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the git command that findGit found, see above for the arguments
 	cmd.Dir = dir
 	config := [][2]string{
@@ -91,33 +91,33 @@ func newIndexer(binary string, memory *resolve.Memory) *indexer {
 	return &indexer{binary: binary, turns: newTurns(max(2, runtime.GOMAXPROCS(0))), memory: memory}
 }
 
-// index makes the index of the pack file, next to it.
-func (x *indexer) index(ctx context.Context, dir, pack string) error {
-	return x.run(ctx, dir, nil, nil, limitsFor(pack), "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
+// indexPack makes the index of the pack file, next to it.
+func (x *indexer) indexPack(ctx context.Context, dir, pack string) error {
+	return x.runGit(ctx, dir, nil, nil, limitsFor(pack), "index-pack", "--threads=1", "-o", strings.TrimSuffix(pack, ".pack")+".idx", pack)
 }
 
-// complete adds the missing base objects from the repository to a thin pack. The pack and its index end up in the folder pack of
+// completeThinPack adds the missing base objects from the repository to a thin pack. The pack and its index end up in the folder pack of
 // staging.
-func (x *indexer) complete(ctx context.Context, dir, staging, pack string) error {
+func (x *indexer) completeThinPack(ctx context.Context, dir, staging, pack string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + staging, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.run(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
+	return x.runGit(ctx, dir, f, env, limitsFor(pack), "index-pack", "--threads=1", "--stdin", "--fix-thin")
 }
 
-// unpack writes the objects of a small pack file into another folder than the repository's, as loose objects. The repository has
+// unpackLoose writes the objects of a small pack file into another folder than the repository's, as loose objects. The repository has
 // the objects that the pack may depend on.
-func (x *indexer) unpack(ctx context.Context, dir, loose, pack string) error {
+func (x *indexer) unpackLoose(ctx context.Context, dir, loose, pack string) error {
 	f, err := os.Open(pack) //nolint:gosec // a file that this process has just written
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	env := []string{"GIT_OBJECT_DIRECTORY=" + loose, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(dir, "objects")}
-	return x.run(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
+	return x.runGit(ctx, dir, f, env, processLimits{memory: limitsFor(pack).memory, cpu: maxUnpackCPU, file: maxUnpackFile}, "unpack-objects", "-q")
 }
 
 // processLimits are the limits of a process: memory and the size of each file that it writes, in bytes, and CPU time in seconds. 0
@@ -133,8 +133,8 @@ func limitsFor(pack string) processLimits {
 	return l
 }
 
-func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
-	done, err := x.turns.take(ctx)
+func (x *indexer) runGit(ctx context.Context, dir string, stdin *os.File, env []string, limits processLimits, args ...string) error {
+	done, err := x.turns.takeTurn(ctx)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (x *indexer) run(ctx context.Context, dir string, stdin *os.File, env []str
 		return err
 	}
 	defer held.Release()
-	cmd := command(ctx, x.binary, dir, args...)
+	cmd := gitCommand(ctx, x.binary, dir, args...)
 	cmd.Env = append(cmd.Env, env...)
 	stderr := &boundedBuffer{left: 4096}
 	cmd.Stderr = stderr
@@ -217,15 +217,15 @@ func newCatfiles(binary string, limit int, memory *resolve.Memory) *catfiles {
 	return &catfiles{binary: binary, slots: make(chan struct{}, limit), max: limit, memory: memory}
 }
 
-// with runs fn with a catfile of the repository. After an error it does not use that catfile again.
-func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error) error {
+// withProcess runs fn with a catfile of the repository. After an error it does not use that catfile again.
+func (c *catfiles) withProcess(ctx context.Context, dir string, fn func(*catfile) error) error {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p, err := c.take(ctx, dir)
+	p, err := c.takeProcess(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	}
 	c.mu.Unlock()
 	if !keep {
-		p.stop()
+		p.stopProcess()
 		p.held.Release()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -257,7 +257,7 @@ func (c *catfiles) with(ctx context.Context, dir string, fn func(*catfile) error
 	return err
 }
 
-func (c *catfiles) take(ctx context.Context, dir string) (*catfile, error) {
+func (c *catfiles) takeProcess(ctx context.Context, dir string) (*catfile, error) {
 	c.mu.Lock()
 	for i, p := range slices.Backward(c.idle) {
 		if p.dir == dir {
@@ -274,9 +274,9 @@ func (c *catfiles) take(ctx context.Context, dir string) (*catfile, error) {
 	c.busy++
 	c.mu.Unlock()
 	if old != nil {
-		old.stop()
+		old.stopProcess()
 	}
-	p, err := c.start(ctx, dir)
+	p, err := c.startProcess(ctx, dir)
 	if err != nil {
 		c.mu.Lock()
 		c.busy--
@@ -285,9 +285,9 @@ func (c *catfiles) take(ctx context.Context, dir string) (*catfile, error) {
 	return p, err
 }
 
-// start starts a catfile that outlives its first request.
-func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
-	cmd := command(context.WithoutCancel(ctx), c.binary, dir, "cat-file", "--batch-command")
+// startProcess starts a catfile that outlives its first request.
+func (c *catfiles) startProcess(ctx context.Context, dir string) (*catfile, error) {
+	cmd := gitCommand(context.WithoutCancel(ctx), c.binary, dir, "cat-file", "--batch-command")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -303,8 +303,8 @@ func (c *catfiles) start(ctx context.Context, dir string) (*catfile, error) {
 	return &catfile{memory: c.memory, dir: dir, cmd: cmd, stdin: stdin, out: bufio.NewReaderSize(stdout, 32<<10)}, nil
 }
 
-// forget ends the idle catfiles of a repository, or all if dir is empty.
-func (c *catfiles) forget(dir string) {
+// endIdle ends the idle catfiles of a repository, or all if dir is empty.
+func (c *catfiles) endIdle(dir string) {
 	c.mu.Lock()
 	var gone, keep []*catfile
 	for _, p := range c.idle {
@@ -317,25 +317,25 @@ func (c *catfiles) forget(dir string) {
 	c.idle = keep
 	c.mu.Unlock()
 	for _, p := range gone {
-		p.stop()
+		p.stopProcess()
 	}
 }
 
-func (p *catfile) stop() {
+func (p *catfile) stopProcess() {
 	_ = p.stdin.Close()
 	_ = p.cmd.Cancel()
 	_ = p.cmd.Wait()
 }
 
-// info asks for the type and size of an object.
-func (p *catfile) info(name string) (id, kind string, size int64, err error) {
+// objectInfo asks for the type and size of an object.
+func (p *catfile) objectInfo(name string) (id, kind string, size int64, err error) {
 	if _, err := io.WriteString(p.stdin, "info "+name+"\n"); err != nil {
 		return "", "", 0, errCorrupt
 	}
-	return p.header()
+	return p.readHeader()
 }
 
-func (p *catfile) header() (id, kind string, size int64, err error) {
+func (p *catfile) readHeader() (id, kind string, size int64, err error) {
 	line, err := p.out.ReadString('\n')
 	if err != nil {
 		return "", "", 0, errCorrupt
@@ -357,8 +357,8 @@ func (p *catfile) header() (id, kind string, size int64, err error) {
 	return words[0], words[1], size, nil
 }
 
-// reserve waits for the memory that git needs for an object and its delta bases.
-func (p *catfile) reserve(ctx context.Context, size int64) (err error) {
+// reserveMemory waits for the memory that git needs for an object and its delta bases.
+func (p *catfile) reserveMemory(ctx context.Context, size int64) (err error) {
 	if size <= smallObject {
 		return nil
 	}
@@ -367,22 +367,22 @@ func (p *catfile) reserve(ctx context.Context, size int64) (err error) {
 	return err
 }
 
-// read returns an object of at most limit bytes. It checks the size before it reads the content.
-func (p *catfile) read(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
-	_, kind, size, err = p.info(name)
+// readObject returns an object of at most limit bytes. It checks the size before it reads the content.
+func (p *catfile) readObject(ctx context.Context, name string, limit int64) (kind string, data []byte, size int64, err error) {
+	_, kind, size, err = p.objectInfo(name)
 	if err != nil {
 		return "", nil, 0, err
 	}
 	if size > limit {
 		return kind, nil, size, errTooMuch
 	}
-	if err := p.reserve(ctx, size); err != nil {
+	if err := p.reserveMemory(ctx, size); err != nil {
 		return "", nil, 0, err
 	}
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return "", nil, 0, errCorrupt
 	}
-	if _, _, size, err = p.header(); err != nil || size > limit {
+	if _, _, size, err = p.readHeader(); err != nil || size > limit {
 		return "", nil, 0, errCorrupt
 	}
 	data = make([]byte, size+1)
@@ -395,9 +395,9 @@ func (p *catfile) read(ctx context.Context, name string, limit int64) (kind stri
 // maxPacked is the largest tree that git reads from a pack within its memory.
 const maxPacked = 48 << 20
 
-// stream reads an object of that kind and at most limit bytes with fn, which reads all of it.
-func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) error {
-	_, kind, size, err := p.info(name)
+// streamObject reads an object of that kind and at most limit bytes with fn, which reads all of it.
+func (p *catfile) streamObject(ctx context.Context, name, want string, limit int64, fn func(*bufio.Reader) error) error {
+	_, kind, size, err := p.objectInfo(name)
 	switch {
 	case err != nil:
 		return err
@@ -406,13 +406,13 @@ func (p *catfile) stream(ctx context.Context, name, want string, limit int64, fn
 	case size > limit:
 		return &sizeError{size, limit}
 	}
-	if err := p.reserve(ctx, size); err != nil {
+	if err := p.reserveMemory(ctx, size); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(p.stdin, "contents "+name+"\n"); err != nil {
 		return errCorrupt
 	}
-	if _, _, size, err = p.header(); err != nil || size > limit {
+	if _, _, size, err = p.readHeader(); err != nil || size > limit {
 		return errCorrupt
 	}
 	body := &io.LimitedReader{R: p.out, N: size}
@@ -437,7 +437,7 @@ func findGit(ctx context.Context, binary string) (string, error) {
 	if found, err = filepath.Abs(found); err != nil {
 		return "", err
 	}
-	out, err := command(ctx, found, os.TempDir(), "version").Output()
+	out, err := gitCommand(ctx, found, os.TempDir(), "version").Output()
 	if err != nil {
 		return "", fmt.Errorf("git version: %w", err)
 	}

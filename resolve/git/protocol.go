@@ -15,48 +15,48 @@ import (
 type remote interface {
 	// advertise asks for the capabilities of the server. The stream begins with the first packet of git-upload-pack. It includes
 	// the refs if the server does not know version 2 of the protocol.
-	advertise(ctx context.Context) (io.ReadCloser, error)
+	openAdvertisement(ctx context.Context) (io.ReadCloser, error)
 	// request sends one complete request. The stream begins with the first packet of the answer.
-	request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
+	sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error)
 	// close closes idle connections.
 	close()
 	// forget goes back to the requested address, and drops what redirects have led to.
-	forget()
+	forgetRedirects()
 }
 
 // lasting is a remote that checks a credential once for many requests.
 type lasting interface {
 	// since is the time of the last check of the credential; zero if there was none.
-	since() time.Time
+	credentialCheckedAt() time.Time
 	// renew makes the server check the credential again with the next request.
-	renew()
+	recheckCredential()
 }
 
 // measured measures the bytes from a remote without HTTP. An HTTP client measures them itself.
 type measured struct{ remote }
 
-func (m measured) advertise(ctx context.Context) (io.ReadCloser, error) {
-	return m.await(ctx, m.remote.advertise)
+func (m measured) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
+	return m.awaitStream(ctx, m.remote.openAdvertisement)
 }
 
-func (m measured) request(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
-	return m.await(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.request(ctx, body, version2) })
+func (m measured) sendRequest(ctx context.Context, body []byte, version2 bool) (io.ReadCloser, error) {
+	return m.awaitStream(ctx, func(ctx context.Context) (io.ReadCloser, error) { return m.remote.sendRequest(ctx, body, version2) })
 }
 
-func (m measured) since() time.Time {
+func (m measured) credentialCheckedAt() time.Time {
 	if l, ok := m.remote.(lasting); ok {
-		return l.since()
+		return l.credentialCheckedAt()
 	}
 	return time.Time{} // no credential was checked
 }
 
-func (m measured) renew() {
+func (m measured) recheckCredential() {
 	if l, ok := m.remote.(lasting); ok {
-		l.renew()
+		l.recheckCredential()
 	}
 }
 
-func (measured) await(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
+func (measured) awaitStream(ctx context.Context, do func(context.Context) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	came := resolve.AwaitRemote(ctx)
 	stream, err := do(ctx)
 	came(0)
@@ -112,19 +112,19 @@ type session struct {
 	remote remote
 }
 
-// capabilities asks for the capabilities of the server. With version 0 of the protocol, visit gets all refs.
-func (s *session) capabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
-	stream, err := s.remote.advertise(ctx)
+// askCapabilities asks for the capabilities of the server. With version 0 of the protocol, visit gets all refs.
+func (s *session) askCapabilities(ctx context.Context, visit func(name, object string)) (caps capabilities, err error) {
+	stream, err := s.remote.openAdvertisement(ctx)
 	switch {
 	case errors.Is(err, errDumb):
-		return s.listed(ctx, visit)
+		return s.listDumbServer(ctx, visit)
 	case err != nil:
 		return caps, err
 	}
 	defer func() { _ = stream.Close() }()
 	p := newPackets(stream, maxAdvertisement)
 	caps.format = "sha1"
-	kind, first, err := p.line()
+	kind, first, err := p.nextLine()
 	if err != nil {
 		return caps, noEOF(err)
 	}
@@ -136,7 +136,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 		return caps, caps.readVersion2(p)
 	}
 	if first == "version 1" {
-		if kind, first, err = p.line(); err != nil || kind != packetData {
+		if kind, first, err = p.nextLine(); err != nil || kind != packetData {
 			return caps, errors.Join(errGarbage, err)
 		}
 	}
@@ -152,7 +152,7 @@ func (s *session) capabilities(ctx context.Context, visit func(name, object stri
 func (c *capabilities) readVersion2(p *packets) error {
 	c.version2, c.shallow, c.anyWant, c.sideBand, c.ofsDelta = true, false, true, true, true
 	for {
-		kind, l, err := p.line()
+		kind, l, err := p.nextLine()
 		if err != nil {
 			return noEOF(err)
 		}
@@ -204,7 +204,7 @@ func listRefs(p *packets, ref string, visit func(name, object string)) error {
 		if n > maxListedRefs {
 			return errTooMuch
 		}
-		kind, next, err := p.line()
+		kind, next, err := p.nextLine()
 		if err != nil {
 			return noEOF(err)
 		}
@@ -222,8 +222,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// refs asks for the targets of refs with these names.
-func (s *session) refs(ctx context.Context, caps capabilities, names []string) (map[string]target, error) {
+// askRefs asks for the targets of refs with these names.
+func (s *session) askRefs(ctx context.Context, caps capabilities, names []string) (map[string]target, error) {
 	found := map[string]target{}
 	err := s.eachRef(ctx, caps, names, func(t target) {
 		if !slices.Contains(names, t.ref) {
@@ -237,9 +237,9 @@ func (s *session) refs(ctx context.Context, caps capabilities, names []string) (
 	return found, err
 }
 
-// tips asks for the targets of branches and tags, and returns their object IDs in order. There may be hundreds of thousands, so it
+// askTips asks for the targets of branches and tags, and returns their object IDs in order. There may be hundreds of thousands, so it
 // keeps nothing else.
-func (s *session) tips(ctx context.Context, caps capabilities) ([]string, error) {
+func (s *session) askTips(ctx context.Context, caps capabilities) ([]string, error) {
 	var tips []string
 	of := []string{"refs/heads/", "refs/tags/"}
 	err := s.eachRef(ctx, caps, of, func(t target) {
@@ -254,7 +254,7 @@ func (s *session) tips(ctx context.Context, caps capabilities) ([]string, error)
 // eachRef visits the refs below these prefixes, and possibly others. A line with only the commit of a tag has no object.
 func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []string, visit func(target)) error {
 	if !caps.version2 {
-		_, err := s.capabilities(ctx, func(name, object string) {
+		_, err := s.askCapabilities(ctx, func(name, object string) {
 			if name, peeled := strings.CutSuffix(name, "^{}"); peeled {
 				visit(target{ref: name, commit: object})
 			} else {
@@ -264,23 +264,23 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 		return err
 	}
 	var q request
-	q.line("command=ls-refs")
-	q.line("agent=%s", agent)
-	q.line("object-format=%s", caps.format)
-	q.delim()
-	q.line("peel")
+	q.writeLine("command=ls-refs")
+	q.writeLine("agent=%s", agent)
+	q.writeLine("object-format=%s", caps.format)
+	q.writeDelim()
+	q.writeLine("peel")
 	for _, n := range prefixes {
-		q.line("ref-prefix %s", n)
+		q.writeLine("ref-prefix %s", n)
 	}
-	q.flush()
-	stream, err := s.remote.request(ctx, q.Bytes(), true)
+	q.writeFlush()
+	stream, err := s.remote.sendRequest(ctx, q.Bytes(), true)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stream.Close() }()
 	p := newPackets(stream, maxAdvertisement)
 	for n := 0; ; n++ {
-		kind, l, err := p.line()
+		kind, l, err := p.nextLine()
 		if err != nil {
 			return noEOF(err)
 		}
@@ -320,22 +320,22 @@ type want struct {
 	have []string
 }
 
-// fetch writes the server's pack to w, at most limit bytes.
-func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.Writer, limit int64) error {
+// fetchPackTo writes the server's pack to w, at most limit bytes.
+func (s *session) fetchPackTo(ctx context.Context, caps capabilities, want want, w io.Writer, limit int64) error {
 	var q request
 	if caps.version2 {
-		q.line("command=fetch")
-		q.line("agent=%s", agent)
-		q.line("object-format=%s", caps.format)
-		q.delim()
-		q.line("ofs-delta")
-		q.line("no-progress")
+		q.writeLine("command=fetch")
+		q.writeLine("agent=%s", agent)
+		q.writeLine("object-format=%s", caps.format)
+		q.writeDelim()
+		q.writeLine("ofs-delta")
+		q.writeLine("no-progress")
 		if len(want.have) > 0 {
 			// Git omits trees that a shallow commit has only if the client accepts thin packs.
-			q.line("thin-pack")
+			q.writeLine("thin-pack")
 		}
 		for _, o := range want.objects {
-			q.line("want %s", o)
+			q.writeLine("want %s", o)
 		}
 	} else {
 		words := []string{"", "no-progress", "agent=" + agent}
@@ -348,31 +348,31 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 			if i > 0 {
 				words = nil
 			}
-			q.line("want %s%s", o, strings.Join(words, " "))
+			q.writeLine("want %s%s", o, strings.Join(words, " "))
 		}
 	}
 	if want.shallow {
 		if caps.version2 {
 			for _, h := range want.have {
-				q.line("shallow %s", h)
+				q.writeLine("shallow %s", h)
 			}
 		}
-		q.line("deepen 1")
+		q.writeLine("deepen 1")
 	}
 	if want.filter != "" {
-		q.line("filter %s", want.filter)
+		q.writeLine("filter %s", want.filter)
 	}
 	if caps.version2 {
 		for _, h := range want.have {
-			q.line("have %s", h)
+			q.writeLine("have %s", h)
 		}
-		q.line("done")
-		q.flush()
+		q.writeLine("done")
+		q.writeFlush()
 	} else {
-		q.flush()
-		q.line("done")
+		q.writeFlush()
+		q.writeLine("done")
 	}
-	stream, err := s.remote.request(ctx, q.Bytes(), caps.version2)
+	stream, err := s.remote.sendRequest(ctx, q.Bytes(), caps.version2)
 	if err != nil {
 		return err
 	}
@@ -389,7 +389,7 @@ func (s *session) fetch(ctx context.Context, caps capabilities, want want, w io.
 func toPack(p *packets, caps capabilities, want want) error {
 	shallow := want.shallow && !caps.version2
 	for {
-		kind, l, err := p.line()
+		kind, l, err := p.nextLine()
 		if err != nil {
 			return err
 		}
@@ -416,7 +416,7 @@ func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 		return err
 	}
 	for {
-		kind, b, err := p.next()
+		kind, b, err := p.nextPacket()
 		if err != nil {
 			return noEOF(err)
 		}
@@ -444,9 +444,9 @@ func copyPack(p *packets, caps capabilities, w io.Writer, limit int64) error {
 	}
 }
 
-// candidates are the refs that a name may mean. The first that exists wins, as in git fetch (ref_fetch_rules in its refs.c).
+// candidateRefs are the refs that a name may mean. The first that exists wins, as in git fetch (ref_fetch_rules in its refs.c).
 // pull/1/head and merge-requests/7/head are names, too.
-func candidates(revision string) []string {
+func candidateRefs(revision string) []string {
 	out := []string{"refs/" + revision, "refs/tags/" + revision, "refs/heads/" + revision}
 	if revision == "HEAD" || strings.HasPrefix(revision, "refs/") {
 		out = append([]string{revision}, out...)
@@ -454,8 +454,8 @@ func candidates(revision string) []string {
 	return out
 }
 
-// pick returns the first of the candidates that exists.
-func pick(names []string, found map[string]target) (target, bool) {
+// firstFound returns the first of the candidates that exists.
+func firstFound(names []string, found map[string]target) (target, bool) {
 	for _, n := range names {
 		if t, ok := found[n]; ok {
 			return t, true

@@ -133,7 +133,7 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	files := newCatfiles(binary, o.Limits.Processes, memory)
 	index := newIndexer(binary, memory)
 	g := &Resolver{options: o, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}
-	if err := g.open(); err != nil && !errors.Is(err, errDiskFull) {
+	if err := g.openMirrorStore(); err != nil && !errors.Is(err, errDiskFull) {
 		return nil, err
 	}
 	return g, nil
@@ -143,7 +143,7 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 func (g *Resolver) Close() error {
 	g.guards.Close()
 	if g.store == nil {
-		g.files.forget("")
+		g.files.endIdle("")
 		return nil
 	}
 	return g.store.close()
@@ -153,29 +153,29 @@ func (g *Resolver) Close() error {
 func (g *Resolver) Spec() resolve.Spec {
 	return resolve.Spec{
 		Name: "git", Doc: "Fetches a file, or the YAML files of a directory, from a git repository.",
-		ConfigMap: ConfigMapName, Config: keys(), Params: params(), Validate: validate, NamedConfigs: true,
+		ConfigMap: ConfigMapName, Config: configKeys(), Params: declaredParams(), Validate: validateRequest, NamedConfigs: true,
 		Host: func(r *resolve.Request) string {
-			return place(r).host
+			return placeOf(r).host
 		},
 	}
 }
 
-func params() []resolve.Param {
+func declaredParams() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: unnamed(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
-		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: unnamed(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
-		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: unnamed(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: withoutParamName(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
+		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: withoutParamName(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
+		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: withoutParamName(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
-		{Name: "gitToken", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
-		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
-		{Name: "org", MaxLength: 255, Check: unnamed(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
-		{Name: "repo", MaxLength: 255, Check: unnamed(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
-		{Name: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
-		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: unnamed(checkName), Doc: "The key in that Secret."},
-		{Name: "scmType", MaxLength: 63, Check: unnamed(checkSCMType), Doc: "The provider: " + providerNames() + "."},
-		{Name: "serverURL", MaxLength: 2048, Check: unnamed(checkServerURL), Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
-		{Name: "configKey", MaxLength: 253, Check: unnamed(checkName), Doc: "The named configuration to use."},
+		{Name: "gitToken", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
+		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
+		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
+		{Name: "org", MaxLength: 255, Check: withoutParamName(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
+		{Name: "repo", MaxLength: 255, Check: withoutParamName(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
+		{Name: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
+		{Name: "tokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
+		{Name: "scmType", MaxLength: 63, Check: withoutParamName(checkSCMType), Doc: "The provider: " + providerNames() + "."},
+		{Name: "serverURL", MaxLength: 2048, Check: withoutParamName(checkServerURL), Doc: "The provider's server. It needs token, unless it is the server that the operator has configured."},
+		{Name: "configKey", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The named configuration to use."},
 	}
 }
 
@@ -211,8 +211,8 @@ func checkRepo(v string) error {
 	return nil
 }
 
-// validate judges parameters together.
-func validate(r *resolve.Request) (errs []error) {
+// validateRequest judges parameters together.
+func validateRequest(r *resolve.Request) (errs []error) {
 	bad := func(format string, args ...any) {
 		errs = append(errs, resolve.Errorf(resolve.ReasonInvalid, format, args...))
 	}
@@ -242,20 +242,20 @@ func validate(r *resolve.Request) (errs []error) {
 // Resolve implements [resolve.Resolver].
 func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
 	// This repeats checks of the framework, because the code below is safe only with them.
-	if errs := validate(r); len(errs) > 0 {
+	if errs := validateRequest(r); len(errs) > 0 {
 		return nil, errs[0]
 	}
-	for _, p := range params() {
+	for _, p := range declaredParams() {
 		if v := r.Get(p.Name); v != "" && p.Check != nil {
 			if err := p.Check(v); err != nil {
-				return nil, invalid(p.Name, err)
+				return nil, invalidParam(p.Name, err)
 			}
 		}
 	}
 	if err := checkPath(r.Get("pathInRepo")); err != nil {
 		return nil, err
 	}
-	limit := settings{Config: r.Config}.duration(keyTimeout, time.Minute)
+	limit := settings{Config: r.Config}.durationOf(keyTimeout, time.Minute)
 	own, cancel := context.WithTimeout(withTenant(ctx, r.Namespace), limit)
 	defer cancel()
 	var out *resolve.Resource
@@ -263,7 +263,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if r.Get("repo") != "" {
 		out, err = g.throughAPI(own, r)
 	} else {
-		out, err = g.clone(own, r)
+		out, err = g.resolveByClone(own, r)
 	}
 	if err != nil && own.Err() != nil {
 		if ctx.Err() != nil {
@@ -271,7 +271,7 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		}
 		return nil, &resolve.Error{
 			Reason: resolve.ReasonTimedOut, Err: own.Err(),
-			Msg: fmt.Sprintf("%s did not answer in full within %s (%s)", place(r).name, limit, keyTimeout),
+			Msg: fmt.Sprintf("%s did not answer in full within %s (%s)", placeOf(r).name, limit, keyTimeout),
 		}
 	}
 	return out, err
@@ -281,15 +281,15 @@ func (g *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 // without credentials. Both are empty if the parameters do not name one.
 type where struct{ host, name string }
 
-func place(r *resolve.Request) where {
+func placeOf(r *resolve.Request) where {
 	if r.Get("repo") == "" {
 		repo, err := parseRepository(orDefault(r.Get("url"), r.Config[keyDefaultURL]))
 		if err != nil {
 			return where{}
 		}
-		return where{hostAndPort(repo), repo.canonical()}
+		return where{hostAndPort(repo), repo.canonicalName()}
 	}
-	s, err := choose(r.Config, r.Get("configKey"))
+	s, err := chooseSettings(r.Config, r.Get("configKey"))
 	if err != nil {
 		return where{}
 	}
@@ -301,18 +301,18 @@ func place(r *resolve.Request) where {
 	return where{host, host + "/" + orDefault(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
 }
 
-func invalid(param string, err error) error {
+func invalidParam(param string, err error) error {
 	if known, ok := errors.AsType[*resolve.Error](err); ok {
 		return known
 	}
 	return resolve.Errorf(resolve.ReasonInvalid, "%s: %w", param, err)
 }
 
-// named returns the repository of a request, with the settings for its host.
-func named(r *resolve.Request) (repo repository, s settings, err error) {
+// repositoryOf returns the repository of a request, with the settings for its host.
+func repositoryOf(r *resolve.Request) (repo repository, s settings, err error) {
 	raw := r.Get("url")
 	if raw == "" {
-		if s, err = choose(r.Config, r.Get("configKey")); err != nil {
+		if s, err = chooseSettings(r.Config, r.Get("configKey")); err != nil {
 			return repo, s, err
 		}
 		if raw = s.Config[keyDefaultURL]; raw == "" {
@@ -322,22 +322,22 @@ func named(r *resolve.Request) (repo repository, s settings, err error) {
 	if repo, err = parseRepository(raw); err != nil {
 		return repo, s, err
 	}
-	s, err = choose(r.Config, r.Get("configKey"), repo.hosts()...)
+	s, err = chooseSettings(r.Config, r.Get("configKey"), repo.hosts()...)
 	return repo, s, err
 }
 
-// clone reads by git's own protocol.
-func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	repo, s, err := named(r)
+// resolveByClone reads by git's own protocol.
+func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
+	repo, s, err := repositoryOf(r)
 	if err != nil {
 		return nil, err
 	}
-	revision := commitName(orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main")))
-	allowed, err := g.policy(r.Config, s)
+	revision := commitName(orDefault(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
+	allowed, err := g.joinedPolicy(r.Config, s)
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: repo.canonical(), repositories: repo.names()}
+	f := fetched{namespace: r.Namespace, repository: repo.canonicalName(), repositories: repo.names()}
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
@@ -346,9 +346,9 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 		return nil, err
 	}
 	// The rules for addresses are part of the key: a request whose rules refuse an address must not get a result that other rules allowed.
-	key := slices.Concat(cred.identity(), []string{repo.scheme, repo.user, repo.canonical(), repo.path}, netguard.Identity(s.Config, false))
+	key := slices.Concat(cred.identityParts(), []string{repo.scheme, repo.user, repo.canonicalName(), repo.path}, netguard.Identity(s.Config, false))
 	connect := func() (remote, error) {
-		r, err := g.connect(s, repo, cred)
+		r, err := g.connectTo(s, repo, cred)
 		if err == nil && g.way != nil {
 			r = g.way(r)
 		}
@@ -356,20 +356,20 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	}
 	path := r.Get("pathInRepo")
 	below := r.Get("recursive") == "true"
-	wanted := terms{uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.is(), access: s.duration(resolve.KeyAccessTTL, time.Minute), ttl: s.duration(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
+	wanted := terms{uri: sourceURI(repo.raw), now: g.options.Clock.Now, began: g.options.Clock.Now(), credential: cred.isSet(), access: s.durationOf(resolve.KeyAccessTTL, time.Minute), ttl: s.durationOf(keyRefTTL, 5*time.Second), notBefore: r.NotBefore, bytes: r.Limit()}
 
 	for attempt := 0; ; attempt++ {
 		read := func(st *store) ([]byte, commit, looks, error) {
-			return g.read(ctx, st, st.name(key...), connect, s, wanted, revision, path, below, f, allowed)
+			return g.readFromMirror(ctx, st, st.folderName(key...), connect, s, wanted, revision, path, below, f, allowed)
 		}
 		var data []byte
 		var c commit
 		var found looks
 		err := errDiskFull
-		st := g.home()
+		st := g.currentStore()
 		if st != nil {
 			// The limit is the same for all requests: it comes from the plain configuration.
-			st.resize(atMost(settings{Config: r.Config}.bytes(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
+			st.setLimit(atMost(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 			data, c, found, err = read(st)
 		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
@@ -378,14 +378,14 @@ func (g *Resolver) clone(ctx context.Context, r *resolve.Request) (*resolve.Reso
 			}
 			data, c, found, err = g.readBeside(ctx, read)
 		}
-		forget := func() bool { return st != nil && st.forget(st.name(key...)) }
+		forget := func() bool { return st != nil && st.forgetServerFacts(st.folderName(key...)) }
 		if attempt == 0 && ctx.Err() == nil && worthAnother(err, revision, forget) {
 			continue
 		}
 		if err != nil {
-			return nil, g.explain(err, repo)
+			return nil, g.userErrorFor(err, repo)
 		}
-		out := resource(data, c.id, path, repo.raw, revision, nil)
+		out := newResource(data, c.id, path, repo.raw, revision, nil)
 		out.Signers, out.LookedAt = c.signers, found.at
 		if out.Anonymous = !wanted.credential; wanted.credential {
 			out.Expires = found.admitted.Add(wanted.access)
@@ -401,7 +401,7 @@ func worthAnother(err error, revision string, forget func() bool) bool {
 	}
 	// The server may have moved, have learnt another version of the protocol, or have lost what a branch named.
 	rewritten := errors.Is(err, errFromPeer) && !isObjectID(revision)
-	return (rewritten || changed(err)) && forget()
+	return (rewritten || mayBeOutdated(err)) && forget()
 }
 
 // atMost returns the smaller of n and the limit; 0 is no limit.
@@ -415,44 +415,44 @@ func atMost(n, limit int64) int64 {
 // looks are the times when the server reported the revision, and when it accepted the credential.
 type looks struct{ at, admitted time.Time }
 
-// read reads from the mirror of that key.
-func (g *Resolver) read(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
+// readFromMirror reads from the mirror of that key.
+func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
 	limits := g.options.Limits
 	limits.FileBytes = min(limits.FileBytes, wanted.bytes)
-	limits.PackBytes = min(atMost(s.bytes(keyPackBytes, defaultPackBytes), limits.PackBytes), st.packBytes())
+	limits.PackBytes = min(atMost(s.bytesOf(keyPackBytes, defaultPackBytes), limits.PackBytes), st.packBytes())
 	if st.aside {
 		limits.PackBytes = min(limits.PackBytes, g.besideBytes)
 	}
 	host, _, _ := strings.Cut(f.repository, "/")
-	m, err := st.acquire(key, host, connect)
+	m, err := st.acquireMirror(key, host, connect)
 	if err != nil {
 		return nil, c, at, err
 	}
-	defer st.release(m)
+	defer st.releaseMirror(m)
 	defer func() {
 		if errors.Is(err, errCorrupt) || errors.Is(err, errMissing) {
-			st.discard(m)
+			st.discardMirror(m)
 		}
 	}()
-	looked, err := m.lookup(ctx, revision, wanted, limits)
+	looked, err := m.lookupRevision(ctx, revision, wanted, limits)
 	if err != nil {
 		return nil, c, at, err
 	}
 	t := looked.target
 	at.at = looked.at
-	if at.admitted, err = m.admit(ctx, wanted); err != nil {
+	if at.admitted, err = m.proveAccess(ctx, wanted); err != nil {
 		return nil, c, at, err
 	}
-	f.revisions = names(revision, t)
+	f.revisions = policyNames(revision, t)
 	if err := allowed(f); err != nil {
 		return nil, c, at, err
 	}
-	if c, err = m.ensure(ctx, t, limits); err != nil {
+	if c, err = m.ensureCommit(ctx, t, limits); err != nil {
 		return nil, c, at, err
 	}
 	if c.id != t.commit {
 		// The revision was the ID of a tag object, or the server reported another commit than the tag has.
-		f.revisions = names(revision, target{ref: t.ref, commit: c.id})
+		f.revisions = policyNames(revision, target{ref: t.ref, commit: c.id})
 		if err := allowed(f); err != nil {
 			return nil, c, at, err
 		}
@@ -460,11 +460,11 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 	if err := checkSignature(s.restrictions(keySigners), c, g.options.Clock.Now); err != nil {
 		return nil, c, at, err
 	}
-	if c.signers, err = g.signers(ctx, wanted.uri, c); err != nil {
+	if c.signers, err = g.commitSigners(ctx, wanted.uri, c); err != nil {
 		return nil, c, at, err
 	}
 	w := &walker{mirror: m, commit: c, limits: limits, below: below}
-	data, err = w.read(ctx, path, func(path string) error {
+	data, err = w.readPath(ctx, path, func(path string) error {
 		f := f
 		f.path = path
 		return allowed(f)
@@ -475,8 +475,8 @@ func (g *Resolver) read(ctx context.Context, st *store, key string, connect func
 // sourceURI is the name of a repository in SPDX, which Tekton uses too.
 func sourceURI(raw string) string { return "git+" + raw }
 
-// names returns the names by which a policy may know a revision.
-func names(revision string, t target) []string {
+// policyNames returns the names by which a policy may know a revision.
+func policyNames(revision string, t target) []string {
 	out := []string{revision}
 	if t.ref != "" {
 		out = append(out, t.ref)
@@ -489,8 +489,8 @@ func names(revision string, t target) []string {
 	return append(out, t.commit)
 }
 
-// policies returns the resolver's policy, the policy of the configuration, that of the named one and those for the host.
-func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
+// allPolicies returns the resolver's policy, the policy of the configuration, that of the named one and those for the host.
+func (g *Resolver) allPolicies(c resolve.Config, s settings) ([]Policy, error) {
 	all := []Policy{g.options.Policy}
 	for _, text := range append(s.restrictions(keyPolicy), c[keyPolicy]) {
 		p, err := ParsePolicy(text)
@@ -505,19 +505,19 @@ func (g *Resolver) policies(c resolve.Config, s settings) ([]Policy, error) {
 
 // judgesPaths reports whether a policy has rules for paths that hold for the namespace.
 func (g *Resolver) judgesPaths(c resolve.Config, s settings, namespace string) bool {
-	all, err := g.policies(c, s)
+	all, err := g.allPolicies(c, s)
 	return err != nil || slices.ContainsFunc(all, func(p Policy) bool { return p.judgesPaths() || p.Namespaces[namespace].judgesPaths() })
 }
 
-// policy joins the policies: all of them apply.
-func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, error) {
-	all, err := g.policies(c, s)
+// joinedPolicy joins the policies: all of them apply.
+func (g *Resolver) joinedPolicy(c resolve.Config, s settings) (func(fetched) error, error) {
+	all, err := g.allPolicies(c, s)
 	if err != nil {
 		return nil, err
 	}
 	return func(f fetched) error {
 		for _, p := range all {
-			if err := p.check(f); err != nil {
+			if err := p.checkFetch(f); err != nil {
 				return err
 			}
 		}
@@ -525,9 +525,9 @@ func (g *Resolver) policy(c resolve.Config, s settings) (func(fetched) error, er
 	}, nil
 }
 
-// connect returns a connection to a repository.
-func (g *Resolver) connect(s settings, repo repository, cred credential) (remote, error) {
-	guard, err := g.guard(s, false)
+// connectTo returns a connection to a repository.
+func (g *Resolver) connectTo(s settings, repo repository, cred credential) (remote, error) {
+	guard, err := g.guardFor(s, false)
 	if err != nil {
 		return nil, err
 	}
@@ -537,12 +537,12 @@ func (g *Resolver) connect(s settings, repo repository, cred credential) (remote
 	case "git":
 		return measured{&daemonRemote{repo, guard}}, nil
 	}
-	return newHTTPRemote(httpClient(guard), repo.base(), cred.authorization, g.options.Clock), nil
+	return newHTTPRemote(httpClient(guard), repo.baseURL(), cred.authorization, g.options.Clock), nil
 }
 
-// guard returns the guard of the network under a configuration. chosen is true if the requester has chosen the address, and false
+// guardFor returns the guard of the network under a configuration. chosen is true if the requester has chosen the address, and false
 // if the operator has.
-func (g *Resolver) guard(s settings, chosen bool) (*netguard.Guard, error) {
+func (g *Resolver) guardFor(s settings, chosen bool) (*netguard.Guard, error) {
 	guard, err := g.guards.Get(s.Config, chosen)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonFailed, "the configuration of the git resolver is wrong: %w", err)
@@ -555,8 +555,8 @@ func httpClient(guard *netguard.Guard) *http.Client {
 	return &http.Client{Transport: guard.RoundTripper(netguard.ClientOptions{Plain: true}), CheckRedirect: followSafely}
 }
 
-// resource is the result.
-func resource(data []byte, id, path, url, revision string, more map[string]string) *resolve.Resource {
+// newResource is the result.
+func newResource(data []byte, id, path, url, revision string, more map[string]string) *resolve.Resource {
 	// As in Tekton, a leading slash is the repository's root.
 	path = strings.TrimLeft(path, "/")
 	algorithm := "sha1"

@@ -44,8 +44,8 @@ type provider struct {
 	siblings func(org, repo, dir, commit string) string
 }
 
-// addresses returns a server's web address and the base of its API; address may be either.
-func (p provider) addresses(server string) (web, api string) {
+// serverAddresses returns a server's web address and the base of its API; address may be either.
+func (p provider) serverAddresses(server string) (web, api string) {
 	web = strings.TrimSuffix(strings.TrimRight(server, "/"), p.under)
 	if p.public != "" && (web == p.server || web == strings.TrimSuffix(p.public, p.under)) {
 		return p.server, p.public
@@ -66,11 +66,13 @@ var ownTypes = map[string]provider{
 	"github": {
 		server: "https://github.com",
 		public: "https://api.github.com", under: "/api/v3",
-		clone:  cloneAt(""),
-		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
-		id:     bare("sha"),
-		file:   githubContents,
-		login:  bearer,
+		clone: cloneAt(""),
+		commit: func(org, repo, rev string) string {
+			return "/repos/" + escapePaths(org, repo) + "/commits/" + escapePaths(rev)
+		},
+		id:    commitFromText("sha"),
+		file:  githubContents,
+		login: setBearerToken,
 		// As JSON, the commit includes its changes, which may be large.
 		accept:   [2]string{"application/vnd.github.sha", "application/vnd.github.raw+json"},
 		listing:  func(mediaType string) (yes, maybe bool) { return mediaType == "application/json", false },
@@ -82,7 +84,7 @@ var ownTypes = map[string]provider{
 		commit: func(org, repo, rev string) string {
 			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/commits/" + url.PathEscape(rev)
 		},
-		id: field("id"),
+		id: commitFromField("id"),
 		file: func(org, repo, path, commit string) string {
 			return "/projects/" + url.PathEscape(org+"/"+repo) + "/repository/files/" + url.PathEscape(path) + "/raw?ref=" + url.QueryEscape(commit)
 		},
@@ -92,21 +94,23 @@ var ownTypes = map[string]provider{
 		server: "https://gitea.com", under: "/api/v1",
 		clone: cloneAt(""),
 		commit: func(org, repo, rev string) string {
-			return "/repos/" + escape(org, repo) + "/commits?limit=1&stat=false&verification=false&files=false&sha=" + url.QueryEscape(rev)
+			return "/repos/" + escapePaths(org, repo) + "/commits?limit=1&stat=false&verification=false&files=false&sha=" + url.QueryEscape(rev)
 		},
-		id: first("", "sha"),
+		id: commitFromList("", "sha"),
 		file: func(org, repo, path, commit string) string {
-			return "/repos/" + escape(org, repo) + "/raw/" + escape(path) + "?ref=" + url.QueryEscape(commit)
+			return "/repos/" + escapePaths(org, repo) + "/raw/" + escapePaths(path) + "?ref=" + url.QueryEscape(commit)
 		},
 		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
 	},
 	"gogs": {
-		under:  "/api/v1",
-		clone:  cloneAt(""),
-		commit: func(org, repo, rev string) string { return "/repos/" + escape(org, repo) + "/commits/" + escape(rev) },
-		id:     field("sha"),
+		under: "/api/v1",
+		clone: cloneAt(""),
+		commit: func(org, repo, rev string) string {
+			return "/repos/" + escapePaths(org, repo) + "/commits/" + escapePaths(rev)
+		},
+		id: commitFromField("sha"),
 		file: func(org, repo, path, commit string) string {
-			return "/repos/" + escape(org, repo) + "/raw/" + commit + "/" + escape(path)
+			return "/repos/" + escapePaths(org, repo) + "/raw/" + commit + "/" + escapePaths(path)
 		},
 		login: func(h http.Header, token string) { h.Set("Authorization", "token "+token) },
 	},
@@ -116,58 +120,58 @@ var ownTypes = map[string]provider{
 		clone:  func(server, org, repo string) string { return server + "/" + org + "/_git/" + repo },
 		commit: azureCommits("branch"),
 		tag:    azureCommits("tag"),
-		id:     first("value", "commitId"),
+		id:     commitFromList("value", "commitId"),
 		file: func(org, repo, path, commit string) string {
-			return "/" + escape(org) + "/_apis/git/repositories/" + escape(repo) + "/items?path=" + url.QueryEscape("/"+path) +
+			return "/" + escapePaths(org) + "/_apis/git/repositories/" + escapePaths(repo) + "/items?path=" + url.QueryEscape("/"+path) +
 				"&versionDescriptor.versionType=commit&versionDescriptor.version=" + commit + "&includeContent=true&$format=json&api-version=6.0"
 		},
 		content: azureContent,
-		login:   func(h http.Header, token string) { h.Set("Authorization", basic("", token)) },
+		login:   func(h http.Header, token string) { h.Set("Authorization", basicAuthHeader("", token)) },
 	},
 	"bitbucketserver": {
 		under: "/rest/api/1.0",
 		clone: cloneAt("/scm"),
 		commit: func(org, repo, rev string) string {
-			return "/projects/" + escape(org) + "/repos/" + escape(repo) + "/commits?limit=1&until=" + url.QueryEscape(rev)
+			return "/projects/" + escapePaths(org) + "/repos/" + escapePaths(repo) + "/commits?limit=1&until=" + url.QueryEscape(rev)
 		},
-		id: first("values", "id"),
+		id: commitFromList("values", "id"),
 		file: func(org, repo, path, commit string) string {
-			return "/projects/" + escape(org) + "/repos/" + escape(repo) + "/raw/" + escape(path) + "?at=" + url.QueryEscape(commit)
+			return "/projects/" + escapePaths(org) + "/repos/" + escapePaths(repo) + "/raw/" + escapePaths(path) + "?at=" + url.QueryEscape(commit)
 		},
-		login: bearer,
+		login: setBearerToken,
 	},
 	"bitbucketcloud": {
 		server: "https://bitbucket.org",
 		public: "https://api.bitbucket.org/2.0", under: "/2.0",
 		clone: cloneAt(""),
 		commit: func(org, repo, rev string) string {
-			return "/repositories/" + escape(org, repo) + "/commits?pagelen=1&include=" + url.QueryEscape(rev)
+			return "/repositories/" + escapePaths(org, repo) + "/commits?pagelen=1&include=" + url.QueryEscape(rev)
 		},
-		id: first("values", "hash"),
+		id: commitFromList("values", "hash"),
 		file: func(org, repo, path, commit string) string {
-			return "/repositories/" + escape(org, repo) + "/src/" + commit + "/" + escape(path)
+			return "/repositories/" + escapePaths(org, repo) + "/src/" + commit + "/" + escapePaths(path)
 		},
 		listing: func(mediaType string) (yes, maybe bool) { return false, mediaType == "application/json" },
 		meta: func(org, repo, path, commit string) string {
-			return "/repositories/" + escape(org, repo) + "/src/" + commit + "/" + escape(path) + "?format=meta"
+			return "/repositories/" + escapePaths(org, repo) + "/src/" + commit + "/" + escapePaths(path) + "?format=meta"
 		},
 		login: func(h http.Header, token string) {
 			if user, password, ok := strings.Cut(token, ":"); ok {
-				h.Set("Authorization", basic(user, password))
+				h.Set("Authorization", basicAuthHeader(user, password))
 				return
 			}
-			bearer(h, token)
+			setBearerToken(h, token)
 		},
 	},
 }
 
 func githubContents(org, repo, path, commit string) string {
-	return "/repos/" + escape(org, repo) + "/contents" + strings.TrimSuffix("/"+escape(path), "/") + "?ref=" + url.QueryEscape(commit)
+	return "/repos/" + escapePaths(org, repo) + "/contents" + strings.TrimSuffix("/"+escapePaths(path), "/") + "?ref=" + url.QueryEscape(commit)
 }
 
 func azureCommits(kind string) func(org, repo, revision string) string {
 	return func(org, repo, revision string) string {
-		return "/" + escape(org) + "/_apis/git/repositories/" + escape(repo) + "/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType=" + kind +
+		return "/" + escapePaths(org) + "/_apis/git/repositories/" + escapePaths(repo) + "/commits?searchCriteria.$top=1&searchCriteria.itemVersion.versionType=" + kind +
 			"&searchCriteria.itemVersion.version=" + url.QueryEscape(revision) + "&api-version=6.0"
 	}
 }
@@ -190,14 +194,14 @@ func azureContent(answer []byte) ([]byte, error) {
 	return []byte(*item.Content), nil
 }
 
-func bearer(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
+func setBearerToken(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
 
 func cloneAt(prefix string) func(server, org, repo string) string {
 	return func(server, org, repo string) string { return server + prefix + "/" + org + "/" + repo + ".git" }
 }
 
-// escape escapes the parts of paths and joins them.
-func escape(paths ...string) string {
+// escapePaths escapes the parts of paths and joins them.
+func escapePaths(paths ...string) string {
 	var out []string
 	for _, p := range paths {
 		for part := range strings.SplitSeq(p, "/") {
@@ -209,7 +213,7 @@ func escape(paths ...string) string {
 
 var errNoCommit = errors.New("the answer names no commit")
 
-func field(name string) func([]byte) (string, error) {
+func commitFromField(name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		var v map[string]json.RawMessage
 		if err := json.Unmarshal(body, &v); err != nil {
@@ -223,18 +227,18 @@ func field(name string) func([]byte) (string, error) {
 	}
 }
 
-// bare reads a plain name, or a field.
-func bare(name string) func([]byte) (string, error) {
+// commitFromText reads a plain name, or a field.
+func commitFromText(name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		if id := string(bytes.TrimSpace(body)); isObjectID(id) {
 			return id, nil
 		}
-		return field(name)(body)
+		return commitFromField(name)(body)
 	}
 }
 
-// first reads a field of the first element of a list. The list is the answer itself or one of its fields.
-func first(list, name string) func([]byte) (string, error) {
+// commitFromList reads a field of the first element of a list. The list is the answer itself or one of its fields.
+func commitFromList(list, name string) func([]byte) (string, error) {
 	return func(body []byte) (string, error) {
 		if list != "" {
 			var v map[string]json.RawMessage
@@ -247,7 +251,7 @@ func first(list, name string) func([]byte) (string, error) {
 		if err := json.Unmarshal(body, &items); err != nil || len(items) == 0 {
 			return "", errNoCommit
 		}
-		return field(name)(items[0])
+		return commitFromField(name)(items[0])
 	}
 }
 
@@ -256,9 +260,9 @@ func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bo
 	if isObjectID(revision) {
 		return revision, nil
 	}
-	body, err := a.commit(ctx, org, repo, revision, isTag)
+	body, err := a.askCommit(ctx, org, repo, revision, isTag)
 	if err != nil {
-		return "", a.explain(err, repository, fmt.Sprintf("revision %q", revision))
+		return "", a.explainAPIError(err, repository, fmt.Sprintf("revision %q", revision))
 	}
 	id, err := a.provider.id(body)
 	if err != nil {
@@ -269,7 +273,7 @@ func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bo
 
 // throughAPI reads through a provider's API.
 func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
-	s, err := choose(r.Config, r.Get("configKey"))
+	s, err := chooseSettings(r.Config, r.Get("configKey"))
 	if err != nil {
 		return nil, err
 	}
@@ -278,9 +282,9 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: it is missing, and the configuration has no default-org")
 	}
 	if err := checkOrg(org); err != nil {
-		return nil, invalid("org", err)
+		return nil, invalidParam("org", err)
 	}
-	full := commitName(orDefault(r.Get("revision"), s.or(keyDefaultRevision, "main")))
+	full := commitName(orDefault(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
 	// The APIs know branches and tags by their short names.
 	revision, isTag := strings.CutPrefix(full, "refs/tags/")
 	revision = strings.TrimPrefix(revision, "refs/heads/")
@@ -288,7 +292,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	a, err := g.api(ctx, r, s)
+	a, err := g.connectAPI(ctx, r, s)
 	if err != nil {
 		return nil, err
 	}
@@ -298,20 +302,20 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, err
 	}
 	// The operator's demands for a host apply to both ways of reading its repositories.
-	demands, err := choose(r.Config, r.Get("configKey"), parsed.hosts()...)
+	demands, err := chooseSettings(r.Config, r.Get("configKey"), parsed.hosts()...)
 	if err != nil {
 		return nil, err
 	}
 	signed := g.options.Policies().Commit(sourceURI(clone))
 	if len(s.restrictions(keySigners))+len(demands.restrictions(keySigners)) > 0 || signed.Enforced {
 		return nil, resolve.Errorf(resolve.ReasonVerification,
-			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonical(), clone)
+			"repo: the operator wants commits of %s to be signed, and the API of a provider does not prove that a file is part of a commit; give url: %s", parsed.canonicalName(), clone)
 	}
-	allowed, err := g.policy(r.Config, demands)
+	allowed, err := g.joinedPolicy(r.Config, demands)
 	if err != nil {
 		return nil, err
 	}
-	f := fetched{namespace: r.Namespace, repository: parsed.canonical(), repositories: parsed.names()}
+	f := fetched{namespace: r.Namespace, repository: parsed.canonicalName(), repositories: parsed.names()}
 	if err := allowed(f); err != nil {
 		return nil, err
 	}
@@ -333,21 +337,21 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		}
 	}
 	most := min(g.options.Limits.FileBytes, r.Limit())
-	data, err := a.read(ctx, org, repo, path, id, most)
+	data, err := a.readFile(ctx, org, repo, path, id, most)
 	if errors.Is(err, errTooMuch) {
 		return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has more than the %d bytes that are allowed", path, most)
 	}
 	if err != nil {
-		return nil, a.explain(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
+		return nil, a.explainAPIError(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
-	out := resource(data, id, r.Get("pathInRepo"), clone, revision, more)
+	out := newResource(data, id, r.Get("pathInRepo"), clone, revision, more)
 	out.Anonymous = a.token == ""
 	return out, nil
 }
 
-// commit asks about the commit of a branch or a tag.
-func (a *api) commit(ctx context.Context, org, repo, revision string, isTag bool) ([]byte, error) {
+// askCommit asks about the commit of a branch or a tag.
+func (a *api) askCommit(ctx context.Context, org, repo, revision string, isTag bool) ([]byte, error) {
 	ways := []func(org, repo, revision string) string{a.provider.commit}
 	if a.provider.tag != nil {
 		ways = append(ways, a.provider.tag)
@@ -358,7 +362,7 @@ func (a *api) commit(ctx context.Context, org, repo, revision string, isTag bool
 	var body []byte
 	var err error
 	for _, way := range ways {
-		body, _, err = a.get(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20)
+		body, _, err = a.sendGet(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20)
 		var status *statusError
 		if err == nil || !errors.As(err, &status) || status.code != http.StatusNotFound {
 			break
@@ -398,20 +402,20 @@ type api struct {
 	resolver     *Resolver
 }
 
-// api finds the server and the token. The operator's token goes only to the operator's server, over the scheme that the operator
+// connectAPI finds the server and the token. The operator's token goes only to the operator's server, over the scheme that the operator
 // has set. A requester who chooses either must bring a token.
-func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
+func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s settings) (*api, error) {
 	at, err := serverFor(r, s)
 	if err != nil {
 		return nil, err
 	}
 	a := &api{provider: at.provider, resolver: g}
-	a.server, a.base = at.provider.addresses(at.server)
+	a.server, a.base = at.provider.serverAddresses(at.server)
 	switch {
 	case r.Get("token") != "":
 		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(at.server))
 	case at.operators && s.Config[keyAPISecret] != "":
-		a.token, err = secretValue(ctx, r, s.or(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.or(keyAPISecretKey, "token"), "")
+		a.token, err = secretValue(ctx, r, s.valueOr(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.valueOr(keyAPISecretKey, "token"), "")
 	case !at.operators && r.Get("serverURL") != "":
 		err = resolve.Errorf(resolve.ReasonForbidden, "serverURL: a server of your own choice needs a token of your own; name its Secret in token")
 	}
@@ -421,7 +425,7 @@ func (g *Resolver) api(ctx context.Context, r *resolve.Request, s settings) (*ap
 	if a.token != "" && strings.HasPrefix(at.server, "http:") && s.Config[KeyPlain] != "true" {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "serverURL: a token is not sent over http without TLS; use https")
 	}
-	guard, err := g.guard(s, !at.operators && at.server != at.provider.server)
+	guard, err := g.guardFor(s, !at.operators && at.server != at.provider.server)
 	if err != nil {
 		return nil, err
 	}
@@ -438,18 +442,18 @@ type apiServer struct {
 
 // serverFor finds the server of a request.
 func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
-	ownType := s.or(keySCMType, defaultProvider)
+	ownType := s.valueOr(keySCMType, defaultProvider)
 	kind := orDefault(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
 	if !ok {
-		return nil, invalid("scmType", checkSCMType(kind))
+		return nil, invalidParam("scmType", checkSCMType(kind))
 	}
 	// The comparison uses web addresses, because these are equal for all spellings of one server.
-	own, _ := providers[ownType].addresses(withScheme(s.or(keyServerURL, providers[ownType].server)))
-	server, _ := p.addresses(withScheme(r.Get("serverURL")))
+	own, _ := providers[ownType].serverAddresses(withScheme(s.valueOr(keyServerURL, providers[ownType].server)))
+	server, _ := p.serverAddresses(withScheme(r.Get("serverURL")))
 	if server == "" {
 		server = own
-		if kind != ownType && !p.alike(providers[ownType]) {
+		if kind != ownType && !p.isSameAs(providers[ownType]) {
 			server = p.server
 		}
 	}
@@ -457,22 +461,22 @@ func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 		return nil, resolve.Errorf(resolve.ReasonInvalid, "serverURL: %s has no public server; name yours", kind)
 	}
 	if err := checkServerURL(server); err != nil {
-		return nil, invalid("serverURL", err)
+		return nil, invalidParam("serverURL", err)
 	}
-	return &apiServer{p, server, server == own && p.alike(providers[ownType])}, nil
+	return &apiServer{p, server, server == own && p.isSameAs(providers[ownType])}, nil
 }
 
-// alike reports whether two types mean the same provider.
-func (p provider) alike(q provider) bool { return p.under == q.under && p.server == q.server }
+// isSameAs reports whether two types mean the same provider.
+func (p provider) isSameAs(q provider) bool { return p.under == q.under && p.server == q.server }
 
-// read returns the content of a file. Anything else at the path is an error.
-func (a *api) read(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
+// readFile returns the content of a file. Anything else at the path is an error.
+func (a *api) readFile(ctx context.Context, org, repo, path, commit string, most int64) ([]byte, error) {
 	bound := most
 	if a.provider.content != nil {
 		// JSON escapes make the content longer.
 		bound = 6*most + 1<<16
 	}
-	data, header, err := a.get(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound)
+	data, header, err := a.sendGet(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound)
 	if err == nil && a.provider.content != nil {
 		if data, err = a.provider.content(data); err == nil && int64(len(data)) > most {
 			err = errTooMuch
@@ -487,7 +491,7 @@ func (a *api) read(ctx context.Context, org, repo, path, commit string, most int
 	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	yes, maybe := a.provider.listing(strings.ToLower(strings.TrimSpace(mediaType)))
 	if maybe {
-		meta, _, err := a.get(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20)
+		meta, _, err := a.sendGet(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20)
 		if err != nil {
 			return nil, err
 		}
@@ -521,9 +525,9 @@ func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string)
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
-	body, _, err := a.get(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20)
+	body, _, err := a.sendGet(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20)
 	if err != nil {
-		return a.explain(err, where, fmt.Sprintf("file %q in commit %s", path, commit))
+		return a.explainAPIError(err, where, fmt.Sprintf("file %q in commit %s", path, commit))
 	}
 	var entries []struct{ Name, Type string }
 	if err := json.Unmarshal(body, &entries); err != nil {
@@ -547,8 +551,8 @@ func hostOf(server string) string {
 	return hostAndPort(repository{scheme: u.Scheme, host: strings.ToLower(u.Hostname()), port: portOf(u)})
 }
 
-// get sends a request to the API. The path is escaped.
-func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
+// sendGet sends a request to the API. The path is escaped.
+func (a *api) sendGet(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
 		return nil, nil, err
@@ -578,12 +582,12 @@ func (a *api) get(ctx context.Context, path, accept string, most int64) ([]byte,
 	return body, resp.Header, err
 }
 
-func (a *api) explain(err error, where, what string) error {
+func (a *api) explainAPIError(err error, where, what string) error {
 	var status *statusError
 	if errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusUnprocessableEntity) {
 		e := resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or the token may not read it", where, what)
 		e.Err = err
 		return e
 	}
-	return explain(err, where)
+	return explainRemoteError(err, where)
 }

@@ -57,7 +57,7 @@ func newResolver(t testing.TB, change func(*Options)) *Resolver {
 // they begin with a colon.
 func ask(sec resolve.Secrets, pairs ...string) *resolve.Request {
 	r := &resolve.Request{Namespace: "ns", Name: "r", Params: map[string]resolve.Value{}, Config: resolve.Config{}, Secrets: sec}
-	for _, k := range keys() {
+	for _, k := range configKeys() {
 		r.Config[k.Name] = k.Default
 	}
 	for i := 0; i < len(pairs); i += 2 {

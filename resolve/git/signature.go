@@ -34,9 +34,9 @@ func notSigned(c commit, why error) error {
 	return resolve.Errorf(resolve.ReasonVerification, "commit %s is not signed as the operator demands: %w", c.id, why)
 }
 
-// signers returns the IDs of the keys and identities of the policies that have signed the commit. If a policy demands a signature
+// commitSigners returns the IDs of the keys and identities of the policies that have signed the commit. If a policy demands a signature
 // and there is none, that is an error. The framework checks whether all policies are satisfied.
-func (g *Resolver) signers(ctx context.Context, uri string, c commit) ([]string, error) {
+func (g *Resolver) commitSigners(ctx context.Context, uri string, c commit) ([]string, error) {
 	want := g.options.Policies().Commit(uri)
 	if len(want.IDs()) == 0 {
 		return nil, nil

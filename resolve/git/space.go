@@ -17,8 +17,8 @@ const (
 	asideBytes = 32 << 20
 )
 
-// short reports whether less than the reserve is free, or no more files can be created.
-func (s *store) short() bool {
+// lacksSpace reports whether less than the reserve is free, or no more files can be created.
+func (s *store) lacksSpace() bool {
 	free, total, err := s.space(s.root)
 	return err == nil && free < min(maxReserve, total/8)
 }
@@ -74,7 +74,7 @@ func removeOldest(dir string) bool {
 // store keeps nothing, and deletes its folder at the end.
 func openAside(files *catfiles, index *indexer) (*store, error) {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
-		if free, _, err := space(dir); err != nil || free < asideBytes {
+		if free, _, err := diskSpaceOf(dir); err != nil || free < asideBytes {
 			continue
 		}
 		root, err := os.MkdirTemp(dir, "sluice-git-")
@@ -94,19 +94,19 @@ func openAside(files *catfiles, index *indexer) (*store, error) {
 // openAgain is the pause before a folder without room is tried again.
 const openAgain = 30 * time.Second
 
-// open opens the store.
-func (g *Resolver) open() (err error) {
+// openMirrorStore opens the store.
+func (g *Resolver) openMirrorStore() (err error) {
 	g.opened = g.options.Clock.Now()
 	g.store, err = openStoreIn(g.options.Dir, atMost(defaultCacheBytes, g.options.Limits.CacheBytes), g.files, g.index)
 	return err
 }
 
-// home returns the store, nil while its folder has no room.
-func (g *Resolver) home() *store {
+// currentStore returns the store, nil while its folder has no room.
+func (g *Resolver) currentStore() *store {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.store == nil && g.options.Clock.Now().Sub(g.opened) >= openAgain {
-		_ = g.open() // it is tried again
+		_ = g.openMirrorStore() // it is tried again
 	}
 	return g.store
 }

@@ -67,7 +67,7 @@ func TestMirrorsAreEvictedByTheRoomThatThereIs(t *testing.T) {
 		for i := range 2 * n {
 			wantData(t, g, ask(nil, "url", fmt.Sprintf("%s/r%d.git", s.URL, i%n), "pathInRepo", "task.yaml"), fmt.Sprintf("n: %d\n", i%n))
 		}
-		if free, total, err := space(disk); err != nil || free < total/8 {
+		if free, total, err := diskSpaceOf(disk); err != nil || free < total/8 {
 			t.Errorf("round %d: %d of %d bytes are free: %v", round, free, total, err)
 		}
 		if l := leftovers(t, g); len(l) > 0 {

@@ -63,8 +63,8 @@ func newSSHRemote(repo repository, guard *netguard.Guard, cred sshCredential, no
 	return &sshRemote{repo: repo, guard: guard, cred: cred, now: now, slots: make(chan struct{}, sshSessions)}
 }
 
-// forget implements [remote]; SSH has no redirects.
-func (s *sshRemote) forget() {}
+// forgetRedirects implements [remote]; SSH has no redirects.
+func (s *sshRemote) forgetRedirects() {}
 
 // hostKeyError means that the server has the wrong host key.
 type hostKeyError struct{ why string }
@@ -74,18 +74,18 @@ func (e *hostKeyError) Error() string { return e.why }
 func (s *sshRemote) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop()
+	s.dropConnection()
 }
 
-func (s *sshRemote) drop() {
+func (s *sshRemote) dropConnection() {
 	if s.conn != nil {
 		_ = s.conn.Close()
 		s.conn = nil
 	}
 }
 
-// since implements [lasting].
-func (s *sshRemote) since() time.Time {
+// credentialCheckedAt implements [lasting].
+func (s *sshRemote) credentialCheckedAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
@@ -94,22 +94,22 @@ func (s *sshRemote) since() time.Time {
 	return s.conn.since
 }
 
-// renew implements [lasting]. A connection that is in use ends with its last user.
-func (s *sshRemote) renew() {
+// recheckCredential implements [lasting]. A connection that is in use ends with its last user.
+func (s *sshRemote) recheckCredential() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil && s.conn.users > 0 {
 		s.conn = nil
 	}
-	s.drop()
+	s.dropConnection()
 }
 
-// connect returns a connection that is up, and must be given back.
-func (s *sshRemote) connect(ctx context.Context) (*sshConn, error) {
+// acquireConnection returns a connection that is up, and must be given back.
+func (s *sshRemote) acquireConnection(ctx context.Context) (*sshConn, error) {
 	s.mu.Lock()
 	if s.conn != nil {
 		defer s.mu.Unlock()
-		return s.use(), nil
+		return s.useConnection(), nil
 	}
 	s.mu.Unlock()
 	since := s.now()
@@ -124,10 +124,10 @@ func (s *sshRemote) connect(ctx context.Context) (*sshConn, error) {
 	} else {
 		s.conn = &sshConn{Client: c, since: since}
 	}
-	return s.use(), nil
+	return s.useConnection(), nil
 }
 
-func (s *sshRemote) use() *sshConn {
+func (s *sshRemote) useConnection() *sshConn {
 	s.conn.users++
 	if s.conn.idle != nil {
 		s.conn.idle.Stop()
@@ -135,13 +135,13 @@ func (s *sshRemote) use() *sshConn {
 	return s.conn
 }
 
-func (s *sshRemote) unuse(c *sshConn, broken bool) {
+func (s *sshRemote) releaseConnection(c *sshConn, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.users--
 	switch {
 	case broken && s.conn == c:
-		s.drop()
+		s.dropConnection()
 	case broken, c.users == 0 && s.conn != c:
 		_ = c.Close()
 	case c.users == 0:
@@ -149,7 +149,7 @@ func (s *sshRemote) unuse(c *sshConn, broken bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.conn == c && c.users == 0 {
-				s.drop()
+				s.dropConnection()
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 			signer, err = ssh.ParsePrivateKey(s.cred.key)
 		}
 		if err != nil {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the SSH private key in the Secret cannot be read", s.repo.canonical())
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the SSH private key in the Secret cannot be read", s.repo.canonicalName())
 		}
 		config.Auth = append(config.Auth, ssh.PublicKeys(signer))
 	}
@@ -181,11 +181,11 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 		return nil, err
 	}
 	name := knownHostName(s.repo.host, s.repo.port)
-	config.HostKeyAlgorithms = hosts.algorithms(name)
+	config.HostKeyAlgorithms = hosts.algorithmsFor(name)
 	if len(config.HostKeyAlgorithms) == 0 {
 		return nil, &hostKeyError{fmt.Sprintf("known_hosts has no key for %s; add the line that ssh-keyscan prints, after checking it", name)}
 	}
-	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.check(name, key) }
+	config.HostKeyCallback = func(_ string, _ net.Addr, key ssh.PublicKey) error { return hosts.checkHostKey(name, key) }
 
 	conn, err := s.guard.DialContext(ctx, "tcp", net.JoinHostPort(s.repo.host, s.repo.port))
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 			return nil, host
 		}
 		if strings.Contains(err.Error(), "unable to authenticate") {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", s.repo.canonical())
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the server refuses the SSH key or password, or none was given", s.repo.canonicalName())
 		}
 		return nil, err
 	}
@@ -224,14 +224,14 @@ func (u *upload) Close() error {
 	return nil
 }
 
-// start runs git-upload-pack.
-func (s *sshRemote) start(ctx context.Context) (*upload, error) {
+// startUpload runs git-upload-pack.
+func (s *sshRemote) startUpload(ctx context.Context) (*upload, error) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	u, err := s.begin(ctx)
+	u, err := s.beginUpload(ctx)
 	if err != nil {
 		<-s.slots
 		return nil, err
@@ -244,31 +244,31 @@ func (s *sshRemote) start(ctx context.Context) (*upload, error) {
 	return u, nil
 }
 
-// begin runs git-upload-pack through the existing connection, a new one, or one of its own.
-func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
+// beginUpload runs git-upload-pack through the existing connection, a new one, or one of its own.
+func (s *sshRemote) beginUpload(ctx context.Context) (*upload, error) {
 	for attempt := 0; ; attempt++ {
-		client, err := s.connect(ctx)
+		client, err := s.acquireConnection(ctx)
 		if err != nil {
 			return nil, err
 		}
 		// A request to a hanging server ends only with its connection.
 		stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-		u, err := s.open(client.Client)
+		u, err := s.openUpload(client.Client)
 		if err == nil {
 			u.finish = func() {
 				_ = u.session.Close()
 				canceled := !stop()
-				s.unuse(client, canceled)
+				s.releaseConnection(client, canceled)
 			}
 			return u, nil
 		}
 		stop()
 		if _, full := errors.AsType[*ssh.OpenChannelError](err); full {
 			// The connection works and others may be using it. The server accepts no more sessions on it.
-			s.unuse(client, false)
-			return s.apart(ctx)
+			s.releaseConnection(client, false)
+			return s.uploadApart(ctx)
 		}
-		s.unuse(client, true)
+		s.releaseConnection(client, true)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -279,8 +279,8 @@ func (s *sshRemote) begin(ctx context.Context) (*upload, error) {
 	}
 }
 
-// apart runs git-upload-pack through a connection of its own.
-func (s *sshRemote) apart(ctx context.Context) (*upload, error) {
+// uploadApart runs git-upload-pack through a connection of its own.
+func (s *sshRemote) uploadApart(ctx context.Context) (*upload, error) {
 	client, err := s.handshake(ctx)
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func (s *sshRemote) apart(ctx context.Context) (*upload, error) {
 		stop()
 		_ = client.Close()
 	}
-	u, err := s.open(client)
+	u, err := s.openUpload(client)
 	if err != nil {
 		end()
 		if ctx.Err() != nil {
@@ -302,7 +302,7 @@ func (s *sshRemote) apart(ctx context.Context) (*upload, error) {
 	return u, nil
 }
 
-func (s *sshRemote) open(client *ssh.Client) (*upload, error) {
+func (s *sshRemote) openUpload(client *ssh.Client) (*upload, error) {
 	session, err := client.NewSession()
 	if err != nil {
 		return nil, err
@@ -324,16 +324,16 @@ func (s *sshRemote) open(client *ssh.Client) (*upload, error) {
 	return u, nil
 }
 
-func (s *sshRemote) advertise(ctx context.Context) (io.ReadCloser, error) {
-	u, err := s.start(ctx)
+func (s *sshRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
+	u, err := s.startUpload(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return u.checked()
+	return u.awaitFirstByte()
 }
 
-// checked waits for the first byte. If none comes, it returns the server's standard error.
-func (u *upload) checked() (io.ReadCloser, error) {
+// awaitFirstByte waits for the first byte. If none comes, it returns the server's standard error.
+func (u *upload) awaitFirstByte() (io.ReadCloser, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(u.Reader, first[:]); err != nil {
 		_ = u.session.Wait()
@@ -350,12 +350,12 @@ func (u *upload) checked() (io.ReadCloser, error) {
 	return u, nil
 }
 
-func (s *sshRemote) request(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
-	u, err := s.start(ctx)
+func (s *sshRemote) sendRequest(ctx context.Context, body []byte, _ bool) (io.ReadCloser, error) {
+	u, err := s.startUpload(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := u.checked(); err != nil {
+	if _, err := u.awaitFirstByte(); err != nil {
 		return nil, err
 	}
 	if u.Reader, err = pastAdvertisement(u.Reader); err != nil {
@@ -428,7 +428,7 @@ func knownHostName(host, port string) string {
 	return "[" + host + "]:" + port
 }
 
-func (h knownHost) matches(name string) bool {
+func (h knownHost) matchesName(name string) bool {
 	matched := false
 	for _, p := range h.patterns {
 		if hash, ok := strings.CutPrefix(p, "|1|"); ok {
@@ -452,11 +452,11 @@ func (h knownHost) matches(name string) bool {
 	return matched
 }
 
-// algorithms lists the algorithms of the known keys of a host. Asking for others would be useless.
-func (hosts knownHosts) algorithms(name string) []string {
+// algorithmsFor lists the algorithms of the known keys of a host. Asking for others would be useless.
+func (hosts knownHosts) algorithmsFor(name string) []string {
 	var out []string
 	for _, h := range hosts {
-		if h.revoked || !h.matches(name) {
+		if h.revoked || !h.matchesName(name) {
 			continue
 		}
 		types := []string{h.key.Type()}
@@ -472,7 +472,7 @@ func (hosts knownHosts) algorithms(name string) []string {
 	return out
 }
 
-func (hosts knownHosts) check(name string, key ssh.PublicKey) error {
+func (hosts knownHosts) checkHostKey(name string, key ssh.PublicKey) error {
 	known := false
 	for _, h := range hosts {
 		if !bytes.Equal(h.key.Marshal(), key.Marshal()) {
@@ -481,7 +481,7 @@ func (hosts knownHosts) check(name string, key ssh.PublicKey) error {
 		if h.revoked {
 			return &hostKeyError{fmt.Sprintf("known_hosts says that the key of %s is revoked", name)}
 		}
-		known = known || h.matches(name)
+		known = known || h.matchesName(name)
 	}
 	if !known {
 		return &hostKeyError{fmt.Sprintf("the server's key is not the one that known_hosts has for %s", name)}

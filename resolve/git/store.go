@@ -85,13 +85,13 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 		}
 	}()
 	s = &store{
-		root: root, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: space,
+		root: root, lock: lock, files: files, index: index, mirrors: map[string]*mirror{}, space: diskSpaceOf,
 		histories: newTurns(maxHistories),
 		create: func(name string) (*os.File, error) {
 			return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a file in the store's folder
 		},
 	}
-	s.resize(limit)
+	s.setLimit(limit)
 	if s.salt, err = os.ReadFile(filepath.Join(root, saltFile)); err != nil || len(s.salt) != 32 { //nolint:gosec // a file in the store's folder
 		s.salt = make([]byte, 32)
 		if _, err := rand.Read(s.salt); err != nil {
@@ -108,11 +108,11 @@ func openStore(root string, limit int64, files *catfiles, index *indexer) (s *st
 			return nil, err
 		}
 	}
-	return s, s.recover()
+	return s, s.recoverFolder()
 }
 
-// resize changes the number of bytes for mirrors. Half of it is for packs that are being fetched.
-func (s *store) resize(limit int64) {
+// setLimit changes the number of bytes for mirrors. Half of it is for packs that are being fetched.
+func (s *store) setLimit(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.packs == nil || s.limit != limit {
@@ -127,8 +127,8 @@ func (s *store) packBytes() int64 {
 	return max(s.limit/2, asideBytes)
 }
 
-// recover reads the folder, and removes the rest of a crash.
-func (s *store) recover() error {
+// recoverFolder reads the folder, and removes the rest of a crash.
+func (s *store) recoverFolder() error {
 	trash, _ := filepath.Glob(filepath.Join(s.root, trashGlob))
 	for _, t := range trash {
 		_ = os.RemoveAll(t)
@@ -150,11 +150,11 @@ func (s *store) recover() error {
 			continue
 		}
 		m := &mirror{store: s, key: e.Name(), dir: dir, format: string(format)}
-		used, err := m.sweep()
+		used, err := m.sweepLeftovers()
 		if err != nil {
 			// Its size is unknown, and git could not read it either.
-			s.discard(m)
-			s.remove(m)
+			s.discardMirror(m)
+			s.deleteMirror(m)
 			continue
 		}
 		all = append(all, found{m, used})
@@ -165,12 +165,12 @@ func (s *store) recover() error {
 		f.m.lastUse = s.use
 		s.mirrors[f.m.key] = f.m
 	}
-	s.evict()
+	s.evictUnused()
 	return nil
 }
 
-// sweep removes the rest of a crash from the mirror. It returns the mirror's size and the time of its last write.
-func (m *mirror) sweep() (used time.Time, err error) {
+// sweepLeftovers removes the rest of a crash from the mirror. It returns the mirror's size and the time of its last write.
+func (m *mirror) sweepLeftovers() (used time.Time, err error) {
 	var left []string
 	err = filepath.WalkDir(m.dir, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -206,7 +206,7 @@ func onDisk(size int64) int64 { return (size + 4095) &^ 4095 }
 
 func (s *store) close() error {
 	if !s.aside {
-		s.files.forget("")
+		s.files.endIdle("")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +222,8 @@ func (s *store) close() error {
 	return err
 }
 
-// name returns the folder's name for the key of a mirror.
-func (s *store) name(parts ...string) string {
+// folderName returns the folder's name for the key of a mirror.
+func (s *store) folderName(parts ...string) string {
 	mac := hmac.New(sha256.New, s.salt)
 	for _, p := range parts {
 		mac.Write(fmt.Appendf(nil, "%d:%s,", len(p), p))
@@ -231,9 +231,9 @@ func (s *store) name(parts ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// acquire returns the mirror, which is not evicted until it is released. If there is no remote for the repository yet, it calls
+// acquireMirror returns the mirror, which is not evicted until it is released. If there is no remote for the repository yet, it calls
 // connect.
-func (s *store) acquire(key, host string, connect func() (remote, error)) (*mirror, error) {
+func (s *store) acquireMirror(key, host string, connect func() (remote, error)) (*mirror, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.mirrors[key]
@@ -259,8 +259,8 @@ func (s *store) acquire(key, host string, connect func() (remote, error)) (*mirr
 	return m, nil
 }
 
-// rootless records that a host refuses the filter of byRoot, so that its other repositories do not try it.
-func (s *store) rootless(host string) {
+// recordRootless records that a host refuses the filter of byRoot, so that its other repositories do not try it.
+func (s *store) recordRootless(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hosts == nil || len(s.hosts) >= maxMirrors {
@@ -269,8 +269,8 @@ func (s *store) rootless(host string) {
 	s.hosts[host] = true
 }
 
-// forget drops the facts about the server of a mirror that are not on disk. It reports whether there were any.
-func (s *store) forget(key string) bool {
+// forgetServerFacts drops the facts about the server of a mirror that are not on disk. It reports whether there were any.
+func (s *store) forgetServerFacts(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.mirrors[key]
@@ -281,28 +281,28 @@ func (s *store) forget(key string) bool {
 	defer m.mu.Unlock()
 	known := m.caps != nil
 	m.caps, m.way, m.proven, m.refs = nil, byRoot, false, nil
-	m.remote.forget()
+	m.remote.forgetRedirects()
 	return known
 }
 
-func (s *store) release(m *mirror) {
+func (s *store) releaseMirror(m *mirror) {
 	s.mu.Lock()
 	m.users--
 	gone := m.discarded && m.users == 0
-	if m.users == 0 && !gone && !m.exists() {
+	if m.users == 0 && !gone && !m.isOnDisk() {
 		// The mirror was never filled. Requests for addresses without a repository must not fill the memory.
 		delete(s.mirrors, m.key)
 		m.remote.close()
 	}
 	s.mu.Unlock()
 	if gone {
-		s.remove(m)
+		s.deleteMirror(m)
 	}
-	s.evict()
+	s.evictUnused()
 }
 
-// discard removes a damaged mirror from the store: the next request gets a new one. Its last user deletes it.
-func (s *store) discard(m *mirror) {
+// discardMirror removes a damaged mirror from the store: the next request gets a new one. Its last user deletes it.
+func (s *store) discardMirror(m *mirror) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.putAside(m)
@@ -317,14 +317,14 @@ func (s *store) putAside(m *mirror) {
 	delete(s.mirrors, m.key)
 	trash := filepath.Join(s.root, fmt.Sprintf("trash-%s-%d", m.key[:16], m.lastUse))
 	if os.Rename(m.dir, trash) == nil {
-		s.files.forget(m.dir)
+		s.files.endIdle(m.dir)
 		m.trash = trash
 	}
 }
 
-// remove deletes the mirrors that discard has put aside.
-func (s *store) remove(m *mirror) {
-	s.files.forget(m.dir)
+// deleteMirror deletes the mirrors that discard has put aside.
+func (s *store) deleteMirror(m *mirror) {
+	s.files.endIdle(m.dir)
 	if m.remote != nil {
 		m.remote.close()
 	}
@@ -333,25 +333,25 @@ func (s *store) remove(m *mirror) {
 	}
 }
 
-// evict removes unused mirrors, the least recently used first, until the rest fits and the reserve of the file system is free.
-func (s *store) evict() {
-	for s.over() {
+// evictUnused removes unused mirrors, the least recently used first, until the rest fits and the reserve of the file system is free.
+func (s *store) evictUnused() {
+	for s.isOverLimit() {
 		if !s.evictOldest() {
 			return
 		}
 	}
 }
 
-// over reports whether the mirrors exceed the limit.
-func (s *store) over() bool {
+// isOverLimit reports whether the mirrors exceed the limit.
+func (s *store) isOverLimit() bool {
 	s.mu.Lock()
 	var total int64
 	limit, count := s.limit-s.packs.Used(), len(s.mirrors)
 	for _, m := range s.mirrors {
-		total += m.bytes()
+		total += m.sizeOnDisk()
 	}
 	s.mu.Unlock()
-	return total > limit || count > maxMirrors || s.short()
+	return total > limit || count > maxMirrors || s.lacksSpace()
 }
 
 // evictOldest removes the least recently used mirror; false if all are in use.
@@ -370,17 +370,17 @@ func (s *store) evictOldest() bool {
 	if oldest == nil {
 		return false
 	}
-	s.remove(oldest)
+	s.deleteMirror(oldest)
 	return true
 }
 
-// receive stores a pack: fill writes it, then receive indexes it and moves it to the mirror's objects. A failure leaves nothing.
+// receivePack stores a pack: fill writes it, then receive indexes it and moves it to the mirror's objects. A failure leaves nothing.
 // thin: the pack may depend on objects of the mirror. A pack of more than smallPack waits until there is room for limit bytes
 // beside the other running fetches.
-func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, fill func(io.Writer) error) error {
-	if s.short() {
+func (s *store) receivePack(ctx context.Context, m *mirror, thin bool, limit int64, fill func(io.Writer) error) error {
+	if s.lacksSpace() {
 		// The last of the room is for running fetches, not for old ones.
-		s.evict()
+		s.evictUnused()
 	}
 	staging, err := os.MkdirTemp(m.dir, "incoming-")
 	if err != nil {
@@ -393,7 +393,7 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		return diskError(err)
 	}
 	s.mu.Lock()
-	in := &incoming{ctx: ctx, file: f, packs: s.packs, limit: limit, room: func() { s.evict() }}
+	in := &incoming{ctx: ctx, file: f, packs: s.packs, limit: limit, room: func() { s.evictUnused() }}
 	s.mu.Unlock()
 	defer func() { in.held.Release() }()
 	defer f.Close() //nolint:errcheck // it was closed before, but for failures that count more
@@ -414,7 +414,7 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		return nil
 	}
 	if count <= 64 && size < largePlain {
-		if done, err := s.loosen(ctx, m, f, size, count, filepath.Join(staging, "loose")); done || err != nil {
+		if done, err := s.unpackSmall(ctx, m, f, size, count, filepath.Join(staging, "loose")); done || err != nil {
 			return err
 		}
 	}
@@ -426,27 +426,27 @@ func (s *store) receive(ctx context.Context, m *mirror, thin bool, limit int64, 
 		from = filepath.Join(staging, "pack")
 		err = os.Mkdir(from, 0o700)
 		if err == nil {
-			err = s.index.complete(ctx, m.dir, staging, pack)
+			err = s.index.completeThinPack(ctx, m.dir, staging, pack)
 		}
 	} else {
-		err = s.index.index(ctx, m.dir, pack)
+		err = s.index.indexPack(ctx, m.dir, pack)
 	}
 	if err != nil {
 		return diskError(err)
 	}
-	return s.adopt(m, from)
+	return s.adoptPacks(m, from)
 }
 
-// loosen stores the few objects of a pack as loose ones, in the folder loose first: many packs are slow to search, and a large tree
+// unpackSmall stores the few objects of a pack as loose ones, in the folder loose first: many packs are slow to search, and a large tree
 // then takes no memory. It reports whether it did. Unpacked, a pack of deltas may be a thousand times as large, so it stays a pack. A
 // damaged pack is refused later as a pack, too.
-func (s *store) loosen(ctx context.Context, m *mirror, pack *os.File, size int64, count uint32, loose string) (done bool, err error) {
+func (s *store) unpackSmall(ctx context.Context, m *mirror, pack *os.File, size int64, count uint32, loose string) (done bool, err error) {
 	if err := os.Mkdir(loose, 0o700); err != nil {
 		return false, diskError(err)
 	}
 	err = unpackPlain(ctx, pack, size, count, m.objectFormat(), loose)
 	if errors.Is(err, errNotPlain) && size < smallPack {
-		err = s.index.unpack(ctx, m.dir, loose, pack.Name())
+		err = s.index.unpackLoose(ctx, m.dir, loose, pack.Name())
 	}
 	if err == nil {
 		return true, s.adoptLoose(m, loose)
@@ -493,8 +493,8 @@ func (i *incoming) Write(b []byte) (int, error) {
 	return i.file.Write(b)
 }
 
-// adopt moves packs with their indexes from a folder to the mirror.
-func (s *store) adopt(m *mirror, from string) error {
+// adoptPacks moves packs with their indexes from a folder to the mirror.
+func (s *store) adoptPacks(m *mirror, from string) error {
 	packs, err := filepath.Glob(filepath.Join(from, "pack-*.pack"))
 	if err != nil {
 		return err
@@ -513,7 +513,7 @@ func (s *store) adopt(m *mirror, from string) error {
 			}
 		}
 	}
-	m.grow(size)
+	m.addSize(size)
 	return nil
 }
 
@@ -542,7 +542,7 @@ func (s *store) adoptLoose(m *mirror, from string) error {
 		}
 		size += onDisk(info.Size())
 	}
-	m.grow(size)
+	m.addSize(size)
 	return nil
 }
 

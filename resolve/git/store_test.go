@@ -298,7 +298,7 @@ func TestMirrorsAreEvictedByUse(t *testing.T) {
 	get(0)
 	var each int64
 	for _, m := range g.store.mirrors {
-		each = m.bytes()
+		each = m.sizeOnDisk()
 	}
 	g.options.Limits.CacheBytes = 3*each + each/2
 	get(1)
@@ -358,20 +358,20 @@ func TestSHA256Repository(t *testing.T) {
 func TestTheStoreDoesNotWaitForAMirrorThatIsMade(t *testing.T) {
 	g := newResolver(t, nil)
 	connect := func() (remote, error) { return said{}, nil }
-	m, err := g.store.acquire("m", "h", connect)
+	m, err := g.store.acquireMirror("m", "h", connect)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.making.Lock() // as while the disk is slow
 	made, asked := make(chan error), make(chan error)
-	go func() { made <- m.prepare("sha1") }()
+	go func() { made <- m.createOnDisk("sha1") }()
 	go func() {
 		for range 1000 { // so that the other goroutine has begun
-			g.store.forget("m")
-			g.store.evict()
+			g.store.forgetServerFacts("m")
+			g.store.evictUnused()
 			runtime.Gosched()
 		}
-		_, err := g.store.acquire("other", "h", connect)
+		_, err := g.store.acquireMirror("other", "h", connect)
 		asked <- err
 	}()
 	select {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space returns how many bytes of a folder's file system this process may still write, and how many it has.
-func space(dir string) (free, total int64, err error) {
+// diskSpaceOf returns how many bytes of a folder's file system this process may still write, and how many it has.
+func diskSpaceOf(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, 0, err

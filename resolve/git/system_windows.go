@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// space returns how many bytes of a folder's file system this process may still write, and how many it has.
-func space(dir string) (free, total int64, err error) {
+// diskSpaceOf returns how many bytes of a folder's file system this process may still write, and how many it has.
+func diskSpaceOf(dir string) (free, total int64, err error) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, 0, err

@@ -46,7 +46,7 @@ const maxEntryName = 16 << 10
 // rawEntry is an entry during the walk. Its bytes are reused for the next one.
 type rawEntry struct{ mode, name, id []byte }
 
-func (e rawEntry) entry() entry {
+func (e rawEntry) toEntry() entry {
 	return entry{mode: strings.TrimLeft(string(e.mode), "0"), name: string(e.name), id: hex.EncodeToString(e.id)}
 }
 
@@ -125,14 +125,14 @@ type walker struct {
 // maxKnown bounds that cache.
 const maxKnown = 4096
 
-// each visits the entries of a tree, in the tree's order.
-func (w *walker) each(ctx context.Context, id string, visit func(rawEntry) error) error {
+// eachEntryOf visits the entries of a tree, in the tree's order.
+func (w *walker) eachEntryOf(ctx context.Context, id string, visit func(rawEntry) error) error {
 	read := func() error {
-		return w.mirror.stream(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error { return eachEntry(r, len(id)/2, visit) })
+		return w.mirror.streamObject(ctx, id, "tree", maxTreeSize, func(r *bufio.Reader) error { return eachEntry(r, len(id)/2, visit) })
 	}
 	err := read()
 	if errors.Is(err, errMissing) {
-		if err = w.mirror.objects(ctx, w.commit, "tree", []string{id}, maxTreeSize, w.limits); err == nil {
+		if err = w.mirror.fetchMissing(ctx, w.commit, "tree", []string{id}, maxTreeSize, w.limits); err == nil {
 			err = read()
 		}
 	}
@@ -145,19 +145,19 @@ func (w *walker) each(ctx context.Context, id string, visit func(rawEntry) error
 	return err
 }
 
-// child returns the entry of that name in a directory. If there is none, it returns a description of the directory.
-func (w *walker) child(ctx context.Context, dir file, name string) (found entry, instead *listing, err error) {
+// childEntry returns the entry of that name in a directory. If there is none, it returns a description of the directory.
+func (w *walker) childEntry(ctx context.Context, dir file, name string) (found entry, instead *listing, err error) {
 	key := [2]string{dir.id, name}
 	if e, ok := w.known[key]; ok {
 		return e, nil, nil
 	}
 	instead = &listing{dir: dir.path, name: name}
-	err = w.each(ctx, dir.id, func(e rawEntry) error {
+	err = w.eachEntryOf(ctx, dir.id, func(e rawEntry) error {
 		if string(e.name) == name {
-			found = e.entry()
+			found = e.toEntry()
 			return errEnough
 		}
-		instead.add(e.name)
+		instead.addName(e.name)
 		return nil
 	})
 	if err == nil && found.name != "" && len(w.known) < maxKnown {
@@ -169,8 +169,8 @@ func (w *walker) child(ctx context.Context, dir file, name string) (found entry,
 	return found, instead, err
 }
 
-// find walks to a path. It follows symbolic links inside the tree, also in the middle of the path.
-func (w *walker) find(ctx context.Context, p string) (file, error) {
+// findPath walks to a path. It follows symbolic links inside the tree, also in the middle of the path.
+func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 	bad := func(reason resolve.Reason, format string, args ...any) (file, error) {
 		return file{}, resolve.Errorf(reason, "pathInRepo: %q "+format, append([]any{p}, args...)...)
 	}
@@ -198,7 +198,7 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 		if here.mode != modeTree {
 			return bad(resolve.ReasonNotFound, "goes through %q, which is a file", here.path)
 		}
-		e, instead, err := w.child(ctx, here, c)
+		e, instead, err := w.childEntry(ctx, here, c)
 		if err != nil {
 			return file{}, err
 		}
@@ -213,7 +213,7 @@ func (w *walker) find(ctx context.Context, p string) (file, error) {
 			if links++; links > maxSymlinks {
 				return bad(resolve.ReasonForbidden, "goes through more than %d symbolic links", maxSymlinks)
 			}
-			to, err := w.link(ctx, e.id)
+			to, err := w.readLink(ctx, e.id)
 			if err != nil {
 				return file{}, err
 			}
@@ -237,7 +237,7 @@ type listing struct {
 
 const maxListed = 5
 
-func (l *listing) add(raw []byte) {
+func (l *listing) addName(raw []byte) {
 	l.count++
 	if len(l.same) == maxListed || len(raw) > 255 {
 		return // the names with the extension come first
@@ -272,34 +272,34 @@ func (l *listing) String() string {
 	return fmt.Sprintf("%s has no %q but %s%s", dir, l.name, strings.Join(names, ", "), more)
 }
 
-func (w *walker) link(ctx context.Context, id string) (string, error) {
-	data, err := w.blob(ctx, id, maxLink)
+func (w *walker) readLink(ctx context.Context, id string) (string, error) {
+	data, err := w.readBlob(ctx, id, maxLink)
 	if errors.Is(err, errTooMuch) {
 		return "", resolve.Errorf(resolve.ReasonForbidden, "pathInRepo: a symbolic link on the way is longer than %d bytes", maxLink)
 	}
 	return string(data), err
 }
 
-// blob reads a blob, and fetches it first if it is missing.
-func (w *walker) blob(ctx context.Context, id string, limit int64) ([]byte, error) {
-	data, err := w.mirror.object(ctx, id, "blob", limit)
+// readBlob reads a blob, and fetches it first if it is missing.
+func (w *walker) readBlob(ctx context.Context, id string, limit int64) ([]byte, error) {
+	data, err := w.mirror.readObjectOf(ctx, id, "blob", limit)
 	if !errors.Is(err, errMissing) {
 		return data, err
 	}
-	if err := w.mirror.objects(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.limits); err != nil {
+	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", []string{id}, max(limit, 64<<10), w.limits); err != nil {
 		return nil, err
 	}
-	data, err = w.mirror.object(ctx, id, "blob", limit)
+	data, err = w.mirror.readObjectOf(ctx, id, "blob", limit)
 	if errors.Is(err, errMissing) {
 		return nil, missingError(resolve.ReasonFailed, "the server does not send the blob "+id)
 	}
 	return data, err
 }
 
-// read returns the content of a path. A file is returned unchanged. For a directory it joins the YAML and JSON files, in the order
+// readPath returns the content of a path. A file is returned unchanged. For a directory it joins the YAML and JSON files, in the order
 // of their names, to a stream of documents. It also returns the place of each file, after links.
-func (w *walker) read(ctx context.Context, p string, allowed func(path string) error) ([]byte, error) {
-	f, err := w.find(ctx, p)
+func (w *walker) readPath(ctx context.Context, p string, allowed func(path string) error) ([]byte, error) {
+	f, err := w.findPath(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -307,14 +307,14 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 		if err := allowed(f.path); err != nil {
 			return nil, err
 		}
-		data, err := w.blob(ctx, f.id, w.limits.FileBytes)
+		data, err := w.readBlob(ctx, f.id, w.limits.FileBytes)
 		if size, ok := errors.AsType[*sizeError](err); ok {
 			return nil, resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has %w", p, size)
 		}
 		return data, w.tooLarge(p, err)
 	}
 	c := &collector{walker: w, asked: p, allowed: allowed}
-	if err := c.collect(ctx, f, ""); err != nil {
+	if err := c.collectFiles(ctx, f, ""); err != nil {
 		return nil, err
 	}
 	files := c.files
@@ -322,7 +322,7 @@ func (w *walker) read(ctx context.Context, p string, allowed func(path string) e
 		return nil, resolve.Errorf(resolve.ReasonNotFound, "pathInRepo: %q is a directory without .yaml, .yml or .json files", p)
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
-	return w.stream(ctx, p, files)
+	return w.streamFiles(ctx, p, files)
 }
 
 // collector gathers the files of a directory.
@@ -343,30 +343,30 @@ const maxLooked = 100_000
 // maxDirectories bounds the directories that are entered below one.
 const maxDirectories = 10_000
 
-// collect gathers the files of the directory f. prefix is its path below the requested directory. It enters directories, but not
+// collectFiles gathers the files of the directory f. prefix is its path below the requested directory. It enters directories, but not
 // links to directories.
-func (c *collector) collect(ctx context.Context, f file, prefix string) error {
+func (c *collector) collectFiles(ctx context.Context, f file, prefix string) error {
 	if strings.Count(prefix, "/") > maxComponents {
 		return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: %q has directories nested deeper than %d", c.asked, maxComponents)
 	}
-	found, err := c.choose(ctx, f.id)
+	found, err := c.chooseEntries(ctx, f.id)
 	if err != nil {
 		return err
 	}
-	if err := c.prepare(ctx, found); err != nil {
+	if err := c.prefetchTrees(ctx, found); err != nil {
 		return err
 	}
 	for _, e := range found {
 		at := path.Join(f.path, e.name)
 		if e.mode == modeTree {
-			if err := c.collect(ctx, file{e, at}, prefix+e.name+"/"); err != nil {
+			if err := c.collectFiles(ctx, file{e, at}, prefix+e.name+"/"); err != nil {
 				return err
 			}
 			continue
 		}
 		one := file{e, at}
 		if e.mode == modeSymlink {
-			if one, err = c.find(ctx, at); err != nil {
+			if one, err = c.findPath(ctx, at); err != nil {
 				return err
 			}
 			if one.mode == modeTree {
@@ -384,14 +384,14 @@ func (c *collector) collect(ctx context.Context, f file, prefix string) error {
 	return nil
 }
 
-// choose returns the entries of one directory that are wanted: files by their extensions, and directories if those are entered.
-func (c *collector) choose(ctx context.Context, id string) (found []entry, err error) {
+// chooseEntries returns the entries of one directory that are wanted: files by their extensions, and directories if those are entered.
+func (c *collector) chooseEntries(ctx context.Context, id string) (found []entry, err error) {
 	files, directories := len(c.files), 0
-	err = c.each(ctx, id, func(raw rawEntry) error {
+	err = c.eachEntryOf(ctx, id, func(raw rawEntry) error {
 		if c.looked++; c.looked > maxLooked {
 			return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d entries", c.asked, maxLooked)
 		}
-		e := raw.entry()
+		e := raw.toEntry()
 		switch hidden := c.below && strings.HasPrefix(e.name, "."); {
 		case hidden || e.mode == modeSubmodule:
 			return nil
@@ -420,8 +420,8 @@ func (c *collector) choose(ctx context.Context, id string) (found []entry, err e
 	return found, err
 }
 
-// prepare fetches the directories among the entries in one fetch.
-func (c *collector) prepare(ctx context.Context, found []entry) error {
+// prefetchTrees fetches the directories among the entries in one fetch.
+func (c *collector) prefetchTrees(ctx context.Context, found []entry) error {
 	var ids []string
 	for _, e := range found {
 		if e.mode == modeTree {
@@ -431,24 +431,24 @@ func (c *collector) prepare(ctx context.Context, found []entry) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return c.mirror.objects(ctx, c.commit, "tree", ids, maxTreeSize, c.limits)
+	return c.mirror.fetchMissing(ctx, c.commit, "tree", ids, maxTreeSize, c.limits)
 }
 
 func (c *collector) tooMany() error {
 	return resolve.Errorf(resolve.ReasonTooLarge, "pathInRepo: the directory %q has more than %d files", c.asked, c.limits.DirectoryFiles)
 }
 
-func (w *walker) stream(ctx context.Context, p string, files []file) ([]byte, error) {
+func (w *walker) streamFiles(ctx context.Context, p string, files []file) ([]byte, error) {
 	ids := make([]string, len(files))
 	for i, f := range files {
 		ids[i] = f.id
 	}
-	if err := w.mirror.objects(ctx, w.commit, "blob", ids, w.limits.FileBytes, w.limits); err != nil {
+	if err := w.mirror.fetchMissing(ctx, w.commit, "blob", ids, w.limits.FileBytes, w.limits); err != nil {
 		return nil, w.tooLarge(p, err)
 	}
 	var out bytes.Buffer
 	for i, f := range files {
-		data, err := w.blob(ctx, f.id, w.limits.FileBytes-int64(out.Len()))
+		data, err := w.readBlob(ctx, f.id, w.limits.FileBytes-int64(out.Len()))
 		if err != nil {
 			return nil, w.tooLarge(p, err)
 		}

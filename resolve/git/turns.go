@@ -30,8 +30,8 @@ func withTenant(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
 
-// take waits for a turn; done releases it.
-func (t *turns) take(ctx context.Context) (done func(), err error) {
+// takeTurn waits for a turn; done releases it.
+func (t *turns) takeTurn(ctx context.Context) (done func(), err error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
 	t.mu.Lock()
 	of := t.tenants[tenant]

@@ -12,7 +12,7 @@ func TestOneTenantDoesNotTakeAllTurns(t *testing.T) {
 	a, b := withTenant(deadline(t), "a"), withTenant(deadline(t), "b")
 	var ends []func()
 	for range 2 {
-		done, err := turns.take(a)
+		done, err := turns.takeTurn(a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,14 +21,14 @@ func TestOneTenantDoesNotTakeAllTurns(t *testing.T) {
 	waiting, cancel := context.WithCancel(a)
 	ended := make(chan error)
 	go func() {
-		done, err := turns.take(waiting)
+		done, err := turns.takeTurn(waiting)
 		if err == nil {
 			done()
 		}
 		ended <- err
 	}()
 	// There is room for another one, whoever else waits.
-	done, err := turns.take(b)
+	done, err := turns.takeTurn(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestOneTenantDoesNotTakeAllTurns(t *testing.T) {
 	// With all turns taken even a new tenant waits.
 	full, cancel := context.WithCancel(withTenant(deadline(t), "c"))
 	cancel()
-	if _, err := turns.take(full); !errors.Is(err, context.Canceled) {
+	if _, err := turns.takeTurn(full); !errors.Is(err, context.Canceled) {
 		t.Errorf("a fourth turn: %v", err)
 	}
 	done()

@@ -78,7 +78,7 @@ func parseRepository(raw string) (repository, error) {
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return bad("it has a query or a fragment, which a repository's address does not have")
 	}
-	return r.check()
+	return r.checkParts()
 }
 
 func parseSCP(raw string) (repository, error) {
@@ -92,10 +92,10 @@ func parseSCP(raw string) (repository, error) {
 			"url: %q is a local path or no address; use https://host/path, ssh://host/path or user@host:path, or the resolver dir for a folder", raw)
 	}
 	r := repository{raw: raw, scheme: "ssh", user: user, host: strings.ToLower(host), port: "22", path: p}
-	return r.check()
+	return r.checkParts()
 }
 
-func (r repository) check() (repository, error) {
+func (r repository) checkParts() (repository, error) {
 	bad := func(what string) error {
 		return resolve.Errorf(resolve.ReasonInvalid, "url: %q %s", r.raw, what)
 	}
@@ -131,9 +131,9 @@ func (r repository) check() (repository, error) {
 	return r, nil
 }
 
-// canonical is the name of the repository for policies and mirrors, equal for all spellings: the host, the port unless it is the
+// canonicalName is the name of the repository for policies and mirrors, equal for all spellings: the host, the port unless it is the
 // scheme's own, and the path without .git. It has neither scheme nor user.
-func (r repository) canonical() string {
+func (r repository) canonicalName() string {
 	if r.port != defaultPorts[r.scheme] {
 		return r.bracketed() + ":" + r.port + r.name()
 	}
@@ -143,7 +143,7 @@ func (r repository) canonical() string {
 // names returns the names by which policies know the repository, in lower case: the canonical one, that with the port, and for hosts
 // that serve the repositories of others, that at the other host.
 func (r repository) names() []string {
-	out := []string{r.canonical(), r.bracketed() + ":" + r.port + r.name()}
+	out := []string{r.canonicalName(), r.bracketed() + ":" + r.port + r.name()}
 	if other := verify.ServerOf(r.host); other != r.host {
 		out = append(out, other+r.name())
 	}
@@ -170,8 +170,8 @@ func (r repository) name() string {
 	return name
 }
 
-// base is the address for HTTP.
-func (r repository) base() *url.URL {
+// baseURL is the address for HTTP.
+func (r repository) baseURL() *url.URL {
 	host := r.bracketed()
 	if r.port != defaultPorts[r.scheme] {
 		host = net.JoinHostPort(r.host, r.port)

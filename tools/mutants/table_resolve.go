@@ -4,19 +4,19 @@ package main
 // fairness.
 var resolveFaults = []fault{
 	{
-		in: "resolve/git.(*mirror).admit", find: "age < wanted.access+1", put: "(age < wanted.access+1 || true)",
+		in: "resolve/git.(*mirror).proveAccess", find: "age < wanted.access+1", put: "(age < wanted.access+1 || true)",
 		broken: "a token that was revoked goes on reading commits", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.(*mirror).lookup", without: "cached.at.Before",
+		in: "resolve/git.(*mirror).lookupRevision", without: "cached.at.Before",
 		broken: "a push is not seen by a request that wants a look after it", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.(*Resolver).clone", find: "cred.identity()", put: "cred.identity()[:0]",
+		in: "resolve/git.(*Resolver).resolveByClone", find: "cred.identityParts()", put: "cred.identityParts()[:0]",
 		broken: "what one credential has read is given to another, or to nobody's", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.(*Resolver).clone", find: "repo.path}, netguard.Identity(s.Config, false))", put: "repo.path})",
+		in: "resolve/git.(*Resolver).resolveByClone", find: "repo.path}, netguard.Identity(s.Config, false))", put: "repo.path})",
 		broken: "rules for addresses that were tightened do not reach what was fetched before", tests: []string{"resolve/git"},
 	},
 	{
@@ -37,12 +37,12 @@ var resolveFaults = []fault{
 		broken: "a pack is unpacked whose checksum is wrong", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.(*plainPack).next", find: "p.left < 0", put: "p.left < -1<<62",
+		in: "resolve/git.(*plainPack).writeNextObject", find: "p.left < 0", put: "p.left < -1<<62",
 		broken: "a small pack is unpacked to any size", tests: []string{"resolve/git"},
 	},
 	{in: "resolve/git.copyPack", without: "limit -= int64(len(b) - 1)", broken: "a server sends a pack of any size", tests: []string{"resolve/git"}},
 	{
-		in: "resolve/git.(*Resolver).signers", find: "if !want.Enforced { err = nil }", put: "err = nil",
+		in: "resolve/git.(*Resolver).commitSigners", find: "if !want.Enforced { err = nil }", put: "err = nil",
 		broken: "a commit resolves that is not signed as a policy wants", tests: []string{"resolve/git"},
 	},
 	{
@@ -82,7 +82,7 @@ var resolveFaults = []fault{
 		broken: "a policy that allows nothing allows everything", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonical())", put: "strings.ToLower(r.canonical()[:0] + p)",
+		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonicalName())", put: "strings.ToLower(r.canonicalName()[:0] + p)",
 		broken: "a rule with a scheme or .git matches no repository", tests: []string{"resolve/git"},
 	},
 	{
