@@ -55,7 +55,7 @@ func (*Resolver) Spec() resolve.Spec {
 			{Name: ParamTokenKey, Default: "token", MaxLength: 253, Doc: "The key in that Secret."},
 			{Name: ParamDigest, MaxLength: 256, Check: checkDigest, Doc: "Digest that the content must have: sha256: or sha512: and hexadecimal digits."},
 		},
-		Validate: validate,
+		Validate: validateRequest,
 		Scope: func(r *resolve.Request) string {
 			if r.Get(ParamPassword) != "" || r.Get(ParamToken) != "" {
 				return resolve.NamespaceScope(r)
@@ -104,7 +104,7 @@ func checkDigest(v string) error {
 	return nil
 }
 
-func validate(r *resolve.Request) []error {
+func validateRequest(r *resolve.Request) []error {
 	var out []error
 	user, password, token := r.Get(ParamUsername) != "", r.Get(ParamPassword) != "", r.Get(ParamToken) != ""
 	if user != password {
@@ -128,7 +128,7 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if err != nil {
 		return nil, err
 	}
-	header, err := credentials(ctx, r)
+	header, err := authHeader(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	if failure != nil {
 		return nil, failure
 	}
-	if err := verify(want, answer.Body); err != nil {
+	if err := verifyDigest(want, answer.Body); err != nil {
 		return nil, err
 	}
 	return &resolve.Resource{
@@ -150,7 +150,7 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	}, nil
 }
 
-func verify(want string, data []byte) error {
+func verifyDigest(want string, data []byte) error {
 	alg, digits, ok := strings.Cut(want, ":")
 	if !ok {
 		return nil
@@ -166,17 +166,17 @@ func verify(want string, data []byte) error {
 	return nil
 }
 
-// credentials makes the header that authenticates.
-func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
+// authHeader makes the header that authenticates.
+func authHeader(ctx context.Context, r *resolve.Request) (http.Header, error) {
 	switch {
 	case r.Get(ParamToken) != "":
-		token, err := secret(ctx, r, r.Get(ParamToken), r.Get(ParamTokenKey))
+		token, err := secretValue(ctx, r, r.Get(ParamToken), r.Get(ParamTokenKey))
 		if err != nil {
 			return nil, err
 		}
 		return http.Header{"Authorization": {"Bearer " + token}}, nil
 	case r.Get(ParamPassword) != "":
-		password, err := secret(ctx, r, r.Get(ParamPassword), r.Get(ParamPasswordKey))
+		password, err := secretValue(ctx, r, r.Get(ParamPassword), r.Get(ParamPasswordKey))
 		if err != nil {
 			return nil, err
 		}
@@ -186,8 +186,8 @@ func credentials(ctx context.Context, r *resolve.Request) (http.Header, error) {
 	return http.Header{}, nil
 }
 
-// host returns the host of an address in lower case, with a port that is not the scheme's own.
-func host(address string) string {
+// hostOf returns the host of an address in lower case, with a port that is not the scheme's own.
+func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""
@@ -199,11 +199,11 @@ func host(address string) string {
 	return net.JoinHostPort(name, port)
 }
 
-func secret(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
+func secretValue(ctx context.Context, r *resolve.Request, name, key string) (string, error) {
 	if r.Secrets == nil {
 		return "", resolve.Errorf(resolve.ReasonDenied, "the secret %q is needed, and there are no secrets here", name)
 	}
-	data, err := r.SecretFor(ctx, r.Namespace, name, host(r.Get(ParamURL)))
+	data, err := r.SecretFor(ctx, r.Namespace, name, hostOf(r.Get(ParamURL)))
 	if err != nil {
 		return "", err
 	}
