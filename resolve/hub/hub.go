@@ -118,14 +118,14 @@ func (h *Resolver) Spec() resolve.Spec {
 			{Name: ParamURL, MaxLength: 2048, Check: checkBase, Doc: "The address of the hub, in place of the configured ones."},
 		},
 		Validate: func(r *resolve.Request) []error {
-			if catalog(r) == "" {
+			if catalogOf(r) == "" {
 				return []error{errors.New("parameter " + ParamCatalog + " is missing; there is no default for kind " + r.Get(ParamKind))}
 			}
 			return nil
 		},
 		Scope: func(*resolve.Request) string { return resolve.PublicScope },
 		Host: func(r *resolve.Request) string {
-			for _, b := range bases(r) {
+			for _, b := range baseURLs(r) {
 				if u, err := url.Parse(b); err == nil {
 					return strings.ToLower(u.Host)
 				}
@@ -156,12 +156,12 @@ func checkURLs(v string) error {
 	return nil
 }
 
-// constrained reports whether a text is a constraint and not a version, in the terms of package go-version: a comparison, or a list
+// isConstraint reports whether a text is a constraint and not a version, in the terms of package go-version: a comparison, or a list
 // of them. A version alone, with or without v in front, is a constraint that only this version satisfies.
-func constrained(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
+func isConstraint(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
 func checkVersion(v string) error {
-	if !constrained(v) {
+	if !isConstraint(v) {
 		return checkSegment(v)
 	}
 	if _, err := version.NewConstraint(v); err != nil {
@@ -170,7 +170,7 @@ func checkVersion(v string) error {
 	return nil
 }
 
-func catalog(r *resolve.Request) string {
+func catalogOf(r *resolve.Request) string {
 	switch c := r.Get(ParamCatalog); {
 	case c != "":
 		return c
@@ -184,7 +184,7 @@ func catalog(r *resolve.Request) string {
 	return ""
 }
 
-func bases(r *resolve.Request) []string {
+func baseURLs(r *resolve.Request) []string {
 	if u := r.Get(ParamURL); u != "" {
 		return []string{u}
 	}
@@ -207,9 +207,9 @@ func (h *Resolver) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 		return nil, err
 	}
 	var worst *resolve.Error
-	for _, base := range bases(r) {
+	for _, base := range baseURLs(r) {
 		s := source{guard: guard, request: r, base: strings.TrimRight(base, "/")}
-		res, failure := s.resolve(ctx)
+		res, failure := s.resolveResource(ctx)
 		if failure == nil {
 			return res, nil
 		}
@@ -234,7 +234,7 @@ type source struct {
 	base    string
 }
 
-func (s source) get(ctx context.Context, path string, into any) (string, *resolve.Error) {
+func (s source) fetchJSON(ctx context.Context, path string, into any) (string, *resolve.Error) {
 	at := s.base + path
 	answer, failure := s.guard.Get(ctx, netguard.Fetch{
 		// JSON escapes make the content longer, and a list of versions comes with other text.
@@ -251,22 +251,22 @@ func (s source) get(ctx context.Context, path string, into any) (string, *resolv
 	return at, nil
 }
 
-func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error) {
+func (s source) resolveResource(ctx context.Context) (*resolve.Resource, *resolve.Error) {
 	r := s.request
 	tekton := r.Get(ParamType) == TypeTekton
-	path := "/api/v1/packages/tekton-" + r.Get(ParamKind) + "/" + catalog(r) + "/" + r.Get(ParamName)
+	path := "/api/v1/packages/tekton-" + r.Get(ParamKind) + "/" + catalogOf(r) + "/" + r.Get(ParamName)
 	if tekton {
-		path = "/v1/resource/" + catalog(r) + "/" + r.Get(ParamKind) + "/" + r.Get(ParamName)
+		path = "/v1/resource/" + catalogOf(r) + "/" + r.Get(ParamKind) + "/" + r.Get(ParamName)
 	}
 	chosen := r.Get(ParamVersion)
-	if constrained(chosen) {
-		v, failure := s.choose(ctx, path, chosen)
+	if isConstraint(chosen) {
+		v, failure := s.chooseVersion(ctx, path, chosen)
 		if failure != nil {
 			return nil, failure
 		}
 		chosen = v
 	} else {
-		chosen = shape(chosen, tekton)
+		chosen = hubVersion(chosen, tekton)
 	}
 	path += "/" + url.PathEscape(chosen)
 	if tekton {
@@ -278,7 +278,7 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 			YAML     string `json:"yaml"`
 		} `json:"data"`
 	}
-	at, failure := s.get(ctx, path, &answer)
+	at, failure := s.fetchJSON(ctx, path, &answer)
 	if failure != nil {
 		return nil, failure
 	}
@@ -305,9 +305,9 @@ func (s source) resolve(ctx context.Context) (*resolve.Resource, *resolve.Error)
 // maxVersions bounds the number of versions to compare.
 const maxVersions = 10_000
 
-// choose returns the highest version that satisfies a constraint, as Tekton does with the same library. Versions that the hub calls
+// chooseVersion returns the highest version that satisfies a constraint, as Tekton does with the same library. Versions that the hub calls
 // pre-releases satisfy none.
-func (s source) choose(ctx context.Context, path, constraint string) (string, *resolve.Error) {
+func (s source) chooseVersion(ctx context.Context, path, constraint string) (string, *resolve.Error) {
 	c, err := version.NewConstraint(constraint)
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "parameter %s is no constraint", ParamVersion)
@@ -322,7 +322,7 @@ func (s source) choose(ctx context.Context, path, constraint string) (string, *r
 			Versions []listed `json:"versions"`
 		} `json:"data"`
 	}
-	if _, failure := s.get(ctx, path, &answer); failure != nil {
+	if _, failure := s.fetchJSON(ctx, path, &answer); failure != nil {
 		return "", failure
 	}
 	all := append(answer.Available, answer.Data.Versions...)
@@ -345,8 +345,8 @@ func (s source) choose(ctx context.Context, path, constraint string) (string, *r
 	return text, nil
 }
 
-// shape brings a version into the hub's form: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.
-func shape(v string, tekton bool) string {
+// hubVersion brings a version into the hub's form: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.
+func hubVersion(v string, tekton bool) string {
 	if rest, ok := strings.CutPrefix(v, "v"); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
 		v = rest
 	}
