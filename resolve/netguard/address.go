@@ -57,9 +57,9 @@ var (
 	compatible = netip.MustParsePrefix("::/96")
 )
 
-// classify returns the class of an address. If an IPv6 address contains an IPv4 address, the worse class counts, because a gateway
+// classifyAddr returns the class of an address. If an IPv6 address contains an IPv4 address, the worse class counts, because a gateway
 // may deliver to the latter.
-func classify(ip netip.Addr) class {
+func classifyAddr(ip netip.Addr) class {
 	ip = ip.WithZone("").Unmap()
 	for _, r := range rows {
 		if r.prefix.Contains(ip) {
@@ -69,16 +69,16 @@ func classify(ip netip.Addr) class {
 	if ip.Is4() {
 		return public
 	}
-	for _, inner := range embedded(ip) {
-		if c := classify(inner); c != public {
+	for _, inner := range embeddedIPv4(ip) {
+		if c := classifyAddr(inner); c != public {
 			return c
 		}
 	}
 	return public
 }
 
-// embedded lists the IPv4 addresses inside an IPv6 address.
-func embedded(ip netip.Addr) []netip.Addr {
+// embeddedIPv4 lists the IPv4 addresses inside an IPv6 address.
+func embeddedIPv4(ip netip.Addr) []netip.Addr {
 	b := ip.As16()
 	last := netip.AddrFrom4([4]byte(b[12:16]))
 	switch {

@@ -66,8 +66,8 @@ func addressEntry(ip netip.Addr, port uint16) allowed {
 	return allowed{prefix: netip.PrefixFrom(ip, ip.BitLen()), port: port}
 }
 
-// address reports whether the list allows an address.
-func (l allowList) address(ip netip.Addr, port uint16) bool {
+// allowsAddress reports whether the list allows an address.
+func (l allowList) allowsAddress(ip netip.Addr, port uint16) bool {
 	ip = ip.WithZone("").Unmap()
 	for _, a := range l {
 		if a.prefix.IsValid() && a.prefix.Contains(ip) && (a.port == 0 || a.port == port) {
@@ -77,8 +77,8 @@ func (l allowList) address(ip netip.Addr, port uint16) bool {
 	return false
 }
 
-// name reports whether the list allows a host by its name.
-func (l allowList) name(host string, port uint16) bool {
+// allowsName reports whether the list allows a host by its name.
+func (l allowList) allowsName(host string, port uint16) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	for _, a := range l {
 		if a.host == "" || a.port != 0 && a.port != port {

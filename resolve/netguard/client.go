@@ -28,7 +28,7 @@ type ClientOptions struct {
 // address. From the first redirect to another scheme, host or port on, it drops credentials, cookies and all other headers of the
 // request except Accept and User-Agent. A body that makes no progress for the idle time-out fails.
 func (g *Guard) Client(o ClientOptions) *http.Client {
-	return &http.Client{Transport: g.RoundTripper(o), CheckRedirect: g.redirect}
+	return &http.Client{Transport: g.RoundTripper(o), CheckRedirect: g.checkRedirect}
 }
 
 // RoundTripper is the part of [Guard.Client] without redirects, for callers with their own rules for these. It checks the URL and
@@ -37,7 +37,7 @@ func (g *Guard) RoundTripper(o ClientOptions) http.RoundTripper {
 	return &roundTripper{g: g, plain: o.Plain}
 }
 
-func (g *Guard) redirect(next *http.Request, via []*http.Request) error {
+func (g *Guard) checkRedirect(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return resolve.Errorf(resolve.ReasonFailed, "%s redirects more than %d times", Redact(via[0].URL), maxRedirects)
 	}
@@ -74,7 +74,7 @@ type roundTripper struct {
 // RoundTrip implements [http.RoundTripper].
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	via, err := t.check(ctx, req.URL)
+	via, err := t.checkURL(ctx, req.URL)
 	if err != nil {
 		cancel(nil)
 		if req.Body != nil {
@@ -101,9 +101,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// check checks a URL, and returns the host:port of its proxy, if any. With a proxy the dialer does not see the target, so check
+// checkURL checks a URL, and returns the host:port of its proxy, if any. With a proxy the dialer does not see the target, so check
 // looks up its addresses. A name that only the proxy knows passes.
-func (t *roundTripper) check(ctx context.Context, u *url.URL) (string, error) {
+func (t *roundTripper) checkURL(ctx context.Context, u *url.URL) (string, error) {
 	if err := t.g.CheckURL(u, t.plain); err != nil {
 		return "", err
 	}
@@ -123,7 +123,7 @@ func (t *roundTripper) check(ctx context.Context, u *url.URL) (string, error) {
 			return "", err
 		}
 		lookup, cancel := context.WithTimeout(ctx, t.g.opts.ConnectTimeout)
-		ips, err := t.g.lookup(lookup, u.Hostname())
+		ips, err := t.g.lookupHost(lookup, u.Hostname())
 		cancel()
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
@@ -139,7 +139,7 @@ func (t *roundTripper) check(ctx context.Context, u *url.URL) (string, error) {
 	return proxyAddress(p), nil
 }
 
-func (g *Guard) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+func (g *Guard) lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
 	r := g.opts.Resolver
 	if r == nil {
 		r = net.DefaultResolver

@@ -79,9 +79,9 @@ func New(o Options) (*Guard, error) {
 		}
 		tlsConfig.RootCAs = pool
 	}
-	o.ConnectTimeout = or(o.ConnectTimeout, 10*time.Second)
-	o.HeaderTimeout = or(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = or(o.IdleTimeout, 30*time.Second)
+	o.ConnectTimeout = durationOr(o.ConnectTimeout, 10*time.Second)
+	o.HeaderTimeout = durationOr(o.HeaderTimeout, 30*time.Second)
+	o.IdleTimeout = durationOr(o.IdleTimeout, 30*time.Second)
 	g := &Guard{opts: o, allow: allow}
 	if o.Proxy != nil {
 		for _, p := range []string{o.Proxy.HTTPProxy, o.Proxy.HTTPSProxy} {
@@ -91,7 +91,7 @@ func New(o Options) (*Guard, error) {
 		}
 		g.proxy = o.Proxy.ProxyFunc()
 	}
-	g.dialer = &net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 30 * time.Second, Resolver: o.Resolver, ControlContext: g.control}
+	g.dialer = &net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 30 * time.Second, Resolver: o.Resolver, ControlContext: g.controlDial}
 	g.transport = &http.Transport{
 		Proxy:                  g.proxyOf,
 		DialContext:            g.DialContext,
@@ -108,7 +108,7 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-func or(d, standard time.Duration) time.Duration {
+func durationOr(d, standard time.Duration) time.Duration {
 	if d > 0 {
 		return d
 	}
@@ -156,8 +156,8 @@ func (g *Guard) DialContext(ctx context.Context, network, address string) (net.C
 	return g.dialer.DialContext(context.WithValue(ctx, targetKey{}, t), network, address)
 }
 
-// control runs after DNS and before connect, for each address.
-func (g *Guard) control(ctx context.Context, network, address string, _ syscall.RawConn) error {
+// controlDial runs after DNS and before connect, for each address.
+func (g *Guard) controlDial(ctx context.Context, network, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return resolve.Errorf(resolve.ReasonForbidden, "connections by %.20s are not allowed", network)
@@ -171,37 +171,37 @@ func (g *Guard) control(ctx context.Context, network, address string, _ syscall.
 
 // checkAddr checks an address of a host.
 func (g *Guard) checkAddr(host string, ip netip.Addr, port uint16) error {
-	c := classify(ip)
-	if c == public || g.allow.address(ip, port) {
+	c := classifyAddr(ip)
+	if c == public || g.allow.allowsAddress(ip, port) {
 		return nil
 	}
 	switch c {
 	case private:
-		if g.opts.AllowPrivate || g.allow.name(host, port) {
+		if g.opts.AllowPrivate || g.allow.allowsName(host, port) {
 			return nil
 		}
 	case loopback, reserved:
-		if g.allow.name(host, port) {
+		if g.allow.allowsName(host, port) {
 			return nil
 		}
 	case public, linkLocal, metadata, multicast, unspecified:
 	}
-	return refusal(host, c)
+	return refusalOf(host, c)
 }
 
 // checkName refuses names for local addresses, whatever DNS returns for them.
 func (g *Guard) checkName(host string, port uint16) error {
-	if c := localName(host); c != public && !g.allow.name(host, port) {
-		if c == loopback && g.allow.address(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) {
+	if c := localName(host); c != public && !g.allow.allowsName(host, port) {
+		if c == loopback && g.allow.allowsAddress(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) {
 			return nil
 		}
-		return refusal(host, c)
+		return refusalOf(host, c)
 	}
 	return nil
 }
 
-// refusal does not reveal the address that a name resolves to: that would let requesters map the internal network.
-func refusal(host string, c class) error {
+// refusalOf does not reveal the address that a name resolves to: that would let requesters map the internal network.
+func refusalOf(host string, c class) error {
 	return resolve.Errorf(resolve.ReasonForbidden, "%.200s is %s, to which requests may not go; an operator can allow it by listing it in %s", host, c, KeyAllowed)
 }
 

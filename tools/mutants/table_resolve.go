@@ -50,11 +50,11 @@ var resolveFaults = []fault{
 		broken: "the API of a provider is asked for a file whose commit must be signed", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/netguard.(*Guard).control", find: "return g.checkAddr(t.host, ap.Addr(), ap.Port())", put: "_ = ap; return nil",
+		in: "resolve/netguard.(*Guard).controlDial", find: "return g.checkAddr(t.host, ap.Addr(), ap.Port())", put: "_ = ap; return nil",
 		broken: "a connection goes to an address that its name did not have before", tests: []string{"resolve/netguard"},
 	},
 	{
-		in: "resolve/netguard.(*Guard).redirect", find: "away = away || !sameOrigin(via[0].URL, r.URL)", put: "_ = r",
+		in: "resolve/netguard.(*Guard).checkRedirect", find: "away = away || !sameOrigin(via[0].URL, r.URL)", put: "_ = r",
 		broken: "a redirect there and back gets the credential again", tests: []string{"resolve/netguard"},
 	},
 	{
