@@ -16,12 +16,12 @@ import (
 	"sluice.dev/resolve"
 )
 
-func sound(_ context.Context, c *Case) (out []string) {
+func checkSpec(_ context.Context, c *Case) (out []string) {
 	spec := c.Resolver.Spec()
 	if err := spec.Check(); err != nil {
 		out = append(out, resolve.Problems(err)...)
 	}
-	if _, err := c.runner(c.Resolver, resolve.Options{}); err != nil {
+	if _, err := c.newRunner(c.Resolver, resolve.Options{}); err != nil {
 		out = append(out, "the configuration is refused: "+err.Error())
 	}
 	if len(c.Works) == 0 {
@@ -51,12 +51,12 @@ func (c *counting) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return c.Resolver.Resolve(ctx, r)
 }
 
-func refused(ctx context.Context, c *Case) (out []string) {
+func checkRefusals(ctx context.Context, c *Case) (out []string) {
 	if len(c.Works) == 0 {
 		return nil
 	}
 	counter := &counting{Resolver: c.Resolver}
-	runner, err := c.runner(counter, resolve.Options{})
+	runner, err := c.newRunner(counter, resolve.Options{})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -67,14 +67,14 @@ func refused(ctx context.Context, c *Case) (out []string) {
 			out = append(out, fmt.Sprintf("%s: got %v, want an error with the reason %s", what, err, resolve.ReasonInvalid))
 			return
 		}
-		out = append(out, c.judge(what, err)...)
+		out = append(out, c.judgeError(what, err)...)
 	}
-	unknown := c.Works[0].query(c)
+	unknown := c.Works[0].queryFor(c)
 	unknown.Params = append(unknown.Params, resolve.Given{Name: "cachee", Value: resolve.Value{Type: resolve.String, String: "x"}})
 	try("a mistyped parameter", unknown)
 	for _, p := range c.Resolver.Spec().Params {
 		given := func(keep bool, v resolve.Value) *resolve.Query {
-			q := c.Works[0].query(c)
+			q := c.Works[0].queryFor(c)
 			params := q.Params
 			q.Params = nil
 			for _, g := range params {
@@ -103,8 +103,8 @@ func refused(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-// judge checks the text of an error.
-func (c *Case) judge(what string, err error) (out []string) {
+// judgeError checks the text of an error.
+func (c *Case) judgeError(what string, err error) (out []string) {
 	e, ok := errors.AsType[*resolve.Error](err)
 	if !ok {
 		return []string{fmt.Sprintf("%s: the error is a %T, want a *resolve.Error", what, err)}
@@ -120,18 +120,18 @@ func (c *Case) judge(what string, err error) (out []string) {
 	return out
 }
 
-func works(ctx context.Context, c *Case) (out []string) {
+func checkWorking(ctx context.Context, c *Case) (out []string) {
 	for _, q := range c.Works {
-		runner, err := c.runner(c.Resolver, resolve.Options{})
+		runner, err := c.newRunner(c.Resolver, resolve.Options{})
 		if err != nil {
 			return []string{err.Error()}
 		}
-		first, err := runner.Resolve(ctx, q.query(c))
+		first, err := runner.Resolve(ctx, q.queryFor(c))
 		if err != nil {
 			out = append(out, fmt.Sprintf("%s: %v", q.Name, err))
 			continue
 		}
-		second, err := runner.Resolve(ctx, q.query(c))
+		second, err := runner.Resolve(ctx, q.queryFor(c))
 		if err != nil {
 			out = append(out, fmt.Sprintf("%s, again: %v", q.Name, err))
 			continue
@@ -162,26 +162,26 @@ func works(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-func fails(ctx context.Context, c *Case) (out []string) {
+func checkFailing(ctx context.Context, c *Case) (out []string) {
 	for _, q := range c.Fails {
-		runner, err := c.runner(c.Resolver, resolve.Options{})
+		runner, err := c.newRunner(c.Resolver, resolve.Options{})
 		if err != nil {
 			return []string{err.Error()}
 		}
-		_, err = runner.Resolve(ctx, q.query(c))
+		_, err = runner.Resolve(ctx, q.queryFor(c))
 		e, ok := errors.AsType[*resolve.Error](err)
 		if !ok || e.Reason != q.Reason || e.Transient != q.Transient {
 			out = append(out, fmt.Sprintf("%s: got %+v, want the reason %s, transient %t", q.Name, err, q.Reason, q.Transient))
 			continue
 		}
-		out = append(out, c.judge(q.Name, err)...)
+		out = append(out, c.judgeError(q.Name, err)...)
 		// This checks the result of the resolver itself as well, because the framework may have corrected it.
-		req, err := runner.Validate(q.query(c))
+		req, err := runner.Validate(q.queryFor(c))
 		if err != nil {
 			continue
 		}
 		if _, err := c.Resolver.Resolve(ctx, req); err != nil {
-			out = append(out, c.judge(q.Name+", unmended", err)...)
+			out = append(out, c.judgeError(q.Name+", unmended", err)...)
 		}
 	}
 	return out
@@ -189,19 +189,19 @@ func fails(ctx context.Context, c *Case) (out []string) {
 
 func overLimit(ctx context.Context, c *Case) (out []string) {
 	for _, q := range c.Works {
-		whole, err := c.runner(c.Resolver, resolve.Options{})
+		whole, err := c.newRunner(c.Resolver, resolve.Options{})
 		if err != nil {
 			return []string{err.Error()}
 		}
-		res, err := whole.Resolve(ctx, q.query(c))
+		res, err := whole.Resolve(ctx, q.queryFor(c))
 		if err != nil || len(res.Data) < 2 {
 			continue // another check reports it
 		}
-		small, err := c.runner(c.Resolver, resolve.Options{Limits: resolve.Limits{Content: int64(len(res.Data)) - 1}})
+		small, err := c.newRunner(c.Resolver, resolve.Options{Limits: resolve.Limits{Content: int64(len(res.Data)) - 1}})
 		if err != nil {
 			return []string{err.Error()}
 		}
-		_, err = small.Resolve(ctx, q.query(c))
+		_, err = small.Resolve(ctx, q.queryFor(c))
 		if e, ok := errors.AsType[*resolve.Error](err); !ok || e.Reason != resolve.ReasonTooLarge {
 			out = append(out, fmt.Sprintf("%s: with a limit one byte too small: got %v, want the reason %s", q.Name, err, resolve.ReasonTooLarge))
 		}
@@ -209,12 +209,12 @@ func overLimit(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-func concurrent(ctx context.Context, c *Case) (out []string) {
+func checkConcurrent(ctx context.Context, c *Case) (out []string) {
 	if len(c.Works) == 0 {
 		return nil
 	}
 	const many = 16
-	runner, err := c.runner(c.Resolver, resolve.Options{})
+	runner, err := c.newRunner(c.Resolver, resolve.Options{})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -224,7 +224,7 @@ func concurrent(ctx context.Context, c *Case) (out []string) {
 		wg.Go(func() {
 			q := c.Works[i%len(c.Works)]
 			// Each calls the resolver directly, because the runner would share the fetch.
-			req, err := runner.Validate(q.query(c))
+			req, err := runner.Validate(q.queryFor(c))
 			if err != nil {
 				problems[i] = err.Error()
 				return
@@ -250,16 +250,16 @@ func concurrent(ctx context.Context, c *Case) (out []string) {
 	return out
 }
 
-func cancellation(ctx context.Context, c *Case) (out []string) {
-	c.settle(0)
+func checkCancellation(ctx context.Context, c *Case) (out []string) {
+	c.settleGoroutines(0)
 	before := runtime.NumGoroutine()
 	try := func(what string, q Request, wait time.Duration) {
-		runner, err := c.runner(c.Resolver, resolve.Options{})
+		runner, err := c.newRunner(c.Resolver, resolve.Options{})
 		if err != nil {
 			out = append(out, err.Error())
 			return
 		}
-		req, err := runner.Validate(q.query(c))
+		req, err := runner.Validate(q.queryFor(c))
 		if err != nil {
 			out = append(out, err.Error())
 			return
@@ -276,8 +276,8 @@ func cancellation(ctx context.Context, c *Case) (out []string) {
 			if err == nil && wait > 0 {
 				out = append(out, what+": it succeeded")
 			}
-		case <-time.After(wait + c.patience()):
-			out = append(out, fmt.Sprintf("%s: it has not returned %s after the context was done", what, c.patience()))
+		case <-time.After(wait + c.patienceOrDefault()):
+			out = append(out, fmt.Sprintf("%s: it has not returned %s after the context was done", what, c.patienceOrDefault()))
 		}
 	}
 	if len(c.Works) > 0 {
@@ -288,17 +288,17 @@ func cancellation(ctx context.Context, c *Case) (out []string) {
 			try("a remote that hangs", *c.Hangs, 50*time.Millisecond)
 		}
 	}
-	if after := c.settle(before); after > before {
+	if after := c.settleGoroutines(before); after > before {
 		stacks := make([]byte, 1<<16)
 		out = append(out, fmt.Sprintf("%d goroutines are left behind:\n%s", after-before, stacks[:runtime.Stack(stacks, true)]))
 	}
 	return out
 }
 
-// settle closes connections and waits until at most that many goroutines are left, for a second if the number is 0. It returns
+// settleGoroutines closes connections and waits until at most that many goroutines are left, for a second if the number is 0. It returns
 // their number.
-func (c *Case) settle(most int) int {
-	patience := c.patience()
+func (c *Case) settleGoroutines(most int) int {
+	patience := c.patienceOrDefault()
 	if most == 0 {
 		patience = time.Second
 	}

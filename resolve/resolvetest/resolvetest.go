@@ -78,23 +78,23 @@ type check struct {
 }
 
 var checks = []check{
-	{"the specification is sound", sound},
-	{"wrong parameters do not reach Resolve", refused},
-	{"requests that work", works},
-	{"requests that fail", fails},
+	{"the specification is sound", checkSpec},
+	{"wrong parameters do not reach Resolve", checkRefusals},
+	{"requests that work", checkWorking},
+	{"requests that fail", checkFailing},
 	{"content over the limit", overLimit},
-	{"concurrent use", concurrent},
-	{"cancellation", cancellation},
+	{"concurrent use", checkConcurrent},
+	{"cancellation", checkCancellation},
 }
 
-func (c *Case) patience() time.Duration {
+func (c *Case) patienceOrDefault() time.Duration {
 	if c.Patience > 0 {
 		return c.Patience
 	}
 	return 10 * time.Second
 }
 
-func (q Request) query(c *Case) *resolve.Query {
+func (q Request) queryFor(c *Case) *resolve.Query {
 	out := &resolve.Query{
 		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",
 		Secrets: c.Secrets, Identity: c.Identity, Params: append(resolve.Strings(q.Params), q.Given...),
@@ -105,8 +105,8 @@ func (q Request) query(c *Case) *resolve.Query {
 	return out
 }
 
-// runner runs a resolver without retries and with nothing cached.
-func (c *Case) runner(r resolve.Resolver, o resolve.Options) (*resolve.Runner, error) {
+// newRunner runs a resolver without retries and with nothing cached.
+func (c *Case) newRunner(r resolve.Resolver, o resolve.Options) (*resolve.Runner, error) {
 	registry, err := resolve.NewRegistry(r)
 	if err != nil {
 		return nil, err
