@@ -91,7 +91,7 @@ func (s *CommitKeys) addLines(text string) error {
 // Check returns nil if one of the keys has signed the commit, or the annotated tag that named it; tag is nil if none did. Both are
 // raw git objects.
 func (s CommitKeys) Check(commit, tag []byte, now func() time.Time) error {
-	return eachSignature(commit, tag, func(payload, signature []byte) error { return s.verify(payload, signature, now) })
+	return eachSignature(commit, tag, func(payload, signature []byte) error { return s.verifySignature(payload, signature, now) })
 }
 
 // eachSignature checks the signature of the commit, and if that is not accepted, the tag's.
@@ -178,8 +178,8 @@ func splitTag(raw []byte) (payload, signature []byte) {
 	return raw, nil
 }
 
-// verify reports whether one of the signers made the signature.
-func (s CommitKeys) verify(payload, signature []byte, now func() time.Time) error {
+// verifySignature reports whether one of the signers made the signature.
+func (s CommitKeys) verifySignature(payload, signature []byte, now func() time.Time) error {
 	switch {
 	case bytes.HasPrefix(signature, []byte(sshSigBegin)):
 		return s.verifySSH(payload, signature)

@@ -89,7 +89,7 @@ func Payload(data []byte) (payload, signature []byte, err error) {
 // Sign returns the value of the annotation tekton.dev/signature for a resource. It ignores an existing signature. ECDSA, RSA and
 // Ed25519 keys can sign, if they are at least as strong as [New] demands.
 func Sign(data []byte, key crypto.Signer) (string, error) {
-	if err := acceptable(key.Public()); err != nil {
+	if err := checkKeyStrength(key.Public()); err != nil {
 		return "", err
 	}
 	payload, _, err := Payload(data)

@@ -96,7 +96,7 @@ func (s Signatories) byCertificate(ctx context.Context, payload, armored []byte)
 		return nil, err
 	}
 	sum := sha256.Sum256(message)
-	return Signatories{identities: s.identities}.judge(ctx, b, sum[:])
+	return Signatories{identities: s.identities}.judgeBundle(ctx, b, sum[:])
 }
 
 // rekorEntry reads the entry of the log in an attribute. An entry without a body is the one about this signature of the message.
@@ -109,15 +109,15 @@ func rekorEntry(attribute, message, signature, certificate []byte) (*protorekor.
 	if len(entry.GetCanonicalizedBody()) > 0 {
 		return entry, nil
 	}
-	body, err := logged(message, signature, certificate)
+	body, err := logEntryBody(message, signature, certificate)
 	entry.CanonicalizedBody = body
 	return entry, err
 }
 
-// logged is what the log has about a signature: an entry hashedrekord 0.0.1 in canonical JSON (github.com/sigstore/rekor,
+// logEntryBody is what the log has about a signature: an entry hashedrekord 0.0.1 in canonical JSON (github.com/sigstore/rekor,
 // pkg/types/hashedrekord). gitsign leaves it out of its entries (ToAttributes in its internal/rekor/oid). The log's promise and its proof of
 // inclusion are over these bytes, so that they hold for no other signature.
-func logged(message, signature, cert []byte) ([]byte, error) {
+func logEntryBody(message, signature, cert []byte) ([]byte, error) {
 	sum := sha256.Sum256(message)
 	type object map[string]any // written by sorted keys, as canonical JSON has them
 	return json.Marshal(object{

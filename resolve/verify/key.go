@@ -77,7 +77,7 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("it is not a public key in PKIX form: %w", err)
 	}
-	if err := acceptable(pub); err != nil {
+	if err := checkKeyStrength(pub); err != nil {
 		return PublicKey{}, err
 	}
 	// The ID depends on the key, not on its encoding.
@@ -152,7 +152,7 @@ func hashByName(name string) (crypto.Hash, error) {
 	return 0, fmt.Errorf("hash %q: use sha256, sha384 or sha512", name)
 }
 
-func acceptable(pub any) error {
+func checkKeyStrength(pub any) error {
 	switch k := pub.(type) {
 	case *ecdsa.PublicKey:
 		switch k.Curve {

@@ -64,7 +64,7 @@ func newKeyless(in Identity, trustedRoot string) (*keyless, error) {
 		if pattern == "" {
 			return ""
 		}
-		re, err := anchored(pattern)
+		re, err := compileAnchored(pattern)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%sRegExp %q: %w", what, pattern, err))
 			return ""
@@ -138,10 +138,10 @@ func (c Signatories) Bundle(ctx context.Context, data []byte, digest string) ([]
 	if err != nil {
 		return nil, err
 	}
-	return c.judge(ctx, b, sum)
+	return c.judgeBundle(ctx, b, sum)
 }
 
-func (c Signatories) judge(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
+func (c Signatories) judgeBundle(ctx context.Context, b *sigbundle.Bundle, sum []byte) (ids []string, err error) {
 	artifact := sigverify.WithArtifactDigest("sha256", sum)
 	var other error // more useful than the message that others have not signed
 	note := func(name, id string, v *sigverify.Verifier, who sigverify.PolicyOption) {
@@ -243,12 +243,12 @@ type Simple struct {
 // caller must check the payload.
 func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	if s.Certificate != "" && len(c.identities) > 0 {
-		b, err := s.bundle()
+		b, err := s.toBundle()
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(s.Payload)
-		ids, err := c.judge(ctx, b, sum[:])
+		ids, err := c.judgeBundle(ctx, b, sum[:])
 		if len(ids) > 0 || len(c.Keys) == 0 {
 			return ids, err
 		}
@@ -271,8 +271,8 @@ func (c Signatories) Simple(ctx context.Context, s Simple) ([]string, error) {
 	return nil, err
 }
 
-// bundle converts the signature to the format of Sigstore's bundles, so that the library verifies it.
-func (s Simple) bundle() (*sigbundle.Bundle, error) {
+// toBundle converts the signature to the format of Sigstore's bundles, so that the library verifies it.
+func (s Simple) toBundle() (*sigbundle.Bundle, error) {
 	block, _ := pem.Decode([]byte(s.Certificate))
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, errors.New("its certificate is not in PEM form")

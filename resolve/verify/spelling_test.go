@@ -31,12 +31,12 @@ func TestAPolicyHoldsForEverySpellingOfARepository(t *testing.T) {
 		t.Run(pattern, func(t *testing.T) {
 			p := mustNew(t, NoMatchFail, Policy{Name: "p", Patterns: []string{pattern}, Keys: []Key{{PEM: pemOf(t, key)}}})
 			for _, s := range spellings {
-				if len(p.matching("git+"+s)) != 1 {
+				if len(p.policiesFor("git+"+s)) != 1 {
 					t.Errorf("%s escapes", s)
 				}
 			}
 			for _, s := range others {
-				if len(p.matching("git+"+s)) != 0 {
+				if len(p.policiesFor("git+"+s)) != 0 {
 					t.Errorf("%s is another repository, and matches", s)
 				}
 			}
@@ -49,7 +49,7 @@ func TestAPolicyHoldsForEverySpellingOfARepository(t *testing.T) {
 		}
 	}
 	// Capitals matter where no repository of git is meant.
-	if len(p.matching("https://github.com/TektonCD/catalog/raw/main/task.yaml")) != 0 {
+	if len(p.policiesFor("https://github.com/TektonCD/catalog/raw/main/task.yaml")) != 0 {
 		t.Error("a file of a web server is matched without regard to capitals")
 	}
 }

@@ -137,7 +137,7 @@ func New(policies []Policy, o Options) (*Policies, error) {
 	}
 	names := map[string]bool{}
 	for i, in := range policies {
-		c, err := compile(in, o)
+		c, err := compilePolicy(in, o)
 		if names[in.Name] {
 			err = errors.Join(err, errors.New("there are two of that name"))
 		}
@@ -164,7 +164,7 @@ func New(policies []Policy, o Options) (*Policies, error) {
 	return p, nil
 }
 
-func compile(in Policy, o Options) (compiled, error) {
+func compilePolicy(in Policy, o Options) (compiled, error) {
 	out := compiled{name: in.Name, mode: cmp.Or(in.Mode, Enforce), form: cmp.Or(in.Form, FormResource)}
 	var errs []error
 	if in.Name == "" {
@@ -180,7 +180,7 @@ func compile(in Policy, o Options) (compiled, error) {
 		errs = append(errs, errors.New("it has no patterns; .* stands for every source"))
 	}
 	for _, s := range in.Patterns {
-		re, err := anchored(s)
+		re, err := compileAnchored(s)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("pattern %q: %w", s, err))
 			continue
@@ -224,9 +224,9 @@ func compile(in Policy, o Options) (compiled, error) {
 	return out, errors.Join(errs...)
 }
 
-// anchored compiles a pattern so that it matches only whole strings. It compiles the pattern alone first: otherwise unbalanced
+// compileAnchored compiles a pattern so that it matches only whole strings. It compiles the pattern alone first: otherwise unbalanced
 // parentheses could close the group inside the anchors.
-func anchored(pattern string) (*regexp.Regexp, error) {
+func compileAnchored(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("it is empty; .* stands for every source")
 	}
@@ -248,7 +248,7 @@ func (p *Policies) Digest() string {
 	return p.digest
 }
 
-func (p *Policies) matching(uri string) []compiled {
+func (p *Policies) policiesFor(uri string) []compiled {
 	if p == nil {
 		return nil
 	}
@@ -310,13 +310,13 @@ func (s Signatories) Names() string {
 
 // Cosign returns the signatories for the image at that URI, by the policies of [FormCosign]. It is for the resolver that fetches
 // images, which puts the IDs of the signers into Resource.Signers. [Verify] reads them there.
-func (p *Policies) Cosign(uri string) Signatories { return p.signatories(uri, FormCosign) }
+func (p *Policies) Cosign(uri string) Signatories { return p.signatoriesFor(uri, FormCosign) }
 
 // Commit returns the signatories for commits of the repository at that URI, by the policies of [FormCommit]. It is for the resolver
 // that fetches commits.
-func (p *Policies) Commit(uri string) Signatories { return p.signatories(uri, FormCommit) }
+func (p *Policies) Commit(uri string) Signatories { return p.signatoriesFor(uri, FormCommit) }
 
-func (p *Policies) signatories(uri string, form Form) Signatories {
+func (p *Policies) signatoriesFor(uri string, form Form) Signatories {
 	var out Signatories
 	seen := map[string]bool{}
 	unseen := func(id string) bool {
@@ -324,7 +324,7 @@ func (p *Policies) signatories(uri string, form Form) Signatories {
 		seen[id] = true
 		return !was
 	}
-	for _, c := range p.matching(uri) {
+	for _, c := range p.policiesFor(uri) {
 		if c.form != form {
 			continue
 		}
@@ -356,7 +356,7 @@ func Verify(ctx context.Context, p *Policies, res *resolve.Resource) (warnings [
 	if p == nil {
 		return nil, nil
 	}
-	matching := p.matching(res.Source.URI)
+	matching := p.policiesFor(res.Source.URI)
 	if len(matching) == 0 {
 		msg := fmt.Sprintf("no verification policy speaks of the source %q", res.Source.URI)
 		switch p.noMatch {
