@@ -9,74 +9,74 @@ import (
 	"slices"
 )
 
-// sum computes the hash from the node's own keywords and its children's hashes. It writes every part with a tag and a length, so
+// computeHash computes the hash from the node's own keywords and its children's hashes. It writes every part with a tag and a length, so
 // that different schemas never write the same bytes.
-func (n *Node) sum() Hash {
+func (n *Node) computeHash() Hash {
 	var b buf
-	b.str('t', n.Type)
-	b.flag('n', n.Nullable)
-	b.flag('i', n.IntOrString)
-	b.flag('u', n.PreserveUnknown)
-	b.flag('e', n.Embedded)
+	b.appendString('t', n.Type)
+	b.appendFlag('n', n.Nullable)
+	b.appendFlag('i', n.IntOrString)
+	b.appendFlag('u', n.PreserveUnknown)
+	b.appendFlag('e', n.Embedded)
 	if n.HasDefault {
-		b.json('d', n.Default)
+		b.appendJSON('d', n.Default)
 	}
 	for _, v := range n.Enum {
-		b.json('E', v)
+		b.appendJSON('E', v)
 	}
-	b.str('f', n.Format)
-	b.str('p', n.Pattern)
-	b.int('l', n.MinLength)
-	b.int('L', n.MaxLength)
-	b.float('m', n.Minimum)
-	b.float('M', n.Maximum)
-	b.flag('x', n.ExclusiveMinimum)
-	b.flag('X', n.ExclusiveMaximum)
-	b.float('*', n.MultipleOf)
-	b.child('I', n.Items)
-	b.int('a', n.MinItems)
-	b.int('A', n.MaxItems)
-	b.flag('q', n.UniqueItems)
+	b.appendString('f', n.Format)
+	b.appendString('p', n.Pattern)
+	b.appendInt('l', n.MinLength)
+	b.appendInt('L', n.MaxLength)
+	b.appendFloat('m', n.Minimum)
+	b.appendFloat('M', n.Maximum)
+	b.appendFlag('x', n.ExclusiveMinimum)
+	b.appendFlag('X', n.ExclusiveMaximum)
+	b.appendFloat('*', n.MultipleOf)
+	b.appendChild('I', n.Items)
+	b.appendInt('a', n.MinItems)
+	b.appendInt('A', n.MaxItems)
+	b.appendFlag('q', n.UniqueItems)
 	for _, p := range n.Properties {
-		b.str('P', p.Name)
-		b.child('c', p.Node)
+		b.appendString('P', p.Name)
+		b.appendChild('c', p.Node)
 	}
-	b.child('+', n.Additional)
+	b.appendChild('+', n.Additional)
 	if n.AdditionalBool != nil {
-		b.flag('1', *n.AdditionalBool)
-		b.flag('0', !*n.AdditionalBool)
+		b.appendFlag('1', *n.AdditionalBool)
+		b.appendFlag('0', !*n.AdditionalBool)
 	}
 	for _, r := range n.Required {
-		b.str('r', r)
+		b.appendString('r', r)
 	}
-	b.int('o', n.MinProperties)
-	b.int('O', n.MaxProperties)
-	b.children('&', n.AllOf)
-	b.children('|', n.AnyOf)
-	b.children('^', n.OneOf)
-	b.child('!', n.Not)
-	b.str('T', n.ListType)
+	b.appendInt('o', n.MinProperties)
+	b.appendInt('O', n.MaxProperties)
+	b.appendChildren('&', n.AllOf)
+	b.appendChildren('|', n.AnyOf)
+	b.appendChildren('^', n.OneOf)
+	b.appendChild('!', n.Not)
+	b.appendString('T', n.ListType)
 	for _, k := range n.ListMapKeys {
-		b.str('K', k)
+		b.appendString('K', k)
 	}
-	b.str('g', n.MapType)
+	b.appendString('g', n.MapType)
 	for _, r := range n.Rules {
-		b.str('R', r.Rule)
+		b.appendString('R', r.Rule)
 		if r.OptionalOldSelf != nil && *r.OptionalOldSelf {
-			b.flag('S', true)
+			b.appendFlag('S', true)
 		}
 	}
 	for _, o := range n.Odd {
-		b.str('?', o)
+		b.appendString('?', o)
 	}
-	b.str('%', string(n.odd))
+	b.appendString('%', string(n.odd))
 	full := sha256.Sum256(b.b)
 	return Hash(full[:16])
 }
 
 type buf struct{ b []byte }
 
-func (b *buf) str(tag byte, s string) {
+func (b *buf) appendString(tag byte, s string) {
 	if s == "" {
 		if tag == 'P' || tag == 'r' || tag == 'K' || tag == 'R' {
 			b.b = append(b.b, tag, 0)
@@ -88,31 +88,31 @@ func (b *buf) str(tag byte, s string) {
 	b.b = append(b.b, s...)
 }
 
-func (b *buf) flag(tag byte, v bool) {
+func (b *buf) appendFlag(tag byte, v bool) {
 	if v {
 		b.b = append(b.b, tag)
 	}
 }
 
-func (b *buf) int(tag byte, v *int64) {
+func (b *buf) appendInt(tag byte, v *int64) {
 	if v != nil {
 		b.b = binary.AppendVarint(append(b.b, tag), *v)
 	}
 }
 
-func (b *buf) float(tag byte, v *float64) {
+func (b *buf) appendFloat(tag byte, v *float64) {
 	if v != nil {
 		b.b = binary.BigEndian.AppendUint64(append(b.b, tag), math.Float64bits(*v))
 	}
 }
 
-func (b *buf) child(tag byte, n *Node) {
+func (b *buf) appendChild(tag byte, n *Node) {
 	if n != nil {
 		b.b = append(append(b.b, tag), n.hash[:]...)
 	}
 }
 
-func (b *buf) children(tag byte, ns []*Node) {
+func (b *buf) appendChildren(tag byte, ns []*Node) {
 	if len(ns) == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (b *buf) children(tag byte, ns []*Node) {
 	}
 }
 
-func (b *buf) json(tag byte, v any) { b.b = AppendValue(append(b.b, tag), v) }
+func (b *buf) appendJSON(tag byte, v any) { b.b = AppendValue(append(b.b, tag), v) }
 
 // AppendValue appends bytes to b that identify the decoded JSON value v. The API server distinguishes 1 and 1.0, so their bytes
 // differ at any depth. The bytes of one value are never a prefix of another's.

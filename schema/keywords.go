@@ -43,9 +43,9 @@ type props = apiextensionsv1.JSONSchemaProps
 
 // Keywords has one row for each field of JSONSchemaProps. docs/containment.md describes how each is decided.
 var Keywords = []Keyword{
-	{"ID", "id", Forbidden, odd("id", func(p *props) bool { return p.ID != "" })},
-	{"Schema", "$schema", Forbidden, odd("$schema", func(p *props) bool { return p.Schema != "" })},
-	{"Ref", "$ref", Forbidden, odd("$ref", func(p *props) bool { return p.Ref != nil })},
+	{"ID", "id", Forbidden, oddKeyword("id", func(p *props) bool { return p.ID != "" })},
+	{"Schema", "$schema", Forbidden, oddKeyword("$schema", func(p *props) bool { return p.Schema != "" })},
+	{"Ref", "$ref", Forbidden, oddKeyword("$ref", func(p *props) bool { return p.Ref != nil })},
 	{"Description", "description", Text, nil},
 	{"Type", "type", Structure, func(n *Node, p *props) error { n.Type = p.Type; return nil }},
 	{"Format", "format", Value, func(n *Node, p *props) error { n.Format = p.Format; return nil }},
@@ -73,10 +73,10 @@ var Keywords = []Keyword{
 	{"Not", "not", Junctor, nil},
 	{"Properties", "properties", Structure, nil},
 	{"AdditionalProperties", "additionalProperties", Structure, nil},
-	{"PatternProperties", "patternProperties", Forbidden, odd("patternProperties", func(p *props) bool { return len(p.PatternProperties) > 0 })},
-	{"Dependencies", "dependencies", Forbidden, odd("dependencies", func(p *props) bool { return len(p.Dependencies) > 0 })},
-	{"AdditionalItems", "additionalItems", Forbidden, odd("additionalItems", func(p *props) bool { return p.AdditionalItems != nil })},
-	{"Definitions", "definitions", Forbidden, odd("definitions", func(p *props) bool { return len(p.Definitions) > 0 })},
+	{"PatternProperties", "patternProperties", Forbidden, oddKeyword("patternProperties", func(p *props) bool { return len(p.PatternProperties) > 0 })},
+	{"Dependencies", "dependencies", Forbidden, oddKeyword("dependencies", func(p *props) bool { return len(p.Dependencies) > 0 })},
+	{"AdditionalItems", "additionalItems", Forbidden, oddKeyword("additionalItems", func(p *props) bool { return p.AdditionalItems != nil })},
+	{"Definitions", "definitions", Forbidden, oddKeyword("definitions", func(p *props) bool { return len(p.Definitions) > 0 })},
 	{"ExternalDocs", "externalDocs", Text, nil},
 	{"Example", "example", Text, nil},
 	{"Nullable", "nullable", Structure, func(n *Node, p *props) error { n.Nullable = p.Nullable; return nil }},
@@ -89,7 +89,7 @@ var Keywords = []Keyword{
 	{"XValidations", "x-kubernetes-validations", Value, readRules},
 }
 
-func odd(name string, has func(*props) bool) func(*Node, *props) error {
+func oddKeyword(name string, has func(*props) bool) func(*Node, *props) error {
 	return func(n *Node, p *props) error {
 		if has(p) {
 			n.Odd = append(n.Odd, name)
@@ -102,7 +102,7 @@ func readDefault(n *Node, p *props) error {
 	if p.Default == nil {
 		return nil
 	}
-	v, err := decode(p.Default.Raw)
+	v, err := decodeValue(p.Default.Raw)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func readDefault(n *Node, p *props) error {
 
 func readEnum(n *Node, p *props) error {
 	for i, e := range p.Enum {
-		v, err := decode(e.Raw)
+		v, err := decodeValue(e.Raw)
 		if err != nil {
 			return fmt.Errorf("[%d]: %w", i, err)
 		}

@@ -9,10 +9,10 @@ import (
 
 func TestNewLimitsTheNodes(t *testing.T) {
 	three := &apiextensionsv1.JSONSchemaProps{AllOf: []apiextensionsv1.JSONSchemaProps{{}, {}}}
-	if _, err := (&builder{nodes: MaxNodes - 3}).node(three, 0); err != nil {
+	if _, err := (&builder{nodes: MaxNodes - 3}).buildNode(three, 0); err != nil {
 		t.Errorf("as many as may be: %v", err)
 	}
-	if _, err := (&builder{nodes: MaxNodes - 2}).node(three, 0); !errors.Is(err, ErrTooLarge) {
+	if _, err := (&builder{nodes: MaxNodes - 2}).buildNode(three, 0); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("one too many: %v", err)
 	}
 }

@@ -148,10 +148,10 @@ func (n *Node) IsRequired(name string) bool {
 func New(props *apiextensionsv1.JSONSchemaProps) (*Node, error) {
 	if props == nil {
 		n := &Node{PreserveUnknown: true}
-		n.hash = n.sum()
+		n.hash = n.computeHash()
 		return n, nil
 	}
-	return (&builder{}).node(props, 0)
+	return (&builder{}).buildNode(props, 0)
 }
 
 // badValue says which JSON value could not be decoded. The path is put together only on the way out, so that schemas without
@@ -167,8 +167,8 @@ func (e *badValue) Error() string { return e.path + ": " + e.err.Error() }
 // Unwrap returns what is wrong with the value.
 func (e *badValue) Unwrap() error { return e.err }
 
-// inside adds a step to the front of the path of err.
-func inside(step string, err error) error {
+// prependStep adds a step to the front of the path of err.
+func prependStep(step string, err error) error {
 	if bad, ok := errors.AsType[*badValue](err); ok {
 		bad.path = step + bad.path
 	}
@@ -179,7 +179,7 @@ type builder struct {
 	nodes int
 }
 
-func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, error) {
+func (b *builder) buildNode(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, error) {
 	if b.nodes++; b.nodes > MaxNodes {
 		return nil, fmt.Errorf("%w: more than %d schema nodes", ErrTooLarge, MaxNodes)
 	}
@@ -194,7 +194,7 @@ func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, er
 			}
 		}
 	}
-	if err := b.children(n, p, depth+1); err != nil {
+	if err := b.buildChildren(n, p, depth+1); err != nil {
 		return nil, err
 	}
 	if len(n.Odd) > 0 {
@@ -202,7 +202,7 @@ func (b *builder) node(p *apiextensionsv1.JSONSchemaProps, depth int) (*Node, er
 			return nil, &badValue{"", err}
 		}
 	}
-	n.hash = n.sum()
+	n.hash = n.computeHash()
 	return n, nil
 }
 
@@ -220,17 +220,17 @@ func (n *Node) readOdd(p *apiextensionsv1.JSONSchemaProps) error {
 	return err
 }
 
-// children builds the nodes below n, which are depth levels deep.
-func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, depth int) error {
+// buildChildren builds the nodes below n, which are depth levels deep.
+func (b *builder) buildChildren(n *Node, p *apiextensionsv1.JSONSchemaProps, depth int) error {
 	var err error
 	if len(p.Properties) > 0 {
 		n.Properties = make([]Property, 0, len(p.Properties))
 		var sub apiextensionsv1.JSONSchemaProps // one for all: a schema is large, and not kept
 		for name := range p.Properties {
 			sub = p.Properties[name]
-			child, err := b.node(&sub, depth)
+			child, err := b.buildNode(&sub, depth)
 			if err != nil {
-				return inside(".properties["+name+"]", err)
+				return prependStep(".properties["+name+"]", err)
 			}
 			n.Properties = append(n.Properties, Property{name, child})
 		}
@@ -244,8 +244,8 @@ func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, depth in
 	}
 	if ap := p.AdditionalProperties; ap != nil {
 		if ap.Schema != nil {
-			if n.Additional, err = b.node(ap.Schema, depth); err != nil {
-				return inside(".additionalProperties", err)
+			if n.Additional, err = b.buildNode(ap.Schema, depth); err != nil {
+				return prependStep(".additionalProperties", err)
 			}
 		} else {
 			allows := ap.Allows
@@ -255,48 +255,48 @@ func (b *builder) children(n *Node, p *apiextensionsv1.JSONSchemaProps, depth in
 	if p.Items != nil {
 		switch {
 		case p.Items.Schema != nil:
-			if n.Items, err = b.node(p.Items.Schema, depth); err != nil {
-				return inside(".items", err)
+			if n.Items, err = b.buildNode(p.Items.Schema, depth); err != nil {
+				return prependStep(".items", err)
 			}
 		case len(p.Items.JSONSchemas) > 0:
 			n.Odd = append(n.Odd, "items")
 		}
 	}
-	if n.AllOf, err = b.list(p.AllOf, ".allOf", depth); err != nil {
+	if n.AllOf, err = b.buildList(p.AllOf, ".allOf", depth); err != nil {
 		return err
 	}
-	if n.AnyOf, err = b.list(p.AnyOf, ".anyOf", depth); err != nil {
+	if n.AnyOf, err = b.buildList(p.AnyOf, ".anyOf", depth); err != nil {
 		return err
 	}
-	if n.OneOf, err = b.list(p.OneOf, ".oneOf", depth); err != nil {
+	if n.OneOf, err = b.buildList(p.OneOf, ".oneOf", depth); err != nil {
 		return err
 	}
 	if p.Not != nil {
-		if n.Not, err = b.node(p.Not, depth); err != nil {
-			return inside(".not", err)
+		if n.Not, err = b.buildNode(p.Not, depth); err != nil {
+			return prependStep(".not", err)
 		}
 	}
 	return nil
 }
 
-func (b *builder) list(ps []apiextensionsv1.JSONSchemaProps, keyword string, depth int) ([]*Node, error) {
+func (b *builder) buildList(ps []apiextensionsv1.JSONSchemaProps, keyword string, depth int) ([]*Node, error) {
 	if len(ps) == 0 {
 		return nil, nil
 	}
 	ns := make([]*Node, len(ps))
 	for i := range ps {
-		n, err := b.node(&ps[i], depth)
+		n, err := b.buildNode(&ps[i], depth)
 		if err != nil {
-			return nil, inside(fmt.Sprintf("%s[%d]", keyword, i), err)
+			return nil, prependStep(fmt.Sprintf("%s[%d]", keyword, i), err)
 		}
 		ns[i] = n
 	}
 	return ns, nil
 }
 
-// decode reads a JSON value as the API server does: numbers without fraction that fit are int64, others float64
+// decodeValue reads a JSON value as the API server does: numbers without fraction that fit are int64, others float64
 // (k8s.io/apimachinery/pkg/util/json).
-func decode(raw []byte) (any, error) {
+func decodeValue(raw []byte) (any, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}

@@ -87,7 +87,7 @@ func storedLiteral(raw []byte) []byte {
 	if _, ok := simpleString(raw); ok && !bytes.ContainsAny(raw, "<>&") { // encoding/json escapes these
 		return raw
 	}
-	v, err := decode(raw)
+	v, err := decodeValue(raw)
 	if err != nil || v == nil {
 		return raw
 	}

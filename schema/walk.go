@@ -32,39 +32,39 @@ const (
 // Children yields the schemas directly below p, in no order. A yielded schema may be a copy that is used again for the next one: do not
 // change or keep it. p may be nil.
 func Children(p *apiextensionsv1.JSONSchemaProps, in Parts) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
-	return func(yield func(*props) bool) { visitor(yield).children(p, in) }
+	return func(yield func(*props) bool) { visitor(yield).visitChildren(p, in) }
 }
 
 // Walk yields p and all schemas below it, parents first, as [Children] does. It looks at [MaxDepth] levels below p.
 func Walk(p *apiextensionsv1.JSONSchemaProps, in Parts) iter.Seq[*apiextensionsv1.JSONSchemaProps] {
-	return func(yield func(*props) bool) { visitor(yield).walk(p, in, 0) }
+	return func(yield func(*props) bool) { visitor(yield).walkTree(p, in, 0) }
 }
 
 // visitor is called for schemas until it returns false. Its methods report whether it never did.
 type visitor func(*props) bool
 
-func (v visitor) walk(p *props, in Parts, depth int) bool {
-	return v.one(p) && (depth == MaxDepth || visitor(func(child *props) bool { return v.walk(child, in, depth+1) }).children(p, in))
+func (v visitor) walkTree(p *props, in Parts, depth int) bool {
+	return v.visitOne(p) && (depth == MaxDepth || visitor(func(child *props) bool { return v.walkTree(child, in, depth+1) }).visitChildren(p, in))
 }
 
-func (v visitor) children(p *props, in Parts) bool {
+func (v visitor) visitChildren(p *props, in Parts) bool {
 	if p == nil {
 		return true
 	}
-	return (in&InStructure == 0 || v.named(p.Properties) && v.or(p.AdditionalProperties) && (p.Items == nil || v.one(p.Items.Schema))) &&
-		(in&InJunctors == 0 || v.list(p.AllOf) && v.list(p.AnyOf) && v.list(p.OneOf) && v.one(p.Not)) &&
-		(in&InItemLists == 0 || p.Items == nil || v.list(p.Items.JSONSchemas)) &&
-		(in&InOtherNames == 0 || v.named(p.PatternProperties) && v.named(p.Definitions)) &&
-		(in&InOthers == 0 || v.or(p.AdditionalItems) && v.dependencies(p.Dependencies))
+	return (in&InStructure == 0 || v.visitNamed(p.Properties) && v.visitSchemaOrBool(p.AdditionalProperties) && (p.Items == nil || v.visitOne(p.Items.Schema))) &&
+		(in&InJunctors == 0 || v.visitList(p.AllOf) && v.visitList(p.AnyOf) && v.visitList(p.OneOf) && v.visitOne(p.Not)) &&
+		(in&InItemLists == 0 || p.Items == nil || v.visitList(p.Items.JSONSchemas)) &&
+		(in&InOtherNames == 0 || v.visitNamed(p.PatternProperties) && v.visitNamed(p.Definitions)) &&
+		(in&InOthers == 0 || v.visitSchemaOrBool(p.AdditionalItems) && v.visitDependencies(p.Dependencies))
 }
 
-func (v visitor) one(s *props) bool { return s == nil || v(s) }
+func (v visitor) visitOne(s *props) bool { return s == nil || v(s) }
 
-func (v visitor) or(s *apiextensionsv1.JSONSchemaPropsOrBool) bool {
-	return s == nil || v.one(s.Schema)
+func (v visitor) visitSchemaOrBool(s *apiextensionsv1.JSONSchemaPropsOrBool) bool {
+	return s == nil || v.visitOne(s.Schema)
 }
 
-func (v visitor) list(ss []props) bool {
+func (v visitor) visitList(ss []props) bool {
 	for i := range ss {
 		if !v(&ss[i]) {
 			return false
@@ -76,7 +76,7 @@ func (v visitor) list(ss []props) bool {
 // copies are schemas for visitor.named, used again because a schema is large.
 var copies sync.Pool
 
-func (v visitor) named(m map[string]props) bool {
+func (v visitor) visitNamed(m map[string]props) bool {
 	if len(m) == 0 {
 		return true
 	}
@@ -93,9 +93,9 @@ func (v visitor) named(m map[string]props) bool {
 	return true
 }
 
-func (v visitor) dependencies(m apiextensionsv1.JSONSchemaDependencies) bool {
+func (v visitor) visitDependencies(m apiextensionsv1.JSONSchemaDependencies) bool {
 	for name := range m {
-		if !v.one(m[name].Schema) {
+		if !v.visitOne(m[name].Schema) {
 			return false
 		}
 	}
@@ -110,12 +110,12 @@ func Rewrite(p *apiextensionsv1.JSONSchemaProps, in Parts, change func(*apiexten
 		return nil
 	}
 	out := *p
-	rewrite(&out, in, 0, change)
+	rewriteTree(&out, in, 0, change)
 	return &out
 }
 
-// rewrite changes p, which is a copy, and copies of the schemas below it.
-func rewrite(p *props, in Parts, depth int, change func(*props)) {
+// rewriteTree changes p, which is a copy, and copies of the schemas below it.
+func rewriteTree(p *props, in Parts, depth int, change func(*props)) {
 	change(p)
 	if depth == MaxDepth {
 		return
@@ -123,7 +123,7 @@ func rewrite(p *props, in Parts, depth int, change func(*props)) {
 	one := func(s *props) *props {
 		if s != nil {
 			s = new(*s)
-			rewrite(s, in, depth+1, change)
+			rewriteTree(s, in, depth+1, change)
 		}
 		return s
 	}
@@ -136,7 +136,7 @@ func rewrite(p *props, in Parts, depth int, change func(*props)) {
 	list := func(ss []props) []props {
 		ss = slices.Clone(ss)
 		for i := range ss {
-			rewrite(&ss[i], in, depth+1, change)
+			rewriteTree(&ss[i], in, depth+1, change)
 		}
 		return ss
 	}
@@ -148,7 +148,7 @@ func rewrite(p *props, in Parts, depth int, change func(*props)) {
 		var child props // one for all: a schema is large
 		for name := range m {
 			child = m[name]
-			rewrite(&child, in, depth+1, change)
+			rewriteTree(&child, in, depth+1, change)
 			out[name] = child
 		}
 		return out

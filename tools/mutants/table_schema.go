@@ -3,11 +3,11 @@ package main
 // schemaFaults are those of package schema: what the keyword table reads, the hash that spares comparisons, defaulting.
 var schemaFaults = []fault{
 	{
-		in: "schema.(*Node).sum", find: "b.flag('X', n.ExclusiveMaximum)", put: "b.flag('X', false)",
+		in: "schema.(*Node).computeHash", find: "b.appendFlag('X', n.ExclusiveMaximum)", put: "b.appendFlag('X', false)",
 		broken: "two schemas that differ in exclusiveMaximum alone have the same hash, and are taken for equal",
 	},
 	{
-		in: "schema.(*Node).sum", find: "r.OptionalOldSelf != nil && *r.OptionalOldSelf", put: "r.OptionalOldSelf != nil && !*r.OptionalOldSelf",
+		in: "schema.(*Node).computeHash", find: "r.OptionalOldSelf != nil && *r.OptionalOldSelf", put: "r.OptionalOldSelf != nil && !*r.OptionalOldSelf",
 		broken: "optionalOldSelf does not change the hash",
 	},
 	{
@@ -29,7 +29,7 @@ var schemaFaults = []fault{
 		broken: "a default does not stand in for a null",
 	},
 	{in: "schema.WithDefaults", find: "WithDefaults(sub, x)", put: "x", broken: "defaults inside of objects are not filled in"},
-	{in: "schema.(*builder).children", find: "allows := ap.Allows", put: "allows := true", broken: "additionalProperties: false is read as true"},
-	{in: "schema.visitor.children", without: "v.list(p.AnyOf)", broken: "a walk through a schema leaves out anyOf"},
-	{in: "schema.rewrite", find: "slices.Clone(ss)", put: "slices.Clip(ss)", broken: "a changed copy of a schema changes the schema itself"},
+	{in: "schema.(*builder).buildChildren", find: "allows := ap.Allows", put: "allows := true", broken: "additionalProperties: false is read as true"},
+	{in: "schema.visitor.visitChildren", without: "v.visitList(p.AnyOf)", broken: "a walk through a schema leaves out anyOf"},
+	{in: "schema.rewriteTree", find: "slices.Clone(ss)", put: "slices.Clip(ss)", broken: "a changed copy of a schema changes the schema itself"},
 }
