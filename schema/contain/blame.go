@@ -12,9 +12,9 @@ import (
 	"sluice.dev/schema"
 )
 
-// blames reports whether one of the errors is about the place of the gap, or below it. So the refusal of another change does not count
+// blamesGap reports whether one of the errors is about the place of the gap, or below it. So the refusal of another change does not count
 // for this one.
-func blames(g *Gap, errs field.ErrorList) bool {
+func blamesGap(g *Gap, errs field.ErrorList) bool {
 	path := slices.Clone(g.Path)
 	if g.Keyword == "required" && g.Detail != "" {
 		path = append(path, Step{Field, g.Detail})
@@ -42,9 +42,9 @@ func fieldOf(e *field.Error) string {
 // noField stands for a missing path of a field.
 var noField = (*field.Path)(nil).String()
 
-// says is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
+// refusalTextOf is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
 // expression makes it.
-func says(r *schema.Rule) string {
+func refusalTextOf(r *schema.Rule) string {
 	switch {
 	case r.MessageExpression != "":
 		return ""
@@ -54,19 +54,19 @@ func says(r *schema.Rule) string {
 	return strings.TrimSpace(r.Rule)
 }
 
-// about returns the errors that are about the gap, without those of other changes.
-func (x *suspect) about(errs field.ErrorList) field.ErrorList {
+// errorsAbout returns the errors that are about the gap, without those of other changes.
+func (x *suspect) errorsAbout(errs field.ErrorList) field.ErrorList {
 	var out field.ErrorList
 	for _, e := range errs {
-		if blames(&x.gap, field.ErrorList{e}) && strings.Contains(e.Detail, x.says) {
+		if blamesGap(&x.gap, field.ErrorList{e}) && strings.Contains(e.Detail, x.says) {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// texts are the errors in the words of the API server.
-func texts(errs field.ErrorList) []string {
+// errorTexts are the errors in the words of the API server.
+func errorTexts(errs field.ErrorList) []string {
 	var out []string
 	for _, e := range errs {
 		out = append(out, e.Error())
@@ -83,7 +83,7 @@ func matchAt(text string, path Path) bool {
 	switch s.Kind {
 	case Field:
 		for _, prefix := range []string{"." + s.Name, s.Name, "[" + s.Name + "]"} {
-			if rest, ok := strings.CutPrefix(text, prefix); ok && (rest == "" || !plain(rest[:1]) || strings.HasSuffix(prefix, "]")) && matchAt(rest, path[1:]) {
+			if rest, ok := strings.CutPrefix(text, prefix); ok && (rest == "" || !isPlainName(rest[:1]) || strings.HasSuffix(prefix, "]")) && matchAt(rest, path[1:]) {
 				return true
 			}
 		}
@@ -99,7 +99,7 @@ func matchAt(text string, path Path) bool {
 	for _, open := range []string{".", "["} { // any key, which may itself have dots
 		rest, ok := strings.CutPrefix(text, open)
 		for n := 1; ok && n <= len(rest); n++ {
-			if tail := strings.TrimPrefix(rest[n:], "]"); (tail == "" || !plain(tail[:1])) && matchAt(tail, path[1:]) {
+			if tail := strings.TrimPrefix(rest[n:], "]"); (tail == "" || !isPlainName(tail[:1])) && matchAt(tail, path[1:]) {
 				return true
 			}
 		}
@@ -107,8 +107,8 @@ func matchAt(text string, path Path) bool {
 	return false
 }
 
-// lost lists the paths in a that are missing in b.
-func lost(a, b any, path string, out []string) []string {
+// appendLostPaths lists the paths in a that are missing in b.
+func appendLostPaths(a, b any, path string, out []string) []string {
 	switch a := a.(type) {
 	case map[string]any:
 		m, ok := b.(map[string]any)
@@ -118,7 +118,7 @@ func lost(a, b any, path string, out []string) []string {
 		for _, k := range slices.Sorted(maps.Keys(a)) {
 			p := strings.TrimPrefix(path+"."+k, ".")
 			if v, ok := m[k]; ok {
-				out = lost(a[k], v, p, out)
+				out = appendLostPaths(a[k], v, p, out)
 			} else {
 				out = append(out, p)
 			}
@@ -129,7 +129,7 @@ func lost(a, b any, path string, out []string) []string {
 			return append(out, path)
 		}
 		for i := range a {
-			out = lost(a[i], s[i], fmt.Sprintf("%s[%d]", path, i), out)
+			out = appendLostPaths(a[i], s[i], fmt.Sprintf("%s[%d]", path, i), out)
 		}
 	default:
 		if !reflect.DeepEqual(a, b) {

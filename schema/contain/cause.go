@@ -14,11 +14,11 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 	if o.kind != declared {
 		return false
 	}
-	key := pieceKey{o.key(), o.node}
+	key := pieceKey{o.cacheKey(), o.node}
 	said, ok := w.said[key]
 	if !ok {
 		said = map[pieceID]bool{}
-		for _, y := range w.old.pieces(o) {
+		for _, y := range w.old.piecesAt(o) {
 			said[w.idOf(y)] = true
 		}
 		if w.said == nil {
@@ -51,7 +51,7 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 		if a == nil || b == nil || a.Type != b.Type || a.Format != b.Format || a.IntOrString != b.IntOrString || a.Nullable != b.Nullable || a.Type == "object" || a.Type == "array" {
 			return true
 		}
-		return !schema.SameDefault(a, b) && !w.proved(o.item(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})
+		return !schema.SameDefault(a, b) && !w.provedLocally(o.itemPlace(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})
 	})
 }
 
@@ -60,14 +60,14 @@ func (w *walker) sameFormula(f, g logic.Formula) bool {
 	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
-// cause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.
-func (w *walker) cause(o, n place, x piece) string {
-	if o.kind != declared || !alike(o.node, n.node, x) {
+// actualCause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.
+func (w *walker) actualCause(o, n place, x piece) string {
+	if o.kind != declared || !keywordAlike(o.node, n.node, x) {
 		return ""
 	}
 	var names map[string]bool
 	if x.rule != nil {
-		if parsed, err := w.opts.library().parse(x.rule.Rule); err == nil {
+		if parsed, err := w.opts.sharedLibrary().parseRule(x.rule.Rule); err == nil {
 			names = parsed.Names()
 		}
 	}
@@ -76,14 +76,14 @@ func (w *walker) cause(o, n place, x piece) string {
 	}
 	c := changes{}
 	path := w.publicPath()
-	if c.find(path, o.node, n.node, names, 0); c.first == "" && names != nil {
-		c.find(path, o.node, n.node, nil, 0)
+	if c.findChange(path, o.node, n.node, names, 0); c.first == "" && names != nil {
+		c.findChange(path, o.node, n.node, nil, 0)
 	}
 	return c.first
 }
 
-// alike reports whether the keyword of a piece of n is written in the same way in o.
-func alike(o, n *schema.Node, x piece) bool {
+// keywordAlike reports whether the keyword of a piece of n is written in the same way in o.
+func keywordAlike(o, n *schema.Node, x piece) bool {
 	switch x.keyword {
 	case "required":
 		return slices.Contains(o.Required, x.detail)
@@ -100,7 +100,9 @@ func alike(o, n *schema.Node, x piece) bool {
 	case "x-kubernetes-embedded-resource":
 		return o.Embedded
 	case keywordRules:
-		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool { return r.Rule == x.rule.Rule && optional(&r) == optional(x.rule) })
+		return slices.ContainsFunc(o.Rules, func(r schema.Rule) bool {
+			return r.Rule == x.rule.Rule && hasOptionalOldSelf(&r) == hasOptionalOldSelf(x.rule)
+		})
 	}
 	return alikeJunctor(o, n, x)
 }
@@ -151,37 +153,37 @@ func alikeBound(o, n *schema.Node, x piece) bool {
 // changes finds the first difference between two nodes that can change the meaning of another keyword.
 type changes struct{ first string }
 
-// find compares two nodes and the nodes below; only the properties in names, unless names is nil.
-func (c *changes) find(path Path, o, n *schema.Node, names map[string]bool, depth int) {
+// findChange compares two nodes and the nodes below; only the properties in names, unless names is nil.
+func (c *changes) findChange(path Path, o, n *schema.Node, names map[string]bool, depth int) {
 	if c.first != "" || depth > schema.MaxDepth || o.Hash() == n.Hash() {
 		return
 	}
 	if o == nil || n == nil {
-		c.found(path, "is %s now", map[bool]string{true: "declared", false: "no longer declared"}[o == nil])
+		c.recordFirst(path, "is %s now", map[bool]string{true: "declared", false: "no longer declared"}[o == nil])
 		return
 	}
-	if c.differ(path, o, n); c.first != "" {
+	if c.compareKeywords(path, o, n); c.first != "" {
 		return
 	}
 	for _, p := range n.Properties {
 		if names == nil || names[p.Name] {
-			c.find(append(slices.Clip(path), Step{Field, p.Name}), o.Property(p.Name), p.Node, names, depth+1)
+			c.findChange(append(slices.Clip(path), Step{Field, p.Name}), o.Property(p.Name), p.Node, names, depth+1)
 		}
 	}
 	for _, p := range o.Properties {
 		if (names == nil || names[p.Name]) && n.Property(p.Name) == nil {
-			c.found(append(slices.Clip(path), Step{Field, p.Name}), "is gone")
+			c.recordFirst(append(slices.Clip(path), Step{Field, p.Name}), "is gone")
 		}
 	}
 	if o.Items != nil || n.Items != nil {
-		c.find(append(slices.Clip(path), Step{Kind: AnyItem}), o.Items, n.Items, names, depth+1)
+		c.findChange(append(slices.Clip(path), Step{Kind: AnyItem}), o.Items, n.Items, names, depth+1)
 	}
 	if o.Additional != nil || n.Additional != nil {
-		c.find(append(slices.Clip(path), Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
+		c.findChange(append(slices.Clip(path), Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
 	}
 }
 
-func (c *changes) found(path Path, format string, args ...any) {
+func (c *changes) recordFirst(path Path, format string, args ...any) {
 	if c.first != "" {
 		return
 	}
@@ -192,34 +194,34 @@ func (c *changes) found(path Path, format string, args ...any) {
 	c.first = at + " " + fmt.Sprintf(format, args...)
 }
 
-// differ compares the keywords that change the meaning of others: types, defaults and those that keep unknown fields.
-func (c *changes) differ(path Path, o, n *schema.Node) {
+// compareKeywords compares the keywords that change the meaning of others: types, defaults and those that keep unknown fields.
+func (c *changes) compareKeywords(path Path, o, n *schema.Node) {
 	a, b := place{node: o}, place{node: n}
 	switch {
 	case typeName(a) != typeName(b):
-		c.found(path, "has the type %v instead of %v", typed(b), typed(a))
+		c.recordFirst(path, "has the type %v instead of %v", typeOrAny(b), typeOrAny(a))
 	case o.HasDefault && !n.HasDefault:
-		c.found(path, "has lost its default")
+		c.recordFirst(path, "has lost its default")
 	case !o.HasDefault && n.HasDefault:
-		c.found(path, "has a default now")
+		c.recordFirst(path, "has a default now")
 	case !schema.SameDefault(o, n):
-		c.found(path, "has another default")
+		c.recordFirst(path, "has another default")
 	case o.Nullable && !n.Nullable:
-		c.found(path, "is no longer nullable")
+		c.recordFirst(path, "is no longer nullable")
 	case !o.Nullable && n.Nullable:
-		c.found(path, "is nullable now")
+		c.recordFirst(path, "is nullable now")
 	case o.Format != n.Format:
-		c.found(path, "has another format")
+		c.recordFirst(path, "has another format")
 	case o.PreserveUnknown != n.PreserveUnknown, !reflect.DeepEqual(o.AdditionalBool, n.AdditionalBool):
-		c.found(path, "keeps other fields than before")
+		c.recordFirst(path, "keeps other fields than before")
 	case o.Embedded != n.Embedded:
-		c.found(path, "changed x-kubernetes-embedded-resource")
+		c.recordFirst(path, "changed x-kubernetes-embedded-resource")
 	case o.ListType != n.ListType, !slices.Equal(o.ListMapKeys, n.ListMapKeys):
-		c.found(path, "has another x-kubernetes-list-type")
+		c.recordFirst(path, "has another x-kubernetes-list-type")
 	}
 }
 
-func typed(p place) any {
+func typeOrAny(p place) any {
 	if t := typeName(p); t != nil {
 		return t
 	}

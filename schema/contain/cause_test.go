@@ -28,7 +28,7 @@ func unblamed(t *testing.T, old, new Side) (gaps int, out []string) {
 		if g.Rule >= 0 {
 			x.rule = &n.Rules[g.Rule]
 		}
-		if x.keyword != "allOf" && alike(o, n, x) {
+		if x.keyword != "allOf" && keywordAlike(o, n, x) {
 			out = append(out, fmt.Sprintf("%s: %s %s stands alike on both sides and is blamed: %s", g.Path, g.Keyword, g.Detail, g.Reason))
 		}
 	}

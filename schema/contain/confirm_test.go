@@ -50,7 +50,7 @@ func TestConfirm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, _, why := confirmer.confirm(t.Context(), &suspect{gap: c.gap}, obj)
+			w, _, why := confirmer.confirmWitness(t.Context(), &suspect{gap: c.gap}, obj)
 			if (w != nil) != (c.why == "") || !strings.Contains(why, c.why) {
 				t.Errorf("witness %+v, %q; want %q", w, why, c.why)
 			}
@@ -168,11 +168,11 @@ func TestBlames(t *testing.T) {
 	item := path(Step{Field, "spec"}, Step{Field, "l"}, Step{Kind: AnyItem}, Step{Field, "a"})
 	key := path(Step{Field, "spec"}, Step{Field, "m"}, Step{Kind: AnyKey}, Step{Field, "a"})
 	number := &field.Error{Type: field.ErrorTypeInvalid, Field: "<nil>", Detail: "Checked value must be of type integer with format int32 in spec.l[0].a"}
-	if !blames(&Gap{Path: item}, field.ErrorList{number}) || blames(&Gap{Path: replicas}, field.ErrorList{number}) {
+	if !blamesGap(&Gap{Path: item}, field.ErrorList{number}) || blamesGap(&Gap{Path: replicas}, field.ErrorList{number}) {
 		t.Errorf("%v is about %s", number, item)
 	}
 	junctor := &field.Error{Type: field.ErrorTypeInvalid, Field: "<nil>", Detail: `"spec.replicas" must validate one and only one schema (oneOf). Found none valid`}
-	if blames(&Gap{Path: item}, field.ErrorList{junctor}) || !blames(&Gap{Path: replicas}, field.ErrorList{junctor}) {
+	if blamesGap(&Gap{Path: item}, field.ErrorList{junctor}) || !blamesGap(&Gap{Path: replicas}, field.ErrorList{junctor}) {
 		t.Errorf("%v is about %s", junctor, replicas)
 	}
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func TestBlames(t *testing.T) {
 		{"anything", nil, true},
 	} {
 		e := &field.Error{Type: field.ErrorTypeInvalid, Field: c.field, BadValue: "spec.replicas: spec.l[0].a: spec.m.k.a", Detail: "spec.replicas in body"}
-		if got := blames(&Gap{Path: c.path}, field.ErrorList{e}); got != c.want {
+		if got := blamesGap(&Gap{Path: c.path}, field.ErrorList{e}); got != c.want {
 			t.Errorf("an error about %q is one about %s: %t, want %t", c.field, c.path, got, c.want)
 		}
 	}
@@ -208,7 +208,7 @@ func TestASpentBudgetProvesNothing(t *testing.T) {
 	s := newComparison(old, new, &Options{Namespaced: true})
 	suspects := len(s.suspects)
 	s.opts.Work.Charge(DefaultBudget + 1)
-	gaps := s.resolve(t.Context(), s.suspects)
+	gaps := s.resolveSuspects(t.Context(), s.suspects)
 	if len(gaps) != suspects || suspects != 2 {
 		t.Errorf("%d places that could not be proven, %d gaps, want 2", suspects, len(gaps))
 	}

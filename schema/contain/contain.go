@@ -25,7 +25,7 @@ type Side struct {
 	StatusUnchecked bool
 }
 
-func (s *Side) root() place {
+func (s *Side) rootPlace() place {
 	return place{node: s.Node, pos: atRoot, unchecked: s.StatusUnchecked}
 }
 
@@ -96,17 +96,17 @@ func orDefault[T comparable](v, d T) T {
 	return v
 }
 
-func (o *Options) group() string { return orDefault(o.Group, "example.com") }
+func (o *Options) groupOrDefault() string { return orDefault(o.Group, "example.com") }
 
-func (o *Options) version() string { return orDefault(o.Version, "v1") }
+func (o *Options) versionOrDefault() string { return orDefault(o.Version, "v1") }
 
-func (o *Options) kind() string { return orDefault(o.Kind, "Example") }
+func (o *Options) kindOrDefault() string { return orDefault(o.Kind, "Example") }
 
-func (o *Options) apiVersion() string { return o.group() + "/" + o.version() }
+func (o *Options) apiVersion() string { return o.groupOrDefault() + "/" + o.versionOrDefault() }
 
-func (o *Options) strings() logic.Strings { return o.library() }
+func (o *Options) solverStrings() logic.Strings { return o.sharedLibrary() }
 
-func (o *Options) library() *library {
+func (o *Options) sharedLibrary() *library {
 	if o.Shared == nil {
 		o.Shared = &Shared{}
 	}
@@ -117,18 +117,18 @@ func (o *Options) library() *library {
 	return o.Shared.lib
 }
 
-// translator returns the translator of all comparisons that share it.
-func (o *Options) translator() *translator {
-	o.library()
+// sharedTranslator returns the translator of all comparisons that share it.
+func (o *Options) sharedTranslator() *translator {
+	o.sharedLibrary()
 	if o.Shared.translator == nil {
 		o.Shared.translator = newTranslator(o)
 	}
 	return o.Shared.translator
 }
 
-// memory returns what is known about formulas. It drops most of that if there is no room for more.
-func (o *Options) memory() *logic.Memory {
-	o.library()
+// formulaMemory returns what is known about formulas. It drops most of that if there is no room for more.
+func (o *Options) formulaMemory() *logic.Memory {
+	o.sharedLibrary()
 	if o.Shared.memory == nil || o.Shared.memory.Full() {
 		o.Shared.memory = &logic.Memory{}
 	}
@@ -150,11 +150,11 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	if o.Only != nil {
 		suspects = slices.DeleteFunc(suspects, func(x suspect) bool { return !o.Only(&x.gap) })
 	}
-	for _, g := range s.resolve(ctx, suspects) {
-		r.add(g)
+	for _, g := range s.resolveSuspects(ctx, suspects) {
+		r.addGap(g)
 	}
 	if s.cut != "" {
-		r.add(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
+		r.addGap(Gap{Keyword: "schema", Verdict: Unknown, Reason: s.cut, Rule: -1})
 	}
 	return r
 }
@@ -164,20 +164,20 @@ func newComparison(old, new Side, o *Options) *search {
 	if o.Work == nil {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
 	}
-	t := o.translator()
-	w := &walker{opts: o, old: t, new: t, memory: o.memory()}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
+	t := o.sharedTranslator()
+	w := &walker{opts: o, old: t, new: t, memory: o.formulaMemory()}
+	w.solver = logic.Solver{Strings: o.solverStrings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare
-	oldRoot, newRoot := old.root(), new.root()
-	w.walk(oldRoot, newRoot)
-	if w.cut = strange(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
+	oldRoot, newRoot := old.rootPlace(), new.rootPlace()
+	w.comparePlaces(oldRoot, newRoot)
+	if w.cut = nonStructuralKeyword(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch
 	}
 	return &search{
 		walker: w, oldRoot: oldRoot, sides: [2]Side{old, new},
-		oldCut:   upstream.NewProjector(old.Props, o.resource(&old)).Share(old.Node, &o.Shared.compiled),
-		newCut:   upstream.NewProjector(new.Props, o.resource(&new)).Share(new.Node, &o.Shared.compiled),
+		oldCut:   upstream.NewProjector(old.Props, o.upstreamOptions(&old)).Share(old.Node, &o.Shared.compiled),
+		newCut:   upstream.NewProjector(new.Props, o.upstreamOptions(&new)).Share(new.Node, &o.Shared.compiled),
 		newProps: new.Props,
 	}
 }
@@ -188,15 +188,15 @@ const (
 	localShare = 2
 )
 
-// resource describes the objects of one side for the upstream code.
-func (o *Options) resource(s *Side) upstream.Options {
+// upstreamOptions describes the objects of one side for the upstream code.
+func (o *Options) upstreamOptions(s *Side) upstream.Options {
 	return upstream.Options{
-		Group: o.group(), Version: o.version(), Kind: o.kind(), Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
+		Group: o.groupOrDefault(), Version: o.versionOrDefault(), Kind: o.kindOrDefault(), Namespaced: o.Namespaced, KubeVersion: o.KubeVersion,
 		StatusUnchecked: s.StatusUnchecked,
 	}
 }
 
-func (r *Result) add(g Gap) {
+func (r *Result) addGap(g Gap) {
 	r.Gaps = append(r.Gaps, g)
 	if g.Harm == Redefaulted {
 		return
@@ -221,12 +221,12 @@ func newLibrary(w *Work) *library {
 
 // MatchPattern implements [logic.Checker].
 func (l *library) MatchPattern(expr, s string) bool {
-	re := l.regexp(expr)
+	re := l.compiledRegexp(expr)
 	return re != nil && re.MatchString(s)
 }
 
-// regexp returns the compiled expression, nil if it does not compile.
-func (l *library) regexp(expr string) *regexp.Regexp {
+// compiledRegexp returns the compiled expression, nil if it does not compile.
+func (l *library) compiledRegexp(expr string) *regexp.Regexp {
 	re, ok := l.compiled[expr]
 	if !ok {
 		re, _ = regexp.Compile(expr)

@@ -36,36 +36,36 @@ func (w *Witness) Fate() Fate {
 	return Spared
 }
 
-// settled returns candidates in their stored form, for a gap whose witness is spared. They have the defaults of the old schema, and a
+// storedCandidates returns candidates in their stored form, for a gap whose witness is spared. They have the defaults of the old schema, and a
 // rule that sees the stored value refuses it unchanged. If it is proven that there are none, every object is spared.
-func (s *search) settled(p *pending) []any {
-	fs := s.formulas(p)
-	if parsed, err := s.opts.library().parse(p.rule); p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
+func (s *search) storedCandidates(p *pending) []any {
+	fs := s.formulasFor(p)
+	if parsed, err := s.opts.sharedLibrary().parseRule(p.rule); p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
 		refuses, ok := s.refusesUnchanged(p)
 		if !ok {
 			return nil
 		}
-		fs = s.formulas(p, refuses)
-	} else if s.opts.library().fills(s.oldRoot.node) == "" {
+		fs = s.formulasFor(p, refuses)
+	} else if s.opts.sharedLibrary().defaultsText(s.oldRoot.node) == "" {
 		return nil
 	}
-	fs = append(fs, s.old.filled(s.oldRoot))
-	if p.spared = s.none(fs); p.spared {
+	fs = append(fs, s.old.hasAllDefaults(s.oldRoot))
+	if p.spared = s.provesNone(fs); p.spared {
 		return nil
 	}
-	return s.few(4, fs...)
+	return s.solveBriefly(4, fs...)
 }
 
-// none reports whether it is proven that no object, with any metadata, satisfies fs.
-func (s *search) none(fs []logic.Formula) bool {
+// provesNone reports whether it is proven that no object, with any metadata, satisfies fs.
+func (s *search) provesNone(fs []logic.Formula) bool {
 	fs = slices.Clone(fs)
 	fs[1] = s.anyEnvelope()
 	return s.solver.Solve(1, fs...).None
 }
 
-// filled is true of the values at p that have all defaults of the old schema, as stored values do.
-func (t *translator) filled(p place) logic.Formula {
-	if p.kind != declared || t.opts.library().fills(p.node) == "" {
+// hasAllDefaults is true of the values at p that have all defaults of the old schema, as stored values do.
+func (t *translator) hasAllDefaults(p place) logic.Formula {
+	if p.kind != declared || t.opts.sharedLibrary().defaultsText(p.node) == "" {
 		return logic.True
 	}
 	var out logic.And
@@ -78,33 +78,33 @@ func (t *translator) filled(p place) logic.Formula {
 		if c.Node.HasDefault {
 			out = append(out, logic.Has{Name: c.Name})
 		}
-		if child := p.child(c.Name); t.opts.library().fills(child.node) != "" {
-			out = append(out, logic.Prop{Name: c.Name, F: t.filled(child)})
+		if child := p.childPlace(c.Name); t.opts.sharedLibrary().defaultsText(child.node) != "" {
+			out = append(out, logic.Prop{Name: c.Name, F: t.hasAllDefaults(child)})
 		}
 	}
-	if rest := p.rest(); rest.kind == declared && t.opts.library().fills(rest.node) != "" {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.filled(rest)})
+	if rest := p.restPlace(); rest.kind == declared && t.opts.sharedLibrary().defaultsText(rest.node) != "" {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.hasAllDefaults(rest)})
 	}
-	if item := p.item(); item.kind == declared && t.opts.library().fills(item.node) != "" {
-		out = append(out, logic.Items{F: t.filled(item)})
+	if item := p.itemPlace(); item.kind == declared && t.opts.sharedLibrary().defaultsText(item.node) != "" {
+		out = append(out, logic.Items{F: t.hasAllDefaults(item)})
 	}
 	return out
 }
 
-// worst returns the worst fate that is not ruled out for an object that the gap refuses. If it is proven that no object fares worse, it
+// worstFate returns the worst fate that is not ruled out for an object that the gap refuses. If it is proven that no object fares worse, it
 // is the witness's own fate.
-func (s *search) worst(p *pending, ratchets bool) Fate {
+func (s *search) worstFate(p *pending, ratchets bool) Fate {
 	fate := p.gap.Witness.Fate()
 	switch {
 	case p.gap.Harm != Refused && p.gap.Harm != RefusedTransition || fate == Lost || p.gap.OddAlone:
 		return fate
-	case p.loses != nil && !s.none(s.formulas(p, p.loses)):
+	case p.loses != nil && !s.provesNone(s.formulasFor(p, p.loses)):
 		return Lost
 	case fate == Stuck:
 		return Stuck
-	case fate == Spared && (p.spared || s.settled(p) == nil && p.spared):
+	case fate == Spared && (p.spared || s.storedCandidates(p) == nil && p.spared):
 		return Spared
-	case ratchets && s.ratcheted(p) && !s.mayFail(p):
+	case ratchets && s.alwaysRatchets(p) && !s.mayFail(p):
 		return Tolerated
 	}
 	return Stuck
@@ -114,31 +114,31 @@ func (s *search) worst(p *pending, ratchets bool) Fate {
 // every update that leaves them unchanged. It returns false if the rule does not see the stored value, or cannot be written in that
 // way. Such refusals are not ratcheted.
 func (s *search) refusesUnchanged(p *pending) (logic.Formula, bool) {
-	_, n, correlated := s.places(p.gap.Path)
+	_, n, correlated := s.placesAt(p.gap.Path)
 	if p.gap.Rule < 0 || !correlated || n.dark {
 		return nil, false
 	}
 	r := &n.node.Rules[p.gap.Rule]
-	parsed, err := s.opts.library().parse(r.Rule)
+	parsed, err := s.opts.sharedLibrary().parseRule(r.Rule)
 	if err != nil || !parsed.UsesOldSelf() {
 		return nil, false
 	}
-	if !optional(r) && parsed.AllowsUnchanged(n.node) {
+	if !hasOptionalOldSelf(r) && parsed.AllowsUnchanged(n.node) {
 		return logic.False, true
 	}
-	unchanged, ok := parsed.Unchanged(optional(r))
+	unchanged, ok := parsed.Unchanged(hasOptionalOldSelf(r))
 	if !ok {
 		return nil, false
 	}
-	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.strings(), Work: s.opts.Work})), true
+	return logic.Not(celrule.Translate(unchanged, celrule.Scope{Spine: n.node, Root: n.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})), true
 }
 
-// ratcheted reports whether ratcheting tolerates the errors of the gap in every stored object. It does if an update finds the value, or
+// alwaysRatchets reports whether ratcheting tolerates the errors of the gap in every stored object. It does if an update finds the value, or
 // one around it, again, and the value always equals itself (RatchetingSchemaValidator in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation; ratchetingOptions in pkg/apiserver/schema/cel).
-func (s *search) ratcheted(p *pending) bool {
+func (s *search) alwaysRatchets(p *pending) bool {
 	g := &p.gap
-	parsed, err := s.opts.library().parse(p.rule)
+	parsed, err := s.opts.sharedLibrary().parseRule(p.rule)
 	if p.rule != "" && (err != nil || parsed.UsesOldSelf()) {
 		return false
 	}
@@ -158,12 +158,12 @@ func (s *search) ratcheted(p *pending) bool {
 // (Validator in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel). It returns false if the gap is of no rule that sees the value
 // alone.
 func (s *search) failing(p *pending) (logic.Formula, bool) {
-	n := follow(s.sides[1].root(), p.gap.Path)
+	n := placeAtPath(s.sides[1].rootPlace(), p.gap.Path)
 	if p.gap.Rule < 0 || n.kind != declared || p.gap.Rule >= len(n.node.Rules) {
 		return nil, false
 	}
 	r := &n.node.Rules[p.gap.Rule]
-	parsed, err := s.opts.library().parse(r.Rule)
+	parsed, err := s.opts.sharedLibrary().parseRule(r.Rule)
 	if err != nil || parsed.UsesOldSelf() || !s.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
 		return nil, false
 	}
@@ -173,12 +173,12 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 // mayFail reports whether it is not proven that the gap's rule is an error for no object.
 func (s *search) mayFail(p *pending) bool {
 	fails, ok := s.failing(p)
-	return p.rule != "" && (!ok || !s.none(s.formulas(p, fails)))
+	return p.rule != "" && (!ok || !s.provesNone(s.formulasFor(p, fails)))
 }
 
 // scopeOf is the place n of the rule r.
 func (s *search) scopeOf(n place, r *schema.Rule) celrule.Scope {
-	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: optional(r), Checker: s.opts.strings(), Work: s.opts.Work}
+	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: s.opts.solverStrings(), Work: s.opts.Work}
 }
 
 // failures returns candidates for a gap whose witness is tolerated: objects for which the rule is an error, so that they are stuck.
@@ -190,7 +190,7 @@ func (s *search) failures(p *pending) []any {
 	if !ok {
 		return nil
 	}
-	return s.few(8, s.formulas(p, fails)...)
+	return s.solveBriefly(8, s.formulasFor(p, fails)...)
 }
 
 // foundAgain reports whether an update finds the value of the gap, or one around it, again, and the value always equals itself.
@@ -201,7 +201,7 @@ func (s *search) foundAgain(p *pending) bool {
 		return false
 	}
 	for i := range g.Path {
-		o, n, correlated := s.places(g.Path[:i+1])
+		o, n, correlated := s.placesAt(g.Path[:i+1])
 		if !correlated {
 			return false
 		}
@@ -218,15 +218,15 @@ func (s *search) foundAgain(p *pending) bool {
 
 // comparesOtherType reports whether ratcheting considers a value of another type than the declared one equal to itself.
 func comparesOtherType(n place) bool {
-	return n.node.Type == "object" || !n.preserves() && n.node.AdditionalBool == nil
+	return n.node.Type == "object" || !n.preservesUnknown() && n.node.AdditionalBool == nil
 }
 
 // seenByUpdates reports whether a rule at the path or around it sees the stored value. Its refusals are not ratcheted.
 func (s *search) seenByUpdates(path Path) bool {
 	for i := range len(path) + 1 {
-		_, n, _ := s.places(path[:i])
+		_, n, _ := s.placesAt(path[:i])
 		if n.kind == declared && slices.ContainsFunc(n.node.Rules, func(r schema.Rule) bool {
-			parsed, err := s.opts.library().parse(r.Rule)
+			parsed, err := s.opts.sharedLibrary().parseRule(r.Rule)
 			return err != nil || parsed.UsesOldSelf()
 		}) {
 			return true
@@ -235,24 +235,24 @@ func (s *search) seenByUpdates(path Path) bool {
 	return false
 }
 
-// places returns both places at the path, and whether an update finds the old value there
+// placesAt returns both places at the path, and whether an update finds the old value there
 // (CorrelatedObject in k8s.io/apiserver/pkg/cel/common).
-func (s *search) places(path Path) (o, n place, correlated bool) {
-	o, n = s.oldRoot, s.sides[1].root()
+func (s *search) placesAt(path Path) (o, n place, correlated bool) {
+	o, n = s.oldRoot, s.sides[1].rootPlace()
 	for _, step := range path {
 		if n.kind != declared {
 			return o, n, false
 		}
 		switch step.Kind {
 		case Field:
-			o, n = o.child(step.Name), n.child(step.Name)
+			o, n = o.childPlace(step.Name), n.childPlace(step.Name)
 		case AnyKey:
-			o, n = o.rest(), n.rest()
+			o, n = o.restPlace(), n.restPlace()
 		case AnyItem:
-			if !keyed(o, n) {
+			if !itemsFoundByKeys(o, n) {
 				return o, n, false
 			}
-			o, n = o.item(), n.item()
+			o, n = o.itemPlace(), n.itemPlace()
 		}
 	}
 	return o, n, n.kind == declared
@@ -261,25 +261,25 @@ func (s *search) places(path Path) (o, n place, correlated bool) {
 // equalsItself reports whether ratcheting considers every value that is stored at o and read as n equal to itself. It does not if the
 // value may have a field that n does not declare, or an item that is not found by its keys.
 func equalsItself(o, n place, depth int) bool {
-	if n.kind != declared || depth > schema.MaxDepth || n.preserves() || n.node.Embedded || n.node.AdditionalBool != nil {
+	if n.kind != declared || depth > schema.MaxDepth || n.preservesUnknown() || n.node.Embedded || n.node.AdditionalBool != nil {
 		return false
 	}
 	for _, c := range n.node.Properties {
-		if !equalsItself(o.child(c.Name), n.child(c.Name), depth+1) {
+		if !equalsItself(o.childPlace(c.Name), n.childPlace(c.Name), depth+1) {
 			return false
 		}
 	}
-	if n.node.Additional != nil && !equalsItself(o.rest(), n.rest(), depth+1) {
+	if n.node.Additional != nil && !equalsItself(o.restPlace(), n.restPlace(), depth+1) {
 		return false
 	}
 	if n.node.ListType != "map" {
 		return true // a list is compared as a whole
 	}
-	return keyed(o, n) && equalsItself(o.item(), n.item(), depth+1)
+	return itemsFoundByKeys(o, n) && equalsItself(o.itemPlace(), n.itemPlace(), depth+1)
 }
 
-// keyed reports whether each item of every list that is stored at o and read as n is found by its keys.
-func keyed(o, n place) bool {
+// itemsFoundByKeys reports whether each item of every list that is stored at o and read as n is found by its keys.
+func itemsFoundByKeys(o, n place) bool {
 	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || n.node.ListType != "map" || o.node.ListType != "map" ||
 		o.node.Items.Type != "object" || o.node.Items.Nullable || !slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
 		return false

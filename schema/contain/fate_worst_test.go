@@ -42,7 +42,7 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 			continue
 		}
 		stored, _ = schema.AsStored(stored).(map[string]any)
-		if r, err := after.Create(t.Context(), stored); err != nil || len(lost(stored, r.Stored, "", nil)) > 0 {
+		if r, err := after.Create(t.Context(), stored); err != nil || len(appendLostPaths(stored, r.Stored, "", nil)) > 0 {
 			continue // another finding, and a worse one
 		}
 		if r, err := before.TouchUpdate(t.Context(), stored, true); err != nil || r.Refused() {
@@ -66,7 +66,7 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 				if !slices.ContainsFunc(gaps, func(g Gap) bool {
 					// A rule may read a value below that it cannot read any more.
 					below := strings.HasPrefix(g.Path.String(), "."+index.ReplaceAllString(e.Field, "[*]")) && (g.Keyword == "format" || g.Keyword == "type")
-					return (below || blames(&g, field.ErrorList{e})) && (g.Verdict == Unknown || g.Worst >= fate || g.Harm == Pruned)
+					return (below || blamesGap(&g, field.ErrorList{e})) && (g.Verdict == Unknown || g.Worst >= fate || g.Harm == Pruned)
 				}) {
 					t.Errorf("seed %d: nothing says that %s fares as badly as %d: %v\n%v\n%s", seed, show(stored), fate, e, told(gaps), difference(old, new))
 					return

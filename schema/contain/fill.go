@@ -11,9 +11,9 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// fills is a text of the defaults that are filled in below a value of the node. Two nodes with the same text fill in the same. It is
+// defaultsText is a text of the defaults that are filled in below a value of the node. Two nodes with the same text fill in the same. It is
 // empty if there are no defaults.
-func (l *library) fills(n *schema.Node) string {
+func (l *library) defaultsText(n *schema.Node) string {
 	if n == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func (l *library) fills(n *schema.Node) string {
 	}
 	var b []byte
 	for _, c := range n.Properties {
-		part := l.fills(c.Node)
+		part := l.defaultsText(c.Node)
 		if part == "" && !c.Node.HasDefault {
 			continue
 		}
@@ -34,10 +34,10 @@ func (l *library) fills(n *schema.Node) string {
 			}
 		}
 	}
-	if part := l.fills(n.Additional); part != "" {
+	if part := l.defaultsText(n.Additional); part != "" {
 		b = append(b, "*"+part...) // its own default only replaces null, which is no raw value here
 	}
-	if part := l.fills(n.Items); part != "" {
+	if part := l.defaultsText(n.Items); part != "" {
 		b = append(b, "[]"+part...)
 	}
 	out := ""
@@ -72,14 +72,14 @@ func valueSize(v any) int {
 	return size
 }
 
-// enum is true of the values in the enum. Lists and objects are compared after defaulting.
-func (l *library) enum(n *schema.Node, p place) logic.Formula {
+// enumFormula is true of the values in the enum. Lists and objects are compared after defaulting.
+func (l *library) enumFormula(n *schema.Node, p place) logic.Formula {
 	whole := logic.Enum{Values: n.Enum}
 	compound := slices.ContainsFunc(n.Enum, func(v any) bool { return logic.KindOf(v)&compounds != 0 })
 	if !compound {
 		return whole
 	}
-	filled := l.fills(p.node)
+	filled := l.defaultsText(p.node)
 	if filled == "" {
 		return whole
 	}
@@ -92,9 +92,9 @@ func (l *library) enum(n *schema.Node, p place) logic.Formula {
 
 const compounds = logic.Array | logic.Object
 
-// embedded has the API server's demands on every embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta,
+// embeddedResource has the API server's demands on every embedded resource (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta,
 // Coerce and Validate). If the resource is not checked, Coerce is all there is: it refuses what it cannot read.
-func (t *translator) embedded(n *schema.Node, unchecked bool) logic.Formula {
+func (t *translator) embeddedResource(n *schema.Node, unchecked bool) logic.Formula {
 	var out logic.And
 	if unchecked {
 		return append(
@@ -106,7 +106,7 @@ func (t *translator) embedded(n *schema.Node, unchecked bool) logic.Formula {
 		f = logic.And{logic.Kinds(logic.String), f}
 		out = append(out, logic.Prop{Name: name, F: f})
 		c := n.Property(name)
-		if c == nil || !c.HasDefault || logic.Eval(f, c.Default, t.opts.strings()) == logic.No {
+		if c == nil || !c.HasDefault || logic.Eval(f, c.Default, t.opts.solverStrings()) == logic.No {
 			out = append(out, logic.Has{Name: name})
 		}
 	}
@@ -116,7 +116,7 @@ func (t *translator) embedded(n *schema.Node, unchecked bool) logic.Formula {
 	text("kind", logic.And{logic.Length{Min: 1, Max: 63}, logic.Pattern{Expr: `^[a-zA-Z\x{130}\x{212A}]([-a-zA-Z0-9\x{130}\x{212A}]*[a-zA-Z0-9\x{130}\x{212A}])?$`}})
 	var filled string
 	if c := n.Property("metadata"); c != nil {
-		filled = t.opts.library().fills(c) // its own default is checked with the CRD
+		filled = t.opts.sharedLibrary().defaultsText(c) // its own default is checked with the CRD
 	}
 	valid := logic.Formula(logic.Opaque{ID: "valid metadata " + filled})
 	if filled == "" {
@@ -167,23 +167,23 @@ func (w *walker) filledAt(o, n place, name string) []filling {
 		before, _ := f.old.(map[string]any)
 		f.new, f.old = after[name], before[name]
 		_, filled := after[name]
-		if _, f.had = before[name]; filled && !f.same() {
+		if _, f.had = before[name]; filled && !f.fillsSame() {
 			out = append(out, f)
 		}
 	}
 	if n.kind == declared && n.node.HasDefault {
-		f := filling{from: len(w.path), new: w.opts.library().withDefault(n.node)}
+		f := filling{from: len(w.path), new: w.opts.sharedLibrary().withDefault(n.node)}
 		if f.had = o.kind == declared && o.node.HasDefault; f.had {
-			f.old = w.opts.library().withDefault(o.node)
+			f.old = w.opts.sharedLibrary().withDefault(o.node)
 		}
-		if !f.same() {
+		if !f.fillsSame() {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func (f filling) same() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
+func (f filling) fillsSame() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
 
 // fillBelow returns the defaults at the items or values of the walk's place.
 func (w *walker) fillBelow() []filling {

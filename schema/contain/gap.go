@@ -80,7 +80,7 @@ func (p Path) String() string {
 			b.WriteString("[*]")
 		case s.Kind == AnyKey:
 			b.WriteString(".*")
-		case plain(s.Name):
+		case isPlainName(s.Name):
 			b.WriteString("." + s.Name)
 		default:
 			b.WriteString("[" + strconv.Quote(s.Name) + "]")
@@ -89,7 +89,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-func plain(name string) bool {
+func isPlainName(name string) bool {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '$' {
 			return false

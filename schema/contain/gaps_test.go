@@ -155,7 +155,7 @@ func TestFormatsAgreeWithUpstream(t *testing.T) {
 		for _, name := range names {
 			for _, typ := range []string{"string", ""} {
 				p := parseSchema(t, `{type: object, properties: {spec: {x-kubernetes-preserve-unknown-fields: true, type: "`+typ+`", format: "`+name+`"}}}`)
-				v, err := upstream.New(p, o.resource(&Side{}))
+				v, err := upstream.New(p, o.upstreamOptions(&Side{}))
 				if err != nil {
 					t.Fatal(err)
 				}

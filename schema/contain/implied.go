@@ -19,10 +19,10 @@ func (w *walker) impliedUpdate(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	if w.moved > 0 || o.dark || n.dark {
 		return false
 	}
-	for at := range w.around(o, n) {
+	for at := range w.surroundingObjects(o, n) {
 		switch {
 		case len(w.fillings) == 0:
-			if w.frozen(at.o, n, at.path, r, parsed) || w.followsFrom(at.o, at.n, at.path, r, parsed) {
+			if w.frozenByRules(at.o, n, at.path, r, parsed) || w.followsFrom(at.o, at.n, at.path, r, parsed) {
 				return true
 			}
 		case at.depth < w.fillings[0].from: // only the objects around it show whether there is a value here
@@ -41,8 +41,8 @@ type surroundings struct {
 	path  []string
 }
 
-// around yields the walk's place and the objects around it, up to a list or a map, as long as both schemas declare them.
-func (w *walker) around(o, n place) iter.Seq[surroundings] {
+// surroundingObjects yields the walk's place and the objects around it, up to a list or a map, as long as both schemas declare them.
+func (w *walker) surroundingObjects(o, n place) iter.Seq[surroundings] {
 	return func(yield func(surroundings) bool) {
 		var path []string
 		for i := len(w.path); i >= 0; i-- {
@@ -61,12 +61,12 @@ func (w *walker) around(o, n place) iter.Seq[surroundings] {
 	}
 }
 
-// frozen reports whether the old rules never let the value at o change, and the rule is true of every unchanged value. The rule is at
+// frozenByRules reports whether the old rules never let the value at o change, and the rule is true of every unchanged value. The rule is at
 // here; the path leads there from o.
-func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
+func (w *walker) frozenByRules(o, here place, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	if o.hasMeta() || !slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool {
-		other, err := w.opts.library().parse(q.Rule)
-		return err == nil && !optional(&q) && other.Freezes()
+		other, err := w.opts.sharedLibrary().parseRule(q.Rule)
+		return err == nil && !hasOptionalOldSelf(&q) && other.Freezes()
 	}) {
 		return false
 	}
@@ -74,16 +74,16 @@ func (w *walker) frozen(o, here place, path []string, r *schema.Rule, parsed *ce
 		if !celrule.ToldApart(o.node) {
 			return false
 		}
-		if o = o.child(name); o.kind != declared || o.preserves() {
+		if o = o.childPlace(name); o.kind != declared || o.preservesUnknown() {
 			return false
 		}
 	}
-	unchanged, ok := parsed.Unchanged(optional(r))
+	unchanged, ok := parsed.Unchanged(hasOptionalOldSelf(r))
 	if !ok || !parsed.SameWhereEqual(o.node) {
 		return false
 	}
-	return w.proved(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{
-		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.strings(), Work: w.opts.Work,
+	return w.provedLocally(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{
+		Spine: here.node, Root: here.hasMeta(), Checker: w.opts.solverStrings(), Work: w.opts.Work,
 	})))
 }
 
@@ -93,14 +93,14 @@ func (w *walker) followsFrom(o, n place, path []string, r *schema.Rule, parsed *
 	if len(path) > 0 && !w.hasTransitions(o.node) {
 		return false
 	}
-	return w.follows(stateful{o, o}, stateful{n, n}, true, path, r, parsed)
+	return w.followsAcrossSchemas(stateful{o, o}, stateful{n, n}, true, path, r, parsed)
 }
 
 // stateful has the places of the two states of an update, whose defaults may differ.
 type stateful struct{ after, before place }
 
-// follows is followsFrom where the stored state has other schemas than the written one. It uses the old rules about updates if told to.
-func (w *walker) follows(o, n stateful, rules bool, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
+// followsAcrossSchemas is followsFrom where the stored state has other schemas than the written one. It uses the old rules about updates if told to.
+func (w *walker) followsAcrossSchemas(o, n stateful, rules bool, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
 	goal, ok := w.aboutPair(n, path, r, parsed)
 	if !ok {
 		return false
@@ -109,11 +109,11 @@ func (w *walker) follows(o, n stateful, rules bool, path []string, r *schema.Rul
 		logic.Kinds(logic.Object),
 		logic.Has{Name: celrule.After},
 		logic.Has{Name: celrule.Before},
-		logic.Prop{Name: celrule.After, F: w.old.accepts(o.after)},
-		logic.Prop{Name: celrule.Before, F: w.old.accepts(o.before)},
+		logic.Prop{Name: celrule.After, F: w.old.acceptedAt(o.after)},
+		logic.Prop{Name: celrule.Before, F: w.old.acceptedAt(o.before)},
 	}
-	if len(path) == 0 && optional(r) { // a refusal on creation is a separate gap
-		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.rule(r, n.after)})
+	if len(path) == 0 && hasOptionalOldSelf(r) { // a refusal on creation is a separate gap
+		facts = append(facts, logic.Prop{Name: celrule.After, F: w.new.ruleFormula(r, n.after)})
 	}
 	if rules {
 		facts = w.updateFacts(o, o.after, nil, facts)
@@ -132,7 +132,7 @@ func (w *walker) updateFacts(top stateful, p place, path []string, facts logic.A
 	}
 	for i := range p.node.Rules {
 		r := &p.node.Rules[i]
-		parsed, err := w.opts.library().parse(r.Rule)
+		parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
 		if err != nil || !parsed.UsesOldSelf() {
 			continue
 		}
@@ -141,18 +141,18 @@ func (w *walker) updateFacts(top stateful, p place, path []string, facts logic.A
 		}
 	}
 	for _, c := range p.node.Properties {
-		facts = w.updateFacts(top, p.child(c.Name), append(slices.Clip(path), c.Name), facts)
+		facts = w.updateFacts(top, p.childPlace(c.Name), append(slices.Clip(path), c.Name), facts)
 	}
 	return facts
 }
 
 // aboutPair translates a rule about updates, to which the path leads from p, into a formula about pairs of values of p.
 func (w *walker) aboutPair(p stateful, path []string, r *schema.Rule, parsed *celrule.Rule) (logic.Formula, bool) {
-	rule, ok := parsed.OfPair(optional(r), path...)
+	rule, ok := parsed.OfPair(hasOptionalOldSelf(r), path...)
 	if !ok {
 		return nil, false
 	}
-	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.after.node, p.before.node, p.after.hasMeta()), Checker: w.opts.strings(), Work: w.opts.Work})
+	f := celrule.Translate(rule, celrule.Scope{Spine: celrule.PairOf(p.after.node, p.before.node, p.after.hasMeta()), Checker: w.opts.solverStrings(), Work: w.opts.Work})
 	if p.after.node.Nullable { // rules are evaluated only if there are both a value and an old value
 		null := logic.Kinds(logic.Null)
 		f = logic.Or{logic.Prop{Name: celrule.After, F: null}, logic.Prop{Name: celrule.Before, F: null}, f}

@@ -15,7 +15,7 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 	for _, p := range all {
 		if p.done {
 			confirmed = append(confirmed, p)
-			objs = append(objs, p.gap.Witness.objects()...)
+			objs = append(objs, p.gap.Witness.judgedObjects()...)
 		}
 	}
 	if len(confirmed) == 0 || ctx.Err() != nil {
@@ -28,7 +28,7 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 	before, after := c.old.Costs(), c.new.Costs()
 	work := before.Rules + after.Rules
 	for _, obj := range objs {
-		work += unitsToConfirm + weight(obj)*(before.Exact+stepsOfFate*after.Exact)
+		work += unitsToConfirm + weightOf(obj)*(before.Exact+stepsOfFate*after.Exact)
 	}
 	if work > s.opts.Work.Left() {
 		return
@@ -36,7 +36,7 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 	s.opts.Work.Charge(work)
 	c.exact, c.old, c.new = true, c.old.Exact(), c.new.Exact()
 	for _, p := range confirmed {
-		if w, why := c.again(ctx, p.suspect, p.gap.Witness); w != nil {
+		if w, why := c.confirmAgain(ctx, p.suspect, p.gap.Witness); w != nil {
 			p.gap.Witness = w
 		} else {
 			p.gap.Witness, p.gap.Verdict, p.done, p.reason = nil, Unknown, false, why
@@ -47,17 +47,17 @@ func (s *search) lastWord(ctx context.Context, all []*pending) {
 // stepsOfFate is how often a confirmation asks the new schema about an object: the request, the stored object, and two updates of it.
 const stepsOfFate = 4
 
-// objects are the objects that the API server's code judges for the witness.
-func (w *Witness) objects() []map[string]any {
+// judgedObjects are the objects that the API server's code judges for the witness.
+func (w *Witness) judgedObjects() []map[string]any {
 	return slices.DeleteFunc([]map[string]any{w.Object, w.Old}, func(o map[string]any) bool { return o == nil })
 }
 
-// again confirms a witness once more. It returns nil and the reason if that fails.
-func (c *confirmer) again(ctx context.Context, x *suspect, w *Witness) (*Witness, string) {
+// confirmAgain confirms a witness once more. It returns nil and the reason if that fails.
+func (c *confirmer) confirmAgain(ctx context.Context, x *suspect, w *Witness) (*Witness, string) {
 	why := "the API server's code does not confirm the update"
 	switch {
 	case x.gap.Harm != RefusedTransition:
-		w, _, why = c.tried(ctx, x, w.Object)
+		w, _, why = c.tryObject(ctx, x, w.Object)
 	case w.Old == nil:
 		w = c.confirmStuck(ctx, x, w.Object)
 	default:

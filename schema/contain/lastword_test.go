@@ -43,8 +43,8 @@ func TestTheLastWordIsThatOfTheAPIServersCode(t *testing.T) {
 			}
 			s := newComparison(old, new, o)
 			p := &pending{suspect: &suspect{gap: c.gap}}
-			p.confirmed(&Witness{Object: map[string]any{
-				"apiVersion": o.apiVersion(), "kind": o.kind(), "metadata": map[string]any{"name": "example"}, "spec": map[string]any{"a": c.a},
+			p.setWitness(&Witness{Object: map[string]any{
+				"apiVersion": o.apiVersion(), "kind": o.kindOrDefault(), "metadata": map[string]any{"name": "example"}, "spec": map[string]any{"a": c.a},
 			}})
 			s.lastWord(t.Context(), []*pending{p})
 			if got := p.gap.Verdict; got != c.want || (p.gap.Witness != nil) != (c.want == NotContained) {

@@ -9,9 +9,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// numbers translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator applies them: for integers a bound
+// addNumberBounds translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator applies them: for integers a bound
 // is cut to an integer, and a bound outside the type and format refuses every number.
-func (t *translator) numbers(n *schema.Node, add func(string, logic.Formula, any)) {
+func (t *translator) addNumberBounds(n *schema.Node, add func(string, logic.Formula, any)) {
 	typeName := n.Type
 	if n.IntOrString {
 		typeName = ""

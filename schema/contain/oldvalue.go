@@ -28,9 +28,9 @@ func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
 	}
 	moved := map[ruleAt]bool{}
 	for _, r := range readings {
-		w := o.updates()
-		w.eachUpdateRule(root(r.Old), root(r.New), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
-			if w.moved > 0 || len(w.fillings) > 0 || changed && optional(&n.node.Rules[i]) || p.kind != declared ||
+		w := o.updateWalker()
+		w.eachUpdateRule(rootPlaceOf(r.Old), rootPlaceOf(r.New), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
+			if w.moved > 0 || len(w.fillings) > 0 || changed && hasOptionalOldSelf(&n.node.Rules[i]) || p.kind != declared ||
 				!parsed.SeesSameOld(p.node, n.node, n.hasMeta(), p.keep || p.whole || n.keep || n.whole) {
 				moved[ruleAt{w.publicPath().String(), i}] = true
 			}
@@ -38,10 +38,10 @@ func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
 	}
 	var out []Gap
 	types, known := onlyTypes(old, new)
-	w := o.updates()
-	w.eachUpdateRule(root(old), root(new), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
+	w := o.updateWalker()
+	w.eachUpdateRule(rootPlaceOf(old), rootPlaceOf(new), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
 		r := &n.node.Rules[i]
-		elsewhere := moved[ruleAt{w.publicPath().String(), i}] || changed && optional(r)
+		elsewhere := moved[ruleAt{w.publicPath().String(), i}] || changed && hasOptionalOldSelf(r)
 		if !elsewhere && w.sameTransition(p, n, r, parsed) || known && w.allowsAll(p, n, types, elsewhere, r, parsed) {
 			return
 		}
@@ -56,13 +56,13 @@ func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
 	return out
 }
 
-func root(s Side) place { return place{node: s.Node, pos: atRoot} }
+func rootPlaceOf(s Side) place { return place{node: s.Node, pos: atRoot} }
 
-// updates returns a walker that compares nothing by itself.
-func (o *Options) updates() *walker {
-	t := o.translator()
-	w := &walker{opts: o, old: t, new: t, memory: o.memory()}
-	w.solver = logic.Solver{Strings: o.strings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
+// updateWalker returns a walker that compares nothing by itself.
+func (o *Options) updateWalker() *walker {
+	t := o.sharedTranslator()
+	w := &walker{opts: o, old: t, new: t, memory: o.formulaMemory()}
+	w.solver = logic.Solver{Strings: o.solverStrings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare
 	return w
@@ -75,28 +75,28 @@ func (w *walker) eachUpdateRule(o, n place, changed bool, f func(o, n place, i i
 		return
 	}
 	for i := range n.node.Rules {
-		if parsed, err := w.opts.library().parse(n.node.Rules[i].Rule); err == nil && parsed.UsesOldSelf() {
+		if parsed, err := w.opts.sharedLibrary().parseRule(n.node.Rules[i].Rule); err == nil && parsed.UsesOldSelf() {
 			f(o, n, i, parsed, changed)
 		}
 	}
 	names := declaredNames(o, n)
 	for _, name := range names {
-		w.push(o, n, walkStep{Step: Step{Field, name}}, func() {
-			before, a, b := w.fillings, o.child(name), n.child(name)
+		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() {
+			before, a, b := w.fillings, o.childPlace(name), n.childPlace(name)
 			w.fillings = w.filledAt(a, b, name)
 			w.eachUpdateRule(a, b, changed || fillsElse(a, b), f)
 			w.fillings = before
 		})
 	}
-	if moved(o, n) {
+	if correlatesDifferently(o, n) {
 		w.moved++
 		defer func() { w.moved-- }()
 	}
 	before := w.fillings
 	w.fillings = w.fillBelow()
 	defer func() { w.fillings = before }()
-	w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.eachUpdateRule(o.rest(), n.rest(), changed, f) })
-	w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.eachUpdateRule(o.item(), n.item(), changed, f) })
+	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.eachUpdateRule(o.restPlace(), n.restPlace(), changed, f) })
+	w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.eachUpdateRule(o.itemPlace(), n.itemPlace(), changed, f) })
 }
 
 func fillsElse(o, n place) bool {
@@ -113,7 +113,7 @@ func onlyTypes(old, new Side) (types [2]place, ok bool) {
 		if err != nil {
 			return types, false // cannot be: it is a part of a schema that passed
 		}
-		types[i] = root(side)
+		types[i] = rootPlaceOf(side)
 	}
 	return types, true
 }
@@ -125,32 +125,32 @@ func (w *walker) allowsAll(o, n place, types [2]place, moved bool, r *schema.Rul
 	if w.moved > 0 || o.dark || n.dark {
 		return false
 	}
-	for at := range w.around(o, n) {
-		if !moved && len(w.fillings) == 0 && w.frozen(at.o, n, at.path, r, parsed) {
+	for at := range w.surroundingObjects(o, n) {
+		if !moved && len(w.fillings) == 0 && w.frozenByRules(at.o, n, at.path, r, parsed) {
 			return true
 		}
 		was, now := types[0], types[1]
 		for _, s := range w.path[:at.depth] {
-			was, now = was.step(s.Step), now.step(s.Step)
+			was, now = was.stepPlace(s.Step), now.stepPlace(s.Step)
 		}
 		if moved {
 			was = now
 		}
-		if was.kind == declared && now.kind == declared && w.follows(stateful{at.o, was}, stateful{at.n, now}, !moved, at.path, r, parsed) {
+		if was.kind == declared && now.kind == declared && w.followsAcrossSchemas(stateful{at.o, was}, stateful{at.n, now}, !moved, at.path, r, parsed) {
 			return true
 		}
 	}
 	return false
 }
 
-// step returns the place of a part.
-func (p place) step(s Step) place {
+// stepPlace returns the place of a part.
+func (p place) stepPlace(s Step) place {
 	switch s.Kind {
 	case AnyKey:
-		return p.rest()
+		return p.restPlace()
 	case AnyItem:
-		return p.item()
+		return p.itemPlace()
 	case Field:
 	}
-	return p.child(s.Name)
+	return p.childPlace(s.Name)
 }

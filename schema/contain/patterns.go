@@ -8,8 +8,8 @@ import (
 	"sluice.dev/schema/contain/internal/regular"
 )
 
-// pattern returns the compiled expression, nil if it does not compile or is too large.
-func (l *library) pattern(expr string) *regular.Pattern {
+// compiledPattern returns the compiled expression, nil if it does not compile or is too large.
+func (l *library) compiledPattern(expr string) *regular.Pattern {
 	p, ok := l.patterns[expr]
 	if !ok {
 		p, _ = regular.Compile(expr)
@@ -24,14 +24,14 @@ var readable = []string{"a", "b", "example", "c", "1", "example.com", "A", "a-b"
 // Members implements [logic.Strings].
 func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Length, n int) ([]string, bool) {
 	m := &membersOf{l, w, match, avoid, length}
-	out := m.simple(n)
+	out := m.simpleMembers(n)
 	if len(out) >= min(n, enough) {
 		return out, false
 	}
 	if w.Spent() {
 		return nil, false
 	}
-	question, possible := m.question()
+	question, possible := m.regularQuestion()
 	if !possible {
 		return nil, true
 	}
@@ -40,7 +40,7 @@ func (l *library) Members(w *logic.Work, match, avoid []string, length logic.Len
 		return nil, true
 	}
 	for _, s := range found {
-		if len(out) < n && !slices.Contains(out, s) && m.fit(s) {
+		if len(out) < n && !slices.Contains(out, s) && m.fitsAll(s) {
 			out = append(out, s)
 		}
 	}
@@ -55,12 +55,12 @@ type membersOf struct {
 	length       logic.Length
 }
 
-func (m *membersOf) fit(s string) bool {
+func (m *membersOf) fitsAll(s string) bool {
 	for _, e := range m.match {
-		m.w.Charge(matching(e, s))
+		m.w.Charge(matchingWork(e, s))
 	}
 	for _, e := range m.avoid {
-		m.w.Charge(matching(e, s))
+		m.w.Charge(matchingWork(e, s))
 	}
 	runes := int64(len([]rune(s)))
 	return runes >= m.length.Min && runes <= m.length.Max &&
@@ -68,10 +68,10 @@ func (m *membersOf) fit(s string) bool {
 		!slices.ContainsFunc(m.avoid, func(e string) bool { return m.l.MatchPattern(e, s) })
 }
 
-// simple returns strings that need no automaton.
-func (m *membersOf) simple(n int) (out []string) {
+// simpleMembers returns strings that need no automaton.
+func (m *membersOf) simpleMembers(n int) (out []string) {
 	for _, s := range readable {
-		if len(out) < n && m.fit(s) {
+		if len(out) < n && m.fitsAll(s) {
 			out = append(out, s)
 		}
 	}
@@ -91,9 +91,9 @@ func (m *membersOf) simple(n int) (out []string) {
 	return out
 }
 
-// question asks for the strings. It returns false if there are none: an expression does not compile, or is to match and not to match. An expression that is
+// regularQuestion asks for the strings. It returns false if there are none: an expression does not compile, or is to match and not to match. An expression that is
 // too large is left out: then there are only more strings, and what is found has to fit.
-func (m *membersOf) question() (q *regular.Question, possible bool) {
+func (m *membersOf) regularQuestion() (q *regular.Question, possible bool) {
 	limit := min(m.w.Left(), maxStringWork)
 	q = &regular.Question{Least: m.length.Min, Most: m.length.Max}
 	steps := 0
@@ -106,11 +106,11 @@ func (m *membersOf) question() (q *regular.Question, possible bool) {
 	}
 	for _, e := range m.match {
 		m.w.Charge(int64(len(e)))
-		p := m.l.pattern(e)
+		p := m.l.compiledPattern(e)
 		switch {
 		case p != nil:
 			q.Match = append(q.Match, p)
-		case m.l.regexp(e) == nil:
+		case m.l.compiledRegexp(e) == nil:
 			return nil, false
 		}
 	}
@@ -119,7 +119,7 @@ func (m *membersOf) question() (q *regular.Question, possible bool) {
 		if slices.Contains(m.match, e) {
 			return nil, false
 		}
-		if p := m.l.pattern(e); p != nil {
+		if p := m.l.compiledPattern(e); p != nil {
 			q.Avoid = append(q.Avoid, p)
 		}
 	}
@@ -132,8 +132,8 @@ const (
 	maxStringWork = 80_000
 )
 
-// matching is the work of looking for an expression in a string.
-func matching(expr, s string) int64 { return int64(1 + len(expr)/16 + len(s)/16) }
+// matchingWork is the work of looking for an expression in a string.
+func matchingWork(expr, s string) int64 { return int64(1 + len(expr)/16 + len(s)/16) }
 
 // enough bounds the strings of a search.
 const enough = 4

@@ -55,15 +55,15 @@ type placeKey struct {
 	keep, whole, dark, unchecked bool
 }
 
-func (p place) key() placeKey {
+func (p place) cacheKey() placeKey {
 	if p.kind != declared {
 		return placeKey{kind: p.kind, pos: p.pos}
 	}
 	return placeKey{p.node.Hash(), p.kind, p.pos, p.keep, p.whole, p.dark, p.unchecked}
 }
 
-// preserves reports whether unknown fields of the object here are kept.
-func (p place) preserves() bool {
+// preservesUnknown reports whether unknown fields of the object here are kept.
+func (p place) preservesUnknown() bool {
 	return p.kind == anything || p.kind == declared && (p.keep || p.whole || p.node.PreserveUnknown)
 }
 
@@ -79,8 +79,8 @@ func isMeta(name string) bool {
 	return name == metaFields[0] || name == metaFields[1] || name == metaFields[2]
 }
 
-// child returns the place of the property name.
-func (p place) child(name string) place {
+// childPlace returns the place of the property name.
+func (p place) childPlace(name string) place {
 	switch p.kind {
 	case anything:
 		return place{kind: anything}
@@ -90,16 +90,16 @@ func (p place) child(name string) place {
 	}
 	meta := p.hasMeta() && isMeta(name)
 	if c := p.node.Property(name); c != nil { // metadata is validated, but never pruned
-		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hides(name, c), unchecked: p.unchecked && (p.pos != atRoot || name == "status")}
+		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hidesRules(name, c), unchecked: p.unchecked && (p.pos != atRoot || name == "status")}
 	}
 	if meta {
 		return place{kind: anything}
 	}
-	return p.rest()
+	return p.restPlace()
 }
 
-// rest returns the place of the properties that are not declared.
-func (p place) rest() place {
+// restPlace returns the place of the properties that are not declared.
+func (p place) restPlace() place {
 	switch {
 	case p.kind == anything:
 		return place{kind: anything}
@@ -113,35 +113,35 @@ func (p place) rest() place {
 		return place{kind: anything}
 	case p.node.AdditionalBool != nil: // even where unknown fields are kept
 		return place{kind: emptied}
-	case p.preserves():
+	case p.preservesUnknown():
 		return place{kind: anything}
 	}
 	return place{kind: gone}
 }
 
-// item returns the place of the items of the list here.
-func (p place) item() place {
+// itemPlace returns the place of the items of the list here.
+func (p place) itemPlace() place {
 	switch {
 	case p.kind == anything:
 		return place{kind: anything, pos: atItem}
 	case p.kind != declared:
 		return place{kind: emptied, pos: atItem}
 	case p.node.Items != nil:
-		return place{node: p.node.Items, pos: atItem, keep: p.preserves(), whole: p.whole, dark: p.dark, unchecked: p.unchecked && p.pos != atRoot}
-	case p.preserves():
+		return place{node: p.node.Items, pos: atItem, keep: p.preservesUnknown(), whole: p.whole, dark: p.dark, unchecked: p.unchecked && p.pos != atRoot}
+	case p.preservesUnknown():
 		return place{kind: anything, pos: atItem}
 	}
 	return place{kind: emptied, pos: atItem}
 }
 
-// may reports whether a value here can be of the JSON type.
-func (p place) may(typeName string) bool {
+// mayBeType reports whether a value here can be of the JSON type.
+func (p place) mayBeType(typeName string) bool {
 	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString
 }
 
-// hides reports whether the rules of the property c of the node, and of what is below, are not evaluated, because CEL does
+// hidesRules reports whether the rules of the property c of the node, and of what is below, are not evaluated, because CEL does
 // not know the property (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
-func (p place) hides(name string, c *schema.Node) bool {
+func (p place) hidesRules(name string, c *schema.Node) bool {
 	if !typedInCEL(c) {
 		return true
 	}

@@ -16,10 +16,10 @@ const maxProbes = 40
 // fewFields is the number of fields up to which every field is tried, even if the rule does not mention it.
 const fewFields = 12
 
-// probes are special cases of values at the place of a rule, for rules that the solver does not understand: lists with several and with
+// probesFor are special cases of values at the place of a rule, for rules that the solver does not understand: lists with several and with
 // equal items, objects with and without the fields that the rule mentions, fields with the strings that the rule mentions.
-func (s *search) probes(p *pending) []logic.Formula {
-	parsed, err := s.opts.library().parse(p.rule)
+func (s *search) probesFor(p *pending) []logic.Formula {
+	parsed, err := s.opts.sharedLibrary().parseRule(p.rule)
 	if err != nil || p.old.kind != declared {
 		return nil
 	}
@@ -31,11 +31,11 @@ func (s *search) probes(p *pending) []logic.Formula {
 			}
 		}
 	}
-	out := about(p.old, names)
-	if f := fullest(p.old, maxFull, 0); f != nil {
+	out := statementsAbout(p.old, names)
+	if f := fullestLists(p.old, maxFull, 0); f != nil {
 		out = append(out, f)
 	}
-	item := p.old.item()
+	item := p.old.itemPlace()
 	if p.old.node.Type == "array" && item.kind == declared {
 		out = append(out, s.nearlyEqual(item, names)...)
 		two, three := logic.NumItems{Min: 2, Max: 2}, logic.NumItems{Min: 3, Max: 3}
@@ -47,7 +47,7 @@ func (s *search) probes(p *pending) []logic.Formula {
 		case "string":
 			out = append(out, logic.Enum{Values: []any{[]any{"b", "a"}}})
 		}
-		for _, f := range about(item, names) {
+		for _, f := range statementsAbout(item, names) {
 			out = append(out, logic.And{two, equal, logic.Items{F: f}}, logic.And{two, logic.Items{F: f}},
 				logic.And{two, logic.SomeItem{F: f}, logic.SomeItem{F: logic.Not(f)}})
 		}
@@ -58,15 +58,15 @@ func (s *search) probes(p *pending) []logic.Formula {
 // maxFull bounds how many items there are in the fullest value.
 const maxFull = 1000
 
-// fullest is true of values in which every list has as many items as possible, up to most in all, and the objects around the lists
+// fullestLists is true of values in which every list has as many items as possible, up to most in all, and the objects around the lists
 // exist; nil if there is no such list.
-func fullest(p place, most int64, depth int) logic.Formula {
+func fullestLists(p place, most int64, depth int) logic.Formula {
 	if p.kind != declared || most < 1 || depth > schema.MaxDepth {
 		return nil
 	}
-	if n := p.node.MaxItems; p.may("array") && n != nil && *n <= most && *n > 0 {
+	if n := p.node.MaxItems; p.mayBeType("array") && n != nil && *n <= most && *n > 0 {
 		out := logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: *n, Max: *n}}
-		if f := fullest(p.item(), most / *n, depth+1); f != nil {
+		if f := fullestLists(p.itemPlace(), most / *n, depth+1); f != nil {
 			out = append(out, logic.Items{F: f})
 		}
 		return out
@@ -76,7 +76,7 @@ func fullest(p place, most int64, depth int) logic.Formula {
 		if p.hasMeta() && isMeta(c.Name) {
 			continue
 		}
-		if f := fullest(p.child(c.Name), most, depth+1); f != nil {
+		if f := fullestLists(p.childPlace(c.Name), most, depth+1); f != nil {
 			out = append(out, logic.Has{Name: c.Name}, logic.Prop{Name: c.Name, F: f})
 		}
 	}
@@ -98,7 +98,7 @@ func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
 			has = append(has, logic.Has{Name: name})
 		}
 	}
-	models := s.few(1, s.old.accepts(item), s.old.written(item), logic.Kinds(logic.Object), has)
+	models := s.solveBriefly(1, s.old.acceptedAt(item), s.old.writtenAt(item), logic.Kinds(logic.Object), has)
 	if len(models) == 0 {
 		return nil
 	}
@@ -129,23 +129,23 @@ func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
 // maxHinted bounds the special cases that a rule's constants suggest.
 const maxHinted = 80
 
-// hinted are special cases that the constants of a rule suggest: a place in the rule has one of the constants, or a neighbour of it, or
+// hintedCases are special cases that the constants of a rule suggest: a place in the rule has one of the constants, or a neighbour of it, or
 // as many items. The cases of different places alternate. After them, all places have a constant at the same time.
-func (s *search) hinted(p *pending) []logic.Formula {
-	parsed, err := s.opts.library().parse(p.rule)
+func (s *search) hintedCases(p *pending) []logic.Formula {
+	parsed, err := s.opts.sharedLibrary().parseRule(p.rule)
 	if err != nil || p.old.kind != declared {
 		return nil
 	}
-	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.strings(), Work: s.opts.Work})
+	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})
 	var cases [][]logic.Formula // of each place
 	most := 0
 	for _, h := range hints {
 		var fs []logic.Formula
 		for _, n := range h.Sizes {
-			fs = append(fs, inside(h.Path, logic.And{logic.NumItems{Min: n, Max: n}, logic.NumProps{Min: n, Max: n}}))
+			fs = append(fs, insidePath(h.Path, logic.And{logic.NumItems{Min: n, Max: n}, logic.NumProps{Min: n, Max: n}}))
 		}
 		for _, v := range h.Values {
-			fs = append(fs, inside(h.Path, logic.Enum{Values: []any{v}}))
+			fs = append(fs, insidePath(h.Path, logic.Enum{Values: []any{v}}))
 		}
 		cases = append(cases, fs)
 		most = max(most, len(fs))
@@ -168,8 +168,8 @@ func (s *search) hinted(p *pending) []logic.Formula {
 	return out[:min(len(out), maxHinted)]
 }
 
-// inside is true of values whose part at the path of a hint satisfies f.
-func inside(path []string, f logic.Formula) logic.Formula {
+// insidePath is true of values whose part at the path of a hint satisfies f.
+func insidePath(path []string, f logic.Formula) logic.Formula {
 	for _, name := range slices.Backward(path) {
 		switch name {
 		case celrule.Items:
@@ -185,8 +185,8 @@ func inside(path []string, f logic.Formula) logic.Formula {
 	return f
 }
 
-// about has statements about the mentioned fields of the place, one at a time and all together.
-func about(p place, names []string) []logic.Formula {
+// statementsAbout has statements about the mentioned fields of the place, one at a time and all together.
+func statementsAbout(p place, names []string) []logic.Formula {
 	var out []logic.Formula
 	var all logic.And
 	for _, name := range names {
@@ -211,16 +211,16 @@ func about(p place, names []string) []logic.Formula {
 	return out
 }
 
-// states are objects whose values at the path of a transition rule differ.
-func (s *search) states(p *pending) []any {
-	here := logic.And{s.old.accepts(p.old), s.old.written(p.old)}
+// transitionStates are objects whose values at the path of a transition rule differ.
+func (s *search) transitionStates(p *pending) []any {
+	here := logic.And{s.old.acceptedAt(p.old), s.old.writtenAt(p.old)}
 	locals := s.solver.Solve(transitionModels, here).Models
 	var out []any
 	if _, ok := s.refusesUnchanged(p); ok {
-		out = s.settled(p)
+		out = s.storedCandidates(p)
 	}
-	for _, f := range slices.Concat(s.probes(p), s.variety(p.old, 2), s.hinted(p)) {
-		locals = append(locals, s.few(2, here, f)...)
+	for _, f := range slices.Concat(s.probesFor(p), s.varietyOf(p.old, 2), s.hintedCases(p)) {
+		locals = append(locals, s.solveBriefly(2, here, f)...)
 	}
 	for i, v := range locals {
 		if len(out) >= 3*transitionModels {
@@ -229,58 +229,58 @@ func (s *search) states(p *pending) []any {
 		if v == nil || slices.ContainsFunc(locals[:i], func(o any) bool { return reflect.DeepEqual(o, v) }) {
 			continue
 		}
-		out = append(out, s.passing(p, logic.Enum{Values: []any{v}})...)
+		out = append(out, s.passingObjects(p, logic.Enum{Values: []any{v}})...)
 	}
 	// The value, or a value around it that is filled in, may also be missing on one side of an update.
 	for _, from := range p.missing {
 		lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: p.path[from-1].Name}}
-		out = append(out, s.few(2, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot), at(p.path[:from-1], lacks))...)
+		out = append(out, s.solveBriefly(2, s.old.acceptedAt(s.oldRoot), s.simpleEnvelope(), s.old.writtenAt(s.oldRoot), atPath(p.path[:from-1], lacks))...)
 	}
-	return append(out, s.solver.Solve(1, s.old.accepts(s.oldRoot), s.envelope(), s.old.written(s.oldRoot)).Models...)
+	return append(out, s.solver.Solve(1, s.old.acceptedAt(s.oldRoot), s.simpleEnvelope(), s.old.writtenAt(s.oldRoot)).Models...)
 }
 
-// passing returns an object with such a value. If possible, the new schema accepts it as well: a refusal by another change shows
+// passingObjects returns an object with such a value. If possible, the new schema accepts it as well: a refusal by another change shows
 // nothing about updates.
-func (s *search) passing(p *pending, f logic.Formula) []any {
-	fs := s.formulas(p, f)
-	if both := s.few(1, append(fs, s.new.accepts(s.sides[1].root()))...); len(both) > 0 {
+func (s *search) passingObjects(p *pending, f logic.Formula) []any {
+	fs := s.formulasFor(p, f)
+	if both := s.solveBriefly(1, append(fs, s.new.acceptedAt(s.sides[1].rootPlace()))...); len(both) > 0 {
 		return both
 	}
-	return s.few(1, fs...)
+	return s.solveBriefly(1, fs...)
 }
 
-// few returns up to n models, with a small budget.
-func (s *search) few(n int, fs ...logic.Formula) []any {
+// solveBriefly returns up to n models, with a small budget.
+func (s *search) solveBriefly(n int, fs ...logic.Formula) []any {
 	small := s.solver
 	small.Budget /= 10
 	return small.Solve(n, fs...).Models
 }
 
-// variety has statements that make values of the place differ: the number of items or entries, and their values, down to the given
+// varietyOf has statements that make values of the place differ: the number of items or entries, and their values, down to the given
 // depth.
-func (s *search) variety(p place, depth int) []logic.Formula {
+func (s *search) varietyOf(p place, depth int) []logic.Formula {
 	if depth == 0 || p.kind != declared {
 		return nil
 	}
 	var out []logic.Formula
 	switch {
-	case p.may("array"):
+	case p.mayBeType("array"):
 		for n := range int64(3) {
 			out = append(out, logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: n, Max: n}})
 		}
-		for _, v := range s.values(p.item(), depth) {
+		for _, v := range s.valueCases(p.itemPlace(), depth) {
 			out = append(out, logic.And{logic.Kinds(logic.Array), logic.NumItems{Min: 1, Max: logic.Unbounded}, logic.Items{F: v}})
 		}
-	case len(p.node.Properties) == 0 && p.may("object"):
+	case len(p.node.Properties) == 0 && p.mayBeType("object"):
 		for n := range int64(3) {
 			out = append(out, logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: n, Max: n}})
 		}
-		for _, v := range s.values(p.rest(), depth) {
+		for _, v := range s.valueCases(p.restPlace(), depth) {
 			out = append(out, logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}, logic.Rest{F: v}})
 		}
 	case len(p.node.Properties) <= fewFields:
 		for _, c := range p.node.Properties {
-			for _, v := range s.values(p.child(c.Name), depth) {
+			for _, v := range s.valueCases(p.childPlace(c.Name), depth) {
 				out = append(out, logic.And{logic.Kinds(logic.Object), logic.Has{Name: c.Name}, logic.Prop{Name: c.Name, F: v}})
 			}
 		}
@@ -288,13 +288,13 @@ func (s *search) variety(p place, depth int) []logic.Formula {
 	return out
 }
 
-// values has statements for two values of the place, and those of variety.
-func (s *search) values(p place, depth int) []logic.Formula {
+// valueCases has statements for two values of the place, and those of variety.
+func (s *search) valueCases(p place, depth int) []logic.Formula {
 	var out []logic.Formula
-	for _, v := range s.few(4, s.old.accepts(p), s.old.written(p)) {
+	for _, v := range s.solveBriefly(4, s.old.acceptedAt(p), s.old.writtenAt(p)) {
 		out = append(out, logic.Enum{Values: []any{v}})
 	}
-	return append(out[:min(len(out), 2)], s.variety(p, depth-1)...)
+	return append(out[:min(len(out), 2)], s.varietyOf(p, depth-1)...)
 }
 
 // transitionModels bounds the values that differ; updates between all pairs are tried.

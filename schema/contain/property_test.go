@@ -42,7 +42,7 @@ func fine(t testing.TB, v *upstream.Validator, obj map[string]any) (bool, string
 	if len(r.Errors) > 0 {
 		return false, r.Errors[0].Error()
 	}
-	if gone := lost(obj, r.Stored, "", nil); len(gone) > 0 {
+	if gone := appendLostPaths(obj, r.Stored, "", nil); len(gone) > 0 {
 		return false, "drops " + gone[0]
 	}
 	return true, ""
@@ -81,7 +81,7 @@ func TestFormulaAgreesWithUpstream(t *testing.T) {
 		p := g.Schema()
 		v := validator(t, p)
 		opts := &Options{Namespaced: true}
-		formula := newTranslator(opts).accepts(place{node: side(t, p).Node, pos: atRoot})
+		formula := newTranslator(opts).acceptedAt(place{node: side(t, p).Node, pos: atRoot})
 		for range 30 {
 			obj := g.Object(p)
 			if g.IntN(3) == 0 {
@@ -92,7 +92,7 @@ func TestFormulaAgreesWithUpstream(t *testing.T) {
 			if want {
 				accepted++
 			}
-			switch got := logic.Eval(formula, obj, opts.strings()); {
+			switch got := logic.Eval(formula, obj, opts.solverStrings()); {
 			case got == logic.Unsure:
 				unsure++
 			case (got == logic.Yes) != want:

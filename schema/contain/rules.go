@@ -22,8 +22,8 @@ const (
 
 var errSpent = errors.New(TooMuch)
 
-// parse returns the parsed form of a rule. Once the budget is spent, it parses no more rules.
-func (l *library) parse(text string) (*celrule.Rule, error) {
+// parseRule returns the parsed form of a rule. Once the budget is spent, it parses no more rules.
+func (l *library) parseRule(text string) (*celrule.Rule, error) {
 	p, ok := l.rules[text]
 	if !ok {
 		if !l.work.Charge(unitsToParse + int64(len(text))*unitsToParseByte) {
@@ -35,15 +35,15 @@ func (l *library) parse(text string) (*celrule.Rule, error) {
 	return p.rule, p.err
 }
 
-// rules returns the demands of the node's validation rules on a created value. compareTransitions handles rules about updates.
-func (t *translator) rules(n *schema.Node, p place) []piece {
+// rulePieces returns the demands of the node's validation rules on a created value. compareTransitions handles rules about updates.
+func (t *translator) rulePieces(n *schema.Node, p place) []piece {
 	if p.dark {
 		return nil
 	}
 	var out []piece
 	for i := range n.Rules {
 		r := &n.Rules[i]
-		if f := t.rule(r, p); f != nil {
+		if f := t.ruleFormula(r, p); f != nil {
 			out = append(out, piece{keyword: keywordRules, detail: r.Rule, before: r.Rule, rule: r, index: i, formula: f})
 		}
 	}
@@ -55,9 +55,9 @@ const unitsToTranslate = 5
 
 const keywordRules = "x-kubernetes-validations"
 
-// rule translates one rule at the place; nil if it says nothing about creation.
-func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
-	parsed, err := t.opts.library().parse(r.Rule)
+// ruleFormula translates one rule at the place; nil if it says nothing about creation.
+func (t *translator) ruleFormula(r *schema.Rule, p place) logic.Formula {
+	parsed, err := t.opts.sharedLibrary().parseRule(r.Rule)
 	if err == nil && !t.opts.Work.Charge(int64(len(r.Rule))*unitsToTranslate) {
 		err = errSpent
 	}
@@ -65,15 +65,15 @@ func (t *translator) rule(r *schema.Rule, p place) logic.Formula {
 		h := p.node.Hash()
 		return logic.Opaque{ID: "the rule " + r.Rule + ", which was not parsed, at " + string(h[:])}
 	}
-	if parsed.Transition(optional(r)) {
+	if parsed.Transition(hasOptionalOldSelf(r)) {
 		return nil
 	}
 	return celrule.Translate(parsed, celrule.Scope{
-		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: optional(r), Checker: t.opts.strings(), Work: t.opts.Work,
+		Spine: p.node, Root: p.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: t.opts.solverStrings(), Work: t.opts.Work,
 	})
 }
 
-func optional(r *schema.Rule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }
+func hasOptionalOldSelf(r *schema.Rule) bool { return r.OptionalOldSelf != nil && *r.OptionalOldSelf }
 
 // nestedRules translates the rules of a branch of allOf; the API server does not evaluate rules in other branches
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator).
@@ -82,7 +82,7 @@ func (t *translator) nestedRules(n *schema.Node, p place, inAllOf bool) []logic.
 		return nil
 	}
 	var out []logic.Formula
-	for _, x := range t.rules(n, p) {
+	for _, x := range t.rulePieces(n, p) {
 		out = append(out, logic.Or{logic.Kinds(logic.Null), x.formula})
 	}
 	return out

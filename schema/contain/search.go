@@ -45,13 +45,13 @@ type pending struct {
 	deeper bool
 }
 
-// resolve decides the suspects. It leaves out those that the whole schema proves. It confirms candidates of all suspects together,
+// resolveSuspects decides the suspects. It leaves out those that the whole schema proves. It confirms candidates of all suspects together,
 // round by round, because preparing the upstream code is expensive.
-func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
+func (s *search) resolveSuspects(ctx context.Context, suspects []suspect) []Gap {
 	all := make([]*pending, 0, len(suspects))
 	for i := range suspects {
 		p := &pending{suspect: &suspects[i]}
-		if s.solve(ctx, p) {
+		if s.solvePending(ctx, p) {
 			all = append(all, p)
 		} else {
 			s.traceImplied(p)
@@ -61,7 +61,7 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 		s.confirmRound(ctx, all, round)
 		for _, p := range all {
 			if w := cmp.Or(p.worst, p.mixed); round > 0 && !p.done && w != nil {
-				p.confirmed(w)
+				p.setWitness(w)
 			}
 		}
 	}
@@ -71,9 +71,9 @@ func (s *search) resolve(ctx context.Context, suspects []suspect) []Gap {
 	gaps, ratchets, unlooked := make([]Gap, 0, len(all)), upstream.RatchetsIn(s.opts.KubeVersion), 0
 	for _, p := range all {
 		if !p.done {
-			p.gap.Verdict, p.gap.Reason = Unknown, s.unknown(p)
+			p.gap.Verdict, p.gap.Reason = Unknown, s.explainUnknown(p)
 		} else {
-			p.gap.Worst = s.worst(p, ratchets)
+			p.gap.Worst = s.worstFate(p, ratchets)
 		}
 		s.traceVerdict(p)
 		if p.gap.OutOfBudget() {
@@ -98,19 +98,19 @@ const maxUnlooked = 200
 // unitsToConfirm is the work of running one candidate through the upstream code of both sides, unitsForValue what each value in it adds.
 const unitsToConfirm, unitsForValue = 200, 10
 
-// weight is the number of values in v, and more for long strings.
-func weight(v any) int64 {
+// weightOf is the number of values in v, and more for long strings.
+func weightOf(v any) int64 {
 	n := int64(1)
 	switch v := v.(type) {
 	case string:
 		n += int64(len(v)) / 512
 	case map[string]any:
 		for _, x := range v {
-			n += weight(x)
+			n += weightOf(x)
 		}
 	case []any:
 		for _, x := range v {
-			n += weight(x)
+			n += weightOf(x)
 		}
 	}
 	return n
@@ -126,8 +126,8 @@ func (p *pending) firstModels() int {
 	return firstModels
 }
 
-// solve finds the first candidates. It returns false for a proof that there are none.
-func (s *search) solve(ctx context.Context, p *pending) bool {
+// solvePending finds the first candidates. It returns false for a proof that there are none.
+func (s *search) solvePending(ctx context.Context, p *pending) bool {
 	if err := ctx.Err(); err != nil {
 		p.stopped = true
 		p.reason = "stopped: " + err.Error()
@@ -138,26 +138,26 @@ func (s *search) solve(ctx context.Context, p *pending) bool {
 		return true
 	}
 	done := s.opts.Work.Done()
-	r := s.find(p)
+	r := s.findCandidates(p)
 	if r.None && p.whole != nil { // the places that the walk skipped have to be proven too
 		p.local, p.whole, p.deeper, p.gap.OddAlone = p.whole, nil, true, false
-		r = s.find(p)
+		r = s.findCandidates(p)
 	}
 	s.traceSearch(p, r, s.opts.Work.Done()-done)
 	p.models, p.reason = r.Models, r.Reason
 	if p.loses != nil && !r.None {
-		p.models = append(s.few(1, s.formulas(p, p.loses)...), p.models...)
+		p.models = append(s.solveBriefly(1, s.formulasFor(p, p.loses)...), p.models...)
 	}
 	if p.gap.Harm == RefusedTransition && len(r.Models) > 0 {
-		p.models = s.states(p)
+		p.models = s.transitionStates(p)
 	}
 	return !r.None
 }
 
-// find looks for candidates, or a proof that there are none: first among simple objects with values in their usual form, then among all
+// findCandidates looks for candidates, or a proof that there are none: first among simple objects with values in their usual form, then among all
 // objects.
-func (s *search) find(p *pending) logic.Result {
-	r := s.solveFor(p, s.envelope())
+func (s *search) findCandidates(p *pending) logic.Result {
+	r := s.solveFor(p, s.simpleEnvelope())
 	if !r.None {
 		return r
 	}
@@ -171,7 +171,7 @@ func (s *search) find(p *pending) logic.Result {
 		return r
 	}
 	p.gap.OddAlone = true
-	if r = s.solveFor(p, s.envelope()); !r.None {
+	if r = s.solveFor(p, s.simpleEnvelope()); !r.None {
 		return r
 	}
 	return all
@@ -179,21 +179,21 @@ func (s *search) find(p *pending) logic.Result {
 
 // solveFor looks for candidates in an envelope.
 func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
-	fs := s.formulas(p)
+	fs := s.formulasFor(p)
 	fs[1] = envelope
 	return s.solver.Solve(p.firstModels(), fs...)
 }
 
-func (s *search) formulas(p *pending, more ...logic.Formula) []logic.Formula {
-	fs := []logic.Formula{s.old.accepts(s.oldRoot), s.envelope(), at(p.path, append(logic.And{p.local}, more...))}
+func (s *search) formulasFor(p *pending, more ...logic.Formula) []logic.Formula {
+	fs := []logic.Formula{s.old.acceptedAt(s.oldRoot), s.simpleEnvelope(), atPath(p.path, append(logic.And{p.local}, more...))}
 	if !p.gap.OddAlone {
-		fs = append(fs, s.old.written(s.oldRoot))
+		fs = append(fs, s.old.writtenAt(s.oldRoot))
 	}
 	return fs
 }
 
-// batch returns the candidates of a round: the simplest, then the other first ones, then more.
-func (s *search) batch(p *pending, round int) []any {
+// roundCandidates returns the candidates of a round: the simplest, then the other first ones, then more.
+func (s *search) roundCandidates(p *pending, round int) []any {
 	switch {
 	case p.done && round == roundOfFailures && !s.opts.Work.Spent():
 		return s.failures(p)
@@ -207,56 +207,56 @@ func (s *search) batch(p *pending, round int) []any {
 		return p.models[:1]
 	case round == 1:
 		if w := cmp.Or(p.worst, p.mixed); w != nil && w.WritersOnly {
-			return append(s.settled(p), p.models[1:]...)
+			return append(s.storedCandidates(p), p.models[1:]...)
 		}
 		if p.mixed != nil || p.rule != "" {
-			return append(s.evaluated(p), p.models[1:]...)
+			return append(s.evaluatedCandidates(p), p.models[1:]...)
 		}
 		if p.firstModels() < firstModels {
-			p.models = s.solver.Solve(firstModels, s.formulas(p)...).Models
+			p.models = s.solver.Solve(firstModels, s.formulasFor(p)...).Models
 		}
 		return p.models[min(1, len(p.models)):]
 	case s.opts.Work.Spent():
 		return nil
 	default:
-		more := s.solver.Solve(tries, s.formulas(p)...).Models
+		more := s.solver.Solve(tries, s.formulasFor(p)...).Models
 		more = more[min(len(more), len(p.models)):]
 		if p.rule != "" {
-			more = append(more, s.probed(p)...)
+			more = append(more, s.probedCandidates(p)...)
 		}
 		return more
 	}
 	return nil
 }
 
-// evaluated returns candidates without other errors, so that the API server evaluates the rule.
-func (s *search) evaluated(p *pending) []any {
+// evaluatedCandidates returns candidates without other errors, so that the API server evaluates the rule.
+func (s *search) evaluatedCandidates(p *pending) []any {
 	if s.plain == nil {
 		node, err := schema.New(withoutRules(s.newProps))
 		if err != nil {
 			return nil // cannot be: it is a part of a schema that passed
 		}
 		t := newTranslator(s.opts)
-		s.plain = t.accepts(place{node: node, pos: atRoot, unchecked: s.sides[1].StatusUnchecked})
+		s.plain = t.acceptedAt(place{node: node, pos: atRoot, unchecked: s.sides[1].StatusUnchecked})
 	}
-	return s.few(4, append(s.formulas(p), s.plain)...)
+	return s.solveBriefly(4, append(s.formulasFor(p), s.plain)...)
 }
 
-// probed returns candidates that the rule's own constants suggest. There are many probes, so each has a small budget. Together, they
+// probedCandidates returns candidates that the rule's own constants suggest. There are many probes, so each has a small budget. Together, they
 // have the budget of one search.
-func (s *search) probed(p *pending) []any {
+func (s *search) probedCandidates(p *pending) []any {
 	var out []any
 	most := s.opts.Work.Done() + s.solver.Budget
-	for _, f := range alternate(s.hinted(p), s.probes(p)) {
-		if out = append(out, s.few(2, s.formulas(p, f)...)...); s.opts.Work.Done() > most {
+	for _, f := range takeAlternately(s.hintedCases(p), s.probesFor(p)) {
+		if out = append(out, s.solveBriefly(2, s.formulasFor(p, f)...)...); s.opts.Work.Done() > most {
 			break
 		}
 	}
 	return out
 }
 
-// alternate takes from both in turns.
-func alternate(a, b []logic.Formula) []logic.Formula {
+// takeAlternately takes from both in turns.
+func takeAlternately(a, b []logic.Formula) []logic.Formula {
 	out := make([]logic.Formula, 0, len(a)+len(b))
 	for i := range max(len(a), len(b)) {
 		out = append(out, a[min(i, len(a)):min(i+1, len(a))]...)
@@ -269,7 +269,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	batches := make([][]map[string]any, len(all))
 	var objs []map[string]any
 	for i, p := range all {
-		for _, m := range s.batch(p, round) {
+		for _, m := range s.roundCandidates(p, round) {
 			if o, ok := m.(map[string]any); ok {
 				batches[i] = append(batches[i], o)
 			}
@@ -281,7 +281,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	}
 	work := int64(0)
 	for _, obj := range objs {
-		work += unitsToConfirm + unitsForValue*weight(obj)
+		work += unitsToConfirm + unitsForValue*weightOf(obj)
 	}
 	if !s.opts.Work.Charge(work) {
 		for _, p := range all {
@@ -311,42 +311,42 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 // candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
-		w, alone, why := c.confirm(ctx, p.suspect, obj)
+		w, alone, why := c.confirmWitness(ctx, p.suspect, obj)
 		c.s.traceCandidate(p, obj, w, why)
 		if w == nil {
 			p.reason = orDefault(p.reason, why)
 			continue
 		}
 		if w.Ratcheted {
-			w, alone = c.unequal(ctx, p.suspect, w, alone)
+			w, alone = c.confirmUnequal(ctx, p.suspect, w, alone)
 		}
 		clean := w.Masked == nil && (p.says == "" || alone)
 		switch {
 		case p.done:
 			if clean && w.Fate() > p.gap.Witness.Fate() {
-				p.confirmed(w)
+				p.setWitness(w)
 				return
 			}
 		case clean && (p.gap.Harm != Refused || !w.WritersOnly):
-			p.confirmed(w)
+			p.setWitness(w)
 			return
 		case clean:
-			p.worst = worse(p.worst, w)
+			p.worst = worseWitness(p.worst, w)
 		default:
-			p.mixed = worse(p.mixed, w)
+			p.mixed = worseWitness(p.mixed, w)
 		}
 	}
 }
 
-// worse returns the witness that fares worse, the first one of equals.
-func worse(a, b *Witness) *Witness {
+// worseWitness returns the witness that fares worse, the first one of equals.
+func worseWitness(a, b *Witness) *Witness {
 	if a == nil || b.Fate() > a.Fate() {
 		return b
 	}
 	return a
 }
 
-func (p *pending) confirmed(w *Witness) {
+func (p *pending) setWitness(w *Witness) {
 	p.gap.Verdict, p.gap.Witness, p.done = NotContained, w, true
 }
 
@@ -359,7 +359,7 @@ func (s *search) anyEnvelope() logic.Formula {
 		logic.Has{Name: "apiVersion"},
 		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
 		logic.Has{Name: "kind"},
-		logic.Prop{Name: "kind", F: one(o.kind())},
+		logic.Prop{Name: "kind", F: one(o.kindOrDefault())},
 		logic.Has{Name: "metadata"},
 		logic.Prop{Name: "metadata", F: logic.And{
 			logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: objectName},
@@ -367,8 +367,8 @@ func (s *search) anyEnvelope() logic.Formula {
 	}
 }
 
-// envelope is true of the simple objects of the resource, from which candidates are taken.
-func (s *search) envelope() logic.Formula {
+// simpleEnvelope is true of the simple objects of the resource, from which candidates are taken.
+func (s *search) simpleEnvelope() logic.Formula {
 	o := s.opts
 	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
 	meta := logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: logic.Or{one("example"), objectName}}}
@@ -383,7 +383,7 @@ func (s *search) envelope() logic.Formula {
 		logic.Has{Name: "apiVersion"},
 		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
 		logic.Has{Name: "kind"},
-		logic.Prop{Name: "kind", F: one(o.kind())},
+		logic.Prop{Name: "kind", F: one(o.kindOrDefault())},
 		logic.Has{Name: "metadata"},
 		logic.Prop{Name: "metadata", F: meta},
 	}
@@ -415,7 +415,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 	if c.old, err = s.oldCut.For(objs...); err != nil {
 		return nil, err
 	}
-	if s.opts.library().fills(s.oldRoot.node) != "" { // the stored object has more fields, which the projected schemas have to know
+	if s.opts.sharedLibrary().defaultsText(s.oldRoot.node) != "" { // the stored object has more fields, which the projected schemas have to know
 		for _, obj := range objs {
 			if r, err := c.old.Create(ctx, obj); err == nil && !r.Refused() {
 				c.objs = append(c.objs, r.Stored)
@@ -431,7 +431,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 	before, after := c.old.Costs(), c.new.Costs()
 	work := before.Prepare + after.Prepare
 	for _, obj := range c.objs {
-		work += weight(obj) * (before.Simple + after.Simple)
+		work += weightOf(obj) * (before.Simple + after.Simple)
 	}
 	s.opts.Work.Charge(work)
 	return c, nil
@@ -441,7 +441,7 @@ func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*conf
 // errors, and another change may cause such an error for every object.
 func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	if s := c.s; s.bareCut == nil {
-		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.resource(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
+		s.bareCut = upstream.NewProjector(withoutValues(s.newProps), s.opts.upstreamOptions(&s.sides[1])).Share(s.sides[1].Node, &s.opts.Shared.compiled)
 	}
 	if c.bare == nil && c.bareErr == nil {
 		if c.bare, c.bareErr = c.s.bareCut.For(c.objs...); c.bareErr == nil && c.exact {
@@ -451,26 +451,26 @@ func (c *confirmer) rulesAlone() (*upstream.Validator, error) {
 	return c.bare, c.bareErr
 }
 
-// masked reports whether the rule refuses the object, although the API server does not evaluate it because of other errors.
-func (c *confirmer) masked(ctx context.Context, x *suspect, obj map[string]any) bool {
+// refusesMasked reports whether the rule refuses the object, although the API server does not evaluate it because of other errors.
+func (c *confirmer) refusesMasked(ctx context.Context, x *suspect, obj map[string]any) bool {
 	bare, err := c.rulesAlone()
 	if err != nil {
 		return true
 	}
 	r, err := bare.Create(ctx, obj)
-	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blames(&x.gap, field.ErrorList{e}) })
+	return err != nil || slices.ContainsFunc(r.Errors, func(e *field.Error) bool { return blamesGap(&x.gap, field.ErrorList{e}) })
 }
 
-// confirm returns the witness for the gap that obj gives, and whether only the gap refuses it; or why it gives none. If the budget does
+// confirmWitness returns the witness for the gap that obj gives, and whether only the gap refuses it; or why it gives none. If the budget does
 // not cover the compilation of rules, the result does not count.
-func (c *confirmer) confirm(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
-	if w, alone, why = c.tried(ctx, x, obj); c.s.opts.Work.Spent() {
+func (c *confirmer) confirmWitness(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
+	if w, alone, why = c.tryObject(ctx, x, obj); c.s.opts.Work.Spent() {
 		return nil, false, TooMuch
 	}
 	return w, alone, why
 }
 
-func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
+func (c *confirmer) tryObject(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
 	g := &x.gap
 	before, err := c.old.Create(ctx, obj)
 	if err != nil {
@@ -486,7 +486,7 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 	if err != nil {
 		return nil, false, err.Error()
 	}
-	w = &Witness{Object: obj, PrunedPaths: after.Pruned, Errors: texts(after.Errors)}
+	w = &Witness{Object: obj, PrunedPaths: after.Pruned, Errors: errorTexts(after.Errors)}
 	switch g.Harm {
 	case Redefaulted:
 		w.Before, _ = valueAt(before.Stored, g.Path)
@@ -496,7 +496,7 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 		}
 		return w, true, ""
 	case Pruned:
-		w.PrunedPaths = lost(obj, after.Stored, "", nil)
+		w.PrunedPaths = appendLostPaths(obj, after.Stored, "", nil)
 		if !matchesPath(g.Path, w.PrunedPaths) {
 			return nil, false, "the new schema keeps the field"
 		}
@@ -504,13 +504,13 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 	case Refused, RefusedTransition:
 	}
 	errs := after.Errors
-	about := x.about(errs)
+	about := x.errorsAbout(errs)
 	if g.Keyword == keywordRules && len(about) == 0 && len(errs) > 0 {
 		if bare, err := c.rulesAlone(); err == nil {
 			if r, err := bare.Create(ctx, obj); err == nil {
-				if masked := x.about(r.Errors); len(masked) > 0 {
-					w.Masked = texts(masked)
-					return w, false, c.fate(ctx, x, w, before.Stored)
+				if masked := x.errorsAbout(r.Errors); len(masked) > 0 {
+					w.Masked = errorTexts(masked)
+					return w, false, c.determineFate(ctx, x, w, before.Stored)
 				}
 			}
 		}
@@ -521,21 +521,21 @@ func (c *confirmer) tried(ctx context.Context, x *suspect, obj map[string]any) (
 		}
 		return nil, false, "the new schema refuses the candidates for another reason: " + errs[0].Error()
 	}
-	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(g.Path), Step{Kind: AnyKey}), lost(obj, after.Stored, "", nil))
+	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(g.Path), Step{Kind: AnyKey}), appendLostPaths(obj, after.Stored, "", nil))
 	// The errors of the gap come first.
 	others := slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool { return slices.Contains(about, e) })
-	w.Errors = append(texts(about), texts(others)...)
-	return w, len(others) == 0, c.fate(ctx, x, w, before.Stored)
+	w.Errors = append(errorTexts(about), errorTexts(others)...)
+	return w, len(others) == 0, c.determineFate(ctx, x, w, before.Stored)
 }
 
-// fate determines the fate of the object once it is stored.
-func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
+// determineFate determines the fate of the object once it is stored.
+func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, stored map[string]any) string {
 	stored, _ = schema.AsStored(stored).(map[string]any)
 	again, err := c.new.Create(ctx, stored)
 	if err != nil {
 		return err.Error()
 	}
-	if !blames(&x.gap, again.Errors) && (w.Masked == nil || !c.masked(ctx, x, stored)) {
+	if !blamesGap(&x.gap, again.Errors) && (w.Masked == nil || !c.refusesMasked(ctx, x, stored)) {
 		w.WritersOnly = true
 		return ""
 	}
@@ -543,7 +543,7 @@ func (c *confirmer) fate(ctx context.Context, x *suspect, w *Witness, stored map
 	if err != nil {
 		return err.Error()
 	}
-	w.StuckErrors = texts(touched.Errors)
+	w.StuckErrors = errorTexts(touched.Errors)
 	if w.Stuck = len(w.StuckErrors) > 0; w.Stuck {
 		return ""
 	}

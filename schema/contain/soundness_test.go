@@ -79,10 +79,10 @@ func TestNastySchemasAsFormulas(t *testing.T) {
 			p := parseSchema(t, fmt.Sprintf(f.schema, s))
 			verdicts := verdictsOf(t, p, f.object)
 			opts := &Options{Namespaced: true}
-			formula := newTranslator(opts).accepts(place{node: side(t, p).Node, pos: atRoot})
+			formula := newTranslator(opts).acceptedAt(place{node: side(t, p).Node, pos: atRoot})
 			for i, x := range values {
 				obj := resource(t, fmt.Sprintf(f.object, x))
-				if got := logic.Eval(formula, obj, opts.strings()); got != logic.Unsure && (got == logic.Yes) != verdicts[i] {
+				if got := logic.Eval(formula, obj, opts.solverStrings()); got != logic.Unsure && (got == logic.Yes) != verdicts[i] {
 					_, why := fine(t, validator(t, p), obj)
 					t.Errorf("%s\n\tof %s\n\tformula %v, upstream %v: %s", fmt.Sprintf(f.schema, s), x, got == logic.Yes, verdicts[i], why)
 				}
@@ -133,7 +133,7 @@ func contained(old, new Side) bool {
 	c := newComparison(old, new, &opts)
 	for i := range c.suspects {
 		p := &pending{suspect: &c.suspects[i]}
-		if p.gap.Harm != Redefaulted && c.solve(context.Background(), p) {
+		if p.gap.Harm != Redefaulted && c.solvePending(context.Background(), p) {
 			return false
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"sluice.dev/schema"
 )
 
-// strange returns the keyword of one of the schemas that no structural schema can have. Nothing is proven about such a schema:
+// nonStructuralKeyword returns the keyword of one of the schemas that no structural schema can have. Nothing is proven about such a schema:
 // upstream's code reads no structure from it, and neither prunes nor fills in defaults.
-func strange(old, new *schema.Node) string {
+func nonStructuralKeyword(old, new *schema.Node) string {
 	for _, side := range []struct {
 		name string
 		node *schema.Node

@@ -34,8 +34,8 @@ const (
 	updateImplied  argument = "the old schema and its rules about updates imply it"
 )
 
-// trace reports a step that is not part of a proof.
-func (o *Options) trace(g *Gap, object map[string]any, format string, args ...any) {
+// traceStep reports a step that is not part of a proof.
+func (o *Options) traceStep(g *Gap, object map[string]any, format string, args ...any) {
 	if o.Trace != nil {
 		o.Trace(Event{Path: g.Path, Keyword: g.Keyword, Detail: g.Detail, Text: fmt.Sprintf(format, args...), Object: object})
 	}
@@ -80,7 +80,7 @@ func (s *search) traceSearch(p *pending, r logic.Result, done int64) {
 	case len(r.Models) == 0:
 		found = "gave up: " + r.Reason
 	}
-	s.opts.trace(&p.gap, nil, "searched the whole object, %d units of work: %s", done, found)
+	s.opts.traceStep(&p.gap, nil, "searched the whole object, %d units of work: %s", done, found)
 }
 
 // traceCandidate reports the verdict of the API server's code about a candidate.
@@ -88,13 +88,13 @@ func (s *search) traceCandidate(p *pending, obj map[string]any, w *Witness, why 
 	switch {
 	case s.opts.Trace == nil:
 	case w == nil:
-		s.opts.trace(&p.gap, obj, "candidate is no witness: %s", orDefault(why, "the new schema does to it what the old one does"))
+		s.opts.traceStep(&p.gap, obj, "candidate is no witness: %s", orDefault(why, "the new schema does to it what the old one does"))
 	case len(w.Masked) > 0:
-		s.opts.trace(&p.gap, obj, "candidate breaks the rule, but the API server refuses it before it evaluates the rule: %s", w.Errors[0])
+		s.opts.traceStep(&p.gap, obj, "candidate breaks the rule, but the API server refuses it before it evaluates the rule: %s", w.Errors[0])
 	case len(w.Errors) > 0:
-		s.opts.trace(&p.gap, obj, "candidate is a witness: the new schema refuses it: %s", w.Errors[0])
+		s.opts.traceStep(&p.gap, obj, "candidate is a witness: the new schema refuses it: %s", w.Errors[0])
 	default:
-		s.opts.trace(&p.gap, obj, "candidate is a witness: the new schema drops or fills in %s", orDefault(strings.Join(w.PrunedPaths, ", "), "other values"))
+		s.opts.traceStep(&p.gap, obj, "candidate is a witness: the new schema drops or fills in %s", orDefault(strings.Join(w.PrunedPaths, ", "), "other values"))
 	}
 }
 
@@ -103,10 +103,10 @@ func (s *search) traceVerdict(p *pending) {
 	switch {
 	case s.opts.Trace == nil:
 	case p.gap.Verdict == Unknown:
-		s.opts.trace(&p.gap, nil, "unknown: %s", p.gap.Reason)
+		s.opts.traceStep(&p.gap, nil, "unknown: %s", p.gap.Reason)
 	case p.gap.Harm == RefusedTransition:
-		s.opts.trace(&p.gap, p.gap.Witness.Object, "not contained: the new schema refuses an update to this object: %s", p.gap.Witness.Errors[0])
+		s.opts.traceStep(&p.gap, p.gap.Witness.Object, "not contained: the new schema refuses an update to this object: %s", p.gap.Witness.Errors[0])
 	default:
-		s.opts.trace(&p.gap, nil, "not contained")
+		s.opts.traceStep(&p.gap, nil, "not contained")
 	}
 }

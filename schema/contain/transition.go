@@ -15,7 +15,7 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 		if ctx.Err() != nil {
 			return
 		}
-		if w := c.confirmStuck(ctx, p.suspect, state); c.counts(p, w) {
+		if w := c.confirmStuck(ctx, p.suspect, state); c.recordWitness(p, w) {
 			return
 		}
 	}
@@ -24,22 +24,22 @@ func (c *confirmer) confirmTransitions(ctx context.Context, p *pending, states [
 			if ctx.Err() != nil {
 				return
 			}
-			if w := c.confirmTransition(ctx, p.suspect, before, after); c.counts(p, w) {
+			if w := c.confirmTransition(ctx, p.suspect, before, after); c.recordWitness(p, w) {
 				return
 			}
 		}
 	}
 }
 
-// counts records a witness, and reports whether the search ends: because of the witness, or because the budget for compiling rules is
+// recordWitness records a witness, and reports whether the search ends: because of the witness, or because the budget for compiling rules is
 // spent.
-func (c *confirmer) counts(p *pending, w *Witness) bool {
+func (c *confirmer) recordWitness(p *pending, w *Witness) bool {
 	if c.s.opts.Work.Spent() {
 		p.reason = TooMuch
 		return true
 	}
 	if w != nil {
-		p.confirmed(w)
+		p.setWitness(w)
 	}
 	return w != nil
 }
@@ -47,7 +47,7 @@ func (c *confirmer) counts(p *pending, w *Witness) bool {
 // confirmStuck checks whether the rule refuses even an update that leaves the object unchanged, as self > oldSelf does.
 func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string]any) *Witness {
 	before, err := c.old.Create(ctx, obj)
-	if err != nil || before.Refused() || !accepted(ctx, c.new, obj) {
+	if err != nil || before.Refused() || !acceptsAll(ctx, c.new, obj) {
 		return nil
 	}
 	stored, _ := schema.AsStored(before.Stored).(map[string]any)
@@ -58,14 +58,14 @@ func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	if len(x.about(r.Errors)) == 0 {
+	if len(x.errorsAbout(r.Errors)) == 0 {
 		return nil
 	}
-	return &Witness{Object: obj, Stuck: true, Errors: texts(x.about(r.Errors)), StuckErrors: texts(r.Errors)}
+	return &Witness{Object: obj, Stuck: true, Errors: errorTexts(x.errorsAbout(r.Errors)), StuckErrors: errorTexts(r.Errors)}
 }
 
 func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, after map[string]any) *Witness {
-	if !accepted(ctx, c.old, after) {
+	if !acceptsAll(ctx, c.old, after) {
 		return nil
 	}
 	created, err := c.old.Create(ctx, before)
@@ -76,9 +76,9 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	stored["metadata"] = before["metadata"]
 	before = stored
 	judge := c.new
-	if !accepted(ctx, judge, after) { // another change refuses it: check the rules alone
+	if !acceptsAll(ctx, judge, after) { // another change refuses it: check the rules alone
 		bare, err := c.rulesAlone()
-		if err != nil || !accepted(ctx, bare, before, after) {
+		if err != nil || !acceptsAll(ctx, bare, before, after) {
 			return nil
 		}
 		judge = bare
@@ -90,14 +90,14 @@ func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, a
 	if err != nil || !r.Refused() {
 		return nil
 	}
-	if len(x.about(r.Errors)) == 0 {
+	if len(x.errorsAbout(r.Errors)) == 0 {
 		return nil
 	}
-	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: texts(x.about(r.Errors))}
+	return &Witness{Object: after, Old: before, WritersOnly: true, Errors: errorTexts(x.errorsAbout(r.Errors))}
 }
 
-// accepted reports whether the schema accepts the creation of all the objects.
-func accepted(ctx context.Context, v *upstream.Validator, objs ...map[string]any) bool {
+// acceptsAll reports whether the schema accepts the creation of all the objects.
+func acceptsAll(ctx context.Context, v *upstream.Validator, objs ...map[string]any) bool {
 	for _, obj := range objs {
 		if r, err := v.Create(ctx, obj); err != nil || r.Refused() {
 			return false

@@ -23,8 +23,8 @@ type piece struct {
 	index   int // of a rule or a junctor's branch
 }
 
-// where distinguishes the pieces of one keyword at one place.
-func (x piece) where() string {
+// detailOrIndex distinguishes the pieces of one keyword at one place.
+func (x piece) detailOrIndex() string {
 	if x.keyword == "allOf" {
 		return strconv.Itoa(x.index)
 	}
@@ -48,54 +48,54 @@ func newTranslator(o *Options) *translator {
 	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}, parts: map[pieceKey][]piece{}}
 }
 
-// accepts is true of the raw values that are accepted at p and not changed by pruning.
-func (t *translator) accepts(p place) logic.Formula {
-	key := p.key()
+// acceptedAt is true of the raw values that are accepted at p and not changed by pruning.
+func (t *translator) acceptedAt(p place) logic.Formula {
+	key := p.cacheKey()
 	return logic.Lazy{ID: key, Make: func() logic.Formula {
 		if f, ok := t.cache[key]; ok {
 			return f
 		}
-		f := t.expand(p)
+		f := t.expandAccepted(p)
 		t.cache[key] = f
 		return f
 	}}
 }
 
-func (t *translator) expand(p place) logic.Formula {
+func (t *translator) expandAccepted(p place) logic.Formula {
 	switch p.kind {
 	case anything:
 		return logic.True
 	case gone:
 		return logic.False
 	case emptied:
-		return logic.And{logic.Rest{F: logic.False}, logic.Items{F: t.accepts(place{kind: emptied, pos: atItem})}}
+		return logic.And{logic.Rest{F: logic.False}, logic.Items{F: t.acceptedAt(place{kind: emptied, pos: atItem})}}
 	case declared:
 	}
 	n := p.node
-	out := logic.And{t.kinds(n)}
+	out := logic.And{t.acceptedKinds(n)}
 	if p.pos == atProperty && !n.Nullable {
 		out = append(out, logic.Kinds(logic.NonNull))
 	}
-	for _, x := range t.pieces(p) {
+	for _, x := range t.piecesAt(p) {
 		out = append(out, x.formula)
 	}
 	names := make([]string, 0, len(n.Properties)+3)
 	for _, c := range n.Properties {
 		names = append(names, c.Name)
-		out = append(out, logic.Prop{Name: c.Name, F: t.accepts(p.child(c.Name))})
+		out = append(out, logic.Prop{Name: c.Name, F: t.acceptedAt(p.childPlace(c.Name))})
 	}
 	if p.hasMeta() {
 		names = append(names, metaFields...)
 	}
-	if rest := p.rest(); rest.kind != anything {
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.accepts(rest)})
+	if rest := p.restPlace(); rest.kind != anything {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.acceptedAt(rest)})
 	}
-	out = append(out, logic.Items{F: t.accepts(p.item())})
+	out = append(out, logic.Items{F: t.acceptedAt(p.itemPlace())})
 	return out
 }
 
-// kinds is true of values of the JSON types that a node accepts, null included.
-func (t *translator) kinds(n *schema.Node) logic.Formula {
+// acceptedKinds is true of values of the JSON types that a node accepts, null included.
+func (t *translator) acceptedKinds(n *schema.Node) logic.Formula {
 	k, integral := typeKinds(n)
 	if t.effectiveFormat(n) != "" && !n.IntOrString {
 		// If a format is checked, kube-openapi's typeValidator accepts strings and lists only, whether the type is string or missing.
@@ -140,35 +140,35 @@ type pieceKey struct {
 	node *schema.Node
 }
 
-// pieces returns the demands of the keywords of the node at p, except types, children and pruning.
-func (t *translator) pieces(p place) []piece {
-	key := pieceKey{p.key(), p.node}
+// piecesAt returns the demands of the keywords of the node at p, except types, children and pruning.
+func (t *translator) piecesAt(p place) []piece {
+	key := pieceKey{p.cacheKey(), p.node}
 	out, ok := t.parts[key]
 	if !ok {
-		out = t.translate(p)
+		out = t.translateKeywords(p)
 		t.parts[key] = out
 	}
 	return out
 }
 
-func (t *translator) translate(p place) []piece {
+func (t *translator) translateKeywords(p place) []piece {
 	n := p.node
-	out := t.values(n, p)
+	out := t.valuePieces(n, p)
 	if n.ListType == "set" {
-		by := logic.UniqueBy{Text: t.compares(n.Items, compounds), Defaults: t.opts.library().fills(n.Items)}
+		by := logic.UniqueBy{Text: t.comparesText(n.Items, compounds), Defaults: t.opts.sharedLibrary().defaultsText(n.Items)}
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.Unique{By: by}})
 	}
 	if n.ListType == "map" {
 		keys := slices.Sorted(slices.Values(n.ListMapKeys))
-		by := t.keyed(n, keys)
+		by := t.equalByKeys(n, keys)
 		out = append(out, piece{keyword: "x-kubernetes-list-type", formula: logic.And{
 			logic.Items{F: logic.Kinds(logic.Object | logic.Null)}, logic.Unique{By: by},
 		}})
 	}
 	if n.Embedded {
-		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embedded(n, p.unchecked)})
+		out = append(out, piece{keyword: "x-kubernetes-embedded-resource", formula: t.embeddedResource(n, p.unchecked)})
 	}
-	out = append(out, t.rules(n, p)...)
+	out = append(out, t.rulePieces(n, p)...)
 	if n.Nullable || n.Type == "" && !n.IntOrString { // for null, only the type and the enum count
 		for i := range out {
 			if out[i].keyword != "enum" {
@@ -179,13 +179,13 @@ func (t *translator) translate(p place) []piece {
 	return out
 }
 
-// values returns the pieces of n for keywords that a junctor can also have. The structural node at the same place is p.node.
-func (t *translator) values(n *schema.Node, p place) []piece {
+// valuePieces returns the pieces of n for keywords that a junctor can also have. The structural node at the same place is p.node.
+func (t *translator) valuePieces(n *schema.Node, p place) []piece {
 	var out []piece
 	add := func(keyword string, f logic.Formula, before any) {
 		out = append(out, piece{keyword: keyword, formula: f, before: before})
 	}
-	t.numbers(n, add)
+	t.addNumberBounds(n, add)
 	if n.MinLength != nil {
 		add("minLength", logic.Length{Min: max(*n.MinLength, 0), Max: logic.Unbounded}, *n.MinLength)
 	}
@@ -203,7 +203,7 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("format", logic.Format{Name: f}, n.Format)
 	}
 	if len(n.Enum) > 0 {
-		add("enum", t.opts.library().enum(n, p), n.Enum)
+		add("enum", t.opts.sharedLibrary().enumFormula(n, p), n.Enum)
 	}
 	if n.MinItems != nil {
 		add("minItems", logic.NumItems{Min: max(*n.MinItems, 0), Max: logic.Unbounded}, *n.MinItems)
@@ -212,10 +212,10 @@ func (t *translator) values(n *schema.Node, p place) []piece {
 		add("maxItems", atMost(*n.MaxItems, logic.Array, func(m int64) logic.Formula { return logic.NumItems{Max: m} }), *n.MaxItems)
 	}
 	if n.UniqueItems {
-		add("uniqueItems", logic.Unique{By: logic.UniqueBy{Defaults: t.opts.library().fills(p.node.Items)}}, true)
+		add("uniqueItems", logic.Unique{By: logic.UniqueBy{Defaults: t.opts.sharedLibrary().defaultsText(p.node.Items)}}, true)
 	}
-	t.objects(n, p, &out)
-	t.junctors(n, p, &out)
+	t.addObjectPieces(n, p, &out)
+	t.addJunctorPieces(n, p, &out)
 	if len(n.Odd) > 0 {
 		h := n.Hash()
 		add(n.Odd[0], logic.Opaque{ID: "a schema with " + strings.Join(n.Odd, ", ") + " " + string(h[:])}, nil)
@@ -231,10 +231,10 @@ func atMost(limit int64, k logic.Kind, f func(int64) logic.Formula) logic.Formul
 	return f(limit)
 }
 
-func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
+func (t *translator) addObjectPieces(n *schema.Node, p place, out *[]piece) {
 	for _, name := range n.Required {
 		var f logic.Formula
-		c := p.child(name)
+		c := p.childPlace(name)
 		switch {
 		case c.kind == declared && c.node.HasDefault && p.node.Property(name) != nil:
 			continue // filled in before validation
@@ -253,7 +253,7 @@ func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
 		filled = append(filled, c.Name)
 		// If a schema refuses its own default, it refuses every object without the property. (Today's API server admits no such CRD.) If
 		// rules leave that open, the API server's check of the CRD has decided it.
-		if n == p.node && logic.Eval(t.accepts(p.child(c.Name)), t.opts.library().withDefault(c.Node), t.opts.strings()) == logic.No {
+		if n == p.node && logic.Eval(t.acceptedAt(p.childPlace(c.Name)), t.opts.sharedLibrary().withDefault(c.Node), t.opts.solverStrings()) == logic.No {
 			*out = append(*out, piece{keyword: "default", detail: c.Name, formula: logic.Has{Name: c.Name}})
 		}
 	}
@@ -274,11 +274,11 @@ func (t *translator) objects(n *schema.Node, p place, out *[]piece) {
 	}
 }
 
-func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
+func (t *translator) addJunctorPieces(n *schema.Node, p place, out *[]piece) {
 	branches := func(ns []*schema.Node, allOf bool) []logic.Formula {
 		fs := make([]logic.Formula, len(ns))
 		for i, b := range ns {
-			fs[i] = t.nested(b, p, allOf)
+			fs[i] = t.nestedFormula(b, p, allOf)
 		}
 		return fs
 	}
@@ -289,15 +289,15 @@ func (t *translator) junctors(n *schema.Node, p place, out *[]piece) {
 		*out = append(*out, piece{keyword: "anyOf", formula: logic.Or(branches(n.AnyOf, false))})
 	}
 	if len(n.OneOf) > 0 {
-		*out = append(*out, piece{keyword: "oneOf", formula: t.one(n, branches(n.OneOf, false))})
+		*out = append(*out, piece{keyword: "oneOf", formula: t.exactlyOne(n, branches(n.OneOf, false))})
 	}
 	if n.Not != nil {
-		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nested(n.Not, p, false))})
+		*out = append(*out, piece{keyword: "not", formula: logic.Not(t.nestedFormula(n.Not, p, false))})
 	}
 }
 
-// one is true of the values for which exactly one of the branches of n is true. Its size is the square of theirs.
-func (t *translator) one(n *schema.Node, fs []logic.Formula) logic.Formula {
+// exactlyOne is true of the values for which exactly one of the branches of n is true. Its size is the square of theirs.
+func (t *translator) exactlyOne(n *schema.Node, fs []logic.Formula) logic.Formula {
 	if !t.opts.Work.Charge(int64(len(fs)) * int64(len(fs))) {
 		h := n.Hash()
 		return logic.Opaque{ID: "a oneOf of too many branches " + string(h[:])}
@@ -324,9 +324,9 @@ type nestedKey struct {
 	inAllOf bool
 }
 
-// nested is the formula of a branch of a junctor at p.
-func (t *translator) nested(n *schema.Node, p place, inAllOf bool) logic.Formula {
-	key := nestedKey{n.Hash(), p.key(), inAllOf}
+// nestedFormula is the formula of a branch of a junctor at p.
+func (t *translator) nestedFormula(n *schema.Node, p place, inAllOf bool) logic.Formula {
+	key := nestedKey{n.Hash(), p.cacheKey(), inAllOf}
 	return logic.Lazy{ID: key, Small: true, Make: func() logic.Formula {
 		f, ok := t.branches[key]
 		if !ok {
@@ -340,9 +340,9 @@ func (t *translator) nested(n *schema.Node, p place, inAllOf bool) logic.Formula
 func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.Formula {
 	out := logic.And{}
 	if n.Type != "" || n.IntOrString || t.effectiveFormat(n) != "" {
-		out = append(out, t.kinds(n))
+		out = append(out, t.acceptedKinds(n))
 	}
-	for _, x := range t.values(n, p) {
+	for _, x := range t.valuePieces(n, p) {
 		out = append(out, x.formula)
 	}
 	var names []string
@@ -358,7 +358,7 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 				out = append(out, t.nestedProperty(c.Name, n.Additional, p, inAllOf))
 			}
 		}
-		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nested(n.Additional, p.rest().orAnything(), inAllOf)})
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.nestedFormula(n.Additional, p.restPlace().orAnything(), inAllOf)})
 	case n.AdditionalBool != nil && !*n.AdditionalBool:
 		for _, c := range p.node.Properties {
 			if c.Node.HasDefault && n.Property(c.Name) == nil { // the default fills it in
@@ -368,7 +368,7 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 	}
 	if n.Items != nil {
-		out = append(out, logic.Items{F: t.nested(n.Items, p.item().orAnything(), inAllOf)})
+		out = append(out, logic.Items{F: t.nestedFormula(n.Items, p.itemPlace().orAnything(), inAllOf)})
 	}
 	out = append(out, t.nestedRules(n, p, inAllOf)...)
 	// For null, only the type and the enum of a branch count.
@@ -380,14 +380,14 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 
 // nestedProperty is the statement of a branch about a property. If the property is missing, it is about its default.
 func (t *translator) nestedProperty(name string, n *schema.Node, p place, inAllOf bool) logic.Formula {
-	c := p.child(name).orAnything()
-	f := t.nested(n, c, inAllOf)
+	c := p.childPlace(name).orAnything()
+	f := t.nestedFormula(n, c, inAllOf)
 	present := logic.Prop{Name: name, F: f}
 	d := p.node.Property(name)
 	if p.kind != declared || d == nil || !d.HasDefault {
 		return present
 	}
-	switch logic.Eval(f, schema.WithDefaults(d, d.Default), t.opts.strings()) {
+	switch logic.Eval(f, schema.WithDefaults(d, d.Default), t.opts.solverStrings()) {
 	case logic.Yes:
 		return present
 	case logic.No:
@@ -455,8 +455,8 @@ func countRoughly(keyword string, bound, added int64, exactly logic.Formula) log
 	return logic.And{logic.NumProps{Max: bound}, logic.Or{logic.NumProps{Max: bound - added}, exactly}}
 }
 
-// compares reports whether values of the node may be of these kinds, whose JSON text is compared.
-func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
+// comparesText reports whether values of the node may be of these kinds, whose JSON text is compared.
+func (t *translator) comparesText(n *schema.Node, kinds logic.Kind) bool {
 	if n == nil || t.effectiveFormat(n) != "" {
 		return true // anything, or lists
 	}
@@ -464,9 +464,9 @@ func (t *translator) compares(n *schema.Node, kinds logic.Kind) bool {
 	return k&kinds != 0
 }
 
-// keyed says when items of a list-type map are equal: keys that are lists or objects by their text, numbers by their text
+// equalByKeys says when items of a list-type map are equal: keys that are lists or objects by their text, numbers by their text
 // where there are several keys (validateListMap in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype).
-func (t *translator) keyed(n *schema.Node, keys []string) logic.UniqueBy {
+func (t *translator) equalByKeys(n *schema.Node, keys []string) logic.UniqueBy {
 	return logic.UniqueBy{
 		Text: true, Numbers: len(keys) != 1 || !t.mayBeNumber(n.Items.Property(keys[0])),
 		Keys: strings.Join(keys, "\x00"), Defaults: keyDefaults(n, keys),

@@ -10,26 +10,26 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// unknown says why a gap is unknown, which parts of rules are the obstacle, and what would help.
-func (s *search) unknown(p *pending) string {
+// explainUnknown says why a gap is unknown, which parts of rules are the obstacle, and what would help.
+func (s *search) explainUnknown(p *pending) string {
 	reason := orDefault(p.reason, "no candidate could be confirmed")
 	if reason == TooMuch || reason == logic.Spent || p.stopped || s.opts.Work.Spent() {
 		return reason
 	}
 	var parts []string
-	if n := follow(s.sides[1].root(), p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
-		parts = append(parts, s.unclear(n, &n.node.Rules[p.gap.Rule], p.gap.Path)...)
+	if n := placeAtPath(s.sides[1].rootPlace(), p.gap.Path); p.gap.Rule >= 0 && n.kind == declared {
+		parts = append(parts, s.unclearParts(n, &n.node.Rules[p.gap.Rule], p.gap.Path)...)
 	}
 	for i, o := 0, s.oldRoot; ; i++ {
 		if o.kind == declared {
 			for k := range o.node.Rules {
-				parts = append(parts, s.unclear(o, &o.node.Rules[k], p.gap.Path[:i])...)
+				parts = append(parts, s.unclearParts(o, &o.node.Rules[k], p.gap.Path[:i])...)
 			}
 		}
 		if i == len(p.gap.Path) {
 			break
 		}
-		o = follow(o, p.gap.Path[i:i+1])
+		o = placeAtPath(o, p.gap.Path[i:i+1])
 	}
 	const objects = "the stored objects of a cluster (sluice check NEW) show whether it matters there"
 	if len(parts) == 0 {
@@ -41,16 +41,16 @@ func (s *search) unknown(p *pending) string {
 		"; a rule in which these are comparisons of single fields can be decided, and " + objects
 }
 
-// follow returns the place at the path.
-func follow(p place, path Path) place {
+// placeAtPath returns the place at the path.
+func placeAtPath(p place, path Path) place {
 	for _, step := range path {
 		switch step.Kind {
 		case Field:
-			p = p.child(step.Name)
+			p = p.childPlace(step.Name)
 		case AnyKey:
-			p = p.rest()
+			p = p.restPlace()
 		case AnyItem:
-			p = p.item()
+			p = p.itemPlace()
 		}
 	}
 	return p
@@ -59,15 +59,15 @@ func follow(p place, path Path) place {
 // maxParts bounds the parts of rules that are named.
 const maxParts = 3
 
-// unclear names the parts of a rule that the search does not understand.
-func (s *search) unclear(p place, r *schema.Rule, path Path) []string {
-	parsed, err := s.opts.library().parse(r.Rule)
-	if err != nil || parsed.Transition(optional(r)) {
+// unclearParts names the parts of a rule that the search does not understand.
+func (s *search) unclearParts(p place, r *schema.Rule, path Path) []string {
+	parsed, err := s.opts.sharedLibrary().parseRule(r.Rule)
+	if err != nil || parsed.Transition(hasOptionalOldSelf(r)) {
 		return nil
 	}
 	parts := celrule.Unclear(parsed, s.scopeOf(p, r))
 	for i, text := range parts {
-		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, says(r), orDefault(path.String(), "the object"))
+		parts[i] = fmt.Sprintf("%s in the rule %q at %s", text, refusalTextOf(r), orDefault(path.String(), "the object"))
 	}
 	return parts
 }

@@ -8,12 +8,12 @@ import (
 // unknownField is a name that hardly any schema declares.
 const unknownField = "unknownField"
 
-// unequal returns a witness like w with a stuck object, if it finds one, or else w. It also returns whether only this change refuses
+// confirmUnequal returns a witness like w with a stuck object, if it finds one, or else w. It also returns whether only this change refuses
 // the object. If an object has a field that its schema keeps and does not declare, ratcheting does not consider it equal to itself, and
 // tolerates no error in it (CorrelatedObject in k8s.io/apiserver/pkg/cel/common): see [upstream.Validator.TouchUpdate].
-func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone bool) (*Witness, bool) {
+func (c *confirmer) confirmUnequal(ctx context.Context, x *suspect, w *Witness, alone bool) (*Witness, bool) {
 	for _, absent := range []bool{true, false} {
-		v, changed := withUnknown(w.Object, c.s.sides[0].root(), c.s.sides[1].root(), absent)
+		v, changed := withUnknown(w.Object, c.s.sides[0].rootPlace(), c.s.sides[1].rootPlace(), absent)
 		obj, ok := v.(map[string]any)
 		if !changed || !ok {
 			return w, alone
@@ -22,7 +22,7 @@ func (c *confirmer) unequal(ctx context.Context, x *suspect, w *Witness, alone b
 		if err != nil {
 			return w, alone
 		}
-		if stuck, only, _ := d.confirm(ctx, x, obj); stuck != nil && stuck.Stuck {
+		if stuck, only, _ := d.confirmWitness(ctx, x, obj); stuck != nil && stuck.Stuck {
 			return stuck, only
 		}
 	}
@@ -43,25 +43,25 @@ func withUnknown(v any, o, n place, absent bool) (any, bool) {
 			if o.hasMeta() && isMeta(k) {
 				continue
 			}
-			sub, ok := withUnknown(x, o.child(k), n.child(k), absent)
+			sub, ok := withUnknown(x, o.childPlace(k), n.childPlace(k), absent)
 			out[k], changed = sub, changed || ok
 		}
 		for _, c := range n.node.Properties {
 			if _, ok := v[c.Name]; ok || !absent || c.Node.Type != "object" || o.hasMeta() && isMeta(c.Name) {
 				continue
 			}
-			if sub, ok := withUnknown(map[string]any{}, o.child(c.Name), n.child(c.Name), false); ok {
+			if sub, ok := withUnknown(map[string]any{}, o.childPlace(c.Name), n.childPlace(c.Name), false); ok {
 				out[c.Name], changed = sub, true
 			}
 		}
-		if o.child(unknownField).kind == anything && n.child(unknownField).kind == anything {
+		if o.childPlace(unknownField).kind == anything && n.childPlace(unknownField).kind == anything {
 			out[unknownField], changed = "x", true
 		}
 		return out, changed
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			sub, ok := withUnknown(x, o.item(), n.item(), absent)
+			sub, ok := withUnknown(x, o.itemPlace(), n.itemPlace(), absent)
 			out[i], changed = sub, changed || ok
 		}
 		return out, changed

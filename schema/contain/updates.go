@@ -15,15 +15,15 @@ func (w *walker) compareTransitions(o, n place) {
 	if n.dark {
 		return
 	}
-	lib := w.opts.library()
+	lib := w.opts.sharedLibrary()
 	for _, b := range n.node.AllOf { // no valid CRD has rules there
-		if w.hasTransitions(b) && !slices.ContainsFunc(o.branches(), func(c *schema.Node) bool { return w.moved == 0 && len(w.fillings) == 0 && c.Hash() == b.Hash() }) {
-			w.suspect(o, n, Gap{Keyword: "allOf", Detail: "rules about updates", Harm: RefusedTransition}, logic.True)
+		if w.hasTransitions(b) && !slices.ContainsFunc(o.allOfBranches(), func(c *schema.Node) bool { return w.moved == 0 && len(w.fillings) == 0 && c.Hash() == b.Hash() }) {
+			w.recordSuspect(o, n, Gap{Keyword: "allOf", Detail: "rules about updates", Harm: RefusedTransition}, logic.True)
 		}
 	}
 	for i := range n.node.Rules {
 		r := &n.node.Rules[i]
-		parsed, err := lib.parse(r.Rule)
+		parsed, err := lib.parseRule(r.Rule)
 		switch {
 		case err != nil || !parsed.UsesOldSelf():
 			continue
@@ -38,21 +38,21 @@ func (w *walker) compareTransitions(o, n place) {
 		if hasRule(o, r) {
 			g.Before, g.Cause = r.Rule, w.causeOfUpdates(o, n, piece{keyword: keywordRules, detail: r.Rule, rule: r})
 		}
-		w.suspect(o, n, g, logic.True)
+		w.recordSuspect(o, n, g, logic.True)
 	}
 }
 
 // causeOfUpdates names the change because of which a rule about updates that is the same on both sides restricts more: in what the rule
 // reads, or in the values around it, which decide what an update finds as the old value.
 func (w *walker) causeOfUpdates(o, n place, x piece) string {
-	if c := w.cause(o, n, x); c != "" {
+	if c := w.actualCause(o, n, x); c != "" {
 		return c
 	}
 	c := changes{}
 	for i := len(w.above) - 1; i >= 0 && c.first == ""; i-- {
 		a, b := w.above[i][0], w.above[i][1]
 		if a.kind == declared && b.kind == declared {
-			c.differ(w.publicPath()[:i], a.node, b.node)
+			c.compareKeywords(w.publicPath()[:i], a.node, b.node)
 		}
 	}
 	if c.first == "" {
@@ -78,8 +78,8 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	var olds []*celrule.Rule
 	for i := range o.node.Rules {
 		q := &o.node.Rules[i]
-		other, err := w.opts.library().parse(q.Rule)
-		if err != nil || optional(q) != optional(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !optional(r) {
+		other, err := w.opts.sharedLibrary().parseRule(q.Rule)
+		if err != nil || hasOptionalOldSelf(q) != hasOptionalOldSelf(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !hasOptionalOldSelf(r) {
 			continue // the API server may not evaluate it when it evaluates the new rule
 		}
 		if other.Canonical() == parsed.Canonical() && same() {
@@ -97,17 +97,17 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && same()
 }
 
-// branches are those of allOf, none if the place is not declared.
-func (p place) branches() []*schema.Node {
+// allOfBranches are those of allOf, none if the place is not declared.
+func (p place) allOfBranches() []*schema.Node {
 	if p.kind != declared {
 		return nil
 	}
 	return p.node.AllOf
 }
 
-// moved reports whether updates correlate the items or fields of o and n in different ways
+// correlatesDifferently reports whether updates correlate the items or fields of o and n in different ways
 // (k8s.io/apiserver/pkg/cel/common, CorrelatedObject).
-func moved(o, n place) bool {
+func correlatesDifferently(o, n place) bool {
 	if o.kind != declared || n.kind != declared {
 		return false // no rule of one of them is one of the other's
 	}
@@ -127,7 +127,7 @@ func (w *walker) hasTransitions(n *schema.Node) bool {
 		return has
 	}
 	has := slices.ContainsFunc(n.Rules, func(r schema.Rule) bool {
-		parsed, err := w.opts.library().parse(r.Rule)
+		parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
 		return err == nil && parsed.UsesOldSelf()
 	})
 	has = has || w.hasTransitions(n.Items) || w.hasTransitions(n.Additional) || slices.ContainsFunc(n.AllOf, w.hasTransitions) ||
@@ -146,5 +146,5 @@ func (w *walker) seesSame(o, n place, parsed *celrule.Rule) bool {
 
 // hasRule reports whether the old node has the rule word for word.
 func hasRule(o place, r *schema.Rule) bool {
-	return o.kind == declared && !o.dark && slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool { return q.Rule == r.Rule && optional(&q) == optional(r) })
+	return o.kind == declared && !o.dark && slices.ContainsFunc(o.node.Rules, func(q schema.Rule) bool { return q.Rule == r.Rule && hasOptionalOldSelf(&q) == hasOptionalOldSelf(r) })
 }

@@ -49,8 +49,8 @@ type walkStep struct {
 	except []string
 }
 
-// at is true of objects with a value at the path for which goal is true.
-func at(path []walkStep, goal logic.Formula) logic.Formula {
+// atPath is true of objects with a value at the path for which goal is true.
+func atPath(path []walkStep, goal logic.Formula) logic.Formula {
 	for _, s := range slices.Backward(path) {
 		switch s.Kind {
 		case Field:
@@ -72,9 +72,9 @@ func (w *walker) publicPath() Path {
 	return p
 }
 
-// proved reports whether no value that the old schema accepts here makes goal true.
-func (w *walker) proved(o place, goal logic.Formula) bool {
-	return w.local.Solve(1, w.old.accepts(o), goal).None
+// provedLocally reports whether no value that the old schema accepts here makes goal true.
+func (w *walker) provedLocally(o place, goal logic.Formula) bool {
+	return w.local.Solve(1, w.old.acceptedAt(o), goal).None
 }
 
 // TooMuch is the reason for undecided changes when the budget is spent.
@@ -86,8 +86,8 @@ const (
 	unitsToSuspectStep = 10
 )
 
-// suspect records a question that is not proven. If the budget is spent, cut stands for all remaining questions.
-func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
+// recordSuspect records a question that is not proven. If the budget is spent, cut stands for all remaining questions.
+func (w *walker) recordSuspect(o, n place, g Gap, goal logic.Formula) {
 	if !w.opts.Work.Charge(unitsToSuspect + int64(len(w.path))*unitsToSuspectStep) {
 		return
 	}
@@ -98,23 +98,23 @@ func (w *walker) suspect(o, n place, g Gap, goal logic.Formula) {
 	x := suspect{gap: g, where: g.Detail, path: slices.Clone(w.path), local: goal, old: o}
 	if g.Rule >= 0 {
 		x.rule = n.node.Rules[g.Rule].Rule
-		x.says = says(&n.node.Rules[g.Rule])
+		x.says = refusalTextOf(&n.node.Rules[g.Rule])
 	}
 	for _, f := range w.fillings {
 		x.missing = append(x.missing, f.from)
 	}
 	w.suspects = append(w.suspects, x)
 	if w.opts.Trace != nil {
-		w.opts.trace(&x.gap, nil, "not proven at this place alone. Asked: is there an object that the old schema accepts with a value here that %s", logic.Text(goal))
+		w.opts.traceStep(&x.gap, nil, "not proven at this place alone. Asked: is there an object that the old schema accepts with a value here that %s", logic.Text(goal))
 	}
 }
 
-// walk compares the old place o with the new place n, and all below them.
-func (w *walker) walk(o, n place) {
+// comparePlaces compares the old place o with the new place n, and all below them.
+func (w *walker) comparePlaces(o, n place) {
 	if o.kind == gone {
 		return
 	}
-	if o.key() == n.key() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
+	if o.cacheKey() == n.cacheKey() && (w.moved == 0 && len(w.fillings) == 0 || !w.hasTransitions(n.node)) {
 		w.traceProven("schema", "", equalSubtree)
 		return
 	}
@@ -124,16 +124,16 @@ func (w *walker) walk(o, n place) {
 	switch n.kind {
 	case declared:
 	case gone:
-		w.suspect(o, n, Gap{Keyword: "properties", Harm: Pruned}, logic.True)
+		w.recordSuspect(o, n, Gap{Keyword: "properties", Harm: Pruned}, logic.True)
 		return
 	case anything:
 		return
 	case emptied:
-		goal := logic.Not(w.new.accepts(n))
-		if w.proved(o, goal) {
+		goal := logic.Not(w.new.acceptedAt(n))
+		if w.provedLocally(o, goal) {
 			w.traceProven("additionalProperties", "", impliedHere)
 		} else {
-			w.suspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
+			w.recordSuspect(o, n, Gap{Keyword: "additionalProperties", Harm: Pruned}, goal)
 		}
 		return
 	}
@@ -150,24 +150,24 @@ func (w *walker) walk(o, n place) {
 // compareKept is for places whose types differ, below which the walk does not go. It checks whether the new place prunes fields that
 // the old one keeps. An object that is refused for its type also loses fields when it is read from storage.
 func (w *walker) compareKept(o, n place) {
-	if n.kind != declared || !o.may("object") || !n.may("object") {
+	if n.kind != declared || !o.mayBeType("object") || !n.mayBeType("object") {
 		return // the gap of the type covers objects that become another type
 	}
 	names := declaredNames(o, n)
-	if n.rest().kind != gone {
+	if n.restPlace().kind != gone {
 		for _, name := range names {
-			if o.child(name).kind != gone {
-				w.push(o, n, walkStep{Step: Step{Field, name}}, func() { w.compareKept(o.child(name), n.child(name)) })
+			if o.childPlace(name).kind != gone {
+				w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() { w.compareKept(o.childPlace(name), n.childPlace(name)) })
 			}
 		}
 		return
 	}
-	w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
+	w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.comparePlaces(o.restPlace(), n.restPlace()) })
 }
 
 // compareTypes compares type and nullable. It returns true if the types of most values differ, so that a deeper comparison is useless.
 func (w *walker) compareTypes(o, n place) bool {
-	allowed := w.new.kinds(n.node)
+	allowed := w.new.acceptedKinds(n.node)
 	if w.sameTypes(o, n) {
 		return false
 	}
@@ -180,21 +180,21 @@ func (w *walker) compareTypes(o, n place) bool {
 		// By an oversight, upstream accepts a list in place of a string with a format. Such lists are a separate gap, so that they hide
 		// nothing else.
 		lists := logic.And{logic.Kinds(logic.Array), goal}
-		if !w.proved(o, lists) {
-			w.suspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
+		if !w.provedLocally(o, lists) {
+			w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
 		}
 		goal = logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
 	}
-	if !w.proved(o, goal) {
+	if !w.provedLocally(o, goal) {
 		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
 		if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
 			g.Before, g.After = o.node.Nullable, n.node.Nullable
 		}
-		w.suspect(o, n, g, goal)
+		w.recordSuspect(o, n, g, goal)
 		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
 		if found && !w.opts.Work.Spent() {
-			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))
-			if !n.may("object") {
+			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.acceptedAt(n))
+			if !n.mayBeType("object") {
 				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
 			}
 		}
@@ -202,10 +202,10 @@ func (w *walker) compareTypes(o, n place) bool {
 		w.traceProven("type", "", impliedHere)
 	}
 	if n.pos == atProperty && !n.node.Nullable {
-		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.proved(o, goal) {
+		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.provedLocally(o, goal) {
 			g := Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}
 			if !found {
-				w.suspect(o, n, g, goal)
+				w.recordSuspect(o, n, g, goal)
 			}
 		} else {
 			w.traceProven("nullable", "", impliedHere)
@@ -220,7 +220,7 @@ func (w *walker) sameTypes(o, n place) bool {
 		return false
 	}
 	bare := *n.node
-	if bare.Nullable = o.node.Nullable; !w.sameFormula(w.old.kinds(o.node), w.new.kinds(&bare)) {
+	if bare.Nullable = o.node.Nullable; !w.sameFormula(w.old.acceptedKinds(o.node), w.new.acceptedKinds(&bare)) {
 		return false
 	}
 	w.traceProven("type", "", equalKeyword)
@@ -272,29 +272,29 @@ func (w *walker) compareDefaults(o, n place) {
 
 // comparePieces compares every keyword of the new node that restricts values.
 func (w *walker) comparePieces(o, n place) {
-	for _, x := range w.new.pieces(n) {
+	for _, x := range w.new.piecesAt(n) {
 		if w.opts.Work.Spent() {
 			return
 		}
 		goal := logic.Not(x.formula)
 		switch {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
-			w.traceProven(x.keyword, x.where(), equalKeyword)
+			w.traceProven(x.keyword, x.detailOrIndex(), equalKeyword)
 			continue
-		case w.proved(o, goal):
-			w.traceProven(x.keyword, x.where(), impliedHere)
+		case w.provedLocally(o, goal):
+			w.traceProven(x.keyword, x.detailOrIndex(), impliedHere)
 			continue
 		case x.rule != nil && w.impliedPiece(o, n, x.rule):
-			w.traceProven(x.keyword, x.where(), ruleByForm)
+			w.traceProven(x.keyword, x.detailOrIndex(), ruleByForm)
 			continue
 		}
 		g := Gap{Keyword: x.keyword, Detail: x.detail, Harm: Refused, After: x.before, Before: w.counterpart(o, x), Rule: -1}
 		if x.rule != nil {
 			g.Rule = x.index
 		}
-		g.Cause = w.cause(o, n, x)
-		if w.suspect(o, n, g, goal); !w.opts.Work.Spent() {
-			w.suspects[len(w.suspects)-1].where = x.where()
+		g.Cause = w.actualCause(o, n, x)
+		if w.recordSuspect(o, n, g, goal); !w.opts.Work.Spent() {
+			w.suspects[len(w.suspects)-1].where = x.detailOrIndex()
 		}
 	}
 	w.compareTransitions(o, n)
@@ -302,7 +302,7 @@ func (w *walker) comparePieces(o, n place) {
 
 // impliedPiece reports whether the old rules imply a new one on creation.
 func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {
-	parsed, err := w.opts.library().parse(r.Rule)
+	parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
 	return err == nil && w.impliedByForm(o, n, r, parsed)
 }
 
@@ -311,7 +311,7 @@ func (w *walker) counterpart(o place, x piece) any {
 	if o.kind != declared {
 		return nil
 	}
-	for _, y := range w.old.pieces(o) {
+	for _, y := range w.old.piecesAt(o) {
 		if y.keyword == x.keyword && y.detail == x.detail {
 			return y.before
 		}
@@ -319,7 +319,7 @@ func (w *walker) counterpart(o place, x piece) any {
 	return nil
 }
 
-func (w *walker) push(o, n place, s walkStep, f func()) {
+func (w *walker) withStep(o, n place, s walkStep, f func()) {
 	w.path, w.above = append(w.path, s), append(w.above, [2]place{o, n})
 	f()
 	w.path, w.above = w.path[:len(w.path)-1], w.above[:len(w.above)-1]
@@ -328,25 +328,25 @@ func (w *walker) push(o, n place, s walkStep, f func()) {
 func (w *walker) compareChildren(o, n place) {
 	names := declaredNames(o, n)
 	for _, name := range names {
-		w.push(o, n, walkStep{Step: Step{Field, name}}, func() {
+		w.withStep(o, n, walkStep{Step: Step{Field, name}}, func() {
 			before := w.fillings
-			w.fillings = w.filledAt(o.child(name), n.child(name), name)
+			w.fillings = w.filledAt(o.childPlace(name), n.childPlace(name), name)
 			defer func() { w.fillings = before }()
-			w.walk(o.child(name), n.child(name))
+			w.comparePlaces(o.childPlace(name), n.childPlace(name))
 		})
 	}
-	if moved(o, n) {
+	if correlatesDifferently(o, n) {
 		w.moved++
 		defer func() { w.moved-- }()
 	}
 	before := w.fillings
 	w.fillings = w.fillBelow()
 	defer func() { w.fillings = before }()
-	if o.may("object") {
-		w.push(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.walk(o.rest(), n.rest()) })
+	if o.mayBeType("object") {
+		w.withStep(o, n, walkStep{Step: Step{Kind: AnyKey}, except: names}, func() { w.comparePlaces(o.restPlace(), n.restPlace()) })
 	}
-	if o.may("array") || w.old.letsListsThrough(o) {
-		w.push(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.walk(o.item(), n.item()) })
+	if o.mayBeType("array") || w.old.letsListsThrough(o) {
+		w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.comparePlaces(o.itemPlace(), n.itemPlace()) })
 	}
 }
 

@@ -9,16 +9,16 @@ import (
 // writtenKey is the key of the formula that written returns for a place.
 type writtenKey struct{ place placeKey }
 
-// written is true of the values at p in the form that storage and nearly all clients write: an integer has no fraction. Go's
+// writtenAt is true of the values at p in the form that storage and nearly all clients write: an integer has no fraction. Go's
 // encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that no stored object
 // holds 1.0 and nothing that kubectl sends does. Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or
 // a time that CEL cannot read. It only says where to look for candidates first: a proof has to hold for all values.
-func (t *translator) written(p place) logic.Formula {
+func (t *translator) writtenAt(p place) logic.Formula {
 	if p.kind != declared || !t.hasOdd(p.node, 0) {
 		return logic.True
 	}
 	// There are many candidates, and the formula is evaluated for each.
-	key := p.key()
+	key := p.cacheKey()
 	return logic.Lazy{ID: writtenKey{key}, Make: func() logic.Formula {
 		if f, ok := t.writes[key]; ok {
 			return f
@@ -38,23 +38,23 @@ func (t *translator) written(p place) logic.Formula {
 		var names []string
 		for _, c := range n.Properties {
 			names = append(names, c.Name)
-			if child := p.child(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
-				out = append(out, logic.Prop{Name: c.Name, F: t.written(child)})
+			if child := p.childPlace(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
+				out = append(out, logic.Prop{Name: c.Name, F: t.writtenAt(child)})
 			}
 		}
 		if p.hasMeta() {
 			names = append(names, metaFields...)
 		}
-		if rest := p.rest(); rest.kind == declared {
-			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.written(rest)})
+		if rest := p.restPlace(); rest.kind == declared {
+			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.writtenAt(rest)})
 		}
 		if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
-			by := t.keyed(n, n.ListMapKeys)
+			by := t.equalByKeys(n, n.ListMapKeys)
 			by.Numbers = true
 			out = append(out, logic.Unique{By: by})
 		}
-		if item := p.item(); item.kind == declared {
-			out = append(out, logic.Items{F: t.written(item)})
+		if item := p.itemPlace(); item.kind == declared {
+			out = append(out, logic.Items{F: t.writtenAt(item)})
 		}
 		t.writes[key] = out
 		return out

@@ -220,7 +220,7 @@ var compatFaults = []fault{
 		broken: "the level is that of the first witness, which nothing stored is in trouble by",
 	},
 	{
-		in: "schema/contain.(*confirmer).fate", without: "w.Masked == nil || !c.masked(ctx, x, stored)",
+		in: "schema/contain.(*confirmer).determineFate", without: "w.Masked == nil || !c.refusesMasked(ctx, x, stored)",
 		broken: "a rule that is not evaluated, because something else is wrong, is taken for one that the stored object passes",
 	},
 	{
@@ -236,7 +236,7 @@ var compatFaults = []fault{
 		broken: "what a rule costs by the newest code is told of an older API server",
 	},
 	{
-		in: "schema/contain.(*translator).numbers", find: "!upstream.ChecksNumbers(t.opts.KubeVersion)", put: "!upstream.ChecksNumbers(t.opts.KubeVersion) && false",
+		in: "schema/contain.(*translator).addNumberBounds", find: "!upstream.ChecksNumbers(t.opts.KubeVersion)", put: "!upstream.ChecksNumbers(t.opts.KubeVersion) && false",
 		broken: "formats of numbers are checked under versions whose API server ignores them",
 	},
 	{

@@ -3,17 +3,17 @@ package main
 // proofFaults are those of the comparison: the walk over two schemas, the search for witnesses, what is made of both.
 var proofFaults = []fault{
 	{
-		in: "schema/contain.(*walker).cause", find: `if c.find(path, o.node, n.node, names, 0); c.first == "" && names != nil {`,
+		in: "schema/contain.(*walker).actualCause", find: `if c.findChange(path, o.node, n.node, names, 0); c.first == "" && names != nil {`,
 		put:    "if path = nil; names != nil && false {",
 		broken: "a keyword that stands alike on both sides is blamed",
 	},
 	{
-		in: "schema/contain.(*walker).proved", find: "return w.local.Solve(1, w.old.accepts(o), goal).None",
-		put:    "return len(w.local.Solve(1, w.old.accepts(o), goal).Models) == 0",
+		in: "schema/contain.(*walker).provedLocally", find: "return w.local.Solve(1, w.old.acceptedAt(o), goal).None",
+		put:    "return len(w.local.Solve(1, w.old.acceptedAt(o), goal).Models) == 0",
 		broken: "a local proof that gave up is taken for a proof",
 	},
 	{
-		in: "schema/contain.(*walker).walk", find: "o.kind == gone", put: "o.kind == gone || n.kind == gone",
+		in: "schema/contain.(*walker).comparePlaces", find: "o.kind == gone", put: "o.kind == gone || n.kind == gone",
 		broken: "what the new schema prunes is passed over",
 	},
 	{
@@ -29,9 +29,9 @@ var proofFaults = []fault{
 		in: "schema.SameDefault", find: "return o.HasDefault == n.HasDefault && (reflect", put: "return !n.HasDefault || (reflect",
 		broken: "a default that is removed is not noticed",
 	},
-	{in: "schema/contain.(*walker).compareChildren", call: "o.item", answers: "n.item()", broken: "items is not compared"},
+	{in: "schema/contain.(*walker).compareChildren", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
 	{
-		in: "schema/contain.(*walker).compareTypes", find: "w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.accepts(n))",
+		in: "schema/contain.(*walker).compareTypes", find: "w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.acceptedAt(n))",
 		put:    "found = true",
 		broken: "what the walk passed over below a type that differs is not proven",
 	},
@@ -39,44 +39,44 @@ var proofFaults = []fault{
 		in: "schema/contain.(*walker).compareChildren", without: "letsListsThrough",
 		broken: "the items of lists that pass for strings with a format are not compared",
 	},
-	{in: "schema/contain.(*walker).walk", without: `n.node.Type == ""`, broken: "below a place that says no type nothing is compared"},
+	{in: "schema/contain.(*walker).comparePlaces", without: `n.node.Type == ""`, broken: "below a place that says no type nothing is compared"},
 	{
-		in: "schema/contain.(*search).solve", find: `p.reason = "stopped: " + err.Error(); return true`, put: "return false",
+		in: "schema/contain.(*search).solvePending", find: `p.reason = "stopped: " + err.Error(); return true`, put: "return false",
 		broken: "a context that is done is taken for a proof",
 	},
 	{
-		in: "schema/contain.(*search).solve", find: "p.reason = TooMuch; return true", put: "return false",
+		in: "schema/contain.(*search).solvePending", find: "p.reason = TooMuch; return true", put: "return false",
 		broken: "the spent budget of the whole comparison is taken for a proof",
 	},
 	{
-		in: "schema/contain.(*search).solve", find: "return !r.None", put: "return len(r.Models) > 0",
+		in: "schema/contain.(*search).solvePending", find: "return !r.None", put: "return len(r.Models) > 0",
 		broken: "Unknown is taken for Contained: a search that gave up counts as a proof",
 	},
 	{
-		in: "schema/contain.(*search).find", find: "if !r.None { return r }", put: "if true { return r }",
+		in: "schema/contain.(*search).findCandidates", find: "if !r.None { return r }", put: "if true { return r }",
 		broken: "what holds for objects with simple metadata is taken to hold for all",
 	},
 	{
-		in: "schema/contain.(*confirmer).tried", find: `return nil, false, "the new schema accepts the candidates"`, put: `return w, true, ""`,
+		in: "schema/contain.(*confirmer).tryObject", find: `return nil, false, "the new schema accepts the candidates"`, put: `return w, true, ""`,
 		broken: "a witness that the new schema accepts is reported",
 	},
 	{
-		in: "schema/contain.(*confirmer).tried", find: "len(before.Errors) > 0", put: "len(before.Errors) > 9",
+		in: "schema/contain.(*confirmer).tryObject", find: "len(before.Errors) > 0", put: "len(before.Errors) > 9",
 		broken: "a witness that the old schema refuses is reported",
 	},
 	{
-		in: "schema/contain.(*confirmer).tried", find: "if !matchesPath(g.Path, w.PrunedPaths) {", put: "if len(w.PrunedPaths) > 9 {",
+		in: "schema/contain.(*confirmer).tryObject", find: "if !matchesPath(g.Path, w.PrunedPaths) {", put: "if len(w.PrunedPaths) > 9 {",
 		broken: "a witness of which the new schema drops nothing is reported as pruned",
 	},
-	{in: "schema/contain.(*confirmer).fate", call: "Ratchets", answers: "false", broken: "ratcheting is ignored: what it tolerates is told as stuck"},
-	{in: "schema/contain.(*confirmer).fate", without: "w.WritersOnly = true", broken: "an object whose stored form is accepted is told as stuck"},
-	{in: "schema/contain.(*Result).add", without: "r.Verdict == Contained", broken: "Unknown is taken for Contained"},
+	{in: "schema/contain.(*confirmer).determineFate", call: "Ratchets", answers: "false", broken: "ratcheting is ignored: what it tolerates is told as stuck"},
+	{in: "schema/contain.(*confirmer).determineFate", without: "w.WritersOnly = true", broken: "an object whose stored form is accepted is told as stuck"},
+	{in: "schema/contain.(*Result).addGap", without: "r.Verdict == Contained", broken: "Unknown is taken for Contained"},
 	{
 		in: "schema/contain.Decide", find: `s.cut != ""`, put: `s.cut != "" && len(r.Gaps) > 0`,
 		broken: "a comparison that was cut short is taken for Contained",
 	},
 	{
-		in: "schema/contain.newComparison", find: "strange(old.Node, new.Node)", put: "strange(old.Node, old.Node)",
+		in: "schema/contain.newComparison", find: "nonStructuralKeyword(old.Node, new.Node)", put: "nonStructuralKeyword(old.Node, old.Node)",
 		broken: "keywords of the new schema that are not modelled are overlooked",
 	},
 	{
@@ -84,16 +84,16 @@ var proofFaults = []fault{
 		broken: "a search for strings that gave up is taken for a proof that no string matches",
 	},
 	{
-		in: "schema/contain.(*membersOf).question", find: "m.length.Max", put: "max(m.length.Min, m.length.Max-1)",
+		in: "schema/contain.(*membersOf).regularQuestion", find: "m.length.Max", put: "max(m.length.Min, m.length.Max-1)",
 		broken: "the longest strings that maxLength allows are not looked at",
 	},
 	{
 		in: "schema/contain.(*confirmer).confirmTransition", find: "err != nil || r.Refused()", put: "err != nil && r.Refused()",
 		broken: "an update that the old schema refuses too is reported as a witness",
 	},
-	{in: "schema/contain.moved", without: "slices.Equal", broken: "that list-map keys decide what oldSelf is, is forgotten"},
+	{in: "schema/contain.correlatesDifferently", without: "slices.Equal", broken: "that list-map keys decide what oldSelf is, is forgotten"},
 	{
-		in: "schema/contain.(*walker).impliedByForm", without: "optional(q) != optional(r)",
+		in: "schema/contain.(*walker).impliedByForm", without: "hasOptionalOldSelf(q) != hasOptionalOldSelf(r)",
 		broken: "a transition rule that loses optionalOldSelf is taken for the same",
 	},
 	{
@@ -106,11 +106,11 @@ var proofFaults = []fault{
 		broken: "rules do not see what is filled in for the kind of an embedded resource", tests: []string{"compat"},
 	},
 	{
-		in: "schema/contain.place.child", find: `name == "status"`, put: "true",
+		in: "schema/contain.place.childPlace", find: `name == "status"`, put: "true",
 		broken: "embedded resources outside of the status are taken to be unchecked", tests: []string{"compat"},
 	},
 	{
-		in: "schema/contain.(*translator).embedded", find: "if unchecked {", put: "if false {",
+		in: "schema/contain.(*translator).embeddedResource", find: "if unchecked {", put: "if false {",
 		broken: "embedded resources in the status are taken to be checked in each request", tests: []string{"compat"},
 	},
 	{
@@ -118,16 +118,16 @@ var proofFaults = []fault{
 		broken: "that lists pass for strings with a format, which rules do not take, is forgotten",
 	},
 	{
-		in: "schema/contain.(*search).mayFail", find: "!ok || !s.none(s.formulas(p, fails))", put: "!ok",
+		in: "schema/contain.(*search).mayFail", find: "!ok || !s.provesNone(s.formulasFor(p, fails))", put: "!ok",
 		broken: "a rule that is an error for a stored object is taken to be ratcheted",
 	},
 	{
 		in: "schema/contain/internal/celrule.(*totality).learn", find: "is && e.isHas()", put: "e.isHas()",
 		broken: "a field that has() did not find is taken to be there",
 	},
-	{in: "schema/contain.(*confirmer).fate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
+	{in: "schema/contain.(*confirmer).determineFate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
 	{
-		in: "schema/contain.(*search).formulas", find: "fs = append(fs, s.old.written(s.oldRoot))", put: "_ = fs",
+		in: "schema/contain.(*search).formulasFor", find: "fs = append(fs, s.old.writtenAt(s.oldRoot))", put: "_ = fs",
 		broken: "values that nobody writes are tried first",
 	},
 	{
@@ -151,15 +151,15 @@ var proofFaults = []fault{
 		broken: "rules alone are asked without the list keys by which oldSelf is found",
 	},
 	{
-		in: "schema/contain.(*search).probes", returns: "nil",
+		in: "schema/contain.(*search).probesFor", returns: "nil",
 		broken: "no special cases are tried against a rule that is not understood",
 	},
 	{
-		in: "schema/contain.matchAt", without: `rest == "" || !plain(rest[:1]) || strings.HasSuffix(prefix, "]")`,
+		in: "schema/contain.matchAt", without: `rest == "" || !isPlainName(rest[:1]) || strings.HasSuffix(prefix, "]")`,
 		broken: "what is said about replicasMax is taken to be about replicas",
 	},
 	{
-		in: "schema/contain.blames", find: "Step{Field, g.Detail}", put: `Step{AnyKey, ""}`,
+		in: "schema/contain.blamesGap", find: "Step{Field, g.Detail}", put: `Step{AnyKey, ""}`,
 		broken: "any missing property is taken for the one that became required",
 	},
 	{
@@ -178,9 +178,9 @@ var proofFaults = []fault{
 		in: "schema/contain.(*walker).sameTransition", without: "len(w.fillings) == 0",
 		broken: "an unchanged rule about updates is passed over though a new default makes an old value where there was none",
 	},
-	{in: "schema/contain.moved", without: "SameDefault", broken: "a key of a list that is filled in is taken to change no update"},
+	{in: "schema/contain.correlatesDifferently", without: "SameDefault", broken: "a key of a list that is filled in is taken to change no update"},
 	{
-		in: "schema/contain.(*walker).walk", without: "len(w.fillings) == 0",
+		in: "schema/contain.(*walker).comparePlaces", without: "len(w.fillings) == 0",
 		broken: "what is equal is passed over though an object around it is filled in",
 	},
 	{
@@ -192,16 +192,16 @@ var proofFaults = []fault{
 		broken: "the items of a list that is filled in are taken for what is there",
 	},
 	{
-		in: "schema/contain.(*confirmer).confirmAny", find: "w, alone = c.unequal(ctx, p.suspect, w, alone)",
-		put:    "_, alone = c.unequal(ctx, p.suspect, w, alone)",
+		in: "schema/contain.(*confirmer).confirmAny", find: "w, alone = c.confirmUnequal(ctx, p.suspect, w, alone)",
+		put:    "_, alone = c.confirmUnequal(ctx, p.suspect, w, alone)",
 		broken: "objects with unknown fields are taken to be tolerated like others",
 	},
 	{
-		in: "schema/contain.(*search).solve", find: "p.models = append(s.few(1, s.formulas(p, p.loses)...), p.models...)", put: "_ = p.loses",
+		in: "schema/contain.(*search).solvePending", find: "p.models = append(s.solveBriefly(1, s.formulasFor(p, p.loses)...), p.models...)", put: "_ = p.loses",
 		broken: "that a value of another type is pruned is not looked for",
 	},
 	{
-		in: "schema/contain.(*walker).walk", find: "w.compareKept(o, n)", put: "_ = w.compareKept",
+		in: "schema/contain.(*walker).comparePlaces", find: "w.compareKept(o, n)", put: "_ = w.compareKept",
 		broken: "below a type that differs nothing is taken to be pruned",
 	},
 	{
@@ -209,14 +209,14 @@ var proofFaults = []fault{
 		broken: "what is filled in before an object is stored is unknown to the schema that judges it then",
 	},
 	{in: "schema/contain.(*walker).impliedUpdate", without: "w.moved > 0", broken: "a rule about updates follows from one that sees other old values"},
-	{in: "schema/contain.(*walker).frozen", without: "SameWhereEqual", broken: "what is equal in CEL is taken to be the same"},
+	{in: "schema/contain.(*walker).frozenByRules", without: "SameWhereEqual", broken: "what is equal in CEL is taken to be the same"},
 	{
-		in: "schema/contain.(*confirmer).fate", find: "w.WritersOnly = !plain.Refused()", put: "w.WritersOnly = plain.Refused()",
+		in: "schema/contain.(*confirmer).determineFate", find: "w.WritersOnly = !plain.Refused()", put: "w.WritersOnly = plain.Refused()",
 		broken: "a rule that tolerates what is stored is said to need ratcheting",
 	},
-	{in: "schema/contain.equalsItself", without: "preserves", broken: "objects with unknown fields are proven to equal themselves"},
+	{in: "schema/contain.equalsItself", without: "preservesUnknown", broken: "objects with unknown fields are proven to equal themselves"},
 	{
-		in: "schema/contain.(*search).ratcheted", find: `p.rule != ""`, put: `p.rule == "?"`,
+		in: "schema/contain.(*search).alwaysRatchets", find: `p.rule != ""`, put: `p.rule == "?"`,
 		broken: "rules that see the stored value are taken to be ratcheted",
 	},
 	{
@@ -224,21 +224,21 @@ var proofFaults = []fault{
 		broken: "values that CEL cannot read are taken to be ratcheted below rules about updates",
 	},
 	{
-		in: "schema/contain.(*search).ratcheted", find: "if len(g.Path) == 0 || g.Path[0]",
+		in: "schema/contain.(*search).alwaysRatchets", find: "if len(g.Path) == 0 || g.Path[0]",
 		put:    "if len(g.Path) == 0 { return true }; if g.Path[0]",
 		broken: "what is wrong with the object itself is taken to be ratcheted",
 	},
 	{
-		in: "schema/contain.(*search).settled", call: "none", answers: "true",
+		in: "schema/contain.(*search).storedCandidates", call: "provesNone", answers: "true",
 		broken: "every object is taken to fare as well as a witness that is in no trouble",
 	},
 	{
-		in: "schema/contain.(*walker).sameKeys", find: "!w.proved(o.item(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})",
+		in: "schema/contain.(*walker).sameKeys", find: "!w.provedLocally(o.itemPlace(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})",
 		put:    "n.node.Items.Property(key) == nil",
 		broken: "what is filled in for a key is taken to make no difference to items that lack it",
 	},
 	{
-		in: "schema/contain.(*confirmer).confirmTransition", find: "len(x.about(r.Errors))", put: "len(r.Errors)",
+		in: "schema/contain.(*confirmer).confirmTransition", find: "len(x.errorsAbout(r.Errors))", put: "len(r.Errors)",
 		broken: "an update that is refused for any reason shows a rule about updates",
 	},
 	{
