@@ -6,29 +6,29 @@ var ruleFaults = []fault{
 	{in: "schema/contain/internal/celrule.arithInt", find: "(y >= 0) == (s >= x)", put: "true", broken: "an addition that overflows is no error"},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "down = true", put: "down = false", broken: "10 - self is taken to grow with self"},
 	{
-		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "and(c.f, b.t)", put: "and(not(c.t), b.t)",
+		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",
 		broken: "c ? a : b is b where c is an error",
 	},
 	{
 		in: "schema/contain/internal/celrule.translate", find: "if s.Spine.Nullable {", put: "if s.Spine.Nullable && s.Root {",
 		broken: "a rule refuses null at a nullable place",
 	},
-	{in: "schema/contain/internal/celrule.quantifier.outside", call: "or", answers: "c", broken: "all() is not true of an empty list"},
+	{in: "schema/contain/internal/celrule.quantifier.quantifyOutside", call: "orConds", answers: "c", broken: "all() is not true of an empty list"},
 	{
-		in: "schema/contain/internal/celrule.quantifier.byCases", find: "and(not(atom), f)", put: "and(not(atom), t), and(no, f)",
+		in: "schema/contain/internal/celrule.quantifier.byCases", find: "andConds(notCond(atom), f)", put: "andConds(notCond(atom), t), andConds(no, f)",
 		broken: "a statement about outer values is assumed true where it is false, too",
 	},
 	{
-		in: "schema/contain/internal/celrule.assume", find: "c == atom && value || value && implies(atom, c)",
-		put:    "value && (c == atom || implies(c, atom))",
+		in: "schema/contain/internal/celrule.assumeAtom", find: "c == atom && value || value && leafImplies(atom, c)",
+		put:    "value && (c == atom || leafImplies(c, atom))",
 		broken: "where a statement about outer values holds, a stronger one is taken to hold, too",
 	},
 	{
-		in: "schema/contain/internal/celrule.assume", find: "implies(c, atom)", put: "(implies(c, atom) || implies(atom, c))",
+		in: "schema/contain/internal/celrule.assumeAtom", find: "leafImplies(c, atom)", put: "(leafImplies(c, atom) || leafImplies(atom, c))",
 		broken: "where a statement about outer values does not hold, a weaker one is taken not to hold, either",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*translator).load", find: `p != ""`, put: `p == "-"`,
+		in: "schema/contain/internal/celrule.(*translator).loadPlace", find: `p != ""`, put: `p == "-"`,
 		broken: "every time that validation takes is taken to be one that CEL can read",
 	},
 	{
@@ -36,11 +36,11 @@ var ruleFaults = []fault{
 		broken: "every base64 is taken to be one that CEL can read",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*translator).settle", find: "isError && a.strict", put: "isError || a.strict",
+		in: "schema/contain/internal/celrule.(*translator).settleAssumptions", find: "isError && a.strict", put: "isError || a.strict",
 		broken: "a comparison that has() guards is taken for an error where a key is missing",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*translator).countSame", find: "!c.pred.f.needs(k)", put: "false && !c.pred.f.needs(k)",
+		in: "schema/contain/internal/celrule.(*translator).countSame", find: "!c.pred.f.needsLeaf(k)", put: "false && !c.pred.f.needsLeaf(k)",
 		broken: "every comparison is taken for an error where a key is missing",
 	},
 	{
@@ -53,7 +53,7 @@ var ruleFaults = []fault{
 		broken: "a part of a string that has to equal a constant may go on after it",
 	},
 	{
-		in: "schema/contain/internal/celrule.strAt.search", find: "matching(s.ref, c+`\\z`)", put: "matching(s.ref, c+`(?m:$)`)",
+		in: "schema/contain/internal/celrule.strAt.evalSearch", find: "matchesPattern(s.ref, c+`\\z`)", put: "matchesPattern(s.ref, c+`(?m:$)`)",
 		broken: "endsWith finds ends of lines",
 	},
 	{
@@ -76,18 +76,18 @@ var ruleFaults = []fault{
 		in: "schema/contain/internal/celrule.(*translator).countSame", find: "!items.IsRequired(name)", put: "items.IsRequired(name)",
 		broken: "that comparing items by a key that one lacks is an error, is forgotten",
 	},
-	{in: "schema/contain/internal/celrule.sumOf.within", find: "int(hi)", put: "int(hi)-1", broken: "at most one of several may be two"},
+	{in: "schema/contain/internal/celrule.sumOf.indexWithin", find: "int(hi)", put: "int(hi)-1", broken: "at most one of several may be two"},
 	{
-		in: "schema/contain/internal/celrule.canonical", call: "usesDyn", answers: "false",
+		in: "schema/contain/internal/celrule.canonicalText", call: "usesDyn", answers: "false",
 		broken: "rules with dyn() are put into a form that means something else",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*printer).boolean", find: "p.less(e.args[1], e.args[0], !neg)",
-		put:    "p.less(e.args[1], e.args[0], neg)",
+		in: "schema/contain/internal/celrule.(*printer).writeBoolean", find: "p.writeLess(e.args[1], e.args[0], !neg)",
+		put:    "p.writeLess(e.args[1], e.args[0], neg)",
 		broken: "a <= b has the normal form of b < a",
 	},
 	{
-		in: "schema/contain/internal/celrule.ordered", find: "o == ge || o == lt", put: "o == gt || o == le",
+		in: "schema/contain/internal/celrule.compareStringConst", find: "o == ge || o == lt", put: "o == gt || o == le",
 		broken: "strings that equal the constant are on the wrong side of > and >=",
 	},
 	{
@@ -96,13 +96,13 @@ var ruleFaults = []fault{
 		broken: "a part that is not understood is false where it is not true, though it may be an error",
 	},
 	{
-		in: "schema/contain/internal/celrule.countAt.within", find: "hi+1", put: "hi+2",
+		in: "schema/contain/internal/celrule.countAt.indexWithin", find: "hi+1", put: "hi+2",
 		broken: "the size of a filtered list may be one more than it may",
 	},
 	{
 		in:     "schema/contain/internal/celrule.(*translator).indexArray",
-		find:   "beyond, rest = size.within(0, int64(i)), size.within(int64(i)+1, maxSize)",
-		put:    "beyond, rest = size.within(0, int64(i)-1), size.within(int64(i), maxSize)",
+		find:   "beyond, rest = size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)",
+		put:    "beyond, rest = size.indexWithin(0, int64(i)-1), size.indexWithin(int64(i), maxSize)",
 		broken: "an index behind the last item is not outside of the list",
 	},
 	{

@@ -39,8 +39,8 @@ var errTooMany = errors.New("expression has too many parts")
 
 type converter struct{ nodes int }
 
-// convert copies the tree of the parser.
-func (c *converter) convert(e ast.Expr) (*expr, error) {
+// convertExpr copies the tree of the parser.
+func (c *converter) convertExpr(e ast.Expr) (*expr, error) {
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, errTooMany
 	}
@@ -59,7 +59,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 		return &expr{kind: ident, name: e.AsIdent()}, nil
 	case ast.SelectKind:
 		s := e.AsSelect()
-		op, err := c.convert(s.Operand())
+		op, err := c.convertExpr(s.Operand())
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 		out := &expr{kind: message, name: s.TypeName()}
 		for _, f := range s.Fields() {
 			sf := f.AsStructField()
-			v, err := c.convert(sf.Value())
+			v, err := c.convertExpr(sf.Value())
 			if err != nil {
 				return nil, err
 			}
@@ -115,7 +115,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 func (c *converter) convertAll(es []ast.Expr) ([]*expr, error) {
 	out := make([]*expr, len(es))
 	for i, e := range es {
-		x, err := c.convert(e)
+		x, err := c.convertExpr(e)
 		if err != nil {
 			return nil, err
 		}
@@ -190,22 +190,22 @@ func (e *expr) isHas() bool {
 	return e.kind == call && !e.member && e.name == "has" && len(e.args) == 1 && e.args[0].kind == sel
 }
 
-// walk calls f for every part of e, the parts before the whole.
-func (e *expr) walk(f func(*expr)) {
+// walkParts calls f for every part of e, the parts before the whole.
+func (e *expr) walkParts(f func(*expr)) {
 	for _, a := range e.args {
-		a.walk(f)
+		a.walkParts(f)
 	}
 	f(e)
 }
 
-// mentions reports whether e uses the name, other than as a name that a macro binds.
-func (e *expr) mentions(name string) bool {
+// mentionsName reports whether e uses the name, other than as a name that a macro binds.
+func (e *expr) mentionsName(name string) bool {
 	if e.kind == ident {
 		return e.name == name || e.name == "."+name
 	}
 	n := e.binders()
 	for i, a := range e.args {
-		if (i == 0 || i > n) && a.mentions(name) {
+		if (i == 0 || i > n) && a.mentionsName(name) {
 			return true
 		}
 	}

@@ -7,32 +7,32 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// call evaluates a call.
-func (t *translator) call(e *expr, env *variable) (value, error) {
+// evalCall evaluates a call.
+func (t *translator) evalCall(e *expr, env *variable) (value, error) {
 	switch e.name {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
-		b, err := t.boolean(e, env)
-		return just(b), err
+		b, err := t.evalBoolean(e, env)
+		return singleBranch(b), err
 	case operators.Conditional:
-		return t.conditional(e, env)
+		return t.evalConditional(e, env)
 	case "has":
 		if e.isHas() {
-			return t.has(e, env)
+			return t.evalHas(e, env)
 		}
 	}
 	if e.binders() > 0 {
-		return t.macro(e, env)
+		return t.evalMacro(e, env)
 	}
-	if e.member && e.args[0].kind == ident && env.find(e.args[0].name) == nil {
-		return t.namespaced(e, env)
+	if e.member && e.args[0].kind == ident && env.findVariable(e.args[0].name) == nil {
+		return t.evalNamespaced(e, env)
 	}
-	args, err := t.values(e.args, env)
+	args, err := t.evalAll(e.args, env)
 	if err != nil {
 		return nil, err
 	}
 	switch len(args) {
 	case 1:
-		return t.each(args[0], func(a sval) (value, error) { return t.unary(e, a) })
+		return t.eachBranch(args[0], func(a sval) (value, error) { return t.evalUnary(e, a) })
 	case 2:
 		if e.name == "or" || e.name == "orValue" {
 			return t.orElse(e.name, args[0], args[1])
@@ -42,34 +42,34 @@ func (t *translator) call(e *expr, env *variable) (value, error) {
 				return v, nil
 			}
 		}
-		return t.pairs(args[0], args[1], func(a, b sval) (value, error) { return t.binary(e, a, b) })
+		return t.eachPair(args[0], args[1], func(a, b sval) (value, error) { return t.evalBinary(e, a, b) })
 	case 3:
-		return t.each(args[0], func(a sval) (value, error) {
-			return t.pairs(args[1], args[2], func(b, c sval) (value, error) {
-				return t.ternary(e, a, b, c)
+		return t.eachBranch(args[0], func(a sval) (value, error) {
+			return t.eachPair(args[1], args[2], func(b, c sval) (value, error) {
+				return t.evalTernary(e, a, b, c)
 			})
 		})
 	}
 	return nil, errUnsupported
 }
 
-// conditional evaluates c ? a : b.
-func (t *translator) conditional(e *expr, env *variable) (value, error) {
-	c, err := t.boolean(e.args[0], env)
+// evalConditional evaluates c ? a : b.
+func (t *translator) evalConditional(e *expr, env *variable) (value, error) {
+	c, err := t.evalBoolean(e.args[0], env)
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.values(e.args[1:], env)
+	v, err := t.evalAll(e.args[1:], env)
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clone(v[0].under(c.t)), v[1].under(c.f)...), nil
+	return append(slices.Clone(v[0].guardedBy(c.t)), v[1].guardedBy(c.f)...), nil
 }
 
-func (t *translator) values(exprs []*expr, env *variable) ([]value, error) {
+func (t *translator) evalAll(exprs []*expr, env *variable) ([]value, error) {
 	out := make([]value, len(exprs))
 	for i, x := range exprs {
-		v, err := t.value(x, env)
+		v, err := t.evalValue(x, env)
 		if err != nil {
 			return nil, err
 		}
@@ -78,43 +78,43 @@ func (t *translator) values(exprs []*expr, env *variable) ([]value, error) {
 	return out, nil
 }
 
-// namespaced evaluates functions with a dot in their name: optional.of, format.dns1123Label and the like.
-func (t *translator) namespaced(e *expr, env *variable) (value, error) {
+// evalNamespaced evaluates functions with a dot in their name: optional.of, format.dns1123Label and the like.
+func (t *translator) evalNamespaced(e *expr, env *variable) (value, error) {
 	ns, args := e.args[0].name, e.args[1:]
 	switch {
 	case ns == "optional" && e.name == "none" && len(args) == 0:
-		return just(optV{}), nil
+		return singleBranch(optV{}), nil
 	case ns == "optional" && e.name == "of" && len(args) == 1:
-		v, err := t.value(args[0], env)
+		v, err := t.evalValue(args[0], env)
 		if err != nil {
 			return nil, err
 		}
-		return t.each(v, some)
+		return t.eachBranch(v, optionalWith)
 	case ns == "sets" && len(args) == 2:
-		v, err := t.values(args, env)
+		v, err := t.evalAll(args, env)
 		if err != nil {
 			return nil, err
 		}
-		return t.pairs(v[0], v[1], func(a, b sval) (value, error) { return t.sets(e.name, a, b) })
+		return t.eachPair(v[0], v[1], func(a, b sval) (value, error) { return t.evalSets(e.name, a, b) })
 	case ns == "format" && len(args) == 0:
-		return just(formatV(e.name)), nil
+		return singleBranch(formatV(e.name)), nil
 	case ns == "format" && e.name == "named" && len(args) == 1 && args[0].kind == literal:
 		if s, ok := args[0].val.(string); ok {
 			if knownFormats[s] {
-				return just(optV{formatV(s)}), nil
+				return singleBranch(optV{formatV(s)}), nil
 			}
-			return just(optV{}), nil
+			return singleBranch(optV{}), nil
 		}
 	}
 	return nil, errUnsupported
 }
 
-// some makes an optional value that has a value.
-func some(s sval) (value, error) {
+// optionalWith makes an optional value that has a value.
+func optionalWith(s sval) (value, error) {
 	if mayFail(s) {
 		return nil, errUnsupported
 	}
-	return just(optV{s}), nil
+	return singleBranch(optV{s}), nil
 }
 
 // mayFail reports whether the value may be an error.
@@ -125,7 +125,7 @@ func mayFail(s sval) bool {
 
 // orElse evaluates a.or(b) and a.orValue(b); b counts only where a is none.
 func (t *translator) orElse(name string, a, b value) (value, error) {
-	return t.each(a, func(s sval) (value, error) {
+	return t.eachBranch(a, func(s sval) (value, error) {
 		o, ok := s.(optV)
 		switch {
 		case !ok:
@@ -133,108 +133,108 @@ func (t *translator) orElse(name string, a, b value) (value, error) {
 		case o.v == nil:
 			return b, nil
 		case name == "or":
-			return just(o), nil
+			return singleBranch(o), nil
 		}
-		return just(o.v), nil
+		return singleBranch(o.v), nil
 	})
 }
 
-func (t *translator) unary(e *expr, a sval) (value, error) {
-	if f := functions()[e.name]; f.one != nil {
+func (t *translator) evalUnary(e *expr, a sval) (value, error) {
+	if f := functionsByName()[e.name]; f.one != nil {
 		return f.one(t, e, a)
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
-func (t *translator) binary(e *expr, a, b sval) (value, error) {
-	if f := functions()[e.name]; f.two != nil {
+func (t *translator) evalBinary(e *expr, a, b sval) (value, error) {
+	if f := functionsByName()[e.name]; f.two != nil {
 		return f.two(t, e, a, b)
 	}
-	return t.function(e, a, b)
+	return t.opaqueFunction(e, a, b)
 }
 
-func (t *translator) ternary(e *expr, a, b, c sval) (value, error) {
-	if f := functions()[e.name]; f.three != nil {
+func (t *translator) evalTernary(e *expr, a, b, c sval) (value, error) {
+	if f := functionsByName()[e.name]; f.three != nil {
 		return f.three(t, e, a, b, c)
 	}
-	return t.function(e, a, b, c)
+	return t.opaqueFunction(e, a, b, c)
 }
 
-// fold translates lowerAscii and upperAscii.
-func (t *translator) fold(e *expr, a sval) (value, error) {
+// evalCaseFold translates lowerAscii and upperAscii.
+func (t *translator) evalCaseFold(e *expr, a sval) (value, error) {
 	switch s := a.(type) {
 	case strV:
-		return just(strV(foldASCII(string(s), e.name[0]))), nil
+		return singleBranch(strV(foldASCII(string(s), e.name[0]))), nil
 	case strAt:
 		if s.fold == 0 && s.before+s.after == "" {
 			s.fold = e.name[0]
-			return just(s), nil
+			return singleBranch(s), nil
 		}
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
-func (t *translator) negate(e *expr, a sval) (value, error) {
+func (t *translator) evalNegate(e *expr, a sval) (value, error) {
 	if c, ok := constNum(a); ok {
 		z := num{dbl: c.dbl}
 		if c.dbl {
-			return just(dblV(-c.d)), nil
+			return singleBranch(dblV(-c.d)), nil
 		}
-		if r, ok := arith('-', z, c); ok {
-			return just(numVal(r)), nil
+		if r, ok := arithNumbers('-', z, c); ok {
+			return singleBranch(numVal(r)), nil
 		}
 		return nil, nil
 	}
 	if n, ok := a.(numV); ok {
 		if r, ok := n.withConst('-', num{}, true); ok {
-			return r.result(), nil
+			return r.asValue(), nil
 		}
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
 func (t *translator) hasValue(e *expr, a sval) (value, error) {
 	if o, ok := a.(optV); ok {
-		return just(boolConst(o.v != nil)), nil
+		return singleBranch(boolConst(o.v != nil)), nil
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
 func (t *translator) optValue(e *expr, a sval) (value, error) {
 	o, ok := a.(optV)
 	switch {
 	case !ok:
-		return t.function(e, a)
+		return t.opaqueFunction(e, a)
 	case o.v == nil:
 		return nil, nil
 	}
-	return just(o.v), nil
+	return singleBranch(o.v), nil
 }
 
 func (t *translator) typeOf(e *expr, a sval) (value, error) {
 	if name := typeName(a); name != "" && !mayFail(a) {
-		return just(typeV(name)), nil
+		return singleBranch(typeV(name)), nil
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
-func (*translator) dyn(_ *expr, a sval) (value, error) { return just(a), nil }
+func (*translator) evalDyn(_ *expr, a sval) (value, error) { return singleBranch(a), nil }
 
-// scheme translates getScheme.
-func (t *translator) scheme(e *expr, a sval) (value, error) {
-	if u, ok := a.(termV); ok && u.of != nil && u.of.plain() {
-		return just(schemeAt{*u.of}), nil
+// evalGetScheme translates getScheme.
+func (t *translator) evalGetScheme(e *expr, a sval) (value, error) {
+	if u, ok := a.(termV); ok && u.of != nil && u.of.isPlain() {
+		return singleBranch(schemeAt{*u.of}), nil
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
-// family translates the family of an IP address.
-func (t *translator) family(e *expr, a sval) (value, error) {
-	if u, ok := a.(termV); ok && u.of != nil && u.of.plain() && u.typ == "ip" {
-		v4 := matching(u.of.ref, `\A`+ipv4+`\z`)
-		return value{}.add(v4.t, intV(4)).add(v4.f, intV(6)), nil
+// evalIPFamily translates the family of an IP address.
+func (t *translator) evalIPFamily(e *expr, a sval) (value, error) {
+	if u, ok := a.(termV); ok && u.of != nil && u.of.isPlain() && u.typ == "ip" {
+		v4 := matchesPattern(u.of.ref, `\A`+ipv4+`\z`)
+		return value{}.addBranch(v4.t, intV(4)).addBranch(v4.f, intV(6)), nil
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
 // typeName returns the name of the type, empty if it is not known.
@@ -260,7 +260,7 @@ func typeName(v sval) string {
 		switch {
 		case v.typ != "":
 			return v.typ
-		case v.at(v.lo).dbl:
+		case v.numberAt(v.lo).dbl:
 			return "double"
 		}
 		return "int"
@@ -286,14 +286,14 @@ func typeName(v sval) string {
 	return ""
 }
 
-func (t *translator) equals(_ *expr, a, b sval) (value, error) {
-	r, err := t.equal(a, b)
-	return just(r), err
+func (t *translator) evalEquals(_ *expr, a, b sval) (value, error) {
+	r, err := t.equalityOf(a, b)
+	return singleBranch(r), err
 }
 
 func (t *translator) notEquals(_ *expr, a, b sval) (value, error) {
-	r, err := t.equal(a, b)
-	return just(boolV{r.f, r.t}), err
+	r, err := t.equalityOf(a, b)
+	return singleBranch(boolV{r.f, r.t}), err
 }
 
 // optSelect translates a.?b.
@@ -301,55 +301,55 @@ func (t *translator) optSelect(e *expr, a, b sval) (value, error) {
 	if name, ok := b.(strV); ok {
 		return t.selectField(a, string(name), true)
 	}
-	return t.function(e, a, b)
+	return t.opaqueFunction(e, a, b)
 }
 
-func (t *translator) find(e *expr, a, b sval) (value, error) {
+func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	s, ok := a.(strAt)
 	arg, ok2 := b.(strV)
 	if !ok || !ok2 {
-		return t.function(e, a, b)
+		return t.opaqueFunction(e, a, b)
 	}
-	if class, ok := prefixOf(string(arg)); ok && s.plain() {
-		return just(prefixAt{s.ref, class}), nil
+	if class, ok := prefixOf(string(arg)); ok && s.isPlain() {
+		return singleBranch(prefixAt{s.ref, class}), nil
 	}
 	if _, err := regexp.Compile(string(arg)); err == nil {
-		return t.named("find", "string", false, []sval{a, b})
+		return t.namedTerm("find", "string", false, []sval{a, b})
 	}
-	return t.function(e, a, b)
+	return t.opaqueFunction(e, a, b)
 }
 
 func (t *translator) indexOf(e *expr, a, b sval) (value, error) {
-	if s, sep, ok := separated(a, b); ok {
-		return just(newNum(indexIn{s.ref, t, sep})), nil
+	if s, sep, ok := stringAndSeparator(a, b); ok {
+		return singleBranch(newNum(indexIn{s.ref, t, sep})), nil
 	}
-	return t.function(e, a, b)
+	return t.opaqueFunction(e, a, b)
 }
 
-func (t *translator) split(e *expr, a, b sval) (value, error) {
-	s, sep, ok := separated(a, b)
+func (t *translator) evalSplit(e *expr, a, b sval) (value, error) {
+	s, sep, ok := stringAndSeparator(a, b)
 	if !ok || len([]rune(sep)) != 1 {
-		return t.function(e, a, b)
+		return t.opaqueFunction(e, a, b)
 	}
-	x, _ := t.term(s)
-	out := apply("split", "list", false, x, termV{text: writeConst(sep)})
+	x, _ := t.termOf(s)
+	out := functionTerm("split", "list", false, x, termV{text: writeConst(sep)})
 	out.split = &partsOf{s.ref, t, sep}
-	return just(out), nil
+	return singleBranch(out), nil
 }
 
-// separated reads a string at a place and a constant that is looked for in it.
-func separated(a, b sval) (s strAt, sep string, ok bool) {
+// stringAndSeparator reads a string at a place and a constant that is looked for in it.
+func stringAndSeparator(a, b sval) (s strAt, sep string, ok bool) {
 	s, ok = a.(strAt)
 	arg, ok2 := b.(strV)
-	return s, string(arg), ok && ok2 && s.plain() && len(arg) > 0
+	return s, string(arg), ok && ok2 && s.isPlain() && len(arg) > 0
 }
 
 // substringFrom translates substring(i) and charAt(i).
 func (t *translator) substringFrom(e *expr, a, b sval) (value, error) {
 	if i, ok := b.(intV); ok {
-		return t.substring(e, a, int64(i), -1)
+		return t.evalSubstring(e, a, int64(i), -1)
 	}
-	return t.function(e, a, b)
+	return t.opaqueFunction(e, a, b)
 }
 
 // substringTo translates substring(i, j).
@@ -358,9 +358,9 @@ func (t *translator) substringTo(e *expr, a, b, c sval) (value, error) {
 	hi, ok2 := c.(intV)
 	switch {
 	case !ok || !ok2:
-		return t.function(e, a, b, c)
+		return t.opaqueFunction(e, a, b, c)
 	case hi < 0:
 		return nil, nil
 	}
-	return t.substring(e, a, int64(lo), int64(hi))
+	return t.evalSubstring(e, a, int64(lo), int64(hi))
 }

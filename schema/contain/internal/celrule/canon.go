@@ -37,130 +37,130 @@ type printer struct {
 	dyn  bool
 }
 
-// canonical returns the normal form of a rule.
-func canonical(e *expr) string {
+// canonicalText returns the normal form of a rule.
+func canonicalText(e *expr) string {
 	p := &printer{dyn: usesDyn(e)}
-	return p.boolean(e, false)
+	return p.writeBoolean(e, false)
 }
 
 func usesDyn(e *expr) bool {
 	found := false
-	e.walk(func(x *expr) { found = found || x.kind == call && x.name == "dyn" })
+	e.walkParts(func(x *expr) { found = found || x.kind == call && x.name == "dyn" })
 	return found
 }
 
-func wrap(op string, args ...string) string {
+func operatorText(op string, args ...string) string {
 	return "(" + op + " " + strings.Join(args, " ") + ")"
 }
 
-func negated(s string, neg bool) string {
+func negatedText(s string, neg bool) string {
 	if neg {
-		return wrap("!", s)
+		return operatorText("!", s)
 	}
 	return s
 }
 
-// boolean writes e, or its negation, at a place that needs a boolean.
-func (p *printer) boolean(e *expr, neg bool) string {
+// writeBoolean writes e, or its negation, at a place that needs a boolean.
+func (p *printer) writeBoolean(e *expr, neg bool) string {
 	if e.kind == literal {
 		if b, ok := e.val.(bool); ok {
 			return strconv.FormatBool(b != neg)
 		}
 	}
 	if e.kind != call {
-		return negated(p.value(e), neg)
+		return negatedText(p.writeValue(e), neg)
 	}
 	switch e.name {
 	case operators.LogicalNot:
-		return p.boolean(e.args[0], !neg)
+		return p.writeBoolean(e.args[0], !neg)
 	case operators.LogicalAnd, operators.LogicalOr:
 		op := "&&"
 		if (e.name == operators.LogicalOr) != neg {
 			op = "||"
 		}
-		parts := p.junction(e, e.name, neg, nil)
+		parts := p.junctionOperands(e, e.name, neg, nil)
 		slices.Sort(parts)
 		parts = slices.Compact(parts)
 		if len(parts) == 1 {
 			return parts[0]
 		}
-		return wrap(op, parts...)
+		return operatorText(op, parts...)
 	case operators.Equals, operators.NotEquals:
-		return p.equality(e, neg)
+		return p.writeEquality(e, neg)
 	case operators.Less:
-		return p.less(e.args[0], e.args[1], neg)
+		return p.writeLess(e.args[0], e.args[1], neg)
 	case operators.LessEquals:
-		return p.less(e.args[1], e.args[0], !neg)
+		return p.writeLess(e.args[1], e.args[0], !neg)
 	case operators.Greater:
-		return p.less(e.args[1], e.args[0], neg)
+		return p.writeLess(e.args[1], e.args[0], neg)
 	case operators.GreaterEquals:
-		return p.less(e.args[0], e.args[1], !neg)
+		return p.writeLess(e.args[0], e.args[1], !neg)
 	case operators.In:
-		return negated(p.in(e), neg)
+		return negatedText(p.writeIn(e), neg)
 	case operators.Conditional:
-		return p.conditional(e, neg, true)
+		return p.writeConditional(e, neg, true)
 	case "all", "exists":
 		if e.binders() > 0 {
 			name := e.name
 			if neg {
 				name = map[string]string{"all": "exists", "exists": "all"}[name]
 			}
-			return p.macro(e, name, func(body *expr, last bool) string { return p.boolean(body, neg && last) })
+			return p.writeMacro(e, name, func(body *expr, last bool) string { return p.writeBoolean(body, neg && last) })
 		}
 	}
-	return negated(p.value(e), neg)
+	return negatedText(p.writeValue(e), neg)
 }
 
-// less writes a < b, or its negation b <= a.
-func (p *printer) less(a, b *expr, neg bool) string {
+// writeLess writes a < b, or its negation b <= a.
+func (p *printer) writeLess(a, b *expr, neg bool) string {
 	if neg {
-		return wrap("<=", p.value(b), p.value(a))
+		return operatorText("<=", p.writeValue(b), p.writeValue(a))
 	}
-	return wrap("<", p.value(a), p.value(b))
+	return operatorText("<", p.writeValue(a), p.writeValue(b))
 }
 
-// junction collects the operands of a chain of && or ||.
-func (p *printer) junction(e *expr, op string, neg bool, parts []string) []string {
+// junctionOperands collects the operands of a chain of && or ||.
+func (p *printer) junctionOperands(e *expr, op string, neg bool, parts []string) []string {
 	for _, a := range e.args {
 		if a.kind == call && a.name == op {
-			parts = p.junction(a, op, neg, parts)
+			parts = p.junctionOperands(a, op, neg, parts)
 		} else {
-			parts = append(parts, p.boolean(a, neg))
+			parts = append(parts, p.writeBoolean(a, neg))
 		}
 	}
 	return parts
 }
 
-func (p *printer) equality(e *expr, neg bool) string {
+func (p *printer) writeEquality(e *expr, neg bool) string {
 	a, b := e.args[0], e.args[1]
 	if a.isConst() && !b.isConst() && !p.dyn {
 		a, b = b, a
 	}
 	if b.isConst() && !p.dyn {
-		return negated(wrap("==", p.value(a), p.value(b)), neg != (e.name == operators.NotEquals))
+		return negatedText(operatorText("==", p.writeValue(a), p.writeValue(b)), neg != (e.name == operators.NotEquals))
 	}
 	op := "=="
 	if e.name == operators.NotEquals {
 		op = "!="
 	}
-	return negated(wrap(op, p.value(a), p.value(b)), neg)
+	return negatedText(operatorText(op, p.writeValue(a), p.writeValue(b)), neg)
 }
 
-func (p *printer) in(e *expr) string {
+func (p *printer) writeIn(e *expr) string {
 	x, l := e.args[0], e.args[1]
 	if l.kind != list || l.optional != nil || len(l.args) == 0 || slices.ContainsFunc(l.args, func(a *expr) bool { return !a.isConst() }) {
-		return wrap("in", p.value(x), p.value(l))
+		return operatorText("in", p.writeValue(x), p.writeValue(l))
 	}
 	vs := make([]string, len(l.args))
 	for i, a := range l.args {
-		vs[i] = p.value(a)
+		vs[i] = p.writeValue(a)
 	}
 	slices.Sort(vs)
 	vs = slices.Compact(vs)
 	if len(vs) == 1 && !p.dyn {
-		return wrap("==", p.value(x), vs[0])
+		return operatorText("==", p.writeValue(x), vs[0])
 	}
-	return wrap("in", p.value(x), "["+strings.Join(vs, " ")+"]")
+	return operatorText("in", p.writeValue(x), "["+strings.Join(vs, " ")+"]")
 }
 
 func isBool(e *expr, want bool) bool {
@@ -168,31 +168,31 @@ func isBool(e *expr, want bool) bool {
 	return e.kind == literal && ok && b == want
 }
 
-// conditional writes c ? a : b. There are two forms, which differ in the sign of c; it writes the simpler one.
-func (p *printer) conditional(e *expr, neg, boolean bool) string {
+// writeConditional writes c ? a : b. There are two forms, which differ in the sign of c; it writes the simpler one.
+func (p *printer) writeConditional(e *expr, neg, boolean bool) string {
 	c, a, b := e.args[0], e.args[1], e.args[2]
 	if boolean || isLogical(c) {
 		switch {
 		case isBool(a, true) && isBool(b, false):
-			return p.boolean(c, neg)
+			return p.writeBoolean(c, neg)
 		case isBool(a, false) && isBool(b, true):
-			return p.boolean(c, !neg)
+			return p.writeBoolean(c, !neg)
 		}
 	}
-	branch := p.value
+	branch := p.writeValue
 	if boolean {
-		branch = func(x *expr) string { return p.boolean(x, neg) }
+		branch = func(x *expr) string { return p.writeBoolean(x, neg) }
 	}
-	c, negate, swap := p.unsigned(c)
+	c, negate, swap := p.withoutSigns(c)
 	if swap {
 		a, b = b, a
 	}
-	return wrap("?", p.boolean(c, negate), branch(a), branch(b))
+	return operatorText("?", p.writeBoolean(c, negate), branch(a), branch(b))
 }
 
-// unsigned removes the signs from a condition. It reports whether the rest has a simpler negation, and whether that simpler form is the
+// withoutSigns removes the signs from a condition. It reports whether the rest has a simpler negation, and whether that simpler form is the
 // opposite of the condition.
-func (p *printer) unsigned(c *expr) (base *expr, negate, opposite bool) {
+func (p *printer) withoutSigns(c *expr) (base *expr, negate, opposite bool) {
 	for c.kind == call && c.name == operators.LogicalNot {
 		c, opposite = c.args[0], !opposite
 	}
@@ -226,13 +226,13 @@ func isLogical(e *expr) bool {
 	return e.isHas()
 }
 
-// macro writes a call that binds variables. f writes the bodies; its second argument is true for the last one.
-func (p *printer) macro(e *expr, name string, f func(body *expr, last bool) string) string {
+// writeMacro writes a call that binds variables. f writes the bodies; its second argument is true for the last one.
+func (p *printer) writeMacro(e *expr, name string, f func(body *expr, last bool) string) string {
 	n := e.binders()
-	parts := []string{p.value(e.args[0]), strconv.Itoa(n)}
+	parts := []string{p.writeValue(e.args[0]), strconv.Itoa(n)}
 	for _, v := range e.args[1 : n+1] {
 		if v.kind != ident { // the parser of the API server refuses it
-			return wrap(name, p.values(e.args)...)
+			return operatorText(name, p.writeValues(e.args)...)
 		}
 		p.vars = append(p.vars, v.name)
 	}
@@ -241,19 +241,19 @@ func (p *printer) macro(e *expr, name string, f func(body *expr, last bool) stri
 		parts = append(parts, f(b, i == len(bodies)-1))
 	}
 	p.vars = p.vars[:len(p.vars)-n]
-	return wrap(name, parts...)
+	return operatorText(name, parts...)
 }
 
-func (p *printer) values(es []*expr) []string {
+func (p *printer) writeValues(es []*expr) []string {
 	out := make([]string, len(es))
 	for i, e := range es {
-		out[i] = p.value(e)
+		out[i] = p.writeValue(e)
 	}
 	return out
 }
 
-// value writes e at a place that allows any value.
-func (p *printer) value(e *expr) string {
+// writeValue writes e at a place that allows any value.
+func (p *printer) writeValue(e *expr) string {
 	switch e.kind {
 	case literal:
 		return writeConst(e.val)
@@ -268,21 +268,21 @@ func (p *printer) value(e *expr) string {
 		}
 		return e.name
 	case sel:
-		return wrap(".", p.value(e.args[0]), strconv.Quote(e.name))
+		return operatorText(".", p.writeValue(e.args[0]), strconv.Quote(e.name))
 	case list:
-		return "[" + strings.Join(p.entries(e, 1), " ") + "]"
+		return "[" + strings.Join(p.writeEntries(e, 1), " ") + "]"
 	case mapping:
-		return "{" + strings.Join(p.entries(e, 2), " ") + "}"
+		return "{" + strings.Join(p.writeEntries(e, 2), " ") + "}"
 	case message:
-		return "new " + e.name + "{" + strings.Join(p.entries(e, 2), " ") + "}"
+		return "new " + e.name + "{" + strings.Join(p.writeEntries(e, 2), " ") + "}"
 	case call:
 	}
-	return p.call(e)
+	return p.writeCall(e)
 }
 
-// entries writes the parts of a literal, of which each entry has width.
-func (p *printer) entries(e *expr, width int) []string {
-	vs := p.values(e.args)
+// writeEntries writes the parts of a literal, of which each entry has width.
+func (p *printer) writeEntries(e *expr, width int) []string {
+	vs := p.writeValues(e.args)
 	for i, o := range e.optional {
 		if o {
 			vs[i*width] = "?" + vs[i*width]
@@ -291,31 +291,31 @@ func (p *printer) entries(e *expr, width int) []string {
 	return vs
 }
 
-func (p *printer) call(e *expr) string {
+func (p *printer) writeCall(e *expr) string {
 	switch e.name {
 	case operators.LogicalNot:
-		return p.negation(e)
+		return p.writeNegation(e)
 	case operators.LogicalAnd, operators.LogicalOr:
-		s := p.boolean(e, false)
+		s := p.writeBoolean(e, false)
 		if !strings.HasPrefix(s, "(&& ") && !strings.HasPrefix(s, "(|| ") {
-			return wrap("&&", s) // all operands are the same
+			return operatorText("&&", s) // all operands are the same
 		}
 		return s
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater,
 		operators.GreaterEquals, operators.In:
-		return p.boolean(e, false)
+		return p.writeBoolean(e, false)
 	case operators.Conditional:
-		return p.conditional(e, false, false)
+		return p.writeConditional(e, false, false)
 	case operators.Add, operators.Multiply:
 		if a, b := e.args[0], e.args[1]; isNumber(a) && !b.isConst() {
-			return wrap(e.name, p.value(b), p.value(a))
+			return operatorText(e.name, p.writeValue(b), p.writeValue(a))
 		}
 	case "size", "matches":
-		return wrap(e.name, p.values(e.args)...)
+		return operatorText(e.name, p.writeValues(e.args)...)
 	case "has":
 		if e.isHas() {
 			f := e.args[0]
-			return wrap("has", p.value(f.args[0]), strconv.Quote(f.name))
+			return operatorText("has", p.writeValue(f.args[0]), strconv.Quote(f.name))
 		}
 	}
 	if e.binders() > 0 {
@@ -323,34 +323,34 @@ func (p *printer) call(e *expr) string {
 		if name == "existsOne" {
 			name = "exists_one"
 		}
-		return p.macro(e, name, func(body *expr, last bool) string {
+		return p.writeMacro(e, name, func(body *expr, last bool) string {
 			boolean := !last
 			switch name {
 			case "all", "exists", "exists_one", "filter":
 				boolean = true
 			}
 			if boolean {
-				return p.boolean(body, false)
+				return p.writeBoolean(body, false)
 			}
-			return p.value(body)
+			return p.writeValue(body)
 		})
 	}
 	name := e.name
 	if e.member {
 		name = "." + name
 	}
-	return wrap(name, p.values(e.args)...)
+	return operatorText(name, p.writeValues(e.args)...)
 }
 
-func (p *printer) negation(e *expr) string {
+func (p *printer) writeNegation(e *expr) string {
 	inner := e
 	for inner.kind == call && inner.name == operators.LogicalNot {
 		inner = inner.args[0]
 	}
 	if isLogical(inner) || inner == e.args[0] {
-		return p.boolean(e, false)
+		return p.writeBoolean(e, false)
 	}
-	return wrap("!", p.value(e.args[0])) // !!x is an error where x is no boolean, x is none
+	return operatorText("!", p.writeValue(e.args[0])) // !!x is an error where x is no boolean, x is none
 }
 
 func isNumber(e *expr) bool {

@@ -15,7 +15,7 @@ func (t *translator) sumWithin(e *expr, env *variable) *cond {
 		return nil
 	}
 	var enough []*expr
-	if parts := summands(sum, nil); len(parts) > 1 {
+	if parts := appendSummands(sum, nil); len(parts) > 1 {
 		enough = eachWithin(parts, most/int64(len(parts)))
 	} else if sum.kind == call && sum.member && sum.name == "sum" && len(sum.args) == 1 {
 		m := sum.args[0]
@@ -27,20 +27,20 @@ func (t *translator) sumWithin(e *expr, env *variable) *cond {
 			return nil
 		}
 		size := &expr{kind: call, member: true, name: "size", args: []*expr{m.args[0]}}
-		enough = []*expr{within(size, items), allOf(m.args[0], m.args[1], within(m.args[2], most/items))}
+		enough = []*expr{withinZeroAnd(size, items), allOf(m.args[0], m.args[1], withinZeroAnd(m.args[2], most/items))}
 	}
 	if enough == nil {
 		return nil
 	}
 	conds := make([]*cond, len(enough))
 	for i, x := range enough {
-		b, err := t.boolean(x, env)
+		b, err := t.evalBoolean(x, env)
 		if err != nil {
 			return nil
 		}
 		conds[i] = b.t
 	}
-	return and(conds...)
+	return andConds(conds...)
 }
 
 // atMostConst reads e as "sum is at most a constant".
@@ -63,9 +63,9 @@ func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
 	return a, most, ok && b.kind == literal
 }
 
-func summands(e *expr, out []*expr) []*expr {
+func appendSummands(e *expr, out []*expr) []*expr {
 	if e.kind == call && e.name == operators.Add && len(e.args) == 2 {
-		return summands(e.args[1], summands(e.args[0], out))
+		return appendSummands(e.args[1], appendSummands(e.args[0], out))
 	}
 	return append(out, e)
 }
@@ -76,12 +76,12 @@ func eachWithin(parts []*expr, most int64) []*expr {
 	var out []*expr
 	said := map[string]bool{}
 	for _, p := range parts {
-		x := within(p, most)
+		x := withinZeroAnd(p, most)
 		if l, body, ok := ofItem(p, most); ok {
 			v := &expr{kind: ident, name: itemName}
-			x = allOf(l, v, within(body, most))
+			x = allOf(l, v, withinZeroAnd(body, most))
 		}
-		if text := canonical(x); !said[text] {
+		if text := canonicalText(x); !said[text] {
 			said[text] = true
 			out = append(out, x)
 		}
@@ -107,13 +107,13 @@ func ofItem(p *expr, most int64) (l, body *expr, ok bool) {
 		return nil, nil, false
 	}
 	l = size.args[0]
-	body, ok = itemFor(p.args[1], canonical(l), index)
+	body, ok = itemFor(p.args[1], canonicalText(l), index)
 	return l, body, ok
 }
 
 // itemFor replaces l[i] by the item; it returns false if e mentions anything else.
 func itemFor(e *expr, l string, i int64) (*expr, bool) {
-	if e.kind == call && e.name == operators.Index && len(e.args) == 2 && e.args[1].kind == literal && e.args[1].val == i && canonical(e.args[0]) == l {
+	if e.kind == call && e.name == operators.Index && len(e.args) == 2 && e.args[1].kind == literal && e.args[1].val == i && canonicalText(e.args[0]) == l {
 		return &expr{kind: ident, name: itemName}, true
 	}
 	if e.kind == ident || e.binders() > 0 {
@@ -131,8 +131,8 @@ func itemFor(e *expr, l string, i int64) (*expr, bool) {
 	return &out, true
 }
 
-// within says that e is from 0 to most.
-func within(e *expr, most int64) *expr {
+// withinZeroAnd says that e is from 0 to most.
+func withinZeroAnd(e *expr, most int64) *expr {
 	limit := func(op string, n int64) *expr {
 		return &expr{kind: call, name: op, args: []*expr{e, {kind: literal, val: n}}}
 	}
@@ -145,7 +145,7 @@ func allOf(l, v, body *expr) *expr {
 
 // mostItems is the number of items that the schema allows in a list.
 func (t *translator) mostItems(l *expr, env *variable) (int64, bool) {
-	v, err := t.value(l, env)
+	v, err := t.evalValue(l, env)
 	if err != nil {
 		return 0, false
 	}

@@ -66,7 +66,7 @@ func Parse(text string) (*Rule, error) {
 		return nil, fmt.Errorf("syntax error: %s", e[0].Message)
 	}
 	c := &converter{}
-	root, err := c.convert(tree.Expr())
+	root, err := c.convertExpr(tree.Expr())
 	if errors.Is(err, errTooMany) {
 		return nil, fmt.Errorf("%w: more than %d parts", ErrTooLarge, maxNodes)
 	}
@@ -105,7 +105,7 @@ func namesOf(root *expr) map[string]bool {
 			out[u] = true
 		}
 	}
-	root.walk(func(e *expr) {
+	root.walkParts(func(e *expr) {
 		if e.kind == sel {
 			add(e.name)
 		}

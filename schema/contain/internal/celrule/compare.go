@@ -8,24 +8,24 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// comparing translates <, <=, > and >=.
-func comparing(o ordering) func(*translator, *expr, sval, sval) (value, error) {
-	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.compare(o, a, b) }
+// comparisonBy translates <, <=, > and >=.
+func comparisonBy(o ordering) func(*translator, *expr, sval, sval) (value, error) {
+	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.evalComparison(o, a, b) }
 }
 
-// compare evaluates <, <=, > and >=.
-func (t *translator) compare(o ordering, a, b sval) (value, error) {
+// evalComparison evaluates <, <=, > and >=.
+func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	if r, ok := compareNumbers(o, a, b); ok {
-		return just(r), nil
+		return singleBranch(r), nil
 	}
 	if r, ok := compareStrings(o, a, b); ok {
-		return just(r), nil
+		return singleBranch(r), nil
 	}
 	_, an := a.(numV)
 	_, bn := b.(numV)
 	switch {
 	case an && bn || orderable(typeName(a), typeName(b)):
-		return t.relation(o, a, b)
+		return t.compareOpaque(o, a, b)
 	case otherType(a, b):
 		return nil, nil // no such overload
 	}
@@ -40,7 +40,7 @@ func compareNumbers(o ordering, a, b sval) (boolV, bool) {
 	m, yn := b.(numV)
 	switch {
 	case xc && yc:
-		return boolConst(o.holds(x.compare(y))), true
+		return boolConst(o.holdsForSign(x.compareTo(y))), true
 	case xn && yc:
 		tr, fa := n.compareConst(o, y)
 		return boolV{tr, fa}, true
@@ -55,15 +55,15 @@ func compareNumbers(o ordering, a, b sval) (boolV, bool) {
 func compareStrings(o ordering, a, b sval) (boolV, bool) {
 	x, xc := a.(strV)
 	y, yc := b.(strV)
-	fits := func(s strAt, c strV) bool { return s.plain() && len(c) <= maxOrdered && utf8.ValidString(string(c)) }
+	fits := func(s strAt, c strV) bool { return s.isPlain() && len(c) <= maxOrdered && utf8.ValidString(string(c)) }
 	if xc && yc {
-		return boolConst(o.holds(sign(x < y, x > y))), true
+		return boolConst(o.holdsForSign(signOf(x < y, x > y))), true
 	}
 	if s, ok := a.(strAt); ok && yc && fits(s, y) {
-		return ordered(s, o, string(y)), true
+		return compareStringConst(s, o, string(y)), true
 	}
 	if s, ok := b.(strAt); ok && xc && fits(s, x) {
-		return ordered(s, o.flip(), string(x)), true
+		return compareStringConst(s, o.flip(), string(x)), true
 	}
 	return boolV{}, false
 }
@@ -74,7 +74,7 @@ func orderable(a, b string) bool {
 	case "string", "bytes", durationType, "google.protobuf.Timestamp":
 		return a == b
 	}
-	return numeric(a) && numeric(b)
+	return isNumericType(a) && isNumericType(b)
 }
 
 // otherType tells whether two values, one of them dynamic, are certainly of different types.
@@ -83,37 +83,37 @@ func otherType(a, b sval) bool {
 	return (isDyn(a) || isDyn(b)) && ta != "" && tb != "" && ta != tb
 }
 
-// relation compares two values that exist, and about which nothing else is known.
-func (t *translator) relation(o ordering, a, b sval) (value, error) {
+// compareOpaque compares two values that exist, and about which nothing else is known.
+func (t *translator) compareOpaque(o ordering, a, b sval) (value, error) {
 	if o == gt || o == ge {
 		a, b, o = b, a, o.flip()
 	}
 	valid := whereValid(a, b)
 	// a < b and !(b <= a) are the same statement: the operands that are written first decide the form.
-	x, ok := t.term(a)
-	y, ok2 := t.term(b)
+	x, ok := t.termOf(a)
+	y, ok2 := t.termOf(b)
 	if !ok || !ok2 {
 		return nil, errUnsupported
 	}
-	name, flip := o.text(), false
-	if y.order() < x.order() {
+	name, flip := o.operatorSymbol(), false
+	if y.sortText() < x.sortText() {
 		x, y = y, x
 		name, flip = map[string]string{"<": "<=", "<=": "<"}[name], true
 	}
-	r := t.predicate(apply(name, "bool", false, x, y))
+	r := t.predicateOf(functionTerm(name, "bool", false, x, y))
 	if flip {
 		r = boolV{r.f, r.t}
 	}
 	n, ok := a.(numV)
 	m, ok2 := b.(numV)
 	if ok && ok2 && r.t.op == opLeaf {
-		c := pivot(n, m)
+		c := numberBetween(n, m)
 		less, notLess := n.compareConst(o, c)
 		atLeast, _ := m.compareConst(ge, c)
 		atMost, _ := m.compareConst(le, c)
-		r = certain(r, and(less, atLeast), and(notLess, atMost))
+		r = addCertainCases(r, andConds(less, atLeast), andConds(notLess, atMost))
 	}
-	return value{}.add(valid, r), nil
+	return value{}.addBranch(valid, r), nil
 }
 
 // whereValid says that the numbers among values are there.
@@ -121,23 +121,23 @@ func whereValid(vs ...sval) *cond {
 	out := yes
 	for _, v := range vs {
 		if n, ok := v.(numV); ok {
-			out = and(out, n.valid())
+			out = andConds(out, n.whenValid())
 		}
 	}
 	return out
 }
 
-// certain adds to an opaque statement where it certainly is true, and where it is false. The meaning stays the same, but
+// addCertainCases adds to an opaque statement where it certainly is true, and where it is false. The meaning stays the same, but
 // values that show it can be found.
-func certain(r boolV, t, f *cond) boolV {
-	return boolV{or(t, and(not(f), r.t)), or(f, and(not(t), r.f))}
+func addCertainCases(r boolV, t, f *cond) boolV {
+	return boolV{orConds(t, andConds(notCond(f), r.t)), orConds(f, andConds(notCond(t), r.f))}
 }
 
-// pivot returns a number between two others, of which the first is the greater one, if their bounds allow that.
-func pivot(n, m numV) num {
-	low, _, ok := n.limits()
-	mlow, _, ok2 := m.limits()
-	_, high, _ := n.limits()
+// numberBetween returns a number between two others, of which the first is the greater one, if their bounds allow that.
+func numberBetween(n, m numV) num {
+	low, _, ok := n.schemaLimits()
+	mlow, _, ok2 := m.schemaLimits()
+	_, high, _ := n.schemaLimits()
 	c := 0.0
 	switch {
 	case n.typ == durationType:
@@ -156,8 +156,8 @@ func pivot(n, m numV) num {
 	return num{i: int64(max(min(c, 1e18), -1e18))}
 }
 
-// limits returns the bounds of the schema for a number without further computation.
-func (n numV) limits() (low, high float64, ok bool) {
+// schemaLimits returns the bounds of the schema for a number without further computation.
+func (n numV) schemaLimits() (low, high float64, ok bool) {
 	low, high = math.Inf(-1), math.Inf(1)
 	var r ref
 	switch b := n.base.(type) {
@@ -193,24 +193,24 @@ func (t *translator) equalOpaque(a, b sval, r boolV) boolV {
 		if !ok {
 			return r
 		}
-		c := pivot(x, y)
+		c := numberBetween(x, y)
 		xIs, _ := x.compareConst(eq, c)
 		yIs, _ := y.compareConst(eq, c)
 		xLow, xHigh := x.compareConst(le, c)
 		yLow, yHigh := y.compareConst(le, c)
-		return certain(r, and(xIs, yIs), or(and(xLow, yHigh), and(xHigh, yLow)))
+		return addCertainCases(r, andConds(xIs, yIs), orConds(andConds(xLow, yHigh), andConds(xHigh, yLow)))
 	case strAt:
 		y, ok := b.(strAt)
-		if ok && x.at.equal(y.at) {
+		if ok && x.at.equalPlace(y.at) {
 			if y.fold == 0 {
 				x, y = y, x
 			}
-			if x.plain() && y.text() == (strAt{fold: y.fold, hi: -1}).text() { // changing the case changes nothing
-				upper := matching(x.ref, map[byte]string{'l': "[A-Z]", 'u': "[a-z]"}[y.fold])
+			if x.isPlain() && y.idText() == (strAt{fold: y.fold, hi: -1}).idText() { // changing the case changes nothing
+				upper := matchesPattern(x.ref, map[byte]string{'l': "[A-Z]", 'u': "[a-z]"}[y.fold])
 				return boolV{upper.f, upper.t}
 			}
 		}
-		if !ok || !x.plain() || !y.plain() {
+		if !ok || !x.isPlain() || !y.isPlain() {
 			return r
 		}
 		k := int64(1)
@@ -222,7 +222,7 @@ func (t *translator) equalOpaque(a, b sval, r boolV) boolV {
 		sample := []string{strings.Repeat("a", int(k))}
 		xLow, xHigh := newNum(sizeAt{x.ref, logic.String}).compareConst(le, num{i: k})
 		yLow, yHigh := newNum(sizeAt{y.ref, logic.String}).compareConst(le, num{i: k})
-		return certain(r, and(t.oneOf(x, sample).t, t.oneOf(y, sample).t), or(and(xLow, yHigh), and(xHigh, yLow)))
+		return addCertainCases(r, andConds(t.oneOf(x, sample).t, t.oneOf(y, sample).t), orConds(andConds(xLow, yHigh), andConds(xHigh, yLow)))
 	}
 	return r
 }

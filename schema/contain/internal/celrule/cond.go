@@ -22,7 +22,7 @@ type step struct {
 	only bool
 }
 
-func (s step) text() string {
+func (s step) idText() string {
 	if s.only {
 		return "[only]"
 	}
@@ -35,14 +35,14 @@ type place struct {
 	path  []step
 }
 
-func (p place) down(s step) place {
+func (p place) withStep(s step) place {
 	path := make([]step, len(p.path)+1)
 	copy(path, p.path)
 	path[len(p.path)] = s
 	return place{p.scope, path}
 }
 
-func (p place) equal(q place) bool {
+func (p place) equalPlace(q place) bool {
 	if p.scope != q.scope || len(p.path) != len(q.path) {
 		return false
 	}
@@ -85,7 +85,7 @@ var (
 	no  = &cond{op: opFalse, size: 1}
 )
 
-func leaf(at place, f logic.Formula) *cond {
+func leafCond(at place, f logic.Formula) *cond {
 	if isFalse(f) {
 		return no
 	}
@@ -98,16 +98,16 @@ func leaf(at place, f logic.Formula) *cond {
 func isTrue(f logic.Formula) bool  { a, ok := f.(logic.And); return ok && len(a) == 0 }
 func isFalse(f logic.Formula) bool { o, ok := f.(logic.Or); return ok && len(o) == 0 }
 
-func rel(scopes uint64, id string, neg bool) *cond {
+func relationCond(scopes uint64, id string, neg bool) *cond {
 	return &cond{op: opRel, scopes: scopes, id: id, neg: neg, rels: true, size: 1}
 }
 
-func and(cs ...*cond) *cond { return join(opAnd, opTrue, opFalse, yes, no, cs) }
+func andConds(cs ...*cond) *cond { return joinConds(opAnd, opTrue, opFalse, yes, no, cs) }
 
-func or(cs ...*cond) *cond { return join(opOr, opFalse, opTrue, no, yes, cs) }
+func orConds(cs ...*cond) *cond { return joinConds(opOr, opFalse, opTrue, no, yes, cs) }
 
-// join makes a conjunction or a disjunction, flat, without repetition, and decided where two parts decide it.
-func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
+// joinConds makes a conjunction or a disjunction, flat, without repetition, and decided where two parts decide it.
+func joinConds(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 	var out []*cond
 	var add func(cs []*cond) bool
 	add = func(cs []*cond) bool {
@@ -127,7 +127,7 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 			}
 			if len(out) <= 32 {
 				for i, d := range out {
-					switch relate(op, d, c) {
+					switch relateConds(op, d, c) {
 					case same:
 						continue next
 					case stronger:
@@ -137,7 +137,7 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 						return false
 					case present:
 						out = append(out[:i:i], out[i+1:]...)
-						if !add([]*cond{leaf(c.at, logic.True)}) {
+						if !add([]*cond{leafCond(c.at, logic.True)}) {
 							return false
 						}
 						continue next
@@ -167,8 +167,8 @@ func join(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
 	return r
 }
 
-// not negates: the result is true if the place is absent or the formula is false there.
-func not(c *cond) *cond {
+// notCond negates: the result is true if the place is absent or the formula is false there.
+func notCond(c *cond) *cond {
 	switch c.op {
 	case opTrue:
 		return no
@@ -177,31 +177,31 @@ func not(c *cond) *cond {
 	case opAnd, opOr:
 		kids := make([]*cond, len(c.kids))
 		for i, k := range c.kids {
-			kids[i] = not(k)
+			kids[i] = notCond(k)
 		}
 		if c.op == opAnd {
-			return or(kids...)
+			return orConds(kids...)
 		}
-		return and(kids...)
+		return andConds(kids...)
 	case opRel:
 		r := *c
 		r.neg = !c.neg
 		return &r
 	case opLeaf:
 	}
-	parts := []*cond{leaf(c.at, logic.Not(c.f))}
+	parts := []*cond{leafCond(c.at, logic.Not(c.f))}
 	for i, s := range slices.Backward(c.at.path) {
 		up := place{c.at.scope, c.at.path[:i]}
 		if s.only {
-			parts = append(parts, leaf(up, logic.Not(one)))
+			parts = append(parts, leafCond(up, logic.Not(one)))
 			continue
 		}
-		parts = append(parts, leaf(up, logic.Lacks{Name: s.name}))
+		parts = append(parts, leafCond(up, logic.Lacks{Name: s.name}))
 		if s.nullable {
 			parts = append(parts, nullAt(up, s.name))
 		}
 	}
-	return or(parts...)
+	return orConds(parts...)
 }
 
 // one is true of lists with one item.
@@ -209,5 +209,5 @@ var one = logic.NumItems{Min: 1, Max: 1}
 
 // nullAt says that a property is there and null.
 func nullAt(at place, name string) *cond {
-	return leaf(at, logic.And{logic.Has{Name: name}, logic.Prop{Name: name, F: logic.Kinds(logic.Null)}})
+	return leafCond(at, logic.And{logic.Has{Name: name}, logic.Prop{Name: name, F: logic.Kinds(logic.Null)}})
 }

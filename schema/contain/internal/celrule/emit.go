@@ -4,8 +4,8 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// emit turns a statement about one scope into a formula about its value. It fails for relations between scopes.
-func emit(c *cond) (logic.Formula, bool) {
+// emitFormula turns a statement about one scope into a formula about its value. It fails for relations between scopes.
+func emitFormula(c *cond) (logic.Formula, bool) {
 	switch c.op {
 	case opTrue:
 		return logic.True, true
@@ -30,13 +30,13 @@ func emit(c *cond) (logic.Formula, bool) {
 		out = appendFlat(c.op == opAnd, out, emitLeaves(c.op == opAnd, leaves, 0))
 	}
 	for _, k := range rest {
-		f, ok := emit(k)
+		f, ok := emitFormula(k)
 		if !ok {
 			return nil, false
 		}
 		out = appendFlat(c.op == opAnd, out, f)
 	}
-	return junction(c.op == opAnd, out), true
+	return joinFormulas(c.op == opAnd, out), true
 }
 
 // emitLeaves joins leaves whose paths agree up to depth, so that all statements about a property are in one place.
@@ -58,7 +58,7 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 	for _, s := range names {
 		f := emitLeaves(conj, groups[s], depth+1)
 		if s.nullable {
-			f = junction(true, appendFlat(true, []logic.Formula{logic.Kinds(logic.NonNull)}, f))
+			f = joinFormulas(true, appendFlat(true, []logic.Formula{logic.Kinds(logic.NonNull)}, f))
 		}
 		has := logic.Formula(logic.Has{Name: s.name})
 		switch {
@@ -72,7 +72,7 @@ func emitLeaves(conj bool, leaves []*cond, depth int) logic.Formula {
 		}
 		out = appendFlat(conj, out, has)
 	}
-	return junction(conj, out)
+	return joinFormulas(conj, out)
 }
 
 func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula {
@@ -85,7 +85,7 @@ func appendFlat(conj bool, out []logic.Formula, f logic.Formula) []logic.Formula
 	return append(out, f)
 }
 
-func junction(conj bool, fs []logic.Formula) logic.Formula {
+func joinFormulas(conj bool, fs []logic.Formula) logic.Formula {
 	if len(fs) == 1 {
 		return fs[0]
 	}

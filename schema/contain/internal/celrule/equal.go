@@ -8,14 +8,14 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// equal compares as == does. The result says when the operands are equal, and when == gives false. If == is an error, != is true
+// equalityOf compares as == does. The result says when the operands are equal, and when == gives false. If == is an error, != is true
 // upstream (evalNe in github.com/google/cel-go/interpreter): equality that can be an error is left to opaque statements, which take
 // that into account.
-func (t *translator) equal(a, b sval) (boolV, error) {
+func (t *translator) equalityOf(a, b sval) (boolV, error) {
 	_, an := a.(nullV)
 	_, bn := b.(nullV)
 	if an || bn {
-		return boolConst(an && bn), cannot(!mayFail(a) && !mayFail(b))
+		return boolConst(an && bn), unsupportedUnless(!mayFail(a) && !mayFail(b))
 	}
 	if r, ok := compareNumbers(eq, a, b); ok {
 		return r, nil
@@ -26,7 +26,7 @@ func (t *translator) equal(a, b sval) (boolV, error) {
 	switch a := a.(type) {
 	case boolV:
 		if b, ok := b.(boolV); ok {
-			return boolV{or(and(a.t, b.t), and(a.f, b.f)), or(and(a.t, b.f), and(a.f, b.t))}, nil
+			return boolV{orConds(andConds(a.t, b.t), andConds(a.f, b.f)), orConds(andConds(a.t, b.f), andConds(a.f, b.t))}, nil
 		}
 	case typeV:
 		if b, ok := b.(typeV); ok {
@@ -63,7 +63,7 @@ func equalEmpty(a, b sval) (boolV, bool) {
 	if n == nil || !emptyList(a) {
 		return boolV{}, false
 	}
-	return boolV{n.within(0, 0), n.within(1, maxSize)}, true
+	return boolV{n.indexWithin(0, 0), n.indexWithin(1, maxSize)}, true
 }
 
 // amongStrings says that a string that is not constant is one of some.
@@ -114,11 +114,11 @@ func sizeOf(v sval) numBase {
 // equalTerms compares values that can only be named.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	ta, tb := typeName(a), typeName(b)
-	if otherType(a, b) && (!numeric(ta) || !numeric(tb)) {
+	if otherType(a, b) && (!isNumericType(ta) || !isNumericType(tb)) {
 		return boolConst(false), nil
 	}
-	x, ok := t.term(a)
-	y, ok2 := t.term(b)
+	x, ok := t.termOf(a)
+	y, ok2 := t.termOf(b)
 	if !ok || !ok2 {
 		return boolV{}, errUnsupported
 	}
@@ -126,22 +126,22 @@ func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	if (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
 		return boolV{}, errUnsupported
 	}
-	if y.order() < x.order() {
+	if y.sortText() < x.sortText() {
 		x, y = y, x
 	}
 	if reflect.DeepEqual(x, y) && !x.partial {
 		return boolV{valid, no}, nil
 	}
-	if r, ok := t.enumerated(a, b); ok {
+	if r, ok := t.equalByEnum(a, b); ok {
 		return r, nil
 	}
-	r := t.predicate(apply("==", "bool", false, x, y))
+	r := t.predicateOf(functionTerm("==", "bool", false, x, y))
 	if r.t.op == opRel && len(x.refs) == 1 && len(y.refs) == 1 && x.text == mark && y.text == mark &&
 		x.refs[0].node == y.refs[0].node && rawEqual(x.refs[0].node) {
 		r.t.equal = &[2]ref{x.refs[0], y.refs[0]}
 	}
 	r = t.equalOpaque(a, b, r)
-	return boolV{and(valid, r.t), and(valid, r.f)}, nil
+	return boolV{andConds(valid, r.t), andConds(valid, r.f)}, nil
 }
 
 // rawEqualBoth tells whether == never fails for two lists or maps. Where it may, != is true: no exact pair of statements for both.
@@ -154,17 +154,17 @@ func rawEqualBoth(a, b sval) bool {
 // maxEnum bounds the values that are tried one by one.
 const maxEnum = 12
 
-// enumerated compares two strings, one of which has an enum.
-func (t *translator) enumerated(a, b sval) (boolV, bool) {
+// equalByEnum compares two strings, one of which has an enum.
+func (t *translator) equalByEnum(a, b sval) (boolV, bool) {
 	x, ok := a.(strAt)
 	y, ok2 := b.(strAt)
-	if !ok || !ok2 || !x.plain() || x.dyn || y.dyn {
+	if !ok || !ok2 || !x.isPlain() || x.dyn || y.dyn {
 		return boolV{}, false
 	}
 	if n := len(x.node.Enum); n == 0 || n > maxEnum {
 		x, y = y, x
 	}
-	if n := len(x.node.Enum); n == 0 || n > maxEnum || !x.plain() {
+	if n := len(x.node.Enum); n == 0 || n > maxEnum || !x.isPlain() {
 		return boolV{}, false
 	}
 	var ts, fs []*cond
@@ -174,12 +174,12 @@ func (t *translator) enumerated(a, b sval) (boolV, bool) {
 			return boolV{}, false
 		}
 		p, q := t.oneOf(x, []string{s}), t.oneOf(y, []string{s})
-		ts, fs = append(ts, and(p.t, q.t)), append(fs, and(p.t, q.f))
+		ts, fs = append(ts, andConds(p.t, q.t)), append(fs, andConds(p.t, q.f))
 	}
-	return boolV{or(ts...), or(fs...)}, true
+	return boolV{orConds(ts...), orConds(fs...)}, true
 }
 
-func numeric(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }
+func isNumericType(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }
 
 func isScalar(typ string) bool {
 	switch typ {
@@ -192,7 +192,7 @@ func isScalar(typ string) bool {
 
 // equalLists compares lists written in the rule.
 func (t *translator) equalLists(a, b listV) (boolV, error) {
-	if !a.fixed() || !b.fixed() {
+	if !a.hasFixedElements() || !b.hasFixedElements() {
 		return boolV{}, errUnsupported
 	}
 	if len(a.elems) != len(b.elems) {
@@ -206,14 +206,14 @@ func (t *translator) equalLists(a, b listV) (boolV, error) {
 		}
 		ts, fs = append(ts, r.t), append(fs, r.f)
 	}
-	return boolV{and(ts...), or(fs...)}, nil
+	return boolV{andConds(ts...), orConds(fs...)}, nil
 }
 
 // equalValues compares values with branches.
 func (t *translator) equalValues(a, b value) (boolV, error) {
-	v, err := t.pairs(a, b, func(x, y sval) (value, error) {
-		r, err := t.equal(x, y)
-		return just(r), err
+	v, err := t.eachPair(a, b, func(x, y sval) (value, error) {
+		r, err := t.equalityOf(x, y)
+		return singleBranch(r), err
 	})
 	if err != nil {
 		return boolV{}, err
@@ -221,8 +221,8 @@ func (t *translator) equalValues(a, b value) (boolV, error) {
 	return t.asBool(v, nil)
 }
 
-// fixed reports whether all elements of the list are always in it.
-func (l listV) fixed() bool {
+// hasFixedElements reports whether all elements of the list are always in it.
+func (l listV) hasFixedElements() bool {
 	for _, e := range l.elems {
 		if e.in.op != opTrue {
 			return false
@@ -231,11 +231,11 @@ func (l listV) fixed() bool {
 	return true
 }
 
-// in evaluates a in b.
-func (t *translator) in(_ *expr, a, b sval) (value, error) {
+// evalIn evaluates a in b.
+func (t *translator) evalIn(_ *expr, a, b sval) (value, error) {
 	switch b := b.(type) {
 	case mapV:
-		return just(boolConst(false)), nil
+		return singleBranch(boolConst(false)), nil
 	case listV:
 		return t.inList(a, b)
 	case constV:
@@ -243,50 +243,50 @@ func (t *translator) in(_ *expr, a, b sval) (value, error) {
 			return t.inList(a, l)
 		}
 		if s, ok := a.(strV); ok && isMap(b.node) {
-			c, err := t.property(b, string(s))
-			return just(boolV{c.there(), c.absent}), err
+			c, err := t.propertyOf(b, string(s))
+			return singleBranch(boolV{c.whenPresent(), c.absent}), err
 		}
 	case refV:
 		if isMap(b.node) {
 			s, ok := a.(strV)
 			if !ok {
-				if k, ok := t.keyOf(a); ok && k.of.at.equal(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
-					return just(boolConst(true)), nil
+				if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
+					return singleBranch(boolConst(true)), nil
 				}
-				return t.partial("in", a, b)
+				return t.partialPredicate("in", a, b)
 			}
-			c, err := t.property(b, string(s))
-			return just(boolV{c.there(), c.absent}), err
+			c, err := t.propertyOf(b, string(s))
+			return singleBranch(boolV{c.whenPresent(), c.absent}), err
 		}
 		if b.node.Type == "array" {
 			return t.inArray(a, b)
 		}
 	case comprV:
-		return t.quantified("exists", b.compr, func(v value) (boolV, error) { return t.equalValues(v, just(a)) })
+		return t.evalQuantified("exists", b.compr, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
 	}
 	return nil, errUnsupported
 }
 
 func (t *translator) inList(a sval, b listV) (value, error) {
-	if consts, ok := b.strings(); ok {
+	if consts, ok := b.constantStrings(); ok {
 		if r, ok := t.amongStrings(a, consts); ok {
-			return just(r), nil
+			return singleBranch(r), nil
 		}
 	}
 	ts, fs := []*cond{}, []*cond{}
 	for _, e := range b.elems {
-		r, err := t.equalValues(just(a), e.v)
+		r, err := t.equalValues(singleBranch(a), e.v)
 		if err != nil {
 			return nil, err
 		}
-		ts = append(ts, and(e.in, r.t))
-		fs = append(fs, or(e.out, r.f))
+		ts = append(ts, andConds(e.in, r.t))
+		fs = append(fs, orConds(e.out, r.f))
 	}
-	return just(boolV{or(ts...), and(fs...)}), nil
+	return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
 }
 
-// strings returns the elements of a list of string constants.
-func (l listV) strings() ([]string, bool) {
+// constantStrings returns the elements of a list of string constants.
+func (l listV) constantStrings() ([]string, bool) {
 	out := make([]string, len(l.elems))
 	for i, e := range l.elems {
 		if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
@@ -305,39 +305,39 @@ func (l listV) strings() ([]string, bool) {
 func (t *translator) inArray(a sval, b refV) (value, error) {
 	if !isConstant(a) {
 		if _, ok := a.(strAt); ok && scalarItems(b.node) {
-			return t.total("in", a, b)
+			return t.totalPredicate("in", a, b)
 		}
-		return t.partial("in", a, b)
+		return t.partialPredicate("in", a, b)
 	}
 	c, err := t.newCompr(b.ref)
 	if err != nil {
 		return nil, err
 	}
-	defer t.drop(c)
-	return t.quantified("exists", c, func(v value) (boolV, error) { return t.equalValues(v, just(a)) })
+	defer t.dropScopes(c)
+	return t.evalQuantified("exists", c, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
 }
 
 func scalarItems(list *schema.Node) bool {
 	n := list.Items
-	return n.Type == "string" && typed(n) == "" && !n.Nullable || n.Type == "boolean"
+	return n.Type == "string" && celTypeOfFormat(n) == "" && !n.Nullable || n.Type == "boolean"
 }
 
-// indexing translates a[b] and a[?b].
-func indexing(optional bool) func(*translator, *expr, sval, sval) (value, error) {
-	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.index(a, b, optional) }
+// indexingBy translates a[b] and a[?b].
+func indexingBy(optional bool) func(*translator, *expr, sval, sval) (value, error) {
+	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.evalIndex(a, b, optional) }
 }
 
-// index evaluates a[b] and a[?b].
-func (t *translator) index(a, b sval, optional bool) (value, error) {
+// evalIndex evaluates a[b] and a[?b].
+func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
 	switch x := a.(type) {
 	case optV:
 		if x.v == nil {
-			return just(x), nil
+			return singleBranch(x), nil
 		}
-		return t.index(x.v, b, true)
+		return t.evalIndex(x.v, b, true)
 	case mapV:
 		if optional {
-			return just(optV{}), nil
+			return singleBranch(optV{}), nil
 		}
 		return nil, nil
 	case refV:
@@ -357,7 +357,7 @@ func (t *translator) index(a, b sval, optional bool) (value, error) {
 	case termV:
 		if i, ok := b.(intV); ok && i == 0 && x.split != nil && !optional {
 			r, _ := utf8.DecodeRuneInString(x.split.sep)
-			return just(prefixAt{x.split.ref, allBut(r)}), nil
+			return singleBranch(prefixAt{x.split.ref, allBut(r)}), nil
 		}
 	}
 	return nil, errUnsupported
@@ -368,8 +368,8 @@ func (t *translator) indexMap(m refV, b sval, optional bool) (value, error) {
 	if s, ok := b.(strV); ok {
 		return t.selectField(m, string(s), optional)
 	}
-	if k, ok := t.keyOf(b); ok && k.of.at.equal(m.at) && !optional {
-		return t.load(place{scope: k.scope + 1}, m.node.Additional)
+	if k, ok := t.keyOf(b); ok && k.of.at.equalPlace(m.at) && !optional {
+		return t.loadPlace(place{scope: k.scope + 1}, m.node.Additional)
 	}
 	return nil, errUnsupported
 }
@@ -385,27 +385,27 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	switch i := b.(type) {
 	case intV:
 		if i >= 0 {
-			beyond, rest = size.within(0, int64(i)), size.within(int64(i)+1, maxSize)
+			beyond, rest = size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)
 		}
 		if i == 0 {
-			first, rest = true, size.within(2, maxSize)
+			first, rest = true, size.indexWithin(2, maxSize)
 		}
 	case numV: // such as size(list) - 1
 		s, ok := i.base.(sizeAt)
-		if !ok || !s.ref.at.equal(l.at) || i.at(1).dbl {
+		if !ok || !s.ref.at.equalPlace(l.at) || i.numberAt(1).dbl {
 			return nil, errUnsupported
 		}
-		first = i.at(1).i == 0
-		rest, beyond = size.within(2, maxSize), size.within(0, 1)
+		first = i.numberAt(1).i == 0
+		rest, beyond = size.indexWithin(2, maxSize), size.indexWithin(0, 1)
 		if first {
-			beyond = size.within(0, 0)
+			beyond = size.indexWithin(0, 0)
 		}
 	default:
 		return nil, errUnsupported
 	}
 	var out value
 	if first {
-		v, err := t.load(l.at.down(step{only: true}), l.node.Items)
+		v, err := t.loadPlace(l.at.withStep(step{only: true}), l.node.Items)
 		if err != nil {
 			return nil, err
 		}
@@ -413,23 +413,23 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 			if optional {
 				b.v = optV{b.v}
 			}
-			out = out.add(b.g, b.v)
+			out = out.addBranch(b.g, b.v)
 		}
 	}
 	if optional {
-		out = out.add(beyond, optV{})
+		out = out.addBranch(beyond, optV{})
 	}
-	return out.add(rest, lostV{}), nil
+	return out.addBranch(rest, lostV{}), nil
 }
 
 func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	i, ok := b.(intV)
-	if !ok || !l.fixed() {
+	if !ok || !l.hasFixedElements() {
 		return nil, errUnsupported
 	}
 	if i < 0 || int(i) >= len(l.elems) {
 		if optional {
-			return just(optV{}), nil
+			return singleBranch(optV{}), nil
 		}
 		return nil, nil
 	}
@@ -437,7 +437,7 @@ func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	if !optional {
 		return v, nil
 	}
-	return t.each(v, some)
+	return t.eachBranch(v, optionalWith)
 }
 
 // keyAt is the present key of a macro, in its scope, with its map.
@@ -449,7 +449,7 @@ type keyAt struct {
 // keyOf returns the map if v is the present key of a macro over it.
 func (t *translator) keyOf(v sval) (key keyAt, ok bool) {
 	s, ok := v.(strAt)
-	if !ok || len(s.at.path) > 0 || !s.plain() || !t.ranges[s.at.scope].key {
+	if !ok || len(s.at.path) > 0 || !s.isPlain() || !t.ranges[s.at.scope].key {
 		return key, false
 	}
 	return keyAt{t.ranges[s.at.scope].of, s.at.scope}, true
@@ -463,13 +463,13 @@ func (t *translator) constList(c constV) (listV, bool) {
 	}
 	l := listV{elems: make([]element, len(xs))}
 	for i, x := range xs {
-		v, ok, err := t.constant(x, c.node.Items)
+		v, ok, err := t.constantValue(x, c.node.Items)
 		if err != nil {
 			return listV{}, false
 		}
 		l.elems[i].in, l.elems[i].out = yes, no
 		if ok {
-			l.elems[i].v = just(v)
+			l.elems[i].v = singleBranch(v)
 		}
 	}
 	return l, true

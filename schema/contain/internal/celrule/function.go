@@ -27,66 +27,66 @@ var functionTable struct {
 	rows map[string]function
 }
 
-// functions has a row for each function of the libraries that Kubernetes enables (k8s.io/apiserver/pkg/cel/library,
+// functionsByName has a row for each function of the libraries that Kubernetes enables (k8s.io/apiserver/pkg/cel/library,
 // github.com/google/cel-go/ext), the authorizer aside, and for each operator that is translated by its operands.
-func functions() map[string]function {
+func functionsByName() map[string]function {
 	functionTable.Do(func() {
 		functionTable.rows = map[string]function{
-			operators.Equals: {two: (*translator).equals}, operators.NotEquals: {two: (*translator).notEquals},
-			operators.Less: {two: comparing(lt)}, operators.LessEquals: {two: comparing(le)},
-			operators.Greater: {two: comparing(gt)}, operators.GreaterEquals: {two: comparing(ge)},
-			operators.Add: {two: calculating('+')}, operators.Subtract: {two: calculating('-')}, operators.Multiply: {two: calculating('*')},
-			operators.Divide: {two: calculating('/')}, operators.Modulo: {two: calculating('%')},
-			operators.In: {two: (*translator).in}, operators.Index: {two: indexing(false)}, operators.OptIndex: {two: indexing(true)},
-			operators.OptSelect: {two: (*translator).optSelect}, operators.Negate: {one: (*translator).negate},
+			operators.Equals: {two: (*translator).evalEquals}, operators.NotEquals: {two: (*translator).notEquals},
+			operators.Less: {two: comparisonBy(lt)}, operators.LessEquals: {two: comparisonBy(le)},
+			operators.Greater: {two: comparisonBy(gt)}, operators.GreaterEquals: {two: comparisonBy(ge)},
+			operators.Add: {two: arithmeticBy('+')}, operators.Subtract: {two: arithmeticBy('-')}, operators.Multiply: {two: arithmeticBy('*')},
+			operators.Divide: {two: arithmeticBy('/')}, operators.Modulo: {two: arithmeticBy('%')},
+			operators.In: {two: (*translator).evalIn}, operators.Index: {two: indexingBy(false)}, operators.OptIndex: {two: indexingBy(true)},
+			operators.OptSelect: {two: (*translator).optSelect}, operators.Negate: {one: (*translator).evalNegate},
 
 			"isURL": {typ: "bool", total: true, one: (*translator).isString}, "isIP": {typ: "bool", total: true, one: (*translator).isString},
 			"isCIDR": {typ: "bool", total: true, one: (*translator).isString}, "isQuantity": {typ: "bool", total: true, one: (*translator).isString},
-			"lowerAscii": {typ: "string", total: true, one: (*translator).fold}, "upperAscii": {typ: "string", total: true, one: (*translator).fold},
+			"lowerAscii": {typ: "string", total: true, one: (*translator).evalCaseFold}, "upperAscii": {typ: "string", total: true, one: (*translator).evalCaseFold},
 			"trim": {typ: "string", total: true},
 
 			"isSemver": {typ: "bool"}, "isSorted": {typ: "bool"}, "isInteger": {typ: "bool"}, "isGreaterThan": {typ: "bool"}, "isLessThan": {typ: "bool"},
 			"isUnspecified": {typ: "bool"}, "isLoopback": {typ: "bool"}, "isGlobalUnicast": {typ: "bool"}, "isLinkLocalUnicast": {typ: "bool"},
 			"isLinkLocalMulticast": {typ: "bool"}, "containsIP": {typ: "bool"}, "containsCIDR": {typ: "bool"}, "includes": {typ: "bool"},
-			"contains": {typ: "bool", two: (*translator).text}, "startsWith": {typ: "bool", two: (*translator).text},
-			"endsWith": {typ: "bool", two: (*translator).text}, "matches": {typ: "bool", two: (*translator).text},
+			"contains": {typ: "bool", two: (*translator).evalStringSearch}, "startsWith": {typ: "bool", two: (*translator).evalStringSearch},
+			"endsWith": {typ: "bool", two: (*translator).evalStringSearch}, "matches": {typ: "bool", two: (*translator).evalStringSearch},
 			"hasValue": {typ: "bool", one: (*translator).hasValue}, "bool": {typ: "bool", one: (*translator).toBool},
 
 			"replace": {typ: "string"}, "join": {typ: "string"}, "format": {typ: "string"}, "getHost": {typ: "string"}, "getHostname": {typ: "string"},
-			"getPort": {typ: "string"}, "getEscapedPath": {typ: "string"}, "getScheme": {typ: "string", one: (*translator).scheme},
+			"getPort": {typ: "string"}, "getEscapedPath": {typ: "string"}, "getScheme": {typ: "string", one: (*translator).evalGetScheme},
 			"substring": {typ: "string", two: (*translator).substringFrom, three: (*translator).substringTo},
 			"charAt":    {typ: "string", two: (*translator).substringFrom},
-			"find":      {typ: "string", two: (*translator).find}, "string": {typ: "string", one: (*translator).toText},
+			"find":      {typ: "string", two: (*translator).evalFind}, "string": {typ: "string", one: (*translator).toText},
 
 			"lastIndexOf": {typ: "int"}, "prefixLength": {typ: "int"}, "compareTo": {typ: "int"}, "sign": {typ: "int"}, "asInteger": {typ: "int"},
 			"major": {typ: "int"}, "minor": {typ: "int"}, "patch": {typ: "int"}, "getSeconds": {typ: "int"}, "getMilliseconds": {typ: "int"},
 			"getMinutes": {typ: "int"}, "getHours": {typ: "int"}, "getDate": {typ: "int"}, "getDayOfMonth": {typ: "int"}, "getDayOfWeek": {typ: "int"},
-			"getDayOfYear": {typ: "int"}, "getFullYear": {typ: "int"}, "getMonth": {typ: "int"}, "size": {typ: "int", one: (*translator).size},
-			"indexOf": {typ: "int", two: (*translator).indexOf}, "family": {typ: "int", one: (*translator).family}, "int": {typ: "int", one: (*translator).toInt},
+			"getDayOfYear": {typ: "int"}, "getFullYear": {typ: "int"}, "getMonth": {typ: "int"}, "size": {typ: "int", one: (*translator).evalSize},
+			"indexOf": {typ: "int", two: (*translator).indexOf}, "family": {typ: "int", one: (*translator).evalIPFamily}, "int": {typ: "int", one: (*translator).toInt},
 
 			"asApproximateFloat": {typ: "double"}, "double": {typ: "double", one: (*translator).toDouble},
-			"uint": {typ: "uint", one: (*translator).convert}, "bytes": {typ: "bytes", one: (*translator).convert},
-			"split": {typ: "list", two: (*translator).split}, "findAll": {typ: "list"}, "reverse": {typ: "list"}, "slice": {typ: "list"}, "sort": {typ: "list"},
+			"uint": {typ: "uint", one: (*translator).opaqueConversion}, "bytes": {typ: "bytes", one: (*translator).opaqueConversion},
+			"split": {typ: "list", two: (*translator).evalSplit}, "findAll": {typ: "list"}, "reverse": {typ: "list"}, "slice": {typ: "list"}, "sort": {typ: "list"},
 			"distinct": {typ: "list"}, "flatten": {typ: "list"}, "unwrapOpt": {typ: "list"}, "getQuery": {typ: "map"},
 
 			"min": {}, "max": {}, "sum": {}, "first": {}, "last": {}, "or": {}, "orValue": {}, "masked": {}, "add": {}, "sub": {}, "semver": {},
-			"value": {one: (*translator).optValue}, "validate": {two: (*translator).validate}, "type": {one: (*translator).typeOf},
-			"dyn": {one: (*translator).dyn}, "url": {one: (*translator).fromString}, "ip": {one: (*translator).fromString},
+			"value": {one: (*translator).optValue}, "validate": {two: (*translator).validateFormat}, "type": {one: (*translator).typeOf},
+			"dyn": {one: (*translator).evalDyn}, "url": {one: (*translator).fromString}, "ip": {one: (*translator).fromString},
 			"cidr": {one: (*translator).fromString}, "quantity": {one: (*translator).fromString},
-			"duration": {one: (*translator).toDuration}, "timestamp": {one: (*translator).convert},
+			"duration": {one: (*translator).toDuration}, "timestamp": {one: (*translator).opaqueConversion},
 		}
 	})
 	return functionTable.rows
 }
 
-// function makes a term for the value of a function that is not understood.
-func (t *translator) function(e *expr, args ...sval) (value, error) {
+// opaqueFunction makes a term for the value of a function that is not understood.
+func (t *translator) opaqueFunction(e *expr, args ...sval) (value, error) {
 	name := e.name
 	if e.member {
 		name = "." + name
 	}
-	f := functions()[e.name]
-	return t.named(name, f.typ, !f.total, args)
+	f := functionsByName()[e.name]
+	return t.namedTerm(name, f.typ, !f.total, args)
 }
 
 // knownFormats are the names that format.named knows.

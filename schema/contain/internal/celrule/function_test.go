@@ -52,12 +52,12 @@ func TestFunctionsAreThoseOfKubernetes(t *testing.T) {
 			if len(results) == 1 {
 				want = results[0]
 			}
-			if got, ok := functions()[name]; !ok || got.typ != want {
+			if got, ok := functionsByName()[name]; !ok || got.typ != want {
 				t.Errorf("1.%d: %s gives %q; its row: %+v, %t", minor, name, want, got, ok)
 			}
 		}
 	}
-	for name, f := range functions() {
+	for name, f := range functionsByName() {
 		if arguments[name] == nil {
 			t.Errorf("no version has the function %s", name)
 		}

@@ -39,7 +39,7 @@ func Hints(r *Rule, s Scope) []Hint {
 		return nil
 	}
 	h := &hinter{t: newTranslator(s), found: map[string]*Hint{}}
-	h.walk(r.root, &hintVar{name: self, at: &hintAt{node: h.t.nodes[0]}})
+	h.walkExpr(r.root, &hintVar{name: self, at: &hintAt{node: h.t.nodes[0]}})
 	out := make([]Hint, 0, len(h.found))
 	for _, x := range h.found {
 		out = append(out, *x)
@@ -67,18 +67,18 @@ type hinter struct {
 	found map[string]*Hint
 }
 
-// walk visits all parts of e; vars are what the names mean.
-func (h *hinter) walk(e *expr, vars *hintVar) {
+// walkExpr visits all parts of e; vars are what the names mean.
+func (h *hinter) walkExpr(e *expr, vars *hintVar) {
 	n := e.binders()
 	if n > 0 {
-		h.walk(e.args[0], vars)
+		h.walkExpr(e.args[0], vars)
 		inner := vars
-		at := h.at(e.args[0], vars)
+		at := h.placeOf(e.args[0], vars)
 		for i, v := range e.args[1 : n+1] {
-			inner = &hintVar{v.name, h.element(at, i, n, e.name), inner}
+			inner = &hintVar{v.name, h.elementPlace(at, i, n, e.name), inner}
 		}
 		for _, b := range e.args[n+1:] {
-			h.walk(b, inner)
+			h.walkExpr(b, inner)
 		}
 		return
 	}
@@ -86,37 +86,37 @@ func (h *hinter) walk(e *expr, vars *hintVar) {
 		switch e.name {
 		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
 		default:
-			h.atom(e, vars)
+			h.pairConstants(e, vars)
 		}
 	}
 	for _, a := range e.args {
-		h.walk(a, vars)
+		h.walkExpr(a, vars)
 	}
 }
 
-// element returns the place that the i-th of n variables stands for.
-func (h *hinter) element(at *hintAt, i, n int, macro string) *hintAt {
+// elementPlace returns the place that the i-th of n variables stands for.
+func (h *hinter) elementPlace(at *hintAt, i, n int, macro string) *hintAt {
 	switch {
 	case at == nil:
 		return nil
 	case macro == "optMap" || macro == "optFlatMap":
 		return at
 	case isMap(at.node) && i == 0:
-		return at.down(Keys, &schema.Node{Type: "string"})
+		return at.withStep(Keys, &schema.Node{Type: "string"})
 	case isMap(at.node):
-		return at.down(Values, h.t.seen(at.node.Additional))
+		return at.withStep(Values, h.t.seenAsChild(at.node.Additional))
 	case at.node.Type == "array" && at.node.Items != nil && i == n-1:
-		return at.down(Items, h.t.seen(at.node.Items))
+		return at.withStep(Items, h.t.seenAsChild(at.node.Items))
 	}
 	return nil
 }
 
-func (a *hintAt) down(name string, n *schema.Node) *hintAt {
+func (a *hintAt) withStep(name string, n *schema.Node) *hintAt {
 	return &hintAt{append(slices.Clone(a.path), name), n}
 }
 
-// at returns the place that an expression stands for, nil if it is not a place.
-func (h *hinter) at(e *expr, vars *hintVar) *hintAt {
+// placeOf returns the place that an expression stands for, nil if it is not a place.
+func (h *hinter) placeOf(e *expr, vars *hintVar) *hintAt {
 	switch {
 	case e.kind == ident:
 		for v := vars; v != nil; v = v.up {
@@ -125,28 +125,28 @@ func (h *hinter) at(e *expr, vars *hintVar) *hintAt {
 			}
 		}
 	case e.kind == sel:
-		return h.child(h.at(e.args[0], vars), e.name)
+		return h.childPlace(h.placeOf(e.args[0], vars), e.name)
 	case e.kind != call:
 	case e.name == operators.OptSelect || e.name == operators.Index || e.name == operators.OptIndex:
-		at := h.at(e.args[0], vars)
+		at := h.placeOf(e.args[0], vars)
 		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
-			return h.child(at, name)
+			return h.childPlace(at, name)
 		}
 		if at != nil {
-			return h.element(at, 1, 2, "")
+			return h.elementPlace(at, 1, 2, "")
 		}
 	case e.name == "orValue" || e.name == "value" || e.name == "filter" && len(e.args) > 0:
-		return h.at(e.args[0], vars)
+		return h.placeOf(e.args[0], vars)
 	case e.name == operators.Conditional:
-		if at := h.at(e.args[1], vars); at != nil {
+		if at := h.placeOf(e.args[1], vars); at != nil {
 			return at
 		}
-		return h.at(e.args[2], vars)
+		return h.placeOf(e.args[2], vars)
 	}
 	return nil
 }
 
-func (h *hinter) child(at *hintAt, name string) *hintAt {
+func (h *hinter) childPlace(at *hintAt, name string) *hintAt {
 	if at == nil {
 		return nil
 	}
@@ -154,16 +154,16 @@ func (h *hinter) child(at *hintAt, name string) *hintAt {
 	if err != nil {
 		return nil
 	}
-	return at.down(key, h.t.seen(c))
+	return at.withStep(key, h.t.seenAsChild(c))
 }
 
-// atom adds all constants below e to all places below e.
-func (h *hinter) atom(e *expr, vars *hintVar) {
+// pairConstants adds all constants below e to all places below e.
+func (h *hinter) pairConstants(e *expr, vars *hintVar) {
 	var places []*hintAt
 	var consts []any
 	var visit func(x *expr)
 	visit = func(x *expr) {
-		if at := h.at(x, vars); at != nil {
+		if at := h.placeOf(x, vars); at != nil {
 			places = append(places, at)
 			return
 		}
@@ -190,7 +190,7 @@ func (h *hinter) atom(e *expr, vars *hintVar) {
 	visit(e)
 	for _, p := range places {
 		for _, c := range consts {
-			h.add(p, c)
+			h.addConstant(p, c)
 		}
 	}
 }
@@ -231,8 +231,8 @@ var samples = map[string][]any{
 	"getHours":             {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
 }
 
-// add adds a constant and its neighbours to a place, in the type of the place.
-func (h *hinter) add(at *hintAt, c any) {
+// addConstant adds a constant and its neighbours to a place, in the type of the place.
+func (h *hinter) addConstant(at *hintAt, c any) {
 	key := strings.Join(at.path, "\x00")
 	x := h.found[key]
 	if x == nil {
@@ -256,8 +256,8 @@ func (h *hinter) add(at *hintAt, c any) {
 			x.addString(s)
 		}
 	case n.Type == "boolean":
-		x.value(true)
-		x.value(false)
+		x.addValue(true)
+		x.addValue(false)
 	}
 }
 
@@ -265,22 +265,22 @@ func (h *hinter) add(at *hintAt, c any) {
 func (h *hinter) addToList(x *Hint, at *hintAt, c any) {
 	switch c := c.(type) {
 	case int64:
-		for _, v := range around(c) {
+		for _, v := range withNeighbours(c) {
 			if v >= 0 && v < 1_000 {
-				x.Sizes = insert(x.Sizes, v)
+				x.Sizes = insertSorted(x.Sizes, v)
 			}
 		}
 	case string, float64:
 	default:
 		return
 	}
-	if e := h.element(at, 0, 1, ""); e != nil && e.node.Type != "array" && e.node.Type != "object" {
-		h.add(e, c)
+	if e := h.elementPlace(at, 0, 1, ""); e != nil && e.node.Type != "array" && e.node.Type != "object" {
+		h.addConstant(e, c)
 	}
 }
 
-// around returns a number and its neighbours.
-func around(i int64) []int64 {
+// withNeighbours returns a number and its neighbours.
+func withNeighbours(i int64) []int64 {
 	out := []int64{i}
 	if i > math.MinInt64 {
 		out = append(out, i-1)
@@ -294,13 +294,13 @@ func around(i int64) []int64 {
 func (x *Hint) addNumber(typ string, c any) {
 	switch c := c.(type) {
 	case int64:
-		for _, v := range around(c) {
-			x.value(v)
+		for _, v := range withNeighbours(c) {
+			x.addValue(v)
 		}
 	case float64:
 		if typ == "number" {
 			for _, v := range []float64{c, c - 1, c + 1, math.Nextafter(c, math.Inf(1)), math.Nextafter(c, math.Inf(-1))} {
-				x.value(v)
+				x.addValue(v)
 			}
 		}
 	}
@@ -308,32 +308,32 @@ func (x *Hint) addNumber(typ string, c any) {
 
 // addText notes strings of a number: its digits, and so many letters.
 func (x *Hint) addText(i int64) {
-	for _, v := range append(around(i), i/2+1) { // half of it, for lengths that are added
-		x.value(strconv.FormatInt(v, 10))
+	for _, v := range append(withNeighbours(i), i/2+1) { // half of it, for lengths that are added
+		x.addValue(strconv.FormatInt(v, 10))
 		if v >= 0 && v < 1_000 {
-			x.value(strings.Repeat("a", int(v)))
+			x.addValue(strings.Repeat("a", int(v)))
 		}
 	}
 }
 
 func (x *Hint) addString(s string) {
-	x.value(s)
-	x.value(s + "a")
-	x.value("a" + s)
+	x.addValue(s)
+	x.addValue(s + "a")
+	x.addValue("a" + s)
 	if s != "" {
-		x.value(s[:len(s)-1])
+		x.addValue(s[:len(s)-1])
 	}
 	if d, err := time.ParseDuration(s); err == nil {
-		x.value((d - 1).String())
-		x.value((d + 1).String())
+		x.addValue((d - 1).String())
+		x.addValue((d + 1).String())
 	}
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" {
-		x.value(s + "://a")
+		x.addValue(s + "://a")
 	}
 }
 
-// value adds a value, unless it is there or there are too many.
-func (x *Hint) value(v any) {
+// addValue adds a value, unless it is there or there are too many.
+func (x *Hint) addValue(v any) {
 	if s, ok := v.(string); ok {
 		v = strings.ToValidUTF8(s, "")
 	}
@@ -342,7 +342,7 @@ func (x *Hint) value(v any) {
 	}
 }
 
-func insert[T cmp.Ordered](xs []T, x T) []T {
+func insertSorted[T cmp.Ordered](xs []T, x T) []T {
 	i, ok := slices.BinarySearch(xs, x)
 	if ok || len(xs) >= maxHints {
 		return xs
@@ -357,11 +357,11 @@ func sampleOf(expr string) string {
 		return ""
 	}
 	var b strings.Builder
-	sample(&b, re.Simplify(), 0)
+	writeSample(&b, re.Simplify(), 0)
 	return b.String()
 }
 
-func sample(b *strings.Builder, re *syntax.Regexp, depth int) {
+func writeSample(b *strings.Builder, re *syntax.Regexp, depth int) {
 	if depth > 100 || b.Len() > 1_000 {
 		return
 	}
@@ -384,13 +384,13 @@ func sample(b *strings.Builder, re *syntax.Regexp, depth int) {
 		b.WriteByte('a')
 	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
 		for _, s := range re.Sub {
-			sample(b, s, depth+1)
+			writeSample(b, s, depth+1)
 		}
 	case syntax.OpAlternate:
-		sample(b, re.Sub[0], depth+1)
+		writeSample(b, re.Sub[0], depth+1)
 	case syntax.OpRepeat:
 		for range min(re.Min, 100) {
-			sample(b, re.Sub[0], depth+1)
+			writeSample(b, re.Sub[0], depth+1)
 		}
 	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary, syntax.OpStar, syntax.OpQuest: // nothing

@@ -22,14 +22,14 @@ func (r *Rule) ImpliedBy(olds []*Rule, scalar bool) bool {
 		scalar = scalar && !usesDyn(o.root)
 		facts = append(facts, o.said()...)
 	}
-	return follows(signed{r.root, false}, facts, scalar)
+	return followsFrom(signed{r.root, false}, facts, scalar)
 }
 
 // saidBy are the disjuncts of the conjuncts of a rule.
 func saidBy(root *expr) [][]atom {
 	var out [][]atom
-	for _, c := range parts(signed{root, false}, operators.LogicalAnd, operators.LogicalOr, nil) {
-		out = append(out, atoms(parts(c, operators.LogicalOr, operators.LogicalAnd, nil)))
+	for _, c := range junctionParts(signed{root, false}, operators.LogicalAnd, operators.LogicalOr, nil) {
+		out = append(out, atomsOf(junctionParts(c, operators.LogicalOr, operators.LogicalAnd, nil)))
 	}
 	return out
 }
@@ -40,8 +40,8 @@ type signed struct {
 	neg bool
 }
 
-// parts are the operands of a chain of the operator, which negation turns into a chain of dual. Negations are pushed down.
-func parts(s signed, op, dual string, out []signed) []signed {
+// junctionParts are the operands of a chain of the operator, which negation turns into a chain of dual. Negations are pushed down.
+func junctionParts(s signed, op, dual string, out []signed) []signed {
 	for s.e.kind == call && s.e.name == operators.LogicalNot {
 		s = signed{s.e.args[0], !s.neg}
 	}
@@ -49,24 +49,24 @@ func parts(s signed, op, dual string, out []signed) []signed {
 		return append(out, s)
 	}
 	for _, a := range s.e.args {
-		out = parts(signed{a, s.neg}, op, dual, out)
+		out = junctionParts(signed{a, s.neg}, op, dual, out)
 	}
 	return out
 }
 
-// follows reports whether s is true whenever each of the facts has a true disjunct.
-func follows(s signed, facts [][]atom, scalar bool) bool {
-	if cs := parts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
-		return !slices.ContainsFunc(cs, func(c signed) bool { return !follows(c, facts, scalar) })
+// followsFrom reports whether s is true whenever each of the facts has a true disjunct.
+func followsFrom(s signed, facts [][]atom, scalar bool) bool {
+	if cs := junctionParts(s, operators.LogicalAnd, operators.LogicalOr, nil); len(cs) > 1 {
+		return !slices.ContainsFunc(cs, func(c signed) bool { return !followsFrom(c, facts, scalar) })
 	}
-	ds := parts(s, operators.LogicalOr, operators.LogicalAnd, nil)
-	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return follows(d, facts, scalar) }) {
+	ds := junctionParts(s, operators.LogicalOr, operators.LogicalAnd, nil)
+	if len(ds) > 1 && slices.ContainsFunc(ds, func(d signed) bool { return followsFrom(d, facts, scalar) }) {
 		return true
 	}
-	goals := atoms(ds)
+	goals := atomsOf(ds)
 	return slices.ContainsFunc(facts, func(fact []atom) bool {
 		return !slices.ContainsFunc(fact, func(a atom) bool {
-			return !slices.ContainsFunc(goals, func(g atom) bool { return a.implies(g, scalar) })
+			return !slices.ContainsFunc(goals, func(g atom) bool { return a.impliesAtom(g, scalar) })
 		})
 	})
 }
@@ -78,11 +78,11 @@ type atom struct {
 	op, a, b string
 }
 
-func atoms(ss []signed) []atom {
+func atomsOf(ss []signed) []atom {
 	out := make([]atom, len(ss))
 	for i, s := range ss {
 		p := &printer{dyn: usesDyn(s.e)}
-		out[i].text = p.boolean(s.e, s.neg)
+		out[i].text = p.writeBoolean(s.e, s.neg)
 		if s.e.kind != call || len(s.e.args) != 2 {
 			continue
 		}
@@ -107,7 +107,7 @@ func atoms(ss []signed) []atom {
 		if s.neg {
 			op = map[string]string{"<": "<=", "<=": "<", "==": "", "!=": ""}[op] // a == b may be an error where a != b is none
 		}
-		out[i].op, out[i].a, out[i].b = op, p.value(s.e.args[0]), p.value(s.e.args[1])
+		out[i].op, out[i].a, out[i].b = op, p.writeValue(s.e.args[0]), p.writeValue(s.e.args[1])
 		if swap {
 			out[i].a, out[i].b = out[i].b, out[i].a
 		}
@@ -115,8 +115,8 @@ func atoms(ss []signed) []atom {
 	return out
 }
 
-// implies reports whether b is true whenever a is.
-func (a atom) implies(b atom, scalar bool) bool {
+// impliesAtom reports whether b is true whenever a is.
+func (a atom) impliesAtom(b atom, scalar bool) bool {
 	if a.text == b.text {
 		return true
 	}

@@ -27,24 +27,24 @@ func (q quantifier) byKeys(c *cond) (*cond, bool) {
 	slices.Sort(names)
 	var parts []*cond
 	for _, k := range names {
-		f, ok := emit(withKey(c, key, k, true))
+		f, ok := emitFormula(withKey(c, key, k, true))
 		if !ok {
 			return nil, false
 		}
-		there := leaf(q.dict.at.down(step{name: k}), f)
+		there := leafCond(q.dict.at.withStep(step{name: k}), f)
 		if q.all {
-			there = or(leaf(q.dict.at, logic.Lacks{Name: k}), there)
+			there = orConds(leafCond(q.dict.at, logic.Lacks{Name: k}), there)
 		}
 		parts = append(parts, there)
 	}
-	f, ok := emit(withKey(c, key, "", false))
+	f, ok := emitFormula(withKey(c, key, "", false))
 	if !ok {
 		return nil, false
 	}
 	if q.all {
-		return and(append(parts, leaf(q.dict.at, logic.Rest{Except: names, F: f}))...), true
+		return andConds(append(parts, leafCond(q.dict.at, logic.Rest{Except: names, F: f}))...), true
 	}
-	return or(append(parts, leaf(q.dict.at, logic.SomeRest{Except: names, F: f}))...), true
+	return orConds(append(parts, leafCond(q.dict.at, logic.SomeRest{Except: names, F: f}))...), true
 }
 
 // constantKeys collects the constants that keys are compared with. It fails if the statement uses a key in another way.
@@ -92,7 +92,7 @@ func withKey(c *cond, key scope, name string, known bool) *cond {
 		kids[i] = withKey(k, key, name, known)
 	}
 	if c.op == opAnd {
-		return and(kids...)
+		return andConds(kids...)
 	}
-	return or(kids...)
+	return orConds(kids...)
 }

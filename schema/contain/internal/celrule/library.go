@@ -43,15 +43,15 @@ var isX = map[string]known{
 	},
 }
 
-// refine adds the known patterns to an opaque statement about a string.
-func refine(at place, k known, b boolV) boolV {
-	pat := func(expr string, neg bool) *cond { return leaf(at, logic.Pattern{Expr: expr, Neg: neg}) }
+// refineByPatterns adds the known patterns to an opaque statement about a string.
+func refineByPatterns(at place, k known, b boolV) boolV {
+	pat := func(expr string, neg bool) *cond { return leafCond(at, logic.Pattern{Expr: expr, Neg: neg}) }
 	r := b
 	if k.needed != "" {
-		r.t, r.f = and(pat(k.needed, false), r.t), or(pat(k.needed, true), r.f)
+		r.t, r.f = andConds(pat(k.needed, false), r.t), orConds(pat(k.needed, true), r.f)
 	}
 	if k.enough != "" {
-		r.t, r.f = or(pat(k.enough, false), r.t), and(pat(k.enough, true), r.f)
+		r.t, r.f = orConds(pat(k.enough, false), r.t), andConds(pat(k.enough, true), r.f)
 	}
 	return r
 }
@@ -59,19 +59,19 @@ func refine(at place, k known, b boolV) boolV {
 // isString translates isURL and the like.
 func (t *translator) isString(e *expr, a sval) (value, error) {
 	if b, ok := t.isA(e.name, a); ok {
-		return just(b), nil
+		return singleBranch(b), nil
 	}
-	return t.function(e, a)
+	return t.opaqueFunction(e, a)
 }
 
 // isA evaluates isURL and the like.
 func (t *translator) isA(name string, a sval) (boolV, bool) {
 	k, ok := isX[name]
-	x, ok2 := t.term(a)
+	x, ok2 := t.termOf(a)
 	if !ok || !ok2 || x.typ != "string" {
 		return boolV{}, false
 	}
-	b := t.predicate(apply(name, "bool", false, x))
+	b := t.predicateOf(functionTerm(name, "bool", false, x))
 	switch s := a.(type) {
 	case strV:
 		enough, needed := regexp.MustCompile(k.enough), regexp.MustCompile(k.needed)
@@ -79,8 +79,8 @@ func (t *translator) isA(name string, a sval) (boolV, bool) {
 			return boolConst(m), true
 		}
 	case strAt:
-		if s.plain() && !x.partial {
-			return refine(s.at, k, b), true
+		if s.isPlain() && !x.partial {
+			return refineByPatterns(s.at, k, b), true
 		}
 	}
 	return b, true
@@ -92,15 +92,15 @@ var conversions = map[string]string{"url": "isURL", "ip": "isIP", "cidr": "isCID
 // fromString translates url(s) and the like: an error where the string cannot be converted.
 func (t *translator) fromString(e *expr, a sval) (value, error) {
 	valid, ok := t.isA(conversions[e.name], a)
-	x, ok2 := t.term(a)
+	x, ok2 := t.termOf(a)
 	if !ok || !ok2 || x.partial {
-		return t.function(e, a)
+		return t.opaqueFunction(e, a)
 	}
-	out := apply(e.name, e.name, false, x)
+	out := functionTerm(e.name, e.name, false, x)
 	if s, ok := a.(strAt); ok {
 		out.of = &s
 	}
-	return value{}.add(valid.t, out), nil
+	return value{}.addBranch(valid.t, out), nil
 }
 
 var scheme = regexp.MustCompile(`\A[a-zA-Z][a-zA-Z0-9+.-]*:`)
@@ -120,19 +120,19 @@ func schemeOf(s strAt, consts []string) boolV {
 	ts, fs := []*cond{}, []*cond{}
 	add := func(b boolV) { ts, fs = append(ts, b.t), append(fs, b.f) }
 	if len(alts) > 0 {
-		add(matching(s.ref, `\A(?i:`+strings.Join(alts, "|")+`):`))
+		add(matchesPattern(s.ref, `\A(?i:`+strings.Join(alts, "|")+`):`))
 	}
 	if none {
-		b := matching(s.ref, scheme.String())
+		b := matchesPattern(s.ref, scheme.String())
 		add(boolV{b.f, b.t})
 	}
-	return boolV{or(ts...), and(fs...)}
+	return boolV{orConds(ts...), andConds(fs...)}
 }
 
 // durV is a constant duration in nanoseconds.
 type durV int64
 
-func (durV) sval() {}
+func (durV) isSval() {}
 
 const durationType = "google.protobuf.Duration"
 
@@ -143,22 +143,22 @@ type durationIn struct {
 	formatted bool
 }
 
-func (b durationIn) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
-func (b durationIn) at(i int64) num         { return num{i: i} }
+func (b durationIn) indexBounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b durationIn) numberAt(i int64) num        { return num{i: i} }
 
-func (b durationIn) term() (termV, bool) {
+func (b durationIn) asTerm() (termV, bool) {
 	x := termV{text: mark, refs: []ref{b.ref}, typ: durationType}
 	if !b.formatted {
-		x.text = wrap("duration", mark)
+		x.text = operatorText("duration", mark)
 	}
 	return x, true
 }
 
-func (b durationIn) within(lo, hi int64) *cond {
+func (b durationIn) indexWithin(lo, hi int64) *cond {
 	if hi == 1<<63-1 {
 		return b.atLeast(lo).t
 	}
-	return and(b.atLeast(lo).t, b.atLeast(hi+1).f)
+	return andConds(b.atLeast(lo).t, b.atLeast(hi+1).f)
 }
 
 // ladder are intermediate durations, so that a bound implies another.
@@ -182,22 +182,22 @@ func (b durationIn) atLeast(k int64) boolV {
 	if k == -1<<63 {
 		return boolConst(true)
 	}
-	r := b.alone(k)
+	r := b.atLeastAlone(k)
 	for _, l := range ladder {
 		switch {
 		case l < k:
-			r.t = and(r.t, b.alone(l).t)
+			r.t = andConds(r.t, b.atLeastAlone(l).t)
 		case l > k:
-			r.f = and(r.f, b.alone(l).f)
+			r.f = andConds(r.f, b.atLeastAlone(l).f)
 		}
 	}
 	return r
 }
 
-// alone says that the duration is k or more, or less, without the implied bounds.
-func (b durationIn) alone(k int64) boolV {
-	x, _ := b.term()
-	r := b.t.predicate(apply("at least "+time.Duration(k).String(), "bool", false, x))
+// atLeastAlone says that the duration is k or more, or less, without the implied bounds.
+func (b durationIn) atLeastAlone(k int64) boolV {
+	x, _ := b.asTerm()
+	r := b.t.predicateOf(functionTerm("at least "+time.Duration(k).String(), "bool", false, x))
 	if b.formatted || k < 0 {
 		return r
 	}
@@ -209,7 +209,7 @@ func (b durationIn) alone(k int64) boolV {
 		large = append(large, `0*`+decimalsFrom(abs((k-1)/u.size+1))+`(?:\.[0-9]*)?(?:`+u.name+`)`)
 		if n := k / u.size; n > 0 {
 			// A fraction of more digits may be rounded up to a whole unit (time.ParseDuration).
-			small = append(small, `0*`+decimals(0, abs(n-1))+`(?:\.[0-9]{0,9})?(?:`+u.name+`)`)
+			small = append(small, `0*`+decimalPattern(0, abs(n-1))+`(?:\.[0-9]{0,9})?(?:`+u.name+`)`)
 		}
 	}
 	enough := `\A\+?(?:[0-9.].*[a-zµμ])?(?:` + strings.Join(large, "|") + `)(?:[0-9.]|\z)`
@@ -222,37 +222,37 @@ func (b durationIn) alone(k int64) boolV {
 
 // refineBoth adds patterns that are enough for true and for false.
 func refineBoth(at place, b boolV, enough, never string) boolV {
-	pat := func(expr string, neg bool) *cond { return leaf(at, logic.Pattern{Expr: expr, Neg: neg}) }
+	pat := func(expr string, neg bool) *cond { return leafCond(at, logic.Pattern{Expr: expr, Neg: neg}) }
 	return boolV{
-		or(pat(enough, false), and(pat(never, true), b.t)),
-		or(pat(never, false), and(pat(enough, true), b.f)),
+		orConds(pat(enough, false), andConds(pat(never, true), b.t)),
+		orConds(pat(never, false), andConds(pat(enough, true), b.f)),
 	}
 }
 
 func (t *translator) toDuration(e *expr, a sval) (value, error) {
 	switch a := a.(type) {
 	case durV:
-		return just(a), nil
+		return singleBranch(a), nil
 	case strV:
 		d, err := time.ParseDuration(string(a))
 		if err != nil {
 			return nil, nil //nolint:nilerr // an error of the rule is no value
 		}
-		return just(durV(d)), nil
+		return singleBranch(durV(d)), nil
 	case strAt:
-		if a.plain() {
-			x, _ := t.term(a)
-			valid := refine(a.at, known{shortDuration, duration}, t.predicate(apply("is duration", "bool", false, x)))
+		if a.isPlain() {
+			x, _ := t.termOf(a)
+			valid := refineByPatterns(a.at, known{shortDuration, duration}, t.predicateOf(functionTerm("is duration", "bool", false, x)))
 			n := newNum(durationIn{ref: a.ref, t: t})
 			n.typ = durationType
-			return value{}.add(valid.t, n), nil
+			return value{}.addBranch(valid.t, n), nil
 		}
 	case numV:
 		if a.typ == durationType {
-			return just(a), nil
+			return singleBranch(a), nil
 		}
 	}
-	return t.convert(e, a)
+	return t.opaqueConversion(e, a)
 }
 
 // Formats of the format library: a pattern and the longest length (k8s.io/apimachinery/pkg/util/validation).
@@ -272,23 +272,23 @@ var formatPatterns = map[string]struct {
 	"labelValue":       {`\A(?:` + nameValue + `)?\z`, 63},
 }
 
-// validate evaluates format.validate(s), an optional list of errors.
-func (t *translator) validate(e *expr, format, s sval) (value, error) {
+// validateFormat evaluates format.validate(s), an optional list of errors.
+func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
 	f, ok := format.(formatV)
 	if !ok {
-		return t.function(e, format, s)
+		return t.opaqueFunction(e, format, s)
 	}
-	x, ok := t.term(s)
+	x, ok := t.termOf(s)
 	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
 		return nil, errUnsupported
 	}
-	b := t.predicate(apply("valid "+string(f), "bool", false, x))
+	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
 	a, isAt := s.(strAt)
-	if p, ok := formatPatterns[string(f)]; ok && isAt && a.plain() {
-		m := matching(a.ref, p.pattern)
+	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
+		m := matchesPattern(a.ref, p.pattern)
 		n := newNum(sizeAt{a.ref, logic.String})
 		short, long := n.compareConst(le, num{i: p.max})
-		b = boolV{and(m.t, short), or(m.f, long)}
+		b = boolV{andConds(m.t, short), orConds(m.f, long)}
 	}
-	return value{}.add(b.t, optV{}).add(b.f, optV{apply("errors "+string(f), "list", false, x)}), nil
+	return value{}.addBranch(b.t, optV{}).addBranch(b.f, optV{functionTerm("errors "+string(f), "list", false, x)}), nil
 }

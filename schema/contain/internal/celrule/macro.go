@@ -36,33 +36,33 @@ func (t *translator) newCompr(r ref) (*compr, error) {
 	default:
 		return nil, errUnsupported
 	}
-	v, err := t.load(place{scope: c.scope}, t.nodes[c.scope])
+	v, err := t.loadPlace(place{scope: c.scope}, t.nodes[c.scope])
 	c.elem = v
 	return c, err
 }
 
-// drop forgets the scopes from c's on.
-func (t *translator) drop(c *compr) {
+// dropScopes forgets the scopes from c's on.
+func (t *translator) dropScopes(c *compr) {
 	t.nodes, t.ranges = t.nodes[:c.scope], t.ranges[:c.scope]
 }
 
-// quantifier goes over all of the list, counted or not.
-func (c *compr) quantifier(all bool) quantifier {
-	q := quantifier{all: all, mask: 1 << c.scope, spend: c.t.spend}
+// newQuantifier goes over all of the list, counted or not.
+func (c *compr) newQuantifier(all bool) quantifier {
+	q := quantifier{all: all, mask: 1 << c.scope, spend: c.t.chargeWork}
 	if c.of.node.Type == "array" {
 		q.list = &c.of
 		q.wrap = func(_ scope, f logic.Formula) *cond {
 			switch {
 			case all && isFalse(f):
-				return leaf(c.of.at, logic.NumItems{Min: 0, Max: 0})
+				return leafCond(c.of.at, logic.NumItems{Min: 0, Max: 0})
 			case !all && isTrue(f):
-				return leaf(c.of.at, logic.NumItems{Min: 1, Max: logic.Unbounded})
+				return leafCond(c.of.at, logic.NumItems{Min: 1, Max: logic.Unbounded})
 			case all && isTrue(f):
-				return leaf(c.of.at, logic.True)
+				return leafCond(c.of.at, logic.True)
 			case all:
-				return leaf(c.of.at, logic.Items{F: f})
+				return leafCond(c.of.at, logic.Items{F: f})
 			}
-			return leaf(c.of.at, logic.SomeItem{F: f})
+			return leafCond(c.of.at, logic.SomeItem{F: f})
 		}
 		return q
 	}
@@ -72,41 +72,41 @@ func (c *compr) quantifier(all bool) quantifier {
 		key := s == c.scope
 		switch {
 		case all && isFalse(f):
-			return leaf(c.of.at, logic.NumProps{Min: 0, Max: 0})
+			return leafCond(c.of.at, logic.NumProps{Min: 0, Max: 0})
 		case !all && isTrue(f):
-			return leaf(c.of.at, logic.NumProps{Min: 1, Max: logic.Unbounded})
+			return leafCond(c.of.at, logic.NumProps{Min: 1, Max: logic.Unbounded})
 		case all && isTrue(f):
-			return leaf(c.of.at, logic.True)
+			return leafCond(c.of.at, logic.True)
 		case all && key:
-			return leaf(c.of.at, logic.AllKeys{F: f})
+			return leafCond(c.of.at, logic.AllKeys{F: f})
 		case all:
-			return leaf(c.of.at, logic.Rest{F: f})
+			return leafCond(c.of.at, logic.Rest{F: f})
 		case key:
-			return leaf(c.of.at, logic.SomeKey{F: f})
+			return leafCond(c.of.at, logic.SomeKey{F: f})
 		}
-		return leaf(c.of.at, logic.SomeRest{F: f})
+		return leafCond(c.of.at, logic.SomeRest{F: f})
 	}
 	return q
 }
 
-// valid says when a strict list is no error.
-func (c *compr) valid() (*cond, error) {
+// whenValid says when a strict list is no error.
+func (c *compr) whenValid() (*cond, error) {
 	if !c.strict {
 		return yes, nil
 	}
-	d, err := c.elem.defined()
+	d, err := c.elem.whenDefined()
 	if err != nil {
 		return nil, err
 	}
-	return c.quantifier(true).over(or(c.pred.f, and(c.pred.t, d)))
+	return c.newQuantifier(true).quantifyCond(orConds(c.pred.f, andConds(c.pred.t, d)))
 }
 
-// quantified evaluates all, exists or exists_one of the statement f about an element.
-func (t *translator) quantified(name string, c *compr, f func(value) (boolV, error)) (value, error) {
+// evalQuantified evaluates all, exists or exists_one of the statement f about an element.
+func (t *translator) evalQuantified(name string, c *compr, f func(value) (boolV, error)) (value, error) {
 	if c.same != nil {
 		return nil, errMixed
 	}
-	valid, err := c.valid()
+	valid, err := c.whenValid()
 	if err != nil {
 		return nil, err
 	}
@@ -116,63 +116,63 @@ func (t *translator) quantified(name string, c *compr, f func(value) (boolV, err
 	}
 	// Items that do not count decide nothing.
 	in, out := c.pred.t, c.pred.f
-	whenTrue, whenFalse := c.quantifier(name == "all"), c.quantifier(name != "all")
+	whenTrue, whenFalse := c.newQuantifier(name == "all"), c.newQuantifier(name != "all")
 	switch name {
 	case "all":
-		b = boolV{or(out, and(in, b.t)), and(in, b.f)}
+		b = boolV{orConds(out, andConds(in, b.t)), andConds(in, b.f)}
 	case "exists":
-		b = boolV{and(in, b.t), or(out, and(in, b.f))}
+		b = boolV{andConds(in, b.t), orConds(out, andConds(in, b.f))}
 	default:
 		d := *c
-		d.pred = boolV{and(in, b.t), or(out, and(in, b.f))}
-		d.elem, d.strict = just(nullV{}), true
+		d.pred = boolV{andConds(in, b.t), orConds(out, andConds(in, b.f))}
+		d.elem, d.strict = singleBranch(nullV{}), true
 		n, err := t.comprSize(&d)
 		if err != nil {
 			return nil, err
 		}
-		v, err := t.each(n.under(valid), func(s sval) (value, error) {
-			r, err := t.equal(s, intV(1))
-			return just(r), err
+		v, err := t.eachBranch(n.guardedBy(valid), func(s sval) (value, error) {
+			r, err := t.equalityOf(s, intV(1))
+			return singleBranch(r), err
 		})
 		return v, err
 	}
 	var sure, maybe boolV
-	if sure.t, maybe.t, err = whenTrue.bounds(b.t); err != nil {
+	if sure.t, maybe.t, err = whenTrue.quantifyBounds(b.t); err != nil {
 		return nil, err
 	}
-	if sure.f, maybe.f, err = whenFalse.bounds(b.f); err != nil {
+	if sure.f, maybe.f, err = whenFalse.quantifyBounds(b.f); err != nil {
 		return nil, err
 	}
 	if sure != maybe {
 		return nil, mixed{
-			boolV{and(valid, sure.t), and(valid, sure.f)},
-			boolV{and(valid, maybe.t), and(valid, maybe.f)},
+			boolV{andConds(valid, sure.t), andConds(valid, sure.f)},
+			boolV{andConds(valid, maybe.t), andConds(valid, maybe.f)},
 		}
 	}
-	return value{}.add(valid, sure), nil
+	return value{}.addBranch(valid, sure), nil
 }
 
-// macro evaluates a call that binds variables.
-func (t *translator) macro(e *expr, env *variable) (value, error) {
+// evalMacro evaluates a call that binds variables.
+func (t *translator) evalMacro(e *expr, env *variable) (value, error) {
 	n := e.binders()
 	for _, v := range e.args[1 : n+1] {
 		if v.kind != ident {
 			return nil, errUnsupported
 		}
 	}
-	rng, err := t.value(e.args[0], env)
+	rng, err := t.evalValue(e.args[0], env)
 	if err != nil {
 		return nil, err
 	}
 	name, bodies := e.name, e.args[n+1:]
 	if name == "optMap" || name == "optFlatMap" {
-		return t.each(rng, func(s sval) (value, error) { return t.optMap(name, s, e.args[1].name, bodies[0], env) })
+		return t.eachBranch(rng, func(s sval) (value, error) { return t.optMap(name, s, e.args[1].name, bodies[0], env) })
 	}
 	names := []string{e.args[1].name}
 	if n == 2 {
 		names = append(names, e.args[2].name)
 	}
-	return t.each(rng, func(s sval) (value, error) {
+	return t.eachBranch(rng, func(s sval) (value, error) {
 		if c, ok := s.(constV); ok {
 			if l, ok := t.constList(c); ok {
 				s = l
@@ -186,13 +186,13 @@ func (t *translator) macro(e *expr, env *variable) (value, error) {
 			return t.macroList(name, s, names, bodies, env)
 		case comprV:
 			mark := len(t.asides)
-			v, err := t.macroCompr(name, s.compr, bodies, bind(names, s.elem, computed, env))
+			v, err := t.macroCompr(name, s.compr, bodies, bindVariables(names, s.elem, computed, env))
 			if err != nil {
 				t.asides = t.asides[:mark]
 				return nil, err
 			}
 			t.pure = false // if nothing passes the filter, there is no error
-			return t.settle(mark, s.scope, v, name, func() (boolV, error) { return t.opaque(e, env) })
+			return t.settleAssumptions(mark, s.scope, v, name, func() (boolV, error) { return t.opaqueStatement(e, env) })
 		case refV:
 			return t.macroAt(e, s.ref, names, bodies, env)
 		}
@@ -207,28 +207,28 @@ func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, 
 		return nil, err
 	}
 	mark := len(t.asides)
-	vars := bind(names, c.elem, c.scope, env)
+	vars := bindVariables(names, c.elem, c.scope, env)
 	if len(names) == 2 && isMap(over.node) {
-		elem, err := t.load(place{scope: c.scope + 1}, over.node.Additional)
+		elem, err := t.loadPlace(place{scope: c.scope + 1}, over.node.Additional)
 		if err != nil {
 			return nil, err
 		}
-		vars = bind(names[:1], c.elem, c.scope, env)
-		vars = bind(names[1:], elem, c.scope+1, vars)
+		vars = bindVariables(names[:1], c.elem, c.scope, env)
+		vars = bindVariables(names[1:], elem, c.scope+1, vars)
 	}
 	v, err := t.macroCompr(e.name, c, bodies, vars)
-	opaque := func() (boolV, error) { return t.opaque(e, env) }
+	opaque := func() (boolV, error) { return t.opaqueStatement(e, env) }
 	if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
 		if len(t.asides) > mark { // the bounds hold only under the assumptions
 			err = errMixed
 		}
 		t.asides = t.asides[:mark]
-		return t.few(e, env, over, err)
+		return t.decideFewItems(e, env, over, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.settle(mark, c.scope, v, e.name, opaque)
+	return t.settleAssumptions(mark, c.scope, v, e.name, opaque)
 }
 
 func (t *translator) optMap(name string, s sval, varName string, body *expr, env *variable) (value, error) {
@@ -237,19 +237,19 @@ func (t *translator) optMap(name string, s sval, varName string, body *expr, env
 		return nil, errUnsupported
 	}
 	if o.v == nil {
-		return just(o), nil
+		return singleBranch(o), nil
 	}
-	v, err := t.value(body, &variable{name: varName, val: just(o.v), scope: computed, up: env})
+	v, err := t.evalValue(body, &variable{name: varName, val: singleBranch(o.v), scope: computed, up: env})
 	if err != nil || name == "optFlatMap" {
 		return v, err
 	}
-	return t.each(v, some)
+	return t.eachBranch(v, optionalWith)
 }
 
-// bind binds the variables of a macro over a list: the item, and before it its index, about which nothing is known.
-func bind(names []string, elem value, s scope, env *variable) *variable {
+// bindVariables binds the variables of a macro over a list: the item, and before it its index, about which nothing is known.
+func bindVariables(names []string, elem value, s scope, env *variable) *variable {
 	if len(names) == 2 {
-		env = &variable{name: names[0], val: just(lostV{}), scope: computed, up: env}
+		env = &variable{name: names[0], val: singleBranch(lostV{}), scope: computed, up: env}
 		names = names[1:]
 	}
 	return &variable{name: names[0], val: elem, scope: s, up: env}
@@ -260,13 +260,13 @@ func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variab
 	switch name {
 	case "all", "exists", "exists_one", "existsOne":
 		if v.scope != computed {
-			defer t.drop(c)
+			defer t.dropScopes(c)
 		}
 		if name == "existsOne" {
 			name = "exists_one"
 		}
-		return t.quantified(name, c, func(value) (boolV, error) {
-			b, err := t.boolean(bodies[0], v)
+		return t.evalQuantified(name, c, func(value) (boolV, error) {
+			b, err := t.evalBoolean(bodies[0], v)
 			t.pure = err == nil && b.t.alone != nil
 			return b, err
 		})
@@ -276,33 +276,33 @@ func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variab
 		}
 		d := *c
 		if name == "filter" || len(bodies) == 2 {
-			p, err := t.boolean(bodies[0], v)
+			p, err := t.evalBoolean(bodies[0], v)
 			if err != nil {
 				return nil, err
 			}
 			t.pure = p.t.alone != nil
-			d.pred = boolV{and(c.pred.t, p.t), or(c.pred.f, and(c.pred.t, p.f))}
+			d.pred = boolV{andConds(c.pred.t, p.t), orConds(c.pred.f, andConds(c.pred.t, p.f))}
 		}
 		if name == "map" {
-			elem, err := t.value(bodies[len(bodies)-1], v)
+			elem, err := t.evalValue(bodies[len(bodies)-1], v)
 			if err != nil {
 				return nil, err
 			}
 			d.elem = elem
 		}
 		d.strict = true
-		valid, err := d.valid()
+		valid, err := d.whenValid()
 		if errors.Is(err, errMixed) && name == "filter" {
 			if n, ok := t.countSame(&d); ok {
 				d.same = n
-				return just(comprV{&d}), nil
+				return singleBranch(comprV{&d}), nil
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
 		d.strict = false // said by the guard
-		return value{}.add(valid, comprV{&d}), nil
+		return value{}.addBranch(valid, comprV{&d}), nil
 	}
 	return nil, errUnsupported
 }
@@ -313,45 +313,45 @@ func (t *translator) macroList(name string, l listV, names []string, bodies []*e
 	var elems []element
 	guard := yes
 	for i, e := range l.elems {
-		v := bind(names, e.v, computed, env)
-		if len(names) == 2 && l.fixed() {
-			v.up.val = just(intV(i))
+		v := bindVariables(names, e.v, computed, env)
+		if len(names) == 2 && l.hasFixedElements() {
+			v.up.val = singleBranch(intV(i))
 		}
 		switch name {
 		case "all", "exists":
-			b, err := t.boolean(bodies[0], v)
+			b, err := t.evalBoolean(bodies[0], v)
 			if err != nil {
 				return nil, err
 			}
 			out := e.out
 			if name == "all" {
-				ts, fs = append(ts, or(out, b.t)), append(fs, and(e.in, b.f))
+				ts, fs = append(ts, orConds(out, b.t)), append(fs, andConds(e.in, b.f))
 			} else {
-				ts, fs = append(ts, and(e.in, b.t)), append(fs, or(out, b.f))
+				ts, fs = append(ts, andConds(e.in, b.t)), append(fs, orConds(out, b.f))
 			}
 		case "exists_one", "existsOne", "filter", "map":
 			next := e
 			if name != "map" || len(bodies) == 2 {
-				b, err := t.boolean(bodies[0], v)
+				b, err := t.evalBoolean(bodies[0], v)
 				if err != nil {
 					return nil, err
 				}
-				guard = and(guard, or(e.out, b.t, b.f))
-				next.in, next.out = and(e.in, b.t), or(e.out, b.f)
+				guard = andConds(guard, orConds(e.out, b.t, b.f))
+				next.in, next.out = andConds(e.in, b.t), orConds(e.out, b.f)
 			}
 			if name == "map" {
-				m, err := t.value(bodies[len(bodies)-1], v)
+				m, err := t.evalValue(bodies[len(bodies)-1], v)
 				if err != nil {
 					return nil, err
 				}
 				next.v = m
 			}
 			if name == "map" || name == "filter" {
-				d, err := next.v.defined()
+				d, err := next.v.whenDefined()
 				if err != nil {
 					return nil, err
 				}
-				guard = and(guard, or(next.out, d))
+				guard = andConds(guard, orConds(next.out, d))
 			}
 			elems = append(elems, next)
 		default:
@@ -360,22 +360,22 @@ func (t *translator) macroList(name string, l listV, names []string, bodies []*e
 	}
 	switch name {
 	case "all":
-		return just(boolV{and(ts...), or(fs...)}), nil
+		return singleBranch(boolV{andConds(ts...), orConds(fs...)}), nil
 	case "exists":
-		return just(boolV{or(ts...), and(fs...)}), nil
+		return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
 	case "filter", "map":
-		return value{}.add(guard, listV{elems}), nil
+		return value{}.addBranch(guard, listV{elems}), nil
 	}
-	n, err := t.counts(listV{elems})
+	n, err := t.countElements(listV{elems})
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.equalValues(n, just(intV(1)))
-	return value{}.add(guard, r), err
+	r, err := t.equalValues(n, singleBranch(intV(1)))
+	return value{}.addBranch(guard, r), err
 }
 
-// counts returns the number of elements of a list written in the rule.
-func (t *translator) counts(l listV) (value, error) {
+// countElements returns the number of elements of a list written in the rule.
+func (t *translator) countElements(l listV) (value, error) {
 	var bits []bit
 	always := 0
 	for _, e := range l.elems {
@@ -386,7 +386,7 @@ func (t *translator) counts(l listV) (value, error) {
 		}
 	}
 	if len(bits) == 0 {
-		return just(intV(always)), nil
+		return singleBranch(intV(always)), nil
 	}
 	if len(bits) > maxBits {
 		return nil, errUnsupported
@@ -395,7 +395,7 @@ func (t *translator) counts(l listV) (value, error) {
 	if always > 0 {
 		n, _ = n.withConst('+', num{i: int64(always)}, false)
 	}
-	return just(n), nil
+	return singleBranch(n), nil
 }
 
 // comprSize evaluates the size of a filtered list: the number of items that count.
@@ -406,7 +406,7 @@ func (t *translator) comprSize(c *compr) (value, error) {
 	if v, ok := t.countSame(c); ok {
 		return v, nil
 	}
-	valid, err := c.valid()
+	valid, err := c.whenValid()
 	if err != nil {
 		return nil, err
 	}
@@ -415,18 +415,18 @@ func (t *translator) comprSize(c *compr) (value, error) {
 		kind = logic.Object
 	}
 	if c.pred.t.op == opTrue {
-		return value{}.add(valid, newNum(sizeAt{c.of, kind})), nil
+		return value{}.addBranch(valid, newNum(sizeAt{c.of, kind})), nil
 	}
 	b := countAt{t: t, size: sizeAt{c.of, kind}}
-	if b.some, err = c.quantifier(false).over(c.pred.t); err != nil {
+	if b.some, err = c.newQuantifier(false).quantifyCond(c.pred.t); err != nil {
 		return nil, err
 	}
-	if all, err := c.quantifier(true).over(c.pred.t); err == nil && c.pred.t.scopes == 1<<c.scope {
-		if f, ok := emit(c.pred.t); ok {
-			b.all, b.id = all, digest(formulaText(f))
+	if all, err := c.newQuantifier(true).quantifyCond(c.pred.t); err == nil && c.pred.t.scopes == 1<<c.scope {
+		if f, ok := emitFormula(c.pred.t); ok {
+			b.all, b.id = all, shortDigest(formulaText(f))
 		}
 	}
-	return value{}.add(valid, newNum(b)), nil
+	return value{}.addBranch(valid, newNum(b)), nil
 }
 
 // countAt is the number of items of a list that satisfy a formula.
@@ -437,15 +437,15 @@ type countAt struct {
 	id        string
 }
 
-func (b countAt) bounds() (int64, int64) { return 0, maxSize }
-func (b countAt) at(i int64) num         { return num{i: i} }
-func (b countAt) term() (termV, bool)    { return termV{}, false }
+func (b countAt) indexBounds() (int64, int64) { return 0, maxSize }
+func (b countAt) numberAt(i int64) num        { return num{i: i} }
+func (b countAt) asTerm() (termV, bool)       { return termV{}, false }
 
-func (b countAt) within(lo, hi int64) *cond {
+func (b countAt) indexWithin(lo, hi int64) *cond {
 	if hi >= maxSize {
 		return b.atLeast(lo)
 	}
-	return and(b.atLeast(lo), not(b.atLeast(hi+1)))
+	return andConds(b.atLeast(lo), notCond(b.atLeast(hi+1)))
 }
 
 // atLeast says that at least n items satisfy the formula. For n over 1, no formula can express that.
@@ -467,7 +467,7 @@ func (b countAt) atLeast(n int64) *cond {
 		if k == 9 {
 			m = n
 		}
-		unknown = append(unknown, leaf(b.size.ref.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
+		unknown = append(unknown, leafCond(b.size.ref.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
 	}
-	return and(b.size.within(n, maxSize), b.some, or(b.all, and(unknown...)))
+	return andConds(b.size.indexWithin(n, maxSize), b.some, orConds(b.all, andConds(unknown...)))
 }

@@ -6,29 +6,29 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// needed returns statements that are true whenever e is, and easier to translate. For example, f in x.l implies that x.l has an item,
+// neededFor returns statements that are true whenever e is, and easier to translate. For example, f in x.l implies that x.l has an item,
 // and a filter with a result implies that an item satisfies it. It is empty if there are none.
-func needed(e *expr) []*expr {
+func neededFor(e *expr) []*expr {
 	if e.kind != call {
 		return nil
 	}
 	switch e.name {
 	case operators.LogicalAnd:
-		return append(needed(e.args[0]), needed(e.args[1])...)
+		return append(neededFor(e.args[0]), neededFor(e.args[1])...)
 	case operators.LogicalOr:
-		a, b := needed(e.args[0]), needed(e.args[1])
+		a, b := neededFor(e.args[0]), neededFor(e.args[1])
 		if len(a) == 0 || len(b) == 0 {
 			return nil
 		}
-		return []*expr{{kind: call, name: operators.LogicalOr, args: []*expr{conjunction(a), conjunction(b)}}}
+		return []*expr{{kind: call, name: operators.LogicalOr, args: []*expr{conjunctionOf(a), conjunctionOf(b)}}}
 	case operators.In:
 		return []*expr{notEmpty(e.args[1])}
 	}
 	if l, x, body, ok := oneVariable(e); ok {
 		switch e.name {
 		case "all":
-			if inner := needed(body); len(inner) > 0 {
-				return []*expr{allOf(l, x, conjunction(inner))}
+			if inner := neededFor(body); len(inner) > 0 {
+				return []*expr{allOf(l, x, conjunctionOf(inner))}
 			}
 		case "exists", "exists_one", "existsOne":
 			return someItem(l, x, body)
@@ -46,7 +46,7 @@ func needed(e *expr) []*expr {
 // someItem returns the statements that have to be true if an item of l satisfies body: that there is an item, and those parts of body
 // that do not mention it.
 func someItem(l, x, body *expr) []*expr {
-	return append([]*expr{notEmpty(l)}, slices.DeleteFunc(needed(body), func(n *expr) bool {
+	return append([]*expr{notEmpty(l)}, slices.DeleteFunc(neededFor(body), func(n *expr) bool {
 		free := map[string]bool{}
 		freeNames(n, nil, free)
 		return free[x.name]
@@ -94,7 +94,7 @@ func notEmpty(l *expr) *expr {
 	return &expr{kind: call, name: operators.Greater, args: []*expr{size, {kind: literal, val: int64(0)}}}
 }
 
-func conjunction(all []*expr) *expr {
+func conjunctionOf(all []*expr) *expr {
 	out := all[0]
 	for _, e := range all[1:] {
 		out = &expr{kind: call, name: operators.LogicalAnd, args: []*expr{out, e}}

@@ -14,30 +14,30 @@ type num struct {
 	d   float64
 }
 
-func (n num) float() float64 {
+func (n num) asFloat() float64 {
 	if n.dbl {
 		return n.d
 	}
 	return float64(n.i)
 }
 
-// compare is what CEL computes for numbers that are not NaN (compareDoubleInt in github.com/google/cel-go/common/types).
-func (n num) compare(m num) int {
+// compareTo is what CEL computes for numbers that are not NaN (compareDoubleInt in github.com/google/cel-go/common/types).
+func (n num) compareTo(m num) int {
 	switch {
 	case !n.dbl && !m.dbl:
-		return sign(n.i < m.i, n.i > m.i)
+		return signOf(n.i < m.i, n.i > m.i)
 	case !n.dbl && m.dbl:
-		return -m.compare(n)
+		return -m.compareTo(n)
 	case n.dbl && !m.dbl && n.d < math.MinInt64:
 		return -1
 	case n.dbl && !m.dbl && n.d > math.MaxInt64:
 		return 1
 	}
-	a, b := n.float(), m.float()
-	return sign(a < b, a > b)
+	a, b := n.asFloat(), m.asFloat()
+	return signOf(a < b, a > b)
 }
 
-func sign(less, more bool) int {
+func signOf(less, more bool) int {
 	if less {
 		return -1
 	}
@@ -47,7 +47,7 @@ func sign(less, more bool) int {
 	return 0
 }
 
-func (n num) text() string {
+func (n num) numberText() string {
 	if n.dbl {
 		return writeConst(n.d)
 	}
@@ -57,13 +57,13 @@ func (n num) text() string {
 // numBase is a number that a value has, or its size. Each number has an index, in the same order.
 type numBase interface {
 	// bounds returns the smallest and the largest index.
-	bounds() (lo, hi int64)
+	indexBounds() (lo, hi int64)
 	// within says that the number exists and its index is between both, inclusive.
-	within(lo, hi int64) *cond
+	indexWithin(lo, hi int64) *cond
 	// at returns the number with the index.
-	at(index int64) num
+	numberAt(index int64) num
 	// term returns its text in IDs.
-	term() (termV, bool)
+	asTerm() (termV, bool)
 }
 
 // numOp is one arithmetic step with a constant.
@@ -83,26 +83,26 @@ type numV struct {
 }
 
 func newNum(b numBase) numV {
-	lo, hi := b.bounds()
+	lo, hi := b.indexBounds()
 	return numV{base: b, lo: lo, hi: hi}
 }
 
-func (n numV) at(index int64) num {
-	x := n.base.at(index)
+func (n numV) numberAt(index int64) num {
+	x := n.base.numberAt(index)
 	for _, op := range n.ops {
 		x, _ = op.f(x)
 	}
 	return x
 }
 
-// apply adds a step, which is decreasing if down is set. Numbers for which the step fails must be at one or both ends.
-func (n numV) apply(op numOp, down bool) numV {
-	ok := func(i int64) bool { _, ok := op.f(n.at(i)); return ok }
+// applyStep adds a step, which is decreasing if down is set. Numbers for which the step fails must be at one or both ends.
+func (n numV) applyStep(op numOp, down bool) numV {
+	ok := func(i int64) bool { _, ok := op.f(n.numberAt(i)); return ok }
 	lo, hi := n.lo, n.hi
 	if lo <= hi && (!ok(lo) || !ok(hi)) {
 		// Somewhere between there may be a part without error: it includes the index whose number is nearest to zero,
 		// because the steps that fail do so for numbers that are too large in one direction or the other.
-		mid := n.search(func(x num) bool { return (x.compare(num{}) >= 0) != n.down })
+		mid := n.firstIndexWhere(func(x num) bool { return (x.compareTo(num{}) >= 0) != n.down })
 		mid = min(max(mid, lo), hi)
 		if !ok(mid) && mid > lo && ok(mid-1) {
 			mid--
@@ -110,8 +110,8 @@ func (n numV) apply(op numOp, down bool) numV {
 		if !ok(mid) {
 			lo, hi = 0, -1
 		} else {
-			lo = first(lo, mid, ok)
-			hi = first(mid, hi, func(i int64) bool { return !ok(i) })
+			lo = firstWhere(lo, mid, ok)
+			hi = firstWhere(mid, hi, func(i int64) bool { return !ok(i) })
 			if !ok(hi) {
 				hi--
 			}
@@ -123,14 +123,14 @@ func (n numV) apply(op numOp, down bool) numV {
 	return numV{base: n.base, lo: lo, hi: hi, ops: ops, down: n.down != down, dyn: n.dyn, typ: n.typ}
 }
 
-// search returns the smallest index for whose number f is true, f being false before it and true from it on; the index
+// firstIndexWhere returns the smallest index for whose number f is true, f being false before it and true from it on; the index
 // after the largest (or the largest, where there is none after it) if there is none.
-func (n numV) search(f func(num) bool) int64 {
-	return first(n.lo, n.hi, func(i int64) bool { return f(n.at(i)) })
+func (n numV) firstIndexWhere(f func(num) bool) int64 {
+	return firstWhere(n.lo, n.hi, func(i int64) bool { return f(n.numberAt(i)) })
 }
 
-// first returns the smallest i in [lo, hi] with f(i), f being monotone; hi where there is none.
-func first(lo, hi int64, f func(int64) bool) int64 {
+// firstWhere returns the smallest i in [lo, hi] with f(i), f being monotone; hi where there is none.
+func firstWhere(lo, hi int64, f func(int64) bool) int64 {
 	for lo < hi {
 		mid := lo/2 + hi/2 + (lo%2+hi%2)/2 // without overflow, and less than hi
 		if mid == hi || mid < lo {
@@ -151,7 +151,7 @@ type interval struct {
 	none   bool
 }
 
-func (n numV) cond(is ...interval) *cond {
+func (n numV) condOfIntervals(is ...interval) *cond {
 	var out []*cond
 	for i, v := range is {
 		if v.none {
@@ -161,20 +161,20 @@ func (n numV) cond(is ...interval) *cond {
 			is[i+1].lo = v.lo
 			continue
 		}
-		out = append(out, n.base.within(v.lo, v.hi))
+		out = append(out, n.base.indexWithin(v.lo, v.hi))
 	}
-	return or(out...)
+	return orConds(out...)
 }
 
-// split divides the indices by their numbers: less than c, equal to c, greater than c.
-func (n numV) split(c num) (less, equal, more interval) {
+// splitAround divides the indices by their numbers: less than c, equal to c, greater than c.
+func (n numV) splitAround(c num) (less, equal, more interval) {
 	empty := interval{none: true}
 	if n.lo > n.hi {
 		return empty, empty, empty
 	}
 	// With a decreasing number the greater ones come first.
 	side := func(i int64) int {
-		s := n.at(i).compare(c)
+		s := n.numberAt(i).compareTo(c)
 		if n.down {
 			return -s
 		}
@@ -186,8 +186,8 @@ func (n numV) split(c num) (less, equal, more interval) {
 		}
 		return interval{lo: lo, hi: hi}
 	}
-	a := first(n.lo, n.hi, func(i int64) bool { return side(i) >= 0 })
-	b := first(a, n.hi, func(i int64) bool { return side(i) > 0 })
+	a := firstWhere(n.lo, n.hi, func(i int64) bool { return side(i) >= 0 })
+	b := firstWhere(a, n.hi, func(i int64) bool { return side(i) > 0 })
 	var before interval
 	at, after := empty, empty
 	switch {
@@ -220,7 +220,7 @@ const (
 
 func (o ordering) flip() ordering { return gt - o }
 
-func (o ordering) holds(sign int) bool {
+func (o ordering) holdsForSign(sign int) bool {
 	switch o {
 	case lt:
 		return sign < 0
@@ -235,11 +235,11 @@ func (o ordering) holds(sign int) bool {
 	return sign > 0
 }
 
-func (o ordering) text() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
+func (o ordering) operatorSymbol() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
 
 // compareConst returns the conditions for which the comparison of n with c is true, and false.
 func (n numV) compareConst(o ordering, c num) (t, f *cond) {
-	less, equal, more := n.split(c)
+	less, equal, more := n.splitAround(c)
 	in := func(want func(int) bool) *cond {
 		var is []interval
 		for s, v := range map[int]interval{-1: less, 0: equal, 1: more} {
@@ -248,9 +248,9 @@ func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 			}
 		}
 		sortIntervals(is)
-		return n.cond(is...)
+		return n.condOfIntervals(is...)
 	}
-	return in(o.holds), in(func(s int) bool { return !o.holds(s) })
+	return in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
 }
 
 func sortIntervals(is []interval) {
@@ -261,16 +261,16 @@ func sortIntervals(is []interval) {
 	}
 }
 
-// valid says when n has a value.
-func (n numV) valid() *cond {
+// whenValid says when n has a value.
+func (n numV) whenValid() *cond {
 	if n.lo > n.hi {
 		return no
 	}
-	lo, hi := n.base.bounds()
+	lo, hi := n.base.indexBounds()
 	if n.lo == lo && n.hi == hi {
 		return yes
 	}
-	return n.base.within(n.lo, n.hi)
+	return n.base.indexWithin(n.lo, n.hi)
 }
 
 func constNum(v sval) (num, bool) {
@@ -293,10 +293,10 @@ func numVal(n num) sval {
 }
 
 // toDouble is the conversion double(x).
-func toDouble(x num) (num, bool) { return num{dbl: true, d: x.float()}, true }
+func toDouble(x num) (num, bool) { return num{dbl: true, d: x.asFloat()}, true }
 
-// arith computes as CEL does, with checks for overflow.
-func arith(op byte, a, b num) (num, bool) {
+// arithNumbers computes as CEL does, with checks for overflow.
+func arithNumbers(op byte, a, b num) (num, bool) {
 	if a.dbl != b.dbl {
 		return num{}, false
 	}
@@ -350,7 +350,7 @@ func arithInt(op byte, x, y int64) (num, bool) {
 
 // withConst computes n op c, or c op n if flipped. It fails if the step is not monotone or has another type.
 func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
-	dbl := n.at(n.lo).dbl
+	dbl := n.numberAt(n.lo).dbl
 	if n.lo > n.hi || dbl != c.dbl || dbl && (c.d == 0 || math.IsNaN(c.d) || math.IsInf(c.d, 0)) {
 		return n, false
 	}
@@ -359,10 +359,10 @@ func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
 	case op == '-' && flipped:
 		down = true
 	case op == '*' || op == '/' && !flipped:
-		if c.compare(num{}) == 0 && op == '/' {
+		if c.compareTo(num{}) == 0 && op == '/' {
 			return n, false
 		}
-		down = c.compare(num{}) < 0
+		down = c.compareTo(num{}) < 0
 	case op == '+' || op == '-':
 	default:
 		return n, false
@@ -370,33 +370,33 @@ func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
 	step := numOp{
 		f: func(x num) (num, bool) {
 			if flipped {
-				return arith(op, c, x)
+				return arithNumbers(op, c, x)
 			}
-			return arith(op, x, c)
+			return arithNumbers(op, x, c)
 		},
-		text: string(op) + c.text(),
+		text: string(op) + c.numberText(),
 	}
 	if flipped {
-		step.text = c.text() + string(op)
+		step.text = c.numberText() + string(op)
 	}
-	return n.apply(step, down), true
+	return n.applyStep(step, down), true
 }
 
-// result returns n as a value. It is an error if a step has failed.
-func (n numV) result() value { return value{}.add(n.valid(), n) }
+// asValue returns n as a value. It is an error if a step has failed.
+func (n numV) asValue() value { return value{}.addBranch(n.whenValid(), n) }
 
 // intAt is an Int at a place.
 type intAt struct{ ref }
 
-func (b intAt) bounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
-func (b intAt) at(i int64) num         { return num{i: i} }
-func (b intAt) within(lo, hi int64) *cond {
+func (b intAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
+func (b intAt) numberAt(i int64) num        { return num{i: i} }
+func (b intAt) indexWithin(lo, hi int64) *cond {
 	if lo == math.MinInt64 && hi == math.MaxInt64 {
-		return leaf(b.ref.at, logic.Kinds(logic.Int))
+		return leafCond(b.ref.at, logic.Kinds(logic.Int))
 	}
-	return leaf(b.ref.at, logic.IntRange{Lo: lo, Hi: hi})
+	return leafCond(b.ref.at, logic.IntRange{Lo: lo, Hi: hi})
 }
-func (b intAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
+func (b intAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
 // floatAt is a Float at a place. The index orders the floats.
 type floatAt struct{ ref }
@@ -416,13 +416,13 @@ func indexFloat(i int64) float64 {
 	return math.Float64frombits(uint64(i))
 }
 
-func (b floatAt) bounds() (int64, int64) {
+func (b floatAt) indexBounds() (int64, int64) {
 	return floatIndex(-math.MaxFloat64), floatIndex(math.MaxFloat64)
 }
-func (b floatAt) at(i int64) num { return num{dbl: true, d: indexFloat(i)} }
-func (b floatAt) within(lo, hi int64) *cond {
+func (b floatAt) numberAt(i int64) num { return num{dbl: true, d: indexFloat(i)} }
+func (b floatAt) indexWithin(lo, hi int64) *cond {
 	r := logic.FloatRange{Lo: indexFloat(lo), Hi: indexFloat(hi)}
-	least, most := b.bounds()
+	least, most := b.indexBounds()
 	if lo == least {
 		r.Lo = math.Inf(-1)
 	}
@@ -430,11 +430,11 @@ func (b floatAt) within(lo, hi int64) *cond {
 		r.Hi = math.Inf(1)
 	}
 	if lo == least && hi == most {
-		return leaf(b.ref.at, logic.Kinds(logic.Float))
+		return leafCond(b.ref.at, logic.Kinds(logic.Float))
 	}
-	return leaf(b.ref.at, r)
+	return leafCond(b.ref.at, r)
 }
-func (b floatAt) term() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
+func (b floatAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
 // maxSize is larger than any string, list or map can be.
 const maxSize = 1 << 40
@@ -445,24 +445,24 @@ type sizeAt struct {
 	kind logic.Kind
 }
 
-func (b sizeAt) bounds() (int64, int64) { return 0, maxSize }
-func (b sizeAt) at(i int64) num         { return num{i: i} }
-func (b sizeAt) within(lo, hi int64) *cond {
+func (b sizeAt) indexBounds() (int64, int64) { return 0, maxSize }
+func (b sizeAt) numberAt(i int64) num        { return num{i: i} }
+func (b sizeAt) indexWithin(lo, hi int64) *cond {
 	if hi >= maxSize {
 		hi = logic.Unbounded
 	}
 	if lo == 0 && hi == logic.Unbounded {
-		return leaf(b.ref.at, logic.True)
+		return leafCond(b.ref.at, logic.True)
 	}
 	if b.kind == logic.String {
-		return leaf(b.ref.at, logic.Length{Min: lo, Max: hi})
+		return leafCond(b.ref.at, logic.Length{Min: lo, Max: hi})
 	}
 	if b.kind == logic.Array {
-		return leaf(b.ref.at, logic.NumItems{Min: lo, Max: hi})
+		return leafCond(b.ref.at, logic.NumItems{Min: lo, Max: hi})
 	}
-	return leaf(b.ref.at, logic.NumProps{Min: lo, Max: hi})
+	return leafCond(b.ref.at, logic.NumProps{Min: lo, Max: hi})
 }
 
-func (b sizeAt) term() (termV, bool) {
-	return termV{text: wrap("size", mark), refs: []ref{b.ref}}, true
+func (b sizeAt) asTerm() (termV, bool) {
+	return termV{text: operatorText("size", mark), refs: []ref{b.ref}}, true
 }

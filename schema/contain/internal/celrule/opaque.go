@@ -12,44 +12,44 @@ import (
 // mark stands for a value at a place in the text of a term. It has no other use there, because names and strings are quoted.
 const mark = "\x01"
 
-// term names a value.
-func (t *translator) term(v sval) (termV, bool) {
+// termOf names a value.
+func (t *translator) termOf(v sval) (termV, bool) {
 	switch v := v.(type) {
 	case termV:
 		return v, true
 	case strAt:
-		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
+		return termV{text: v.idText(), refs: []ref{v.ref}, typ: "string"}, true
 	case prefixAt:
-		return termV{text: v.text(), refs: []ref{v.ref}, typ: "string"}, true
+		return termV{text: v.idText(), refs: []ref{v.ref}, typ: "string"}, true
 	case schemeAt:
-		return termV{text: wrap("getScheme", wrap("url", mark)), refs: []ref{v.of.ref}, typ: "string"}, true
+		return termV{text: operatorText("getScheme", operatorText("url", mark)), refs: []ref{v.of.ref}, typ: "string"}, true
 	case numV:
-		x, ok := v.base.term()
+		x, ok := v.base.asTerm()
 		if !ok {
 			return x, false
 		}
 		for _, op := range v.ops {
-			x.text = wrap(op.text, x.text)
+			x.text = operatorText(op.text, x.text)
 		}
 		x.typ = typeName(v)
 		return x, true
 	case refV:
 		return termV{text: mark, refs: []ref{v.ref}, typ: typeName(v)}, true
 	case constV:
-		return termV{text: wrap("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
+		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
 	case listV:
 		parts := make([]termV, len(v.elems))
 		for i, e := range v.elems {
 			if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
 				return termV{}, false
 			}
-			x, ok := t.term(e.v[0].v)
+			x, ok := t.termOf(e.v[0].v)
 			if !ok {
 				return termV{}, false
 			}
 			parts[i] = x
 		}
-		return apply("list", "list", false, parts...), true
+		return functionTerm("list", "list", false, parts...), true
 	}
 	return constantTerm(v)
 }
@@ -88,8 +88,8 @@ func constantTerm(v sval) (termV, bool) {
 	return termV{}, false
 }
 
-// apply names the value of a function.
-func apply(name, typ string, partial bool, args ...termV) termV {
+// functionTerm names the value of a function.
+func functionTerm(name, typ string, partial bool, args ...termV) termV {
 	out := termV{typ: typ, partial: partial}
 	texts := make([]string, len(args))
 	for i, a := range args {
@@ -97,25 +97,25 @@ func apply(name, typ string, partial bool, args ...termV) termV {
 		out.refs = append(out.refs, a.refs...)
 		out.partial = out.partial || a.partial
 	}
-	out.text = wrap(name, texts...)
+	out.text = operatorText(name, texts...)
 	return out
 }
 
-// order is a text to sort terms by.
-func (x termV) order() string {
+// sortText is a text to sort terms by.
+func (x termV) sortText() string {
 	var b strings.Builder
 	b.WriteString(x.text)
 	for _, r := range x.refs {
 		b.WriteString(" " + strconv.Itoa(r.at.scope))
 		for _, s := range r.at.path {
-			b.WriteString(s.text())
+			b.WriteString(s.idText())
 		}
 	}
 	return b.String()
 }
 
-// predicate makes an opaque statement of a term that is a boolean.
-func (t *translator) predicate(x termV) boolV {
+// predicateOf makes an opaque statement of a term that is a boolean.
+func (t *translator) predicateOf(x termV) boolV {
 	var scopes uint64
 	for _, r := range x.refs {
 		scopes |= 1 << r.at.scope
@@ -152,7 +152,7 @@ func (t *translator) predicate(x termV) boolV {
 			path = path[len(at.path):]
 		}
 		for _, s := range path {
-			b.WriteString(s.text())
+			b.WriteString(s.idText())
 		}
 		b.WriteString(" " + t.wholeShape(r.node) + ">")
 	}
@@ -166,53 +166,53 @@ func (t *translator) predicate(x termV) boolV {
 // opaqueAt makes the two statements "is true" and "is false". A total one is false whenever it is not true.
 func opaqueAt(at place, id string, partial bool) boolV {
 	if !partial {
-		return boolV{leaf(at, logic.Opaque{ID: id}), leaf(at, logic.Opaque{ID: id, Neg: true})}
+		return boolV{leafCond(at, logic.Opaque{ID: id}), leafCond(at, logic.Opaque{ID: id, Neg: true})}
 	}
 	return boolV{
-		leaf(at, logic.Opaque{ID: "T " + id}),
-		leaf(at, logic.And{logic.Opaque{ID: "F " + id}, logic.Opaque{ID: "T " + id, Neg: true}}),
+		leafCond(at, logic.Opaque{ID: "T " + id}),
+		leafCond(at, logic.And{logic.Opaque{ID: "F " + id}, logic.Opaque{ID: "T " + id, Neg: true}}),
 	}
 }
 
 func opaqueRel(scopes uint64, id string, partial bool) boolV {
 	if !partial {
-		return boolV{rel(scopes, id, false), rel(scopes, id, true)}
+		return boolV{relationCond(scopes, id, false), relationCond(scopes, id, true)}
 	}
-	return boolV{rel(scopes, "T "+id, false), and(rel(scopes, "F "+id, false), rel(scopes, "T "+id, true))}
+	return boolV{relationCond(scopes, "T "+id, false), andConds(relationCond(scopes, "F "+id, false), relationCond(scopes, "T "+id, true))}
 }
 
-// total is an opaque function that is never an error.
-func (t *translator) total(name string, args ...sval) (value, error) {
-	return t.named(name, "bool", false, args)
+// totalPredicate is an opaque function that is never an error.
+func (t *translator) totalPredicate(name string, args ...sval) (value, error) {
+	return t.namedTerm(name, "bool", false, args)
 }
 
-// partial is an opaque function that may be an error.
-func (t *translator) partial(name string, args ...sval) (value, error) {
-	return t.named(name, "bool", true, args)
+// partialPredicate is an opaque function that may be an error.
+func (t *translator) partialPredicate(name string, args ...sval) (value, error) {
+	return t.namedTerm(name, "bool", true, args)
 }
 
-func (t *translator) named(name, typ string, partial bool, args []sval) (value, error) {
+func (t *translator) namedTerm(name, typ string, partial bool, args []sval) (value, error) {
 	terms := make([]termV, len(args))
 	valid := yes
 	for i, a := range args {
-		x, ok := t.term(a)
+		x, ok := t.termOf(a)
 		if !ok {
 			return nil, errUnsupported
 		}
 		if n, ok := a.(numV); ok {
-			valid = and(valid, n.valid())
+			valid = andConds(valid, n.whenValid())
 		}
 		terms[i] = x
 	}
-	x := apply(name, typ, partial, terms...)
+	x := functionTerm(name, typ, partial, terms...)
 	if typ == "bool" {
-		return value{}.add(valid, t.predicate(x)), nil
+		return value{}.addBranch(valid, t.predicateOf(x)), nil
 	}
-	return value{}.add(valid, x), nil
+	return value{}.addBranch(valid, x), nil
 }
 
-// opaque makes a statement from a whole expression that is not understood.
-func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
+// opaqueStatement makes a statement from a whole expression that is not understood.
+func (t *translator) opaqueStatement(e *expr, env *variable) (boolV, error) {
 	free := map[string]bool{}
 	freeNames(e, nil, free)
 	names := slices.Sorted(func(yield func(string) bool) {
@@ -227,7 +227,7 @@ func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
 	at := place{}
 	touched := &toucher{t: t, roots: map[string]*touch{}}
 	for _, n := range names {
-		v := env.find(n)
+		v := env.findVariable(n)
 		if v == nil || v.scope == fixed {
 			continue
 		}
@@ -237,7 +237,7 @@ func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
 		scopes |= 1 << v.scope
 		at.scope = v.scope
 		p.free[n] = "@" + strconv.Itoa(v.scope)
-		touched.roots[n] = &touch{node: t.seen(t.nodes[v.scope])}
+		touched.roots[n] = &touch{node: t.seenAsChild(t.nodes[v.scope])}
 	}
 	several := scopes&(scopes-1) != 0
 	if !several {
@@ -245,11 +245,11 @@ func (t *translator) opaque(e *expr, env *variable) (boolV, error) {
 			p.free[n] = "@"
 		}
 	}
-	touched.use(e, nil)
-	parts := []string{p.boolean(e, false)}
+	touched.markWhole(e, nil)
+	parts := []string{p.writeBoolean(e, false)}
 	for _, n := range names {
 		if r := touched.roots[n]; r != nil {
-			parts = append(parts, p.free[n]+r.shape(t))
+			parts = append(parts, p.free[n]+r.shapeText(t))
 		}
 	}
 	id := strings.Join(parts, " ")

@@ -16,16 +16,16 @@ type partsOf struct {
 	sep string
 }
 
-func (b partsOf) bounds() (int64, int64) { return 1, maxSize }
-func (b partsOf) at(i int64) num         { return num{i: i} }
+func (b partsOf) indexBounds() (int64, int64) { return 1, maxSize }
+func (b partsOf) numberAt(i int64) num        { return num{i: i} }
 
-func (b partsOf) term() (termV, bool) {
-	return termV{text: wrap("parts", mark, writeConst(b.sep)), refs: []ref{b.ref}, typ: "int"}, true
+func (b partsOf) asTerm() (termV, bool) {
+	return termV{text: operatorText("parts", mark, writeConst(b.sep)), refs: []ref{b.ref}, typ: "int"}, true
 }
 
-func (b partsOf) within(lo, hi int64) *cond {
+func (b partsOf) indexWithin(lo, hi int64) *cond {
 	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
-		return b.t.between(b, lo, hi)
+		return b.t.indexBetween(b, lo, hi)
 	}
 	q := regexp.QuoteMeta(b.sep)
 	other := "[^" + escapeClass(b.sep) + "]*"
@@ -33,7 +33,7 @@ func (b partsOf) within(lo, hi int64) *cond {
 	if hi < maxSize {
 		times += strconv.FormatInt(hi-1, 10)
 	}
-	return leaf(b.ref.at, logic.Pattern{Expr: `\A` + other + "(?:" + q + other + ")" + times + `}\z`})
+	return leafCond(b.ref.at, logic.Pattern{Expr: `\A` + other + "(?:" + q + other + ")" + times + `}\z`})
 }
 
 // escapeClass writes a code point for use in a class of a regular expression.
@@ -49,16 +49,16 @@ type indexIn struct {
 	sub string
 }
 
-func (b indexIn) bounds() (int64, int64) { return -1, maxSize }
-func (b indexIn) at(i int64) num         { return num{i: i} }
+func (b indexIn) indexBounds() (int64, int64) { return -1, maxSize }
+func (b indexIn) numberAt(i int64) num        { return num{i: i} }
 
-func (b indexIn) term() (termV, bool) {
-	return termV{text: wrap("index", mark, writeConst(b.sub)), refs: []ref{b.ref}, typ: "int"}, true
+func (b indexIn) asTerm() (termV, bool) {
+	return termV{text: operatorText("index", mark, writeConst(b.sub)), refs: []ref{b.ref}, typ: "int"}, true
 }
 
-func (b indexIn) within(lo, hi int64) *cond {
+func (b indexIn) indexWithin(lo, hi int64) *cond {
 	if lo > maxRepeat || hi > maxRepeat && hi < maxSize {
-		return b.t.between(b, lo, hi)
+		return b.t.indexBetween(b, lo, hi)
 	}
 	// upTo says that the constant occurs at n or before.
 	upTo := func(n int64) boolV {
@@ -69,22 +69,22 @@ func (b indexIn) within(lo, hi int64) *cond {
 		case n < maxSize:
 			p = `\A(?s:.{0,` + strconv.FormatInt(n, 10) + `})` + p
 		}
-		return matching(b.ref, p)
+		return matchesPattern(b.ref, p)
 	}
 	if lo < 0 {
-		return or(upTo(maxSize).f, upTo(hi).t)
+		return orConds(upTo(maxSize).f, upTo(hi).t)
 	}
-	return and(upTo(hi).t, upTo(lo-1).f)
+	return andConds(upTo(hi).t, upTo(lo-1).f)
 }
 
-// between says that a number that is not understood is within bounds.
-func (t *translator) between(b numBase, lo, hi int64) *cond {
-	x, _ := b.term()
-	return t.predicate(apply("between "+strconv.FormatInt(lo, 10)+" and "+strconv.FormatInt(hi, 10), "bool", false, x)).t
+// indexBetween says that a number that is not understood is within bounds.
+func (t *translator) indexBetween(b numBase, lo, hi int64) *cond {
+	x, _ := b.asTerm()
+	return t.predicateOf(functionTerm("between "+strconv.FormatInt(lo, 10)+" and "+strconv.FormatInt(hi, 10), "bool", false, x)).t
 }
 
-// ordered compares a string with a constant, in the order of code points, which for UTF-8 is that of bytes.
-func ordered(s strAt, o ordering, c string) boolV {
+// compareStringConst compares a string with a constant, in the order of code points, which for UTF-8 is that of bytes.
+func compareStringConst(s strAt, o ordering, c string) boolV {
 	// The greater strings: those that continue after c, and those that have a greater code point before the end of c.
 	var alts []string
 	if o == ge || o == lt {
@@ -97,7 +97,7 @@ func ordered(s strAt, o ordering, c string) boolV {
 			alts = append(alts, regexp.QuoteMeta(c[:i])+`[\x{`+strconv.FormatInt(int64(r)+1, 16)+`}-\x{10FFFF}]`)
 		}
 	}
-	b := matching(s.ref, `\A(?:`+strings.Join(alts, "|")+`)`)
+	b := matchesPattern(s.ref, `\A(?:`+strings.Join(alts, "|")+`)`)
 	if o == lt || o == le {
 		return boolV{b.f, b.t}
 	}
@@ -107,8 +107,8 @@ func ordered(s strAt, o ordering, c string) boolV {
 // maxOrdered is the longest constant that strings are compared with.
 const maxOrdered = 200
 
-// sets evaluates functions of the sets library for a list of plain strings at a place and one of constants.
-func (t *translator) sets(name string, a, b sval) (value, error) {
+// evalSets evaluates functions of the sets library for a list of plain strings at a place and one of constants.
+func (t *translator) evalSets(name string, a, b sval) (value, error) {
 	atA, ok := a.(refV)
 	atB, ok2 := b.(refV)
 	la, okA := a.(listV)
@@ -121,11 +121,11 @@ func (t *translator) sets(name string, a, b sval) (value, error) {
 	case ok2 && okA:
 		at, l = atB, la
 	default:
-		return t.named("sets."+name, "bool", true, []sval{a, b})
+		return t.namedTerm("sets."+name, "bool", true, []sval{a, b})
 	}
-	consts, okC := l.strings()
+	consts, okC := l.constantStrings()
 	n := at.node
-	if !okC || n.Type != "array" || n.Items == nil || n.Items.Type != "string" || n.Items.IntOrString || n.Items.Nullable || typed(n.Items) != "" {
+	if !okC || n.Type != "array" || n.Items == nil || n.Items.Type != "string" || n.Items.IntOrString || n.Items.Nullable || celTypeOfFormat(n.Items) != "" {
 		return nil, errUnsupported
 	}
 	each, err := t.eachIn(consts, at)
@@ -134,26 +134,26 @@ func (t *translator) sets(name string, a, b sval) (value, error) {
 	}
 	all, some := boolConst(true), boolConst(false)
 	for _, b := range each {
-		all = boolV{and(all.t, b.t), or(all.f, b.f)}
-		some = boolV{or(some.t, b.t), and(some.f, b.f)}
+		all = boolV{andConds(all.t, b.t), orConds(all.f, b.f)}
+		some = boolV{orConds(some.t, b.t), andConds(some.f, b.f)}
 	}
 	values := make([]any, len(consts))
 	for i, c := range consts {
 		values[i] = c
 	}
 	only := boolV{
-		leaf(at.at, logic.Items{F: logic.Enum{Values: values}}),
-		leaf(at.at, logic.SomeItem{F: logic.Enum{Values: values, Neg: true}}),
+		leafCond(at.at, logic.Items{F: logic.Enum{Values: values}}),
+		leafCond(at.at, logic.SomeItem{F: logic.Enum{Values: values, Neg: true}}),
 	}
 	switch {
 	case name == "intersects":
-		return just(some), nil
+		return singleBranch(some), nil
 	case name == "contains" && ok:
-		return just(all), nil
+		return singleBranch(all), nil
 	case name == "contains":
-		return just(only), nil
+		return singleBranch(only), nil
 	case name == "equivalent":
-		return just(boolV{and(all.t, only.t), or(all.f, only.f)}), nil
+		return singleBranch(boolV{andConds(all.t, only.t), orConds(all.f, only.f)}), nil
 	}
 	return nil, errUnsupported
 }

@@ -17,7 +17,7 @@ type prefixAt struct {
 	class []rune // pairs of first and last
 }
 
-func (prefixAt) sval() {}
+func (prefixAt) isSval() {}
 
 // prefixOf reads an expression like ^([^/]+) as a class.
 func prefixOf(expr string) ([]rune, bool) {
@@ -49,8 +49,8 @@ func allBut(r rune) []rune {
 	return []rune{0, r - 1, r + 1, utf8.MaxRune}
 }
 
-// bracket writes the class, or its complement.
-func (p prefixAt) bracket(not bool) string {
+// bracketClass writes the class, or its complement.
+func (p prefixAt) bracketClass(not bool) string {
 	var b strings.Builder
 	b.WriteString("[")
 	if not {
@@ -62,8 +62,8 @@ func (p prefixAt) bracket(not bool) string {
 	return b.String() + "]"
 }
 
-// has reports whether the class has all code points of s.
-func (p prefixAt) has(s string) bool {
+// classHasAll reports whether the class has all code points of s.
+func (p prefixAt) classHasAll(s string) bool {
 next:
 	for _, r := range s {
 		for i := 0; i+1 < len(p.class); i += 2 {
@@ -76,54 +76,54 @@ next:
 	return true
 }
 
-// end matches the end of the prefix.
-func (p prefixAt) end() string { return "(?:" + p.bracket(true) + `|\z)` }
+// endPattern matches the end of the prefix.
+func (p prefixAt) endPattern() string { return "(?:" + p.bracketClass(true) + `|\z)` }
 
 // oneOf says that the prefix is one of several strings.
 func (p prefixAt) oneOf(consts []string) boolV {
 	var alts []string
 	for _, c := range consts {
-		if p.has(c) {
+		if p.classHasAll(c) {
 			alts = append(alts, regexp.QuoteMeta(c))
 		}
 	}
 	if len(alts) == 0 {
 		return boolConst(false)
 	}
-	return matching(p.ref, `\A(?:`+strings.Join(alts, "|")+")"+p.end())
+	return matchesPattern(p.ref, `\A(?:`+strings.Join(alts, "|")+")"+p.endPattern())
 }
 
-// search evaluates startsWith, endsWith and contains.
-func (p prefixAt) search(name, arg string) (boolV, bool) {
+// evalSearch evaluates startsWith, endsWith and contains.
+func (p prefixAt) evalSearch(name, arg string) (boolV, bool) {
 	switch {
 	case name == "matches":
 		return boolV{}, false
 	case arg == "":
 		return boolConst(true), true
-	case !p.has(arg):
+	case !p.classHasAll(arg):
 		return boolConst(false), true
 	}
 	q := regexp.QuoteMeta(arg)
 	switch name {
 	case "startsWith":
-		return matching(p.ref, `\A`+q), true
+		return matchesPattern(p.ref, `\A`+q), true
 	case "endsWith":
-		return matching(p.ref, `\A`+p.bracket(false)+"*"+q+p.end()), true
+		return matchesPattern(p.ref, `\A`+p.bracketClass(false)+"*"+q+p.endPattern()), true
 	}
-	return matching(p.ref, `\A`+p.bracket(false)+"*"+q), true
+	return matchesPattern(p.ref, `\A`+p.bracketClass(false)+"*"+q), true
 }
 
-func (p prefixAt) text() string { return wrap("prefix", mark, p.bracket(false)) }
+func (p prefixAt) idText() string { return operatorText("prefix", mark, p.bracketClass(false)) }
 
 // prefixInt is the number that a prefix is read as by int().
 type prefixInt struct{ of prefixAt }
 
-func (b prefixInt) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
-func (b prefixInt) at(i int64) num         { return num{i: i} }
-func (b prefixInt) term() (termV, bool) {
-	return termV{text: wrap("int", b.of.text()), refs: []ref{b.of.ref}, typ: "int"}, true
+func (b prefixInt) indexBounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b prefixInt) numberAt(i int64) num        { return num{i: i} }
+func (b prefixInt) asTerm() (termV, bool) {
+	return termV{text: operatorText("int", b.of.idText()), refs: []ref{b.of.ref}, typ: "int"}, true
 }
 
-func (b prefixInt) within(lo, hi int64) *cond {
-	return leaf(b.of.at, logic.Pattern{Expr: `\A` + integers(lo, hi) + b.of.end()})
+func (b prefixInt) indexWithin(lo, hi int64) *cond {
+	return leafCond(b.of.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + b.of.endPattern()})
 }

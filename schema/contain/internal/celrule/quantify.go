@@ -17,8 +17,8 @@ type mixed struct{ sure, maybe boolV }
 func (mixed) Error() string        { return errMixed.Error() }
 func (mixed) Is(target error) bool { return target == errMixed }
 
-// without replaces relations: by false for the case that c certainly holds, by true for the case that it may hold.
-func without(c *cond, by bool) *cond {
+// withoutRelations replaces relations: by false for the case that c certainly holds, by true for the case that it may hold.
+func withoutRelations(c *cond, by bool) *cond {
 	switch {
 	case !c.rels:
 		return c
@@ -29,24 +29,24 @@ func without(c *cond, by bool) *cond {
 	}
 	kids := make([]*cond, len(c.kids))
 	for i, k := range c.kids {
-		kids[i] = without(k, by)
+		kids[i] = withoutRelations(k, by)
 	}
 	if c.op == opAnd {
-		return and(kids...)
+		return andConds(kids...)
 	}
-	return or(kids...)
+	return orConds(kids...)
 }
 
-// bounds quantifies c. If that cannot be expressed, the two results differ.
-func (q quantifier) bounds(c *cond) (sure, maybe *cond, err error) {
-	x, err := q.over(c)
+// quantifyBounds quantifies c. If that cannot be expressed, the two results differ.
+func (q quantifier) quantifyBounds(c *cond) (sure, maybe *cond, err error) {
+	x, err := q.quantifyCond(c)
 	if err == nil || !c.rels {
 		return x, x, err
 	}
-	if sure, err = q.over(without(c, false)); err != nil {
+	if sure, err = q.quantifyCond(withoutRelations(c, false)); err != nil {
 		return nil, nil, err
 	}
-	maybe, err = q.over(without(c, true))
+	maybe, err = q.quantifyCond(withoutRelations(c, true))
 	return sure, maybe, err
 }
 
@@ -67,23 +67,23 @@ type quantifier struct {
 	spend func(n int) error
 }
 
-// over returns the quantified statement. It fails with errMixed if the statement relates values in a way that no formula can express.
-func (q quantifier) over(c *cond) (*cond, error) { return q.split(c, maxSplit) }
+// quantifyCond returns the quantified statement. It fails with errMixed if the statement relates values in a way that no formula can express.
+func (q quantifier) quantifyCond(c *cond) (*cond, error) { return q.quantifyWithin(c, maxSplit) }
 
-// outside quantifies a statement that does not mention the scope: true of an empty range as well for all, false of it for some.
-func (q quantifier) outside(c *cond) *cond {
+// quantifyOutside quantifies a statement that does not mention the scope: true of an empty range as well for all, false of it for some.
+func (q quantifier) quantifyOutside(c *cond) *cond {
 	s := bits.TrailingZeros64(q.mask)
 	switch {
 	case q.all && c.op != opTrue:
-		return or(c, q.wrap(s, logic.False))
+		return orConds(c, q.wrap(s, logic.False))
 	case !q.all && c.op != opFalse:
-		return and(c, q.wrap(s, logic.True))
+		return andConds(c, q.wrap(s, logic.True))
 	}
 	return c
 }
 
-// apart divides the other junction: what does not mention the scope stands outside.
-func (q quantifier) apart(c *cond) (outer, inner []*cond) {
+// divideByScope divides the other junction: what does not mention the scope stands outside.
+func (q quantifier) divideByScope(c *cond) (outer, inner []*cond) {
 	for _, k := range c.kids {
 		if k.scopes&q.mask == 0 {
 			outer = append(outer, k)
@@ -94,31 +94,31 @@ func (q quantifier) apart(c *cond) (outer, inner []*cond) {
 	return outer, inner
 }
 
-func (q quantifier) split(c *cond, budget int) (*cond, error) {
+func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	if err := q.spend(c.size / 16); err != nil {
 		return nil, err
 	}
 	if c.scopes&q.mask == 0 {
-		return q.outside(c), nil
+		return q.quantifyOutside(c), nil
 	}
-	if c.alone != nil && q.list != nil && q.list.at.equal(c.alone.list.at) && c.neg != q.all {
-		return leaf(q.list.at, logic.Unique{By: c.alone.by, Neg: c.neg}), nil
+	if c.alone != nil && q.list != nil && q.list.at.equalPlace(c.alone.list.at) && c.neg != q.all {
+		return leafCond(q.list.at, logic.Unique{By: c.alone.by, Neg: c.neg}), nil
 	}
 	if bits.OnesCount64(c.scopes) == 1 && !c.rels {
-		f, ok := emit(c)
+		f, ok := emitFormula(c)
 		if !ok {
 			return nil, errMixed
 		}
 		return q.wrap(bits.TrailingZeros64(c.scopes), f), nil
 	}
-	op, joined, other := opOr, or, and
+	op, joined, other := opOr, orConds, andConds
 	if q.all {
-		op, joined, other = opAnd, and, or
+		op, joined, other = opAnd, andConds, orConds
 	}
 	if c.op == op {
 		parts := make([]*cond, len(c.kids))
 		for i, k := range c.kids {
-			p, err := q.split(k, budget)
+			p, err := q.quantifyWithin(k, budget)
 			if err != nil {
 				return nil, err
 			}
@@ -134,9 +134,9 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 			return k, nil
 		}
 	}
-	outer, inner := q.apart(c)
+	outer, inner := q.divideByScope(c)
 	if len(outer) > 0 {
-		p, err := q.split(other(inner...), budget)
+		p, err := q.quantifyWithin(other(inner...), budget)
 		if err != nil {
 			return nil, err
 		}
@@ -147,76 +147,76 @@ func (q quantifier) split(c *cond, budget int) (*cond, error) {
 
 // byCases quantifies for the case that a part about other scopes holds, and for the case that it does not.
 func (q quantifier) byCases(c *cond, budget int) (*cond, error) {
-	atom := foreign(c, q.mask)
+	atom := largestForeignPart(c, q.mask)
 	if budget == 0 || atom == nil {
 		return nil, errMixed
 	}
-	t, err := q.split(assume(c, atom, true), budget-1)
+	t, err := q.quantifyWithin(assumeAtom(c, atom, true), budget-1)
 	if err != nil {
 		return nil, err
 	}
-	f, err := q.split(assume(c, atom, false), budget-1)
+	f, err := q.quantifyWithin(assumeAtom(c, atom, false), budget-1)
 	if err != nil {
 		return nil, err
 	}
-	return or(and(atom, t), and(not(atom), f)), nil
+	return orConds(andConds(atom, t), andConds(notCond(atom), f)), nil
 }
 
-// foreign finds a largest part of c that does not mention the scope.
-func foreign(c *cond, mask uint64) *cond {
+// largestForeignPart finds a largest part of c that does not mention the scope.
+func largestForeignPart(c *cond, mask uint64) *cond {
 	if c.scopes&mask == 0 && c.scopes != 0 {
 		return c
 	}
 	for _, k := range c.kids {
-		if f := foreign(k, mask); f != nil {
+		if f := largestForeignPart(k, mask); f != nil {
 			return f
 		}
 	}
 	return nil
 }
 
-// assume replaces the part atom, and the parts that its value decides. If atom is true, these are the parts that it implies. If it is
+// assumeAtom replaces the part atom, and the parts that its value decides. If atom is true, these are the parts that it implies. If it is
 // false, they are the parts that imply it.
-func assume(c, atom *cond, value bool) *cond {
+func assumeAtom(c, atom *cond, value bool) *cond {
 	switch {
-	case c == atom && value || value && implies(atom, c):
+	case c == atom && value || value && leafImplies(atom, c):
 		return yes
-	case c == atom || !value && implies(c, atom):
+	case c == atom || !value && leafImplies(c, atom):
 		return no
 	case c.scopes&atom.scopes == 0 || len(c.kids) == 0:
 		return c
 	}
 	kids := make([]*cond, len(c.kids))
 	for i, k := range c.kids {
-		kids[i] = assume(k, atom, value)
+		kids[i] = assumeAtom(k, atom, value)
 	}
 	if c.op == opAnd {
-		return and(kids...)
+		return andConds(kids...)
 	}
-	return or(kids...)
+	return orConds(kids...)
 }
 
-// implies reports whether the leaf b is known to hold whenever the leaf a does.
-func implies(a, b *cond) bool {
+// leafImplies reports whether the leaf b is known to hold whenever the leaf a does.
+func leafImplies(a, b *cond) bool {
 	if a.op != opLeaf || b.op != opLeaf {
 		return false
 	}
 	// In a conjunction, b adds nothing to a leaf that implies it.
-	r := relate(opAnd, a, b)
-	return r == same || relate(opAnd, b, a) == stronger
+	r := relateConds(opAnd, a, b)
+	return r == same || relateConds(opAnd, b, a) == stronger
 }
 
-// needs reports whether c is known to hold only if the leaf k does.
-func (c *cond) needs(k *cond) bool {
+// needsLeaf reports whether c is known to hold only if the leaf k does.
+func (c *cond) needsLeaf(k *cond) bool {
 	switch c.op {
 	case opFalse:
 		return true
 	case opLeaf:
-		return implies(c, k)
+		return leafImplies(c, k)
 	case opAnd:
-		return slices.ContainsFunc(c.kids, func(d *cond) bool { return d.needs(k) })
+		return slices.ContainsFunc(c.kids, func(d *cond) bool { return d.needsLeaf(k) })
 	case opOr:
-		return !slices.ContainsFunc(c.kids, func(d *cond) bool { return !d.needs(k) })
+		return !slices.ContainsFunc(c.kids, func(d *cond) bool { return !d.needsLeaf(k) })
 	case opTrue, opRel:
 	}
 	return false

@@ -17,8 +17,8 @@ const (
 	present            // if their place is present, one of them holds
 )
 
-// relate returns the effect of the second of two parts of a junction on the first.
-func relate(op condOp, a, b *cond) relation {
+// relateConds returns the effect of the second of two parts of a junction on the first.
+func relateConds(op condOp, a, b *cond) relation {
 	if a == b {
 		return same
 	}
@@ -31,7 +31,7 @@ func relate(op condOp, a, b *cond) relation {
 	if a.op != opLeaf || b.op != opLeaf || a.at.scope != b.at.scope {
 		return unrelated
 	}
-	if a.at.equal(b.at) {
+	if a.at.equalPlace(b.at) {
 		r := relateFormulas(op, a.f, b.f)
 		if r == decides && op == opOr && len(a.at.path) > 0 {
 			return present
@@ -39,9 +39,9 @@ func relate(op condOp, a, b *cond) relation {
 		return r
 	}
 	switch {
-	case below(b, a):
+	case leafIsBelow(b, a):
 		return relateBelow(op, a, b)
-	case below(a, b):
+	case leafIsBelow(a, b):
 		return relateBelow(op, b, a).swapped()
 	}
 	return unrelated
@@ -91,9 +91,9 @@ func (r relation) swapped() relation {
 	return r
 }
 
-// below tells whether a's place is within one of b's place's properties.
-func below(a, b *cond) bool {
-	return len(a.at.path) > len(b.at.path) && place{a.at.scope, a.at.path[:len(b.at.path)]}.equal(b.at)
+// leafIsBelow tells whether a's place is within one of b's place's properties.
+func leafIsBelow(a, b *cond) bool {
+	return len(a.at.path) > len(b.at.path) && place{a.at.scope, a.at.path[:len(b.at.path)]}.equalPlace(b.at)
 }
 
 func relateFormulas(op condOp, f, g logic.Formula) relation {

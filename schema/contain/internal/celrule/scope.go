@@ -32,9 +32,9 @@ func isMap(n *schema.Node) bool {
 	return n.Type == "object" && len(n.Properties) == 0 && n.Additional != nil && !n.Embedded
 }
 
-// typed returns the format that gives a string another type in CEL, or nothing
+// celTypeOfFormat returns the format that gives a string another type in CEL, or nothing
 // (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
-func typed(n *schema.Node) string {
+func celTypeOfFormat(n *schema.Node) string {
 	if n.Type == "string" && !n.IntOrString {
 		switch n.Format {
 		case "byte":
@@ -98,8 +98,8 @@ func withMeta(n *schema.Node) *schema.Node {
 	return out
 }
 
-// seen returns the node as CEL sees it as a child.
-func (t *translator) seen(n *schema.Node) *schema.Node {
+// seenAsChild returns the node as CEL sees it as a child.
+func (t *translator) seenAsChild(n *schema.Node) *schema.Node {
 	if n == nil || !n.Embedded {
 		return n
 	}
@@ -114,18 +114,18 @@ func (t *translator) seen(n *schema.Node) *schema.Node {
 	return m
 }
 
-// load returns the values at a place, with guards that say that the place is present.
-func (t *translator) load(at place, n *schema.Node) (value, error) {
-	n = t.seen(n)
+// loadPlace returns the values at a place, with guards that say that the place is present.
+func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
+	n = t.seenAsChild(n)
 	r := ref{at, n}
-	kind := func(k logic.Kind) *cond { return leaf(at, logic.Kinds(k)) }
+	kind := func(k logic.Kind) *cond { return leafCond(at, logic.Kinds(k)) }
 	var out value
 	root := at.scope == 0 && len(at.path) == 0 // rules are not evaluated on null
 	absent := len(at.path) > 0 && at.path[len(at.path)-1].nullable
 	if n.Nullable && !root && !absent {
-		out = out.add(kind(logic.Null), nullV{})
+		out = out.addBranch(kind(logic.Null), nullV{})
 	}
-	there := leaf(at, logic.True)
+	there := leafCond(at, logic.True)
 	if out != nil {
 		there = kind(logic.NonNull)
 	}
@@ -133,40 +133,40 @@ func (t *translator) load(at place, n *schema.Node) (value, error) {
 		s := strAt{ref: r, hi: -1, dyn: true}
 		i := newNum(intAt{r})
 		i.dyn = true
-		return out.add(kind(logic.String), s).add(kind(logic.Int), i), nil
+		return out.addBranch(kind(logic.String), s).addBranch(kind(logic.Int), i), nil
 	}
 	switch n.Type {
 	case "object":
-		return out.add(there, refV{r}), nil
+		return out.addBranch(there, refV{r}), nil
 	case "array":
 		if n.Items == nil {
 			return nil, errUnsupported
 		}
-		return out.add(there, refV{r}), nil
+		return out.addBranch(there, refV{r}), nil
 	case "string":
 		if n.Format != "" { // if it is checked, validation accepts a list, which is an error in CEL
 			there = kind(logic.String)
 		}
 		if p := readable[n.Format]; p != "" {
-			there = leaf(at, logic.And{logic.Kinds(logic.String), logic.Pattern{Expr: p}})
+			there = leafCond(at, logic.And{logic.Kinds(logic.String), logic.Pattern{Expr: p}})
 		}
-		if typ := typed(n); typ == durationType {
+		if typ := celTypeOfFormat(n); typ == durationType {
 			d := newNum(durationIn{ref: r, t: t, formatted: true})
 			d.typ = typ
-			return out.add(there, d), nil
+			return out.addBranch(there, d), nil
 		} else if typ != "" {
-			return out.add(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
+			return out.addBranch(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
 		}
-		return out.add(there, strAt{ref: r, hi: -1}), nil
+		return out.addBranch(there, strAt{ref: r, hi: -1}), nil
 	case "boolean":
-		return out.add(there, boolV{
-			leaf(at, logic.Enum{Values: []any{true}}), leaf(at, logic.Enum{Values: []any{false}}),
+		return out.addBranch(there, boolV{
+			leafCond(at, logic.Enum{Values: []any{true}}), leafCond(at, logic.Enum{Values: []any{false}}),
 		}), nil
 	case "integer": // a float without fraction is valid, and an error in CEL
-		return out.add(kind(logic.Int), newNum(intAt{r})), nil
+		return out.addBranch(kind(logic.Int), newNum(intAt{r})), nil
 	case "number":
-		i := newNum(intAt{r}).apply(numOp{toDouble, "double"}, false)
-		return out.add(kind(logic.Int), i).add(kind(logic.Float), newNum(floatAt{r})), nil
+		i := newNum(intAt{r}).applyStep(numOp{toDouble, "double"}, false)
+		return out.addBranch(kind(logic.Int), i).addBranch(kind(logic.Float), newNum(floatAt{r})), nil
 	}
 	return nil, errUnsupported
 }
@@ -177,8 +177,8 @@ type child struct {
 	absent  *cond // it does not exist: the rest is an error
 }
 
-// property looks up a property of an object, by its name in CEL, or a key of a map.
-func (t *translator) property(v sval, name string) (child, error) {
+// propertyOf looks up a property of an object, by its name in CEL, or a key of a map.
+func (t *translator) propertyOf(v sval, name string) (child, error) {
 	switch v := v.(type) {
 	case refV:
 		return t.propertyAt(v.ref, name)
@@ -196,11 +196,11 @@ func (t *translator) property(v sval, name string) (child, error) {
 		if !ok || x == nil && !isMap(n) {
 			return child{absent: yes}, nil
 		}
-		cv, ok, err := t.constant(x, cn)
+		cv, ok, err := t.constantValue(x, cn)
 		if err != nil || !ok {
 			return child{absent: no}, err
 		}
-		return child{just(cv), no}, nil
+		return child{singleBranch(cv), no}, nil
 	}
 	return child{}, errUnsupported
 }
@@ -232,12 +232,12 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 	if err != nil {
 		return child{}, err
 	}
-	lacks := leaf(r.at, logic.Lacks{Name: key})
+	lacks := leafCond(r.at, logic.Lacks{Name: key})
 	if isMap(r.node) {
-		vs, err := t.load(r.at.down(step{name: key}), cn)
+		vs, err := t.loadPlace(r.at.withStep(step{name: key}), cn)
 		return child{vs, lacks}, err
 	}
-	vs, err := t.load(r.at.down(step{name: key, nullable: cn.Nullable}), cn)
+	vs, err := t.loadPlace(r.at.withStep(step{name: key, nullable: cn.Nullable}), cn)
 	if err != nil {
 		return child{}, err
 	}
@@ -246,21 +246,21 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 		null = nullAt(r.at, key)
 	}
 	if !cn.HasDefault {
-		return child{vs, or(lacks, null)}, nil
+		return child{vs, orConds(lacks, null)}, nil
 	}
-	dv, ok, err := t.constant(applyDefaults(copyJSON(cn.Default), cn), t.seen(cn))
+	dv, ok, err := t.constantValue(applyDefaults(copyJSON(cn.Default), cn), t.seenAsChild(cn))
 	if err != nil {
 		return child{}, err
 	}
 	if ok {
-		vs = slices.Clone(vs).add(lacks, dv)
+		vs = slices.Clone(vs).addBranch(lacks, dv)
 	}
 	return child{vs, null}, nil
 }
 
-// constant converts a JSON value as upstream does (k8s.io/apiserver/pkg/cel/common, UnstructuredToVal); not ok if that is an error.
-func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
-	n = t.seen(n)
+// constantValue converts a JSON value as upstream does (k8s.io/apiserver/pkg/cel/common, UnstructuredToVal); not ok if that is an error.
+func (t *translator) constantValue(x any, n *schema.Node) (sval, bool, error) {
+	n = t.seenAsChild(n)
 	if x == nil {
 		return nullV{}, n.Nullable, nil
 	}
@@ -299,10 +299,10 @@ func (t *translator) constant(x any, n *schema.Node) (sval, bool, error) {
 
 // constantText converts a string, which the format may give another type.
 func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) {
-	if n.IntOrString || n.Type == "string" && typed(n) == "" {
+	if n.IntOrString || n.Type == "string" && celTypeOfFormat(n) == "" {
 		return strV(x), true, nil
 	}
-	typ := typed(n)
+	typ := celTypeOfFormat(n)
 	if typ == durationType {
 		d, err := strfmt.ParseDuration(x)
 		return durV(d), err == nil, nil
@@ -311,7 +311,7 @@ func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) 
 		return nil, false, nil
 	}
 	if typ != "" {
-		return termV{text: wrap("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
+		return termV{text: operatorText("const", writeConst(x), n.Format), typ: typ, partial: true}, true, nil
 	}
 	return nil, false, errUnsupported
 }
@@ -328,11 +328,11 @@ const maxDefaultDepth = 200
 
 // applyDefaults fills in defaults (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default). It changes x.
 func applyDefaults(x any, n *schema.Node) any {
-	fill(x, n, 0)
+	fillDefaults(x, n, 0)
 	return x
 }
 
-func fill(x any, n *schema.Node, depth int) {
+func fillDefaults(x any, n *schema.Node, depth int) {
 	if n == nil || depth > maxDefaultDepth {
 		return
 	}
@@ -348,16 +348,16 @@ func fill(x any, n *schema.Node, depth int) {
 		}
 		for k := range x {
 			if c := n.Property(k); c != nil {
-				fill(x[k], c, depth+1)
+				fillDefaults(x[k], c, depth+1)
 			} else if n.Additional != nil {
 				x[k] = orDefault(x[k], n.Additional)
-				fill(x[k], n.Additional, depth+1)
+				fillDefaults(x[k], n.Additional, depth+1)
 			}
 		}
 	case []any:
 		for i := range x {
 			x[i] = orDefault(x[i], n.Items)
-			fill(x[i], n.Items, depth+1)
+			fillDefaults(x[i], n.Items, depth+1)
 		}
 	}
 }

@@ -23,12 +23,12 @@ func (r *Rule) seesSame(o, n *schema.Node, root, keep bool, t *translator, value
 		if root {
 			x = withMeta(x)
 		}
-		top := &touch{node: t.seen(x)}
+		top := &touch{node: t.seenAsChild(x)}
 		u := &toucher{t: t, roots: map[string]*touch{}}
 		for _, v := range values {
 			u.roots[v] = top
 		}
-		u.use(r.root, nil)
+		u.markWhole(r.root, nil)
 		return top
 	}
 	return t.sameTouched(touched(o), touched(n), keep)
@@ -71,7 +71,7 @@ func (t *translator) sameWhole(o, n *schema.Node, keep bool, depth int) bool {
 	if o == nil || n == nil || depth > schema.MaxDepth {
 		return o == n
 	}
-	if o, n = t.seen(o), t.seen(n); !sameShape(o, n) {
+	if o, n = t.seenAsChild(o), t.seenAsChild(n); !sameShape(o, n) {
 		return false
 	}
 	keep = keep || n.PreserveUnknown

@@ -16,7 +16,7 @@ import (
 // value for the same JSON value.
 
 // writeJSON writes a decoded JSON value so that different values differ, 1 and 1.0 included.
-func writeJSON(v any) string { return digest(hex.EncodeToString(schema.AppendValue(nil, v))) }
+func writeJSON(v any) string { return shortDigest(hex.EncodeToString(schema.AppendValue(nil, v))) }
 
 // ownShape writes the shape of the node without its children.
 func ownShape(n *schema.Node) string {
@@ -29,7 +29,7 @@ func ownShape(n *schema.Node) string {
 	default:
 		b.WriteString(n.Type)
 	}
-	if typed(n) != "" {
+	if celTypeOfFormat(n) != "" {
 		b.WriteString(" " + n.Format)
 	}
 	if n.Nullable {
@@ -65,7 +65,7 @@ func (t *translator) wholeShape(n *schema.Node) string {
 	if s, ok := t.shapes[n]; ok {
 		return s
 	}
-	s := digest(t.writeWhole(n, 0))
+	s := shortDigest(t.writeWhole(n, 0))
 	if t.shapes == nil {
 		t.shapes = map[*schema.Node]string{}
 	}
@@ -73,7 +73,7 @@ func (t *translator) wholeShape(n *schema.Node) string {
 	return s
 }
 
-func digest(s string) string {
+func shortDigest(s string) string {
 	if len(s) <= 80 {
 		return s
 	}
@@ -82,7 +82,7 @@ func digest(s string) string {
 }
 
 func (t *translator) writeWhole(n *schema.Node, depth int) string {
-	n = t.seen(n)
+	n = t.seenAsChild(n)
 	if depth > schema.MaxDepth {
 		return "deep"
 	}
@@ -108,7 +108,7 @@ type touch struct {
 	whole bool
 }
 
-func (x *touch) shape(t *translator) string {
+func (x *touch) shapeText(t *translator) string {
 	if x.whole {
 		return t.wholeShape(x.node)
 	}
@@ -120,10 +120,10 @@ func (x *touch) shape(t *translator) string {
 	}
 	slices.Sort(names)
 	for _, n := range names {
-		b.WriteString(" ." + writeConst(n) + x.kids[n].shape(t) + defaultShape(x.kids[n].node))
+		b.WriteString(" ." + writeConst(n) + x.kids[n].shapeText(t) + defaultShape(x.kids[n].node))
 	}
 	if x.items != nil {
-		b.WriteString(" []" + x.items.shape(t) + defaultShape(x.items.node))
+		b.WriteString(" []" + x.items.shapeText(t) + defaultShape(x.items.node))
 	}
 	return b.String() + ")"
 }
@@ -140,15 +140,15 @@ type touchVar struct {
 	up   *touchVar
 }
 
-// use marks all parts of the value of e.
-func (u *toucher) use(e *expr, vars *touchVar) {
-	for _, x := range u.visit(e, vars) {
+// markWhole marks all parts of the value of e.
+func (u *toucher) markWhole(e *expr, vars *touchVar) {
+	for _, x := range u.visitExpr(e, vars) {
 		x.whole = true
 	}
 }
 
-// visit returns the nodes whose values e may be, and marks the nodes on the way.
-func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
+// visitExpr returns the nodes whose values e may be, and marks the nodes on the way.
+func (u *toucher) visitExpr(e *expr, vars *touchVar) []*touch {
 	switch e.kind {
 	case ident:
 		for v := vars; v != nil; v = v.up {
@@ -161,74 +161,74 @@ func (u *toucher) visit(e *expr, vars *touchVar) []*touch {
 		}
 		return nil
 	case sel:
-		return u.down(u.visit(e.args[0], vars), e.name)
+		return u.childrenNamed(u.visitExpr(e.args[0], vars), e.name)
 	case call:
-		return u.call(e, vars)
+		return u.visitCall(e, vars)
 	case literal, list, mapping, message:
 	}
 	for _, a := range e.args {
-		u.use(a, vars)
+		u.markWhole(a, vars)
 	}
 	return nil
 }
 
-func (u *toucher) call(e *expr, vars *touchVar) []*touch {
+func (u *toucher) visitCall(e *expr, vars *touchVar) []*touch {
 	switch e.name {
 	case operators.Conditional:
-		u.use(e.args[0], vars)
-		return append(slices.Clone(u.visit(e.args[1], vars)), u.visit(e.args[2], vars)...)
+		u.markWhole(e.args[0], vars)
+		return append(slices.Clone(u.visitExpr(e.args[1], vars)), u.visitExpr(e.args[2], vars)...)
 	case operators.OptSelect:
 		if name, ok := e.args[1].val.(string); ok {
-			return u.down(u.visit(e.args[0], vars), name)
+			return u.childrenNamed(u.visitExpr(e.args[0], vars), name)
 		}
 	case operators.Index, operators.OptIndex:
-		u.use(e.args[1], vars)
-		at := u.visit(e.args[0], vars)
+		u.markWhole(e.args[1], vars)
+		at := u.visitExpr(e.args[0], vars)
 		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
-			return u.down(at, name)
+			return u.childrenNamed(at, name)
 		}
-		return u.elements(at)
+		return u.elementsOf(at)
 	case "has":
 		if e.isHas() {
-			u.visit(e.args[0], vars)
+			u.visitExpr(e.args[0], vars)
 			return nil
 		}
 	case "size", "hasValue":
 		if len(e.args) == 1 {
-			u.visit(e.args[0], vars)
+			u.visitExpr(e.args[0], vars)
 			return nil
 		}
 	case "value":
 		if len(e.args) == 1 {
-			return u.visit(e.args[0], vars)
+			return u.visitExpr(e.args[0], vars)
 		}
 	case "or", "orValue":
 		if len(e.args) == 2 {
-			return append(slices.Clone(u.visit(e.args[0], vars)), u.visit(e.args[1], vars)...)
+			return append(slices.Clone(u.visitExpr(e.args[0], vars)), u.visitExpr(e.args[1], vars)...)
 		}
 	}
 	if e.binders() > 0 {
-		return u.macro(e, vars)
+		return u.visitMacro(e, vars)
 	}
 	for _, a := range e.args {
-		u.use(a, vars)
+		u.markWhole(a, vars)
 	}
 	return nil
 }
 
-func (u *toucher) macro(e *expr, vars *touchVar) []*touch {
+func (u *toucher) visitMacro(e *expr, vars *touchVar) []*touch {
 	n := e.binders()
-	at := u.visit(e.args[0], vars)
+	at := u.visitExpr(e.args[0], vars)
 	elems := at
 	if e.name != "optMap" && e.name != "optFlatMap" {
-		elems = u.elements(at)
+		elems = u.elementsOf(at)
 	}
 	inner := vars
 	for _, v := range e.args[1 : n+1] {
 		inner = &touchVar{v.name, elems, inner}
 	}
 	for _, b := range e.args[n+1:] {
-		u.use(b, inner)
+		u.markWhole(b, inner)
 	}
 	if e.name == "filter" {
 		return at
@@ -236,12 +236,12 @@ func (u *toucher) macro(e *expr, vars *touchVar) []*touch {
 	return nil
 }
 
-// down returns the nodes below at the name.
-func (u *toucher) down(at []*touch, name string) []*touch {
+// childrenNamed returns the nodes below at the name.
+func (u *toucher) childrenNamed(at []*touch, name string) []*touch {
 	var out []*touch
 	for _, x := range at {
 		if isMap(x.node) {
-			out = append(out, u.elements([]*touch{x})...)
+			out = append(out, u.elementsOf([]*touch{x})...)
 			continue
 		}
 		key, ok := apiservercel.Unescape(name)
@@ -254,15 +254,15 @@ func (u *toucher) down(at []*touch, name string) []*touch {
 			x.kids = map[string]*touch{}
 		}
 		if x.kids[key] == nil {
-			x.kids[key] = &touch{node: u.t.seen(c)}
+			x.kids[key] = &touch{node: u.t.seenAsChild(c)}
 		}
 		out = append(out, x.kids[key])
 	}
 	return out
 }
 
-// elements returns the nodes of the items of lists, and of the values of maps.
-func (u *toucher) elements(at []*touch) []*touch {
+// elementsOf returns the nodes of the items of lists, and of the values of maps.
+func (u *toucher) elementsOf(at []*touch) []*touch {
 	var out []*touch
 	for _, x := range at {
 		c := x.node.Items
@@ -274,7 +274,7 @@ func (u *toucher) elements(at []*touch) []*touch {
 			continue
 		}
 		if x.items == nil {
-			x.items = &touch{node: u.t.seen(c)}
+			x.items = &touch{node: u.t.seenAsChild(c)}
 		}
 		out = append(out, x.items)
 	}

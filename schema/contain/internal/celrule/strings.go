@@ -9,22 +9,22 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// plain reports whether the string is the unchanged one at the place.
-func (s strAt) plain() bool {
+// isPlain reports whether the string is the unchanged one at the place.
+func (s strAt) isPlain() bool {
 	return s.lo == 0 && s.hi < 0 && s.fold == 0 && s.before == "" && s.after == ""
 }
 
-// text writes the string, for IDs.
-func (s strAt) text() string {
+// idText writes the string, for IDs.
+func (s strAt) idText() string {
 	x := mark
 	if s.lo > 0 || s.hi >= 0 {
-		x = wrap("substring", x, strconv.Itoa(s.lo), strconv.Itoa(s.hi))
+		x = operatorText("substring", x, strconv.Itoa(s.lo), strconv.Itoa(s.hi))
 	}
 	if s.fold != 0 {
-		x = wrap("case-"+string(s.fold), x)
+		x = operatorText("case-"+string(s.fold), x)
 	}
 	if s.before+s.after != "" {
-		x = wrap("+", writeConst(s.before), x, writeConst(s.after))
+		x = operatorText("+", writeConst(s.before), x, writeConst(s.after))
 	}
 	return x
 }
@@ -32,8 +32,8 @@ func (s strAt) text() string {
 // maxRepeat is how often RE2 repeats at most.
 const maxRepeat = 1000
 
-// slice returns a part of the string; a negative hi means the rest from lo. It fails if that cannot be expressed.
-func (s strAt) slice(lo, hi int64) (value, bool) {
+// sliceBetween returns a part of the string; a negative hi means the rest from lo. It fails if that cannot be expressed.
+func (s strAt) sliceBetween(lo, hi int64) (value, bool) {
 	if s.fold != 0 || s.before+s.after != "" || s.lo > 0 || s.hi >= 0 || max(lo, hi) > maxRepeat {
 		return nil, false
 	}
@@ -41,11 +41,11 @@ func (s strAt) slice(lo, hi int64) (value, bool) {
 		return nil, true
 	}
 	s.lo, s.hi = int(lo), int(hi)
-	return value{}.add(leaf(s.at, logic.Length{Min: max(lo, hi), Max: logic.Unbounded}), s), true
+	return value{}.addBranch(leafCond(s.at, logic.Length{Min: max(lo, hi), Max: logic.Unbounded}), s), true
 }
 
-// class writes a pattern of the constant in the string before its case is changed; not ok if there is none.
-func (s strAt) class(c string) (string, bool) {
+// patternBeforeFold writes a pattern of the constant in the string before its case is changed; not ok if there is none.
+func (s strAt) patternBeforeFold(c string) (string, bool) {
 	if s.fold == 0 {
 		return regexp.QuoteMeta(c), true
 	}
@@ -64,7 +64,7 @@ func (s strAt) class(c string) (string, bool) {
 	return b.String(), true
 }
 
-func repeat(n int) string {
+func anyCodePoints(n int) string {
 	if n == 0 {
 		return ""
 	}
@@ -81,7 +81,7 @@ func (t *translator) oneOf(s strAt, consts []string) boolV {
 		}
 		c = c[len(s.before) : len(c)-len(s.after)]
 		vs = append(vs, c)
-		if p, ok := s.class(c); ok && (s.hi < 0 || utf8.RuneCountInString(c) == s.hi-s.lo) {
+		if p, ok := s.patternBeforeFold(c); ok && (s.hi < 0 || utf8.RuneCountInString(c) == s.hi-s.lo) {
 			alts = append(alts, p)
 		}
 	}
@@ -89,30 +89,30 @@ func (t *translator) oneOf(s strAt, consts []string) boolV {
 		if len(vs) == 0 {
 			return boolConst(false)
 		}
-		return boolV{leaf(s.at, logic.Enum{Values: vs}), leaf(s.at, logic.Enum{Values: vs, Neg: true})}
+		return boolV{leafCond(s.at, logic.Enum{Values: vs}), leafCond(s.at, logic.Enum{Values: vs, Neg: true})}
 	}
 	if len(alts) == 0 {
 		return boolConst(false)
 	}
-	p := `\A` + repeat(s.lo) + "(?:" + strings.Join(alts, "|") + ")"
+	p := `\A` + anyCodePoints(s.lo) + "(?:" + strings.Join(alts, "|") + ")"
 	if s.hi < 0 {
 		p += `\z`
 	}
-	return matching(s.ref, p)
+	return matchesPattern(s.ref, p)
 }
 
-// search evaluates startsWith, endsWith, contains and matches with a constant; not ok if it cannot be expressed.
-func (s strAt) search(name, arg string) (boolV, bool) {
+// evalSearch evaluates startsWith, endsWith, contains and matches with a constant; not ok if it cannot be expressed.
+func (s strAt) evalSearch(name, arg string) (boolV, bool) {
 	if name == "matches" {
-		if !s.plain() {
+		if !s.isPlain() {
 			return boolV{}, false
 		}
-		return matching(s.ref, arg), true
+		return matchesPattern(s.ref, arg), true
 	}
 	if s.before != "" || s.after != "" {
-		return s.trimmed(name, arg)
+		return s.searchBetweenConsts(name, arg)
 	}
-	c, ok := s.class(arg)
+	c, ok := s.patternBeforeFold(arg)
 	n := utf8.RuneCountInString(arg)
 	if !ok || s.hi >= 0 && n > s.hi-s.lo {
 		return boolConst(false), true
@@ -122,29 +122,29 @@ func (s strAt) search(name, arg string) (boolV, bool) {
 	if s.hi >= 0 {
 		anywhere = `(?s:.{0,` + strconv.Itoa(room) + `})`
 	}
-	start := `\A` + repeat(s.lo)
+	start := `\A` + anyCodePoints(s.lo)
 	switch {
 	case name == "startsWith":
-		return matching(s.ref, start+c), true
+		return matchesPattern(s.ref, start+c), true
 	case name == "endsWith" && s.hi >= 0:
-		return matching(s.ref, start+repeat(room)+c), true
+		return matchesPattern(s.ref, start+anyCodePoints(room)+c), true
 	case name == "endsWith" && s.lo == 0:
-		return matching(s.ref, c+`\z`), true
+		return matchesPattern(s.ref, c+`\z`), true
 	case name == "endsWith":
-		return matching(s.ref, start+anywhere+c+`\z`), true
+		return matchesPattern(s.ref, start+anywhere+c+`\z`), true
 	case s.lo == 0 && s.hi < 0:
-		return matching(s.ref, c), true
+		return matchesPattern(s.ref, c), true
 	}
-	return matching(s.ref, start+anywhere+c), true
+	return matchesPattern(s.ref, start+anywhere+c), true
 }
 
-// matching says that a string matches a pattern, or does not.
-func matching(r ref, pattern string) boolV {
-	return boolV{leaf(r.at, logic.Pattern{Expr: pattern}), leaf(r.at, logic.Pattern{Expr: pattern, Neg: true})}
+// matchesPattern says that a string matches a pattern, or does not.
+func matchesPattern(r ref, pattern string) boolV {
+	return boolV{leafCond(r.at, logic.Pattern{Expr: pattern}), leafCond(r.at, logic.Pattern{Expr: pattern, Neg: true})}
 }
 
-// trimmed decides functions on a string with constant parts before or after it.
-func (s strAt) trimmed(name, arg string) (boolV, bool) {
+// searchBetweenConsts decides functions on a string with constant parts before or after it.
+func (s strAt) searchBetweenConsts(name, arg string) (boolV, bool) {
 	inner := s
 	inner.before, inner.after = "", ""
 	switch name {
@@ -156,7 +156,7 @@ func (s strAt) trimmed(name, arg string) (boolV, bool) {
 			return boolConst(true), true
 		}
 		if s.after == "" {
-			return inner.search(name, arg[len(s.before):])
+			return inner.evalSearch(name, arg[len(s.before):])
 		}
 	case "endsWith":
 		if n := min(len(arg), len(s.after)); arg[len(arg)-n:] != s.after[len(s.after)-n:] {
@@ -166,7 +166,7 @@ func (s strAt) trimmed(name, arg string) (boolV, bool) {
 			return boolConst(true), true
 		}
 		if s.before == "" {
-			return inner.search(name, arg[:len(arg)-len(s.after)])
+			return inner.evalSearch(name, arg[:len(arg)-len(s.after)])
 		}
 	}
 	return boolV{}, false
@@ -189,8 +189,8 @@ func constSearch(name, s, arg string) (bool, error) {
 	return re.MatchString(s), nil
 }
 
-// text evaluates the functions that look into strings.
-func (t *translator) text(e *expr, a, b sval) (value, error) {
+// evalStringSearch evaluates the functions that look into strings.
+func (t *translator) evalStringSearch(e *expr, a, b sval) (value, error) {
 	name := e.name
 	if isDyn(a) && typeName(a) != "string" {
 		return nil, nil
@@ -200,7 +200,7 @@ func (t *translator) text(e *expr, a, b sval) (value, error) {
 	}
 	arg, ok := b.(strV)
 	if !ok {
-		return t.named(name, "bool", name == "matches", []sval{a, b})
+		return t.namedTerm(name, "bool", name == "matches", []sval{a, b})
 	}
 	if _, err := constSearch(name, "", string(arg)); err != nil {
 		return nil, errUnsupported // in place of the error of the API server's compiler
@@ -208,37 +208,37 @@ func (t *translator) text(e *expr, a, b sval) (value, error) {
 	switch a := a.(type) {
 	case strV:
 		c, err := constSearch(name, string(a), string(arg))
-		return just(boolConst(c)), err
+		return singleBranch(boolConst(c)), err
 	case strAt:
-		if r, ok := a.search(name, string(arg)); ok {
-			return just(r), nil
+		if r, ok := a.evalSearch(name, string(arg)); ok {
+			return singleBranch(r), nil
 		}
 	case prefixAt:
-		if r, ok := a.search(name, string(arg)); ok {
-			return just(r), nil
+		if r, ok := a.evalSearch(name, string(arg)); ok {
+			return singleBranch(r), nil
 		}
 	}
-	return t.named(name, "bool", false, []sval{a, b})
+	return t.namedTerm(name, "bool", false, []sval{a, b})
 }
 
 // intIn is the number that int() reads from a string. The index is the number.
 type intIn struct{ ref }
 
-func (b intIn) bounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
-func (b intIn) at(i int64) num         { return num{i: i} }
-func (b intIn) term() (termV, bool) {
-	return termV{text: wrap("int", mark), refs: []ref{b.ref}, typ: "int"}, true
+func (b intIn) indexBounds() (int64, int64) { return -1 << 63, 1<<63 - 1 }
+func (b intIn) numberAt(i int64) num        { return num{i: i} }
+func (b intIn) asTerm() (termV, bool) {
+	return termV{text: operatorText("int", mark), refs: []ref{b.ref}, typ: "int"}, true
 }
 
-func (b intIn) within(lo, hi int64) *cond {
-	return leaf(b.ref.at, logic.Pattern{Expr: `\A` + integers(lo, hi) + `\z`})
+func (b intIn) indexWithin(lo, hi int64) *cond {
+	return leafCond(b.ref.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + `\z`})
 }
 
-// integers returns a regular expression for the texts that int() reads as numbers from lo to hi.
-func integers(lo, hi int64) string {
+// integerPattern returns a regular expression for the texts that int() reads as numbers from lo to hi.
+func integerPattern(lo, hi int64) string {
 	var alts []string
 	if hi >= 0 {
-		alts = append(alts, `\+?0*`+decimals(abs(max(lo, 0)), abs(hi)))
+		alts = append(alts, `\+?0*`+decimalPattern(abs(max(lo, 0)), abs(hi)))
 	}
 	if lo <= 0 {
 		// The absolute values: from -hi to -lo.
@@ -246,7 +246,7 @@ func integers(lo, hi int64) string {
 		if hi < 0 {
 			from = abs(hi)
 		}
-		alts = append(alts, `-0*`+decimals(from, abs(lo)))
+		alts = append(alts, `-0*`+decimalPattern(from, abs(lo)))
 	}
 	return "(?:" + strings.Join(alts, "|") + ")"
 }
@@ -259,8 +259,8 @@ func abs(i int64) uint64 {
 	return uint64(i)
 }
 
-// decimals returns a regular expression for the numbers from lo to hi, after any number of zeros.
-func decimals(lo, hi uint64) string {
+// decimalPattern returns a regular expression for the numbers from lo to hi, after any number of zeros.
+func decimalPattern(lo, hi uint64) string {
 	var alts []string
 	if lo == 0 {
 		alts = append(alts, "0") // the zeros before it may be none

@@ -11,17 +11,17 @@ type sumOf struct{ bits []bit }
 // maxBits bounds the statements that are counted.
 const maxBits = 12
 
-func (b sumOf) bounds() (int64, int64) { return 0, int64(len(b.bits)) }
-func (b sumOf) at(i int64) num         { return num{i: i} }
-func (b sumOf) term() (termV, bool)    { return termV{}, false }
+func (b sumOf) indexBounds() (int64, int64) { return 0, int64(len(b.bits)) }
+func (b sumOf) numberAt(i int64) num        { return num{i: i} }
+func (b sumOf) asTerm() (termV, bool)       { return termV{}, false }
 
-// within says: at least lo hold, and at least len-hi do not.
-func (b sumOf) within(lo, hi int64) *cond {
+// indexWithin says: at least lo hold, and at least len-hi do not.
+func (b sumOf) indexWithin(lo, hi int64) *cond {
 	ts, fs := make([]*cond, len(b.bits)), make([]*cond, len(b.bits))
 	for i, x := range b.bits {
 		ts[i], fs[i] = x.t, x.f
 	}
-	return and(atLeast(int(lo), ts), atLeast(len(fs)-int(hi), fs))
+	return andConds(atLeast(int(lo), ts), atLeast(len(fs)-int(hi), fs))
 }
 
 // atLeast says that n or more of the statements hold.
@@ -32,9 +32,9 @@ func atLeast(n int, cs []*cond) *cond {
 	case n > len(cs):
 		return no
 	case n == 1:
-		return or(cs...)
+		return orConds(cs...)
 	case n == len(cs):
-		return and(cs...)
+		return andConds(cs...)
 	}
 	// The first and n-1 of the rest, or n of the rest; from the back, so that each part is made once.
 	row := make([]*cond, n+1)
@@ -44,7 +44,7 @@ func atLeast(n int, cs []*cond) *cond {
 	}
 	for _, c := range slices.Backward(cs) {
 		for k := n; k >= 1; k-- {
-			row[k] = or(and(c, row[k-1]), row[k])
+			row[k] = orConds(andConds(c, row[k-1]), row[k])
 		}
 	}
 	return row[n]
@@ -62,14 +62,14 @@ func (v value) asSum() (guard *cond, bits []bit, ok bool) {
 	for _, b := range v {
 		switch b.v {
 		case intV(0):
-			f = or(f, b.g)
+			f = orConds(f, b.g)
 		case intV(1):
-			t = or(t, b.g)
+			t = orConds(t, b.g)
 		default:
 			return nil, nil, false
 		}
 	}
-	return or(t, f), []bit{{t, f}}, len(v) == 2
+	return orConds(t, f), []bit{{t, f}}, len(v) == 2
 }
 
 // addSums adds two values that are sums of statements.
@@ -80,5 +80,5 @@ func addSums(a, b value) (value, bool) {
 		return nil, false
 	}
 	bits := append(append([]bit{}, x...), y...)
-	return value{}.add(and(g, h), newNum(sumOf{bits})), true
+	return value{}.addBranch(andConds(g, h), newNum(sumOf{bits})), true
 }

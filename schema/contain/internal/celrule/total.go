@@ -124,7 +124,7 @@ func (x *totality) quantifier(e *expr) bool {
 	case n == nil:
 		return false
 	case n.Type == "array":
-		item = x.t.seen(n.Items)
+		item = x.t.seenAsChild(n.Items)
 	case isMap(n):
 		item = &schema.Node{Type: "string"}
 	}
@@ -176,7 +176,7 @@ func (x *totality) declared(e *expr) *schema.Node {
 	if err != nil {
 		return nil
 	}
-	return x.t.seen(n)
+	return x.t.seenAsChild(n)
 }
 
 // readsWell reports whether CEL reads every stored value of the schema, and none of them is null: a format may accept strings that CEL

@@ -38,7 +38,7 @@ func Failing(r *Rule, s Scope) logic.Formula {
 	if s.Spine == nil || newTranslator(s).neverFails(r) {
 		return logic.False
 	}
-	return logic.Not(translate(r, s, func(b boolV) *cond { return or(b.t, b.f) }))
+	return logic.Not(translate(r, s, func(b boolV) *cond { return orConds(b.t, b.f) }))
 }
 
 // translate returns the formula that part makes of the rule's value. It is true where the rule is not evaluated.
@@ -47,17 +47,17 @@ func translate(r *Rule, s Scope, part func(boolV) *cond) logic.Formula {
 		return logic.True
 	}
 	t := newTranslator(s)
-	b, err := t.boolean(r.root, t.top)
+	b, err := t.evalBoolean(r.root, t.top)
 	var f logic.Formula
 	if err == nil {
 		f, err = t.emitWhole(part(b))
 	}
 	if err != nil {
-		b, err = t.opaque(r.root, t.top)
+		b, err = t.opaqueStatement(r.root, t.top)
 		if err != nil {
 			return logic.Opaque{ID: "rule " + r.Canonical() + " at " + t.wholeShape(t.nodes[0])}
 		}
-		f, _ = emit(part(b))
+		f, _ = emitFormula(part(b))
 	}
 	if s.Spine.Nullable {
 		f = logic.Or{logic.Kinds(logic.Null), f}
@@ -70,7 +70,7 @@ func (t *translator) emitWhole(c *cond) (logic.Formula, error) {
 	if c.size > maxCond || len(t.asides) > 0 {
 		return nil, errBudget
 	}
-	f, ok := emit(c)
+	f, ok := emitFormula(c)
 	if !ok {
 		return nil, errUnsupported
 	}
@@ -90,7 +90,7 @@ const (
 	fixed    scope = -2 // it is a constant
 )
 
-func (v *variable) find(name string) *variable {
+func (v *variable) findVariable(name string) *variable {
 	for ; v != nil; v = v.up {
 		if v.name == name {
 			return v
@@ -134,50 +134,50 @@ func newTranslator(s Scope) *translator {
 	}
 	t.nodes = []*schema.Node{n}
 	t.ranges = []rangeOf{{}}
-	v, err := t.load(place{}, n)
+	v, err := t.loadPlace(place{}, n)
 	if err == nil {
 		t.top = &variable{name: self, val: v}
 	}
 	if s.OptionalOldSelf {
-		t.top = &variable{name: oldSelf, val: just(optV{}), scope: fixed, up: t.top}
+		t.top = &variable{name: oldSelf, val: singleBranch(optV{}), scope: fixed, up: t.top}
 	}
 	return t
 }
 
-func (t *translator) spend(n int) error {
+func (t *translator) chargeWork(n int) error {
 	if t.work += n; !t.s.Work.Charge(int64(n)*unitsInWork) || t.work > maxWork {
 		return errBudget
 	}
 	return nil
 }
 
-// boolean evaluates e at a place that needs a boolean. A part that cannot be translated becomes opaque.
-func (t *translator) boolean(e *expr, env *variable) (boolV, error) {
+// evalBoolean evaluates e at a place that needs a boolean. A part that cannot be translated becomes opaque.
+func (t *translator) evalBoolean(e *expr, env *variable) (boolV, error) {
 	b, err := t.tryBoolean(e, env)
 	if err == nil && (b.t.size > maxCond || b.f.size > maxCond) {
 		err = errBudget
 	}
 	if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
-		return t.unknown(e, env)
+		return t.approximateUnclear(e, env)
 	}
 	return b, err
 }
 
-// unknown makes a statement from an expression that is not understood. It may be known when the statement is true, and what is true
+// approximateUnclear makes a statement from an expression that is not understood. It may be known when the statement is true, and what is true
 // then.
-func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
+func (t *translator) approximateUnclear(e *expr, env *variable) (boolV, error) {
 	t.unclear = append(t.unclear, e)
-	b, err := t.opaque(e, env)
+	b, err := t.opaqueStatement(e, env)
 	if err != nil {
 		return b, err
 	}
 	if enough := t.sumWithin(e, env); enough != nil {
-		b.t = or(b.t, enough)
+		b.t = orConds(b.t, enough)
 	}
-	if n := needed(e); len(n) > 0 {
+	if n := neededFor(e); len(n) > 0 {
 		unclear := len(t.unclear)
-		if x, err := t.tryBoolean(conjunction(n), env); err == nil {
-			b.t = and(b.t, x.t)
+		if x, err := t.tryBoolean(conjunctionOf(n), env); err == nil {
+			b.t = andConds(b.t, x.t)
 		}
 		t.unclear = t.unclear[:unclear]
 	}
@@ -185,51 +185,51 @@ func (t *translator) unknown(e *expr, env *variable) (boolV, error) {
 }
 
 func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
-	if err := t.spend(1); err != nil {
+	if err := t.chargeWork(1); err != nil {
 		return boolV{}, err
 	}
 	if e.kind == call {
 		switch e.name {
 		case operators.LogicalAnd, operators.LogicalOr:
-			a, err := t.boolean(e.args[0], env)
+			a, err := t.evalBoolean(e.args[0], env)
 			if err != nil {
 				return boolV{}, err
 			}
-			b, err := t.boolean(e.args[1], env)
+			b, err := t.evalBoolean(e.args[1], env)
 			if err != nil {
 				return boolV{}, err
 			}
 			if e.name == operators.LogicalAnd {
-				return boolV{and(a.t, b.t), or(a.f, b.f)}, nil
+				return boolV{andConds(a.t, b.t), orConds(a.f, b.f)}, nil
 			}
-			return boolV{or(a.t, b.t), and(a.f, b.f)}, nil
+			return boolV{orConds(a.t, b.t), andConds(a.f, b.f)}, nil
 		case operators.LogicalNot:
-			a, err := t.boolean(e.args[0], env)
+			a, err := t.evalBoolean(e.args[0], env)
 			return boolV{a.f, a.t}, err
 		case operators.Conditional:
-			c, err := t.boolean(e.args[0], env)
+			c, err := t.evalBoolean(e.args[0], env)
 			if err != nil {
 				return boolV{}, err
 			}
-			a, err := t.boolean(e.args[1], env)
+			a, err := t.evalBoolean(e.args[1], env)
 			if err != nil {
 				return boolV{}, err
 			}
-			b, err := t.boolean(e.args[2], env)
+			b, err := t.evalBoolean(e.args[2], env)
 			if err != nil {
 				return boolV{}, err
 			}
-			return boolV{or(and(c.t, a.t), and(c.f, b.t)), or(and(c.t, a.f), and(c.f, b.f))}, nil
+			return boolV{orConds(andConds(c.t, a.t), andConds(c.f, b.t)), orConds(andConds(c.t, a.f), andConds(c.f, b.f))}, nil
 		}
 	}
-	v, err := t.value(e, env)
+	v, err := t.evalValue(e, env)
 	if err != nil {
 		return boolV{}, err
 	}
 	if slices.ContainsFunc(v, func(b branch) bool { _, named := b.v.(termV); return named }) {
 		t.unclear = append(t.unclear, e)
 	}
-	return t.asBool(v, func() (boolV, error) { return t.unknown(e, env) })
+	return t.asBool(v, func() (boolV, error) { return t.approximateUnclear(e, env) })
 }
 
 // asBool joins the branches of a boolean value. If the value is lost, the opaque statement decides.
@@ -244,7 +244,7 @@ func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error
 			if x.typ != "" && x.typ != "bool" {
 				return boolV{}, errUnsupported
 			}
-			bv = t.predicate(x)
+			bv = t.predicateOf(x)
 		case lostV:
 			if opaque == nil {
 				return boolV{}, errUnsupported
@@ -260,15 +260,15 @@ func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error
 			}
 			return boolV{}, errUnsupported
 		}
-		ts = append(ts, and(b.g, bv.t))
-		fs = append(fs, and(b.g, bv.f))
+		ts = append(ts, andConds(b.g, bv.t))
+		fs = append(fs, andConds(b.g, bv.f))
 	}
-	return boolV{or(ts...), or(fs...)}, nil
+	return boolV{orConds(ts...), orConds(fs...)}, nil
 }
 
-// value evaluates e.
-func (t *translator) value(e *expr, env *variable) (value, error) {
-	if err := t.spend(1); err != nil {
+// evalValue evaluates e.
+func (t *translator) evalValue(e *expr, env *variable) (value, error) {
+	if err := t.chargeWork(1); err != nil {
 		return nil, err
 	}
 	v, err := t.tryValue(e, env)
@@ -279,7 +279,7 @@ func (t *translator) value(e *expr, env *variable) (value, error) {
 		err, t.fail = t.fail, nil
 		return nil, err
 	}
-	v = t.replaced(v.merge())
+	v = t.substituteCopies(v.mergeBranches())
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
@@ -293,7 +293,7 @@ func (t *translator) value(e *expr, env *variable) (value, error) {
 	if size > 4*maxCond {
 		return nil, errBudget
 	}
-	return v, t.spend(len(v) + size/64)
+	return v, t.chargeWork(len(v) + size/64)
 }
 
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
@@ -301,16 +301,16 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	case literal:
 		return literalValue(e.val), nil
 	case ident:
-		if v := env.find(e.name); v != nil {
+		if v := env.findVariable(e.name); v != nil {
 			return v.val, nil
 		}
 		switch e.name {
 		case "int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type":
-			return just(typeV(e.name)), nil
+			return singleBranch(typeV(e.name)), nil
 		}
 		return nil, errUnsupported
 	case sel:
-		return t.field(e, env)
+		return t.evalField(e, env)
 	case list:
 		if e.optional != nil {
 			return nil, errUnsupported
@@ -318,25 +318,25 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 		elems := make([]element, len(e.args))
 		guard := yes
 		for i, a := range e.args {
-			v, err := t.value(a, env)
+			v, err := t.evalValue(a, env)
 			if err != nil {
 				return nil, err
 			}
-			d, err := v.defined()
+			d, err := v.whenDefined()
 			if err != nil {
 				return nil, err
 			}
 			elems[i] = element{v, yes, no}
-			guard = and(guard, d)
+			guard = andConds(guard, d)
 		}
-		return value{}.add(guard, listV{elems}), nil
+		return value{}.addBranch(guard, listV{elems}), nil
 	case mapping:
 		if len(e.args) == 0 {
-			return just(mapV{}), nil
+			return singleBranch(mapV{}), nil
 		}
 		return nil, errUnsupported
 	case call:
-		return t.call(e, env)
+		return t.evalCall(e, env)
 	case message:
 	}
 	return nil, errUnsupported
@@ -345,60 +345,60 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 func literalValue(v any) value {
 	switch v := v.(type) {
 	case nil:
-		return just(nullV{})
+		return singleBranch(nullV{})
 	case bool:
-		return just(boolConst(v))
+		return singleBranch(boolConst(v))
 	case int64:
-		return just(intV(v))
+		return singleBranch(intV(v))
 	case uint64:
-		return just(uintV(v))
+		return singleBranch(uintV(v))
 	case float64:
-		return just(dblV(v))
+		return singleBranch(dblV(v))
 	case string:
-		return just(strV(v))
+		return singleBranch(strV(v))
 	case []byte:
-		return just(rawV(v))
+		return singleBranch(rawV(v))
 	}
 	return nil
 }
 
-// each evaluates f for each branch and joins the results. A failed evaluation loses only that branch.
-func (t *translator) each(v value, f func(sval) (value, error)) (value, error) {
+// eachBranch evaluates f for each branch and joins the results. A failed evaluation loses only that branch.
+func (t *translator) eachBranch(v value, f func(sval) (value, error)) (value, error) {
 	var out value
 	for _, b := range v {
 		if _, lost := b.v.(lostV); lost {
-			out = out.add(b.g, lostV{})
+			out = out.addBranch(b.g, lostV{})
 			continue
 		}
 		w, err := f(b.v)
 		if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
-			w, err = just(lostV{}), nil
+			w, err = singleBranch(lostV{}), nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := t.spend(len(w)); err != nil {
+		if err := t.chargeWork(len(w)); err != nil {
 			return nil, err
 		}
-		out = append(out, w.under(b.g)...)
+		out = append(out, w.guardedBy(b.g)...)
 	}
 	return out, nil
 }
 
-// pairs evaluates f for each pair of branches.
-func (t *translator) pairs(v, w value, f func(a, b sval) (value, error)) (value, error) {
-	return t.each(v, func(a sval) (value, error) {
-		return t.each(w, func(b sval) (value, error) { return f(a, b) })
+// eachPair evaluates f for each pair of branches.
+func (t *translator) eachPair(v, w value, f func(a, b sval) (value, error)) (value, error) {
+	return t.eachBranch(v, func(a sval) (value, error) {
+		return t.eachBranch(w, func(b sval) (value, error) { return f(a, b) })
 	})
 }
 
-// field evaluates a selection.
-func (t *translator) field(e *expr, env *variable) (value, error) {
-	v, err := t.value(e.args[0], env)
+// evalField evaluates a selection.
+func (t *translator) evalField(e *expr, env *variable) (value, error) {
+	v, err := t.evalValue(e.args[0], env)
 	if err != nil {
 		return nil, err
 	}
-	return t.each(v, func(s sval) (value, error) { return t.selectField(s, e.name, false) })
+	return t.eachBranch(v, func(s sval) (value, error) { return t.selectField(s, e.name, false) })
 }
 
 // selectField selects from one value; if optional is set, the result is an optional one.
@@ -406,21 +406,21 @@ func (t *translator) selectField(s sval, name string, optional bool) (value, err
 	switch s := s.(type) {
 	case nullV:
 		if optional {
-			return just(optV{}), nil // neither list nor map
+			return singleBranch(optV{}), nil // neither list nor map
 		}
 		return nil, nil
 	case optV:
 		if s.v == nil {
-			return just(s), nil
+			return singleBranch(s), nil
 		}
 		return t.selectField(s.v, name, true)
 	case mapV:
 		if optional {
-			return just(optV{}), nil
+			return singleBranch(optV{}), nil
 		}
 		return nil, nil
 	case refV, constV:
-		c, err := t.property(s, name)
+		c, err := t.propertyOf(s, name)
 		if err != nil {
 			return nil, err
 		}
@@ -429,40 +429,40 @@ func (t *translator) selectField(s sval, name string, optional bool) (value, err
 		}
 		out := make(value, 0, len(c.present)+1)
 		for _, b := range c.present {
-			out = out.add(b.g, optV{b.v})
+			out = out.addBranch(b.g, optV{b.v})
 		}
-		return out.add(c.absent, optV{}), nil
+		return out.addBranch(c.absent, optV{}), nil
 	}
 	return nil, errUnsupported
 }
 
-// has evaluates the macro has.
-func (t *translator) has(e *expr, env *variable) (value, error) {
+// evalHas evaluates the macro has.
+func (t *translator) evalHas(e *expr, env *variable) (value, error) {
 	f := e.args[0]
-	v, err := t.value(f.args[0], env)
+	v, err := t.evalValue(f.args[0], env)
 	if err != nil {
 		return nil, err
 	}
-	return t.each(v, func(s sval) (value, error) {
+	return t.eachBranch(v, func(s sval) (value, error) {
 		switch s := s.(type) {
 		case nullV, mapV:
-			return just(boolConst(false)), nil
+			return singleBranch(boolConst(false)), nil
 		case refV, constV:
-			c, err := t.property(s, f.name)
+			c, err := t.propertyOf(s, f.name)
 			if err != nil {
 				return nil, err
 			}
-			return just(boolV{c.there(), c.absent}), nil
+			return singleBranch(boolV{c.whenPresent(), c.absent}), nil
 		}
 		return nil, errUnsupported
 	})
 }
 
-// there says when the child is present, with any value.
-func (c child) there() *cond {
+// whenPresent says when the child is present, with any value.
+func (c child) whenPresent() *cond {
 	parts := make([]*cond, len(c.present))
 	for i, b := range c.present {
 		parts[i] = b.g
 	}
-	return or(parts...)
+	return orConds(parts...)
 }

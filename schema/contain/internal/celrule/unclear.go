@@ -19,7 +19,7 @@ func Unclear(r *Rule, s Scope) []string {
 		return nil
 	}
 	t := newTranslator(s)
-	b, err := t.boolean(r.root, t.top)
+	b, err := t.evalBoolean(r.root, t.top)
 	if len(t.unclear) == 0 && (err != nil || b.t.size > maxCond || len(t.asides) > 0) {
 		t.unclear = append(t.unclear, r.root)
 	}

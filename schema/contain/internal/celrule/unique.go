@@ -48,12 +48,12 @@ type sameItems struct {
 	alone alone
 }
 
-func (b sameItems) bounds() (int64, int64) { return 1, maxSize }
-func (b sameItems) at(i int64) num         { return num{i: i} }
-func (b sameItems) term() (termV, bool)    { return termV{}, false }
+func (b sameItems) indexBounds() (int64, int64) { return 1, maxSize }
+func (b sameItems) numberAt(i int64) num        { return num{i: i} }
+func (b sameItems) asTerm() (termV, bool)       { return termV{}, false }
 
-func (b sameItems) within(lo, hi int64) *cond {
-	only := rel(1<<b.x, "only one by "+strconv.Quote(b.alone.by.Keys), false)
+func (b sameItems) indexWithin(lo, hi int64) *cond {
+	only := relationCond(1<<b.x, "only one by "+strconv.Quote(b.alone.by.Keys), false)
 	only.alone = &b.alone
 	switch {
 	case lo <= 1 && hi >= maxSize:
@@ -61,7 +61,7 @@ func (b sameItems) within(lo, hi int64) *cond {
 	case lo <= 1 && hi == 1:
 		return only
 	case lo == 2 && hi >= maxSize:
-		return not(only)
+		return notCond(only)
 	}
 	b.t.fail = errUnsupported
 	return no
@@ -76,11 +76,11 @@ func (t *translator) countSame(c *compr) (value, bool) {
 	if c.pred.t.op == opAnd {
 		parts = c.pred.t.kids
 	}
-	x, paths, ok := c.compared(parts)
-	if !ok || t.ranges[x].key || !t.ranges[x].of.at.equal(c.of.at) || t.ranges[x].of.node != c.of.node {
+	x, paths, ok := c.comparedPlaces(parts)
+	if !ok || t.ranges[x].key || !t.ranges[x].of.at.equalPlace(c.of.at) || t.ranges[x].of.node != c.of.node {
 		return nil, false
 	}
-	there, ok := c.presence(parts, x, paths)
+	there, ok := c.presenceParts(parts, x, paths)
 	if !ok {
 		return nil, false
 	}
@@ -96,24 +96,24 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		name := p.path[0].name
 		keys = append(keys, name)
 		if !items.IsRequired(name) {
-			there = append(there, leaf(p, logic.True))
+			there = append(there, leafCond(p, logic.True))
 		}
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	if needed := and(there...); needed.op != opTrue {
-		all, err := c.quantifier(true).over(needed)
+	if needed := andConds(there...); needed.op != opTrue {
+		all, err := c.newQuantifier(true).quantifyCond(needed)
 		if err != nil {
 			return nil, false
 		}
-		strict := !slices.ContainsFunc(there, func(k *cond) bool { return !c.pred.f.needs(k) })
+		strict := !slices.ContainsFunc(there, func(k *cond) bool { return !c.pred.f.needsLeaf(k) })
 		t.asides = append(t.asides, aside{x, all, strict})
 	}
-	return just(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
+	return singleBranch(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
 }
 
-// compared returns the places of the items, or of their keys, that must be equal to those of the item at scope x.
-func (c *compr) compared(parts []*cond) (x scope, paths []place, ok bool) {
+// comparedPlaces returns the places of the items, or of their keys, that must be equal to those of the item at scope x.
+func (c *compr) comparedPlaces(parts []*cond) (x scope, paths []place, ok bool) {
 	x = -1
 	items := c.of.node.Items
 	for _, p := range parts {
@@ -134,8 +134,8 @@ func (c *compr) compared(parts []*cond) (x scope, paths []place, ok bool) {
 	return x, paths, x >= 0
 }
 
-// presence returns what the parts that compare nothing say of the items: only that the keys are there and of their type, or not ok.
-func (c *compr) presence(parts []*cond, x scope, paths []place) (there []*cond, ok bool) {
+// presenceParts returns what the parts that compare nothing say of the items: only that the keys are there and of their type, or not ok.
+func (c *compr) presenceParts(parts []*cond, x scope, paths []place) (there []*cond, ok bool) {
 	for _, p := range parts {
 		if p.equal != nil {
 			continue
@@ -147,7 +147,7 @@ func (c *compr) presence(parts []*cond, x scope, paths []place) (there []*cond, 
 		kinds, isKinds := p.f.(logic.Kinds)
 		switch {
 		case isKinds && p.at.scope == c.scope:
-			there = append(there, leaf(p.at, kinds))
+			there = append(there, leafCond(p.at, kinds))
 		case !isKinds && !isTrue(p.f):
 			return nil, false
 		}
@@ -169,7 +169,7 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 	case "boolean":
 		return true
 	case "string":
-		return typed(n) == ""
+		return celTypeOfFormat(n) == ""
 	case "array":
 		return (n.ListType == "" || n.ListType == "atomic") && rawEqualBelow(n.Items, depth+1)
 	case "object":
@@ -186,9 +186,9 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 	return false
 }
 
-// settle applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
+// settleAssumptions applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
 // an error for each item, the result is an error. Otherwise, it is the opaque statement.
-func (t *translator) settle(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
+func (t *translator) settleAssumptions(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
 	granted, isError := yes, t.pure
 	rest := t.asides[:mark]
 	for _, a := range t.asides[mark:] {
@@ -196,25 +196,25 @@ func (t *translator) settle(mark int, s scope, v value, macro string, opaque fun
 			rest = append(rest, a)
 			continue
 		}
-		granted = and(granted, a.that)
+		granted = andConds(granted, a.that)
 		isError = isError && a.strict
 	}
 	t.asides = rest
 	if granted.op == opTrue {
 		return v, nil
 	}
-	out := v.under(granted)
+	out := v.guardedBy(granted)
 	switch {
 	case isError:
 		return out, nil
 	case macro == "map" || macro == "filter":
-		return out.add(not(granted), lostV{}), nil
+		return out.addBranch(notCond(granted), lostV{}), nil
 	}
 	o, err := opaque()
 	if err != nil {
 		return nil, err
 	}
-	return out.add(not(granted), o), nil
+	return out.addBranch(notCond(granted), o), nil
 }
 
 // Sizes of statements about short lists, and bounds of statements about all, beyond which they are left out: the larger
@@ -224,65 +224,65 @@ const (
 	maxRegion = 160
 )
 
-// few decides a macro that no formula can express for all lists: for an empty list, for one item, and for two equal ones. Other lists
+// decideFewItems decides a macro that no formula can express for all lists: for an empty list, for one item, and for two equal ones. Other lists
 // are opaque.
-func (t *translator) few(e *expr, env *variable, c ref, why error) (value, error) {
+func (t *translator) decideFewItems(e *expr, env *variable, c ref, why error) (value, error) {
 	if t.copies > 0 {
 		return nil, errUnsupported
 	}
-	o, err := t.opaque(e, env)
+	o, err := t.opaqueStatement(e, env)
 	if err != nil {
 		return nil, err
 	}
 	var m mixed
 	if errors.As(why, &m) && m.sure.t.size+m.sure.f.size+m.maybe.t.size+m.maybe.f.size <= maxBounds {
-		o = boolV{or(m.sure.t, and(m.maybe.t, o.t)), or(m.sure.f, and(m.maybe.f, o.f))}
+		o = boolV{orConds(m.sure.t, andConds(m.maybe.t, o.t)), orConds(m.sure.f, andConds(m.maybe.f, o.f))}
 	}
 	if c.node.Type != "array" {
-		return just(o), nil
+		return singleBranch(o), nil
 	}
 	size := sizeAt{c, logic.Array}
-	twice := leaf(c.at, logic.Unique{Neg: true})
-	regions := []*cond{size.within(0, 0), size.within(1, 1), and(size.within(2, 2), twice)}
-	rest := and(size.within(2, maxSize), or(size.within(3, maxSize), leaf(c.at, logic.Unique{})))
+	twice := leafCond(c.at, logic.Unique{Neg: true})
+	regions := []*cond{size.indexWithin(0, 0), size.indexWithin(1, 1), andConds(size.indexWithin(2, 2), twice)}
+	rest := andConds(size.indexWithin(2, maxSize), orConds(size.indexWithin(3, maxSize), leafCond(c.at, logic.Unique{})))
 	if c.node.ListType == "set" || c.node.ListType == "map" { // has no equal items
-		regions, rest = regions[:2], size.within(2, maxSize)
+		regions, rest = regions[:2], size.indexWithin(2, maxSize)
 	}
 	var out value
 	for n, region := range regions {
 		mark := len(t.asides)
-		r, err := t.copied(e, env, c, n)
+		r, err := t.evalWithCopies(e, env, c, n)
 		if err != nil || r.t.size+r.f.size > maxRegion {
 			t.asides = t.asides[:mark]
 		}
 		switch {
 		case errors.Is(err, errUnsupported) || errors.Is(err, errMixed):
-			rest = or(rest, region)
+			rest = orConds(rest, region)
 		case err != nil:
 			return nil, err
 		case r.t.size+r.f.size > maxRegion:
-			rest = or(rest, region)
+			rest = orConds(rest, region)
 		default:
-			out = out.add(region, r)
+			out = out.addBranch(region, r)
 		}
 	}
-	return out.add(rest, o), nil
+	return out.addBranch(rest, o), nil
 }
 
-// copied evaluates e as if the list had the same item n times.
-func (t *translator) copied(e *expr, env *variable, list ref, n int) (boolV, error) {
+// evalWithCopies evaluates e as if the list had the same item n times.
+func (t *translator) evalWithCopies(e *expr, env *variable, list ref, n int) (boolV, error) {
 	c, err := t.newCompr(list)
 	if err != nil {
 		return boolV{}, err
 	}
-	defer t.drop(c)
+	defer t.dropScopes(c)
 	l := listV{}
 	for range n {
 		l.elems = append(l.elems, element{c.elem, yes, no})
 	}
 	t.copies, t.copyOf, t.copy = n+1, list, l
 	defer func() { t.copies = 0 }()
-	v, err := t.value(e, env)
+	v, err := t.evalValue(e, env)
 	if err != nil {
 		return boolV{}, err
 	}
@@ -291,23 +291,23 @@ func (t *translator) copied(e *expr, env *variable, list ref, n int) (boolV, err
 		return b, err
 	}
 	// All items are the same: a statement about one is a statement about all.
-	tr, err := c.quantifier(true).over(b.t)
+	tr, err := c.newQuantifier(true).quantifyCond(b.t)
 	if err != nil {
 		return boolV{}, err
 	}
-	fa, err := c.quantifier(true).over(b.f)
+	fa, err := c.newQuantifier(true).quantifyCond(b.f)
 	return boolV{tr, fa}, err
 }
 
-// replaced puts the copies in the place of the list.
-func (t *translator) replaced(v value) value {
+// substituteCopies puts the copies in the place of the list.
+func (t *translator) substituteCopies(v value) value {
 	if t.copies == 0 {
 		return v
 	}
 	var out value
 	for i, b := range v {
 		r, ok := b.v.(refV)
-		if !ok || r.node != t.copyOf.node || !r.at.equal(t.copyOf.at) {
+		if !ok || r.node != t.copyOf.node || !r.at.equalPlace(t.copyOf.at) {
 			continue
 		}
 		if out == nil {

@@ -40,13 +40,13 @@ func (r *Rule) OfPair(optionalOldSelf bool, path ...string) (*Rule, bool) {
 	values := [2]*expr{}
 	var missing []*expr
 	for i, side := range []string{After, Before} {
-		x := field(&expr{kind: ident, name: self}, side)
+		x := selectionOf(&expr{kind: ident, name: self}, side)
 		for _, name := range path {
 			escaped, ok := apiservercel.Escape(name)
 			if !ok {
 				return nil, false
 			}
-			x = field(x, escaped)
+			x = selectionOf(x, escaped)
 			missing = append(missing, &expr{kind: call, name: operators.LogicalNot, args: []*expr{
 				{kind: call, name: "has", args: []*expr{x}},
 			}})
@@ -56,7 +56,7 @@ func (r *Rule) OfPair(optionalOldSelf bool, path ...string) (*Rule, bool) {
 	if optionalOldSelf {
 		values[1] = someOf(values[1])
 	}
-	root, ok := r.root.replace(map[string]*expr{self: values[0], oldSelf: values[1]})
+	root, ok := r.root.replaceNames(map[string]*expr{self: values[0], oldSelf: values[1]})
 	if !ok {
 		return nil, false
 	}
@@ -72,7 +72,7 @@ func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
 	if optionalOldSelf {
 		old = someOf(old)
 	}
-	root, ok := r.root.replace(map[string]*expr{oldSelf: old})
+	root, ok := r.root.replaceNames(map[string]*expr{oldSelf: old})
 	if !ok {
 		return nil, false
 	}
@@ -81,7 +81,7 @@ func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
 
 // Freezes reports whether the rule, without optionalOldSelf, is true only if self == oldSelf is.
 func (r *Rule) Freezes() bool {
-	return slices.ContainsFunc(parts(signed{r.root, false}, operators.LogicalAnd, operators.LogicalOr, nil), func(s signed) bool {
+	return slices.ContainsFunc(junctionParts(signed{r.root, false}, operators.LogicalAnd, operators.LogicalOr, nil), func(s signed) bool {
 		if s.neg || s.e.kind != call || s.e.name != operators.Equals {
 			return false
 		}
@@ -109,7 +109,7 @@ func equalsItself(n *schema.Node, depth int) bool {
 	case "boolean", "integer":
 		return true
 	case "string":
-		return typed(n) == ""
+		return celTypeOfFormat(n) == ""
 	case "array":
 		return (n.ListType == "" || n.ListType == "atomic") && equalsItself(n.Items, depth+1) && !n.Items.Nullable
 	case "object":
@@ -127,7 +127,7 @@ func equalsItself(n *schema.Node, depth int) bool {
 // that it reads is deeply equal then. The result is also valid for equality of the objects around the node, if [ToldApart] is true of
 // them.
 func (r *Rule) SameWhereEqual(n *schema.Node) bool {
-	fields, ok := r.root.fields(nil)
+	fields, ok := r.root.appendStateFields(nil)
 	if !ok || n == nil || n.Type != "object" || n.Additional != nil {
 		return sameWhereEqual(n, 0)
 	}
@@ -152,8 +152,8 @@ func sameInCEL(name string) bool {
 	return ok && s == name
 }
 
-// fields appends the names of the fields of self and oldSelf that e selects; false if e uses self or oldSelf in another way.
-func (e *expr) fields(names []string) ([]string, bool) {
+// appendStateFields appends the names of the fields of self and oldSelf that e selects; false if e uses self or oldSelf in another way.
+func (e *expr) appendStateFields(names []string) ([]string, bool) {
 	if e.kind == ident {
 		return names, e.name != self && e.name != oldSelf
 	}
@@ -162,7 +162,7 @@ func (e *expr) fields(names []string) ([]string, bool) {
 	}
 	for _, a := range e.args {
 		var ok bool
-		if names, ok = a.fields(names); !ok {
+		if names, ok = a.appendStateFields(names); !ok {
 			return nil, false
 		}
 	}
@@ -177,7 +177,7 @@ func sameWhereEqual(n *schema.Node, depth int) bool {
 	case "boolean", "integer": // CEL takes no integer that is a float
 		return true
 	case "string":
-		return typed(n) == ""
+		return celTypeOfFormat(n) == ""
 	case "array":
 		return (n.ListType == "" || n.ListType == "atomic") && sameWhereEqual(n.Items, depth+1)
 	case "object":
@@ -190,15 +190,15 @@ func sameWhereEqual(n *schema.Node, depth int) bool {
 	return false
 }
 
-func field(x *expr, name string) *expr { return &expr{kind: sel, name: name, args: []*expr{x}} }
+func selectionOf(x *expr, name string) *expr { return &expr{kind: sel, name: name, args: []*expr{x}} }
 
 func someOf(x *expr) *expr {
 	return &expr{kind: call, name: "of", member: true, args: []*expr{{kind: ident, name: "optional"}, x}}
 }
 
-// replace replaces free names by expressions. It returns false if a name is written as .name, or if a macro would bind a name in a new
+// replaceNames replaces free names by expressions. It returns false if a name is written as .name, or if a macro would bind a name in a new
 // expression.
-func (e *expr) replace(by map[string]*expr) (*expr, bool) {
+func (e *expr) replaceNames(by map[string]*expr) (*expr, bool) {
 	if e.kind == ident {
 		if x, ok := by[e.name]; ok {
 			return x, true
@@ -218,7 +218,7 @@ func (e *expr) replace(by map[string]*expr) (*expr, bool) {
 			}
 			continue
 		}
-		x, ok := a.replace(by)
+		x, ok := a.replaceNames(by)
 		if !ok {
 			return nil, false
 		}
@@ -229,9 +229,9 @@ func (e *expr) replace(by map[string]*expr) (*expr, bool) {
 
 func newRule(root *expr) *Rule {
 	r := &Rule{root: root}
-	r.canon = sync.OnceValue(func() string { return canonical(root) })
+	r.canon = sync.OnceValue(func() string { return canonicalText(root) })
 	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
 	r.said = sync.OnceValue(func() [][]atom { return saidBy(root) })
-	r.old = root.mentions(oldSelf)
+	r.old = root.mentionsName(oldSelf)
 	return r
 }

@@ -11,7 +11,7 @@ type ref struct {
 }
 
 // sval is one possible value of an expression.
-type sval interface{ sval() }
+type sval interface{ isSval() }
 
 type (
 	nullV struct{}
@@ -65,26 +65,26 @@ type (
 	}
 )
 
-func (nullV) sval()    {}
-func (lostV) sval()    {}
-func (intV) sval()     {}
-func (dblV) sval()     {}
-func (uintV) sval()    {}
-func (strV) sval()     {}
-func (rawV) sval()     {}
-func (typeV) sval()    {}
-func (boolV) sval()    {}
-func (numV) sval()     {}
-func (strAt) sval()    {}
-func (schemeAt) sval() {}
-func (refV) sval()     {}
-func (constV) sval()   {}
-func (listV) sval()    {}
-func (mapV) sval()     {}
-func (comprV) sval()   {}
-func (optV) sval()     {}
-func (formatV) sval()  {}
-func (termV) sval()    {}
+func (nullV) isSval()    {}
+func (lostV) isSval()    {}
+func (intV) isSval()     {}
+func (dblV) isSval()     {}
+func (uintV) isSval()    {}
+func (strV) isSval()     {}
+func (rawV) isSval()     {}
+func (typeV) isSval()    {}
+func (boolV) isSval()    {}
+func (numV) isSval()     {}
+func (strAt) isSval()    {}
+func (schemeAt) isSval() {}
+func (refV) isSval()     {}
+func (constV) isSval()   {}
+func (listV) isSval()    {}
+func (mapV) isSval()     {}
+func (comprV) isSval()   {}
+func (optV) isSval()     {}
+func (formatV) isSval()  {}
+func (termV) isSval()    {}
 
 // element is an element of a list written in the rule. The list has it if the condition holds.
 type element struct {
@@ -101,18 +101,18 @@ type branch struct {
 // value is the result of an expression: at most one guard holds; if none does, it is an error.
 type value []branch
 
-func just(v sval) value { return value{{yes, v}} }
+func singleBranch(v sval) value { return value{{yes, v}} }
 
-// add appends a branch, unless its guard never holds.
-func (v value) add(g *cond, s sval) value {
+// addBranch appends a branch, unless its guard never holds.
+func (v value) addBranch(g *cond, s sval) value {
 	if g.op == opFalse {
 		return v
 	}
 	return append(v, branch{g, s})
 }
 
-// under restricts the guards.
-func (v value) under(g *cond) value {
+// guardedBy restricts the guards.
+func (v value) guardedBy(g *cond) value {
 	if g.op == opTrue {
 		return v
 	}
@@ -121,19 +121,19 @@ func (v value) under(g *cond) value {
 	}
 	out := make(value, 0, len(v))
 	for _, b := range v {
-		out = out.add(and(g, b.g), b.v)
+		out = out.addBranch(andConds(g, b.g), b.v)
 	}
 	return out
 }
 
-// defined says when the value is no error. It fails if that is not known.
-func (v value) defined() (*cond, error) {
+// whenDefined says when the value is no error. It fails if that is not known.
+func (v value) whenDefined() (*cond, error) {
 	var parts []*cond
 	for _, b := range v {
 		g := b.g
 		switch bv := b.v.(type) {
 		case boolV:
-			g = and(g, or(bv.t, bv.f))
+			g = andConds(g, orConds(bv.t, bv.f))
 		case lostV:
 			return nil, errUnsupported
 		case termV:
@@ -143,11 +143,11 @@ func (v value) defined() (*cond, error) {
 		}
 		parts = append(parts, g)
 	}
-	return or(parts...), nil
+	return orConds(parts...), nil
 }
 
-// merge joins branches with the same constant. If all are booleans, it joins them into one.
-func (v value) merge() value {
+// mergeBranches joins branches with the same constant. If all are booleans, it joins them into one.
+func (v value) mergeBranches() value {
 	if len(v) < 2 {
 		return v
 	}
@@ -159,17 +159,17 @@ next:
 		case intV, strV, dblV, nullV, lostV:
 			for i := range out {
 				if out[i].v == b.v {
-					out[i].g = or(out[i].g, b.g)
+					out[i].g = orConds(out[i].g, b.g)
 					continue next
 				}
 			}
 		case boolV:
-			ts, fs = append(ts, and(b.g, x.t)), append(fs, and(b.g, x.f))
+			ts, fs = append(ts, andConds(b.g, x.t)), append(fs, andConds(b.g, x.f))
 		}
 		out = append(out, b)
 	}
 	if len(ts) == len(v) {
-		return just(boolV{or(ts...), or(fs...)})
+		return singleBranch(boolV{orConds(ts...), orConds(fs...)})
 	}
 	return out
 }
