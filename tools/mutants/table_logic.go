@@ -7,7 +7,7 @@ var logicFaults = []fault{
 		broken: "that the values of a key were not found is taken for a proof that there is no such key",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).search", find: "s.why = st.sum", put: "_ = st",
+		in: "schema/contain/internal/logic.(*Solver).searchState", find: "s.why = st.sum", put: "_ = st",
 		broken: "a choice is passed over though the contradiction rests on it",
 	},
 	{
@@ -19,7 +19,7 @@ var logicFaults = []fault{
 		broken: "that a property is there is taken to hold whatever was chosen",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Table).write", find: "flag([]byte{tagEnum}, f.Neg)", put: "[]byte{tagEnum}",
+		in: "schema/contain/internal/logic.(*Table).writeFormula", find: "appendFlag([]byte{tagEnum}, f.Neg)", put: "[]byte{tagEnum}",
 		broken: "a formula and its negation have the same number",
 	},
 	{
@@ -35,9 +35,9 @@ var logicFaults = []fault{
 		put:    "int64(len(st.fields.had)) >= st.numProps.Max",
 		broken: "an object with as many properties as it may have is taken for impossible",
 	},
-	{in: "schema/contain/internal/logic.FloatRange.empty", without: "r.Lo > r.Hi", broken: "two ranges of floats that lie apart are taken to meet"},
+	{in: "schema/contain/internal/logic.FloatRange.isEmpty", without: "r.Lo > r.Hi", broken: "two ranges of floats that lie apart are taken to meet"},
 	{
-		in: "schema/contain/internal/logic.FloatRange.within", find: "(r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen))",
+		in: "schema/contain/internal/logic.FloatRange.isWithin", find: "(r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen))",
 		put:    "r.Lo >= o.Lo",
 		broken: "an inclusive bound is taken to entail an exclusive one",
 	},
@@ -46,16 +46,16 @@ var logicFaults = []fault{
 		broken: "a disjunct about the length of strings counts as entailed whatever its maximum is",
 	},
 	{
-		in: "schema/contain/internal/logic.(*state).only", without: "st.kinds&^k == 0",
+		in: "schema/contain/internal/logic.(*state).judgeForKind", without: "st.kinds&^k == 0",
 		broken: "a disjunct that cannot hold of one kind is dropped for all",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).addLazy", find: "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || s.clash(why|at)",
+		in: "schema/contain/internal/logic.(*Solver).addLazy", find: "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || s.recordClash(why|at)",
 		put:    "st.lazyOf(f.ID); ok { return g.Neg == f.Neg || at >= 0",
 		broken: "a formula and its negation do not contradict each other",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).addArray", call: "u.By.implies", answers: "f.By.implies(u.By)",
+		in: "schema/contain/internal/logic.(*Solver).addArray", call: "u.By.impliesUnique", answers: "f.By.impliesUnique(u.By)",
 		broken: "that items differ by one key is taken to follow from that they differ by two",
 	},
 	{
@@ -63,19 +63,19 @@ var logicFaults = []fault{
 		put:    "And{Kinds(Object), Prop{f.Name, Not(f.F)}}",
 		broken: "a property that is left out is taken for a wrong one",
 	},
-	{in: "schema/contain/internal/logic.FloatRange.outside", find: "!r.LoOpen", put: "r.LoOpen", broken: "the negation of an inclusive minimum has the minimum in it"},
+	{in: "schema/contain/internal/logic.FloatRange.rangesOutside", find: "!r.LoOpen", put: "r.LoOpen", broken: "the negation of an inclusive minimum has the minimum in it"},
 	{in: "schema/contain/internal/logic.notRange", find: "hi+1", put: "hi+2", broken: "the negation of a maximum is off by one"},
-	{in: "schema/contain/internal/logic.IntRange.outside", find: "r.Lo - 1", put: "r.Lo - 2", broken: "the negation of a minimum of integers is off by one"},
+	{in: "schema/contain/internal/logic.IntRange.rangesOutside", find: "r.Lo - 1", put: "r.Lo - 2", broken: "the negation of a minimum of integers is off by one"},
 	{
-		in: "schema/contain/internal/logic.(*Solver).solve", find: "return nil, false", put: "return nil, true",
+		in: "schema/contain/internal/logic.(*Solver).solveFacts", find: "return nil, false", put: "return nil, true",
 		broken: "a value that would nest too deeply is taken for impossible",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).search", find: "complete && none", put: "none",
+		in: "schema/contain/internal/logic.(*Solver).searchState", find: "complete && none", put: "none",
 		broken: "that the last kind of value is impossible is taken for a proof for all",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).split", find: "for i, f := range d.or {", put: "for i, f := range d.or[:len(d.or)-1] {",
+		in: "schema/contain/internal/logic.(*Solver).splitDisjunction", find: "for i, f := range d.or {", put: "for i, f := range d.or[:len(d.or)-1] {",
 		broken: "the last disjunct is never tried",
 	},
 	{
@@ -96,8 +96,8 @@ var logicFaults = []fault{
 		broken: "that almost integral numbers count as integral is forgotten",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).solveFloat", find: `s.fail("no integral number found"); return nil, false`,
-		put:    `s.fail("no integral number found"); return nil, true`,
+		in: "schema/contain/internal/logic.(*Solver).solveFloat", find: `s.recordReason("no integral number found"); return nil, false`,
+		put:    `s.recordReason("no integral number found"); return nil, true`,
 		broken: "integral numbers are taken for the only ones that count as integral",
 	},
 	{in: "schema/contain/internal/logic.(*Solver).solveInt", find: "m.N%no.N", put: "no.N%m.N", broken: "multiples of 2 are taken for multiples of 4"},
@@ -115,11 +115,11 @@ var logicFaults = []fault{
 		broken: "a list of two equal items is taken for impossible",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).pad", find: "none && len(distinct) == 1 && apart(base, distinct)", put: "none",
+		in: "schema/contain/internal/logic.(*Solver).padItems", find: "none && len(distinct) == 1 && allDistinct(base, distinct)", put: "none",
 		broken: "that no further item differs from those at hand is taken for a proof that fewer are possible",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).placeSomeRest", find: "st.mentioned()", put: "st.mentioned()[:0]",
+		in: "schema/contain/internal/logic.(*Solver).placeSomeRest", find: "st.mentionedNames()", put: "st.mentionedNames()[:0]",
 		broken: "an optional property cannot be the one that an undeclared property has to be",
 	},
 	{
@@ -133,19 +133,19 @@ var logicFaults = []fault{
 	},
 	{in: "schema/contain/internal/logic.Same", call: "Interface", answers: "v", broken: "1.0 does not equal the enum value 1"},
 	{
-		in: "schema/contain/internal/logic.UniqueBy.implies", without: "u.defaultOf(n) != v.defaultOf(n)",
+		in: "schema/contain/internal/logic.UniqueBy.impliesUnique", without: "u.defaultOf(n) != v.defaultOf(n)",
 		broken: "items that differ before defaulting are taken to differ after it",
 	},
 	{
-		in: "schema/contain/internal/logic.UniqueBy.implies", without: "v.Numbers && !u.Numbers",
+		in: "schema/contain/internal/logic.UniqueBy.impliesUnique", without: "v.Numbers && !u.Numbers",
 		broken: "numbers that differ are taken to differ in their text",
 	},
 	{
-		in: "schema/contain/internal/logic.UniqueBy.equal", find: "okp != okq || okp && !same", put: "okp && okq && !same",
+		in: "schema/contain/internal/logic.UniqueBy.equalItems", find: "okp != okq || okp && !same", put: "okp && okq && !same",
 		broken: "a list-map item without a key equals every other",
 	},
 	{
-		in: "schema/contain/internal/logic.FloatRange.contains", without: "r.LoOpen && v <= r.Lo",
+		in: "schema/contain/internal/logic.FloatRange.containsNumber", without: "r.LoOpen && v <= r.Lo",
 		broken: "an exclusive lower bound takes the bound itself",
 	},
 }

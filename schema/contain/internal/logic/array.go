@@ -16,8 +16,8 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 			distinct = append(distinct, u.By)
 		}
 	}
-	s.why = st.why | st.said[about(Array)]
-	defer func() { s.why = st.why | st.said[about(Array)] }()
+	s.why = st.why | st.said[kindIndex(Array)]
+	defer func() { s.why = st.why | st.said[kindIndex(Array)] }()
 	some := st.someItems
 	complete := true
 	if int64(len(some)) > hi {
@@ -35,22 +35,22 @@ func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 		return nil, true
 	}
 	if len(some) == 0 && lo == 0 && !duplicates {
-		out := s.keep(st, []any{[]any{}}, want)
+		out := s.keepUnrefused(st, []any{[]any{}}, want)
 		if len(out) < want && hi > 0 {
-			more, _ := s.arrays(st, []fact{{f: True}}, lo, hi, distinct, duplicates, want-len(out), depth)
+			more, _ := s.makeArrays(st, []fact{{f: True}}, lo, hi, distinct, duplicates, want-len(out), depth)
 			out = append(out, more...)
 		}
 		return out, hi == 0
 	}
-	out, none := s.arrays(st, some, lo, hi, distinct, duplicates, want, depth)
+	out, none := s.makeArrays(st, some, lo, hi, distinct, duplicates, want, depth)
 	return out, none && complete
 }
 
-// arrays makes arrays with an item for each of some, padded to lo.
-func (s *Solver) arrays(st *state, some []fact, lo, hi int64, distinct []UniqueBy, duplicates bool, want, depth int) ([]any, bool) {
+// makeArrays makes arrays with an item for each of some, padded to lo.
+func (s *Solver) makeArrays(st *state, some []fact, lo, hi int64, distinct []UniqueBy, duplicates bool, want, depth int) ([]any, bool) {
 	var heads [][]any // alternatives for the items of some
 	for _, f := range some {
-		found, none := s.solve(append(slices.Clip(st.items), f), width(want), depth+1)
+		found, none := s.solveFacts(append(slices.Clip(st.items), f), searchWidth(want), depth+1)
 		if len(found) == 0 {
 			return nil, none
 		}
@@ -61,17 +61,17 @@ func (s *Solver) arrays(st *state, some []fact, lo, hi int64, distinct []UniqueB
 		base = append(base, firstApart(h, base, distinct))
 	}
 	if duplicates {
-		twin, none := s.twin(st, base, distinct, depth)
+		twin, none := s.addTwins(st, base, distinct, depth)
 		if twin == nil {
 			return nil, none
 		}
 		base = twin
 		if int64(len(base)) > hi {
-			s.fail("items that must be equal and more that must differ do not fit")
+			s.recordReason("items that must be equal and more that must differ do not fit")
 			return nil, false
 		}
 	}
-	base, none := s.pad(st, base, lo, distinct, depth)
+	base, none := s.padItems(st, base, lo, distinct, depth)
 	if base == nil {
 		return nil, none
 	}
@@ -83,30 +83,30 @@ func (s *Solver) arrays(st *state, some []fact, lo, hi int64, distinct []UniqueB
 			candidates = append(candidates, v)
 		}
 	}
-	out := s.keep(st, candidates, want)
+	out := s.keepUnrefused(st, candidates, want)
 	if len(out) == 0 {
-		s.fail("no array found whose items fit together")
+		s.recordReason("no array found whose items fit together")
 	}
 	return out, false
 }
 
-// width is the number of alternatives to search for one part if the whole needs want.
-func width(want int) int { return min(want, 6) }
+// searchWidth is the number of alternatives to search for one part if the whole needs want.
+func searchWidth(want int) int { return min(want, 6) }
 
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	for _, c := range candidates {
-		if !collides(c, others, distinct) {
+		if !collidesWith(c, others, distinct) {
 			return c
 		}
 	}
 	return candidates[0]
 }
 
-func collides(v any, others []any, distinct []UniqueBy) bool {
+func collidesWith(v any, others []any, distinct []UniqueBy) bool {
 	for _, by := range distinct {
-		names := by.names()
+		names := by.keyNames()
 		for _, o := range others {
-			if by.equal(names, v, o) {
+			if by.equalItems(names, v, o) {
 				return true
 			}
 		}
@@ -114,10 +114,10 @@ func collides(v any, others []any, distinct []UniqueBy) bool {
 	return false
 }
 
-// twin adds items so that, for each negated Unique of st and for no other one, two items are equal.
-func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]any, bool) {
+// addTwins adds items so that, for each negated Unique of st and for no other one, two items are equal.
+func (s *Solver) addTwins(st *state, base []any, distinct []UniqueBy, depth int) ([]any, bool) {
 	if len(base) == 0 {
-		found, none := s.solve(st.items, 1, depth+1)
+		found, none := s.solveFacts(st.items, 1, depth+1)
 		if len(found) == 0 {
 			return nil, none
 		}
@@ -136,20 +136,20 @@ func (s *Solver) twin(st *state, base []any, distinct []UniqueBy, depth int) ([]
 		for _, by := range distinct {
 			fs = append(fs, fact{Not(equalKeys(by, first)), st.sum})
 		}
-		found, _ := s.solve(fs, 6, depth+1)
+		found, _ := s.solveFacts(fs, 6, depth+1)
 		candidates = found
 	}
 	for _, c := range candidates {
-		if !collides(c, base, distinct) {
+		if !collidesWith(c, base, distinct) {
 			return append(base, c), false
 		}
 	}
-	s.fail("no two items found that are equal in one way and differ in another")
+	s.recordReason("no two items found that are equal in one way and differ in another")
 	return nil, false
 }
 
-// exactly is true of values that are deeply equal to v.
-func exactly(v any) Formula {
+// exactlyEqual is true of values that are deeply equal to v.
+func exactlyEqual(v any) Formula {
 	switch v := v.(type) {
 	case nil:
 		return Kinds(Null)
@@ -163,15 +163,15 @@ func exactly(v any) Formula {
 
 // equalKeys is true of items whose keys are deeply equal to those of v.
 func equalKeys(by UniqueBy, v any) Formula {
-	names := by.names()
+	names := by.keyNames()
 	if names == nil {
-		return exactly(v)
+		return exactlyEqual(v)
 	}
 	m, _ := v.(map[string]any)
 	var out And
 	for _, n := range names {
 		if x, ok := m[n]; ok { // null has no keys
-			out = append(out, Kinds(Object), Has{n}, Prop{n, exactly(x)})
+			out = append(out, Kinds(Object), Has{n}, Prop{n, exactlyEqual(x)})
 		} else {
 			out = append(out, Lacks{n})
 		}
@@ -179,13 +179,13 @@ func equalKeys(by UniqueBy, v any) Formula {
 	return out
 }
 
-// pad appends items until there are lo.
-func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth int) ([]any, bool) {
+// padItems appends items until there are lo.
+func (s *Solver) padItems(st *state, base []any, lo int64, distinct []UniqueBy, depth int) ([]any, bool) {
 	if int64(len(base)) >= lo {
 		return base, false
 	}
 	if len(distinct) == 0 {
-		found, none := s.solve(st.items, 1, depth+1)
+		found, none := s.solveFacts(st.items, 1, depth+1)
 		if len(found) == 0 {
 			return nil, none
 		}
@@ -195,7 +195,7 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 		return base, false
 	}
 	if lo > manyItems {
-		s.fail("a list of many distinct items")
+		s.recordReason("a list of many distinct items")
 		return nil, false
 	}
 	for int64(len(base)) < lo {
@@ -205,21 +205,21 @@ func (s *Solver) pad(st *state, base []any, lo int64, distinct []UniqueBy, depth
 				fs = append(fs, fact{Not(equalKeys(by, o)), st.sum})
 			}
 		}
-		found, none := s.solve(fs, 1, depth+1)
+		found, none := s.solveFacts(fs, 1, depth+1)
 		if len(found) == 0 {
-			s.fail("not enough distinct items found")
+			s.recordReason("not enough distinct items found")
 			// If every item equals one of base, and those differ, there are no other distinct items.
-			return nil, none && len(distinct) == 1 && apart(base, distinct)
+			return nil, none && len(distinct) == 1 && allDistinct(base, distinct)
 		}
 		base = append(base, found[0])
 	}
 	return base, false
 }
 
-// apart reports whether the items are distinct.
-func apart(items []any, distinct []UniqueBy) bool {
+// allDistinct reports whether the items are distinct.
+func allDistinct(items []any, distinct []UniqueBy) bool {
 	for i, v := range items {
-		if collides(v, items[:i], distinct) {
+		if collidesWith(v, items[:i], distinct) {
 			return false
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	Yes
 )
 
-func truth(b bool) Truth {
+func truthOf(b bool) Truth {
 	if b {
 		return Yes
 	}
@@ -38,7 +38,7 @@ type Checker interface {
 }
 
 // Eval evaluates f on v.
-func Eval(f Formula, v any, c Checker) Truth { return evaluator{Checker: c}.eval(f, v) }
+func Eval(f Formula, v any, c Checker) Truth { return evaluator{Checker: c}.evalFormula(f, v) }
 
 // evaluator evaluates formulas, and charges for each that it visits. When the work is spent, the result is Unsure.
 type evaluator struct {
@@ -46,7 +46,7 @@ type evaluator struct {
 	work *Work
 }
 
-func (c evaluator) eval(f Formula, v any) Truth {
+func (c evaluator) evalFormula(f Formula, v any) Truth {
 	if !c.work.Charge(1) {
 		return Unsure
 	}
@@ -54,7 +54,7 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	case And:
 		t := Yes
 		for _, g := range f {
-			t = min(t, c.eval(g, v))
+			t = min(t, c.evalFormula(g, v))
 			if t == No {
 				break
 			}
@@ -63,20 +63,20 @@ func (c evaluator) eval(f Formula, v any) Truth {
 	case Or:
 		t := No
 		for _, g := range f {
-			t = max(t, c.eval(g, v))
+			t = max(t, c.evalFormula(g, v))
 			if t == Yes {
 				break
 			}
 		}
 		return t
 	case Kinds:
-		return truth(KindOf(v)&Kind(f) != 0)
+		return truthOf(KindOf(v)&Kind(f) != 0)
 	case Enum:
-		return truth(c.work.holds(f.Values, v) != f.Neg)
+		return truthOf(c.work.enumHolds(f.Values, v) != f.Neg)
 	case Opaque:
 		return Unsure
 	case Lazy:
-		t := c.eval(f.Make(), v)
+		t := c.evalFormula(f.Make(), v)
 		if f.Neg {
 			t = Yes - t
 		}
@@ -105,12 +105,12 @@ func (c evaluator) evalString(f Formula, v string) Truth {
 	case Length:
 		c.work.Charge(int64(len(v) / bytesCounted))
 		n := int64(utf8.RuneCountInString(v))
-		return truth(n >= f.Min && n <= f.Max)
+		return truthOf(n >= f.Min && n <= f.Max)
 	case Pattern:
 		c.work.Charge(int64(len(v)/16 + len(f.Expr)/8))
-		return truth(c.MatchPattern(f.Expr, v) != f.Neg)
+		return truthOf(c.MatchPattern(f.Expr, v) != f.Neg)
 	case Format:
-		return truth(c.MatchFormat(f.Name, v) != f.Neg)
+		return truthOf(c.MatchFormat(f.Name, v) != f.Neg)
 	}
 	return Yes
 }
@@ -118,9 +118,9 @@ func (c evaluator) evalString(f Formula, v string) Truth {
 func evalInt(f Formula, v int64) Truth {
 	switch f := f.(type) {
 	case IntRange:
-		return truth(v >= f.Lo && v <= f.Hi)
+		return truthOf(v >= f.Lo && v <= f.Hi)
 	case IntMultiple:
-		return truth((v%f.N == 0) != f.Neg)
+		return truthOf((v%f.N == 0) != f.Neg)
 	}
 	return Yes
 }
@@ -128,11 +128,11 @@ func evalInt(f Formula, v int64) Truth {
 func evalFloat(f Formula, v float64) Truth {
 	switch f := f.(type) {
 	case FloatRange:
-		return truth(f.contains(v))
+		return truthOf(f.containsNumber(v))
 	case FloatMultiple:
-		return truth(IsFloatMultiple(v, f.F) != f.Neg)
+		return truthOf(IsFloatMultiple(v, f.F) != f.Neg)
 	case Integral:
-		return truth(f.holds(v) != f.Neg)
+		return truthOf(f.holdsFor(v) != f.Neg)
 	}
 	return Yes
 }
@@ -141,21 +141,21 @@ func (c evaluator) evalObject(f Formula, v map[string]any) Truth {
 	switch f := f.(type) {
 	case Has:
 		_, ok := v[f.Name]
-		return truth(ok)
+		return truthOf(ok)
 	case Lacks:
 		_, ok := v[f.Name]
-		return truth(!ok)
+		return truthOf(!ok)
 	case Prop:
 		if x, ok := v[f.Name]; ok {
-			return c.eval(f.F, x)
+			return c.evalFormula(f.F, x)
 		}
 	case NumProps:
-		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
+		return truthOf(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Rest:
 		t := Yes
 		for k, x := range v {
 			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = min(t, c.eval(f.F, x))
+				t = min(t, c.evalFormula(f.F, x))
 			}
 		}
 		return t
@@ -163,20 +163,20 @@ func (c evaluator) evalObject(f Formula, v map[string]any) Truth {
 		t := No
 		for k, x := range v {
 			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = max(t, c.eval(f.F, x))
+				t = max(t, c.evalFormula(f.F, x))
 			}
 		}
 		return t
 	case AllKeys:
 		t := Yes
 		for k := range v {
-			t = min(t, c.eval(f.F, k))
+			t = min(t, c.evalFormula(f.F, k))
 		}
 		return t
 	case SomeKey:
 		t := No
 		for k := range v {
-			t = max(t, c.eval(f.F, k))
+			t = max(t, c.evalFormula(f.F, k))
 		}
 		return t
 	}
@@ -188,26 +188,26 @@ func (c evaluator) evalArray(f Formula, v []any) Truth {
 	case Items:
 		t := Yes
 		for _, x := range v {
-			t = min(t, c.eval(f.F, x))
+			t = min(t, c.evalFormula(f.F, x))
 		}
 		return t
 	case SomeItem:
 		t := No
 		for _, x := range v {
-			t = max(t, c.eval(f.F, x))
+			t = max(t, c.evalFormula(f.F, x))
 		}
 		return t
 	case NumItems:
-		return truth(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
+		return truthOf(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Unique:
 		c.work.Charge(int64(len(v)) * int64(len(v)) / 2)
 		switch {
-		case f.By.duplicates(v):
-			return truth(f.Neg)
+		case f.By.hasDuplicates(v):
+			return truthOf(f.Neg)
 		case f.By.Defaults != "" && len(v) > 1:
 			return Unsure // defaulting may make items equal
 		}
-		return truth(!f.Neg)
+		return truthOf(!f.Neg)
 	}
 	return Yes
 }
@@ -226,8 +226,8 @@ func Same(v, e any) bool {
 	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }
 
-// holds reports whether v has no fraction.
-func (f Integral) holds(v float64) bool {
+// holdsFor reports whether v has no fraction.
+func (f Integral) holdsFor(v float64) bool {
 	return IsIntegral(v) && (!f.Exact || v == math.Trunc(v))
 }
 
@@ -246,35 +246,35 @@ func IsFloatMultiple(v, factor float64) bool {
 	return conv.IsFloat64AJSONInteger(m)
 }
 
-func (r FloatRange) contains(v float64) bool {
+func (r FloatRange) containsNumber(v float64) bool {
 	if r.LoOpen && v <= r.Lo || v < r.Lo {
 		return false
 	}
 	return !(r.HiOpen && v >= r.Hi || v > r.Hi)
 }
 
-// names returns the key names of a list-type map, nil for plain equality.
-func (u UniqueBy) names() []string {
+// keyNames returns the key names of a list-type map, nil for plain equality.
+func (u UniqueBy) keyNames() []string {
 	if u.Keys == "" {
 		return nil
 	}
 	return strings.Split(u.Keys, "\x00")
 }
 
-// implies reports whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
+// impliesUnique reports whether items that are distinct in the sense of u are distinct in the sense of v, because items that are
 // equal in the sense of v have keys that are equal in the sense of u.
-func (u UniqueBy) implies(v UniqueBy) bool {
+func (u UniqueBy) impliesUnique(v UniqueBy) bool {
 	if u == v {
 		return true
 	}
 	if u.Keys == "" || v.Text && !u.Text || v.Numbers && !u.Numbers {
 		return false
 	}
-	names := v.names()
+	names := v.keyNames()
 	if names == nil {
 		return u.Defaults == "" && v.Defaults == "" && (!v.Text || u.Numbers)
 	}
-	return !slices.ContainsFunc(u.names(), func(n string) bool {
+	return !slices.ContainsFunc(u.keyNames(), func(n string) bool {
 		return !slices.Contains(names, n) || u.defaultOf(n) != v.defaultOf(n)
 	})
 }
@@ -289,11 +289,11 @@ func (u UniqueBy) defaultOf(key string) string {
 	return ""
 }
 
-func (u UniqueBy) duplicates(items []any) bool {
-	names := u.names()
+func (u UniqueBy) hasDuplicates(items []any) bool {
+	names := u.keyNames()
 	for i, a := range items {
 		for _, b := range items[:i] {
-			if u.equal(names, a, b) {
+			if u.equalItems(names, a, b) {
 				return true
 			}
 		}
@@ -301,18 +301,18 @@ func (u UniqueBy) duplicates(items []any) bool {
 	return false
 }
 
-// equal compares two items. Items of a list-type map that are no objects count as objects without keys
+// equalItems compares two items. Items of a list-type map that are no objects count as objects without keys
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype).
-func (u UniqueBy) equal(names []string, a, b any) bool {
+func (u UniqueBy) equalItems(names []string, a, b any) bool {
 	if names == nil {
-		return u.same(a, b)
+		return u.sameValue(a, b)
 	}
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	for _, n := range names {
 		p, okp := x[n]
 		q, okq := y[n]
-		same := u.same(p, q) || u.Numbers && KindOf(p)&Number != 0 && KindOf(q)&Number != 0 && sameText(p, q)
+		same := u.sameValue(p, q) || u.Numbers && KindOf(p)&Number != 0 && KindOf(q)&Number != 0 && sameText(p, q)
 		if okp != okq || okp && !same {
 			return false
 		}
@@ -320,7 +320,7 @@ func (u UniqueBy) equal(names []string, a, b any) bool {
 	return true
 }
 
-func (u UniqueBy) same(a, b any) bool {
+func (u UniqueBy) sameValue(a, b any) bool {
 	if u.Text && KindOf(a)&(Array|Object) != 0 && KindOf(a) == KindOf(b) {
 		return sameText(a, b)
 	}

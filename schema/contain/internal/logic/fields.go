@@ -30,11 +30,11 @@ type fields struct {
 	shared bool
 }
 
-// field returns the facts of st about a property, for changes.
-func (s *Solver) field(st *state, name string) *field {
+// fieldForChange returns the facts of st about a property, for changes.
+func (s *Solver) fieldForChange(st *state, name string) *field {
 	fs := &st.fields
 	if fs.shared {
-		s.step(int64(len(fs.named)) / 16)
+		s.chargeStep(int64(len(fs.named)) / 16)
 		named := make(map[string]*field, len(fs.named)+1)
 		maps.Copy(named, fs.named)
 		fs.named, fs.shared = named, false
@@ -59,7 +59,7 @@ func (s *Solver) field(st *state, name string) *field {
 }
 
 func (s *Solver) addProp(st *state, p Prop, why deps) bool {
-	x := s.field(st, p.Name)
+	x := s.fieldForChange(st, p.Name)
 	x.facts = append(x.facts, fact{p.F, why})
 	switch f := p.F.(type) {
 	case Kinds:
@@ -85,16 +85,16 @@ func (s *Solver) mustLack(st *state, name string, why deps) bool {
 	if x := st.fields.named[name]; x != nil && x.lacks {
 		return true
 	}
-	return s.add(st, Lacks{name}, why)
+	return s.addFormula(st, Lacks{name}, why)
 }
 
 // maxInside bounds the depth of fields that are checked without a search.
 const maxInside = 64
 
-// within returns the conjunction of the facts of st about a property's value. It returns false if they contradict each other; s.why has
+// propertyState returns the conjunction of the facts of st about a property's value. It returns false if they contradict each other; s.why has
 // the reason.
-func (s *Solver) within(st *state, name string) (*state, bool) {
-	x := s.field(st, name)
+func (s *Solver) propertyState(st *state, name string) (*state, bool) {
+	x := s.fieldForChange(st, name)
 	if x.inside == nil {
 		x.inside, x.insideOwner, x.fed, x.rested = newState(), st, 0, 0
 		x.inside.depth = st.depth + 1
@@ -103,33 +103,33 @@ func (s *Solver) within(st *state, name string) (*state, bool) {
 		return x.inside, true
 	}
 	if x.insideOwner != st {
-		x.inside, x.insideOwner = x.inside.clone(), st
+		x.inside, x.insideOwner = x.inside.cloneState(), st
 	}
 	for ; x.fed < len(x.facts); x.fed++ {
-		if f := x.facts[x.fed]; !s.add(x.inside, f.f, f.why) {
+		if f := x.facts[x.fed]; !s.addFormula(x.inside, f.f, f.why) {
 			return nil, false
 		}
 	}
 	for ; x.rested < len(st.rests); x.rested++ {
 		f := st.rests[x.rested]
 		r := f.f.(Rest) //nolint:errcheck // nothing else is in there
-		if _, ok := slices.BinarySearch(r.Except, name); !ok && !s.add(x.inside, r.F, f.why) {
+		if _, ok := slices.BinarySearch(r.Except, name); !ok && !s.addFormula(x.inside, r.F, f.why) {
 			return nil, false
 		}
 	}
-	return x.inside, s.simplify(x.inside)
+	return x.inside, s.simplifyState(x.inside)
 }
 
-// meet checks the properties with new facts. If no value satisfies them, the object must not have the property.
-func (s *Solver) meet(st *state) bool {
-	for len(st.fields.meet) > 0 && !s.over() {
+// checkProperties checks the properties with new facts. If no value satisfies them, the object must not have the property.
+func (s *Solver) checkProperties(st *state) bool {
+	for len(st.fields.meet) > 0 && !s.workSpent() {
 		name := st.fields.meet[0]
 		st.fields.meet = st.fields.meet[1:]
 		x := st.fields.named[name]
 		if x.lacks || st.kinds&Object == 0 || st.depth > maxInside {
 			continue
 		}
-		if _, ok := s.within(st, name); !ok && !s.mustLack(st, name, s.why) {
+		if _, ok := s.propertyState(st, name); !ok && !s.mustLack(st, name, s.why) {
 			return false
 		}
 	}
@@ -151,22 +151,22 @@ func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
 	if l, ok := f.(Lazy); ok && !l.Small { // a whole schema: a check would take too long
 		for _, y := range x.facts {
 			if g, ok := y.f.(Lazy); ok && g.ID == l.ID {
-				return truth(g.Neg == l.Neg), y.why
+				return truthOf(g.Neg == l.Neg), y.why
 			}
 		}
 		return Unsure, 0
 	}
-	in, ok := s.within(st, name)
+	in, ok := s.propertyState(st, name)
 	if !ok {
 		why := s.why
 		s.mustLack(st, name, why) // the next simplify handles it; the caller continues
 		return No, why
 	}
-	return s.known(in, f)
+	return s.knownTruth(in, f)
 }
 
-// child collects the facts of st about the property name.
-func (st *state) child(name string) []fact {
+// childFacts collects the facts of st about the property name.
+func (st *state) childFacts(name string) []fact {
 	var out []fact
 	if x := st.fields.named[name]; x != nil {
 		out = append(out, x.facts...)
@@ -184,8 +184,8 @@ func inSorted(names []string, name string) bool {
 	return ok
 }
 
-// mentioned returns the names in the facts of st, sorted.
-func (st *state) mentioned() []string {
+// mentionedNames returns the names in the facts of st, sorted.
+func (st *state) mentionedNames() []string {
 	var out []string
 	for _, name := range st.fields.names {
 		if len(st.fields.named[name].facts) > 0 {
@@ -201,12 +201,12 @@ func (st *state) mentioned() []string {
 	return NamesExcept(out...)
 }
 
-func (st *state) lacks(name string) bool {
+func (st *state) lacksProperty(name string) bool {
 	x := st.fields.named[name]
 	return x != nil && x.lacks
 }
 
-func (st *state) has(name string) bool {
+func (st *state) hasProperty(name string) bool {
 	x := st.fields.named[name]
 	return x != nil && x.has
 }

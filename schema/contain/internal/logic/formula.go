@@ -55,7 +55,7 @@ func KindOf(v any) Kind {
 
 // Formula is a statement about one JSON value. Formulas about one kind (Length, Prop, Items and so on) are true of every value of
 // another kind, as keywords of JSON Schema are.
-type Formula interface{ formula() }
+type Formula interface{ isFormula() }
 
 // Unbounded stands for "no maximum" in Length, NumItems and NumProps.
 const Unbounded int64 = math.MaxInt64
@@ -185,32 +185,32 @@ var (
 	False Formula = Or(nil)
 )
 
-func (And) formula()           {}
-func (Or) formula()            {}
-func (Kinds) formula()         {}
-func (Length) formula()        {}
-func (Pattern) formula()       {}
-func (Format) formula()        {}
-func (IntRange) formula()      {}
-func (FloatRange) formula()    {}
-func (IntMultiple) formula()   {}
-func (FloatMultiple) formula() {}
-func (Integral) formula()      {}
-func (Enum) formula()          {}
-func (Has) formula()           {}
-func (Lacks) formula()         {}
-func (Prop) formula()          {}
-func (Rest) formula()          {}
-func (SomeRest) formula()      {}
-func (AllKeys) formula()       {}
-func (SomeKey) formula()       {}
-func (NumProps) formula()      {}
-func (Items) formula()         {}
-func (SomeItem) formula()      {}
-func (NumItems) formula()      {}
-func (Unique) formula()        {}
-func (Opaque) formula()        {}
-func (Lazy) formula()          {}
+func (And) isFormula()           {}
+func (Or) isFormula()            {}
+func (Kinds) isFormula()         {}
+func (Length) isFormula()        {}
+func (Pattern) isFormula()       {}
+func (Format) isFormula()        {}
+func (IntRange) isFormula()      {}
+func (FloatRange) isFormula()    {}
+func (IntMultiple) isFormula()   {}
+func (FloatMultiple) isFormula() {}
+func (Integral) isFormula()      {}
+func (Enum) isFormula()          {}
+func (Has) isFormula()           {}
+func (Lacks) isFormula()         {}
+func (Prop) isFormula()          {}
+func (Rest) isFormula()          {}
+func (SomeRest) isFormula()      {}
+func (AllKeys) isFormula()       {}
+func (SomeKey) isFormula()       {}
+func (NumProps) isFormula()      {}
+func (Items) isFormula()         {}
+func (SomeItem) isFormula()      {}
+func (NumItems) isFormula()      {}
+func (Unique) isFormula()        {}
+func (Opaque) isFormula()        {}
+func (Lazy) isFormula()          {}
 
 // Not returns the negation.
 func Not(f Formula) Formula {
@@ -236,9 +236,9 @@ func Not(f Formula) Formula {
 	case Format:
 		return And{Kinds(String), Format{f.Name, !f.Neg}}
 	case IntRange:
-		return And{Kinds(Int), f.outside()}
+		return And{Kinds(Int), f.rangesOutside()}
 	case FloatRange:
-		return And{Kinds(Float), f.outside()}
+		return And{Kinds(Float), f.rangesOutside()}
 	case IntMultiple:
 		return And{Kinds(Int), IntMultiple{f.N, !f.Neg}}
 	case FloatMultiple:
@@ -286,8 +286,8 @@ func notComposite(f Formula) Formula {
 	return Opaque{ID: "negation of an unknown formula"}
 }
 
-// outside returns the ranges below and above.
-func (r IntRange) outside() Or {
+// rangesOutside returns the ranges below and above.
+func (r IntRange) rangesOutside() Or {
 	var out Or
 	if r.Lo > math.MinInt64 {
 		out = append(out, IntRange{math.MinInt64, r.Lo - 1})
@@ -298,8 +298,8 @@ func (r IntRange) outside() Or {
 	return out
 }
 
-// outside returns the ranges below and above.
-func (r FloatRange) outside() Or {
+// rangesOutside returns the ranges below and above.
+func (r FloatRange) rangesOutside() Or {
 	var out Or
 	if !math.IsInf(r.Lo, -1) {
 		out = append(out, FloatRange{Lo: math.Inf(-1), Hi: r.Lo, HiOpen: !r.LoOpen})

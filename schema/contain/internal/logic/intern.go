@@ -63,9 +63,9 @@ const (
 func (t *Table) ID(f Formula, w *Work) ID {
 	switch f := f.(type) {
 	case And:
-		return t.list(f, false, w)
+		return t.listID(f, false, w)
 	case Or:
-		return t.list(f, true, w)
+		return t.listID(f, true, w)
 	case Lazy:
 		if f.Small {
 			if f.Neg {
@@ -78,16 +78,16 @@ func (t *Table) ID(f Formula, w *Work) ID {
 			if t.lazies == nil {
 				t.lazies = map[any]ID{}
 			}
-			id = t.text(fmt.Appendf([]byte{tagLazy}, "%d", len(t.lazies)))
+			id = t.textID(fmt.Appendf([]byte{tagLazy}, "%d", len(t.lazies)))
 			t.lazies[f.ID] = id
 		}
 		if f.Neg {
-			return t.text(number([]byte{tagOther, 1}, int64(id)))
+			return t.textID(appendNumber([]byte{tagOther, 1}, int64(id)))
 		}
 		return id
 	}
 	w.Charge(1)
-	return t.text(t.write(f, w))
+	return t.textID(t.writeFormula(f, w))
 }
 
 // Not returns the number of the negation.
@@ -107,7 +107,7 @@ func (t *Table) Not(f Formula, w *Work) ID {
 	return n
 }
 
-func (t *Table) text(b []byte) ID {
+func (t *Table) textID(b []byte) ID {
 	if id, ok := t.byText[string(b)]; ok {
 		return id
 	}
@@ -119,7 +119,7 @@ func (t *Table) text(b []byte) ID {
 	return id
 }
 
-func (t *Table) list(fs []Formula, or bool, w *Work) ID {
+func (t *Table) listID(fs []Formula, or bool, w *Work) ID {
 	var key listKey
 	if len(fs) > 0 {
 		key = listKey{&fs[0], len(fs), or}
@@ -127,7 +127,7 @@ func (t *Table) list(fs []Formula, or bool, w *Work) ID {
 			return id
 		}
 	}
-	ids := t.parts(nil, fs, or, w)
+	ids := t.appendPartIDs(nil, fs, or, w)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	w.Charge(int64(1 + len(ids)))
@@ -140,9 +140,9 @@ func (t *Table) list(fs []Formula, or bool, w *Work) ID {
 			b[0] = tagOr
 		}
 		for _, x := range ids {
-			b = number(b, int64(x))
+			b = appendNumber(b, int64(x))
 		}
-		id = t.text(b)
+		id = t.textID(b)
 	}
 	if len(fs) > 0 {
 		if t.lists == nil {
@@ -153,18 +153,18 @@ func (t *Table) list(fs []Formula, or bool, w *Work) ID {
 	return id
 }
 
-// parts appends the numbers of the parts, and flattens inner lists of the same kind.
-func (t *Table) parts(ids []ID, fs []Formula, or bool, w *Work) []ID {
+// appendPartIDs appends the numbers of the parts, and flattens inner lists of the same kind.
+func (t *Table) appendPartIDs(ids []ID, fs []Formula, or bool, w *Work) []ID {
 	for _, f := range fs {
 		switch g := f.(type) {
 		case And:
 			if !or {
-				ids = t.parts(ids, g, or, w)
+				ids = t.appendPartIDs(ids, g, or, w)
 				continue
 			}
 		case Or:
 			if or {
-				ids = t.parts(ids, g, or, w)
+				ids = t.appendPartIDs(ids, g, or, w)
 				continue
 			}
 		}
@@ -173,117 +173,121 @@ func (t *Table) parts(ids []ID, fs []Formula, or bool, w *Work) []ID {
 	return ids
 }
 
-func number(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
+func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
 
-func word(b []byte, s string) []byte { return append(number(b, int64(len(s))), s...) }
+func appendWord(b []byte, s string) []byte { return append(appendNumber(b, int64(len(s))), s...) }
 
-func words(b []byte, list []string) []byte {
-	b = number(b, int64(len(list)))
+func appendWords(b []byte, list []string) []byte {
+	b = appendNumber(b, int64(len(list)))
 	for _, s := range list {
-		b = word(b, s)
+		b = appendWord(b, s)
 	}
 	return b
 }
 
-func flag(b []byte, set bool) []byte {
+func appendFlag(b []byte, set bool) []byte {
 	if set {
 		return append(b, 1)
 	}
 	return append(b, 0)
 }
 
-func bounds(tag byte, lo, hi int64) []byte { return number(number([]byte{tag}, lo), hi) }
+func taggedBounds(tag byte, lo, hi int64) []byte {
+	return appendNumber(appendNumber([]byte{tag}, lo), hi)
+}
 
-func float(b []byte, f float64) []byte { return binary.BigEndian.AppendUint64(b, math.Float64bits(f)) }
+func appendFloat(b []byte, f float64) []byte {
+	return binary.BigEndian.AppendUint64(b, math.Float64bits(f))
+}
 
-// write returns a text that no other formula of another meaning has.
-func (t *Table) write(f Formula, w *Work) []byte {
+// writeFormula returns a text that no other formula of another meaning has.
+func (t *Table) writeFormula(f Formula, w *Work) []byte {
 	switch f := f.(type) {
 	case Kinds:
 		return []byte{tagKinds, byte(f)}
 	case Length:
-		return bounds(tagLength, f.Min, f.Max)
+		return taggedBounds(tagLength, f.Min, f.Max)
 	case Pattern:
-		return flag(word([]byte{tagPattern}, f.Expr), f.Neg)
+		return appendFlag(appendWord([]byte{tagPattern}, f.Expr), f.Neg)
 	case Format:
-		return flag(word([]byte{tagFormat}, f.Name), f.Neg)
+		return appendFlag(appendWord([]byte{tagFormat}, f.Name), f.Neg)
 	case IntRange:
-		return bounds(tagInts, f.Lo, f.Hi)
+		return taggedBounds(tagInts, f.Lo, f.Hi)
 	case FloatRange:
-		return flag(flag(float(float([]byte{tagFloats}, f.Lo), f.Hi), f.LoOpen), f.HiOpen)
+		return appendFlag(appendFlag(appendFloat(appendFloat([]byte{tagFloats}, f.Lo), f.Hi), f.LoOpen), f.HiOpen)
 	case IntMultiple:
-		return flag(number([]byte{tagIntMultiple}, f.N), f.Neg)
+		return appendFlag(appendNumber([]byte{tagIntMultiple}, f.N), f.Neg)
 	case FloatMultiple:
-		return flag(float([]byte{tagFloatMultiple}, f.F), f.Neg)
+		return appendFlag(appendFloat([]byte{tagFloatMultiple}, f.F), f.Neg)
 	case Integral:
-		return flag(flag([]byte{tagIntegral}, f.Neg), f.Exact)
+		return appendFlag(appendFlag([]byte{tagIntegral}, f.Neg), f.Exact)
 	case Enum:
 		w.Charge(int64(len(f.Values)))
-		b := flag([]byte{tagEnum}, f.Neg)
+		b := appendFlag([]byte{tagEnum}, f.Neg)
 		for _, v := range f.Values {
-			b = value(b, v)
+			b = appendValue(b, v)
 		}
 		return b
 	case Opaque:
-		return flag(word([]byte{tagOpaque}, f.ID), f.Neg)
+		return appendFlag(appendWord([]byte{tagOpaque}, f.ID), f.Neg)
 	}
 	return t.writeComposite(f, w)
 }
 
 // writeComposite writes a formula about objects or arrays.
 func (t *Table) writeComposite(f Formula, w *Work) []byte {
-	of := func(tag byte, f Formula) []byte { return number([]byte{tag}, int64(t.ID(f, w))) }
+	of := func(tag byte, f Formula) []byte { return appendNumber([]byte{tag}, int64(t.ID(f, w))) }
 	switch f := f.(type) {
 	case Has:
-		return word([]byte{tagHas}, f.Name)
+		return appendWord([]byte{tagHas}, f.Name)
 	case Lacks:
-		return word([]byte{tagLacks}, f.Name)
+		return appendWord([]byte{tagLacks}, f.Name)
 	case Prop:
-		return word(of(tagProp, f.F), f.Name)
+		return appendWord(of(tagProp, f.F), f.Name)
 	case Rest:
-		return words(of(tagRest, f.F), f.Except)
+		return appendWords(of(tagRest, f.F), f.Except)
 	case SomeRest:
-		return words(of(tagSomeRest, f.F), f.Except)
+		return appendWords(of(tagSomeRest, f.F), f.Except)
 	case AllKeys:
 		return of(tagAllKeys, f.F)
 	case SomeKey:
 		return of(tagSomeKey, f.F)
 	case NumProps:
-		return bounds(tagNumProps, f.Min, f.Max)
+		return taggedBounds(tagNumProps, f.Min, f.Max)
 	case Items:
 		return of(tagItems, f.F)
 	case SomeItem:
 		return of(tagSomeItem, f.F)
 	case NumItems:
-		return bounds(tagNumItems, f.Min, f.Max)
+		return taggedBounds(tagNumItems, f.Min, f.Max)
 	case Unique:
-		return flag(flag(flag(word(word([]byte{tagUnique}, f.By.Keys), f.By.Defaults), f.By.Text), f.By.Numbers), f.Neg)
+		return appendFlag(appendFlag(appendFlag(appendWord(appendWord([]byte{tagUnique}, f.By.Keys), f.By.Defaults), f.By.Text), f.By.Numbers), f.Neg)
 	}
-	return number([]byte{tagOther, 0}, int64(len(t.byText))) // equals nothing
+	return appendNumber([]byte{tagOther, 0}, int64(len(t.byText))) // equals nothing
 }
 
-// value appends a value so that 1 and 1.0 differ.
-func value(b []byte, v any) []byte {
+// appendValue appends a value so that 1 and 1.0 differ.
+func appendValue(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
 		return append(b, 'n')
 	case bool:
-		return flag(append(b, 'b'), v)
+		return appendFlag(append(b, 'b'), v)
 	case int64:
-		return number(append(b, 'i'), v)
+		return appendNumber(append(b, 'i'), v)
 	case float64:
-		return float(append(b, 'f'), v)
+		return appendFloat(append(b, 'f'), v)
 	case string:
-		return word(append(b, 's'), v)
+		return appendWord(append(b, 's'), v)
 	case []any:
-		b = number(append(b, 'l'), int64(len(v)))
+		b = appendNumber(append(b, 'l'), int64(len(v)))
 		for _, x := range v {
-			b = value(b, x)
+			b = appendValue(b, x)
 		}
 	case map[string]any:
-		b = number(append(b, 'm'), int64(len(v)))
+		b = appendNumber(append(b, 'm'), int64(len(v)))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			b = value(word(b, k), v[k])
+			b = appendValue(appendWord(b, k), v[k])
 		}
 	}
 	return b

@@ -2,20 +2,20 @@ package logic
 
 import "slices"
 
-// known judges a formula by the literals alone, without a search: Yes if they entail it, No if they contradict it. It also returns the
+// knownTruth judges a formula by the literals alone, without a search: Yes if they entail it, No if they contradict it. It also returns the
 // choices that this rests on.
-func (s *Solver) known(st *state, f Formula) (Truth, deps) {
-	if !s.step(1) {
+func (s *Solver) knownTruth(st *state, f Formula) (Truth, deps) {
+	if !s.chargeStep(1) {
 		return Unsure, 0
 	}
 	switch f.(type) { // lists have to be searched for them
 	case Lazy, Opaque, Pattern, Format:
-		s.step(int64(len(st.lazy)+len(st.opaque)+len(st.patterns)+len(st.formats)) / scanned)
+		s.chargeStep(int64(len(st.lazy)+len(st.opaque)+len(st.patterns)+len(st.formats)) / scanned)
 	case Or:
-		s.step(int64(len(st.wholes)) / scanned)
+		s.chargeStep(int64(len(st.wholes)) / scanned)
 	}
 	t, why := s.knownByForm(st, f)
-	if t == Unsure && st.single() {
+	if t == Unsure && st.oneScalarLeft() {
 		switch f.(type) {
 		case Enum, Pattern, Format, Length, IntRange, IntMultiple:
 			return s.knownScalar(st, f)
@@ -38,28 +38,28 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 		g, why, ok := st.lazyOf(f.ID)
 		switch {
 		case ok:
-			return truth(g.Neg == f.Neg), why
+			return truthOf(g.Neg == f.Neg), why
 		case f.Small:
-			return s.known(st, f.Expand())
+			return s.knownTruth(st, f.Expand())
 		}
 	case Opaque:
 		if g, why, ok := st.opaqueOf(f.ID); ok {
-			return truth(g.Neg == f.Neg), why
+			return truthOf(g.Neg == f.Neg), why
 		}
 	case Pattern, Format, Length:
 		return st.knownOfString(f)
 	case IntRange:
-		return st.only(Int, spans(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi), disjoint(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi))
+		return st.judgeForKind(Int, rangeIncludes(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi), rangesDisjoint(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi))
 	case FloatRange:
-		return st.only(Float, st.floats.within(f), st.floats.intersect(f).empty())
+		return st.judgeForKind(Float, st.floats.isWithin(f), st.floats.intersect(f).isEmpty())
 	case NumItems:
-		return st.only(Array, spans(f.Min, f.Max, st.numItems.Min, st.numItems.Max), disjoint(f.Min, f.Max, st.numItems.Min, st.numItems.Max))
+		return st.judgeForKind(Array, rangeIncludes(f.Min, f.Max, st.numItems.Min, st.numItems.Max), rangesDisjoint(f.Min, f.Max, st.numItems.Min, st.numItems.Max))
 	case Items:
 		return s.knownItems(st, st.items, st.someItems, f.F)
 	case SomeItem:
 		return s.knownItems(st, st.someItems, st.items, f.F)
 	case NumProps:
-		return st.only(Object, spans(f.Min, f.Max, st.numProps.Min, st.numProps.Max), disjoint(f.Min, f.Max, st.numProps.Min, st.numProps.Max))
+		return st.judgeForKind(Object, rangeIncludes(f.Min, f.Max, st.numProps.Min, st.numProps.Max), rangesDisjoint(f.Min, f.Max, st.numProps.Min, st.numProps.Max))
 	case Has:
 		return st.knownField(f.Name, true)
 	case Lacks:
@@ -67,12 +67,12 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	case Prop:
 		return s.knownProp(st, f)
 	}
-	return st.vacuous(f)
+	return st.vacuousTruth(f)
 }
 
-// spans reports whether a range includes another one, disjoint whether they have no number in common.
-func spans(lo, hi, lo2, hi2 int64) bool    { return lo <= lo2 && hi2 <= hi }
-func disjoint(lo, hi, lo2, hi2 int64) bool { return hi < lo2 || hi2 < lo }
+// rangeIncludes reports whether a range includes another one, disjoint whether they have no number in common.
+func rangeIncludes(lo, hi, lo2, hi2 int64) bool  { return lo <= lo2 && hi2 <= hi }
+func rangesDisjoint(lo, hi, lo2, hi2 int64) bool { return hi < lo2 || hi2 < lo }
 
 func (st *state) knownKinds(k Kind) (Truth, deps) {
 	switch {
@@ -106,7 +106,7 @@ func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
 func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	t := Yes
 	for _, g := range and {
-		is, why := s.known(st, g)
+		is, why := s.knownTruth(st, g)
 		if t = min(t, is); t == No {
 			return No, why
 		}
@@ -134,7 +134,7 @@ func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 	t, all := No, deps(0)
 	for _, g := range or {
-		is, why := s.known(st, g)
+		is, why := s.knownTruth(st, g)
 		all |= why
 		if t = max(t, is); t == Yes {
 			return Yes, 0
@@ -143,7 +143,7 @@ func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 	if t == No || len(st.wholes) == 0 || len(or) < 2 {
 		return t, all
 	}
-	if _, ok := st.whole(s.table.ID(or, &s.work)); ok {
+	if _, ok := st.takenWhole(s.table.ID(or, &s.work)); ok {
 		return Yes, 0
 	}
 	return Unsure, 0
@@ -152,11 +152,11 @@ func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 func (st *state) knownOfString(f Formula) (Truth, deps) {
 	switch f := f.(type) {
 	case Pattern:
-		return st.only(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
+		return st.judgeForKind(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
 	case Format:
-		return st.only(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
+		return st.judgeForKind(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
 	case Length:
-		return st.only(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
+		return st.judgeForKind(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
 	}
 	return Unsure, 0
 }
@@ -165,9 +165,9 @@ func (s *Solver) knownItems(st *state, same, other []fact, f Formula) (Truth, de
 	if st.kinds&Array == 0 {
 		return Yes, 0
 	}
-	_, entailed := s.listed(same, f)
-	_, contradicted := s.denied(other, f)
-	return st.only(Array, entailed, contradicted)
+	_, entailed := s.listedIn(same, f)
+	_, contradicted := s.deniedBy(other, f)
+	return st.judgeForKind(Array, entailed, contradicted)
 }
 
 func (st *state) knownField(name string, has bool) (Truth, deps) {
@@ -192,32 +192,32 @@ func (st *state) knownField(name string, has bool) (Truth, deps) {
 }
 
 func (s *Solver) knownProp(st *state, p Prop) (Truth, deps) {
-	if st.kinds&Object == 0 || st.lacks(p.Name) {
+	if st.kinds&Object == 0 || st.lacksProperty(p.Name) {
 		return Yes, 0
 	}
 	t, why := s.knownOf(st, p.Name, p.F)
 	switch {
 	case t == Yes:
 		return Yes, 0
-	case t == No && st.has(p.Name) && st.kinds == Object:
+	case t == No && st.hasProperty(p.Name) && st.kinds == Object:
 		return No, why | st.why | st.fields.named[p.Name].hasWhy
 	}
 	return Unsure, 0
 }
 
-// only judges a formula about kind k alone: it is true of the other kinds.
-func (st *state) only(k Kind, entailed, contradicted bool) (Truth, deps) {
+// judgeForKind judges a formula about kind k alone: it is true of the other kinds.
+func (st *state) judgeForKind(k Kind, entailed, contradicted bool) (Truth, deps) {
 	switch {
 	case st.kinds&k == 0 || entailed:
 		return Yes, 0
 	case contradicted && st.kinds&^k == 0:
-		return No, st.said[about(k)] | st.why
+		return No, st.said[kindIndex(k)] | st.why
 	}
 	return Unsure, 0
 }
 
-// vacuous returns Yes if a formula is only about kinds that are ruled out.
-func (st *state) vacuous(f Formula) (Truth, deps) {
+// vacuousTruth returns Yes if a formula is only about kinds that are ruled out.
+func (st *state) vacuousTruth(f Formula) (Truth, deps) {
 	var k Kind
 	switch f.(type) {
 	case Rest, SomeRest, AllKeys, SomeKey:
@@ -237,28 +237,28 @@ func (st *state) vacuous(f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
-// simplify drops disjuncts that the literals contradict and disjunctions that they entail. It adds a single remaining disjunct to the
+// simplifyState drops disjuncts that the literals contradict and disjunctions that they entail. It adds a single remaining disjunct to the
 // conjunction, and repeats until nothing changes. It returns false for a contradiction.
-func (s *Solver) simplify(st *state) bool {
+func (s *Solver) simplifyState(st *state) bool {
 	for changed := true; changed; {
-		if !s.meet(st) {
+		if !s.checkProperties(st) {
 			return false
 		}
 		if st.kinds == 0 {
-			return s.clash(st.why)
+			return s.recordClash(st.why)
 		}
 		changed = false
 		ors := st.ors
 		st.ors = nil
 		for _, d := range ors {
-			short, entailed := s.shorten(st, d)
+			short, entailed := s.shortenDisjunction(st, d)
 			switch {
 			case entailed:
 				changed = true
 			case len(short.or) == 0:
-				return s.clash(short.why)
+				return s.recordClash(short.why)
 			case len(short.or) == 1:
-				if !s.add(st, short.or[0], short.why) {
+				if !s.addFormula(st, short.or[0], short.why) {
 					return false
 				}
 				changed = true
@@ -267,22 +267,22 @@ func (s *Solver) simplify(st *state) bool {
 				st.ors = append(st.ors, short)
 			}
 		}
-		if s.over() {
+		if s.workSpent() {
 			return true
 		}
 		if st.kinds == 0 {
-			return s.clash(st.why)
+			return s.recordClash(st.why)
 		}
 		changed = changed || len(st.fields.meet) > 0
 	}
-	return s.settle(st)
+	return s.settleScalar(st)
 }
 
-// shorten leaves out the disjuncts that are contradicted, and reports whether one is entailed.
-func (s *Solver) shorten(st *state, d disjunction) (disjunction, bool) {
+// shortenDisjunction leaves out the disjuncts that are contradicted, and reports whether one is entailed.
+func (s *Solver) shortenDisjunction(st *state, d disjunction) (disjunction, bool) {
 	out := disjunction{why: d.why}
 	for i, f := range d.or {
-		t, why := s.known(st, f)
+		t, why := s.knownTruth(st, f)
 		switch t {
 		case Yes:
 			return out, true

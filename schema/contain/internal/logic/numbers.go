@@ -22,11 +22,11 @@ func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 				break
 			}
 		}
-		return s.keep(st, all, want), true
+		return s.keepUnrefused(st, all, want), true
 	}
-	out := s.keep(st, st.likelyInts(), want)
+	out := s.keepUnrefused(st, st.likelyInts(), want)
 	if len(out) == 0 {
-		s.fail("no integer found in a large range")
+		s.recordReason("no integer found in a large range")
 	}
 	return out, false
 }
@@ -75,8 +75,8 @@ func abs(v int64) int64 {
 	return v
 }
 
-// finite returns the bounds, with a number far from the other bound in place of an infinite one.
-func (r FloatRange) finite() (lo, hi float64) {
+// finiteBounds returns the bounds, with a number far from the other bound in place of an infinite one.
+func (r FloatRange) finiteBounds() (lo, hi float64) {
 	lo, hi = r.Lo, r.Hi
 	if math.IsInf(lo, -1) {
 		lo = min(-1e6, hi-10)
@@ -94,12 +94,12 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	var candidates []any
 	try := func(vs ...float64) {
 		for _, v := range vs {
-			if !math.IsInf(v, 0) && !math.IsNaN(v) && r.contains(v) {
+			if !math.IsInf(v, 0) && !math.IsNaN(v) && r.containsNumber(v) {
 				candidates = append(candidates, v)
 			}
 		}
 	}
-	lo, hi := r.finite()
+	lo, hi := r.finiteBounds()
 	if !integral {
 		try(0.5, 1.5, -0.5)
 		try(r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))
@@ -112,7 +112,7 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 		}
 	}
 	try(1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1, r.Lo, r.Hi)
-	out := s.keep(st, candidates, want)
+	out := s.keepUnrefused(st, candidates, want)
 	if len(out) > 0 {
 		return out, false
 	}
@@ -128,12 +128,12 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 			try(v)
 		}
 		// Unless exact, the tolerance of upstream's test for integers leaves floats that are no integers.
-		if out := s.keep(st, candidates, want); len(out) > 0 || exact {
+		if out := s.keepUnrefused(st, candidates, want); len(out) > 0 || exact {
 			return out, exact
 		}
-		s.fail("no integral number found")
+		s.recordReason("no integral number found")
 		return nil, false
 	}
-	s.fail("no number found")
+	s.recordReason("no number found")
 	return nil, false
 }

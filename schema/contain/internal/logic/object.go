@@ -23,7 +23,7 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 		}
 	}
 	for name := range extra {
-		if !st.has(name) {
+		if !st.hasProperty(name) {
 			names = append(names, name)
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	chosen := len(st.someRests) > 0 || len(st.someKeys) > 0
 	slices.Sort(names)
 	if int64(len(names)) > st.numProps.Max {
-		s.fail("too many properties are demanded")
+		s.recordReason("too many properties are demanded")
 		s.why = st.sum
 		return nil, !chosen
 	}
@@ -48,11 +48,11 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	for _, name := range names {
 		if !s.keyAllowed(st, name) {
 			s.why = st.sum
-			return nil, st.has(name) || !chosen
+			return nil, st.hasProperty(name) || !chosen
 		}
-		found, none := s.solve(append(slices.Clip(st.child(name)), extra[name]...), width(want), depth+1)
+		found, none := s.solveFacts(append(slices.Clip(st.childFacts(name)), extra[name]...), searchWidth(want), depth+1)
 		if len(found) == 0 {
-			if st.has(name) && len(extra[name]) == 0 {
+			if st.hasProperty(name) && len(extra[name]) == 0 {
 				s.why |= st.why | st.fields.named[name].hasWhy
 				return nil, none
 			}
@@ -65,15 +65,15 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 		s.why = st.sum
 		return nil, none
 	}
-	return s.assemble(st, members, want), false
+	return s.assembleObjects(st, members, want), false
 }
 
 // entriesCopied is the number of entries of an object that a unit of work pays to copy.
 const entriesCopied = 8
 
-// assemble makes objects of the members: the first value of each, then each alternative alone. It makes one at a time: an object may
+// assembleObjects makes objects of the members: the first value of each, then each alternative alone. It makes one at a time: an object may
 // have as many members as a request has room for, and as many alternatives as members.
-func (s *Solver) assemble(st *state, members []member, want int) []any {
+func (s *Solver) assembleObjects(st *state, members []member, want int) []any {
 	base := make(map[string]any, len(members))
 	for _, m := range members {
 		base[m.name] = m.values[0]
@@ -93,7 +93,7 @@ func (s *Solver) assemble(st *state, members []member, want int) []any {
 			if round >= len(m.values) {
 				continue
 			}
-			if len(out) >= want || !s.step(int64(len(members)/entriesCopied+1)) {
+			if len(out) >= want || !s.chargeStep(int64(len(members)/entriesCopied+1)) {
 				break
 			}
 			v := maps.Clone(base)
@@ -106,7 +106,7 @@ func (s *Solver) assemble(st *state, members []member, want int) []any {
 		}
 	}
 	if len(out) == 0 {
-		s.fail("no object found whose properties fit together")
+		s.recordReason("no object found whose properties fit together")
 	}
 	return out
 }
@@ -117,7 +117,7 @@ func (s *Solver) wholeHolds(st *state, v any) bool {
 		case Prop, Rest:
 			continue
 		}
-		if s.eval(f, v) == No {
+		if s.evalFormula(f, v) == No {
 			return false
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Solver) wholeHolds(st *state, v any) bool {
 
 func (s *Solver) keyAllowed(st *state, name string) bool {
 	for _, f := range st.allKeys {
-		if s.eval(f, name) == No {
+		if s.evalFormula(f, name) == No {
 			return false
 		}
 	}
@@ -138,11 +138,11 @@ func (s *Solver) keyAllowed(st *state, name string) bool {
 func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fact, sr SomeRest, depth int) (found, none bool) {
 	complete := true
 	try := func(name string) bool {
-		if inSorted(sr.Except, name) || st.lacks(name) || !s.keyAllowed(st, name) {
+		if inSorted(sr.Except, name) || st.lacksProperty(name) || !s.keyAllowed(st, name) {
 			return false
 		}
 		demand := fact{sr.F, st.sum}
-		found, none := s.solve(append(slices.Clip(st.child(name)), append(slices.Clip(extra[name]), demand)...), 1, depth+1)
+		found, none := s.solveFacts(append(slices.Clip(st.childFacts(name)), append(slices.Clip(extra[name]), demand)...), 1, depth+1)
 		if len(found) == 0 {
 			complete = complete && none
 			return false
@@ -158,7 +158,7 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fac
 	if slices.ContainsFunc(fresh, try) {
 		return true, false
 	}
-	if slices.ContainsFunc(st.mentioned(), try) {
+	if slices.ContainsFunc(st.mentionedNames(), try) {
 		return true, false
 	}
 	return false, complete
@@ -168,18 +168,18 @@ func (s *Solver) placeSomeRest(st *state, names []string, extra map[string][]fac
 // no field that is named elsewhere can have such a name, and there is no other such name, or none whose value is possible.
 func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (name string, found, none bool) {
 	for _, name := range names {
-		if s.eval(f, name) != No {
+		if s.evalFormula(f, name) != No {
 			return name, true, false
 		}
 	}
 	complete := len(st.someRests) == 0 // they have chosen some of names
 	possible := func(name string) bool {
-		found, none := s.solve(st.child(name), 1, depth+1)
+		found, none := s.solveFacts(st.childFacts(name), 1, depth+1)
 		complete = complete && (len(found) > 0 || none)
 		return len(found) > 0
 	}
-	for _, name := range st.mentioned() {
-		if !st.lacks(name) && s.eval(f, name) != No && s.keyAllowed(st, name) && possible(name) {
+	for _, name := range st.mentionedNames() {
+		if !st.lacksProperty(name) && s.evalFormula(f, name) != No && s.keyAllowed(st, name) && possible(name) {
 			return name, true, false
 		}
 	}
@@ -189,7 +189,7 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 			return name, true, false
 		}
 	}
-	s.fail("no property name found")
+	s.recordReason("no property name found")
 	return "", false, complete && (noKey || len(fresh) > 0)
 }
 
@@ -197,7 +197,7 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 // second result is true if it is proven that there are none, in use or not.
 func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, f Formula, n int) ([]string, bool) {
 	used := map[string]bool{}
-	for _, group := range [][]string{except, st.mentioned(), st.fields.names} {
+	for _, group := range [][]string{except, st.mentionedNames(), st.fields.names} {
 		for _, n := range group {
 			used[n] = true
 		}
@@ -227,11 +227,11 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, 
 	}
 	allowed := slices.Clip(fs)
 	if len(used) > 0 {
-		fs = append(fs, fact{Enum{Values: values(slices.Sorted(maps.Keys(used))), Neg: true}, st.sum})
+		fs = append(fs, fact{Enum{Values: stringValues(slices.Sorted(maps.Keys(used))), Neg: true}, st.sum})
 	}
-	found, none := s.solve(fs, n, 1)
+	found, none := s.solveFacts(fs, n, 1)
 	if none = none && len(found) == 0; none && len(used) > 0 { // it was a choice to use all the keys, so this is no proof
-		found, none := s.solve(allowed, 1, 1)
+		found, none := s.solveFacts(allowed, 1, 1)
 		return nil, none && len(found) == 0
 	}
 	var out []string
@@ -256,14 +256,14 @@ func (s *Solver) padObject(st *state, members []member, depth int) ([]member, bo
 		have[m.name] = nil
 	}
 	complete := true
-	for _, name := range st.mentioned() {
+	for _, name := range st.mentionedNames() {
 		if int64(len(members)) >= st.numProps.Min {
 			return members, false
 		}
-		if _, ok := have[name]; ok || st.lacks(name) || !s.keyAllowed(st, name) {
+		if _, ok := have[name]; ok || st.lacksProperty(name) || !s.keyAllowed(st, name) {
 			continue
 		}
-		found, none := s.solve(st.child(name), 1, depth+1)
+		found, none := s.solveFacts(st.childFacts(name), 1, depth+1)
 		if len(found) == 0 {
 			complete = complete && none
 			continue
@@ -280,17 +280,17 @@ func (s *Solver) padFresh(st *state, members []member, have map[string][]fact, c
 	for int64(len(members)) < st.numProps.Min {
 		missing := st.numProps.Min - int64(len(members))
 		if missing > manyKeys || missing > manyItems && len(st.allKeys) > 0 {
-			s.fail("an object of many properties")
+			s.recordReason("an object of many properties")
 			return members, false
 		}
 		fresh, noKey := s.freshKeys(st, nil, have, nil, int(missing))
 		if len(fresh) == 0 {
 			return members, complete && noKey
 		}
-		found, none := s.solve(st.child(fresh[0]), 1, depth+1)
+		found, none := s.solveFacts(st.childFacts(fresh[0]), 1, depth+1)
 		if len(found) == 0 {
 			if !none {
-				s.fail("not enough properties found")
+				s.recordReason("not enough properties found")
 			}
 			return members, complete && none
 		}

@@ -280,13 +280,13 @@ func TestKnownAgreesWithEval(t *testing.T) {
 		}
 		f := pick(g, g.scalar(), g.object(1), g.array(1), Not(g.scalar()), g.formula(2))
 		s := Solver{Strings: library{}, Budget: 20_000}
-		s.start()
+		s.prepareMemory()
 		s.work = Work{limit: s.Budget}
 		st := newState()
-		if !s.add(st, literals, 0) {
+		if !s.addFormula(st, literals, 0) {
 			continue
 		}
-		known, _ := s.known(st, f)
+		known, _ := s.knownTruth(st, f)
 		if known == Unsure {
 			continue
 		}

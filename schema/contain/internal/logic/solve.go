@@ -70,25 +70,25 @@ const Spent = "the search budget is spent; a larger one (--budget) may decide th
 
 // Solve searches up to want models of the conjunction of fs.
 func (s *Solver) Solve(want int, fs ...Formula) Result {
-	s.start()
+	s.prepareMemory()
 	enums := s.work.enums
 	s.work, s.reason, s.level = Work{limit: min(s.Budget, s.Total.Left()), enums: enums}, "", 0
 	facts := make([]fact, len(fs))
 	for i, f := range fs {
 		facts[i] = fact{f: f}
 	}
-	models, none := s.solve(facts, want, 0)
+	models, none := s.solveFacts(facts, want, 0)
 	var kept []any
 	for _, m := range models {
-		if room(m, maxLength) < 0 {
-			s.fail("the values found are larger than a request may be")
+		if roomLeft(m, maxLength) < 0 {
+			s.recordReason("the values found are larger than a request may be")
 			continue
 		}
 		if Eval(And(fs), m, s.Strings) != No {
-			kept = append(kept, copied(m)) // parts that are remembered are in several models
+			kept = append(kept, deepCopyOf(m)) // parts that are remembered are in several models
 		}
 	}
-	r := Result{Models: kept, None: none && len(models) == 0 && !s.over() && !s.Total.Spent()}
+	r := Result{Models: kept, None: none && len(models) == 0 && !s.workSpent() && !s.Total.Spent()}
 	if len(kept) == 0 && !r.None {
 		r.Reason = cmp.Or(s.reason, "the search found no value, and no proof that there is none")
 	}
@@ -96,20 +96,20 @@ func (s *Solver) Solve(want int, fs ...Formula) Result {
 	return r
 }
 
-// room returns how many of so many bytes the JSON of v leaves at most; less than 0 if v certainly is larger.
-func room(v any, bytes int) int {
+// roomLeft returns how many of so many bytes the JSON of v leaves at most; less than 0 if v certainly is larger.
+func roomLeft(v any, bytes int) int {
 	switch v := v.(type) {
 	case string:
 		return bytes - len(v)
 	case map[string]any:
 		for k, x := range v {
-			if bytes = room(x, bytes-len(k)-1); bytes < 0 {
+			if bytes = roomLeft(x, bytes-len(k)-1); bytes < 0 {
 				return bytes
 			}
 		}
 	case []any:
 		for _, x := range v {
-			if bytes = room(x, bytes-1); bytes < 0 {
+			if bytes = roomLeft(x, bytes-1); bytes < 0 {
 				return bytes
 			}
 		}
@@ -117,52 +117,52 @@ func room(v any, bytes int) int {
 	return bytes
 }
 
-// copied returns a value that shares nothing with v.
-func copied(v any) any {
+// deepCopyOf returns a value that shares nothing with v.
+func deepCopyOf(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {
-			out[k] = copied(x)
+			out[k] = deepCopyOf(x)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = copied(x)
+			out[i] = deepCopyOf(x)
 		}
 		return out
 	}
 	return v
 }
 
-func (s *Solver) start() {
+func (s *Solver) prepareMemory() {
 	if s.Memory == nil {
 		s.Memory = &Memory{}
 	}
 	s.table = &s.Memory.Table
 }
 
-func (s *Solver) fail(reason string) {
+func (s *Solver) recordReason(reason string) {
 	if s.reason == "" {
 		s.reason = reason
 	}
 }
 
-// step charges n units, and reports whether there are any left.
-func (s *Solver) step(n int64) bool {
+// chargeStep charges n units, and reports whether there are any left.
+func (s *Solver) chargeStep(n int64) bool {
 	if s.work.Charge(n) {
 		return true
 	}
-	s.fail(Spent)
+	s.recordReason(Spent)
 	return false
 }
 
-// over reports whether the work is done.
-func (s *Solver) over() bool { return s.work.Spent() }
+// workSpent reports whether the work is done.
+func (s *Solver) workSpent() bool { return s.work.Spent() }
 
-func (s *Solver) eval(f Formula, v any) Truth {
-	return evaluator{Checker: s.Strings, work: &s.work}.eval(f, v)
+func (s *Solver) evalFormula(f Formula, v any) Truth {
+	return evaluator{Checker: s.Strings, work: &s.work}.evalFormula(f, v)
 }
 
 const maxDepth = 200
@@ -170,11 +170,11 @@ const maxDepth = 200
 // scanned is the number of parts that a unit of work pays to search.
 const scanned = 8
 
-// solve returns up to want models. If it returns none, it reports whether that is a proof, and s.why has the choices that the proof
+// solveFacts returns up to want models. If it returns none, it reports whether that is a proof, and s.why has the choices that the proof
 // rests on.
-func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
+func (s *Solver) solveFacts(fs []fact, want, depth int) ([]any, bool) {
 	if depth > maxDepth {
-		s.fail("values nest too deeply")
+		s.recordReason("values nest too deeply")
 		return nil, false
 	}
 	all := deps(0)
@@ -184,7 +184,7 @@ func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
 	key := s.keyOf(fs, want, depth)
 	if p, ok := s.Memory.parts[key]; ok {
 		if p.reason != "" {
-			s.fail(p.reason)
+			s.recordReason(p.reason)
 		}
 		s.why = all
 		return p.models, p.none
@@ -192,7 +192,7 @@ func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
 	outer := s.reason
 	s.reason = ""
 	models, none := s.solveNew(fs, want, depth)
-	if !s.over() && len(s.Memory.parts) < manyParts {
+	if !s.workSpent() && len(s.Memory.parts) < manyParts {
 		if s.Memory.parts == nil {
 			s.Memory.parts = map[string]part{}
 		}
@@ -204,9 +204,9 @@ func (s *Solver) solve(fs []fact, want, depth int) ([]any, bool) {
 
 // keyOf names a conjunction with all that its solution depends on.
 func (s *Solver) keyOf(fs []fact, want, depth int) string {
-	b := number(number(nil, int64(want)), int64(max(depth-maxDepth/2, 0))) // no value of ours nests so deeply but by its depth
+	b := appendNumber(appendNumber(nil, int64(want)), int64(max(depth-maxDepth/2, 0))) // no value of ours nests so deeply but by its depth
 	for _, f := range fs {
-		b = number(b, int64(s.table.ID(f.f, &s.work)))
+		b = appendNumber(b, int64(s.table.ID(f.f, &s.work)))
 	}
 	return string(b)
 }
@@ -214,29 +214,29 @@ func (s *Solver) keyOf(fs []fact, want, depth int) string {
 func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	st := newState()
 	for _, f := range fs {
-		if !s.add(st, f.f, f.why) {
+		if !s.addFormula(st, f.f, f.why) {
 			return nil, true
 		}
 	}
-	return s.search(st, want, depth)
+	return s.searchState(st, want, depth)
 }
 
-func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
-	if !s.simplify(st) {
+func (s *Solver) searchState(st *state, want, depth int) ([]any, bool) {
+	if !s.simplifyState(st) {
 		return nil, true
 	}
-	if s.over() {
+	if s.workSpent() {
 		return nil, false
 	}
 	if len(st.ors) > 0 {
-		return s.split(st, want, depth)
+		return s.splitDisjunction(st, want, depth)
 	}
 	var out []any
 	complete, why := true, st.why
 	kinds := st.kindsInOrder()
 	for i, k := range kinds {
 		share := max(1, (want-len(out))/(len(kinds)-i))
-		if s.why = st.why | st.said[about(k)]; k == Object {
+		if s.why = st.why | st.said[kindIndex(k)]; k == Object {
 			s.why = st.sum // includes facts about single fields
 		}
 		found, none := s.solveKind(st, k, share, depth)
@@ -250,9 +250,9 @@ func (s *Solver) search(st *state, want, depth int) ([]any, bool) {
 	return out, complete
 }
 
-// split tries each disjunct of the shortest disjunction. If one leads to a contradiction that does not depend on it, the others lead to
+// splitDisjunction tries each disjunct of the shortest disjunction. If one leads to a contradiction that does not depend on it, the others lead to
 // the same contradiction.
-func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
+func (s *Solver) splitDisjunction(st *state, want, depth int) ([]any, bool) {
 	best := 0
 	for i, d := range st.ors {
 		if len(d.or) < len(st.ors[best].or) {
@@ -264,17 +264,17 @@ func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
 	level := s.level
 	s.level++
 	defer func() { s.level = level }()
-	this, why := choice(level), d.why
+	this, why := choiceAt(level), d.why
 	var out []any
 	complete := true
 	for i, f := range d.or {
-		c := st.clone()
+		c := st.cloneState()
 		c.ors = slices.Clip(rest)
 		none := true
 		var found []any
-		if s.add(c, f, this|d.why) {
+		if s.addFormula(c, f, this|d.why) {
 			share := max(1, (want-len(out))/(len(d.or)-i))
-			found, none = s.search(c, share, depth)
+			found, none = s.searchState(c, share, depth)
 		}
 		switch {
 		case len(found) > 0 || !none:
@@ -288,7 +288,7 @@ func (s *Solver) split(st *state, want, depth int) ([]any, bool) {
 		if len(out) >= want {
 			break
 		}
-		if s.over() {
+		if s.workSpent() {
 			return out, false
 		}
 	}
@@ -311,7 +311,7 @@ func (st *state) kindsInOrder() []Kind {
 }
 
 func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
-	if !s.step(1) {
+	if !s.chargeStep(1) {
 		return nil, false
 	}
 	if i := slices.IndexFunc(st.enums, func(e Enum) bool { return !e.Neg }); i >= 0 {
@@ -319,9 +319,9 @@ func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 	}
 	switch k {
 	case Null:
-		return s.keep(st, []any{nil}, want), true
+		return s.keepUnrefused(st, []any{nil}, want), true
 	case Bool:
-		return s.keep(st, []any{true, false}, want), true
+		return s.keepUnrefused(st, []any{true, false}, want), true
 	case Int:
 		return s.solveInt(st, want)
 	case Float:
@@ -337,17 +337,17 @@ func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 	return nil, true
 }
 
-// keep returns the candidates that no literal refuses, up to want.
-func (s *Solver) keep(st *state, candidates []any, want int) []any {
+// keepUnrefused returns the candidates that no literal refuses, up to want.
+func (s *Solver) keepUnrefused(st *state, candidates []any, want int) []any {
 	var out []any
 next:
 	for _, v := range candidates {
 		for _, f := range st.all {
-			if s.eval(f, v) == No {
+			if s.evalFormula(f, v) == No {
 				continue next
 			}
 		}
-		if s.over() {
+		if s.workSpent() {
 			break
 		}
 		if out = append(out, v); len(out) >= want {
@@ -388,9 +388,9 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 		}
 	}
 	candidates = slices.DeleteFunc(candidates, func(v any) bool { return KindOf(v) != k })
-	out := s.keep(st, candidates, want)
+	out := s.keepUnrefused(st, candidates, want)
 	if !complete && len(out) == 0 {
-		s.fail("other numbers that upstream takes for one of an enum")
+		s.recordReason("other numbers that upstream takes for one of an enum")
 	}
 	return out, complete
 }

@@ -10,8 +10,8 @@ import (
 // larger set. Choices that a contradiction does not rest on need no other try.
 type deps uint64
 
-// choice is the set with the choice at a level. Deep levels share one bit, which stands for all of them.
-func choice(level int) deps { return 1 << min(level, lastChoice) }
+// choiceAt is the set with the choice at a level. Deep levels share one bit, which stands for all of them.
+func choiceAt(level int) deps { return 1 << min(level, lastChoice) }
 
 const lastChoice = 63
 
@@ -92,7 +92,7 @@ const (
 	maxCount  = maxLength / 2
 )
 
-func (st *state) clone() *state {
+func (st *state) cloneState() *state {
 	c := *st
 	c.all = slices.Clip(st.all)
 	c.patterns = slices.Clip(st.patterns)
@@ -117,23 +117,23 @@ func (st *state) clone() *state {
 	return &c
 }
 
-// about returns the place of a kind in said.
-func about(k Kind) int { return bits.TrailingZeros8(uint8(k)) }
+// kindIndex returns the place of a kind in said.
+func kindIndex(k Kind) int { return bits.TrailingZeros8(uint8(k)) }
 
-// clash records the choices that a contradiction rests on.
-func (s *Solver) clash(why deps) bool {
+// recordClash records the choices that a contradiction rests on.
+func (s *Solver) recordClash(why deps) bool {
 	s.why = why
 	return false
 }
 
-// drop rules a kind out, because the facts about it contradict each other.
-func (s *Solver) drop(st *state, k Kind, why deps) bool {
+// dropKind rules a kind out, because the facts about it contradict each other.
+func (s *Solver) dropKind(st *state, k Kind, why deps) bool {
 	if st.kinds&k != 0 {
 		st.kinds &^= k
 		st.why |= why
 	}
 	if st.kinds == 0 {
-		return s.clash(st.why)
+		return s.recordClash(st.why)
 	}
 	return true
 }
@@ -141,16 +141,16 @@ func (s *Solver) drop(st *state, k Kind, why deps) bool {
 // seenAtOnce is the number of facts that a unit of work pays to check.
 const seenAtOnce = 64
 
-// add adds a formula, which rests on the choices, to the conjunction. It returns false if the conjunction is now contradictory.
-func (s *Solver) add(st *state, f Formula, why deps) bool {
-	if !s.step(1) {
+// addFormula adds a formula, which rests on the choices, to the conjunction. It returns false if the conjunction is now contradictory.
+func (s *Solver) addFormula(st *state, f Formula, why deps) bool {
+	if !s.chargeStep(1) {
 		return true // not a proof of anything
 	}
 	st.sum |= why
 	switch f := f.(type) {
 	case And:
 		for _, g := range f {
-			if !s.add(st, g, why) {
+			if !s.addFormula(st, g, why) {
 				return false
 			}
 		}
@@ -158,9 +158,9 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 	case Or:
 		switch len(f) {
 		case 0:
-			return s.clash(why)
+			return s.recordClash(why)
 		case 1:
-			return s.add(st, f[0], why)
+			return s.addFormula(st, f[0], why)
 		}
 		return s.addOr(st, f, why)
 	case Lazy:
@@ -172,7 +172,7 @@ func (s *Solver) add(st *state, f Formula, why deps) bool {
 		if st.kinds&^Kind(f) != 0 {
 			st.kinds, st.why = st.kinds&Kind(f), st.why|why
 		}
-		return st.kinds != 0 || s.clash(st.why)
+		return st.kinds != 0 || s.recordClash(st.why)
 	}
 	st.all = append(st.all, f)
 	switch f := f.(type) {
@@ -200,15 +200,15 @@ func (s *Solver) addOr(st *state, f Or, why deps) bool {
 		switch d.(type) {
 		case And, Or, Lazy:
 			if s.table.ID(d, &s.work) == id { // the other parts add nothing
-				return s.add(st, d, why)
+				return s.addFormula(st, d, why)
 			}
 		}
 	}
-	if _, ok := st.whole(id); ok {
+	if _, ok := st.takenWhole(id); ok {
 		return true
 	}
-	if at, ok := st.whole(s.table.Not(f, &s.work)); ok {
-		return s.clash(why | at)
+	if at, ok := st.takenWhole(s.table.Not(f, &s.work)); ok {
+		return s.recordClash(why | at)
 	}
 	st.wholes = append(st.wholes, asserted{id, why})
 	st.ors = append(st.ors, disjunction{f, why})
@@ -217,29 +217,29 @@ func (s *Solver) addOr(st *state, f Or, why deps) bool {
 
 // addLazy keeps a formula that is made when it is needed, and adds what it stands for unless it was added before.
 func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
-	if !s.step(int64(len(st.lazy) / seenAtOnce)) {
+	if !s.chargeStep(int64(len(st.lazy) / seenAtOnce)) {
 		return true
 	}
 	if g, at, ok := st.lazyOf(f.ID); ok {
-		return g.Neg == f.Neg || s.clash(why|at)
+		return g.Neg == f.Neg || s.recordClash(why|at)
 	}
 	st.lazy = append(st.lazy, fact{f, why})
-	return s.add(st, f.Expand(), why)
+	return s.addFormula(st, f.Expand(), why)
 }
 
 func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
-	if !s.step(int64(len(st.opaque) / seenAtOnce)) {
+	if !s.chargeStep(int64(len(st.opaque) / seenAtOnce)) {
 		return true
 	}
 	if g, at, ok := st.opaqueOf(f.ID); ok {
-		return g.Neg == f.Neg || s.clash(why|at)
+		return g.Neg == f.Neg || s.recordClash(why|at)
 	}
 	st.opaque = append(st.opaque, fact{f, why})
 	return true
 }
 
-// whole reports whether the formula of this number was taken in as a whole.
-func (st *state) whole(id ID) (deps, bool) {
+// takenWhole reports whether the formula of this number was taken in as a whole.
+func (st *state) takenWhole(id ID) (deps, bool) {
 	for _, a := range st.wholes {
 		if a.id == id {
 			return a.why, true
@@ -249,23 +249,23 @@ func (st *state) whole(id ID) (deps, bool) {
 }
 
 func (s *Solver) addString(st *state, f Formula, why deps) bool {
-	st.said[about(String)] |= why
-	all := st.said[about(String)]
+	st.said[kindIndex(String)] |= why
+	all := st.said[kindIndex(String)]
 	switch f := f.(type) {
 	case Length:
 		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
 		if st.length.Min > st.length.Max {
-			return s.drop(st, String, all)
+			return s.dropKind(st, String, all)
 		}
 	case Pattern:
 		st.patterns = append(st.patterns, f)
 		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
-			return s.drop(st, String, all)
+			return s.dropKind(st, String, all)
 		}
 	case Format:
 		st.formats = append(st.formats, f)
 		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
-			return s.drop(st, String, all)
+			return s.dropKind(st, String, all)
 		}
 	}
 	return true
@@ -274,87 +274,87 @@ func (s *Solver) addString(st *state, f Formula, why deps) bool {
 func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case IntRange:
-		st.said[about(Int)] |= why
+		st.said[kindIndex(Int)] |= why
 		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
 		if st.ints.Lo > st.ints.Hi {
-			return s.drop(st, Int, st.said[about(Int)])
+			return s.dropKind(st, Int, st.said[kindIndex(Int)])
 		}
 	case IntMultiple:
-		st.said[about(Int)] |= why
+		st.said[kindIndex(Int)] |= why
 		st.intMults = append(st.intMults, f)
 		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
-			return s.drop(st, Int, st.said[about(Int)])
+			return s.dropKind(st, Int, st.said[kindIndex(Int)])
 		}
 	case FloatRange:
-		st.said[about(Float)] |= why
+		st.said[kindIndex(Float)] |= why
 		st.floats = st.floats.intersect(f)
-		if st.floats.empty() {
-			return s.drop(st, Float, st.said[about(Float)])
+		if st.floats.isEmpty() {
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
 		}
 	case FloatMultiple:
-		st.said[about(Float)] |= why
+		st.said[kindIndex(Float)] |= why
 		st.floatMult = append(st.floatMult, f)
 		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
-			return s.drop(st, Float, st.said[about(Float)])
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
 		}
 	case Integral:
-		st.said[about(Float)] |= why
+		st.said[kindIndex(Float)] |= why
 		st.integral = append(st.integral, f)
 		exact := slices.Contains(st.integral, Integral{Exact: true})
 		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
-			return s.drop(st, Float, st.said[about(Float)])
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
 		}
 	}
 	return true
 }
 
 func (s *Solver) addArray(st *state, f Formula, why deps) bool {
-	st.said[about(Array)] |= why
-	all := st.said[about(Array)]
+	st.said[kindIndex(Array)] |= why
+	all := st.said[kindIndex(Array)]
 	switch f := f.(type) {
 	case NumItems:
 		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
 		if st.numItems.Min > st.numItems.Max {
-			return s.drop(st, Array, all)
+			return s.dropKind(st, Array, all)
 		}
 	case Items:
 		st.items = append(st.items, fact{f.F, why})
-		if at, ok := s.denied(st.someItems, f.F); ok {
-			return s.drop(st, Array, why|at)
+		if at, ok := s.deniedBy(st.someItems, f.F); ok {
+			return s.dropKind(st, Array, why|at)
 		}
 	case SomeItem:
 		st.someItems = append(st.someItems, fact{f.F, why})
-		if at, ok := s.denied(st.items, f.F); ok {
-			return s.drop(st, Array, why|at)
+		if at, ok := s.deniedBy(st.items, f.F); ok {
+			return s.dropKind(st, Array, why|at)
 		}
 	case Unique:
 		st.unique = append(st.unique, f)
 		for _, u := range st.unique {
-			if !u.Neg && f.Neg && u.By.implies(f.By) || u.Neg && !f.Neg && f.By.implies(u.By) {
-				return s.drop(st, Array, all)
+			if !u.Neg && f.Neg && u.By.impliesUnique(f.By) || u.Neg && !f.Neg && f.By.impliesUnique(u.By) {
+				return s.dropKind(st, Array, all)
 			}
 		}
 	}
 	return true
 }
 
-// denied searches the list for the negation of f.
-func (s *Solver) denied(list []fact, f Formula) (deps, bool) {
+// deniedBy searches the list for the negation of f.
+func (s *Solver) deniedBy(list []fact, f Formula) (deps, bool) {
 	if len(list) == 0 {
 		return 0, false
 	}
-	return s.find(list, s.table.Not(f, &s.work))
+	return s.findByID(list, s.table.Not(f, &s.work))
 }
 
-// listed searches the list for f.
-func (s *Solver) listed(list []fact, f Formula) (deps, bool) {
+// listedIn searches the list for f.
+func (s *Solver) listedIn(list []fact, f Formula) (deps, bool) {
 	if len(list) == 0 {
 		return 0, false
 	}
-	return s.find(list, s.table.ID(f, &s.work))
+	return s.findByID(list, s.table.ID(f, &s.work))
 }
 
-func (s *Solver) find(list []fact, id ID) (deps, bool) {
+func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
 	for _, x := range list {
 		if s.table.ID(x.f, &s.work) == id {
 			return x.why, true
@@ -368,18 +368,18 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	case Has:
 		return s.addHas(st, f.Name, why)
 	case Lacks:
-		x := s.field(st, f.Name)
+		x := s.fieldForChange(st, f.Name)
 		if !x.lacks {
 			x.lacks, x.lacksWhy = true, why
 		}
 		if x.has {
-			return s.drop(st, Object, x.hasWhy|x.lacksWhy)
+			return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
 		}
 		return true
 	case Prop:
 		return s.addProp(st, f, why)
 	}
-	st.said[about(Object)] |= why
+	st.said[kindIndex(Object)] |= why
 	switch f := f.(type) {
 	case Rest:
 		st.rests = append(st.rests, fact{f, why})
@@ -392,15 +392,15 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	case NumProps:
 		st.numProps = NumProps{max(st.numProps.Min, f.Min), min(st.numProps.Max, f.Max)}
 		if st.numProps.Min > st.numProps.Max {
-			return s.drop(st, Object, st.said[about(Object)])
+			return s.dropKind(st, Object, st.said[kindIndex(Object)])
 		}
-		return int64(len(st.fields.had)) <= st.numProps.Max || s.drop(st, Object, st.tooMany())
+		return int64(len(st.fields.had)) <= st.numProps.Max || s.dropKind(st, Object, st.tooMany())
 	}
 	for _, a := range st.someRests {
 		for _, b := range st.rests {
 			r := b.f.(Rest) //nolint:errcheck // nothing else is in there
 			if slices.Equal(a.Except, r.Except) && s.table.ID(r.F, &s.work) == s.table.Not(a.F, &s.work) {
-				return s.drop(st, Object, st.said[about(Object)])
+				return s.dropKind(st, Object, st.said[kindIndex(Object)])
 			}
 		}
 	}
@@ -408,7 +408,7 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 }
 
 func (s *Solver) addHas(st *state, name string, why deps) bool {
-	x := s.field(st, name)
+	x := s.fieldForChange(st, name)
 	if x.has {
 		return true
 	}
@@ -416,18 +416,18 @@ func (s *Solver) addHas(st *state, name string, why deps) bool {
 	st.fields.had = append(st.fields.had, name) // nobody shares it: field has clipped it
 	switch {
 	case x.lacks:
-		return s.drop(st, Object, x.hasWhy|x.lacksWhy)
+		return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
 	case x.kinds == 0:
-		return s.drop(st, Object, x.hasWhy|x.kindsWhy)
+		return s.dropKind(st, Object, x.hasWhy|x.kindsWhy)
 	case int64(len(st.fields.had)) > st.numProps.Max:
-		return s.drop(st, Object, st.tooMany())
+		return s.dropKind(st, Object, st.tooMany())
 	}
 	return true
 }
 
 // tooMany returns the choices that cause more fields than allowed.
 func (st *state) tooMany() deps {
-	why := st.said[about(Object)]
+	why := st.said[kindIndex(Object)]
 	for _, name := range st.fields.had {
 		why |= st.fields.named[name].hasWhy
 	}
@@ -451,10 +451,10 @@ func (r FloatRange) intersect(o FloatRange) FloatRange {
 	return out
 }
 
-func (r FloatRange) empty() bool {
+func (r FloatRange) isEmpty() bool {
 	return r.Lo > r.Hi || r.Lo == r.Hi && (r.LoOpen || r.HiOpen)
 }
 
-func (r FloatRange) within(o FloatRange) bool {
+func (r FloatRange) isWithin(o FloatRange) bool {
 	return (r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen)) && (r.Hi < o.Hi || r.Hi == o.Hi && (r.HiOpen || !o.HiOpen))
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Solver) solveString(st *state, want int) ([]any, bool) {
-	match, avoid := st.expressions()
+	match, avoid := st.matchAndAvoid()
 	excluded, refused := 0, false
 	var samples []string
 	positive := false
@@ -23,7 +23,7 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		samples = append(samples, s.Strings.Samples(f.Name)...)
 	}
 	if positive {
-		if out := s.keep(st, values(samples), want); len(out) > 0 {
+		if out := s.keepUnrefused(st, stringValues(samples), want); len(out) > 0 {
 			return out, false
 		}
 	}
@@ -37,12 +37,12 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		if none {
 			return nil, true
 		}
-		s.step(bytesOf(found) / bytesMade)
+		s.chargeStep(bytesOf(found) / bytesMade)
 		enough := len(found) < n || n >= want+excluded+8
 		if refused || positive {
 			found = append(found, notOfAnyFormat...)
 		}
-		if out = s.keep(st, values(found), want); len(out) > 0 || enough || s.over() {
+		if out = s.keepUnrefused(st, stringValues(found), want); len(out) > 0 || enough || s.workSpent() {
 			break
 		}
 	}
@@ -51,15 +51,15 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 		if none {
 			return nil, true
 		}
-		s.step(bytesOf(found) / bytesMade)
-		out = s.keep(st, values(found), want)
+		s.chargeStep(bytesOf(found) / bytesMade)
+		out = s.keepUnrefused(st, stringValues(found), want)
 	}
 	switch {
 	case len(out) > 0:
 	case s.work.Left() == 0: // the search for strings keeps to the rest of the budget
-		s.fail(Spent)
+		s.recordReason(Spent)
 	default:
-		s.fail("no string found for the patterns and formats")
+		s.recordReason("no string found for the patterns and formats")
 	}
 	return out, false
 }
@@ -78,8 +78,8 @@ func bytesOf(ss []string) int64 {
 	return int64(n)
 }
 
-// expressions returns the patterns that a string must match, and those that it must not.
-func (st *state) expressions() (match, avoid []string) {
+// matchAndAvoid returns the patterns that a string must match, and those that it must not.
+func (st *state) matchAndAvoid() (match, avoid []string) {
 	for _, p := range st.patterns {
 		if p.Neg {
 			avoid = append(avoid, p.Expr)
@@ -115,7 +115,7 @@ const maxExcluded = 4096
 // notOfAnyFormat are strings that few formats accept, for values that must not have a format.
 var notOfAnyFormat = []string{"a", "-", "!", "not valid", "é", "a b", "0"}
 
-func values(ss []string) []any {
+func stringValues(ss []string) []any {
 	out := make([]any, len(ss))
 	for i, s := range ss {
 		out[i] = s

@@ -18,8 +18,8 @@ const (
 // name.
 func Text(f Formula) string {
 	w := &wording{}
-	w.say(f, 0)
-	if w.full() {
+	w.writeFormula(f, 0)
+	if w.isFull() {
 		return strings.ToValidUTF8(w.String()[:maxText], "") + "…"
 	}
 	return w.String()
@@ -28,46 +28,46 @@ func Text(f Formula) string {
 // wording writes the text of a formula.
 type wording struct{ strings.Builder }
 
-func (w *wording) full() bool { return w.Len() > maxText }
+func (w *wording) isFull() bool { return w.Len() > maxText }
 
-func (w *wording) say(f Formula, depth int) {
+func (w *wording) writeFormula(f Formula, depth int) {
 	switch f := f.(type) {
 	case And:
-		w.list(f, " and ", "is anything", depth)
+		w.writeList(f, " and ", "is anything", depth)
 	case Or:
-		w.list(f, " or ", "is nothing", depth)
+		w.writeList(f, " or ", "is nothing", depth)
 	case Has:
 		w.WriteString("has ." + f.Name)
 	case Lacks:
 		w.WriteString("lacks ." + f.Name)
 	case Prop:
-		w.part("its ."+f.Name, f.F, depth)
+		w.writePart("its ."+f.Name, f.F, depth)
 	case Rest:
-		w.part(others("every", f.Except), f.F, depth)
+		w.writePart(otherFields("every", f.Except), f.F, depth)
 	case SomeRest:
-		w.part(others("some", f.Except), f.F, depth)
+		w.writePart(otherFields("some", f.Except), f.F, depth)
 	case AllKeys:
-		w.part("every key", f.F, depth)
+		w.writePart("every key", f.F, depth)
 	case SomeKey:
-		w.part("some key", f.F, depth)
+		w.writePart("some key", f.F, depth)
 	case Items:
-		w.part("every item", f.F, depth)
+		w.writePart("every item", f.F, depth)
 	case SomeItem:
-		w.part("some item", f.F, depth)
+		w.writePart("some item", f.F, depth)
 	case Lazy:
-		w.lazy(f, depth)
+		w.writeLazy(f, depth)
 	default:
 		w.WriteString(plainText(f))
 	}
 }
 
-func (w *wording) list(fs []Formula, between, none string, depth int) {
+func (w *wording) writeList(fs []Formula, between, none string, depth int) {
 	if len(fs) == 0 {
 		w.WriteString(none)
 		return
 	}
 	for i, f := range fs {
-		if w.full() {
+		if w.isFull() {
 			return
 		}
 		if i > 0 {
@@ -76,28 +76,28 @@ func (w *wording) list(fs []Formula, between, none string, depth int) {
 		switch f.(type) {
 		case And, Or:
 			w.WriteByte('(')
-			w.say(f, depth)
+			w.writeFormula(f, depth)
 			w.WriteByte(')')
 		default:
-			w.say(f, depth)
+			w.writeFormula(f, depth)
 		}
 	}
 }
 
-func (w *wording) part(name string, f Formula, depth int) {
+func (w *wording) writePart(name string, f Formula, depth int) {
 	if depth == maxTextDepth {
 		w.WriteString(name + " is as it has to be")
 		return
 	}
 	w.WriteString(name + " (")
-	w.say(f, depth+1)
+	w.writeFormula(f, depth+1)
 	w.WriteByte(')')
 }
 
-func (w *wording) lazy(f Lazy, depth int) {
+func (w *wording) writeLazy(f Lazy, depth int) {
 	switch {
 	case f.Small && depth < maxTextDepth:
-		w.say(f.Expand(), depth+1)
+		w.writeFormula(f.Expand(), depth+1)
 	case f.Neg:
 		w.WriteString("is not as the schema says")
 	default:
@@ -111,44 +111,44 @@ func plainText(f Formula) string {
 	case Kinds:
 		return "is of type " + kindNames(Kind(f))
 	case Length:
-		return "has " + between(f.Min, f.Max, 0) + " characters"
+		return "has " + rangeText(f.Min, f.Max, 0) + " characters"
 	case Pattern:
-		return not(f.Neg, "matches ", "does not match ") + strconv.Quote(f.Expr)
+		return wordFor(f.Neg, "matches ", "does not match ") + strconv.Quote(f.Expr)
 	case Format:
-		return not(f.Neg, "has the", "has no") + " format " + f.Name
+		return wordFor(f.Neg, "has the", "has no") + " format " + f.Name
 	case IntRange:
-		return "is " + between(f.Lo, f.Hi, math.MinInt64)
+		return "is " + rangeText(f.Lo, f.Hi, math.MinInt64)
 	case FloatRange:
-		return "is in " + not(f.LoOpen, "[", "(") + fmt.Sprint(f.Lo) + ", " + fmt.Sprint(f.Hi) + not(f.HiOpen, "]", ")")
+		return "is in " + wordFor(f.LoOpen, "[", "(") + fmt.Sprint(f.Lo) + ", " + fmt.Sprint(f.Hi) + wordFor(f.HiOpen, "]", ")")
 	case IntMultiple:
-		return not(f.Neg, "is", "is not") + " a multiple of " + strconv.FormatInt(f.N, 10)
+		return wordFor(f.Neg, "is", "is not") + " a multiple of " + strconv.FormatInt(f.N, 10)
 	case FloatMultiple:
-		return not(f.Neg, "is", "is not") + " a multiple of " + fmt.Sprint(f.F)
+		return wordFor(f.Neg, "is", "is not") + " a multiple of " + fmt.Sprint(f.F)
 	case Integral:
-		return not(f.Neg, "has no", "has a") + " fraction"
+		return wordFor(f.Neg, "has no", "has a") + " fraction"
 	case Enum:
-		return not(f.Neg, "is one of ", "is none of ") + jsonText(f.Values)
+		return wordFor(f.Neg, "is one of ", "is none of ") + jsonText(f.Values)
 	case NumProps:
-		return "has " + between(f.Min, f.Max, 0) + " fields"
+		return "has " + rangeText(f.Min, f.Max, 0) + " fields"
 	case NumItems:
-		return "has " + between(f.Min, f.Max, 0) + " items"
+		return "has " + rangeText(f.Min, f.Max, 0) + " items"
 	case Unique:
-		return not(f.Neg, "has no", "has") + " equal items"
+		return wordFor(f.Neg, "has no", "has") + " equal items"
 	case Opaque:
-		return not(f.Neg, "fulfils ", "does not fulfil ") + strconv.Quote(f.ID)
+		return wordFor(f.Neg, "fulfils ", "does not fulfil ") + strconv.Quote(f.ID)
 	}
 	return "is as it has to be"
 }
 
-func not(neg bool, yes, no string) string {
+func wordFor(neg bool, yes, no string) string {
 	if neg {
 		return no
 	}
 	return yes
 }
 
-// between is a range of numbers from least, the smallest, to Unbounded, the largest.
-func between(lo, hi, least int64) string {
+// rangeText is a range of numbers from least, the smallest, to Unbounded, the largest.
+func rangeText(lo, hi, least int64) string {
 	switch {
 	case lo > least && hi < Unbounded:
 		return fmt.Sprintf("%d to %d", lo, hi)
@@ -169,7 +169,7 @@ func kindNames(k Kind) string {
 	return strings.Join(names, " or ")
 }
 
-func others(which string, except []string) string {
+func otherFields(which string, except []string) string {
 	if len(except) == 0 {
 		return which + " field"
 	}

@@ -3,8 +3,8 @@ package logic
 // manyCandidates bounds the remaining values of a scalar that are tried one by one.
 const manyCandidates = 64
 
-// candidates returns the remaining values of a scalar, if they are few.
-func (s *Solver) candidates(st *state) ([]any, bool) {
+// scalarCandidates returns the remaining values of a scalar, if they are few.
+func (s *Solver) scalarCandidates(st *state) ([]any, bool) {
 	if st.triedAt == len(st.all)+1 {
 		return st.tried, st.few
 	}
@@ -32,7 +32,7 @@ func (s *Solver) candidates(st *state) ([]any, bool) {
 	case Null, Float, Array, Object, AnyKind, Number, NonNull:
 	}
 	if list != nil {
-		st.tried, st.few = s.left(st, list), true
+		st.tried, st.few = s.unrefusedValues(st, list), true
 	}
 	return st.tried, st.few
 }
@@ -47,13 +47,13 @@ func stringsOf(values []any) []any {
 	return out
 }
 
-// left returns the values that no literal of st refuses.
-func (s *Solver) left(st *state, list []any) []any {
+// unrefusedValues returns the values that no literal of st refuses.
+func (s *Solver) unrefusedValues(st *state, list []any) []any {
 	var out []any
 next:
 	for _, v := range list {
 		for _, f := range st.all {
-			if s.eval(f, v) == No {
+			if s.evalFormula(f, v) == No {
 				continue next
 			}
 		}
@@ -64,11 +64,11 @@ next:
 
 // knownScalar judges a statement about scalars by the few remaining values, or by the values that it names.
 func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
-	why := st.why | st.said[about(st.kinds)]
-	if list, ok := s.candidates(st); ok {
+	why := st.why | st.said[kindIndex(st.kinds)]
+	if list, ok := s.scalarCandidates(st); ok {
 		yes, no := true, true
 		for _, v := range list {
-			t := s.eval(f, v)
+			t := s.evalFormula(f, v)
 			yes, no = yes && t == Yes, no && t == No
 		}
 		switch {
@@ -79,7 +79,7 @@ func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
 		}
 		return Unsure, 0
 	}
-	if e, ok := f.(Enum); ok && st.kinds == String && len(e.Values) <= manyCandidates && len(s.left(st, stringsOf(e.Values))) == 0 {
+	if e, ok := f.(Enum); ok && st.kinds == String && len(e.Values) <= manyCandidates && len(s.unrefusedValues(st, stringsOf(e.Values))) == 0 {
 		if e.Neg {
 			return Yes, 0
 		}
@@ -88,16 +88,18 @@ func (s *Solver) knownScalar(st *state, f Formula) (Truth, deps) {
 	return Unsure, 0
 }
 
-// single reports whether one kind of scalars is left.
-func (st *state) single() bool { return st.kinds == String || st.kinds == Bool || st.kinds == Int }
+// oneScalarLeft reports whether one kind of scalars is left.
+func (st *state) oneScalarLeft() bool {
+	return st.kinds == String || st.kinds == Bool || st.kinds == Int
+}
 
-// settle checks whether a scalar has any remaining value.
-func (s *Solver) settle(st *state) bool {
-	if !st.single() {
+// settleScalar checks whether a scalar has any remaining value.
+func (s *Solver) settleScalar(st *state) bool {
+	if !st.oneScalarLeft() {
 		return true
 	}
-	if list, ok := s.candidates(st); ok && len(list) == 0 && !s.over() {
-		return s.clash(st.why | st.said[about(st.kinds)])
+	if list, ok := s.scalarCandidates(st); ok && len(list) == 0 && !s.workSpent() {
+		return s.recordClash(st.why | st.said[kindIndex(st.kinds)])
 	}
 	return true
 }

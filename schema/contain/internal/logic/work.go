@@ -65,8 +65,8 @@ func (w *Work) Part(n int64, f func()) bool {
 // fewValues bounds the values of an enum that are compared one by one.
 const fewValues = 8
 
-// holds reports whether v equals one of the values, in the sense of [Same]. For long enums, it uses an index.
-func (w *Work) holds(values []any, v any) bool {
+// enumHolds reports whether v equals one of the values, in the sense of [Same]. For long enums, it uses an index.
+func (w *Work) enumHolds(values []any, v any) bool {
 	if w == nil || len(values) <= fewValues {
 		w.Charge(int64(len(values)))
 		for _, e := range values {
@@ -85,7 +85,7 @@ func (w *Work) holds(values []any, v any) bool {
 		}
 		w.enums[&values[0]] = x
 	}
-	return x.holds(w, v)
+	return x.holdsValue(w, v)
 }
 
 // enumIndex finds the values of an enum that a value may equal.
@@ -115,13 +115,13 @@ func indexOf(values []any) *enumIndex {
 	return x
 }
 
-func (x *enumIndex) holds(w *Work, v any) bool {
+func (x *enumIndex) holdsValue(w *Work, v any) bool {
 	switch v := v.(type) {
 	case string:
 		return x.strings[v]
 	case int64:
 		// The conversions of Same: an integer becomes the nearest float, and the character with that code.
-		return x.ints[v] || x.floats[float64(v)] || len(x.strings) > 0 && x.strings[character(v)]
+		return x.ints[v] || x.floats[float64(v)] || len(x.strings) > 0 && x.strings[characterOf(v)]
 	case float64:
 		return x.floats[v] || x.ints[int64(v)]
 	}
@@ -134,7 +134,7 @@ func (x *enumIndex) holds(w *Work, v any) bool {
 	return false
 }
 
-func character(v int64) string {
+func characterOf(v int64) string {
 	if r := rune(v); int64(r) == v { //nolint:gosec // what does not fit is seen
 		return string(r)
 	}
