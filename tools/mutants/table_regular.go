@@ -15,19 +15,19 @@ var regularFaults = []fault{
 		broken: "\\B does not know what came before",
 	},
 	{
-		in: "schema/contain/internal/regular.(*product).search", find: "return found, len(found) == 0", put: "return found, true",
+		in: "schema/contain/internal/regular.(*product).searchStates", find: "return found, len(found) == 0", put: "return found, true",
 		broken: "a set with fewer strings than were asked for is taken for empty",
 	},
 	{
-		in: "schema/contain/internal/regular.(*product).search", find: "if p.spent {\n\t\t\t\treturn found, false\n\t\t\t}", put: "if p.spent {\n\t\t\t\treturn found, true\n\t\t\t}",
+		in: "schema/contain/internal/regular.(*product).searchStates", find: "if p.spent {\n\t\t\t\treturn found, false\n\t\t\t}", put: "if p.spent {\n\t\t\t\treturn found, true\n\t\t\t}",
 		broken: "a spent budget is taken for a proof",
 	},
 	{
-		in: "schema/contain/internal/regular.(*product).search", find: "length <= p.Most", put: "length < p.Most",
+		in: "schema/contain/internal/regular.(*product).searchStates", find: "length <= p.Most", put: "length < p.Most",
 		broken: "the longest strings are not looked at",
 	},
 	{
-		in: "schema/contain/internal/regular.(*product).search", find: "min(length+1, p.Least)", put: "0",
+		in: "schema/contain/internal/regular.(*product).searchStates", find: "min(length+1, p.Least)", put: "0",
 		broken: "a state that was reached by a string that is too short is not visited again",
 	},
 	{

@@ -31,16 +31,16 @@ type Question struct {
 func (q *Question) Strings(n int) (found []string, none bool) {
 	p := &product{Question: q, patterns: slices.Concat(q.Match, q.Avoid), ids: map[string]int32{}}
 	p.alphabet = alphabetOf(p.patterns)
-	p.charge(20 * len(p.alphabet))
+	p.chargeSteps(20 * len(p.alphabet))
 	for _, x := range p.patterns {
 		p.asserts |= x.asserts
 	}
 	start := p.stateOf(slices.Repeat([]threads{""}, len(p.patterns)), noText)
 	// One visit of each state decides whether there is a string. More visits find more strings.
-	if found, none = p.search(start, 1, n); len(found) == 0 || len(found) >= n {
+	if found, none = p.searchStates(start, 1, n); len(found) == 0 || len(found) >= n {
 		return found, none
 	}
-	more, _ := p.search(start, n, n)
+	more, _ := p.searchStates(start, n, n)
 	if len(more) < len(found) { // the budget is spent
 		return found, false
 	}
@@ -74,7 +74,7 @@ type edge struct {
 	to int32
 }
 
-func (p *product) charge(steps int) {
+func (p *product) chargeSteps(steps int) {
 	p.spent = !p.Charge(steps+p.use.steps) || p.spent
 	p.use.steps = 0
 }
@@ -108,7 +108,7 @@ func (p *product) stateOf(sets []threads, last rune) int32 {
 	id := int32(len(p.states)) //nolint:gosec // the budget bounds it
 	p.ids[string(p.key)] = id
 	p.states = append(p.states, s)
-	p.charge(20 + len(sets) + len(p.key)/8)
+	p.chargeSteps(20 + len(sets) + len(p.key)/8)
 	return id
 }
 
@@ -147,11 +147,11 @@ letters:
 			}
 		}
 		edges = append(edges, edge{by, p.stateOf(sets, kind)})
-		if p.charge(0); p.spent {
+		if p.chargeSteps(0); p.spent {
 			break
 		}
 	}
-	p.charge(len(edges))
+	p.chargeSteps(len(edges))
 	p.states[id].edges, p.states[id].known = edges, true
 	return edges
 }
@@ -168,9 +168,9 @@ type node struct {
 	by            rune
 }
 
-// search visits each state up to a number of times, and returns the first n strings. none is true if it visited all states and there
+// searchStates visits each state up to a number of times, and returns the first n strings. none is true if it visited all states and there
 // are none.
-func (p *product) search(start int32, visits, n int) (found []string, none bool) {
+func (p *product) searchStates(start int32, visits, n int) (found []string, none bool) {
 	nodes := []node{{state: start, parent: -1}}
 	seen := map[visit]int{}
 	for length, level := int64(0), 0; level < len(nodes) && length <= p.Most; length++ {
@@ -189,7 +189,7 @@ func (p *product) search(start int32, visits, n int) (found []string, none bool)
 				if count := seen[v]; count < visits {
 					seen[v] = count + 1
 					nodes = append(nodes, node{e.to, int32(at), e.by})
-					p.charge(5)
+					p.chargeSteps(5)
 				}
 			}
 			if p.spent {
