@@ -23,8 +23,8 @@ var (
 	ErrPanic = errors.New("the API server's libraries panicked")
 )
 
-// recovered turns a panic into an error. Every exported function defers it.
-func recovered(err *error) {
+// recoverAsError turns a panic into an error. Every exported function defers it.
+func recoverAsError(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", ErrPanic, r)
 	}

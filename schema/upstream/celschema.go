@@ -27,7 +27,7 @@ func newCELSchema(s *structuralschema.Structural) *celSchema {
 	return &celSchema{Structural: model.Structural{Structural: s}}
 }
 
-func (s *celSchema) make() {
+func (s *celSchema) makeParts() {
 	s.parts.Do(func() {
 		in := s.Structural.Structural
 		if in.Items != nil {
@@ -52,27 +52,27 @@ func (s *celSchema) make() {
 
 // Properties implements common.Schema.
 func (s *celSchema) Properties() map[string]common.Schema {
-	s.make()
+	s.makeParts()
 	return s.props
 }
 
 // Items implements common.Schema.
 func (s *celSchema) Items() common.Schema {
-	s.make()
+	s.makeParts()
 	return s.items
 }
 
 // AdditionalProperties implements common.Schema.
 func (s *celSchema) AdditionalProperties() common.SchemaOrBool {
-	s.make()
+	s.makeParts()
 	return s.others
 }
 
 // WithTypeAndObjectMeta implements common.Schema.
-func (s *celSchema) WithTypeAndObjectMeta() common.Schema { return s.resource() }
+func (s *celSchema) WithTypeAndObjectMeta() common.Schema { return s.asResource() }
 
-// resource is the schema with the fields that CEL knows for every resource.
-func (s *celSchema) resource() *celSchema {
+// asResource is the schema with the fields that CEL knows for every resource.
+func (s *celSchema) asResource() *celSchema {
 	s.meta.Do(func() {
 		in := s.Structural.Structural
 		if with := model.WithTypeAndObjectMeta(in); with != in {

@@ -20,7 +20,7 @@ import (
 //
 // Most of the time goes into validation rules: about a millisecond for each place that has rules.
 func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkSchemas(crd); err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func ValidateCRD(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinit
 	if len(errs) == 0 {
 		errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	}
-	return orTooNew(ctx, tidy(errs), crd, nil, kube)
+	return orTooNew(ctx, tidyErrors(errs), crd, nil, kube)
 }
 
 // orTooNew returns errs. If there are none, it returns errors for the parts that the API server of version kube does not know yet.
@@ -92,7 +92,7 @@ func addStoredVersion(crd *apiextensions.CustomResourceDefinition) {
 // ValidateCRDUpdate returns why the API server refuses crd as an update of old; nothing if it accepts it. A manifest has no status. So
 // if old has none, its storage version counts as stored, and it counts as established. kube, errors and time are as for [ValidateCRD].
 func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (errs field.ErrorList, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := errors.Join(checkSchemas(crd), checkSchemas(old)); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomReso
 	errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(internal, internalOld, metadataPath)...)
 	errs = append(errs, crdvalidation.ValidateCustomResourceDefinitionUpdate(ctx, internal, internalOld)...)
-	return orTooNew(ctx, tidy(errs), crd, old, kube)
+	return orTooNew(ctx, tidyErrors(errs), crd, old, kube)
 }
 
 // internalUpdate converts both CRDs and does what the API server does before it validates an update.

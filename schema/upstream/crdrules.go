@@ -27,7 +27,7 @@ func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *versi
 	if old != nil {
 		for i := range old.Spec.Versions {
 			if s := old.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
-				c.learn(s.OpenAPIV3Schema)
+				c.learnExpressions(s.OpenAPIV3Schema)
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *versi
 		if err != nil {
 			return nil, err
 		}
-		c.check(validator.tree().rules, schemaPath(internal, i))
+		c.checkRules(validator.lazyTrees().rules, schemaPath(internal, i))
 	}
 	return c.errs, nil
 }
@@ -64,8 +64,8 @@ type ruleChecker struct {
 	errs  field.ErrorList
 }
 
-// learn records the expressions of a schema.
-func (c *ruleChecker) learn(s *props) {
+// learnExpressions records the expressions of a schema.
+func (c *ruleChecker) learnExpressions(s *props) {
 	for p := range schema.Walk(s, schema.InStructure) {
 		for i := range p.XValidations {
 			c.known[p.XValidations[i].Rule] = true
@@ -87,7 +87,7 @@ func (c *ruleChecker) MessageExpressionEnv(env *environment.EnvSet, expression s
 	return c.RuleEnv(env, expression)
 }
 
-func (c *ruleChecker) check(n *ruleNode, path *field.Path) {
+func (c *ruleChecker) checkRules(n *ruleNode, path *field.Path) {
 	if n == nil {
 		return
 	}
@@ -106,9 +106,9 @@ func (c *ruleChecker) check(n *ruleNode, path *field.Path) {
 			}
 		}
 	}
-	c.check(n.items, path.Child("items"))
-	c.check(n.additional, path.Child("additionalProperties"))
+	c.checkRules(n.items, path.Child("items"))
+	c.checkRules(n.additional, path.Child("additionalProperties"))
 	for _, p := range n.props {
-		c.check(p.node, path.Child("properties").Key(p.name))
+		c.checkRules(p.node, path.Child("properties").Key(p.name))
 	}
 }

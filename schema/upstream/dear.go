@@ -271,7 +271,7 @@ func dearDefault(ctx context.Context, p props) error {
 
 // dearRules returns [ErrTooDear] if the evaluation of the rules on the object, or of the update of old, would take too long.
 func (v *Validator) dearRules(ctx context.Context, obj, old map[string]any) error {
-	switch tree := v.tree(); {
+	switch tree := v.lazyTrees(); {
 	case tree.rules != nil:
 		run := runRules(ctx, tree.rules, obj, old, nil)
 		if run.spared && run.dear == nil {

@@ -37,21 +37,21 @@ type decoded struct {
 	clean bool
 }
 
-// decode follows the API server's handling of an object that it reads: unstructuredSchemaCoercer in customresource_handler.go, then
+// decodeObject follows the API server's handling of an object that it reads: unstructuredSchemaCoercer in customresource_handler.go, then
 // defaulting.
-func (v *Validator) decode(obj map[string]any, from source) (decoded, error) {
-	w := v.work(obj, from)
-	if w.none() {
+func (v *Validator) decodeObject(obj map[string]any, from source) (decoded, error) {
+	w := v.decodingWork(obj, from)
+	if w.needsNothing() {
 		return decoded{object: ownTop(obj), clean: true}, nil
 	}
 	obj = runtime.DeepCopyJSON(obj)
-	pruned, err := v.coerce(obj, from, w)
+	pruned, err := v.coerceObject(obj, from, w)
 	if err != nil {
 		return decoded{}, err
 	}
 	d := decoded{object: obj, pruned: pruned}
-	if v.known(obj) && v.structural != nil && w.changes&defaults != 0 {
-		d.defaulted = v.tree().shape.wantsDefaults(obj)
+	if v.isKnownKind(obj) && v.structural != nil && w.changes&defaults != 0 {
+		d.defaulted = v.lazyTrees().shape.wantsDefaults(obj)
 		structuraldefaulting.Default(obj, v.structural)
 	}
 	return d, nil
@@ -63,11 +63,11 @@ type work struct {
 	meta    bool // the metadata may not be canonical
 }
 
-func (w work) none() bool { return w == work{} }
+func (w work) needsNothing() bool { return w == work{} }
 
-// work returns the steps that decoding and defaulting obj need.
-func (v *Validator) work(obj map[string]any, from source) work {
-	if v.exact || !v.known(obj) {
+// decodingWork returns the steps that decoding and defaulting obj need.
+func (v *Validator) decodingWork(obj map[string]any, from source) work {
+	if v.exact || !v.isKnownKind(obj) {
 		return work{prunes | dropsNulls | coerces | defaults, true}
 	}
 	var w work
@@ -75,25 +75,25 @@ func (v *Validator) work(obj map[string]any, from source) work {
 		fields, _ := meta.(map[string]any)
 		w.meta = !canonicalMeta(meta) || (from == fromStorage && fields["generation"] == nil)
 	}
-	shape := v.tree().shape
+	shape := v.lazyTrees().shape
 	mode := notPruned
 	if shape != nil && !v.opts.PreserveUnknownFields {
-		mode = shape.mode()
+		mode = shape.pruneMode()
 	}
-	w.changes = shape.changes(obj, mode, true)
+	w.changes = shape.changesTo(obj, mode, true)
 	return w
 }
 
-// convert changes the version of an object (schemaCoercingConverter around the converter for strategy None).
-func (v *Validator) convert(obj map[string]any) (decoded, error) {
+// convertVersion changes the version of an object (schemaCoercingConverter around the converter for strategy None).
+func (v *Validator) convertVersion(obj map[string]any) (decoded, error) {
 	obj = ownTop(obj)
 	obj["apiVersion"] = v.apiVersion
-	w := v.work(obj, fromRequest)
-	if w.none() {
+	w := v.decodingWork(obj, fromRequest)
+	if w.needsNothing() {
 		return decoded{object: obj, clean: true}, nil
 	}
 	obj = runtime.DeepCopyJSON(obj)
-	pruned, err := v.coerce(obj, fromRequest, w)
+	pruned, err := v.coerceObject(obj, fromRequest, w)
 	return decoded{object: obj, pruned: pruned}, err
 }
 
@@ -106,24 +106,24 @@ func ownTop(obj map[string]any) map[string]any {
 	return obj
 }
 
-// known reports whether an object is of the validator's group, version and kind.
-func (v *Validator) known(obj map[string]any) bool {
+// isKnownKind reports whether an object is of the validator's group, version and kind.
+func (v *Validator) isKnownKind(obj map[string]any) bool {
 	return obj["kind"] == v.opts.Kind && obj["apiVersion"] == v.apiVersion
 }
 
-// coerce changes obj itself, with the steps in w. It returns the paths of the fields that it dropped because the schema does not know
+// coerceObject changes obj itself, with the steps in w. It returns the paths of the fields that it dropped because the schema does not know
 // them.
-func (v *Validator) coerce(obj map[string]any, from source, w work) ([]string, error) {
+func (v *Validator) coerceObject(obj map[string]any, from source, w work) ([]string, error) {
 	drop := from == fromStorage
 	var paths []string
 	restore := func() error { return nil }
 	if w.meta {
 		var err error
-		if restore, paths, err = rootMeta(obj, drop, v.known(obj)); err != nil {
+		if restore, paths, err = rootMeta(obj, drop, v.isKnownKind(obj)); err != nil {
 			return nil, err
 		}
 	}
-	if v.known(obj) {
+	if v.isKnownKind(obj) {
 		if w.changes&prunes != 0 && v.structural != nil && !v.opts.PreserveUnknownFields {
 			paths = append(paths, structuralpruning.PruneWithOptions(obj, v.structural, true,
 				structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)

@@ -14,7 +14,7 @@ type explainer struct{ node *valueNode }
 // Validate implements validation.SchemaCreateValidator.
 func (e explainer) Validate(value any, _ ...validation.ValidationOption) *validate.Result {
 	result := &validate.Result{}
-	e.node.explain(value, "", result)
+	e.node.explainInvalid(value, "", result)
 	return result
 }
 
@@ -24,13 +24,13 @@ type explained struct{ result *validate.Result }
 // Validate implements validation.SchemaCreateValidator.
 func (e explained) Validate(any, ...validation.ValidationOption) *validate.Result { return e.result }
 
-// explain adds to result why v, which stands at path, is not valid.
-func (n *valueNode) explain(v any, path string, result *validate.Result) {
+// explainInvalid adds to result why v, which stands at path, is not valid.
+func (n *valueNode) explainInvalid(v any, path string, result *validate.Result) {
 	if n.closed { // the error about fields that are not allowed depends on all fields
-		ask(n.spec, v, path, result)
+		askUpstream(n.spec, v, path, result)
 		return
 	}
-	n.eachInvalidPart(v, path, func(_ any, child *valueNode, part any, at string) { child.explain(part, at, result) })
+	n.eachInvalidPart(v, path, func(_ any, child *valueNode, part any, at string) { child.explainInvalid(part, at, result) })
 	if !n.validOwn(v) {
 		n.explainOwn(v, path, result)
 	}
@@ -40,9 +40,9 @@ func (n *valueNode) explain(v any, path string, result *validate.Result) {
 func (n *valueNode) explainOwn(v any, path string, result *validate.Result) {
 	shallow := *n.spec
 	shallow.Properties, shallow.AdditionalProperties, shallow.Items = nil, nil, nil
-	ask(&shallow, v, path, result)
+	askUpstream(&shallow, v, path, result)
 }
 
-func ask(schema *spec.Schema, v any, path string, result *validate.Result) {
+func askUpstream(schema *spec.Schema, v any, path string, result *validate.Result) {
 	result.Merge(validate.NewSchemaValidator(schema, nil, path, strfmt.Default).Validate(v))
 }

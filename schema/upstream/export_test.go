@@ -23,14 +23,14 @@ func Project(schema *apiextensionsv1.JSONSchemaProps, objects ...map[string]any)
 	if checkSchema(schema, 0) != nil || schema == nil {
 		return schema
 	}
-	out, ok := project(schema, objects)
+	out, ok := projectSchema(schema, objects)
 	if !ok {
 		return schema
 	}
 	if len(out.XValidations) == 0 && hasRules(schema, schema, true) {
 		// If a schema has rules, the API server adds to other errors that rules were not checked. An empty rule keeps that message. It needs
 		// a place with a CEL type.
-		if declares(out) != declaresObject {
+		if declaredKind(out) != declaresObject {
 			return schema
 		}
 		out.XValidations = apiextensionsv1.ValidationRules{{}}

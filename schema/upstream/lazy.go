@@ -12,7 +12,7 @@ type lazy[T any] struct {
 	value atomic.Pointer[T]
 }
 
-func (l *lazy[T]) get(create func() *T) *T {
+func (l *lazy[T]) getOrCreate(create func() *T) *T {
 	if v := l.value.Load(); v != nil {
 		return v
 	}

@@ -21,7 +21,7 @@ func (n *shapeNode) mayRepeat(x any) bool {
 	case []any:
 		switch n.listType {
 		case "set":
-			if !distinct(x, func(v any) (any, bool) { return v, scalar(v) }) {
+			if !keysDistinct(x, func(v any) (any, bool) { return v, isScalar(v) }) {
 				return true
 			}
 		case "map":
@@ -36,7 +36,7 @@ func (n *shapeNode) mayRepeat(x any) bool {
 	return false
 }
 
-func scalar(v any) bool {
+func isScalar(v any) bool {
 	switch v.(type) {
 	case string, int64, bool, float64, nil:
 		return true
@@ -70,9 +70,9 @@ func (n *shapeNode) distinctKeys(list []any) bool {
 	case 0:
 		return len(list) == 0
 	case 1:
-		return distinct(list, func(v any) (any, bool) { return part(v, n.listKeys[0]) })
+		return keysDistinct(list, func(v any) (any, bool) { return part(v, n.listKeys[0]) })
 	case 2:
-		return distinct(list, func(v any) (any, bool) {
+		return keysDistinct(list, func(v any) (any, bool) {
 			a, okA := part(v, n.listKeys[0])
 			b, okB := part(v, n.listKeys[1])
 			return [2]any{a, b}, okA && okB
@@ -82,8 +82,8 @@ func (n *shapeNode) distinctKeys(list []any) bool {
 	}
 }
 
-// distinct reports whether the keys of the items are known and all different.
-func distinct(list []any, key func(any) (any, bool)) bool {
+// keysDistinct reports whether the keys of the items are known and all different.
+func keysDistinct(list []any, key func(any) (any, bool)) bool {
 	if len(list) < 2 {
 		return true
 	}

@@ -45,7 +45,7 @@ func (p *Projector) Share(node *schema.Node, c *RuleCache) *Projector {
 // For returns a validator that gives the same results as [Projector.Whole] for requests made of the given objects, and may
 // give others for any other. Errors are those of [New].
 func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if p.schema == nil {
 		return p.Whole()
 	}
@@ -62,7 +62,7 @@ func (p *Projector) For(objects ...map[string]any) (v *Validator, err error) {
 	if p.schemaErr != nil {
 		return nil, p.schemaErr
 	}
-	out, ok := project(p.schema, objects)
+	out, ok := projectSchema(p.schema, objects)
 	if !ok {
 		return p.Whole()
 	}
@@ -83,14 +83,14 @@ func (p *Projector) Whole() (*Validator, error) {
 	return p.whole, p.wholeErr
 }
 
-// project cuts schema down to what matters for objects; false if it cannot.
-func project(schema *props, objects []map[string]any) (*props, bool) {
+// projectSchema cuts schema down to what matters for objects; false if it cannot.
+func projectSchema(schema *props, objects []map[string]any) (*props, bool) {
 	values := make([]any, len(objects))
 	for i, o := range objects {
 		values[i] = o
 	}
 	var c cut
-	out := c.schema(schema, values, nil, true)
+	out := c.cutSchema(schema, values, nil, true)
 	return out, !c.impossible
 }
 
@@ -99,8 +99,8 @@ type cut struct {
 	impossible bool // a construct does not allow to leave anything out
 }
 
-// schema projects the schema in, which applies to the given values. said has the words of the rules above it.
-func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
+// cutSchema projects the schema in, which applies to the given values. said has the words of the rules above it.
+func (c *cut) cutSchema(in *props, values []any, said *words, root bool) *props {
 	out := *in
 	out.Description, out.Title, out.Example, out.ExternalDocs = "", "", nil, nil
 	if unprojectable(in) {
@@ -118,13 +118,13 @@ func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 	}
 	if len(in.XValidations) > 0 {
 		if slices.ContainsFunc(values, func(v any) bool { return v != nil }) {
-			said = said.with(in.XValidations)
+			said = said.withRules(in.XValidations)
 		} else {
 			out.XValidations = nil
 		}
 	}
 
-	c.object(in, &out, values, said, root)
+	c.cutObject(in, &out, values, said, root)
 	if in.Items != nil && in.Items.Schema != nil {
 		var items []any
 		for _, v := range values {
@@ -132,7 +132,7 @@ func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 				items = append(items, list...)
 			}
 		}
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: c.schema(in.Items.Schema, items, said, false)}
+		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: c.cutSchema(in.Items.Schema, items, said, false)}
 	}
 	// Junctors stay whole: they judge values with the defaults of the schema around them, which are not known here.
 	if rulesInJunctors(in) {
@@ -141,8 +141,8 @@ func (c *cut) schema(in *props, values []any, said *words, root bool) *props {
 	return &out
 }
 
-// object projects properties and additionalProperties.
-func (c *cut) object(in, out *props, values []any, said *words, root bool) {
+// cutObject projects properties and additionalProperties.
+func (c *cut) cutObject(in, out *props, values []any, said *words, root bool) {
 	additional := in.AdditionalProperties != nil && in.AdditionalProperties.Schema != nil
 	if len(in.Properties) == 0 && !additional {
 		return
@@ -165,7 +165,7 @@ func (c *cut) object(in, out *props, values []any, said *words, root bool) {
 	if additional {
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
 			Allows: in.AdditionalProperties.Allows,
-			Schema: c.schema(in.AdditionalProperties.Schema, others, said, false),
+			Schema: c.cutSchema(in.AdditionalProperties.Schema, others, said, false),
 		}
 	}
 	if len(in.Properties) == 0 {
@@ -179,16 +179,16 @@ func (c *cut) object(in, out *props, values []any, said *words, root bool) {
 		case isMetaField(name) && (root || in.XEmbeddedResource):
 			// What CEL knows of the metadata depends on all of it (model.WithTypeAndObjectMeta).
 			out.Properties[name] = in.Properties[name]
-		case present, in.Properties[name].Default != nil, said.mention(name):
+		case present, in.Properties[name].Default != nil, said.mayMention(name):
 			child := in.Properties[name]
-			out.Properties[name] = *c.schema(&child, values, said, false)
+			out.Properties[name] = *c.cutSchema(&child, values, said, false)
 		}
 	}
 	if len(out.Properties) == 0 {
 		// CEL distinguishes an object with properties from one without.
 		name := slices.Min(slices.Collect(maps.Keys(in.Properties)))
 		child := in.Properties[name]
-		out.Properties[name] = *c.schema(&child, nil, said, false)
+		out.Properties[name] = *c.cutSchema(&child, nil, said, false)
 	}
 }
 

@@ -22,7 +22,7 @@ func (n *shapeNode) equalsItself(x any) sameness {
 	switch x := x.(type) {
 	case map[string]any:
 		for name, v := range x {
-			child := n.part(name)
+			child := n.partNode(name)
 			if child == nil {
 				return differs
 			}
@@ -35,7 +35,7 @@ func (n *shapeNode) equalsItself(x any) sameness {
 			return same // compared as a whole
 		}
 		for _, v := range x {
-			switch n.correlates(v) {
+			switch n.correlatesItem(v) {
 			case same:
 			case differs:
 				return differs
@@ -55,8 +55,8 @@ func (n *shapeNode) equalsItself(x any) sameness {
 	return same
 }
 
-// correlates reports whether an item of a list of type map is found by its key.
-func (n *shapeNode) correlates(item any) sameness {
+// correlatesItem reports whether an item of a list of type map is found by its key.
+func (n *shapeNode) correlatesItem(item any) sameness {
 	o, ok := item.(map[string]any)
 	if !ok || !n.array || n.items == nil || len(n.listKeys) == 0 {
 		return differs
@@ -73,8 +73,8 @@ func (n *shapeNode) correlates(item any) sameness {
 	return same
 }
 
-// part is the node of a property, nil if the schema does not know it.
-func (n *shapeNode) part(name string) *shapeNode {
+// partNode is the node of a property, nil if the schema does not know it.
+func (n *shapeNode) partNode(name string) *shapeNode {
 	if child, ok := n.props[name]; ok {
 		return child
 	}
@@ -86,15 +86,15 @@ func (n *shapeNode) part(name string) *shapeNode {
 // k8s.io/apiextensions-apiserver/pkg/apiserver/validation). It may return false for a valid object, but never true for an invalid one.
 func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
 	for name, v := range o {
-		child := n.part(name)
+		child := n.partNode(name)
 		if child == nil {
 			continue
 		}
-		part := shape.part(name)
+		part := shape.partNode(name)
 		if part != nil && !isMetaField(name) && part.equalsItself(v) == same {
 			continue
 		}
-		if !child.valid(v) {
+		if !child.isValid(v) {
 			return false
 		}
 	}
@@ -105,7 +105,7 @@ func (n *valueNode) toleratesParts(o map[string]any, shape *shapeNode) bool {
 // equals itself are tolerated; branches of junctors are not ratcheted. root is set for the object itself, whose label changes. It
 // returns false if it does not know.
 func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bool, result *validate.Result) bool {
-	if n.valid(v) {
+	if n.isValid(v) {
 		return true
 	}
 	if !root {
@@ -122,18 +122,18 @@ func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bo
 		var partShape *shapeNode
 		switch key := key.(type) {
 		case string:
-			partShape = shape.part(key)
+			partShape = shape.partNode(key)
 			if root && isMetaField(key) {
 				partShape = nil
 				ok = ok && key != "metadata" // its labels differ
 			}
 		case int:
-			if shape.listType == "map" && shape.correlates(part) == same {
+			if shape.listType == "map" && shape.correlatesItem(part) == same {
 				partShape = shape.items
 			}
 		}
 		if partShape == nil {
-			child.explain(part, at, result)
+			child.explainInvalid(part, at, result)
 			return
 		}
 		ok = child.explainTouched(part, partShape, at, false, result) && ok
@@ -149,8 +149,8 @@ func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *v
 	switch v := v.(type) {
 	case map[string]any:
 		for name, part := range v {
-			child := n.part(name)
-			if child == nil || child.valid(part) {
+			child := n.partNode(name)
+			if child == nil || child.isValid(part) {
 				continue
 			}
 			at := path + "." + name
@@ -161,7 +161,7 @@ func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *v
 		}
 	case []any:
 		for i, item := range v {
-			if n.items != nil && !n.items.valid(item) {
+			if n.items != nil && !n.items.isValid(item) {
 				f(i, n.items, item, fmt.Sprintf("%s[%d]", path, i))
 			}
 		}

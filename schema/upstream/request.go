@@ -35,16 +35,16 @@ const touchLabel = "sluice.dev/touched"
 // Create returns the result of a request that creates obj. If there is a status subresource, .status is dropped. obj is not changed.
 // The error says why there is no verdict, such as [ErrTooDear].
 func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkObject(obj); err != nil {
 		return Result{}, err
 	}
-	d, err := v.decode(obj, fromRequest)
+	d, err := v.decodeObject(obj, fromRequest)
 	if err != nil {
-		return Result{Errors: undecoded(err)}, nil
+		return Result{Errors: undecodedError(err)}, nil
 	}
 	u := &unstructured.Unstructured{Object: d.object}
-	v.place(u)
+	v.placeInNamespace(u)
 	if prefix := u.GetGenerateName(); prefix != "" && u.GetName() == "" {
 		// k8s.io/apiserver/pkg/storage/names: five random characters, the whole at most 63 long.
 		u.SetName(prefix[:min(len(prefix), 58)] + "xxxxx")
@@ -58,7 +58,7 @@ func (v *Validator) Create(ctx context.Context, obj map[string]any) (res Result,
 	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Result{}, err
 	}
-	return Result{Stored: u.Object, Pruned: d.pruned, Errors: tidy(errs)}, nil
+	return Result{Stored: u.Object, Pruned: d.pruned, Errors: tidyErrors(errs)}, nil
 }
 
 // CreateWithStatus creates obj. If there is a status subresource, it then writes .status through it, as a controller would. Errors are
@@ -79,8 +79,8 @@ func (v *Validator) CreateWithStatus(ctx context.Context, obj map[string]any) (R
 	return updated, err
 }
 
-// place puts an object into the namespace of the request (rest.EnsureObjectNamespaceMatchesRequestNamespace).
-func (v *Validator) place(u *unstructured.Unstructured) {
+// placeInNamespace puts an object into the namespace of the request (rest.EnsureObjectNamespaceMatchesRequestNamespace).
+func (v *Validator) placeInNamespace(u *unstructured.Unstructured) {
 	switch namespace := u.GetNamespace(); {
 	case v.opts.Namespaced && namespace == "":
 		u.SetNamespace(metav1.NamespaceDefault)
@@ -93,30 +93,30 @@ func (v *Validator) place(u *unstructured.Unstructured) {
 // the schema does not allow, with defaults. It does not validate. stored is not changed, but served may share parts with it: change
 // neither. dropped has the paths that were pruned, sorted; defaulted reports whether a default was filled in.
 func (v *Validator) Read(stored map[string]any) (served map[string]any, dropped []string, defaulted bool, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkObject(stored); err != nil {
 		return nil, nil, false, err
 	}
-	d, err := v.decode(stored, fromStorage)
+	d, err := v.decodeObject(stored, fromStorage)
 	return d.object, d.pruned, d.defaulted, err
 }
 
 // Update returns the result of a request that replaces the stored object old by obj. Neither is changed. With ratchet, errors in
 // unchanged values are tolerated ([Validator.Ratchets]). obj needs no resourceVersion. The error says why there is no verdict.
 func (v *Validator) Update(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
-	return v.update(ctx, obj, old, how{ratchet: ratchet})
+	return v.updateObject(ctx, obj, old, how{ratchet: ratchet})
 }
 
 // UpdateStatus returns the result of a request to the status subresource. Only .status and managedFields of obj count. Otherwise it is
 // like [Validator.Update].
 func (v *Validator) UpdateStatus(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
-	return v.update(ctx, obj, old, how{ratchet: ratchet, status: true})
+	return v.updateObject(ctx, obj, old, how{ratchet: ratchet, status: true})
 }
 
 // TouchUpdate returns the result of the smallest update: it changes a label of a stored object and leaves the rest as the API server
 // serves it. Errors mean that the object is stuck. Pruned has the paths that were dropped when the object was read.
 func (v *Validator) TouchUpdate(ctx context.Context, stored map[string]any, ratchet bool) (Result, error) {
-	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true})
+	return v.updateObject(ctx, nil, stored, how{ratchet: ratchet, touch: true})
 }
 
 // Judgement is the fate of a stored object.
@@ -133,11 +133,11 @@ type Judgement struct {
 // Judge combines [Validator.Read] and [Validator.TouchUpdate], without and with ratcheting. It costs about as much as one of them.
 // stored is not changed. The error says why there is no verdict.
 func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgement, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkObject(stored); err != nil {
 		return Judgement{}, err
 	}
-	old, err := v.decode(stored, fromStorage)
+	old, err := v.decodeObject(stored, fromStorage)
 	if err != nil {
 		return Judgement{}, err
 	}
@@ -155,24 +155,24 @@ func (v *Validator) Judge(ctx context.Context, stored map[string]any) (j Judgeme
 // TouchUpdateFrom is TouchUpdate for an object that is stored in the version of another validator, under conversion strategy None. The
 // object is read in that version, converted, and updated in this one.
 func (v *Validator) TouchUpdateFrom(ctx context.Context, from *Validator, stored map[string]any, ratchet bool) (Result, error) {
-	return v.update(ctx, nil, stored, how{ratchet: ratchet, touch: true, from: from})
+	return v.updateObject(ctx, nil, stored, how{ratchet: ratchet, touch: true, from: from})
 }
 
 // UpdateFrom is Update for an object that is stored in the version of another validator, under conversion strategy None. The old value is
 // read in that version, with its defaults, and converted; the defaults of this version are filled in in obj alone.
 func (v *Validator) UpdateFrom(ctx context.Context, from *Validator, obj, stored map[string]any, ratchet bool) (Result, error) {
-	return v.update(ctx, obj, stored, how{ratchet: ratchet, from: from})
+	return v.updateObject(ctx, obj, stored, how{ratchet: ratchet, from: from})
 }
 
 // Convert converts a served object of another version to this one under conversion strategy None. It changes apiVersion and prunes
 // fields that the schema does not know; dropped has their paths, sorted. It fills in no defaults. obj is not changed, but the result
 // shares parts with it: change neither.
 func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropped []string, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkObject(obj); err != nil {
 		return nil, nil, err
 	}
-	d, err := v.convert(obj)
+	d, err := v.convertVersion(obj)
 	return d.object, d.pruned, err
 }
 
@@ -185,8 +185,8 @@ type how struct {
 	plain   bool       // the metadata are certainly valid, and differ from those of the stored object at most in a label
 }
 
-func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
-	defer recovered(&err)
+func (v *Validator) updateObject(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {
+	defer recoverAsError(&err)
 	if err := checkObject(stored); err != nil {
 		return Result{}, err
 	}
@@ -201,12 +201,12 @@ func (v *Validator) update(ctx context.Context, obj, stored map[string]any, h ho
 // it.
 func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old decoded, h how) (res Result, err error) {
 	uOld := &unstructured.Unstructured{Object: old.object}
-	v.place(uOld)
+	v.placeInNamespace(uOld)
 
 	var request decoded
 	var dropped []string
 	if h.touch {
-		request = decoded{object: touched(old.object), clean: old.clean}
+		request = decoded{object: withTouchedLabel(old.object), clean: old.clean}
 		dropped = old.pruned
 	} else {
 		if err := checkObject(obj); err != nil {
@@ -215,12 +215,12 @@ func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old deco
 		request.object = obj
 	}
 	if !request.clean {
-		if request, err = v.decode(request.object, fromRequest); err != nil {
-			return Result{Errors: undecoded(err)}, nil
+		if request, err = v.decodeObject(request.object, fromRequest); err != nil {
+			return Result{Errors: undecodedError(err)}, nil
 		}
 	}
 	u := &unstructured.Unstructured{Object: request.object}
-	v.place(u)
+	v.placeInNamespace(u)
 	h.touch = h.touch && request.clean // otherwise the second decoding changed more than a label
 	if h.touch {
 		meta, _ := u.Object["metadata"].(map[string]any)
@@ -246,25 +246,25 @@ func (v *Validator) updateRead(ctx context.Context, obj map[string]any, old deco
 	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Result{}, err
 	}
-	return Result{Stored: u.Object, Pruned: append(dropped, request.pruned...), Errors: tidy(errs)}, nil
+	return Result{Stored: u.Object, Pruned: append(dropped, request.pruned...), Errors: tidyErrors(errs)}, nil
 }
 
 // readStored reads an object that is stored in the version of from.
 func (v *Validator) readStored(stored map[string]any, from *Validator) (decoded, error) {
 	if from == nil || from == v {
-		return v.decode(stored, fromStorage)
+		return v.decodeObject(stored, fromStorage)
 	}
-	read, err := from.decode(stored, fromStorage)
+	read, err := from.decodeObject(stored, fromStorage)
 	if err != nil {
 		return decoded{}, err
 	}
-	converted, err := v.convert(read.object)
+	converted, err := v.convertVersion(read.object)
 	converted.pruned = append(read.pruned, converted.pruned...)
 	return converted, err
 }
 
-// touched returns a copy of the object with one more label, or with another value of that label. Only metadata and labels are copied.
-func touched(obj map[string]any) map[string]any {
+// withTouchedLabel returns a copy of the object with one more label, or with another value of that label. Only metadata and labels are copied.
+func withTouchedLabel(obj map[string]any) map[string]any {
 	obj = ownTop(obj)
 	meta, ok := obj["metadata"].(map[string]any)
 	if !ok {

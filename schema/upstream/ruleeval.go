@@ -38,7 +38,7 @@ func runRules(ctx context.Context, n *ruleNode, obj, old map[string]any, correla
 	if old != nil {
 		oldValue = old
 	}
-	r.node(n, nil, obj, oldValue)
+	r.runNode(n, nil, obj, oldValue)
 	return r
 }
 
@@ -58,11 +58,11 @@ const (
 	toIndex
 )
 
-func (s *step) path() *field.Path {
+func (s *step) fieldPath() *field.Path {
 	if s == nil {
 		return nil
 	}
-	switch up := s.up.path(); s.kind {
+	switch up := s.up.fieldPath(); s.kind {
 	case toKey:
 		return up.Key(s.name)
 	case toIndex:
@@ -73,51 +73,51 @@ func (s *step) path() *field.Path {
 	return nil
 }
 
-// node evaluates n over value. It returns false if the budget is spent.
-func (r *ruleRun) node(n *ruleNode, at *step, value, old any) bool {
+// runNode evaluates n over value. It returns false if the budget is spent.
+func (r *ruleRun) runNode(n *ruleNode, at *step, value, old any) bool {
 	if value == nil {
 		return true
 	}
-	if n.compiled != nil && !r.expressions(n, at, value, old) {
+	if n.compiled != nil && !r.runExpressions(n, at, value, old) {
 		return false
 	}
 	switch value := value.(type) {
 	case []any:
-		return r.list(n, at, value, old)
+		return r.runList(n, at, value, old)
 	case map[string]any:
-		return r.object(n, at, value, old)
+		return r.runObject(n, at, value, old)
 	}
 	return true
 }
 
-func (r *ruleRun) list(n *ruleNode, at *step, value []any, old any) bool {
+func (r *ruleRun) runList(n *ruleNode, at *step, value []any, old any) bool {
 	if n.items == nil {
 		return true
 	}
 	oldList, _ := old.([]any)
 	oldItems := common.MakeMapList(n.schema, oldList)
 	for i, item := range value {
-		if !r.node(n.items, &step{up: at, index: i, kind: toIndex}, item, oldItems.Get(item)) {
+		if !r.runNode(n.items, &step{up: at, index: i, kind: toIndex}, item, oldItems.Get(item)) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r *ruleRun) object(n *ruleNode, at *step, value map[string]any, old any) bool {
+func (r *ruleRun) runObject(n *ruleNode, at *step, value map[string]any, old any) bool {
 	oldMap, _ := old.(map[string]any)
 	if !n.correlatable {
 		oldMap = nil
 	}
 	if n.additional != nil {
 		for name, v := range value {
-			if !r.node(n.additional, &step{up: at, name: name, kind: toKey}, v, oldMap[name]) {
+			if !r.runNode(n.additional, &step{up: at, name: name, kind: toKey}, v, oldMap[name]) {
 				return false
 			}
 		}
 	}
 	for _, p := range n.props {
-		if v, ok := value[p.name]; ok && !r.node(p.node, &step{up: at, name: p.name}, v, oldMap[p.name]) {
+		if v, ok := value[p.name]; ok && !r.runNode(p.node, &step{up: at, name: p.name}, v, oldMap[p.name]) {
 			return false
 		}
 	}
@@ -128,7 +128,7 @@ func (r *ruleRun) object(n *ruleNode, at *step, value map[string]any, old any) b
 func (n *ruleNode) activations(value, old any, usesOldSelf bool) (plain, optional *activation) {
 	schema := n.schema
 	if n.resource {
-		schema = schema.resource()
+		schema = schema.asResource()
 	}
 	plain = &activation{self: common.UnstructuredToVal(value, schema)}
 	optional = &activation{self: plain.self}
@@ -142,11 +142,11 @@ func (n *ruleNode) activations(value, old any, usesOldSelf bool) (plain, optiona
 	return plain, optional
 }
 
-// expressions evaluates the rules of n itself (validateExpressions).
-func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
-	made := n.compiled.of(n)
+// runExpressions evaluates the rules of n itself (validateExpressions).
+func (r *ruleRun) runExpressions(n *ruleNode, at *step, value, old any) bool {
+	made := n.compiled.compileRules(n)
 	if made.err != nil {
-		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compiler initialization error: %v", made.err)))
+		r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compiler initialization error: %v", made.err)))
 		return true
 	}
 	compiled := made.results
@@ -154,7 +154,7 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 		return true
 	}
 	if r.budget <= 0 {
-		return r.spent(n, at)
+		return r.reportSpent(n, at)
 	}
 	plain, optional := n.activations(value, old, made.usesOldSelf)
 	for i := range compiled {
@@ -162,7 +162,7 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 		isOptional := rule.OptionalOldSelf != nil && *rule.OptionalOldSelf
 		switch {
 		case compiled[i].Error != nil:
-			r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("rule compile error: %v", compiled[i].Error)))
+			r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compile error: %v", compiled[i].Error)))
 			continue
 		case compiled[i].Program == nil, compiled[i].UsesOldSelf && old == nil && !isOptional:
 			continue
@@ -175,16 +175,16 @@ func (r *ruleRun) expressions(n *ruleNode, at *step, value, old any) bool {
 		if r.spare(result, err, rule.Rule) {
 			return false
 		}
-		if !r.pay(n, at, rule, details) {
+		if !r.payCost(n, at, rule, details) {
 			return false
 		}
 		if err != nil {
-			if !r.failed(n, at, rule, err) {
+			if !r.reportFailed(n, at, rule, err) {
 				return false
 			}
 			continue
 		}
-		if result != types.True && !r.refused(n, at, rule, &compiled[i], value, plain) || r.dear != nil {
+		if result != types.True && !r.reportRefused(n, at, rule, &compiled[i], value, plain) || r.dear != nil {
 			return false
 		}
 	}
@@ -198,33 +198,33 @@ func (r *ruleRun) spare(result ref.Val, err error, rule string) bool {
 	return r.dear != nil
 }
 
-func (r *ruleRun) add(err *field.Error) { r.errs = append(r.errs, err) }
+func (r *ruleRun) addError(err *field.Error) { r.errs = append(r.errs, err) }
 
-func (r *ruleRun) spent(n *ruleNode, at *step) bool {
-	r.add(field.Invalid(at.path(), n.structural.Type, "validation failed due to running out of cost budget, no further validation rules will be run"))
+func (r *ruleRun) reportSpent(n *ruleNode, at *step) bool {
+	r.addError(field.Invalid(at.fieldPath(), n.structural.Type, "validation failed due to running out of cost budget, no further validation rules will be run"))
 	return false
 }
 
-// pay takes the cost of an evaluation from the budget.
-func (r *ruleRun) pay(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, details *celgo.EvalDetails) bool {
+// payCost takes the cost of an evaluation from the budget.
+func (r *ruleRun) payCost(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, details *celgo.EvalDetails) bool {
 	if details == nil {
-		r.add(field.InternalError(at.path(), fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
+		r.addError(field.InternalError(at.fieldPath(), fmt.Errorf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
 		return false
 	}
 	cost := details.ActualCost()
 	if cost == nil {
-		r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
+		r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("runtime cost could not be calculated for validation rule: %v, no further validation rules will be run", ruleName(rule))))
 		return false
 	}
 	if *cost > math.MaxInt64 || int64(*cost) > r.budget {
-		return r.spent(n, at)
+		return r.reportSpent(n, at)
 	}
 	r.budget -= int64(*cost)
 	return true
 }
 
-// failed reports a rule that could not be evaluated.
-func (r *ruleRun) failed(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, err error) bool {
+// reportFailed reports a rule that could not be evaluated.
+func (r *ruleRun) reportFailed(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, err error) bool {
 	format, proceed := "%v evaluating rule: %v", true
 	switch {
 	case strings.HasPrefix(err.Error(), "no such overload"):
@@ -232,7 +232,7 @@ func (r *ruleRun) failed(n *ruleNode, at *step, rule *apiextensionsv1.Validation
 	case overspent(err):
 		format, proceed = "'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", false
 	}
-	r.add(field.Invalid(at.path(), n.structural.Type, fmt.Sprintf(format, err, ruleName(rule))))
+	r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf(format, err, ruleName(rule))))
 	return proceed
 }
 
@@ -241,51 +241,51 @@ func overspent(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "operation cancelled: actual cost limit exceeded")
 }
 
-// refused reports a rule that is not satisfied.
-func (r *ruleRun) refused(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, value any, vars *activation) bool {
-	if !compiled.UsesOldSelf && r.tolerates(at) {
+// reportRefused reports a rule that is not satisfied.
+func (r *ruleRun) reportRefused(n *ruleNode, at *step, rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, value any, vars *activation) bool {
+	if !compiled.UsesOldSelf && r.toleratesErrorAt(at) {
 		// A message expression that fails costs as much as one that succeeds, and may end the run.
-		return r.message(rule, compiled, vars).proceed
+		return r.ruleMessage(rule, compiled, vars).proceed
 	}
-	path := at.path()
+	path := at.fieldPath()
 	if compiled.NormalizedRuleFieldPath != "" {
 		path = path.Child(compiled.NormalizedRuleFieldPath)
 	}
-	m := r.message(rule, compiled, vars)
+	m := r.ruleMessage(rule, compiled, vars)
 	switch {
 	case m.internal:
-		r.add(field.InternalError(path, errors.New(m.text)))
+		r.addError(field.InternalError(path, errors.New(m.text)))
 		return false
 	case !m.proceed:
-		r.add(field.Invalid(path, n.structural.Type, m.text))
+		r.addError(field.Invalid(path, n.structural.Type, m.text))
 		return false
 	}
 	if n.structural.Type == "object" || n.structural.Type == "array" {
 		value = field.OmitValueType{}
 	}
-	r.add(reasoned(path, value, m.text, rule.Reason))
+	r.addError(errorWithReason(path, value, m.text, rule.Reason))
 	return true
 }
 
-// tolerates reports whether ratcheting tolerates an error in the value at a place (ratchetingOptions). It does if the value equals the
+// toleratesErrorAt reports whether ratcheting tolerates an error in the value at a place (ratchetingOptions). It does if the value equals the
 // old one. If the value has no correlation, the nearest value around it that has one counts.
-func (r *ruleRun) tolerates(at *step) bool {
+func (r *ruleRun) toleratesErrorAt(at *step) bool {
 	if r.correlated == nil {
 		return false
 	}
-	current, nearest := r.follow(at)
+	current, nearest := r.correlationAt(at)
 	if current == nil {
 		current = nearest
 	}
 	return current.CachedDeepEqual()
 }
 
-// follow returns the correlation at a place, or nil and the nearest one above.
-func (r *ruleRun) follow(at *step) (current, nearest *common.CorrelatedObject) {
+// correlationAt returns the correlation at a place, or nil and the nearest one above.
+func (r *ruleRun) correlationAt(at *step) (current, nearest *common.CorrelatedObject) {
 	if at == nil {
 		return r.correlated, nil
 	}
-	up, nearest := r.follow(at.up)
+	up, nearest := r.correlationAt(at.up)
 	switch {
 	case up == nil:
 		return nil, nearest

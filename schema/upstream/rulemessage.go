@@ -18,9 +18,9 @@ type message struct {
 	internal bool // text says why the cost is not known
 }
 
-// message evaluates the message expression of a rule, or returns its message, or names the rule (evalMessageExpression and
+// ruleMessage evaluates the message expression of a rule, or returns its message, or names the rule (evalMessageExpression and
 // ruleMessageOrDefault in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel).
-func (r *ruleRun) message(rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, vars *activation) message {
+func (r *ruleRun) ruleMessage(rule *apiextensionsv1.ValidationRule, compiled *cel.CompilationResult, vars *activation) message {
 	fallback := message{text: strings.TrimSpace(rule.Message), proceed: true}
 	if rule.Message == "" {
 		fallback.text = "failed rule: " + ruleName(rule)
@@ -62,8 +62,8 @@ func ruleName(rule *apiextensionsv1.ValidationRule) string {
 	return strings.TrimSpace(rule.Rule)
 }
 
-// reasoned returns the error of a rule with its reason.
-func reasoned(path *field.Path, value any, detail string, reason *apiextensionsv1.FieldValueErrorReason) *field.Error {
+// errorWithReason returns the error of a rule with its reason.
+func errorWithReason(path *field.Path, value any, detail string, reason *apiextensionsv1.FieldValueErrorReason) *field.Error {
 	if reason != nil {
 		switch *reason {
 		case apiextensionsv1.FieldValueForbidden:

@@ -17,7 +17,7 @@ const (
 	declaresObject
 )
 
-func declares(s *props) declared {
+func declaredKind(s *props) declared {
 	switch {
 	case s == nil:
 		return declaresNothing
@@ -26,14 +26,14 @@ func declares(s *props) declared {
 	}
 	switch s.Type {
 	case "array":
-		if s.Items != nil && declares(s.Items.Schema) != declaresNothing {
+		if s.Items != nil && declaredKind(s.Items.Schema) != declaresNothing {
 			return declaresList
 		}
 	case "object":
 		if s.AdditionalProperties == nil || s.AdditionalProperties.Schema == nil {
 			return declaresObject
 		}
-		if declares(s.AdditionalProperties.Schema) != declaresNothing {
+		if declaredKind(s.AdditionalProperties.Schema) != declaresNothing {
 			return declaresMap
 		}
 	case "string", "boolean", "number", "integer":
@@ -53,19 +53,19 @@ func hasRules(s, typed *props, resource bool) bool {
 	if len(s.XValidations) > 0 {
 		return true
 	}
-	if s.Items != nil && hasRules(s.Items.Schema, element(typed), s.Items.Schema != nil && s.Items.Schema.XEmbeddedResource) {
+	if s.Items != nil && hasRules(s.Items.Schema, elementSchema(typed), s.Items.Schema != nil && s.Items.Schema.XEmbeddedResource) {
 		return true
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil &&
-		hasRules(s.AdditionalProperties.Schema, element(typed), s.AdditionalProperties.Schema.XEmbeddedResource) {
+		hasRules(s.AdditionalProperties.Schema, elementSchema(typed), s.AdditionalProperties.Schema.XEmbeddedResource) {
 		return true
 	}
 	for name := range s.Properties {
 		child := s.Properties[name]
 		var childType *props
 		if _, ok := apiservercel.Escape(name); ok {
-			childType = property(typed, name, resource)
-		} else if declares(&child) != declaresNothing {
+			childType = propertySchema(typed, name, resource)
+		} else if declaredKind(&child) != declaresNothing {
 			childType = &child
 		}
 		if childType != nil && hasRules(&child, childType, child.XEmbeddedResource) {
@@ -75,9 +75,9 @@ func hasRules(s, typed *props, resource bool) bool {
 	return false
 }
 
-// element is the schema of the elements of a list or map type, nil for any other.
-func element(typed *props) *props {
-	kind := declares(typed)
+// elementSchema is the schema of the elements of a list or map type, nil for any other.
+func elementSchema(typed *props) *props {
+	kind := declaredKind(typed)
 	if kind == declaresList {
 		return typed.Items.Schema
 	}
@@ -87,10 +87,10 @@ func element(typed *props) *props {
 	return nil
 }
 
-// property is the schema of a field of an object type, nil where CEL does not know the field. In a resource, CEL always
+// propertySchema is the schema of a field of an object type, nil where CEL does not know the field. In a resource, CEL always
 // knows kind, apiVersion and the name.
-func property(typed *props, name string, resource bool) *props {
-	if declares(typed) != declaresObject {
+func propertySchema(typed *props, name string, resource bool) *props {
+	if declaredKind(typed) != declaresObject {
 		return nil
 	}
 	if resource && isMetaField(name) && !knowsMetadata(typed) {
@@ -100,7 +100,7 @@ func property(typed *props, name string, resource bool) *props {
 		return &props{Type: "object", Properties: map[string]props{"name": {Type: "string"}, "generateName": {Type: "string"}}}
 	}
 	child, ok := typed.Properties[name]
-	if !ok || declares(&child) == declaresNothing {
+	if !ok || declaredKind(&child) == declaresNothing {
 		return nil
 	}
 	return &child

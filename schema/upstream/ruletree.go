@@ -75,15 +75,15 @@ type ruleKey struct {
 // Call Bound before c is used. Once affords has returned false, it has to return false for ever.
 func (c *RuleCache) Bound(affords func(work int64) bool) { c.affords = affords }
 
-// evaluated charges for the evaluation of the rules of one object, after which so much of the API server's budget for it is left. A unit
+// chargeEvaluation charges for the evaluation of the rules of one object, after which so much of the API server's budget for it is left. A unit
 // of that budget takes less than a tenth of a microsecond.
-func (c *RuleCache) evaluated(left int64) {
+func (c *RuleCache) chargeEvaluation(left int64) {
 	if c.affords != nil {
 		c.affords((celconfig.RuntimeCELCostBudget - max(left, 0)) / 10)
 	}
 }
 
-func (c *RuleCache) get(key ruleKey) *compiledRules {
+func (c *RuleCache) compiledFor(key ruleKey) *compiledRules {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at == nil {
@@ -106,9 +106,9 @@ func keyOf(p *props, resource bool, whole *schema.Node, path string) (ruleKey, e
 	return ruleKey{about: whole.Hash(), texts: sha256.Sum256(texts), resource: resource}, err
 }
 
-// of compiles the rules of n.
-func (c *compiledRules) of(n *ruleNode) *compilation {
-	return c.get(func() *compilation {
+// compileRules compiles the rules of n.
+func (c *compiledRules) compileRules(n *ruleNode) *compilation {
+	return c.getOrCreate(func() *compilation {
 		out := &compilation{}
 		if c.cache.affords != nil && !c.cache.affords(rulesWork(n.rules)) {
 			out.err = errNotAfforded
@@ -138,9 +138,9 @@ type ruleTreeMaker struct {
 	odd bool
 }
 
-// node makes the tree of the schema p, without what [ruleNode.attach] adds. It returns nil if there are no rules. p is a projection of
+// makeNode makes the tree of the schema p, without what [ruleNode.attachSchemas] adds. It returns nil if there are no rules. p is a projection of
 // whole, or whole is nil.
-func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path string) *ruleNode {
+func (m *ruleTreeMaker) makeNode(p *props, resource bool, whole *schema.Node, path string) *ruleNode {
 	if rulesInJunctors(p) {
 		m.odd = true
 		return nil
@@ -149,39 +149,39 @@ func (m *ruleTreeMaker) node(p *props, resource bool, whole *schema.Node, path s
 	some := len(p.XValidations) > 0
 	if some {
 		key, err := keyOf(p, resource, whole, path)
-		if n.compiled = m.cache.get(key); err != nil || m.known && whole == nil { // cannot be
+		if n.compiled = m.cache.compiledFor(key); err != nil || m.known && whole == nil { // cannot be
 			n.compiled = &compiledRules{cache: m.cache}
 		}
-		m.odd = m.odd || declares(p) == declaresNothing
+		m.odd = m.odd || declaredKind(p) == declaresNothing
 	}
 	var items, additional *schema.Node
 	if whole != nil {
 		items, additional = whole.Items, whole.Additional
 	}
 	if p.Items != nil && p.Items.Schema != nil {
-		n.items = m.element(p.Items.Schema, declares(p) == declaresList, items, path+"/items")
+		n.items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, items, path+"/items")
 	}
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		n.additional = m.element(p.AdditionalProperties.Schema, declares(p) == declaresMap, additional, path+"/additionalProperties")
+		n.additional = m.makeElement(p.AdditionalProperties.Schema, declaredKind(p) == declaresMap, additional, path+"/additionalProperties")
 	}
-	n.props = m.properties(p, resource, whole, path)
+	n.props = m.makeProperties(p, resource, whole, path)
 	if !some && n.items == nil && n.additional == nil && len(n.props) == 0 {
 		return nil
 	}
 	return n
 }
 
-// properties makes the trees of the properties, sorted by their names. CEL leaves out properties without a type.
-func (m *ruleTreeMaker) properties(p *props, resource bool, whole *schema.Node, path string) (out []ruleProperty) {
+// makeProperties makes the trees of the properties, sorted by their names. CEL leaves out properties without a type.
+func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.Node, path string) (out []ruleProperty) {
 	for name := range p.Properties {
 		child := p.Properties[name]
-		node := m.node(&child, child.XEmbeddedResource, whole.Property(name), path+"/properties/"+name)
+		node := m.makeNode(&child, child.XEmbeddedResource, whole.Property(name), path+"/properties/"+name)
 		if node == nil {
 			continue
 		}
-		typed := declares(&child) != declaresNothing
+		typed := declaredKind(&child) != declaresNothing
 		if _, ok := apiservercel.Escape(name); ok {
-			typed = property(p, name, resource) != nil
+			typed = propertySchema(p, name, resource) != nil
 		}
 		if !typed {
 			continue
@@ -195,17 +195,17 @@ func (m *ruleTreeMaker) properties(p *props, resource bool, whole *schema.Node, 
 	return out
 }
 
-// element makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.
-func (m *ruleTreeMaker) element(p *props, typed bool, whole *schema.Node, path string) *ruleNode {
-	n := m.node(p, p.XEmbeddedResource, whole, path)
+// makeElement makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.
+func (m *ruleTreeMaker) makeElement(p *props, typed bool, whole *schema.Node, path string) *ruleNode {
+	n := m.makeNode(p, p.XEmbeddedResource, whole, path)
 	if n != nil && !typed {
 		m.odd = true // its rules cannot be compiled, which the API server reports for every value
 	}
 	return n
 }
 
-// attach gives the nodes of a tree their schemas.
-func (n *ruleNode) attach(s common.Schema) {
+// attachSchemas gives the nodes of a tree their schemas.
+func (n *ruleNode) attachSchemas(s common.Schema) {
 	schema, ok := s.(*celSchema)
 	if n == nil || !ok {
 		return
@@ -214,13 +214,13 @@ func (n *ruleNode) attach(s common.Schema) {
 	n.correlatable = cel.MapIsCorrelatable(n.structural.XMapType)
 	n.rules = n.structural.XValidations
 	if n.items != nil {
-		n.items.attach(schema.Items())
+		n.items.attachSchemas(schema.Items())
 	}
 	if n.additional != nil {
-		n.additional.attach(schema.AdditionalProperties().Schema())
+		n.additional.attachSchemas(schema.AdditionalProperties().Schema())
 	}
 	for _, p := range n.props {
-		p.node.attach(schema.Properties()[p.name])
+		p.node.attachSchemas(schema.Properties()[p.name])
 	}
 }
 

@@ -41,7 +41,7 @@ func newShapeNode(s *structuralschema.Structural) *shapeNode {
 			p := s.Properties[name]
 			child := newShapeNode(&p)
 			n.props[name] = child
-			n.adopt(child)
+			n.adoptFlags(child)
 			if child.hasDefault {
 				n.defaulted = append(n.defaulted, name)
 			}
@@ -51,12 +51,12 @@ func newShapeNode(s *structuralschema.Structural) *shapeNode {
 		n.keepsOthers = true
 		n.additional = newShapeNode(a.Structural)
 	}
-	n.adopt(n.additional)
-	n.adopt(n.items)
+	n.adoptFlags(n.additional)
+	n.adoptFlags(n.items)
 	return n
 }
 
-func (n *shapeNode) adopt(child *shapeNode) {
+func (n *shapeNode) adoptFlags(child *shapeNode) {
 	if child != nil {
 		n.anyEmbedded = n.anyEmbedded || child.anyEmbedded
 		n.anyList = n.anyList || child.anyList
@@ -75,8 +75,8 @@ const (
 	skipped
 )
 
-// mode returns the mode for a value with the schema n that pruning visits; n may be nil.
-func (n *shapeNode) mode() pruningMode {
+// pruneMode returns the mode for a value with the schema n that pruning visits; n may be nil.
+func (n *shapeNode) pruneMode() pruningMode {
 	if n != nil && n.preserve {
 		return skipped
 	}
@@ -93,10 +93,10 @@ const (
 	defaults
 )
 
-// changes returns changes that would be made to x. If there are several, it may not return all of them, but at least one. n is nil if
+// changesTo returns changes that would be made to x. If there are several, it may not return all of them, but at least one. n is nil if
 // the schema does not know x. root reports whether n is the schema of the resource itself, in which pruning spares apiVersion, kind and
 // metadata.
-func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
+func (n *shapeNode) changesTo(x any, mode pruningMode, root bool) change {
 	if n == nil && mode == notPruned {
 		return 0
 	}
@@ -116,7 +116,7 @@ func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
 		}
 		switch mode {
 		case pruned:
-			itemMode = items.mode()
+			itemMode = items.pruneMode()
 		case skipped:
 			if items != nil {
 				itemMode = skipped
@@ -128,7 +128,7 @@ func (n *shapeNode) changes(x any, mode pruningMode, root bool) change {
 			if v == nil && items != nil && !items.nullable && items.hasDefault {
 				c |= defaults
 			}
-			c |= items.changes(v, itemMode, false)
+			c |= items.changesTo(v, itemMode, false)
 		}
 		return c
 	}
@@ -144,9 +144,9 @@ func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool)
 		switch {
 		case mode == notPruned, meta && (root || n.embedded):
 		case declared:
-			childMode = child.mode()
+			childMode = child.pruneMode()
 		case n.keepsOthers:
-			childMode = n.additional.mode()
+			childMode = n.additional.pruneMode()
 		case mode == pruned:
 			c |= prunes
 			continue
@@ -164,7 +164,7 @@ func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool)
 		if meta && n.embedded && !cleanMeta(name, v) {
 			c |= coerces
 		}
-		c |= child.changes(v, childMode, false)
+		c |= child.changesTo(v, childMode, false)
 	}
 	for _, name := range n.defaulted {
 		if _, ok := x[name]; !ok {

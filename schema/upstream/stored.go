@@ -13,7 +13,7 @@ import (
 // and empty lists as the API server's internal type writes them. It does not validate. crd is not changed; the result shares nothing
 // with it.
 func StoredSpec(crd *apiextensionsv1.CustomResourceDefinition) (spec *apiextensionsv1.CustomResourceDefinitionSpec, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkSchemas(crd); err != nil {
 		return nil, err
 	}

@@ -11,15 +11,15 @@ import (
 // the object has a value of another type than the schema says. An update may replace the value. An apply is merged with the stored
 // object by the types of the schema. stored is not changed. The error says why there is no verdict.
 func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if v.structural == nil || v.opts.PreserveUnknownFields {
 		return "", nil
 	}
-	read, err := v.decode(stored, fromStorage)
+	read, err := v.decodeObject(stored, fromStorage)
 	if err != nil {
 		return "", err
 	}
-	converter := v.types.get(func() *typeConverter {
+	converter := v.types.getOrCreate(func() *typeConverter {
 		s := v.structural.ToKubeOpenAPI()
 		s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": v.opts.Group, "version": v.opts.Version, "kind": v.opts.Kind}})
 		// What the schema does not know was pruned, or is part of every object.

@@ -67,7 +67,7 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 	}
 	var correlated *common.CorrelatedObject
 	if h.ratchet && v.structural != nil {
-		var schema common.Schema = v.tree().cel
+		var schema common.Schema = v.lazyTrees().cel
 		if v.exact {
 			schema = &model.Structural{Structural: v.structural}
 		}
@@ -92,15 +92,15 @@ func (v *Validator) validateUpdate(ctx context.Context, u, old *unstructured.Uns
 
 // mayRepeat reports whether lists of type set or map in obj have to be checked.
 func (v *Validator) mayRepeat(obj map[string]any) bool {
-	return v.structural != nil && (v.exact || v.tree().shape.mayRepeat(obj))
+	return v.structural != nil && (v.exact || v.lazyTrees().shape.mayRepeat(obj))
 }
 
 // validateSchema validates an object against the schema.
 func (v *Validator) validateSchema(obj map[string]any) field.ErrorList {
-	switch node := v.tree().value; {
+	switch node := v.lazyTrees().value; {
 	case node == nil:
 		return validation.ValidateCustomResource(nil, obj, v.schema)
-	case node.valid(obj):
+	case node.isValid(obj):
 		return nil
 	default:
 		return validation.ValidateCustomResource(nil, obj, explainer{node})
@@ -110,7 +110,7 @@ func (v *Validator) validateSchema(obj map[string]any) field.ErrorList {
 // validateSchemaUpdate validates the object, or its status, against the schema.
 func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, correlated *common.CorrelatedObject, h how) field.ErrorList {
 	var value, oldValue any = u.Object, old.Object
-	tree := v.tree()
+	tree := v.lazyTrees()
 	node, schema := tree.value, v.schema
 	var path *field.Path
 	if h.status {
@@ -134,7 +134,7 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 		if node.explainTouched(value, tree.shape, "", true, result) {
 			return validation.ValidateCustomResource(path, value, explained{result})
 		}
-	case node.valid(value): // a value that is valid without ratcheting is valid with it
+	case node.isValid(value): // a value that is valid without ratcheting is valid with it
 		return nil
 	case !h.ratchet:
 		return validation.ValidateCustomResource(path, value, explainer{node})
@@ -147,7 +147,7 @@ func (v *Validator) validateSchemaUpdate(u, old *unstructured.Unstructured, corr
 
 // validateEmbedded checks the metadata of embedded resources.
 func (v *Validator) validateEmbedded(ctx context.Context, obj map[string]any) field.ErrorList {
-	if shape := v.tree().shape; shape == nil || !shape.anyEmbedded && !v.exact {
+	if shape := v.lazyTrees().shape; shape == nil || !shape.anyEmbedded && !v.exact {
 		return nil
 	}
 	if _, ok := obj["status"]; ok && v.opts.StatusUnchecked {
@@ -188,7 +188,7 @@ func (v *Validator) validateFields(u *unstructured.Unstructured, spec bool, inne
 // validateRules runs the validation rules, unless one of errs blocks them (hasBlockingErr in strategy.go). It returns errs and the
 // errors of the rules, or [ErrTooDear]. old is nil for a creation, correlated is nil without ratcheting.
 func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj, old map[string]any, correlated *common.CorrelatedObject) (field.ErrorList, error) {
-	tree := v.tree()
+	tree := v.lazyTrees()
 	some := v.rulesElsewhere || tree.rules != nil
 	if tree.oddRules {
 		some = some || v.oddRules() != nil
@@ -196,12 +196,12 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 	if !some {
 		return errs, nil
 	}
-	if slices.ContainsFunc(errs, blocks) {
+	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")), nil
 	}
 	if tree.rules != nil {
 		run := runRules(ctx, tree.rules, obj, old, correlated)
-		v.compiled.evaluated(run.budget)
+		v.compiled.chargeEvaluation(run.budget)
 		return append(errs, ofRules(run.errs)...), run.dear
 	}
 	if !tree.oddRules {
@@ -219,7 +219,7 @@ func (v *Validator) validateRules(ctx context.Context, errs field.ErrorList, obj
 		oldValue = old
 	}
 	ruleErrs, left := v.oddRules().Validate(ctx, nil, v.structural, obj, oldValue, celconfig.RuntimeCELCostBudget, options...)
-	v.compiled.evaluated(left)
+	v.compiled.chargeEvaluation(left)
 	return append(errs, ofRules(ruleErrs)...), nil
 }
 
@@ -233,7 +233,7 @@ func ofRules(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-func blocks(err *field.Error) bool {
+func blocksRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
 		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
 	}, err.Type)
@@ -299,16 +299,16 @@ func validateReplicas(u *unstructured.Unstructured, path string) field.ErrorList
 
 func splitPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
-// undecoded returns one error, for a request that could not be decoded.
-func undecoded(err error) field.ErrorList {
+// undecodedError returns one error, for a request that could not be decoded.
+func undecodedError(err error) field.ErrorList {
 	return field.ErrorList{{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: err.Error()}}
 }
 
 // selfType matches the names that k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel generates from the time of day.
 var selfType = regexp.MustCompile(`selfType[0-9]+`)
 
-// tidy sorts errors, which come in the random order of Go's maps, and drops duplicates.
-func tidy(errs field.ErrorList) field.ErrorList {
+// tidyErrors sorts errors, which come in the random order of Go's maps, and drops duplicates.
+func tidyErrors(errs field.ErrorList) field.ErrorList {
 	if len(errs) == 0 {
 		return nil
 	}

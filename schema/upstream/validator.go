@@ -77,9 +77,9 @@ type trees struct {
 	oddRules bool
 }
 
-// tree returns the trees. They are made on first use.
-func (v *Validator) tree() *trees {
-	return v.trees.get(func() *trees {
+// lazyTrees returns the trees. They are made on first use.
+func (v *Validator) lazyTrees() *trees {
+	return v.trees.getOrCreate(func() *trees {
 		t := &trees{shape: newShapeNode(v.structural), oddRules: v.exact}
 		if v.structural != nil {
 			t.cel = newCELSchema(v.structural)
@@ -90,9 +90,9 @@ func (v *Validator) tree() *trees {
 		t.value = newValueNode(v.spec)
 		if v.structural != nil {
 			m := ruleTreeMaker{cache: v.compiled, known: v.node != nil}
-			root := m.node(v.props, true, v.node, "")
+			root := m.makeNode(v.props, true, v.node, "")
 			if t.oddRules = m.odd; root != nil && !m.odd {
-				root.attach(t.cel)
+				root.attachSchemas(t.cel)
 				t.rules = root
 			}
 		}
@@ -108,7 +108,7 @@ func (v *Validator) tree() *trees {
 //
 // New does not copy props. Do not change them afterwards.
 func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err error) {
-	defer recovered(&err)
+	defer recoverAsError(&err)
 	if err := checkSchema(props, 0); err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 			return nil, fmt.Errorf("schema of status: %w", err)
 		}
 	}
-	v.structural, v.problem = structure(internal)
+	v.structural, v.problem = structuralOf(internal)
 	return v, nil
 }
 
@@ -149,9 +149,9 @@ func (v *Validator) Exact() *Validator {
 	}
 }
 
-// structure reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place, because they were
+// structuralOf reads the structural part of a schema, with its defaults pruned. Only the defaults are changed in place, because they were
 // decoded for this schema alone.
-func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Structural, error) {
+func structuralOf(internal *apiextensions.JSONSchemaProps) (*structuralschema.Structural, error) {
 	s, err := structuralschema.NewStructural(internal)
 	if err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func structure(internal *apiextensions.JSONSchemaProps) (*structuralschema.Struc
 // defaulting follow the structure that can be read.
 func (v *Validator) Structural() bool {
 	var err error
-	defer recovered(&err)
-	return *v.isStructural.get(func() *bool {
+	defer recoverAsError(&err)
+	return *v.isStructural.getOrCreate(func() *bool {
 		yes := v.problem == nil &&
 			(v.structural == nil || len(structuralschema.ValidateStructural(field.NewPath("schema"), v.structural)) == 0)
 		return &yes
@@ -195,7 +195,7 @@ type oddRules struct{ validator *cel.Validator }
 
 // oddRules returns the rules of schemas that a ruleNode cannot evaluate correctly.
 func (v *Validator) oddRules() *cel.Validator {
-	return v.odd.get(func() *oddRules {
+	return v.odd.getOrCreate(func() *oddRules {
 		if v.structural == nil {
 			return &oddRules{}
 		}

@@ -153,8 +153,8 @@ func (n *valueNode) setEnum() {
 	n.strings = set
 }
 
-// valid reports whether v is valid.
-func (n *valueNode) valid(v any) bool { return n.validParts(v) && n.validOwn(v) }
+// isValid reports whether v is valid.
+func (n *valueNode) isValid(v any) bool { return n.validParts(v) && n.validOwn(v) }
 
 // validOwn reports whether v is valid, whatever its properties and items are.
 func (n *valueNode) validOwn(v any) bool {
@@ -186,14 +186,14 @@ func (n *valueNode) validParts(v any) bool {
 	case []any:
 		if n.items != nil {
 			for _, item := range v {
-				if !n.items.valid(item) {
+				if !n.items.isValid(item) {
 					return false
 				}
 			}
 		}
 	case map[string]any:
 		for name, part := range v {
-			if child := n.part(name); child != nil && !child.valid(part) {
+			if child := n.partNode(name); child != nil && !child.isValid(part) {
 				return false
 			}
 		}
@@ -201,8 +201,8 @@ func (n *valueNode) validParts(v any) bool {
 	return true
 }
 
-// part is the node of a property, nil if the schema does not mention it.
-func (n *valueNode) part(name string) *valueNode {
+// partNode is the node of a property, nil if the schema does not mention it.
+func (n *valueNode) partNode(name string) *valueNode {
 	if child, ok := n.props[name]; ok {
 		return child
 	}
@@ -357,17 +357,17 @@ func (n *valueNode) validShape(o map[string]any) bool {
 // validJunctors is schemaPropsValidator.Validate.
 func (n *valueNode) validJunctors(v any) bool {
 	for _, c := range n.allOf {
-		if !c.valid(v) {
+		if !c.isValid(v) {
 			return false
 		}
 	}
-	if len(n.anyOf) > 0 && !slices.ContainsFunc(n.anyOf, func(c *valueNode) bool { return c.valid(v) }) {
+	if len(n.anyOf) > 0 && !slices.ContainsFunc(n.anyOf, func(c *valueNode) bool { return c.isValid(v) }) {
 		return false
 	}
 	if len(n.oneOf) > 0 {
 		count := 0
 		for _, c := range n.oneOf {
-			if c.valid(v) {
+			if c.isValid(v) {
 				count++
 			}
 		}
@@ -375,5 +375,5 @@ func (n *valueNode) validJunctors(v any) bool {
 			return false
 		}
 	}
-	return n.not == nil || !n.not.valid(v)
+	return n.not == nil || !n.not.isValid(v)
 }

@@ -15,8 +15,8 @@ type words struct {
 	texts []string
 }
 
-// with adds the words of rules.
-func (w *words) with(rules apiextensionsv1.ValidationRules) *words {
+// withRules adds the words of rules.
+func (w *words) withRules(rules apiextensionsv1.ValidationRules) *words {
 	out := &words{above: w, set: map[string]struct{}{}}
 	for i := range rules {
 		for _, text := range []string{rules[i].Rule, rules[i].MessageExpression, rules[i].FieldPath} {
@@ -41,8 +41,8 @@ func (w *words) with(rules apiextensionsv1.ValidationRules) *words {
 	return out
 }
 
-// mention reports whether a rule may mention a property of that name.
-func (w *words) mention(name string) bool {
+// mayMention reports whether a rule may mention a property of that name.
+func (w *words) mayMention(name string) bool {
 	if w == nil {
 		return false
 	}

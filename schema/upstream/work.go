@@ -63,7 +63,7 @@ func (v *Validator) Costs() Costs {
 // workOf adds up the work for a schema that is not too deep; nothing for nil.
 func workOf(p *props) (w schemaWork) {
 	if p != nil {
-		w.node(p)
+		w.addSchema(p)
 	}
 	return w
 }
@@ -72,11 +72,11 @@ func workOf(p *props) (w schemaWork) {
 // junctors; eight values of an enum count as one.
 type schemaWork struct{ total, nodes, rules, pattern, branches float64 }
 
-// node adds the work for a schema and all below it, and returns how many schemas they are.
-func (w *schemaWork) node(p *props) float64 {
+// addSchema adds the work for a schema and all below it, and returns how many schemas they are.
+func (w *schemaWork) addSchema(p *props) float64 {
 	below, branches := 0.0, w.branches
 	for child := range schema.Children(p, schema.InStructure|schema.InJunctors) {
-		below += w.node(child)
+		below += w.addSchema(child)
 	}
 	w.nodes++
 	w.branches += float64(len(p.AllOf)+len(p.AnyOf)+len(p.OneOf)) + float64(len(p.Enum))/8

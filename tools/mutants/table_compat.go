@@ -342,7 +342,7 @@ var compatFaults = []fault{
 		broken: "of several new defaults only the simplest object that lacks them all is looked at",
 	},
 	{
-		in: "schema/upstream.(*compiledRules).of", call: "rulesWork", answers: "0",
+		in: "schema/upstream.(*compiledRules).compileRules", call: "rulesWork", answers: "0",
 		broken: "rules are compiled before they are charged for", tests: []string{"compat"},
 	},
 	{

@@ -20,11 +20,11 @@ var upstreamFaults = []fault{
 		broken: "an interrupt waits for a comparison that does not look at it",
 	},
 	{
-		in: "schema/upstream.(*schemaWork).node", find: "2*values*(w.branches-branches)", put: "0*values*(w.branches-branches)",
+		in: "schema/upstream.(*schemaWork).addSchema", find: "2*values*(w.branches-branches)", put: "0*values*(w.branches-branches)",
 		broken: "a default with many values above many branches costs nothing to validate",
 	},
 	{
-		in: "schema/upstream.(*RuleCache).evaluated", find: "/ 10", put: "/ 10_000_000",
+		in: "schema/upstream.(*RuleCache).chargeEvaluation", find: "/ 10", put: "/ 10_000_000",
 		broken: "the evaluation of rules costs nothing",
 	},
 	{
@@ -68,7 +68,7 @@ var upstreamFaults = []fault{
 		in: "schema/upstream.(*shapeNode).mayRepeat", find: "n.additional", put: "n.additional == nil && n.additional",
 		broken: "sets and list maps in the values of a map may hold items twice",
 	},
-	{in: "schema/upstream.(*words).mention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
+	{in: "schema/upstream.(*words).mayMention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
 	{
 		in: "schema/upstream.(*shapeNode).wantsDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
 		put:    "if _, ok := x[name]; !ok {",
@@ -79,10 +79,10 @@ var upstreamFaults = []fault{
 		put:    `if !v.opts.StatusSubresource { delete(u.Object, "status")`,
 		broken: "status is dropped at creation where there is no status subresource, and kept where there is one",
 	},
-	{in: "schema/upstream.(*ruleRun).expressions", without: "!isOptional", broken: "rules with optionalOldSelf are not evaluated at creation"},
-	{in: "schema/upstream.(*ruleRun).refused", without: "!compiled.UsesOldSelf", broken: "ratcheting tolerates transition rules"},
+	{in: "schema/upstream.(*ruleRun).runExpressions", without: "!isOptional", broken: "rules with optionalOldSelf are not evaluated at creation"},
+	{in: "schema/upstream.(*ruleRun).reportRefused", without: "!compiled.UsesOldSelf", broken: "ratcheting tolerates transition rules"},
 	{
-		in: "schema/upstream.(*ruleRun).pay", find: "r.budget -= int64(*cost)", put: "_ = int64(*cost)",
+		in: "schema/upstream.(*ruleRun).payCost", find: "r.budget -= int64(*cost)", put: "_ = int64(*cost)",
 		broken: "the cost budget of an object's rules never runs out",
 	},
 	{
