@@ -129,7 +129,7 @@ func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Ha
 				return v1.Hash{}, err
 			}
 		}
-		m.Layers = append(m.Layers, l.descriptor())
+		m.Layers = append(m.Layers, l.descriptorOf())
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Ha
 	return r.PushManifest(ctx, tag, raw, types.OCIManifestSchema1)
 }
 
-func (l Layer) descriptor() v1.Descriptor {
+func (l Layer) descriptorOf() v1.Descriptor {
 	d := v1.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size, Annotations: l.Annotations}
 	if d.MediaType == "" {
 		d.MediaType = types.OCILayer
