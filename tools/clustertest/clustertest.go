@@ -82,7 +82,7 @@ type Cluster struct {
 // the cluster cannot be started. The first call in a working tree builds the binary, which may take minutes.
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
-	c, err := start(t.Context(), options)
+	c, err := startCluster(t.Context(), options)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
 	}
@@ -96,7 +96,9 @@ func Start(t testing.TB, options ...Option) *Cluster {
 
 // Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the
 // start.
-func Launch(ctx context.Context, options ...Option) (*Cluster, error) { return start(ctx, options) }
+func Launch(ctx context.Context, options ...Option) (*Cluster, error) {
+	return startCluster(ctx, options)
+}
 
 // Config returns a configuration of its own for the administrator, without client-side throttling (QPS -1).
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
@@ -120,9 +122,9 @@ func (c *Cluster) Crash(t testing.TB) {
 	if c.process == nil {
 		t.Fatal("clustertest: Crash after Stop")
 	}
-	err := c.end()
+	err := c.killAndWait()
 	if err == nil {
-		err = c.launch(t.Context())
+		err = c.launchProcess(t.Context())
 	}
 	if err != nil {
 		t.Fatalf("clustertest: crash: %v", err)
@@ -169,9 +171,9 @@ func (c *Cluster) awaitSilence() error {
 	}
 }
 
-// end kills the process and what it supervises, and waits until nothing of it listens.
-func (c *Cluster) end() error {
-	err := c.process.end()
+// killAndWait kills the process and what it supervises, and waits until nothing of it listens.
+func (c *Cluster) killAndWait() error {
+	err := c.process.endRunning()
 	c.process = nil
 	return errors.Join(err, c.awaitSilence())
 }
@@ -184,15 +186,15 @@ func (c *Cluster) Stop() error {
 	if c.process == nil {
 		return nil
 	}
-	return errors.Join(c.end(), os.RemoveAll(c.dir))
+	return errors.Join(c.killAndWait(), os.RemoveAll(c.dir))
 }
 
-func start(ctx context.Context, options []Option) (*Cluster, error) {
+func startCluster(ctx context.Context, options []Option) (*Cluster, error) {
 	var s settings
 	for _, option := range options {
 		option(&s)
 	}
-	path, err := locate(ctx)
+	path, err := locateBinary(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +207,7 @@ func start(ctx context.Context, options []Option) (*Cluster, error) {
 		"--dir", filepath.Join(dir, "cluster"), "--no-fsync", "--timeout", startTimeout.String(),
 	}}
 	c.args = slices.Concat(c.base, s.args)
-	if err := c.launch(ctx); err != nil {
+	if err := c.launchProcess(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if c.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
@@ -215,15 +217,15 @@ func start(ctx context.Context, options []Option) (*Cluster, error) {
 	return c, nil
 }
 
-func locate(ctx context.Context) (string, error) {
+func locateBinary(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
 	return binary.Path(ctx, ".", os.Stderr)
 }
 
-// launch starts the process and waits until it reports that it is ready. It asks for the port that the cluster had
+// launchProcess starts the process and waits until it reports that it is ready. It asks for the port that the cluster had
 // before, if any.
-func (c *Cluster) launch(ctx context.Context) error {
+func (c *Cluster) launchProcess(ctx context.Context) error {
 	args := c.args
 	if c.Server != "" {
 		server, err := url.Parse(c.Server)
@@ -232,7 +234,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 		}
 		args = append(slices.Clip(args), "--port", server.Port())
 	}
-	p, err := spawn(args)
+	p, err := spawnProcess(args)
 	if err != nil {
 		return err
 	}
@@ -255,7 +257,7 @@ type process struct {
 	ended chan struct{}
 }
 
-func spawn(args []string) (*process, error) {
+func spawnProcess(args []string) (*process, error) {
 	p := &process{stderr: &tail{}, line: make(chan []byte, 1), ended: make(chan struct{})}
 	p.cmd = exec.Command(args[0], args[1:]...) //nolint:gosec // the binary that was built for this
 	p.cmd.Stderr = p.stderr
@@ -306,8 +308,8 @@ func (p *process) awaitReady(ctx context.Context) (readyLine, error) {
 	}
 }
 
-// end kills the process. The error tells when it had ended before.
-func (p *process) end() error {
+// endRunning kills the process. The error tells when it had ended before.
+func (p *process) endRunning() error {
 	select {
 	case <-p.ended:
 		return fmt.Errorf("localcluster had ended with %s: %s", p.cmd.ProcessState, p.stderr)

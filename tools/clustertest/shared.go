@@ -45,7 +45,7 @@ func (s *Shared) Run(m *testing.M) int {
 func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
 	// The cluster is not the first test's alone, so that test's context is not its.
-	s.once.Do(func() { s.cluster, s.err = start(context.WithoutCancel(t.Context()), s.Options) })
+	s.once.Do(func() { s.cluster, s.err = startCluster(context.WithoutCancel(t.Context()), s.Options) })
 	if s.err != nil {
 		t.Fatalf("clustertest: %v", s.err)
 	}
