@@ -55,15 +55,15 @@ type program struct {
 // it, Path builds it first. With an empty Go build cache a build takes minutes, so Path announces it on log in one line. It also
 // announces that it waits for another process that builds.
 func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
-	return path(ctx, dir, log, program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"})
+	return pathOf(ctx, dir, log, program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"})
 }
 
 // Kubectl returns the absolute path of a kubectl of the Kubernetes version that the local cluster has, otherwise as [Path] does.
 func Kubectl(ctx context.Context, dir string, log io.Writer) (string, error) {
-	return path(ctx, dir, log, program{name: "kubectl", override: EnvKubectl, pkg: "k8s.io/kubernetes/cmd/kubectl", foreign: true, first: "about two minutes"})
+	return pathOf(ctx, dir, log, program{name: "kubectl", override: EnvKubectl, pkg: "k8s.io/kubernetes/cmd/kubectl", foreign: true, first: "about two minutes"})
 }
 
-func path(ctx context.Context, dir string, log io.Writer, p program) (string, error) {
+func pathOf(ctx context.Context, dir string, log io.Writer, p program) (string, error) {
 	if override := os.Getenv(p.override); override != "" {
 		return filepath.Abs(override)
 	}
@@ -81,25 +81,25 @@ func path(ctx context.Context, dir string, log io.Writer, p program) (string, er
 	}
 	cache := filepath.Join(root, ".cache", p.name)
 	path := filepath.Join(cache, key, p.name)
-	if exists(path) {
+	if fileExists(path) {
 		return path, nil
 	}
 	if err := os.MkdirAll(cache, 0o750); err != nil {
 		return "", err
 	}
-	unlock, err := lock(ctx, filepath.Join(cache, "lock"), p.name, log)
+	unlock, err := lockBuild(ctx, filepath.Join(cache, "lock"), p.name, log)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if exists(path) {
+	if fileExists(path) {
 		return path, nil
 	}
 	_, _ = fmt.Fprintf(log, "building %s for the tests (%s on two cores when Go's build cache is empty)\n", p.name, p.first)
-	if err := build(ctx, filepath.Join(root, module), p.pkg, path, flags); err != nil {
+	if err := buildBinary(ctx, filepath.Join(root, module), p.pkg, path, flags); err != nil {
 		return "", err
 	}
-	return path, prune(cache, key)
+	return path, pruneCache(cache, key)
 }
 
 // findRoot returns the nearest folder at or above dir that holds the localcluster module.
@@ -109,7 +109,7 @@ func findRoot(dir string) (string, error) {
 		return "", err
 	}
 	for at := start; ; at = filepath.Dir(at) {
-		if exists(filepath.Join(at, module, "go.mod")) {
+		if fileExists(filepath.Join(at, module, "go.mod")) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
@@ -172,8 +172,8 @@ func isSource(file string) bool {
 	return file == "go.mod" || file == "go.sum" || strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 }
 
-// build builds into a temporary file first, so that path never holds half a binary.
-func build(ctx context.Context, folder, pkg, path, flags string) error {
+// buildBinary builds into a temporary file first, so that path never holds half a binary.
+func buildBinary(ctx context.Context, folder, pkg, path, flags string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func build(ctx context.Context, folder, pkg, path, flags string) error {
 	return os.Rename(temp, path)
 }
 
-// prune removes the binaries of other states of the sources, which are large. One that runs keeps running.
-func prune(cache, keep string) error {
+// pruneCache removes the binaries of other states of the sources, which are large. One that runs keeps running.
+func pruneCache(cache, keep string) error {
 	entries, err := os.ReadDir(cache)
 	if err != nil {
 		return err
@@ -204,13 +204,13 @@ func prune(cache, keep string) error {
 	return errors.Join(errs...)
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// lock waits until this process is the only one that builds.
-func lock(ctx context.Context, path, name string, log io.Writer) (unlock func(), err error) {
+// lockBuild waits until this process is the only one that builds.
+func lockBuild(ctx context.Context, path, name string, log io.Writer) (unlock func(), err error) {
 	file := flock.New(path, flock.SetPermissions(0o600))
 	ticker := time.NewTicker(lockInterval)
 	defer ticker.Stop()

@@ -76,7 +76,7 @@ func TestTheBinaryIsBuiltOncePerStateOfTheSources(t *testing.T) {
 	if got := output(t, second); second == first || got != "two" {
 		t.Errorf("after a change: %s says %q", second, got)
 	}
-	if exists(first) {
+	if fileExists(first) {
 		t.Error("the outdated binary was kept")
 	}
 }
@@ -107,8 +107,8 @@ func TestKubectlIsBuiltOncePerVersionOfKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, root, "localcluster/go.mod", strings.Replace(string(mod), "v1.36.3", "v1.36.4", 1))
-	if again, _ := ask(); again == first || exists(first) {
-		t.Errorf("of another version of Kubernetes: %s, and %s is there: %t", again, first, exists(first))
+	if again, _ := ask(); again == first || fileExists(first) {
+		t.Errorf("of another version of Kubernetes: %s, and %s is there: %t", again, first, fileExists(first))
 	}
 	t.Setenv(EnvKubectl, "/opt/kubectl")
 	if path, _ := ask(); path != "/opt/kubectl" {
@@ -160,7 +160,7 @@ func TestAFailedBuildIsToldAndLeavesNothing(t *testing.T) {
 func TestWaitingForAnotherBuildIsToldAndEndsWithTheContext(t *testing.T) {
 	root := newTree(t, "never built")
 	write(t, root, ".cache/localcluster/lock", "")
-	unlock, err := lock(t.Context(), filepath.Join(root, ".cache", module, "lock"), module, &bytes.Buffer{})
+	unlock, err := lockBuild(t.Context(), filepath.Join(root, ".cache", module, "lock"), module, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
