@@ -65,28 +65,28 @@ func New(ctx context.Context) (*Node, error) {
 	if n.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(dir, "egress")); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := os.WriteFile(n.egress(), fmt.Appendf(nil, egress, n.listener.Addr().String()), 0o600); err != nil {
+	if err := os.WriteFile(n.egressFile(), fmt.Appendf(nil, egress, n.listener.Addr().String()), 0o600); err != nil {
 		return nil, errors.Join(err, n.listener.Close(), os.RemoveAll(dir))
 	}
-	n.server = &http.Server{Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: time.Minute}
+	n.server = &http.Server{Handler: http.HandlerFunc(n.proxyConnect), ReadHeaderTimeout: time.Minute}
 	go func() { _ = n.server.Serve(n.listener) }() // it ends with an error when it is closed
 	return n, nil
 }
 
-func (n *Node) egress() string { return filepath.Join(n.dir, "egress.yaml") }
+func (n *Node) egressFile() string { return filepath.Join(n.dir, "egress.yaml") }
 
 // Option makes an API server use the node's network. The cluster has to be started with it.
 func (n *Node) Option() clustertest.Option {
-	return clustertest.APIServerArg("egress-selector-config-file=" + n.egress())
+	return clustertest.APIServerArg("egress-selector-config-file=" + n.egressFile())
 }
 
-// connect is a proxy for CONNECT, from the API server to an address of the cluster.
-func (n *Node) connect(w http.ResponseWriter, r *http.Request) {
+// proxyConnect is a proxy for CONNECT, from the API server to an address of the cluster.
+func (n *Node) proxyConnect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "want CONNECT", http.StatusMethodNotAllowed)
 		return
 	}
-	address, err := n.behind(r.Context(), r.Host)
+	address, err := n.addressBehind(r.Context(), r.Host)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -116,8 +116,8 @@ func (n *Node) connect(w http.ResponseWriter, r *http.Request) {
 	wg.Wait()
 }
 
-// behind returns the address of a process behind an address of a Service, and any other address as it is.
-func (n *Node) behind(ctx context.Context, address string) (string, error) {
+// addressBehind returns the address of a process behind an address of a Service, and any other address as it is.
+func (n *Node) addressBehind(ctx context.Context, address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func (n *Node) behind(ctx context.Context, address string) (string, error) {
 		}
 		for _, p := range s.Spec.Ports {
 			if int(p.Port) == number {
-				return n.ready(s, p.TargetPort)
+				return n.readyAddress(s, p.TargetPort)
 			}
 		}
 		return "", fmt.Errorf("the Service %s/%s has no port %d", s.Namespace, s.Name, number)
@@ -145,8 +145,8 @@ func (n *Node) behind(ctx context.Context, address string) (string, error) {
 	return address, nil
 }
 
-// ready returns the address of a ready process that a Service selects.
-func (n *Node) ready(s *corev1.Service, port intstr.IntOrString) (string, error) {
+// readyAddress returns the address of a ready process that a Service selects.
+func (n *Node) readyAddress(s *corev1.Service, port intstr.IntOrString) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.pods {

@@ -60,7 +60,7 @@ func (n *Node) Join(config *rest.Config, image Image) (err error) {
 	go func() {
 		defer close(n.done)
 		for ctx.Err() == nil {
-			if err := n.follow(ctx); err != nil && ctx.Err() == nil {
+			if err := n.syncDeployments(ctx); err != nil && ctx.Err() == nil {
 				n.mu.Lock()
 				n.errs = append(n.errs, err)
 				n.mu.Unlock()
@@ -74,8 +74,8 @@ func (n *Node) Join(config *rest.Config, image Image) (err error) {
 	return nil
 }
 
-// leave ends a process that has a successor. As in a cluster, calls still come to it for some time: its template says for how long.
-func (n *Node) leave(p *pod) {
+// leaveGracefully ends a process that has a successor. As in a cluster, calls still come to it for some time: its template says for how long.
+func (n *Node) leaveGracefully(p *pod) {
 	n.leaving.Go(func() {
 		select {
 		case <-p.Ended():
@@ -124,8 +124,8 @@ func (n *Node) Processes() map[string]*Process {
 	return out
 }
 
-// follow makes the processes those of the Deployments. A new one is ready before the old one ends.
-func (n *Node) follow(ctx context.Context) error {
+// syncDeployments makes the processes those of the Deployments. A new one is ready before the old one ends.
+func (n *Node) syncDeployments(ctx context.Context) error {
 	list, err := n.kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (n *Node) follow(ctx context.Context) error {
 		key := d.Namespace + "/" + d.Name
 		wanted[key] = true
 		if d.DeletionTimestamp != nil {
-			errs = append(errs, n.end(key), n.hold(ctx, d, false))
+			errs = append(errs, n.endPod(key), n.setFinalizer(ctx, d, false))
 			continue
 		}
 		template, err := json.Marshal(d.Spec.Template)
@@ -146,11 +146,11 @@ func (n *Node) follow(ctx context.Context) error {
 		}
 		old := n.pods[key]
 		if old != nil && old.Over() {
-			errs = append(errs, fmt.Errorf("%w, by itself", old.failed()))
+			errs = append(errs, fmt.Errorf("%w, by itself", old.endedError()))
 			old = nil
 		}
 		if old == nil || old.template != string(template) {
-			p, err := n.start(ctx, d, string(template))
+			p, err := n.startPod(ctx, d, string(template))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", key, err))
 				continue
@@ -159,21 +159,21 @@ func (n *Node) follow(ctx context.Context) error {
 			n.pods[key] = p
 			n.mu.Unlock()
 			if old != nil {
-				n.leave(old)
+				n.leaveGracefully(old)
 			}
 		}
-		errs = append(errs, n.hold(ctx, d, true), n.report(ctx, d))
+		errs = append(errs, n.setFinalizer(ctx, d, true), n.reportStatus(ctx, d))
 	}
 	for key := range n.pods {
 		if !wanted[key] {
-			errs = append(errs, n.end(key))
+			errs = append(errs, n.endPod(key))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// end ends the process of a Deployment, and those that leave.
-func (n *Node) end(key string) error {
+// endPod ends the process of a Deployment, and those that leave.
+func (n *Node) endPod(key string) error {
 	n.leaving.Wait()
 	n.mu.Lock()
 	p := n.pods[key]
@@ -188,8 +188,8 @@ func (n *Node) end(key string) error {
 // finalizer holds a Deployment until its process has ended, as its Pods do in a cluster where it is deleted in the foreground.
 const finalizer = "nodeless.test/process"
 
-// hold sets the finalizer of a Deployment, or takes it off. Where somebody else has written the Deployment, the next look does it.
-func (n *Node) hold(ctx context.Context, d *appsv1.Deployment, on bool) error {
+// setFinalizer sets the finalizer of a Deployment, or takes it off. Where somebody else has written the Deployment, the next look does it.
+func (n *Node) setFinalizer(ctx context.Context, d *appsv1.Deployment, on bool) error {
 	if slices.Contains(d.Finalizers, finalizer) == on {
 		return nil
 	}
@@ -208,8 +208,8 @@ func (n *Node) hold(ctx context.Context, d *appsv1.Deployment, on bool) error {
 	return err
 }
 
-// report writes what the controllers of Deployments and of EndpointSlices would write.
-func (n *Node) report(ctx context.Context, d *appsv1.Deployment) error {
+// reportStatus writes what the controllers of Deployments and of EndpointSlices would write.
+func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
 	replicas := int32(1)
 	if d.Spec.Replicas != nil {
 		replicas = *d.Spec.Replicas
@@ -245,8 +245,8 @@ func (n *Node) report(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
-// start runs the container of a Deployment and waits until it is ready.
-func (n *Node) start(ctx context.Context, d *appsv1.Deployment, template string) (*pod, error) {
+// startPod runs the container of a Deployment and waits until it is ready.
+func (n *Node) startPod(ctx context.Context, d *appsv1.Deployment, template string) (*pod, error) {
 	spec := d.Spec.Template.Spec
 	if len(spec.Containers) != 1 {
 		return nil, fmt.Errorf("%d containers, want one", len(spec.Containers))
@@ -306,7 +306,7 @@ func (n *Node) start(ctx context.Context, d *appsv1.Deployment, template string)
 		cmd.Env = append(cmd.Env, "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: n.image.Root, Credential: &syscall.Credential{Uid: user, Gid: user}}
 		cmd.Dir = "/"
-		if err := n.device(); err != nil {
+		if err := n.makeDevNull(); err != nil {
 			return nil, err
 		}
 		err := filepath.WalkDir(tmp, func(name string, _ fs.DirEntry, err error) error {
@@ -326,8 +326,8 @@ func (n *Node) start(ctx context.Context, d *appsv1.Deployment, template string)
 	return p, nil
 }
 
-// device makes /dev/null in the root of the image, as a container has it.
-func (n *Node) device() error {
+// makeDevNull makes /dev/null in the root of the image, as a container has it.
+func (n *Node) makeDevNull() error {
 	name := filepath.Join(n.image.Root, "dev", "null")
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // /dev
 		return err

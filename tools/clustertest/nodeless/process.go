@@ -87,7 +87,7 @@ func (p *Process) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-p.ended:
-			return p.failed()
+			return p.endedError()
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready: %w: %s", p.Name, err, p.Log())
 		case <-time.After(pause):
@@ -132,7 +132,7 @@ func (p *Process) Over() bool {
 	}
 }
 
-func (p *Process) failed() error {
+func (p *Process) endedError() error {
 	return fmt.Errorf("%s ended with %s: %s", p.Name, p.cmd.ProcessState, p.Log())
 }
 
@@ -146,7 +146,7 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("%s did not end within %s", p.Name, patience)
 	}
 	if p.cmd.ProcessState.ExitCode() != 0 {
-		return p.failed()
+		return p.endedError()
 	}
 	return nil
 }
