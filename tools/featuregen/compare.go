@@ -37,7 +37,7 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 	}
 	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
 	// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
-	o := policy.Options{Mode: pick(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
+	o := policy.Options{Mode: pickOne(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
 	for {
 		settings, _ := w.Model.ParseSettings(t.Settings)
 		o.Settings = settings
@@ -110,11 +110,11 @@ func (t *Trial) NamespaceLabels() map[string]string {
 
 // Evaluate asks the evaluator.
 func (t *Trial) Evaluate(old, object map[string]any) feature.Decision {
-	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: version(object), Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
+	return t.evaluator.Evaluate(&feature.Request{Group: Group, Version: versionOf(object), Resource: Resource, Old: old, Object: object, OptedIn: t.optsIn})
 }
 
-// version is that in which an object is written.
-func version(object map[string]any) string {
+// versionOf is that in which an object is written.
+func versionOf(object map[string]any) string {
 	v, _ := object["apiVersion"].(string)
 	return strings.TrimPrefix(v, Group+"/")
 }
@@ -124,20 +124,20 @@ func version(object map[string]any) string {
 func (t *Trial) Try(ctx context.Context, old, object map[string]any) (said bool, err error) {
 	d := t.Evaluate(old, object)
 	res, err := t.simulator.Run(ctx, &simulate.Request{
-		Group: Group, Version: version(object), Resource: Resource, Object: object, Old: old, Settings: t.Settings,
+		Group: Group, Version: versionOf(object), Resource: Resource, Object: object, Old: old, Settings: t.Settings,
 		NamespaceLabels: t.NamespaceLabels(), MayUse: func(name string) bool { return slices.Contains(t.MayUse(), name) },
 	})
 	if err != nil {
 		return false, err
 	}
 	said = d.Rejected.Count+d.Dropped.Count+d.Warned.Count > 0
-	if problem := t.differ(&d, res, object); problem != "" {
+	if problem := t.describeDifference(&d, res, object); problem != "" {
 		return said, fmt.Errorf("%s\nold %s\nnew %s\nsettings %v, opted in to %v\nresult %s", problem, Show(old), Show(object), t.Settings, t.OptedIn, Show(res))
 	}
 	return said, nil
 }
 
-func (t *Trial) differ(d *feature.Decision, res *simulate.Result, object map[string]any) string {
+func (t *Trial) describeDifference(d *feature.Decision, res *simulate.Result, object map[string]any) string {
 	for _, r := range slices.Concat(res.Refused, res.Warned) {
 		if r.Failed {
 			return fmt.Sprintf("policy %s failed: %s", r.Policy, r.Message)
@@ -150,18 +150,18 @@ func (t *Trial) differ(d *feature.Decision, res *simulate.Result, object map[str
 		return fmt.Sprintf("the evaluator says %s, the policies %v", d.Message(), res.Refused)
 	}
 	asked := t.World.Component.Spec.OptIn != nil && t.World.Component.Spec.OptIn.RBAC
-	if problem := sameUses("refused", said(d.Rejected), told(res.Refused, ""), asked); problem != "" {
+	if problem := sameUses("refused", violationsOf(d.Rejected), violationsInMessages(res.Refused, ""), asked); problem != "" {
 		return problem
 	}
 	if !d.Allowed() {
 		return ""
 	}
-	if problem := sameUses("warned of", said(d.Warned), told(res.Warned, ""), asked); problem != "" {
+	if problem := sameUses("warned of", violationsOf(d.Warned), violationsInMessages(res.Warned, ""), asked); problem != "" {
 		return problem
 	}
 	// A policy also reports parts inside of those that it drops.
-	gone := told(res.Warned, "dropped ")
-	if problem := sameUses("dropped", droppedFirst(said(d.Dropped), gone), gone, true); problem != "" {
+	gone := violationsInMessages(res.Warned, "dropped ")
+	if problem := sameUses("dropped", droppedFirst(violationsOf(d.Dropped), gone), gone, true); problem != "" {
 		return problem
 	}
 	want, got := d.Object, res.Object
@@ -171,14 +171,14 @@ func (t *Trial) differ(d *feature.Decision, res *simulate.Result, object map[str
 	if got == nil {
 		got = object
 	}
-	if a, b := Show(plain(want)), Show(plain(got)); a != b {
+	if a, b := Show(withoutDropNote(want)), Show(withoutDropNote(got)); a != b {
 		return fmt.Sprintf("the evaluator writes %s, the policies %s", a, b)
 	}
 	return ""
 }
 
-// plain returns an object without the note about dropped parts.
-func plain(object map[string]any) map[string]any {
+// withoutDropNote returns an object without the note about dropped parts.
+func withoutDropNote(object map[string]any) map[string]any {
 	out := maps.Clone(object)
 	meta, ok := out["metadata"].(map[string]any)
 	if !ok {
@@ -197,8 +197,8 @@ func plain(object map[string]any) map[string]any {
 	return out
 }
 
-// said lists violations as GATE PLACE.
-func said(v feature.Violations) map[string]bool {
+// violationsOf lists violations as GATE PLACE.
+func violationsOf(v feature.Violations) map[string]bool {
 	out := map[string]bool{}
 	for _, x := range v.List {
 		out[x.State.Feature.Spec.Gate+" "+x.Path] = true
@@ -221,8 +221,8 @@ func droppedFirst(want, got map[string]bool) map[string]bool {
 	return out
 }
 
-// told reads violations out of messages; nil if one was cut.
-func told(list []simulate.Refusal, prefix string) map[string]bool {
+// violationsInMessages reads violations out of messages; nil if one was cut.
+func violationsInMessages(list []simulate.Refusal, prefix string) map[string]bool {
 	out := map[string]bool{}
 	for _, r := range list {
 		if strings.HasPrefix(r.Message, "dropped ") != (prefix != "") {

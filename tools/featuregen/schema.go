@@ -32,16 +32,16 @@ type generator struct {
 	parts []v1alpha1.Part
 }
 
-func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+func pickOne[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// schema draws the schema of a value at a path, and notes what could be gated there.
-func (g *generator) schema(path string, depth int) apiextensionsv1.JSONSchemaProps {
-	p := g.value(path, depth)
-	g.gate(path, &p)
+// drawSchema draws the schema of a value at a path, and notes what could be gated there.
+func (g *generator) drawSchema(path string, depth int) apiextensionsv1.JSONSchemaProps {
+	p := g.drawValue(path, depth)
+	g.noteGates(path, &p)
 	return p
 }
 
-func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaProps) {
+func (g *generator) drawValue(path string, depth int) (p apiextensionsv1.JSONSchemaProps) {
 	kinds := []string{"string", "string", "enum", "integer", "boolean", "int-or-string"}
 	if depth > 0 {
 		kinds = append(kinds, "object", "object", "map", "map", "keyed", "keyed", "keyed", "keyed", "atomic", "atomic", "set", "free", "embedded")
@@ -55,41 +55,41 @@ func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaP
 		}
 	}
 	defer func() { p.Nullable = p.Enum == nil && g.IntN(8) == 0 }() // an enum would have to name null
-	switch kind := pick(g.Rand, kinds...); kind {
+	switch kind := pickOne(g.Rand, kinds...); kind {
 	case "int-or-string":
 		p.XIntOrString = true
 	case "free":
 		p.Type, p.XPreserveUnknownFields = "object", &yes
 		// The content of "a" and "each" may be a list, a map or neither.
 		for _, inner := range []string{"a", "b.c", "a[*].b", "each[*]", "each[*].a[*].b"} {
-			g.gate(path+"."+inner, &apiextensionsv1.JSONSchemaProps{Type: "string"})
+			g.noteGates(path+"."+inner, &apiextensionsv1.JSONSchemaProps{Type: "string"})
 		}
 	case "embedded":
 		p.Type, p.XPreserveUnknownFields, p.XEmbeddedResource = "object", &yes, true
 		p.Required = []string{"apiVersion", "kind", "metadata"}
-		g.gate(path+".a", &apiextensionsv1.JSONSchemaProps{Type: "string"})
+		g.noteGates(path+".a", &apiextensionsv1.JSONSchemaProps{Type: "string"})
 	case "enum":
 		p.Type = "string"
 		for _, v := range []string{"A", "B", "C"} {
 			p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + v + `"`)})
 		}
 	case "object":
-		p = g.object(path, depth-1, nil)
+		p = g.drawObject(path, depth-1, nil)
 	case "map":
 		p.Type = "object"
-		item := g.schema(path+"[*]", depth-1)
+		item := g.drawSchema(path+"[*]", depth-1)
 		p.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &item}
 	case "keyed":
-		keys := pick(g.Rand, []string{"name"}, []string{"name"}, []string{"name", "port"})
-		item := g.object(path+"[*]", depth-1, keys)
-		g.gate(path+"[*]", &item)
+		keys := pickOne(g.Rand, []string{"name"}, []string{"name"}, []string{"name", "port"})
+		item := g.drawObject(path+"[*]", depth-1, keys)
+		g.noteGates(path+"[*]", &item)
 		list(item, "map")
 		p.XListMapKeys = keys
 	case "atomic":
-		list(g.schema(path+"[*]", depth-1), pick(g.Rand, "", "atomic"))
+		list(g.drawSchema(path+"[*]", depth-1), pickOne(g.Rand, "", "atomic"))
 	case "set":
-		item := apiextensionsv1.JSONSchemaProps{Type: pick(g.Rand, "string", "integer")}
-		g.gate(path+"[*]", &item)
+		item := apiextensionsv1.JSONSchemaProps{Type: pickOne(g.Rand, "string", "integer")}
+		g.noteGates(path+"[*]", &item)
 		list(item, "set")
 	default:
 		p.Type = kind
@@ -100,7 +100,7 @@ func (g *generator) value(path string, depth int) (p apiextensionsv1.JSONSchemaP
 	return p
 }
 
-func (g *generator) object(path string, depth int, keys []string) apiextensionsv1.JSONSchemaProps {
+func (g *generator) drawObject(path string, depth int, keys []string) apiextensionsv1.JSONSchemaProps {
 	p := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}, Required: keys}
 	for _, k := range keys {
 		s := apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -110,46 +110,46 @@ func (g *generator) object(path string, depth int, keys []string) apiextensionsv
 		p.Properties[k] = s
 	}
 	for _, i := range g.Perm(len(names))[:2+g.IntN(2)] {
-		p.Properties[names[i]] = g.schema(join(path, names[i]), depth)
+		p.Properties[names[i]] = g.drawSchema(joinPath(path, names[i]), depth)
 	}
 	return p
 }
 
-func join(path, name string) string {
+func joinPath(path, name string) string {
 	return path + strings.TrimPrefix(feature.Path{{Name: "x"}, {Name: name}}.String(), "x")
 }
 
-// gate notes the ways to gate a value.
-func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
+// noteGates notes the ways to gate a value.
+func (g *generator) noteGates(path string, p *apiextensionsv1.JSONSchemaProps) {
 	add := func(part v1alpha1.Part) {
 		part.Group, part.Resource, part.Field = Group, Resource, path
-		if to := resets(p); part.Values != nil && len(to) > 0 || part.Beyond != nil && len(part.Beyond.Values) == 0 {
+		if to := resetValues(p); part.Values != nil && len(to) > 0 || part.Beyond != nil && len(part.Beyond.Values) == 0 {
 			for _, v := range to {
 				if !slices.Contains(part.Values, v) && g.IntN(2) == 0 {
 					part.ResetTo = &v
 				}
 			}
 		}
-		part.Versions = pick(g.Rand, nil, nil, []string{"v1"}, []string{"v2"}, []string{"v1", "v2"})
+		part.Versions = pickOne(g.Rand, nil, nil, []string{"v1"}, []string{"v2"}, []string{"v1", "v2"})
 		g.parts = append(g.parts, part)
 	}
 	add(v1alpha1.Part{})
-	if b := g.bounds(p); b != nil && g.IntN(2) == 0 {
+	if b := g.drawBounds(p); b != nil && g.IntN(2) == 0 {
 		add(v1alpha1.Part{Beyond: b})
 	}
 	switch {
 	case p.Enum != nil:
-		add(v1alpha1.Part{Values: pick(g.Rand, []string{"A"}, []string{"B", "C"})})
+		add(v1alpha1.Part{Values: pickOne(g.Rand, []string{"A"}, []string{"B", "C"})})
 	case p.Type == "string":
-		add(v1alpha1.Part{Pattern: pick(g.Rand, `^\s*#!`, "x$", "[yz]")})
-		add(v1alpha1.Part{Values: []string{pick(g.Rand, "x", "y", "")}})
+		add(v1alpha1.Part{Pattern: pickOne(g.Rand, `^\s*#!`, "x$", "[yz]")})
+		add(v1alpha1.Part{Values: []string{pickOne(g.Rand, "x", "y", "")}})
 	case p.XIntOrString:
-		add(v1alpha1.Part{Values: []string{pick(g.Rand, "7", "x")}})
+		add(v1alpha1.Part{Values: []string{pickOne(g.Rand, "7", "x")}})
 		add(v1alpha1.Part{Pattern: "x$"})
 	case p.Type == "integer":
 		add(v1alpha1.Part{Values: []string{"7"}})
 	case p.Type == "boolean":
-		add(v1alpha1.Part{Values: []string{pick(g.Rand, "true", "false")}})
+		add(v1alpha1.Part{Values: []string{pickOne(g.Rand, "true", "false")}})
 	}
 	var match []v1alpha1.Match
 	for _, name := range names {
@@ -157,7 +157,7 @@ func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 		if !ok || match != nil {
 			continue
 		}
-		field := strings.TrimPrefix(join("", name), ".")
+		field := strings.TrimPrefix(joinPath("", name), ".")
 		switch {
 		case c.Enum != nil:
 			match = []v1alpha1.Match{{Field: field, Values: []string{"A"}}}
@@ -172,8 +172,8 @@ func (g *generator) gate(path string, p *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// resets are values of a type, of which gated ones may become one.
-func resets(p *apiextensionsv1.JSONSchemaProps) []string {
+// resetValues are values of a type, of which gated ones may become one.
+func resetValues(p *apiextensionsv1.JSONSchemaProps) []string {
 	switch {
 	case p.Enum != nil:
 		return []string{"A", "C"}
@@ -189,18 +189,18 @@ func resets(p *apiextensionsv1.JSONSchemaProps) []string {
 	return nil
 }
 
-// bounds draws bounds that go with a type; nil if none do.
-func (g *generator) bounds(p *apiextensionsv1.JSONSchemaProps) *v1alpha1.Bounds {
-	n := func(values ...int64) *int64 { return new(pick(g.Rand, values...)) }
+// drawBounds draws bounds that go with a type; nil if none do.
+func (g *generator) drawBounds(p *apiextensionsv1.JSONSchemaProps) *v1alpha1.Bounds {
+	n := func(values ...int64) *int64 { return new(pickOne(g.Rand, values...)) }
 	switch {
 	case p.Enum != nil:
 		return &v1alpha1.Bounds{Values: []string{"A", "B"}}
 	case p.XIntOrString:
 		return &v1alpha1.Bounds{Values: []string{"7", "x"}}
 	case p.Type == "string":
-		return pick(g.Rand, &v1alpha1.Bounds{Pattern: "[xy]$"}, &v1alpha1.Bounds{MaxLength: n(0, 1)}, &v1alpha1.Bounds{Values: []string{"x"}, MaxLength: n(0)})
+		return pickOne(g.Rand, &v1alpha1.Bounds{Pattern: "[xy]$"}, &v1alpha1.Bounds{MaxLength: n(0, 1)}, &v1alpha1.Bounds{Values: []string{"x"}, MaxLength: n(0)})
 	case p.Type == "integer":
-		return pick(g.Rand, &v1alpha1.Bounds{Minimum: n(0, 2), Maximum: n(5, 7)}, &v1alpha1.Bounds{Values: []string{"7"}})
+		return pickOne(g.Rand, &v1alpha1.Bounds{Minimum: n(0, 2), Maximum: n(5, 7)}, &v1alpha1.Bounds{Values: []string{"7"}})
 	case p.Type == "object" && p.XPreserveUnknownFields == nil:
 		return &v1alpha1.Bounds{MaxItems: n(0, 1, 2)}
 	}
@@ -214,8 +214,8 @@ const (
 	Kind     = "Thing"
 )
 
-// crd wraps a schema of spec, which both of its versions have.
-func crd(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
+// newCRD wraps a schema of spec, which both of its versions have.
+func newCRD(spec apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
 	yes := true
 	root := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"spec": spec, "status": {Type: "object", XPreserveUnknownFields: &yes},

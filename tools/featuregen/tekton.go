@@ -68,7 +68,7 @@ var tektonHomes = map[string][][2]string{
 	inPipelineRun: {{"pipelineruns", "spec"}},
 }
 
-func named(name string) map[string]any { return map[string]any{"name": name} }
+func withName(name string) map[string]any { return map[string]any{"name": name} }
 
 const celFlag, enumFlag = "enable-cel-in-whenexpression", "enable-param-enum"
 
@@ -76,25 +76,25 @@ const celFlag, enumFlag = "enable-cel-in-whenexpression", "enable-param-enum"
 func tektonParts() []tektonPart {
 	const alpha, beta = v1alpha1.LevelAlpha, v1alpha1.LevelBeta
 	parts := []tektonPart{
-		{gate: "StepWorkspaces", in: inTask, path: "steps[*].workspaces[*]", level: beta, uses: []any{named("w")}},
-		{gate: "StepWorkspaces", in: inTask, path: "sidecars[*].workspaces[*]", level: beta, uses: []any{named("w")}},
+		{gate: "StepWorkspaces", in: inTask, path: "steps[*].workspaces[*]", level: beta, uses: []any{withName("w")}},
+		{gate: "StepWorkspaces", in: inTask, path: "sidecars[*].workspaces[*]", level: beta, uses: []any{withName("w")}},
 		{gate: "StepOutput", in: inTask, path: "steps[*].stdoutConfig", level: alpha, uses: []any{map[string]any{"path": "p"}, map[string]any{}}},
 		{gate: "StepOutput", in: inTask, path: "steps[*].stderrConfig", level: alpha, uses: []any{map[string]any{"path": "p"}}},
 		{gate: "WindowsScript", in: inTask, path: "steps[*].script", level: alpha, pattern: `^\s*#!win`, uses: []any{"#!win\nx", "\n  #!win", "#!windows"}},
 		{gate: "StepResolver", in: inTask, path: "steps[*].ref.resolver", level: beta, uses: []any{"git"}},
-		{gate: "StepResolver", in: inTask, path: "steps[*].ref.params[*]", level: beta, uses: []any{named("p")}},
+		{gate: "StepResolver", in: inTask, path: "steps[*].ref.params[*]", level: beta, uses: []any{withName("p")}},
 		{gate: "ParamEnum", in: inTask, path: "params[*].enum", flag: enumFlag, uses: []any{[]any{"a"}}},
 		{gate: "ParamEnum", in: inPipeline, path: "params[*].enum", flag: enumFlag, uses: []any{[]any{"a"}}},
 		{gate: "CELInWhenExpression", in: inTask, path: "steps[*].when[*].cel", flag: celFlag, uses: []any{"true"}},
 		{gate: "TaskResolver", in: inTaskRun, path: "taskRef.resolver", level: beta, uses: []any{"git"}},
-		{gate: "TaskResolver", in: inTaskRun, path: "taskRef.params[*]", level: beta, uses: []any{named("p")}},
+		{gate: "TaskResolver", in: inTaskRun, path: "taskRef.params[*]", level: beta, uses: []any{withName("p")}},
 		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.resolver", level: beta, uses: []any{"git"}},
-		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.params[*]", level: beta, uses: []any{named("p")}},
+		{gate: "PipelineResolver", in: inPipelineRun, path: "pipelineRef.params[*]", level: beta, uses: []any{withName("p")}},
 		{gate: "Debug", in: inTaskRun, path: "debug", level: alpha, uses: []any{map[string]any{}, map[string]any{"breakpoints": map[string]any{"onFailure": "enabled"}}}},
 		{gate: "TasksTimeout", in: inPipeline, path: "tasksTimeout", level: alpha, uses: []any{"1h"}},
 	}
 	for _, name := range []string{"stepSpecs", "sidecarSpecs", "computeResources"} {
-		use := []any{[]any{named("s")}}
+		use := []any{[]any{withName("s")}}
 		if name == "computeResources" {
 			use = []any{map[string]any{"limits": map[string]any{"cpu": "1"}}, map[string]any{}}
 		}
@@ -105,10 +105,10 @@ func tektonParts() []tektonPart {
 	for _, list := range []string{"tasks[*].", "finally[*]."} {
 		parts = append(parts,
 			tektonPart{gate: "TaskResolver", in: inPipeline, path: list + "taskRef.resolver", level: beta, uses: []any{"git"}},
-			tektonPart{gate: "TaskResolver", in: inPipeline, path: list + "taskRef.params[*]", level: beta, uses: []any{named("p")}},
+			tektonPart{gate: "TaskResolver", in: inPipeline, path: list + "taskRef.params[*]", level: beta, uses: []any{withName("p")}},
 			tektonPart{gate: "OnError", in: inPipeline, path: list + "onError", level: beta, uses: []any{"continue"}},
 			tektonPart{gate: "Matrix", in: inPipeline, path: list + "matrix", level: beta, uses: []any{map[string]any{"params": []any{}}}},
-			tektonPart{gate: "PipelinesInPipelines", in: inPipeline, path: list + "pipelineRef", level: alpha, uses: []any{named("n")}},
+			tektonPart{gate: "PipelinesInPipelines", in: inPipeline, path: list + "pipelineRef", level: alpha, uses: []any{withName("n")}},
 			tektonPart{gate: "PipelinesInPipelines", in: inPipeline, path: list + "pipelineSpec", level: alpha, uses: []any{map[string]any{"tasks": []any{}}}},
 			tektonPart{gate: "CELInWhenExpression", in: inPipeline, path: list + "when[*].cel", flag: celFlag, uses: []any{"true"}})
 	}

@@ -29,27 +29,27 @@ type World struct {
 // New draws a world.
 func New(r *rand.Rand) (*World, error) {
 	g := &generator{Rand: r}
-	spec := g.object("spec", 3, nil)
-	w := &World{spec: spec, CRD: crd(spec)}
+	spec := g.drawObject("spec", 3, nil)
+	w := &World{spec: spec, CRD: newCRD(spec)}
 	res, err := feature.ResourceOf(w.CRD)
 	if err != nil {
 		return nil, err
 	}
 	w.resources = []feature.Resource{res}
-	w.component(g)
-	w.features(g)
+	w.drawComponent(g)
+	w.drawFeatures(g)
 	w.wholeVersion(g)
-	w.define()
+	w.defineModel()
 	return w, nil
 }
 
-func (w *World) component(g *generator) {
+func (w *World) drawComponent(g *generator) {
 	c := &v1alpha1.Component{ObjectMeta: metav1.ObjectMeta{Name: "gen"}}
 	c.Spec = v1alpha1.ComponentSpec{
 		Release:      "v1.5.0",
 		ConfigMap:    &v1alpha1.ConfigMapReference{Namespace: "gen-system", Name: "feature-flags"},
-		DefaultLevel: pick(g.Rand, "", v1alpha1.LevelStable, v1alpha1.LevelBeta),
-		MaxLevel:     pick(g.Rand, "", "", "", v1alpha1.LevelBeta),
+		DefaultLevel: pickOne(g.Rand, "", v1alpha1.LevelStable, v1alpha1.LevelBeta),
+		MaxLevel:     pickOne(g.Rand, "", "", "", v1alpha1.LevelBeta),
 	}
 	if g.IntN(4) == 0 {
 		c.Spec.Resources = []v1alpha1.ResourceStage{{Group: Group, Resource: Resource, HighestStage: v1alpha1.Beta}}
@@ -60,7 +60,7 @@ func (w *World) component(g *generator) {
 	w.Component = c
 }
 
-func (w *World) features(g *generator) {
+func (w *World) drawFeatures(g *generator) {
 	yes, no := true, false
 	g.Shuffle(len(g.parts), func(i, j int) { g.parts[i], g.parts[j] = g.parts[j], g.parts[i] })
 	for i := range min(20, len(g.parts)) {
@@ -69,13 +69,13 @@ func (w *World) features(g *generator) {
 		on.Default = &yes
 		s := v1alpha1.FeatureSpec{
 			Component: "gen", Gate: fmt.Sprintf("Gate%c", 'A'+i), Parts: []v1alpha1.Part{g.parts[i]},
-			Stages: pick(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
+			Stages: pickOne(g.Rand, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha}, []v1alpha1.FeatureStage{alpha, beta}, []v1alpha1.FeatureStage{alpha, on},
 				[]v1alpha1.FeatureStage{alpha, {Stage: v1alpha1.Removed, Release: "v1.2.0"}}),
-			WhenDisabled:   pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
-			Ratchet:        pick(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
+			WhenDisabled:   pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Drop, v1alpha1.Drop, v1alpha1.Warn),
+			Ratchet:        pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
 			Inverted:       g.IntN(6) == 0,
 			ImpliedByLevel: g.IntN(6) == 0,
-			FollowsLevel:   pick(g.Rand, &yes, &yes, &no),
+			FollowsLevel:   pickOne(g.Rand, &yes, &yes, &no),
 		}
 		if s.WhenDisabled != v1alpha1.Drop {
 			s.Parts[0].ResetTo = nil
@@ -100,10 +100,10 @@ func (w *World) wholeVersion(g *generator) {
 	}
 	s := v1alpha1.FeatureSpec{
 		Component: "gen", Gate: "Whole",
-		Parts:        []v1alpha1.Part{{Group: Group, Resource: Resource, Versions: pick(g.Rand, []string{"v2"}, []string{"v2"}, []string{"v1", "v2"}), WholeVersion: true}},
+		Parts:        []v1alpha1.Part{{Group: Group, Resource: Resource, Versions: pickOne(g.Rand, []string{"v2"}, []string{"v2"}, []string{"v1", "v2"}), WholeVersion: true}},
 		Stages:       []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
-		WhenDisabled: pick(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Warn),
-		Ratchet:      pick(g.Rand, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged),
+		WhenDisabled: pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Warn),
+		Ratchet:      pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged),
 	}
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
@@ -111,8 +111,8 @@ func (w *World) wholeVersion(g *generator) {
 	})
 }
 
-// define makes the model; features with errors are not in it.
-func (w *World) define() {
+// defineModel makes the model; features with errors are not in it.
+func (w *World) defineModel() {
 	w.Model, _ = rules.Define(w.Component, w.Features, feature.Options{Resources: w.resources})
 }
 
@@ -128,17 +128,17 @@ func (w *World) Without(taken func(gate string, part int) bool) {
 		}
 		s.Parts = kept
 	}
-	w.define()
+	w.defineModel()
 }
 
 // Settings draws the data of the component's ConfigMap; now and then something in it is bad.
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
 	word := func() string {
-		return pick(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED")
+		return pickOne(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED")
 	}
 	if r.IntN(3) > 0 {
-		out["enable-api-fields"] = pick(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
+		out["enable-api-fields"] = pickOne(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
 	}
 	var entries []string
 	for _, f := range w.Features {
@@ -146,7 +146,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 			out[feature.Kebab(f.Spec.Gate)] = word()
 		}
 		if r.IntN(5) == 0 {
-			entries = append(entries, f.Spec.Gate+pick(r, "=", " = ", "")+word())
+			entries = append(entries, f.Spec.Gate+pickOne(r, "=", " = ", "")+word())
 		}
 	}
 	for _, all := range []string{"AllAlpha", "AllBeta", "Nobody"} {
@@ -155,7 +155,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 		}
 	}
 	if entries != nil || r.IntN(4) == 0 {
-		out["feature-gates"] = strings.Join(entries, pick(r, ",", ", "))
+		out["feature-gates"] = strings.Join(entries, pickOne(r, ",", ", "))
 	}
 	return out
 }
@@ -164,17 +164,17 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 // keys or is a set.
 func (w *World) Object(r *rand.Rand, odd bool) map[string]any {
 	d := &drawer{Rand: r, odd: odd}
-	spec, ok := d.draw(&w.spec).(map[string]any)
+	spec, ok := d.drawFor(&w.spec).(map[string]any)
 	if !ok {
 		spec = map[string]any{}
 	}
-	out := map[string]any{"apiVersion": Group + "/" + pick(r, "v1", "v1", "v2"), "kind": Kind, "spec": spec}
-	out["metadata"] = d.metadata()
+	out := map[string]any{"apiVersion": Group + "/" + pickOne(r, "v1", "v1", "v2"), "kind": Kind, "spec": spec}
+	out["metadata"] = d.drawMetadata()
 	return out
 }
 
-// metadata sometimes has managed fields, and these may differ from what an API server would write.
-func (d *drawer) metadata() map[string]any {
+// drawMetadata sometimes has managed fields, and these may differ from what an API server would write.
+func (d *drawer) drawMetadata() map[string]any {
 	out := map[string]any{"name": "x", "namespace": "default"}
 	if !d.odd || d.IntN(2) == 0 {
 		return out
@@ -182,8 +182,8 @@ func (d *drawer) metadata() map[string]any {
 	var entries []any
 	for range d.IntN(3) {
 		entry := map[string]any{
-			"manager": "somebody", "operation": "Update", "apiVersion": Group + "/" + pick(d.Rand, "v1", "v2"), "fieldsType": "FieldsV1",
-			"fieldsV1": map[string]any{pick(d.Rand, "f:spec", "f:metadata", "f:status"): map[string]any{"f:a": map[string]any{}}},
+			"manager": "somebody", "operation": "Update", "apiVersion": Group + "/" + pickOne(d.Rand, "v1", "v2"), "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{pickOne(d.Rand, "f:spec", "f:metadata", "f:status"): map[string]any{"f:a": map[string]any{}}},
 		}
 		if d.IntN(4) == 0 {
 			entry["subresource"] = "status"
@@ -201,31 +201,31 @@ type drawer struct {
 	odd bool
 }
 
-func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
+func (d *drawer) drawFor(p *apiextensionsv1.JSONSchemaProps) any {
 	if d.odd && d.IntN(60) == 0 {
-		return pick[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
+		return pickOne[any](d.Rand, nil, "odd", int64(7), 1.5, 7.0, true, []any{"x", nil, map[string]any{"name": "a"}}, map[string]any{"name": "a"}, map[string]any{})
 	}
 	if p.Nullable && d.IntN(6) == 0 {
 		return nil
 	}
 	switch p.Type {
 	case "":
-		return pick[any](d.Rand, "7", "x", "zx", int64(7), int64(8))
+		return pickOne[any](d.Rand, "7", "x", "zx", int64(7), int64(8))
 	case "string":
 		if p.Enum != nil {
-			return pick[any](d.Rand, "A", "B", "C")
+			return pickOne[any](d.Rand, "A", "B", "C")
 		}
-		return pick[any](d.Rand, "", "x", "y", "zx", " #!x")
+		return pickOne[any](d.Rand, "", "x", "y", "zx", " #!x")
 	case "integer":
-		return pick[any](d.Rand, int64(1), int64(7), int64(8))
+		return pickOne[any](d.Rand, int64(1), int64(7), int64(8))
 	case "boolean":
 		return d.IntN(2) == 0
 	case "array":
-		return d.list(p)
+		return d.drawList(p)
 	}
 	out := map[string]any{}
 	if p.XPreserveUnknownFields != nil {
-		out = d.free()
+		out = d.drawFree()
 	}
 	if p.XEmbeddedResource {
 		out["apiVersion"], out["kind"], out["metadata"] = "v1", "ConfigMap", map[string]any{"name": "x"}
@@ -234,40 +234,40 @@ func (d *drawer) draw(p *apiextensionsv1.JSONSchemaProps) any {
 	if p.AdditionalProperties != nil {
 		for _, k := range []string{"a", "b/c", `d"e.f`, "t~1", "in", "seven, eight"} {
 			if d.IntN(5) < 2 {
-				out[k] = d.draw(p.AdditionalProperties.Schema)
+				out[k] = d.drawFor(p.AdditionalProperties.Schema)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		s := p.Properties[name]
 		if slices.Contains(p.Required, name) && (!d.odd || d.IntN(40) > 0) || d.IntN(2) == 0 {
-			out[name] = d.draw(&s)
+			out[name] = d.drawFor(&s)
 		}
 	}
 	return out
 }
 
-// free is an object that no schema describes.
-func (d *drawer) free() map[string]any {
+// drawFree is an object that no schema describes.
+func (d *drawer) drawFree() map[string]any {
 	out := map[string]any{}
 	for _, k := range []string{"a", "b"} {
 		if d.IntN(2) == 0 {
-			out[k] = pick[any](d.Rand, "x", "y", int64(7), nil, map[string]any{"c": "x"}, map[string]any{"c": nil}, []any{"x"}, d.loose(1))
+			out[k] = pickOne[any](d.Rand, "x", "y", int64(7), nil, map[string]any{"c": "x"}, map[string]any{"c": nil}, []any{"x"}, d.drawLoose(1))
 		}
 	}
 	if d.IntN(2) == 0 {
-		out["each"] = d.loose(2)
+		out["each"] = d.drawLoose(2)
 	}
 	return out
 }
 
-// loose is a list or a map whose items are again such, or objects and scalars.
-func (d *drawer) loose(depth int) any {
+// drawLoose is a list or a map whose items are again such, or objects and scalars.
+func (d *drawer) drawLoose(depth int) any {
 	item := func() any {
 		if depth > 0 && d.IntN(2) == 0 {
-			return map[string]any{"a": d.loose(depth - 1), "b": "x"}
+			return map[string]any{"a": d.drawLoose(depth - 1), "b": "x"}
 		}
-		return pick[any](d.Rand, "x", "y", nil, map[string]any{"b": "y"}, map[string]any{"a": "x"}, []any{map[string]any{"b": "x"}})
+		return pickOne[any](d.Rand, "x", "y", nil, map[string]any{"b": "y"}, map[string]any{"a": "x"}, []any{map[string]any{"b": "x"}})
 	}
 	if d.IntN(2) == 0 {
 		list := []any{}
@@ -285,22 +285,22 @@ func (d *drawer) loose(depth int) any {
 	return out
 }
 
-func (d *drawer) list(p *apiextensionsv1.JSONSchemaProps) any {
+func (d *drawer) drawList(p *apiextensionsv1.JSONSchemaProps) any {
 	out := []any{}
 	seen := map[string]bool{}
 	for range d.IntN(4) {
-		item := d.draw(p.Items.Schema)
+		item := d.drawFor(p.Items.Schema)
 		if object, ok := item.(map[string]any); ok && len(p.XListMapKeys) > 0 {
 			for _, k := range p.XListMapKeys {
 				if _, there := object[k]; there && object[k] != nil {
-					object[k] = pick[any](d.Rand, "a", "b", "c", "d/e")
+					object[k] = pickOne[any](d.Rand, "a", "b", "c", "d/e")
 					if k == "port" {
-						object[k] = pick[any](d.Rand, int64(1), int64(2))
+						object[k] = pickOne[any](d.Rand, int64(1), int64(2))
 					}
 				}
 			}
 		}
-		id := identity(p, item)
+		id := identityOf(p, item)
 		if id != "" && seen[id] {
 			continue
 		}
@@ -310,7 +310,7 @@ func (d *drawer) list(p *apiextensionsv1.JSONSchemaProps) any {
 	return out
 }
 
-func identity(p *apiextensionsv1.JSONSchemaProps, item any) string {
+func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 	switch {
 	case p.XListType == nil:
 		return ""
@@ -335,7 +335,7 @@ func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]an
 	other := w.Object(r, odd)
 	m := &mixer{Rand: r, odd: odd}
 	out := maps.Clone(old)
-	out["spec"] = m.mix(&w.spec, old["spec"], other["spec"])
+	out["spec"] = m.mixValues(&w.spec, old["spec"], other["spec"])
 	if odd && r.IntN(2) == 0 {
 		out["metadata"] = other["metadata"]
 	}
@@ -347,21 +347,21 @@ type mixer struct {
 	odd bool
 }
 
-// mix makes a value of two, of which the first is kept mostly.
-func (m *mixer) mix(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
+// mixValues makes a value of two, of which the first is kept mostly.
+func (m *mixer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
 		if !ok || p == nil {
 			return a
 		}
-		return m.objects(p, x, y)
+		return m.mixObjects(p, x, y)
 	case []any:
 		y, ok := b.([]any)
 		if !ok || p == nil || p.Items == nil {
 			return a
 		}
-		return m.lists(p, x, y)
+		return m.mixLists(p, x, y)
 	}
 	if m.IntN(2) == 0 {
 		return a
@@ -369,7 +369,7 @@ func (m *mixer) mix(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	return b
 }
 
-func (m *mixer) objects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
+func (m *mixer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
 	out := map[string]any{}
 	child := func(k string) *apiextensionsv1.JSONSchemaProps {
 		if s, ok := p.Properties[k]; ok {
@@ -395,23 +395,23 @@ func (m *mixer) objects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any)
 			out[k] = y[k]
 		case 1, 2:
 			if _, ok := out[k]; ok {
-				out[k] = m.mix(child(k), out[k], y[k])
+				out[k] = m.mixValues(child(k), out[k], y[k])
 			}
 		}
 	}
 	return out
 }
 
-func (m *mixer) lists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
+func (m *mixer) mixLists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
 	var out []any
 	seen := map[string]bool{}
 	all := slices.Concat(x, y)
 	m.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, v := range all[:m.IntN(len(all)+1)] {
 		if len(y) > 0 && m.IntN(3) == 0 {
-			v = m.mix(p.Items.Schema, v, y[m.IntN(len(y))])
+			v = m.mixValues(p.Items.Schema, v, y[m.IntN(len(y))])
 		}
-		id := identity(p, v)
+		id := identityOf(p, v)
 		if id != "" && seen[id] && (!m.odd || m.IntN(3) > 0) {
 			continue
 		}
