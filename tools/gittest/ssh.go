@@ -88,13 +88,13 @@ func NewSSHServer(t testing.TB, takesEnv bool) *SSHServer {
 				return
 			}
 			s.Connections.Add(1)
-			go s.serve(conn, config)
+			go s.serveConn(conn, config)
 		}
 	}()
 	return s
 }
 
-func (s *SSHServer) serve(conn net.Conn, config *ssh.ServerConfig) {
+func (s *SSHServer) serveConn(conn net.Conn, config *ssh.ServerConfig) {
 	defer func() { _ = conn.Close() }()
 	_, channels, requests, err := ssh.NewServerConn(conn, config)
 	if err != nil {
@@ -115,12 +115,12 @@ func (s *SSHServer) serve(conn net.Conn, config *ssh.ServerConfig) {
 		open.Add(1)
 		go func() {
 			defer open.Add(-1)
-			s.session(channel, requests)
+			s.serveSession(channel, requests)
 		}()
 	}
 }
 
-func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *SSHServer) serveSession(channel ssh.Channel, requests <-chan *ssh.Request) {
 	var env []string
 	for r := range requests {
 		switch {
@@ -129,15 +129,15 @@ func (s *SSHServer) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 			_ = r.Reply(true, nil)
 		case r.Type == "exec":
 			_ = r.Reply(true, nil)
-			go s.upload(channel, string(r.Payload[4:]), env)
+			go s.runUploadPack(channel, string(r.Payload[4:]), env)
 		default:
 			_ = r.Reply(false, nil)
 		}
 	}
 }
 
-// upload runs git-upload-pack as the command line asks.
-func (s *SSHServer) upload(channel ssh.Channel, line string, env []string) {
+// runUploadPack runs git-upload-pack as the command line asks.
+func (s *SSHServer) runUploadPack(channel ssh.Channel, line string, env []string) {
 	defer func() { _ = channel.Close() }()
 	if s.Hold != nil {
 		s.Hold()
