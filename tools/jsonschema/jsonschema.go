@@ -81,7 +81,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 		m.t.Fatalf("%s contains itself", typ)
 	}
 	for _, t := range []reflect.Type{typ, reflect.PointerTo(typ)} {
-		if typ.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[json.Marshaler]()) && !promoted(typ) {
+		if typ.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[json.Marshaler]()) && !hasPromotedMethod(typ) {
 			m.t.Fatalf("%s writes its own JSON: give Special its schema", typ)
 		}
 	}
@@ -94,7 +94,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 		return m.Of(typ.Elem())
 	case reflect.String:
 		out := Object{"type": "string"}
-		if values := m.enum(typ); len(values) > 0 {
+		if values := m.enumValues(typ); len(values) > 0 {
 			out["enum"] = values
 		}
 		return out
@@ -110,7 +110,7 @@ func (m *Maker) Of(typ reflect.Type) Object {
 		return Object{"type": "object", "additionalProperties": m.Of(typ.Elem())}
 	case reflect.Struct:
 		properties, required := Object{}, []string{}
-		m.fields(typ, properties, &required)
+		m.addFields(typ, properties, &required)
 		slices.Sort(required)
 		out := Object{"type": "object", "properties": properties}
 		if len(required) > 0 {
@@ -125,8 +125,8 @@ func (m *Maker) Of(typ reflect.Type) Object {
 	return nil
 }
 
-// promoted reports whether a struct has its method from a field in it; encoding/json would use it, and its author did not mean that.
-func promoted(typ reflect.Type) bool {
+// hasPromotedMethod reports whether a struct has its method from a field in it; encoding/json would use it, and its author did not mean that.
+func hasPromotedMethod(typ reflect.Type) bool {
 	if typ.Kind() != reflect.Struct {
 		return false
 	}
@@ -138,7 +138,7 @@ func promoted(typ reflect.Type) bool {
 	return false
 }
 
-func (m *Maker) fields(typ reflect.Type, properties Object, required *[]string) {
+func (m *Maker) addFields(typ reflect.Type, properties Object, required *[]string) {
 	for f := range typ.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		within := f.Type
@@ -147,10 +147,10 @@ func (m *Maker) fields(typ reflect.Type, properties Object, required *[]string) 
 		}
 		switch {
 		case f.Anonymous && name == "" && m.Special[within] != nil:
-			m.merge(m.Special[within], properties, required)
+			m.mergeSpecial(m.Special[within], properties, required)
 			continue
 		case f.Anonymous && name == "" && within.Kind() == reflect.Struct:
-			m.fields(within, properties, required)
+			m.addFields(within, properties, required)
 			continue
 		case name == "-" || !f.IsExported():
 			continue
@@ -159,7 +159,7 @@ func (m *Maker) fields(typ reflect.Type, properties Object, required *[]string) 
 		}
 		property := m.Of(f.Type)
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
-		if text := m.comment(typ, f.Name); text != "" {
+		if text := m.commentOf(typ, f.Name); text != "" {
 			property = maps.Clone(property)
 			property["description"] = text
 		}
@@ -170,8 +170,8 @@ func (m *Maker) fields(typ reflect.Type, properties Object, required *[]string) 
 	}
 }
 
-// merge adds the properties of an embedded struct with a schema of its own.
-func (m *Maker) merge(special, properties Object, required *[]string) {
+// mergeSpecial adds the properties of an embedded struct with a schema of its own.
+func (m *Maker) mergeSpecial(special, properties Object, required *[]string) {
 	m.t.Helper()
 	more, ok := special["properties"].(Object)
 	if !ok {
@@ -193,7 +193,7 @@ func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 	path = strings.TrimSuffix(path, "_test")
 	p := m.docs[path]
 	if p == nil {
-		p = m.parse(path)
+		p = m.parsePackage(path)
 		m.docs[path] = p
 	}
 	for _, t := range p.Types {
@@ -204,8 +204,8 @@ func (m *Maker) typeOf(typ reflect.Type) *doc.Type {
 	return nil
 }
 
-// parse reads the sources of a package.
-func (m *Maker) parse(path string) *doc.Package {
+// parsePackage reads the sources of a package.
+func (m *Maker) parsePackage(path string) *doc.Package {
 	m.t.Helper()
 	files, err := filepath.Glob(filepath.Join(m.root, filepath.FromSlash(strings.TrimPrefix(path, module)), "*.go"))
 	if err != nil {
@@ -230,8 +230,8 @@ func (m *Maker) parse(path string) *doc.Package {
 	return p
 }
 
-// enum lists the values of the constants of a type.
-func (m *Maker) enum(typ reflect.Type) (out []string) {
+// enumValues lists the values of the constants of a type.
+func (m *Maker) enumValues(typ reflect.Type) (out []string) {
 	t := m.typeOf(typ)
 	if t == nil {
 		return nil
@@ -259,8 +259,8 @@ func (m *Maker) enum(typ reflect.Type) (out []string) {
 	return out
 }
 
-// comment is that of a field, in one line; for a field without one, that of the field above that names it as well.
-func (m *Maker) comment(typ reflect.Type, field string) string {
+// commentOf is that of a field, in one line; for a field without one, that of the field above that names it as well.
+func (m *Maker) commentOf(typ reflect.Type, field string) string {
 	t := m.typeOf(typ)
 	if t == nil {
 		return ""
