@@ -71,14 +71,14 @@ func Decode(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// resource guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
-func resource(u *unstructured.Unstructured) schema.GroupVersionResource {
+// resourceOf guesses the resource of an object as Kubernetes' own plural forms do for the kinds that are used here.
+func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	return plural
 }
 
-func (c *Client) in(u *unstructured.Unstructured) dynamic.ResourceInterface {
-	r := c.dynamic.Resource(resource(u))
+func (c *Client) resourceFor(u *unstructured.Unstructured) dynamic.ResourceInterface {
+	r := c.dynamic.Resource(resourceOf(u))
 	if ns := u.GetNamespace(); ns != "" {
 		return r.Namespace(ns)
 	}
@@ -106,7 +106,7 @@ func (c *Client) ApplyObject(ctx context.Context, u *unstructured.Unstructured, 
 	if dryRun {
 		o.DryRun = []string{metav1.DryRunAll}
 	}
-	if _, err := c.in(u).Apply(ctx, u.GetName(), u, o); err != nil {
+	if _, err := c.resourceFor(u).Apply(ctx, u.GetName(), u, o); err != nil {
 		return err
 	}
 	if u.GetKind() == "CustomResourceDefinition" && !dryRun {
@@ -138,14 +138,14 @@ func (c *Client) WaitServed(ctx context.Context, crd *unstructured.Unstructured)
 
 // Create creates one object.
 func (c *Client) Create(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := c.in(u).Create(ctx, u, metav1.CreateOptions{})
+	_, err := c.resourceFor(u).Create(ctx, u, metav1.CreateOptions{})
 	return err
 }
 
 // Label sets a label of the object by a merge patch, as the smallest update that there is.
 func (c *Client) Label(ctx context.Context, u *unstructured.Unstructured, key, value string) error {
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
-	_, err := c.in(u).Patch(ctx, u.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	_, err := c.resourceFor(u).Patch(ctx, u.GetName(), "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 	return err
 }
 
