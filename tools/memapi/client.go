@@ -22,7 +22,7 @@ type Client struct {
 // As returns a client with the name of a field manager.
 func (s *Server) As(manager string) Client { return Client{s, manager} }
 
-func (c Client) call(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
+func (c Client) sendCall(verb, path string, query url.Values, contentType string, body []byte) (map[string]any, *apierrors.StatusError) {
 	c.s.t.Helper()
 	query.Set("fieldManager", c.name)
 	r, err := http.NewRequestWithContext(c.s.t.Context(), verb, "http://memapi.test"+path+"?"+query.Encode(), bytes.NewReader(body))
@@ -30,12 +30,12 @@ func (c Client) call(verb, path string, query url.Values, contentType string, bo
 		c.s.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", contentType)
-	_, out, failure := c.s.answer(r)
+	_, out, failure := c.s.answerRequest(r)
 	return out, failure
 }
 
-// path is the path of an object, and whether it exists.
-func (c Client) path(obj map[string]any) (string, bool) {
+// pathOfObject is the path of an object, and whether it exists.
+func (c Client) pathOfObject(obj map[string]any) (string, bool) {
 	u := &unstructured.Unstructured{Object: obj}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -68,7 +68,7 @@ func (c Client) Put(documents string) {
 		if err := yaml.Unmarshal([]byte(text), &obj); err != nil {
 			c.s.t.Fatal(err)
 		}
-		c.put(obj, "")
+		c.putObject(obj, "")
 	}
 }
 
@@ -82,7 +82,7 @@ func (c Client) Status(resource, namespace, name string, f func(status map[strin
 		obj[status] = st
 	}
 	f(st)
-	c.put(obj, status)
+	c.putObject(obj, status)
 }
 
 // Edit changes an object by f and writes it.
@@ -90,12 +90,12 @@ func (c Client) Edit(resource, namespace, name string, f func(u *unstructured.Un
 	c.s.t.Helper()
 	u := &unstructured.Unstructured{Object: c.s.Get(resource, namespace, name)}
 	f(u)
-	c.put(u.Object, "")
+	c.putObject(u.Object, "")
 }
 
-func (c Client) put(obj map[string]any, subresource string) {
+func (c Client) putObject(obj map[string]any, subresource string) {
 	c.s.t.Helper()
-	path, exists := c.path(obj)
+	path, exists := c.pathOfObject(obj)
 	verb := http.MethodPost
 	if exists {
 		verb = http.MethodPut
@@ -108,7 +108,7 @@ func (c Client) put(obj map[string]any, subresource string) {
 	if err != nil {
 		c.s.t.Fatal(err)
 	}
-	if _, failure := c.call(verb, path, url.Values{}, "application/json", body); failure != nil {
+	if _, failure := c.sendCall(verb, path, url.Values{}, "application/json", body); failure != nil {
 		c.s.t.Fatal(failure)
 	}
 }
@@ -116,9 +116,9 @@ func (c Client) put(obj map[string]any, subresource string) {
 // Delete deletes an object.
 func (c Client) Delete(resource, namespace, name string) {
 	c.s.t.Helper()
-	for _, k := range c.s.have() {
+	for _, k := range c.s.servedKinds() {
 		if k.Resource == resource {
-			if _, failure := c.call(http.MethodDelete, pathOf(k, namespace)+"/"+name, url.Values{}, "", nil); failure != nil {
+			if _, failure := c.sendCall(http.MethodDelete, pathOf(k, namespace)+"/"+name, url.Values{}, "", nil); failure != nil {
 				c.s.t.Fatal(failure)
 			}
 			return
@@ -126,7 +126,7 @@ func (c Client) Delete(resource, namespace, name string) {
 	}
 }
 
-func (s *Server) have() []Kind {
+func (s *Server) servedKinds() []Kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.kinds)
@@ -138,7 +138,7 @@ func (s *Server) Get(resource, namespace, name string) map[string]any {
 	defer s.mu.Unlock()
 	for at, obj := range s.objects {
 		if at.Resource == resource && at.namespace == namespace && at.name == name {
-			return clone(obj)
+			return cloneObject(obj)
 		}
 	}
 	return nil

@@ -207,9 +207,9 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 			Header: header, Body: body, Request: r, ContentLength: -1,
 		}
 	}
-	c, k, err := s.parse(r)
+	c, k, err := s.parseRequest(r)
 	if err == nil && c != nil && c.Verb == "watch" {
-		return response(http.StatusOK, s.watch(r, c, k)), nil
+		return response(http.StatusOK, s.watchStream(r, c, k)), nil
 	}
 	code, out, failure := s.answerCall(r, c, k, err)
 	if failure != nil {
@@ -232,13 +232,13 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response(code, io.NopCloser(bytes.NewReader(text))), nil
 }
 
-func (s *Server) answer(r *http.Request) (int, map[string]any, *apierrors.StatusError) {
-	c, k, err := s.parse(r)
+func (s *Server) answerRequest(r *http.Request) (int, map[string]any, *apierrors.StatusError) {
+	c, k, err := s.parseRequest(r)
 	return s.answerCall(r, c, k, err)
 }
 
-// parse reads the path of a request. Without an error, the call is nil for a request of discovery.
-func (s *Server) parse(r *http.Request) (*Call, Kind, *apierrors.StatusError) {
+// parseRequest reads the path of a request. Without an error, the call is nil for a request of discovery.
+func (s *Server) parseRequest(r *http.Request) (*Call, Kind, *apierrors.StatusError) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	gv := schema.GroupVersion{}
 	switch {
@@ -261,7 +261,7 @@ func (s *Server) parse(r *http.Request) (*Call, Kind, *apierrors.StatusError) {
 		c.Subresource = parts[2]
 	}
 	c.Verb = verbOf(r, c.Name)
-	for _, k := range s.have() {
+	for _, k := range s.servedKinds() {
 		if k.Group == gv.Group && k.Version == gv.Version && k.Resource == c.Resource {
 			return c, k, nil
 		}
@@ -278,14 +278,14 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 		return 0, nil, failure
 	}
 	if c == nil {
-		return s.discovery(r.URL.Path)
+		return s.answerDiscovery(r.URL.Path)
 	}
-	body, err := c.read(r)
+	body, err := c.readBody(r)
 	if err != nil {
 		return 0, nil, apierrors.NewBadRequest(err.Error())
 	}
 	if k.Kind == "" && c.Body != nil {
-		review(c)
+		answerReview(c)
 	}
 	c.DryRun = c.DryRun || c.Verb == "delete" && c.Body["dryRun"] != nil // options of a deletion come in the body
 	if c.Verb == "create" {
@@ -294,12 +294,12 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 	if c.Manager == "" && c.Verb != "get" && c.Verb != "list" {
 		c.Manager, _, _ = strings.Cut(r.Header.Get("User-Agent"), "/")
 	}
-	if err := s.hooked(c); err != nil {
+	if err := s.answerOfHooks(c); err != nil {
 		return 0, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	as := partial(r.Header.Get("Accept"))
+	as := partialForm(r.Header.Get("Accept"))
 	switch c.Verb {
 	case "get":
 		obj := s.objects[place{k.groupResource(), c.Namespace, c.Name}]
@@ -308,12 +308,12 @@ func (s *Server) answerCall(r *http.Request, c *Call, k Kind, failure *apierrors
 		}
 		return http.StatusOK, as(k, obj), nil
 	case "list":
-		return http.StatusOK, s.list(r, c, k, as), nil
+		return http.StatusOK, s.listObjects(r, c, k, as), nil
 	}
 	if k.Kind == "" {
 		return http.StatusCreated, c.Body, nil
 	}
-	code, out, err := s.write(r, c, k, body)
+	code, out, err := s.writeObject(r, c, k, body)
 	if err != nil {
 		is, ok := errors.AsType[*apierrors.StatusError](err)
 		if !ok {
@@ -345,8 +345,8 @@ func verbOf(r *http.Request, name string) string {
 // maxBody bounds a request, in bytes.
 const maxBody = 16 << 20
 
-// read returns the body of a request, and decodes it if it is an object.
-func (c *Call) read(r *http.Request) ([]byte, error) {
+// readBody returns the body of a request, and decodes it if it is an object.
+func (c *Call) readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}
@@ -357,8 +357,8 @@ func (c *Call) read(r *http.Request) ([]byte, error) {
 	return body, yaml.Unmarshal(body, &c.Body)
 }
 
-// hooked returns the answer of the first hook that has one.
-func (s *Server) hooked(c *Call) *apierrors.StatusError {
+// answerOfHooks returns the answer of the first hook that has one.
+func (s *Server) answerOfHooks(c *Call) *apierrors.StatusError {
 	s.mu.Lock()
 	hooks := s.hooks
 	s.mu.Unlock()
@@ -373,8 +373,8 @@ func (s *Server) hooked(c *Call) *apierrors.StatusError {
 	return nil
 }
 
-// review answers a question about permissions: everything is allowed, unless a hook changes the status.
-func review(c *Call) {
+// answerReview answers a question about permissions: everything is allowed, unless a hook changes the status.
+func answerReview(c *Call) {
 	st := map[string]any{"allowed": true}
 	if c.Resource == "selfsubjectrulesreviews" {
 		all := []any{"*"}
@@ -383,9 +383,9 @@ func review(c *Call) {
 	c.Body[status] = st
 }
 
-func (s *Server) list(r *http.Request, c *Call, k Kind, as func(Kind, map[string]any) map[string]any) map[string]any {
+func (s *Server) listObjects(r *http.Request, c *Call, k Kind, as func(Kind, map[string]any) map[string]any) map[string]any {
 	items := []any{}
-	for _, obj := range s.matching(r, c, k) {
+	for _, obj := range s.matchingObjects(r, c, k) {
 		items = append(items, as(k, obj))
 	}
 	kind := k.Kind + "List"
@@ -396,10 +396,10 @@ func (s *Server) list(r *http.Request, c *Call, k Kind, as func(Kind, map[string
 	return map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version)}, "items": items}
 }
 
-func (s *Server) matching(r *http.Request, c *Call, k Kind) (out []map[string]any) {
+func (s *Server) matchingObjects(r *http.Request, c *Call, k Kind) (out []map[string]any) {
 	var places []place
 	for at, obj := range s.objects {
-		if at.GroupResource == k.groupResource() && matches(r, c, obj) {
+		if at.GroupResource == k.groupResource() && matchesSelectors(r, c, obj) {
 			places = append(places, at)
 		}
 	}

@@ -36,17 +36,17 @@ func toMap(t testing.TB, v any) map[string]any {
 	return out
 }
 
-func clone(obj map[string]any) map[string]any {
+func cloneObject(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
 	}
 	return toMap(nil, obj)
 }
 
-// patched is the object that an update or a patch asks for.
-func patched(contentType string, c *Call, old map[string]any, body []byte) (map[string]any, error) {
+// patchedObject is the object that an update or a patch asks for.
+func patchedObject(contentType string, c *Call, old map[string]any, body []byte) (map[string]any, error) {
 	if c.Verb == "update" {
-		return clone(c.Body), nil
+		return cloneObject(c.Body), nil
 	}
 	text, err := json.Marshal(old)
 	if err != nil {
@@ -86,8 +86,8 @@ func newFieldManager(k Kind, subresource string) fieldManager {
 	return fieldManager{m}
 }
 
-func headed(k Kind, obj map[string]any) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: clone(obj)}
+func withTypeMeta(k Kind, obj map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: cloneObject(obj)}
 	if u.Object == nil {
 		u.Object = map[string]any{}
 	}
@@ -96,24 +96,24 @@ func headed(k Kind, obj map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-func (m fieldManager) update(k Kind, old, next map[string]any, manager string) (map[string]any, error) {
-	out, err := m.Update(headed(k, old), headed(k, next), manager)
-	return content(out), err
+func (m fieldManager) updateFields(k Kind, old, next map[string]any, manager string) (map[string]any, error) {
+	out, err := m.Update(withTypeMeta(k, old), withTypeMeta(k, next), manager)
+	return contentOf(out), err
 }
 
-func (m fieldManager) apply(k Kind, live map[string]any, c *Call, force bool) (map[string]any, error) {
-	u := headed(k, c.Body)
+func (m fieldManager) applyFields(k Kind, live map[string]any, c *Call, force bool) (map[string]any, error) {
+	u := withTypeMeta(k, c.Body)
 	if k.Namespaced {
 		u.SetNamespace(c.Namespace)
 	}
-	out, err := m.Apply(headed(k, live), u, c.Manager, force)
+	out, err := m.Apply(withTypeMeta(k, live), u, c.Manager, force)
 	if out == nil && err == nil {
-		return clone(live), nil // nothing changes
+		return cloneObject(live), nil // nothing changes
 	}
-	return content(out), err
+	return contentOf(out), err
 }
 
-func content(o runtime.Object) map[string]any {
+func contentOf(o runtime.Object) map[string]any {
 	if u, ok := o.(*unstructured.Unstructured); ok && u != nil {
 		return u.Object
 	}
@@ -141,14 +141,14 @@ func (asIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return u, nil
 }
 
-// partial returns the form of objects that a client accepts.
-func partial(accept string) func(Kind, map[string]any) map[string]any {
+// partialForm returns the form of objects that a client accepts.
+func partialForm(accept string) func(Kind, map[string]any) map[string]any {
 	if !strings.Contains(accept, "as=PartialObjectMetadata") {
 		return func(k Kind, obj map[string]any) map[string]any {
 			if obj["apiVersion"] == k.apiVersion() {
 				return obj
 			}
-			out := clone(obj)
+			out := cloneObject(obj)
 			out["apiVersion"] = k.apiVersion()
 			return out
 		}
@@ -158,8 +158,8 @@ func partial(accept string) func(Kind, map[string]any) map[string]any {
 	}
 }
 
-// matches reports whether a list or watch is about an object.
-func matches(r *http.Request, c *Call, obj map[string]any) bool {
+// matchesSelectors reports whether a list or watch is about an object.
+func matchesSelectors(r *http.Request, c *Call, obj map[string]any) bool {
 	if obj == nil {
 		return false
 	}
@@ -176,9 +176,9 @@ func matches(r *http.Request, c *Call, obj map[string]any) bool {
 	return err == nil && byField.Matches(fields.Set{"metadata.name": u.GetName(), "metadata.namespace": u.GetNamespace()})
 }
 
-// watch returns a stream of events.
-func (s *Server) watch(r *http.Request, c *Call, k Kind) io.ReadCloser {
-	as := partial(r.Header.Get("Accept"))
+// watchStream returns a stream of events.
+func (s *Server) watchStream(r *http.Request, c *Call, k Kind) io.ReadCloser {
+	as := partialForm(r.Header.Get("Accept"))
 	in, out := io.Pipe()
 	enc := json.NewEncoder(out)
 	send := func(kind string, obj map[string]any) error {
@@ -191,7 +191,7 @@ func (s *Server) watch(r *http.Request, c *Call, k Kind) io.ReadCloser {
 	initial := err != nil || at == 0 || q.Get("sendInitialEvents") == "true"
 	if initial {
 		at = s.version
-		for _, obj := range s.matching(r, c, k) {
+		for _, obj := range s.matchingObjects(r, c, k) {
 			first = append(first, as(k, obj))
 		}
 	}
@@ -225,7 +225,7 @@ func (s *Server) watch(r *http.Request, c *Call, k Kind) io.ReadCloser {
 				if e.at.GroupResource != k.groupResource() {
 					continue
 				}
-				was, is := matches(r, c, e.before), matches(r, c, e.after)
+				was, is := matchesSelectors(r, c, e.before), matchesSelectors(r, c, e.after)
 				var err error
 				switch {
 				case is && was:
@@ -233,7 +233,7 @@ func (s *Server) watch(r *http.Request, c *Call, k Kind) io.ReadCloser {
 				case is:
 					err = send("ADDED", as(k, e.after))
 				case was:
-					gone := clone(e.before)
+					gone := cloneObject(e.before)
 					(&unstructured.Unstructured{Object: gone}).SetResourceVersion(strconv.Itoa(e.version))
 					err = send("DELETED", as(k, gone))
 				}
@@ -251,10 +251,10 @@ func (s *Server) watch(r *http.Request, c *Call, k Kind) io.ReadCloser {
 	return in
 }
 
-// discovery answers what the server has.
-func (s *Server) discovery(path string) (int, map[string]any, *apierrors.StatusError) {
+// answerDiscovery answers what the server has.
+func (s *Server) answerDiscovery(path string) (int, map[string]any, *apierrors.StatusError) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	have := s.have()
+	have := s.servedKinds()
 	group := func(name string) map[string]any {
 		var versions []any
 		for _, k := range have {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// write changes an object.
-func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[string]any, error) {
+// writeObject changes an object.
+func (s *Server) writeObject(r *http.Request, c *Call, k Kind, body []byte) (int, map[string]any, error) {
 	gr, at := k.groupResource(), place{k.groupResource(), c.Namespace, c.Name}
 	old := s.objects[at]
 	code := http.StatusOK
@@ -29,7 +29,7 @@ func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[
 		if old != nil {
 			return 0, nil, apierrors.NewAlreadyExists(gr, c.Name)
 		}
-		next, code = clone(c.Body), http.StatusCreated
+		next, code = cloneObject(c.Body), http.StatusCreated
 	case "apply":
 		if old == nil {
 			if c.Subresource != "" {
@@ -42,7 +42,7 @@ func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[
 			live = map[string]any{}
 		}
 		var err error
-		if next, err = manager.apply(k, live, c, r.URL.Query().Get("force") == "true"); err != nil {
+		if next, err = manager.applyFields(k, live, c, r.URL.Query().Get("force") == "true"); err != nil {
 			return 0, nil, err
 		}
 	default:
@@ -50,10 +50,10 @@ func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[
 			return 0, nil, apierrors.NewNotFound(gr, c.Name)
 		}
 		if c.Verb == "delete" {
-			return s.remove(c, at, old)
+			return s.removeObject(c, at, old)
 		}
 		var err error
-		if next, err = patched(r.Header.Get("Content-Type"), c, old, body); err != nil {
+		if next, err = patchedObject(r.Header.Get("Content-Type"), c, old, body); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -71,26 +71,26 @@ func (s *Server) write(r *http.Request, c *Call, k Kind, body []byte) (int, map[
 			return 0, nil, apierrors.NewConflict(gr, c.Name, errors.New("the UID in the precondition differs"))
 		}
 	}
-	s.own(k, c, old, next)
+	s.setServerFields(k, c, old, next)
 	if c.Verb != "apply" {
 		var err error
-		if next, err = manager.update(k, old, next, c.Manager); err != nil {
+		if next, err = manager.updateFields(k, old, next, c.Manager); err != nil {
 			return 0, nil, err
 		}
 		is.Object = next
 	}
-	s.store(c, k, at, old, is)
+	s.storeObject(c, k, at, old, is)
 	return code, next, nil
 }
 
-// own sets what is the server's.
-func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
+// setServerFields sets what is the server's.
+func (s *Server) setServerFields(k Kind, c *Call, old, next map[string]any) {
 	was, is := &unstructured.Unstructured{Object: old}, &unstructured.Unstructured{Object: next}
 	if k.Status {
 		switch {
 		case c.Subresource == status:
 			meta := is.GetManagedFields()
-			content := clone(old)
+			content := cloneObject(old)
 			content[status] = next[status]
 			for key := range next {
 				delete(next, key)
@@ -100,14 +100,14 @@ func (s *Server) own(k Kind, c *Call, old, next map[string]any) {
 		case old == nil:
 			delete(next, status)
 		case old[status] != nil:
-			next[status] = clone(old)[status]
+			next[status] = cloneObject(old)[status]
 		default:
 			delete(next, status)
 		}
 	}
 	if old == nil {
 		is.SetUID(uuid.NewUUID())
-		is.SetCreationTimestamp(metav1.NewTime(now()))
+		is.SetCreationTimestamp(metav1.NewTime(nowInSeconds()))
 		is.SetDeletionTimestamp(nil)
 		if k.Status {
 			is.SetGeneration(1)
@@ -136,11 +136,11 @@ func withoutMeta(obj map[string]any) map[string]any {
 	return toMap(nil, out) // numbers have one type then
 }
 
-// store stores an object, unless nothing has changed.
-func (s *Server) store(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
+// storeObject stores an object, unless nothing has changed.
+func (s *Server) storeObject(c *Call, k Kind, at place, old map[string]any, is *unstructured.Unstructured) {
 	if old != nil && is.GetDeletionTimestamp() != nil && len(is.GetFinalizers()) == 0 {
 		if !c.DryRun {
-			s.put(at, nil)
+			s.putStored(at, nil)
 		}
 		return
 	}
@@ -148,23 +148,23 @@ func (s *Server) store(c *Call, k Kind, at place, old map[string]any, is *unstru
 		return
 	}
 	if k.Resource == crds {
-		s.establish(is.Object, c.DryRun)
+		s.establishCRD(is.Object, c.DryRun)
 	}
 	if c.DryRun {
 		return
 	}
 	is.SetResourceVersion(strconv.Itoa(s.version + 1))
-	s.put(at, clone(is.Object))
+	s.putStored(at, cloneObject(is.Object))
 }
 
-// now is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
-func now() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
+// nowInSeconds is the time in the bubble of testing/synctest in which the tests run, to the second, as the API server has it.
+func nowInSeconds() time.Time { return time.Now().UTC().Truncate(time.Second) } //nolint:forbidigo // the clock of the bubble
 
-func (s *Server) put(at place, obj map[string]any) {
+func (s *Server) putStored(at place, obj map[string]any) {
 	s.version++
 	before := s.objects[at]
 	if obj == nil {
-		obj = clone(before)
+		obj = cloneObject(before)
 		(&unstructured.Unstructured{Object: obj}).SetResourceVersion(strconv.Itoa(s.version))
 		s.log = append(s.log, event{s.version, at, obj, nil})
 		delete(s.objects, at)
@@ -176,8 +176,8 @@ func (s *Server) put(at place, obj map[string]any) {
 	s.changed = make(chan struct{})
 }
 
-func (s *Server) remove(c *Call, at place, old map[string]any) (int, map[string]any, error) {
-	is := &unstructured.Unstructured{Object: clone(old)}
+func (s *Server) removeObject(c *Call, at place, old map[string]any) (int, map[string]any, error) {
+	is := &unstructured.Unstructured{Object: cloneObject(old)}
 	p, _, err := unstructured.NestedMap(c.Body, "preconditions")
 	if err != nil {
 		return 0, nil, err
@@ -191,18 +191,18 @@ func (s *Server) remove(c *Call, at place, old map[string]any) (int, map[string]
 	switch {
 	case c.DryRun:
 	case len(is.GetFinalizers()) == 0:
-		s.put(at, nil)
+		s.putStored(at, nil)
 	case is.GetDeletionTimestamp() == nil:
-		is.SetDeletionTimestamp(new(metav1.NewTime(now())))
+		is.SetDeletionTimestamp(new(metav1.NewTime(nowInSeconds())))
 		is.SetGeneration(is.GetGeneration() + 1)
 		is.SetResourceVersion(strconv.Itoa(s.version + 1))
-		s.put(at, is.Object)
+		s.putStored(at, is.Object)
 	}
 	return http.StatusOK, is.Object, nil
 }
 
-// establish serves the kinds of a CRD.
-func (s *Server) establish(obj map[string]any, dryRun bool) {
+// establishCRD serves the kinds of a CRD.
+func (s *Server) establishCRD(obj map[string]any, dryRun bool) {
 	var crd struct {
 		Spec struct {
 			Group    string
@@ -225,7 +225,7 @@ func (s *Server) establish(obj map[string]any, dryRun bool) {
 	}
 	conditions := []any{}
 	for _, t := range []string{"NamesAccepted", "Established"} {
-		conditions = append(conditions, map[string]any{"type": t, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": now().Format(time.RFC3339)})
+		conditions = append(conditions, map[string]any{"type": t, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": nowInSeconds().Format(time.RFC3339)})
 	}
 	if obj[status] == nil {
 		obj[status] = map[string]any{"conditions": conditions}
