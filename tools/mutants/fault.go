@@ -37,17 +37,17 @@ type fault struct {
 // errTable says that a row of the table does not fit the code any more.
 var errTable = errors.New("the table of faults does not fit the code")
 
-// folder is that of the package that has the fault.
-func (f *fault) folder() string {
+// packageFolder is that of the package that has the fault.
+func (f *fault) packageFolder() string {
 	folder, _, _ := strings.Cut(f.in, ".")
 	return folder
 }
 
-// apply returns the name and the text of the file that has the fault. The error wraps errTable where the row no longer fits.
-func (f *fault) apply(m *module) (file string, text []byte, err error) {
-	d, err := m.declared(f.in)
+// applyTo returns the name and the text of the file that has the fault. The error wraps errTable where the row no longer fits.
+func (f *fault) applyTo(m *module) (file string, text []byte, err error) {
+	d, err := m.findDeclaration(f.in)
 	if err == nil {
-		text, err = f.change(d)
+		text, err = f.changedText(d)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
@@ -55,7 +55,7 @@ func (f *fault) apply(m *module) (file string, text []byte, err error) {
 	return d.file, text, nil
 }
 
-func (f *fault) change(d *declaration) ([]byte, error) {
+func (f *fault) changedText(d *declaration) ([]byte, error) {
 	said := slices.DeleteFunc([]string{f.returns, f.without, f.call, f.find}, func(s string) bool { return s == "" })
 	if f.broken == "" || len(said) != 1 {
 		return nil, errors.New("a row says what it breaks, and one of returns, without, call and find")
@@ -66,24 +66,24 @@ func (f *fault) change(d *declaration) ([]byte, error) {
 	case f.returns != "":
 		put = "\nreturn " + f.returns + "\n"
 		if fn, ok := d.node.(*ast.FuncDecl); ok && fn.Body != nil {
-			start := d.offset(fn.Body.Lbrace) + 1
+			start := d.offsetOf(fn.Body.Lbrace) + 1
 			where = []span{{start, start}}
 		}
 	case f.without != "":
-		where = d.places(func(n ast.Node, above []ast.Node) (span, bool) {
-			if !calls(n, f.without) && !d.is(n, f.without) {
+		where = d.findPlaces(func(n ast.Node, above []ast.Node) (span, bool) {
+			if !isCallOf(n, f.without) && !d.hasTokens(n, f.without) {
 				return span{}, false
 			}
-			return d.part(n, above)
+			return d.decidedPart(n, above)
 		})
 	case f.call != "":
 		put = f.answers
-		where = d.places(func(n ast.Node, _ []ast.Node) (span, bool) { return d.span(n), calls(n, f.call) })
+		where = d.findPlaces(func(n ast.Node, _ []ast.Node) (span, bool) { return d.spanOf(n), isCallOf(n, f.call) })
 	default:
-		where = d.runs(f.find)
+		where = d.findRuns(f.find)
 	}
 	if len(where) == 0 || len(where) > 1 && f.call == "" {
-		return nil, fmt.Errorf("%s has %d places, and not one, for this:\n%s", f.in, len(where), indent(said[0]))
+		return nil, fmt.Errorf("%s has %d places, and not one, for this:\n%s", f.in, len(where), indentLines(said[0]))
 	}
 	out := d.text
 	for _, w := range slices.Backward(where) {
@@ -98,4 +98,4 @@ func (f *fault) change(d *declaration) ([]byte, error) {
 	return out, nil
 }
 
-func indent(s string) string { return "\t" + strings.ReplaceAll(s, "\n", "\n\t") }
+func indentLines(s string) string { return "\t" + strings.ReplaceAll(s, "\n", "\n\t") }

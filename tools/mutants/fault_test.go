@@ -54,7 +54,7 @@ func inShop(t *testing.T, f fault, changes ...string) (file, text string, err er
 		}
 	}
 	f.broken = "something"
-	file, out, err := f.apply(newModule(dir))
+	file, out, err := f.applyTo(newModule(dir))
 	return file, string(out), err
 }
 

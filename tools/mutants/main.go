@@ -23,7 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	out := bufio.NewWriter(os.Stdout)
-	err := try(ctx, &runner{code: newModule("."), limit: *limit, verbose: *verbose, near: *near, out: out}, *run)
+	err := tryFaults(ctx, &runner{code: newModule("."), limit: *limit, verbose: *verbose, near: *near, out: out}, *run)
 	if err := errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		stop()
@@ -31,16 +31,16 @@ func main() {
 	}
 }
 
-func try(ctx context.Context, r *runner, pattern string) error {
+func tryFaults(ctx context.Context, r *runner, pattern string) error {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
 	}
-	return r.all(ctx, choose(faults(), re, r.code))
+	return r.runAll(ctx, chooseFaults(allFaults(), re, r.code))
 }
 
-// faults is the table, in the order of the numbers.
-func faults() []fault {
+// allFaults is the table, in the order of the numbers.
+func allFaults() []fault {
 	var out []fault
 	for _, part := range [][]fault{schemaFaults, translateFaults, proofFaults, logicFaults, regularFaults, ruleFaults, upstreamFaults, compatFaults, reportFaults, applyFaults, resolveFaults} {
 		out = append(out, part...)
@@ -51,11 +51,11 @@ func faults() []fault {
 	return out
 }
 
-func choose(all []fault, re *regexp.Regexp, code *module) []fault {
+func chooseFaults(all []fault, re *regexp.Regexp, code *module) []fault {
 	var out []fault
 	for _, f := range all {
 		file := ""
-		if d, err := code.declared(f.in); err == nil {
+		if d, err := code.findDeclaration(f.in); err == nil {
 			file = d.file
 		}
 		if re.MatchString(f.in) || re.MatchString(file) || re.MatchString(f.broken) {

@@ -24,8 +24,8 @@ type pkg struct {
 	tested  bool
 }
 
-// load asks the go command about the packages of the module in dir.
-func load(ctx context.Context, dir string) (*graph, error) {
+// loadGraph asks the go command about the packages of the module in dir.
+func loadGraph(ctx context.Context, dir string) (*graph, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,Module,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles", "./...")
 	cmd.Dir = dir
 	text, err := cmd.Output()

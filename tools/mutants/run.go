@@ -38,17 +38,17 @@ var errTests = errors.New("the go command failed")
 // errSurvived is the error for faults that no test catches.
 var errSurvived = errors.New("faults that no test catches")
 
-// all tries the faults, one at a time, and prints a line for each. The error wraps errSurvived if one was not caught, and errTable
+// runAll tries the faults, one at a time, and prints a line for each. The error wraps errSurvived if one was not caught, and errTable
 // if one does not fit the code. In both cases it still tries the others.
-func (r *runner) all(ctx context.Context, chosen []fault) error {
+func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 	if len(chosen) == 0 {
 		return errors.New("no fault matches")
 	}
-	g, err := load(ctx, r.code.dir)
+	g, err := loadGraph(ctx, r.code.dir)
 	if err != nil {
 		return err
 	}
-	if err := r.baseline(ctx, g, chosen); err != nil {
+	if err := r.checkBaseline(ctx, g, chosen); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp("", "mutants-")
@@ -61,7 +61,7 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	for i := range chosen {
 		f := &chosen[i]
 		began := time.Now() //nolint:forbidigo // as above
-		o, err := r.one(ctx, g, f, tmp)
+		o, err := r.runFault(ctx, g, f, tmp)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -74,7 +74,7 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 		default:
 			o.by = "SURVIVED"
 		}
-		r.line(f, o, time.Since(began))
+		r.printRow(f, o, time.Since(began))
 	}
 	fmt.Fprintf(r.out, "\n%d of %d caught, in %s\n", caught, len(chosen), time.Since(start).Round(time.Second))
 	if n := len(chosen) - caught - len(errs); n > 0 {
@@ -83,11 +83,11 @@ func (r *runner) all(ctx context.Context, chosen []fault) error {
 	return errors.Join(errs...)
 }
 
-// baseline checks that the tests pass without any fault; otherwise the run would show nothing.
-func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
+// checkBaseline checks that the tests pass without any fault; otherwise the run would show nothing.
+func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) error {
 	args := []string{"test", "-vet=off"}
 	for i := range chosen {
-		for _, pkg := range r.tests(g, &chosen[i]) {
+		for _, pkg := range r.testPackages(g, &chosen[i]) {
 			if !slices.Contains(args, "./"+pkg) {
 				args = append(args, "./"+pkg)
 			}
@@ -101,11 +101,11 @@ func (r *runner) baseline(ctx context.Context, g *graph, chosen []fault) error {
 	return nil
 }
 
-// tests returns the packages that have to catch a fault.
-func (r *runner) tests(g *graph, f *fault) []string {
+// testPackages returns the packages that have to catch a fault.
+func (r *runner) testPackages(g *graph, f *fault) []string {
 	tests := f.tests
 	if tests == nil {
-		tests = g.testsOf(f.folder())
+		tests = g.testsOf(f.packageFolder())
 	}
 	if r.near {
 		tests = tests[:min(1, len(tests))]
@@ -113,8 +113,8 @@ func (r *runner) tests(g *graph, f *fault) []string {
 	return tests
 }
 
-// line prints a row: number, seconds, what caught the fault, its function, and what it breaks.
-func (r *runner) line(f *fault, o outcome, took time.Duration) {
+// printRow prints a row: number, seconds, what caught the fault, its function, and what it breaks.
+func (r *runner) printRow(f *fault, o outcome, took time.Duration) {
 	fmt.Fprintf(r.out, "%3d  %5.1f s  %-34s  %s\n", f.number, took.Seconds(), f.in, f.broken)
 	fmt.Fprintf(r.out, "              %s\n", o.by)
 	r.out.Flush() //nolint:errcheck // the last Flush tells
@@ -126,27 +126,27 @@ type outcome struct {
 	by     string // the package and the first failing test
 }
 
-// one tries a fault. The error wraps errTable where the fault does not fit the code.
-func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outcome, error) {
-	file, text, err := f.apply(r.code)
+// runFault tries a fault. The error wraps errTable where the fault does not fit the code.
+func (r *runner) runFault(ctx context.Context, g *graph, f *fault, tmp string) (outcome, error) {
+	file, text, err := f.applyTo(r.code)
 	if err != nil {
 		return outcome{}, err
 	}
-	overlay, err := r.overlay(file, text, tmp)
+	overlay, err := r.writeOverlay(file, text, tmp)
 	if err != nil {
 		return outcome{}, err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+f.folder()) //nolint:gosec // of the table
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+f.packageFolder()) //nolint:gosec // of the table
 	build.Dir = r.code.dir
 	if msg, err := build.CombinedOutput(); err != nil {
-		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indent(strings.TrimSpace(string(msg))))
+		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indentLines(strings.TrimSpace(string(msg))))
 	}
-	for _, pkg := range r.tests(g, f) {
+	for _, pkg := range r.testPackages(g, f) {
 		if r.verbose {
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
 			r.out.Flush() //nolint:errcheck // the last Flush tells
 		}
-		o, err := r.test(ctx, pkg, overlay)
+		o, err := r.runTests(ctx, pkg, overlay)
 		if err != nil {
 			return outcome{}, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
 		}
@@ -160,8 +160,8 @@ func (r *runner) one(ctx context.Context, g *graph, f *fault, tmp string) (outco
 	return outcome{}, nil
 }
 
-// overlay writes the changed file and the overlay that names it, and returns the path of the latter.
-func (r *runner) overlay(file string, text []byte, tmp string) (string, error) {
+// writeOverlay writes the changed file and the overlay that names it, and returns the path of the latter.
+func (r *runner) writeOverlay(file string, text []byte, tmp string) (string, error) {
 	root, err := filepath.Abs(r.code.dir)
 	if err != nil {
 		return "", err
@@ -183,8 +183,8 @@ type event struct {
 	Action, Test, Output, FailedBuild string
 }
 
-// test runs the tests of one package up to the first failure. An error means that they do not compile.
-func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error) {
+// runTests runs the tests of one package up to the first failure. An error means that they do not compile.
+func (r *runner) runTests(ctx context.Context, pkg, overlay string) (outcome, error) {
 	// go test itself ends what goes on for a minute longer than its timeout.
 	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
 	defer cancel()
@@ -201,19 +201,19 @@ func (r *runner) test(ctx context.Context, pkg, overlay string) (outcome, error)
 	if err := cmd.Start(); err != nil {
 		return outcome{}, err
 	}
-	o, failed := r.read(stdout, pkg)
+	o, failed := r.readEvents(stdout, pkg)
 	err = cmd.Wait()
 	switch {
 	case failed != "" || err != nil && !o.caught && ctx.Err() == nil:
-		return outcome{}, fmt.Errorf("the tests of %s cannot be run: %w\n%s", pkg, cmp.Or(err, errTests), indent(failed+stderr.String()))
+		return outcome{}, fmt.Errorf("the tests of %s cannot be run: %w\n%s", pkg, cmp.Or(err, errTests), indentLines(failed+stderr.String()))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return outcome{caught: true, by: pkg + ": hangs"}, nil
 	}
 	return o, nil
 }
 
-// read reads the output of go test -json: the first failed test, and the compiler's message if the tests do not compile.
-func (r *runner) read(stdout io.Reader, pkg string) (o outcome, failed string) {
+// readEvents reads the output of go test -json: the first failed test, and the compiler's message if the tests do not compile.
+func (r *runner) readEvents(stdout io.Reader, pkg string) (o outcome, failed string) {
 	hangs := false
 	lines := bufio.NewReader(stdout)
 	for {
@@ -231,7 +231,7 @@ func (r *runner) read(stdout io.Reader, pkg string) (o outcome, failed string) {
 			case "fail":
 				switch {
 				case e.FailedBuild != "":
-					return o, failed + "does not compile\n" + drain(lines)
+					return o, failed + "does not compile\n" + drainRest(lines)
 				case hangs:
 					o = outcome{caught: true, by: pkg + ": hangs"}
 				case !o.caught:
@@ -245,8 +245,8 @@ func (r *runner) read(stdout io.Reader, pkg string) (o outcome, failed string) {
 	}
 }
 
-// drain reads the rest, so that the writer is not held up.
-func drain(r io.Reader) string {
+// drainRest reads the rest, so that the writer is not held up.
+func drainRest(r io.Reader) string {
 	_, err := io.Copy(io.Discard, r)
 	if err != nil {
 		return err.Error()

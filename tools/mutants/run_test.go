@@ -72,7 +72,7 @@ func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
 	}
 	var out bytes.Buffer
 	r := &runner{code: newModule(dir), limit: 2 * time.Second, near: near, out: bufio.NewWriter(&out)}
-	err := r.all(t.Context(), list)
+	err := r.runAll(t.Context(), list)
 	if err := r.out.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestFaultsOfASmallModule(t *testing.T) {
 }
 
 func TestTestsOf(t *testing.T) {
-	g, err := load(t.Context(), root)
+	g, err := loadGraph(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,15 +35,15 @@ type declaration struct {
 // span is a part of a file's text.
 type span struct{ from, to int }
 
-func (d *declaration) offset(p token.Pos) int { return d.lines.Offset(p) }
+func (d *declaration) offsetOf(p token.Pos) int { return d.lines.Offset(p) }
 
-func (d *declaration) span(n ast.Node) span { return span{d.offset(n.Pos()), d.offset(n.End())} }
+func (d *declaration) spanOf(n ast.Node) span { return span{d.offsetOf(n.Pos()), d.offsetOf(n.End())} }
 
-// declared finds what a row names.
-func (m *module) declared(in string) (*declaration, error) {
+// findDeclaration finds what a row names.
+func (m *module) findDeclaration(in string) (*declaration, error) {
 	folder, name, _ := strings.Cut(in, ".")
 	if m.pkgs[folder] == nil {
-		if err := m.read(folder); err != nil {
+		if err := m.readPackage(folder); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +54,7 @@ func (m *module) declared(in string) (*declaration, error) {
 	return found[0], nil
 }
 
-func (m *module) read(folder string) error {
+func (m *module) readPackage(folder string) error {
 	paths, err := filepath.Glob(filepath.Join(m.dir, filepath.FromSlash(folder), "*.go"))
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (m *module) read(folder string) error {
 		for _, d := range tree.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
-				add(receiver(d)+d.Name.Name, d)
+				add(receiverPrefix(d)+d.Name.Name, d)
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
 					if s, ok := s.(*ast.ValueSpec); ok {
@@ -95,8 +95,8 @@ func (m *module) read(folder string) error {
 	return nil
 }
 
-// receiver returns what stands before the name of a method: "T." or "(*T).", and "" for a function.
-func receiver(d *ast.FuncDecl) string {
+// receiverPrefix returns what stands before the name of a method: "T." or "(*T).", and "" for a function.
+func receiverPrefix(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""
 	}
@@ -107,15 +107,15 @@ func receiver(d *ast.FuncDecl) string {
 	return name + "."
 }
 
-// calls tells whether n calls a function or method of this name.
-func calls(n ast.Node, name string) bool {
+// isCallOf tells whether n calls a function or method of this name.
+func isCallOf(n ast.Node, name string) bool {
 	call, ok := n.(*ast.CallExpr)
 	return ok && strings.HasSuffix("."+types.ExprString(call.Fun), "."+name)
 }
 
-// places finds the outermost nodes that what is true of, and the text that it returns for each. above are the nodes around n, the
+// findPlaces finds the outermost nodes that what is true of, and the text that it returns for each. above are the nodes around n, the
 // outermost first.
-func (d *declaration) places(what func(n ast.Node, above []ast.Node) (span, bool)) []span {
+func (d *declaration) findPlaces(what func(n ast.Node, above []ast.Node) (span, bool)) []span {
 	var out []span
 	ast.PreorderStack(d.node, nil, func(n ast.Node, above []ast.Node) bool {
 		at, ok := what(n, above)
@@ -127,12 +127,12 @@ func (d *declaration) places(what func(n ast.Node, above []ast.Node) (span, bool
 	return out
 }
 
-// part finds the statement, or the operand of && or ||, that n is or decides.
-func (d *declaration) part(n ast.Node, above []ast.Node) (span, bool) {
+// decidedPart finds the statement, or the operand of && or ||, that n is or decides.
+func (d *declaration) decidedPart(n ast.Node, above []ast.Node) (span, bool) {
 	for _, up := range slices.Backward(above) {
 		switch up := up.(type) {
 		case *ast.BinaryExpr:
-			switch x, y := d.span(up.X), d.span(up.Y); {
+			switch x, y := d.spanOf(up.X), d.spanOf(up.Y); {
 			case up.Op != token.LAND && up.Op != token.LOR: // a comparison
 			case n == up.X:
 				return span{x.from, y.from}, true
@@ -141,7 +141,7 @@ func (d *declaration) part(n ast.Node, above []ast.Node) (span, bool) {
 			}
 		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
 			_, ok := n.(ast.Stmt)
-			return d.span(n), ok
+			return d.spanOf(n), ok
 		case *ast.AssignStmt:
 			if slices.ContainsFunc(up.Lhs, func(x ast.Expr) bool { return x == n }) {
 				return span{}, false
@@ -155,16 +155,16 @@ func (d *declaration) part(n ast.Node, above []ast.Node) (span, bool) {
 	return span{}, false
 }
 
-// is tells whether n has these tokens.
-func (d *declaration) is(n ast.Node, code string) bool {
-	at := d.span(n)
-	return slices.EqualFunc(tokens(d.text[at.from:at.to]), tokens([]byte(code)), sameToken)
+// hasTokens tells whether n has these tokens.
+func (d *declaration) hasTokens(n ast.Node, code string) bool {
+	at := d.spanOf(n)
+	return slices.EqualFunc(splitTokens(d.text[at.from:at.to]), splitTokens([]byte(code)), sameToken)
 }
 
-// runs finds the texts that have these tokens.
-func (d *declaration) runs(code string) []span {
-	at := d.span(d.node)
-	have, want := tokens(d.text[at.from:at.to]), tokens([]byte(code))
+// findRuns finds the texts that have these tokens.
+func (d *declaration) findRuns(code string) []span {
+	at := d.spanOf(d.node)
+	have, want := splitTokens(d.text[at.from:at.to]), splitTokens([]byte(code))
 	var out []span
 	for i := range len(have) - len(want) + 1 {
 		if slices.EqualFunc(have[i:i+len(want)], want, sameToken) {
@@ -182,9 +182,9 @@ type lexeme struct {
 
 func sameToken(a, b lexeme) bool { return a.text == b.text }
 
-// tokens splits a text into its tokens, without those that only line breaks ask for: the comma or semicolon before a closing
+// splitTokens splits a text into its tokens, without those that only line breaks ask for: the comma or semicolon before a closing
 // bracket, and the semicolon at the end.
-func tokens(text []byte) []lexeme {
+func splitTokens(text []byte) []lexeme {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))
 	s.Init(file, text, nil, 0)

@@ -11,14 +11,14 @@ const root = "../.."
 
 // The table is held against the code by every run of the tests, so that it does not rot between two runs of the faults.
 func TestEveryFaultFitsTheCode(t *testing.T) {
-	all := faults()
+	all := allFaults()
 	if len(all) < 40 {
 		t.Errorf("%d faults, and at least 40 are wanted", len(all))
 	}
 	seen := map[string]int{}
 	code := newModule(root)
 	for _, f := range all {
-		file, text, err := f.apply(code)
+		file, text, err := f.applyTo(code)
 		if err != nil {
 			t.Error(err)
 		}
