@@ -19,8 +19,8 @@ type file struct {
 	target  string
 }
 
-// sorted puts files in the order that they have in every run.
-func sorted(files []file) []file {
+// sortedFiles puts files in the order that they have in every run.
+func sortedFiles(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
@@ -28,7 +28,7 @@ func sorted(files []file) []file {
 func tarOf(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, f := range sorted(files) {
+	for _, f := range sortedFiles(files) {
 		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		switch {
 		case f.target != "":
@@ -47,8 +47,8 @@ func tarOf(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// compressed is a tar.gz of the files.
-func compressed(files []file, at time.Time) ([]byte, error) {
+// tarGzOf is a tar.gz of the files.
+func tarGzOf(files []file, at time.Time) ([]byte, error) {
 	data, err := tarOf(files, at)
 	if err != nil {
 		return nil, err
@@ -62,11 +62,11 @@ func compressed(files []file, at time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// zipped is a zip of the files.
-func zipped(files []file, at time.Time) ([]byte, error) {
+// zipOf is a zip of the files.
+func zipOf(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
-	for _, f := range sorted(files) {
+	for _, f := range sortedFiles(files) {
 		part, err := w.CreateHeader(&zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at})
 		if err != nil {
 			return nil, err

@@ -35,9 +35,9 @@ func (r *release) buildFiles(_ context.Context, programs []program) error {
 		}
 		files := append(slices.Clone(shared), file{name: filepath.Base(p.path), mode: 0o755, content: binary})
 		name := fmt.Sprintf("sluice_%s_%s_%s", r.version, p.os, p.arch)
-		pack, extension := compressed, ".tar.gz"
+		pack, extension := tarGzOf, ".tar.gz"
 		if p.os == "windows" {
-			pack, extension = zipped, ".zip"
+			pack, extension = zipOf, ".zip"
 		}
 		data, err := pack(files, r.time)
 		if err != nil {
@@ -48,29 +48,29 @@ func (r *release) buildFiles(_ context.Context, programs []program) error {
 		if err != nil {
 			return err
 		}
-		if err := r.write(name+extension, data); err != nil {
+		if err := r.writeFile(name+extension, data); err != nil {
 			return err
 		}
-		if err := r.write(name+".cdx.json", b.json); err != nil {
+		if err := r.writeFile(name+".cdx.json", b.json); err != nil {
 			return err
 		}
 	}
-	if err := r.chart(); err != nil {
+	if err := r.writeChart(); err != nil {
 		return err
 	}
-	manifests, err := config.Manifests(config.Options{Image: r.reference()})
+	manifests, err := config.Manifests(config.Options{Image: r.imageReference()})
 	if err != nil {
 		return err
 	}
-	if err := r.write("install.yaml", manifests); err != nil {
+	if err := r.writeFile("install.yaml", manifests); err != nil {
 		return err
 	}
 	if r.url != "" {
-		if err := r.packagers(archives); err != nil {
+		if err := r.writePackagers(archives); err != nil {
 			return err
 		}
 	}
-	return r.checksums()
+	return r.writeChecksums()
 }
 
 // sharedFiles are those of all archives: the licence, completions and man pages.
@@ -97,7 +97,7 @@ func (r *release) sharedFiles() (out []file, err error) {
 	}
 	// kubectl completes a plugin by a program of this name beside it.
 	out = append(out, file{name: "completions/kubectl_complete-sluice", mode: 0o755, content: []byte("#!/bin/sh\nexec sluice __complete \"$@\"\n")})
-	dir := r.path("build", "man")
+	dir := r.pathTo("build", "man")
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
@@ -115,8 +115,8 @@ func (r *release) sharedFiles() (out []file, err error) {
 	})
 }
 
-// chart writes the Helm chart with the version and the image of the release.
-func (r *release) chart() error {
+// writeChart writes the Helm chart with the version and the image of the release.
+func (r *release) writeChart() error {
 	files := config.Chart()
 	var out []file
 	err := fs.WalkDir(files, "chart", func(name string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func (r *release) chart() error {
 		}
 		for _, change := range map[string][][2]string{
 			"chart/Chart.yaml":  {{"\nversion: 0.0.0\n", "\nversion: " + strings.TrimPrefix(r.version, "v") + "\n"}, {"\nappVersion: 0.0.0\n", "\nappVersion: " + r.version + "\n"}},
-			"chart/values.yaml": {{"\nimage: \"\"\n", "\nimage: " + r.reference() + "\n"}},
+			"chart/values.yaml": {{"\nimage: \"\"\n", "\nimage: " + r.imageReference() + "\n"}},
 		}[name] {
 			changed := bytes.Replace(data, []byte(change[0]), []byte(change[1]), 1)
 			if bytes.Equal(changed, data) {
@@ -143,15 +143,15 @@ func (r *release) chart() error {
 	if err != nil {
 		return err
 	}
-	data, err := compressed(out, r.time)
+	data, err := tarGzOf(out, r.time)
 	if err != nil {
 		return err
 	}
-	return r.write("sluice-"+strings.TrimPrefix(r.version, "v")+".tgz", data)
+	return r.writeFile("sluice-"+strings.TrimPrefix(r.version, "v")+".tgz", data)
 }
 
-// tarball writes a folder of the release as a tar.
-func (r *release) tarball(dir, name string) error {
+// writeTarball writes a folder of the release as a tar.
+func (r *release) writeTarball(dir, name string) error {
 	var files []file
 	root := os.DirFS(dir)
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -169,7 +169,7 @@ func (r *release) tarball(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	return r.write(name, data)
+	return r.writeFile(name, data)
 }
 
 const krew = `apiVersion: krew.googlecontainertools.github.com/v1alpha2
@@ -217,8 +217,8 @@ const homebrew = `class Sluice < Formula
 end
 `
 
-// packagers writes the manifest for Krew and the formula for Homebrew.
-func (r *release) packagers(archives map[string]string) error {
+// writePackagers writes the manifest for Krew and the formula for Homebrew.
+func (r *release) writePackagers(archives map[string]string) error {
 	type archive struct{ OS, Arch, Name, Sum, Bin string }
 	data := struct {
 		Version, Number, URL string
@@ -226,7 +226,7 @@ func (r *release) packagers(archives map[string]string) error {
 	}{Version: r.version, Number: strings.TrimPrefix(r.version, "v"), URL: strings.TrimSuffix(r.url, "/")}
 	for _, platform := range r.platforms {
 		goos, arch, _ := strings.Cut(platform, "/")
-		sum, err := r.sum(archives[platform])
+		sum, err := r.fileSum(archives[platform])
 		if err != nil {
 			return err
 		}
@@ -241,15 +241,15 @@ func (r *release) packagers(archives map[string]string) error {
 		if err := template.Must(template.New(name).Parse(text)).Execute(&out, data); err != nil {
 			return err
 		}
-		if err := r.write(name, out.Bytes()); err != nil {
+		if err := r.writeFile(name, out.Bytes()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checksums writes the SHA-256 of each file, in the form of sha256sum.
-func (r *release) checksums() error {
+// writeChecksums writes the SHA-256 of each file, in the form of sha256sum.
+func (r *release) writeChecksums() error {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return err
@@ -259,17 +259,17 @@ func (r *release) checksums() error {
 		if e.IsDir() {
 			continue
 		}
-		sum, err := r.sum(e.Name())
+		sum, err := r.fileSum(e.Name())
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&out, "%s  %s\n", sum, e.Name())
 	}
-	return r.write("checksums.txt", out.Bytes())
+	return r.writeFile("checksums.txt", out.Bytes())
 }
 
-func (r *release) sum(name string) (string, error) {
-	data, err := os.ReadFile(r.path(name))
+func (r *release) fileSum(name string) (string, error) {
+	data, err := os.ReadFile(r.pathTo(name))
 	if err != nil {
 		return "", err
 	}
@@ -277,6 +277,6 @@ func (r *release) sum(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func (r *release) write(name string, data []byte) error {
-	return os.WriteFile(r.path(name), data, 0o644) //nolint:gosec // what is to be published
+func (r *release) writeFile(name string, data []byte) error {
+	return os.WriteFile(r.pathTo(name), data, 0o644) //nolint:gosec // what is to be published
 }

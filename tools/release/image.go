@@ -71,7 +71,7 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 	if err != nil {
 		return err
 	}
-	dir, err := layout.Write(r.path("image"), empty.Index)
+	dir, err := layout.Write(r.pathTo("image"), empty.Index)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 	if err != nil {
 		return err
 	}
-	statement, err := r.provenance(digest)
+	statement, err := r.provenanceOf(digest)
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,10 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 			}
 		}
 	}
-	if err := r.tarball(r.path("image"), "image.tar"); err != nil {
+	if err := r.writeTarball(r.pathTo("image"), "image.tar"); err != nil {
 		return err
 	}
-	return r.write("image.digest", []byte(r.image+"@"+digest.String()+"\n"))
+	return r.writeFile("image.digest", []byte(r.image+"@"+digest.String()+"\n"))
 }
 
 // artifactOf is content that refers to a subject, as OCI 1.1 has it.
@@ -128,7 +128,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	if err != nil {
 		return nil, nil, err
 	}
-	zones, err := command(ctx, nil, "go", "env", "GOROOT")
+	zones, err := runCommand(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +152,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 	own := []file{{name: "usr/bin/sluice", mode: 0o755, content: binary}, {name: "usr/share/doc/sluice/LICENSE", mode: 0o644, content: licence}}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, files := range [][]file{base, own} {
-		data, err := compressed(withFolders(files), r.time)
+		data, err := tarGzOf(withFolders(files), r.time)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -170,7 +170,7 @@ func (r *release) platformImage(ctx context.Context, p program) (v1.Image, []deb
 		Entrypoint: []string{"/usr/bin/sluice"}, User: "65532:65532", WorkingDir: "/",
 		Env: []string{"PATH=/usr/bin", "ZONEINFO=/usr/share/zoneinfo.zip", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"},
 		Labels: map[string]string{
-			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.revision(),
+			"org.opencontainers.image.title": "sluice", "org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.revisionLabel(),
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}
@@ -199,7 +199,7 @@ func withFolders(files []file) []file {
 // debianFiles downloads packages for an architecture, which apt verifies, and takes the files that the image needs with the
 // copyright of each package.
 func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debianPackage, error) {
-	dir := r.path("build", "debian-"+arch)
+	dir := r.pathTo("build", "debian-"+arch)
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial", "packages"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil { //nolint:gosec // apt's own user reads it
 			return nil, nil, err
@@ -213,7 +213,7 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 		"-q", "-o", "Dir::State=" + filepath.Join(dir, "state"), "-o", "Dir::State::status=" + status, "-o", "Dir::Cache=" + filepath.Join(dir, "cache"),
 		"-o", "APT::Architecture=" + arch, "-o", "APT::Architectures=" + arch, "-o", "APT::Sandbox::User=",
 	}
-	if _, err := command(ctx, nil, "apt-get", append(options, "update")...); err != nil {
+	if _, err := runCommand(ctx, nil, "apt-get", append(options, "update")...); err != nil {
 		return nil, nil, err
 	}
 	packages := debianPackages()
@@ -226,7 +226,7 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 			return nil, nil, err
 		}
 		script := `cd "$1" && shift && exec apt-get "$@"`
-		if _, err := command(ctx, nil, "sh", append([]string{"-c", script, "sh", into}, append(options, "download", p.name)...)...); err != nil {
+		if _, err := runCommand(ctx, nil, "sh", append([]string{"-c", script, "sh", into}, append(options, "download", p.name)...)...); err != nil {
 			return nil, nil, err
 		}
 		found, err := filepath.Glob(filepath.Join(into, "*.deb"))
@@ -238,11 +238,11 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 			return nil, nil, fmt.Errorf("%s is no name of a package", found[0])
 		}
 		p.version, p.arch = strings.ReplaceAll(name[1], "%3a", ":"), name[2]
-		content, err := command(ctx, nil, "dpkg-deb", "--fsys-tarfile", found[0])
+		content, err := runCommand(ctx, nil, "dpkg-deb", "--fsys-tarfile", found[0])
 		if err != nil {
 			return nil, nil, err
 		}
-		taken, err := p.take([]byte(content))
+		taken, err := p.takeFiles([]byte(content))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -257,9 +257,9 @@ func (r *release) debianFiles(ctx context.Context, arch string) ([]file, []debia
 	return append(files, file{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: roots.Bytes()}), packages, nil
 }
 
-// take returns the files of a package's tar that the image has. Each pattern fits something, but those of the loader, whose place
+// takeFiles returns the files of a package's tar that the image has. Each pattern fits something, but those of the loader, whose place
 // depends on the architecture.
-func (p *debianPackage) take(data []byte) (out []file, err error) {
+func (p *debianPackage) takeFiles(data []byte) (out []file, err error) {
 	patterns := append(slices.Clone(p.files), "usr/share/doc/"+p.name+"/copyright")
 	in := tar.NewReader(bytes.NewReader(data))
 	for {
@@ -287,20 +287,20 @@ func (p *debianPackage) take(data []byte) (out []file, err error) {
 	if len(out) < 2 {
 		return nil, fmt.Errorf("the package %s has %d of the files %v", p.name, len(out), patterns)
 	}
-	return sorted(out), nil
+	return sortedFiles(out), nil
 }
 
-// revision is the commit, or says that there is none that has the sources.
-func (r *release) revision() string {
+// revisionLabel is the commit, or says that there is none that has the sources.
+func (r *release) revisionLabel() string {
 	if r.dirty {
 		return r.commit + "-dirty"
 	}
 	return r.commit
 }
 
-// provenance is a statement of in-toto with SLSA's predicate: from which commit, how. Sources with changes have no digest, only an
+// provenanceOf is a statement of in-toto with SLSA's predicate: from which commit, how. Sources with changes have no digest, only an
 // annotation about the commit that was changed.
-func (r *release) provenance(digest v1.Hash) ([]byte, error) {
+func (r *release) provenanceOf(digest v1.Hash) ([]byte, error) {
 	source := map[string]any{"uri": "git+https://sluice.dev", "digest": map[string]string{"gitCommit": r.commit}}
 	if r.dirty {
 		source = map[string]any{"uri": "git+https://sluice.dev", "annotations": map[string]any{"gitCommit": r.commit, "modified": true}}

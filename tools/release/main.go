@@ -34,7 +34,7 @@ func main() {
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "platforms of the program; the image has those of linux")
 	flag.Parse()
 	r.platforms = strings.Split(platforms, ",")
-	if err := r.run(ctx, only); err != nil {
+	if err := r.runRelease(ctx, only); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(2)
 	}
@@ -55,17 +55,17 @@ type release struct {
 	dir string
 }
 
-// reference is the image with its tag.
-func (r *release) reference() string { return r.image + ":" + r.version }
+// imageReference is the image with its tag.
+func (r *release) imageReference() string { return r.image + ":" + r.version }
 
-func (r *release) run(ctx context.Context, only string) error {
+func (r *release) runRelease(ctx context.Context, only string) error {
 	if r.image == "" {
 		return errors.New("--image is missing: name the image without a tag, such as registry.example.com/sluice")
 	}
 	if only != "" && only != "image" && only != "files" {
 		return fmt.Errorf("--only=%s: want image or files", only)
 	}
-	if err := r.describe(ctx); err != nil {
+	if err := r.describeCommit(ctx); err != nil {
 		return err
 	}
 	out, err := filepath.Abs(r.out) // other programs take a relative folder for one below another place
@@ -76,7 +76,7 @@ func (r *release) run(ctx context.Context, only string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(r.dir) }() // gone already unless something failed
-	programs, err := r.build(ctx)
+	programs, err := r.buildPrograms(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,15 +92,15 @@ func (r *release) run(ctx context.Context, only string) error {
 	}
 	if r.sign != "" {
 		for _, name := range []string{"checksums.txt", "image.digest"} {
-			if _, err := os.Stat(r.path(name)); errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(r.pathTo(name)); errors.Is(err, os.ErrNotExist) {
 				continue
 			}
-			if _, err := command(ctx, nil, r.sign, r.path(name)); err != nil {
+			if _, err := runCommand(ctx, nil, r.sign, r.pathTo(name)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := os.RemoveAll(r.path("build")); err != nil {
+	if err := os.RemoveAll(r.pathTo("build")); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.out); err != nil {
@@ -112,9 +112,9 @@ func (r *release) run(ctx context.Context, only string) error {
 	return os.Rename(r.dir, r.out)
 }
 
-// describe asks git for the commit, its time and the version.
-func (r *release) describe(ctx context.Context) error {
-	out, err := command(ctx, nil, "git", "log", "-1", "--format=%H %ct")
+// describeCommit asks git for the commit, its time and the version.
+func (r *release) describeCommit(ctx context.Context) error {
+	out, err := runCommand(ctx, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return err
 	}
@@ -124,13 +124,13 @@ func (r *release) describe(ctx context.Context) error {
 		return err
 	}
 	r.commit, r.time = commit, time.Unix(n, 0).UTC()
-	changes, err := command(ctx, nil, "git", "status", "--porcelain")
+	changes, err := runCommand(ctx, nil, "git", "status", "--porcelain")
 	if err != nil {
 		return err
 	}
 	r.dirty = strings.TrimSpace(changes) != ""
 	if r.version == "" {
-		out, err := command(ctx, nil, "git", "describe", "--tags", "--always", "--dirty")
+		out, err := runCommand(ctx, nil, "git", "describe", "--tags", "--always", "--dirty")
 		if err != nil {
 			return err
 		}
@@ -142,30 +142,30 @@ func (r *release) describe(ctx context.Context) error {
 	return nil
 }
 
-func (r *release) path(names ...string) string {
+func (r *release) pathTo(names ...string) string {
 	return filepath.Join(append([]string{r.dir}, names...)...)
 }
 
 // program is a built program.
 type program struct{ os, arch, path string }
 
-// build builds the programs without C, so that they run in an empty root.
-func (r *release) build(ctx context.Context) (out []program, err error) {
+// buildPrograms builds the programs without C, so that they run in an empty root.
+func (r *release) buildPrograms(ctx context.Context) (out []program, err error) {
 	for _, platform := range r.platforms {
 		goos, arch, ok := strings.Cut(platform, "/")
 		if !ok {
 			return nil, fmt.Errorf("%q is no platform of the form OS/ARCHITECTURE", platform)
 		}
-		p := program{goos, arch, r.path("build", goos+"-"+arch, "sluice")}
+		p := program{goos, arch, r.pathTo("build", goos+"-"+arch, "sluice")}
 		if goos == "windows" {
 			p.path += ".exe"
 		}
 		fmt.Fprintln(os.Stderr, "building", platform)
 		args := append([]string{
 			"build", "-buildvcs=false", "-o", p.path, "-ldflags",
-			"-s -w -X sluice.dev/internal/cli.sluiceVersion=" + r.version + " -X sluice.dev/config.defaultImage=" + r.reference(),
+			"-s -w -X sluice.dev/internal/cli.sluiceVersion=" + r.version + " -X sluice.dev/config.defaultImage=" + r.imageReference(),
 		}, r.flags...)
-		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch}, cmp.Or(os.Getenv("GO"), "go"), append(args, "./cmd/sluice")...)
+		_, err := runCommand(ctx, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch}, cmp.Or(os.Getenv("GO"), "go"), append(args, "./cmd/sluice")...)
 		if err != nil {
 			return nil, err
 		}
@@ -174,8 +174,8 @@ func (r *release) build(ctx context.Context) (out []program, err error) {
 	return out, nil
 }
 
-// command runs a program and returns its output. Its error includes its standard error.
-func command(ctx context.Context, env []string, name string, args ...string) (string, error) {
+// runCommand runs a program and returns its output. Its error includes its standard error.
+func runCommand(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands of this package, and the one that --sign names
 	cmd.Env = append(os.Environ(), env...)
 	var errs strings.Builder

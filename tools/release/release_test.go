@@ -23,7 +23,7 @@ func TestArchivesAreTheSameEveryTime(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0).UTC()
 	one := []file{{name: "a/", mode: 0o755}, {name: "a/b", mode: 0o644, content: []byte("x")}, {name: "c", mode: 0o777, target: "a/b"}}
 	other := []file{one[2], one[0], one[1]}
-	for name, pack := range map[string]func([]file, time.Time) ([]byte, error){"tar.gz": compressed, "zip": zipped} {
+	for name, pack := range map[string]func([]file, time.Time) ([]byte, error){"tar.gz": tarGzOf, "zip": zipOf} {
 		first, err := pack(one, at)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAPackageHasTheFilesOfTheImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := debianPackage{name: "zlib1g", files: []string{"lib/*/libz.so.*"}}
-	files, err := p.take(data)
+	files, err := p.takeFiles(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,17 +67,17 @@ func TestAPackageHasTheFilesOfTheImage(t *testing.T) {
 		t.Error(diff)
 	}
 	p.files = []string{"usr/bin/git"}
-	if _, err := p.take(data); err == nil || !strings.Contains(err.Error(), "zlib1g") {
+	if _, err := p.takeFiles(data); err == nil || !strings.Contains(err.Error(), "zlib1g") {
 		t.Errorf("a package without the file: %v", err)
 	}
 }
 
 func TestTheChartOfAReleaseKnowsItsImage(t *testing.T) {
 	r := &release{version: "v1.2.3", image: "registry.example.com/sluice", time: time.Unix(0, 0).UTC(), dir: t.TempDir()}
-	if err := r.chart(); err != nil {
+	if err := r.writeChart(); err != nil {
 		t.Fatal(err)
 	}
-	got := unpack(t, r.path("sluice-1.2.3.tgz"))
+	got := unpack(t, r.pathTo("sluice-1.2.3.tgz"))
 	for name, want := range map[string]string{
 		"sluice/Chart.yaml": "\nversion: 1.2.3\nappVersion: v1.2.3\n", "sluice/values.yaml": "\nimage: registry.example.com/sluice:v1.2.3\n",
 		"sluice/templates/_helpers.tpl": "sluice.workload", "sluice/values.schema.json": "workloads", "sluice/files/resolution.yaml": "ResolutionRequest",
@@ -109,14 +109,14 @@ func TestArchivesHaveWhatPackagersNeed(t *testing.T) {
 	}
 	archives := map[string]string{"linux/amd64": "l.tar.gz", "windows/amd64": "w.zip"}
 	for _, name := range archives {
-		if err := r.write(name, []byte(name)); err != nil {
+		if err := r.writeFile(name, []byte(name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.packagers(archives); err != nil {
+	if err := r.writePackagers(archives); err != nil {
 		t.Fatal(err)
 	}
-	formula, manifest := readFile(t, r.path("sluice.rb")), readFile(t, r.path("krew.yaml"))
+	formula, manifest := readFile(t, r.pathTo("sluice.rb")), readFile(t, r.pathTo("krew.yaml"))
 	for _, want := range []string{"https://example.com/v1.2.3/l.tar.gz", `version "1.2.3"`, "on_linux", "on_intel"} {
 		if !strings.Contains(formula, want) {
 			t.Errorf("the formula has no %q:\n%s", want, formula)
@@ -185,7 +185,7 @@ func TestAptGetsAbsoluteFolders(t *testing.T) {
 		}
 	}
 	r := &release{version: "v1", image: "i", out: "dist", platforms: []string{"linux/amd64"}}
-	if err := r.run(t.Context(), "image"); err == nil || !strings.Contains(err.Error(), "apt-get") {
+	if err := r.runRelease(t.Context(), "image"); err == nil || !strings.Contains(err.Error(), "apt-get") {
 		t.Fatal(err)
 	}
 	asked, err := os.ReadFile(filepath.Join(bin, "asked"))
@@ -217,10 +217,10 @@ func TestChangedSourcesAreNotCalledTheCommit(t *testing.T) {
 			}
 		}
 		r := &release{version: "v1"}
-		if err := r.describe(t.Context()); err != nil {
+		if err := r.describeCommit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		statement, err := r.provenance(v1.Hash{Algorithm: "sha256", Hex: "0"})
+		statement, err := r.provenanceOf(v1.Hash{Algorithm: "sha256", Hex: "0"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,8 +231,8 @@ func TestChangedSourcesAreNotCalledTheCommit(t *testing.T) {
 		if got := strings.Contains(text, `"modified":true`); got != dirty {
 			t.Errorf("changes: %t, told: %t: %s", dirty, got, text)
 		}
-		if got := r.revision() == r.commit; got == dirty {
-			t.Errorf("changes: %t, the revision is %s", dirty, r.revision())
+		if got := r.revisionLabel() == r.commit; got == dirty {
+			t.Errorf("changes: %t, the revision is %s", dirty, r.revisionLabel())
 		}
 	}
 }

@@ -248,7 +248,7 @@ func published(t *testing.T, withImage bool) (files, image string) {
 	p := &publishing
 	publish := func(only string) error {
 		r := &release{version: "v0.0.1", image: "registry.example.com/sluice", out: filepath.Join(p.dir, only), platforms: []string{"linux/" + runtime.GOARCH}}
-		return r.run(t.Context(), only)
+		return r.runRelease(t.Context(), only)
 	}
 	p.files.Do(func() {
 		if p.dir, p.err = os.MkdirTemp("", "published"); p.err == nil { //nolint:usetesting // tests share it; TestMain removes it
@@ -285,7 +285,7 @@ func noPackages(t *testing.T) error {
 		}
 	}
 	// Without the mode, apt-get does not fail if it reaches nothing.
-	_, err := command(t.Context(), nil, "apt-get", "-q", "-o", "Dir::State="+filepath.Join(dir, "state"), "-o", "Dir::Cache="+filepath.Join(dir, "cache"),
+	_, err := runCommand(t.Context(), nil, "apt-get", "-q", "-o", "Dir::State="+filepath.Join(dir, "state"), "-o", "Dir::Cache="+filepath.Join(dir, "cache"),
 		"-o", "APT::Sandbox::User=", "-o", "APT::Update::Error-Mode=any", "update")
 	return err
 }
