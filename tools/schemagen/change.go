@@ -21,7 +21,7 @@ func (g *Gen) changeBelow(p *props, depth int) {
 	if depth == 0 || g.chance(60) {
 		switch {
 		case len(keys) > 0 && (depth == 0 || g.chance(80)):
-			k := pick(g, keys)
+			k := pickOne(g, keys)
 			c := p.Properties[k]
 			g.changeBelow(&c, depth+1)
 			p.Properties[k] = c
@@ -41,29 +41,29 @@ func (g *Gen) changeNode(p *props) {
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	switch g.IntN(22) {
 	case 0:
-		*p = *g.node(1)
+		*p = *g.drawNode(1)
 	case 1:
 		p.Nullable = !p.Nullable
 	case 2:
 		if len(keys) > 0 {
-			delete(p.Properties, pick(g, keys))
+			delete(p.Properties, pickOne(g, keys))
 		}
 	case 3:
 		if p.Type == "object" && p.AdditionalProperties == nil {
 			if p.Properties == nil {
 				p.Properties = map[string]props{}
 			}
-			p.Properties[pick(g, names)] = *g.node(1)
+			p.Properties[pickOne(g, names)] = *g.drawNode(1)
 		}
 	case 4:
 		if len(keys) > 0 {
-			p.Required = append(p.Required, pick(g, keys))
+			p.Required = append(p.Required, pickOne(g, keys))
 		}
 	case 5:
 		p.Required = nil
 	case 6:
 		if len(keys) > 0 {
-			k := pick(g, keys)
+			k := pickOne(g, keys)
 			c := p.Properties[k]
 			c.Default = nil
 			if d, ok := g.validDefault(&c); ok && g.chance(60) {
@@ -81,30 +81,30 @@ func (g *Gen) changeNode(p *props) {
 		if p.Type == "object" && len(keys) > 0 {
 			p.AnyOf, p.OneOf, p.AllOf, p.Not = nil, nil, nil, nil
 			if g.chance(60) {
-				g.junctor(p)
+				g.addJunctor(p)
 			}
 		}
 	case 10:
 		if p.Type == "string" {
 			p.Enum = nil
 			if g.chance(60) {
-				p.Enum = g.enum()
+				p.Enum = g.drawEnum()
 			}
 		}
 	case 11, 12:
 		if p.Type == "string" {
 			p.Pattern = ""
 			if g.chance(80) {
-				p.Pattern = pick(g, patterns)
+				p.Pattern = pickOne(g, patterns)
 			}
 		}
 	case 13:
 		if p.Type == "string" {
-			p.Format = pick(g, formats)
+			p.Format = pickOne(g, formats)
 		}
 	case 14, 15:
 		if p.Type == "integer" || p.Type == "number" {
-			q := g.number(p.Type)
+			q := g.drawNumber(p.Type)
 			p.Minimum, p.Maximum, p.ExclusiveMinimum, p.ExclusiveMaximum = q.Minimum, q.Maximum, q.ExclusiveMinimum, q.ExclusiveMaximum
 			if g.chance(30) {
 				p.MultipleOf, p.Enum, p.Format = q.MultipleOf, q.Enum, q.Format
@@ -149,7 +149,7 @@ func (g *Gen) changeNode(p *props) {
 		if p.Type == "object" && len(keys) > 0 {
 			p.XValidations = nil
 			if g.Rules && g.chance(70) {
-				p.XValidations = []apiextensionsv1.ValidationRule{{Rule: g.rule(p), Message: "no"}}
+				p.XValidations = []apiextensionsv1.ValidationRule{{Rule: g.drawRule(p), Message: "no"}}
 			}
 		}
 	}

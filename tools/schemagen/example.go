@@ -48,7 +48,7 @@ func Around(fragment string, inSpec bool) (*apiextensionsv1.CustomResourceDefini
 			"type": "object", "properties": map[string]any{"spec": map[string]any{"type": "object", "properties": part}},
 		}
 	} else {
-		merge(spec, part)
+		mergePatch(spec, part)
 	}
 	versions, _ := spec["versions"].([]any)
 	for _, v := range versions {
@@ -67,8 +67,8 @@ func Around(fragment string, inSpec bool) (*apiextensionsv1.CustomResourceDefini
 	return out, nil
 }
 
-// merge is a JSON merge patch (RFC 7386) in place.
-func merge(into, patch map[string]any) {
+// mergePatch is a JSON merge patch (RFC 7386) in place.
+func mergePatch(into, patch map[string]any) {
 	for k, v := range patch {
 		sub, isPatch := v.(map[string]any)
 		old, isMap := into[k].(map[string]any)
@@ -76,7 +76,7 @@ func merge(into, patch map[string]any) {
 		case v == nil:
 			delete(into, k)
 		case isPatch && isMap:
-			merge(old, sub)
+			mergePatch(old, sub)
 		default:
 			into[k] = v
 		}

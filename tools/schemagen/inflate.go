@@ -23,7 +23,7 @@ func (g *Gen) Inflate(root *props, n int) *props {
 
 func (g *Gen) inflateBelow(p *props, n, depth int) {
 	if keys := slices.Sorted(maps.Keys(p.Properties)); len(keys) > 0 && (depth == 0 || g.chance(60)) {
-		k := pick(g, keys)
+		k := pickOne(g, keys)
 		c := p.Properties[k]
 		g.inflateBelow(&c, n, depth+1)
 		p.Properties[k] = c
@@ -33,11 +33,11 @@ func (g *Gen) inflateBelow(p *props, n, depth int) {
 		g.inflateBelow(p.Items.Schema, n, depth+1)
 		return
 	}
-	g.inflate(p, n)
+	g.inflateOne(p, n)
 }
 
-// inflate makes one thing of p many or huge.
-func (g *Gen) inflate(p *props, n int) {
+// inflateOne makes one thing of p many or huge.
+func (g *Gen) inflateOne(p *props, n int) {
 	switch p.Type {
 	case "object":
 		g.inflateObject(p, n)
@@ -46,7 +46,7 @@ func (g *Gen) inflate(p *props, n int) {
 	case "string":
 		g.inflateString(p, n)
 	case "integer", "number":
-		p.Enum = numbers(n)
+		p.Enum = numbersBelow(n)
 	default:
 		g.inflateBranches(p, n)
 	}
@@ -54,7 +54,7 @@ func (g *Gen) inflate(p *props, n int) {
 
 func (g *Gen) inflateObject(p *props, n int) {
 	if p.AdditionalProperties != nil {
-		p.MinProperties, p.MaxProperties = new(g.huge(n)), nil
+		p.MinProperties, p.MaxProperties = new(g.hugeBound(n)), nil
 		return
 	}
 	if p.Properties == nil {
@@ -70,14 +70,14 @@ func (g *Gen) inflateObject(p *props, n int) {
 	case 0: // the same property again and again
 		one := props{Type: "string"}
 		if len(keys) > 0 {
-			one = p.Properties[pick(g, keys)]
+			one = p.Properties[pickOne(g, keys)]
 		}
 		many(func(int) *props { return one.DeepCopy() })
 	case 1:
-		many(func(int) *props { return g.node(1) })
+		many(func(int) *props { return g.drawNode(1) })
 	case 2: // names that are there, or are not
 		if g.chance(50) {
-			many(func(int) *props { return &props{Type: "string", MinLength: new(g.huge(n))} })
+			many(func(int) *props { return &props{Type: "string", MinLength: new(g.hugeBound(n))} })
 		}
 		for i := range n {
 			p.Required = append(p.Required, "p"+strconv.Itoa(i))
@@ -96,15 +96,15 @@ func (g *Gen) inflateObject(p *props, n int) {
 		for i := range texts {
 			texts[i] = g.anyRule(p, i)
 		}
-		text := strings.Join(texts, pick(g, []string{" && ", " || "}))
+		text := strings.Join(texts, pickOne(g, []string{" && ", " || "}))
 		if g.chance(30) {
 			text = "(" + text + ") ? true : " + texts[0]
 		}
 		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: text})
 	case 6: // many defaults below
-		many(func(i int) *props { return &props{Type: "string", Default: new(raw("v" + strconv.Itoa(i)))} })
+		many(func(i int) *props { return &props{Type: "string", Default: new(rawJSON("v" + strconv.Itoa(i)))} })
 		if g.chance(50) {
-			p.Default = new(raw(map[string]any{}))
+			p.Default = new(rawJSON(map[string]any{}))
 		}
 	case 7: // many levels
 		inner := *p.DeepCopy()
@@ -113,7 +113,7 @@ func (g *Gen) inflateObject(p *props, n int) {
 		}
 		p.Properties["deep"] = inner
 	default:
-		p.MinProperties = new(g.huge(n))
+		p.MinProperties = new(g.hugeBound(n))
 		p.XPreserveUnknownFields = new(true)
 	}
 }
@@ -121,9 +121,9 @@ func (g *Gen) inflateObject(p *props, n int) {
 func (g *Gen) inflateList(p *props, n int) {
 	switch g.IntN(4) {
 	case 0:
-		p.MinItems, p.MaxItems = new(g.huge(n)), nil
+		p.MinItems, p.MaxItems = new(g.hugeBound(n)), nil
 	case 1:
-		p.MaxItems, p.UniqueItems = new(g.huge(n)), false
+		p.MaxItems, p.UniqueItems = new(g.hugeBound(n)), false
 		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "self.all(x, self.exists_one(y, x == y))"})
 	case 2:
 		if item := p.Items; item != nil && item.Schema != nil && item.Schema.Type == "object" {
@@ -139,13 +139,13 @@ func (g *Gen) inflateList(p *props, n int) {
 			}
 			return
 		}
-		p.MinItems = new(g.huge(n))
+		p.MinItems = new(g.hugeBound(n))
 	default:
 		items := make([]any, n)
 		for i := range items {
 			items[i] = "v" + strconv.Itoa(i)
 		}
-		p.Default = new(raw(items))
+		p.Default = new(rawJSON(items))
 	}
 }
 
@@ -154,20 +154,20 @@ func (g *Gen) inflateString(p *props, n int) {
 	case 0:
 		p.Enum = nil
 		for i := range n {
-			p.Enum = append(p.Enum, raw("v"+strconv.Itoa(i)))
+			p.Enum = append(p.Enum, rawJSON("v"+strconv.Itoa(i)))
 		}
 	case 1:
-		p.MinLength = new(g.huge(n))
+		p.MinLength = new(g.hugeBound(n))
 	case 2:
-		p.MaxLength = new(g.huge(n))
+		p.MaxLength = new(g.hugeBound(n))
 	case 3:
-		p.Pattern = fmt.Sprintf("^([a-z]%s){0,%d}$", pick(g, []string{"", "?", "+", "[0-9]*"}), min(n, 900))
+		p.Pattern = fmt.Sprintf("^([a-z]%s){0,%d}$", pickOne(g, []string{"", "?", "+", "[0-9]*"}), min(n, 900))
 	case 4:
 		words := make([]string, n)
 		for i := range words {
 			words[i] = "w" + strconv.Itoa(i*7919%n)
 		}
-		p.Pattern = "^(" + strings.Join(words, "|") + ")" + pick(g, []string{"", "*", ".*", "{1,5}"}) + "$"
+		p.Pattern = "^(" + strings.Join(words, "|") + ")" + pickOne(g, []string{"", "*", ".*", "{1,5}"}) + "$"
 	default:
 		g.inflateBranches(p, n)
 	}
@@ -183,7 +183,7 @@ func (g *Gen) inflateBranches(p *props, n int) {
 		case "string":
 			branches[i] = props{Pattern: "^v" + strconv.Itoa(i)}
 		default:
-			branches[i] = props{Enum: numbers(1 + i%3)}
+			branches[i] = props{Enum: numbersBelow(1 + i%3)}
 		}
 	}
 	switch g.IntN(3) {
@@ -202,7 +202,7 @@ func (g *Gen) anyRule(p *props, i int) string {
 	if len(keys) == 0 {
 		return "self.size() != " + strconv.Itoa(i)
 	}
-	k := pick(g, keys)
+	k := pickOne(g, keys)
 	if strings.Contains(k, "-") || k == "in" {
 		return "true"
 	}
@@ -213,27 +213,27 @@ func (g *Gen) anyRule(p *props, i int) string {
 		if g.chance(30) {
 			return has + " || self." + k + " != " + text
 		}
-		return has + " || self." + k + "." + pick(g, []string{"startsWith", "matches", "contains"}) + "(" + text + ")"
+		return has + " || self." + k + "." + pickOne(g, []string{"startsWith", "matches", "contains"}) + "(" + text + ")"
 	case "integer":
 		return has + " || self." + k + " > " + strconv.Itoa(i)
 	case "array":
 		return has + " || self." + k + ".size() != " + strconv.Itoa(i)
 	}
-	return pick(g, []string{has, "has(self." + k + ")", has + " || self." + k + " == self." + k})
+	return pickOne(g, []string{has, "has(self." + k + ")", has + " || self." + k + " == self." + k})
 }
 
-// huge returns a bound of about n, or about the square of it.
-func (g *Gen) huge(n int) int64 {
+// hugeBound returns a bound of about n, or about the square of it.
+func (g *Gen) hugeBound(n int) int64 {
 	if g.chance(50) {
 		return int64(n)
 	}
 	return int64(n) * int64(n)
 }
 
-func numbers(n int) []apiextensionsv1.JSON {
+func numbersBelow(n int) []apiextensionsv1.JSON {
 	out := make([]apiextensionsv1.JSON, n)
 	for i := range out {
-		out[i] = raw(i)
+		out[i] = rawJSON(i)
 	}
 	return out
 }

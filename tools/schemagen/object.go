@@ -24,35 +24,35 @@ func (g *Gen) Object(root *props) map[string]any {
 // Value returns a value for the schema. About one part in twenty is not as the schema wants it.
 func (g *Gen) Value(p *props, depth int) any {
 	if g.chance(2) {
-		return g.junk(depth)
+		return g.drawJunk(depth)
 	}
 	if p.Nullable && g.chance(15) {
 		return nil
 	}
 	if len(p.Enum) > 0 && g.chance(85) {
-		return decode(pick(g, p.Enum).Raw)
+		return decodeJSON(pickOne(g, p.Enum).Raw)
 	}
 	switch {
 	case p.XIntOrString && g.chance(50), p.Type == "integer":
-		return g.integer(p)
+		return g.drawInteger(p)
 	case p.XIntOrString, p.Type == "string":
-		return g.text(p)
+		return g.drawText(p)
 	case p.Type == "number":
 		if g.chance(50) {
-			return g.integer(p)
+			return g.drawInteger(p)
 		}
-		return float64(g.integer(p)) + 0.5
+		return float64(g.drawInteger(p)) + 0.5
 	case p.Type == "boolean":
 		return g.chance(50)
 	case p.Type == "array":
-		return g.list(p, depth)
+		return g.drawList(p, depth)
 	case p.Type == "object":
-		return g.record(p, depth)
+		return g.drawRecord(p, depth)
 	}
-	return g.junk(depth)
+	return g.drawJunk(depth)
 }
 
-func (g *Gen) integer(p *props) int64 {
+func (g *Gen) drawInteger(p *props) int64 {
 	around := []int64{0, 1, int64(g.IntN(20) - 5)}
 	if p.Minimum != nil {
 		around = append(around, int64(*p.Minimum), int64(*p.Minimum)+1)
@@ -63,7 +63,7 @@ func (g *Gen) integer(p *props) int64 {
 	if p.MultipleOf != nil {
 		around = append(around, int64(*p.MultipleOf)*int64(g.IntN(4)))
 	}
-	v := pick(g, around)
+	v := pickOne(g, around)
 	if g.chance(8) {
 		v += int64(g.IntN(3) - 1)
 	}
@@ -73,16 +73,16 @@ func (g *Gen) integer(p *props) int64 {
 	return v
 }
 
-func (g *Gen) text(p *props) string {
-	best := pick(g, words)
+func (g *Gen) drawText(p *props) string {
+	best := pickOne(g, words)
 	var re *regexp.Regexp
 	if p.Pattern != "" {
 		re, _ = regexp.Compile(p.Pattern)
 	}
 	for range 12 {
-		s := pick(g, words)
+		s := pickOne(g, words)
 		if g.chance(30) {
-			s += pick(g, words)
+			s += pickOne(g, words)
 		}
 		ok := re == nil || re.MatchString(s)
 		ok = ok && (p.MinLength == nil || int64(len(s)) >= *p.MinLength) && (p.MaxLength == nil || int64(len(s)) <= *p.MaxLength)
@@ -97,7 +97,7 @@ func (g *Gen) text(p *props) string {
 	return best
 }
 
-func (g *Gen) list(p *props, depth int) any {
+func (g *Gen) drawList(p *props, depth int) any {
 	n := g.IntN(3)
 	if p.MinItems != nil && g.chance(90) {
 		n = max(n, int(min(*p.MinItems, 50)))
@@ -113,13 +113,13 @@ func (g *Gen) list(p *props, depth int) any {
 		if p.Items != nil && p.Items.Schema != nil {
 			out = append(out, g.Value(p.Items.Schema, depth+1))
 		} else {
-			out = append(out, g.junk(depth+1))
+			out = append(out, g.drawJunk(depth+1))
 		}
 	}
 	return out
 }
 
-func (g *Gen) record(p *props, depth int) any {
+func (g *Gen) drawRecord(p *props, depth int) any {
 	out := map[string]any{}
 	keys := slices.Sorted(maps.Keys(p.Properties))
 	few := len(keys) > 12 // of large objects only some fields
@@ -136,18 +136,18 @@ func (g *Gen) record(p *props, depth int) any {
 	if ap := p.AdditionalProperties; ap != nil {
 		for range g.IntN(3) {
 			if ap.Schema != nil {
-				out[pick(g, []string{"k1", "k2", "a", "b.c"})] = g.Value(ap.Schema, depth+1)
+				out[pickOne(g, []string{"k1", "k2", "a", "b.c"})] = g.Value(ap.Schema, depth+1)
 			}
 		}
 	}
 	if p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields && g.chance(50) {
-		out[pick(g, append([]string{"extra"}, names...))] = g.junk(depth + 1)
+		out[pickOne(g, append([]string{"extra"}, names...))] = g.drawJunk(depth + 1)
 	}
 	return out
 }
 
-// junk returns a small value of any type.
-func (g *Gen) junk(depth int) any {
+// drawJunk returns a small value of any type.
+func (g *Gen) drawJunk(depth int) any {
 	n := g.IntN(9)
 	if depth > 6 {
 		n = g.IntN(6)
@@ -162,13 +162,13 @@ func (g *Gen) junk(depth int) any {
 	case 3:
 		return 0.5 + float64(g.IntN(4))
 	case 4, 5:
-		return pick(g, words)
+		return pickOne(g, words)
 	case 6:
-		return []any{g.junk(depth + 1)}
+		return []any{g.drawJunk(depth + 1)}
 	case 7:
 		return map[string]any{}
 	}
-	return map[string]any{pick(g, names): g.junk(depth + 1)}
+	return map[string]any{pickOne(g, names): g.drawJunk(depth + 1)}
 }
 
 // Mutate changes one to three places of a value in place and returns it.
@@ -189,12 +189,12 @@ func (g *Gen) mutateIn(v any, root bool) {
 		if len(keys) == 0 {
 			return
 		}
-		k := pick(g, keys)
+		k := pickOne(g, keys)
 		switch {
 		case g.chance(55):
 			g.mutateIn(v[k], false)
 			if s, ok := v[k].(string); ok {
-				v[k] = s + pick(g, words)
+				v[k] = s + pickOne(g, words)
 			}
 			if i, ok := v[k].(int64); ok {
 				v[k] = i + int64(g.IntN(5)-2)
@@ -202,9 +202,9 @@ func (g *Gen) mutateIn(v any, root bool) {
 		case g.chance(35):
 			delete(v, k)
 		case g.chance(50):
-			v[k] = g.junk(3)
+			v[k] = g.drawJunk(3)
 		default:
-			v[pick(g, names)] = g.junk(3)
+			v[pickOne(g, names)] = g.drawJunk(3)
 		}
 	case []any:
 		if len(v) > 0 {
@@ -212,7 +212,7 @@ func (g *Gen) mutateIn(v any, root bool) {
 			if g.chance(60) {
 				g.mutateIn(v[i], false)
 			} else {
-				v[i] = g.junk(3)
+				v[i] = g.drawJunk(3)
 			}
 		}
 	}
@@ -223,34 +223,34 @@ func (g *Gen) validDefault(p *props) (apiextensionsv1.JSON, bool) {
 	switch p.Type {
 	case "string":
 		if len(p.Enum) > 0 {
-			return pick(g, p.Enum), true
+			return pickOne(g, p.Enum), true
 		}
 		if p.Format == "" {
 			for range 10 {
-				s := pick(g, words)
+				s := pickOne(g, words)
 				re := regexp.MustCompile(p.Pattern)
 				if re.MatchString(s) && (p.MinLength == nil || int64(len(s)) >= *p.MinLength) && (p.MaxLength == nil || int64(len([]rune(s))) <= *p.MaxLength) {
-					return raw(s), true
+					return rawJSON(s), true
 				}
 			}
 		}
 	case "boolean":
 		if len(p.Enum) == 0 {
-			return raw(g.chance(50)), true
+			return rawJSON(g.chance(50)), true
 		}
 	case "integer":
 		if p.Minimum == nil && p.Maximum == nil && p.MultipleOf == nil && len(p.Enum) == 0 {
-			return raw(g.IntN(5)), true
+			return rawJSON(g.IntN(5)), true
 		}
 	case "object":
 		if len(p.Required) == 0 && p.MinProperties == nil && p.AnyOf == nil && p.OneOf == nil && p.AllOf == nil && p.Not == nil && len(p.XValidations) == 0 {
-			return raw(map[string]any{}), true
+			return rawJSON(map[string]any{}), true
 		}
 	}
 	return apiextensionsv1.JSON{}, false
 }
 
-func decode(b []byte) any {
+func decodeJSON(b []byte) any {
 	var v any
 	if err := utiljson.Unmarshal(b, &v); err != nil {
 		return nil

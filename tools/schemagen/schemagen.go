@@ -33,15 +33,15 @@ var (
 	formats  = []string{"ipv4", "date", "duration", "uuid", "made-up", "date-time", "hostname"}
 )
 
-func pick[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
+func pickOne[T any](g *Gen, from []T) T { return from[g.IntN(len(from))] }
 
 func (g *Gen) chance(percent int) bool { return g.IntN(100) < percent }
 
 // Schema returns the schema of a resource: an object with spec and perhaps status.
 func (g *Gen) Schema() *props {
-	root := &props{Type: "object", Properties: map[string]props{"spec": *g.object(3)}}
+	root := &props{Type: "object", Properties: map[string]props{"spec": *g.drawObject(3)}}
 	if g.chance(20) {
-		root.Properties["status"] = *g.object(2)
+		root.Properties["status"] = *g.drawObject(2)
 	}
 	if g.chance(15) {
 		root.Required = []string{"spec"}
@@ -49,8 +49,8 @@ func (g *Gen) Schema() *props {
 	return root
 }
 
-// node returns a schema of any type.
-func (g *Gen) node(depth int) *props {
+// drawNode returns a schema of any type.
+func (g *Gen) drawNode(depth int) *props {
 	n := g.IntN(10)
 	if depth <= 0 {
 		n = g.IntN(6)
@@ -58,65 +58,65 @@ func (g *Gen) node(depth int) *props {
 	var p *props
 	switch n {
 	case 0, 1:
-		p = g.str()
+		p = g.drawString()
 	case 2:
-		p = g.number("integer")
+		p = g.drawNumber("integer")
 	case 3:
-		p = g.number("number")
+		p = g.drawNumber("number")
 	case 4:
 		p = &props{Type: "boolean"}
 		if g.chance(10) {
-			p.Enum = []apiextensionsv1.JSON{raw(true)}
+			p.Enum = []apiextensionsv1.JSON{rawJSON(true)}
 		}
 	case 5:
 		p = &props{XIntOrString: true, AnyOf: []props{{Type: "integer"}, {Type: "string"}}}
 		if g.chance(30) {
-			p.Pattern = pick(g, patterns)
+			p.Pattern = pickOne(g, patterns)
 		}
 	case 6:
-		p = g.array(depth)
+		p = g.drawArray(depth)
 	case 7:
 		p = g.mapOf(depth)
 	default:
-		p = g.object(depth)
+		p = g.drawObject(depth)
 	}
 	p.Nullable = g.chance(8)
 	return p
 }
 
-func (g *Gen) str() *props {
+func (g *Gen) drawString() *props {
 	p := &props{Type: "string"}
 	switch g.IntN(7) {
 	case 0:
-		p.Enum = g.enum()
+		p.Enum = g.drawEnum()
 	case 1:
-		p.Pattern = pick(g, patterns)
+		p.Pattern = pickOne(g, patterns)
 	case 2:
-		p.Format = pick(g, formats)
+		p.Format = pickOne(g, formats)
 	case 3:
 		p.MinLength = new(int64(g.IntN(3)))
 		p.MaxLength = new(*p.MinLength + int64(g.IntN(4)))
 	case 4:
 		p.MaxLength = new(int64(g.IntN(5)))
-		p.Pattern = pick(g, patterns)
+		p.Pattern = pickOne(g, patterns)
 	}
 	return p
 }
 
-func (g *Gen) enum() []apiextensionsv1.JSON {
+func (g *Gen) drawEnum() []apiextensionsv1.JSON {
 	var out []apiextensionsv1.JSON
 	for _, w := range []string{"on", "off", "auto", "a", ""} {
 		if g.chance(55) {
-			out = append(out, raw(w))
+			out = append(out, rawJSON(w))
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, raw("on"))
+		out = append(out, rawJSON("on"))
 	}
 	return out
 }
 
-func (g *Gen) number(kind string) *props {
+func (g *Gen) drawNumber(kind string) *props {
 	p := &props{Type: kind}
 	if g.chance(40) {
 		p.Minimum = new(float64(g.IntN(7) - 3))
@@ -130,16 +130,16 @@ func (g *Gen) number(kind string) *props {
 		p.MultipleOf = new(float64(1 + g.IntN(4)))
 	}
 	if g.chance(8) {
-		p.Enum = []apiextensionsv1.JSON{raw(1), raw(2), raw(g.IntN(5))}
+		p.Enum = []apiextensionsv1.JSON{rawJSON(1), rawJSON(2), rawJSON(g.IntN(5))}
 	}
 	if kind == "integer" && g.chance(20) {
-		p.Format = pick(g, []string{"int32", "int64"})
+		p.Format = pickOne(g, []string{"int32", "int64"})
 	}
 	return p
 }
 
-func (g *Gen) array(depth int) *props {
-	p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.node(depth - 1)}}
+func (g *Gen) drawArray(depth int) *props {
+	p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.drawNode(depth - 1)}}
 	if g.chance(30) {
 		p.MaxItems = new(int64(g.IntN(4)))
 	}
@@ -170,7 +170,7 @@ func (g *Gen) array(depth int) *props {
 }
 
 func (g *Gen) mapOf(depth int) *props {
-	p := &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.node(depth - 1)}}
+	p := &props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: g.drawNode(depth - 1)}}
 	if g.chance(25) {
 		p.MaxProperties = new(int64(g.IntN(4)))
 	}
@@ -180,11 +180,11 @@ func (g *Gen) mapOf(depth int) *props {
 	return p
 }
 
-func (g *Gen) object(depth int) *props {
+func (g *Gen) drawObject(depth int) *props {
 	p := &props{Type: "object", Properties: map[string]props{}}
 	for range 1 + g.IntN(4) {
-		name := pick(g, names)
-		c := g.node(depth - 1)
+		name := pickOne(g, names)
+		c := g.drawNode(depth - 1)
 		if g.chance(15) {
 			if d, ok := g.validDefault(c); ok {
 				c.Default = &d
@@ -207,18 +207,18 @@ func (g *Gen) object(depth int) *props {
 		p.MaxProperties = new(int64(1 + g.IntN(3)))
 	}
 	if g.chance(20) {
-		g.junctor(p)
+		g.addJunctor(p)
 	}
 	if g.Rules && g.chance(25) {
-		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: g.rule(p), Message: "no"})
+		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: g.drawRule(p), Message: "no"})
 	}
 	return p
 }
 
-// junctor adds anyOf, oneOf, allOf or not over the properties.
-func (g *Gen) junctor(p *props) {
+// addJunctor adds anyOf, oneOf, allOf or not over the properties.
+func (g *Gen) addJunctor(p *props) {
 	branch := func() props {
-		name := pick(g, slices.Sorted(maps.Keys(p.Properties)))
+		name := pickOne(g, slices.Sorted(maps.Keys(p.Properties)))
 		if g.chance(60) {
 			return props{Required: []string{name}}
 		}
@@ -228,7 +228,7 @@ func (g *Gen) junctor(p *props) {
 		case "string":
 			sub = props{MaxLength: new(int64(g.IntN(4)))}
 			if g.chance(50) {
-				sub = props{Enum: g.enum()}
+				sub = props{Enum: g.drawEnum()}
 			}
 		case "integer", "number":
 			sub = props{Minimum: new(float64(g.IntN(5)))}
@@ -250,8 +250,8 @@ func (g *Gen) junctor(p *props) {
 	}
 }
 
-// rule returns a validation rule over the scalar properties of p.
-func (g *Gen) rule(p *props) string {
+// drawRule returns a validation rule over the scalar properties of p.
+func (g *Gen) drawRule(p *props) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 		c := p.Properties[name]
@@ -266,13 +266,13 @@ func (g *Gen) rule(p *props) string {
 			}
 			parts = append(parts,
 				fmt.Sprintf("!has(%s) || size(%s) <= %d", field, field, g.IntN(5)),
-				fmt.Sprintf("!has(%s) || %s != %q", field, field, pick(g, words)),
+				fmt.Sprintf("!has(%s) || %s != %q", field, field, pickOne(g, words)),
 				fmt.Sprintf("!has(%s) || %s.startsWith('a')", field, field),
 				fmt.Sprintf("has(%s) && %s in ['on', 'off']", field, field))
 		case "integer":
-			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d", field, field, pick(g, []string{"<", "<=", ">", ">=", "!="}), g.IntN(9)-2))
+			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d", field, field, pickOne(g, []string{"<", "<=", ">", ">=", "!="}), g.IntN(9)-2))
 		case "number":
-			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d.5", field, field, pick(g, []string{"<", "<=", ">", ">="}), g.IntN(9)-2))
+			parts = append(parts, fmt.Sprintf("!has(%s) || %s %s %d.5", field, field, pickOne(g, []string{"<", "<=", ">", ">="}), g.IntN(9)-2))
 		case "boolean":
 			parts = append(parts, fmt.Sprintf("!has(%s) || %s", field, field))
 		case "array":
@@ -284,9 +284,9 @@ func (g *Gen) rule(p *props) string {
 	if len(parts) == 0 {
 		return "true"
 	}
-	out := "(" + pick(g, parts) + ")"
+	out := "(" + pickOne(g, parts) + ")"
 	for g.chance(40) {
-		out += pick(g, []string{" && ", " || "}) + "(" + pick(g, parts) + ")"
+		out += pickOne(g, []string{" && ", " || "}) + "(" + pickOne(g, parts) + ")"
 	}
 	if g.chance(10) {
 		out = "!" + "(" + out + ")"
@@ -294,7 +294,7 @@ func (g *Gen) rule(p *props) string {
 	return out
 }
 
-func raw(v any) apiextensionsv1.JSON {
+func rawJSON(v any) apiextensionsv1.JSON {
 	b, err := json.Marshal(v)
 	if err != nil {
 		b = []byte("null")

@@ -33,7 +33,7 @@ func (g *Gen) unionRecord(depth int, old bool) *props {
 	for _, f := range unionFields {
 		if g.chance(f.percent) && len(p.Properties) < 5 {
 			if c := g.unionField(f.name, depth, old); c != nil {
-				g.fill(c, 12)
+				g.fillDefault(c, 12)
 				p.Properties[f.name] = *c
 				if c.Default == nil && g.chance(15) {
 					p.Required = append(p.Required, f.name)
@@ -80,7 +80,7 @@ func (g *Gen) unionField(name string, depth int, old bool) *props {
 		return p
 	case "c", "values":
 		p := &props{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: g.unionField("s", depth, false)}, MaxItems: new(int64(1 + g.IntN(3)))}
-		p.XListType = pick(g, []*string{nil, nil, new("set"), new("atomic")})
+		p.XListType = pickOne(g, []*string{nil, nil, new("set"), new("atomic")})
 		return p
 	case "a":
 		return g.unionMember(old)
@@ -105,7 +105,7 @@ func (g *Gen) unionMember(old bool) *props {
 	for _, sub := range []string{"n", "s", "on"} {
 		if g.chance(65) {
 			c := g.unionField(sub, 0, false)
-			g.fill(c, 15)
+			g.fillDefault(c, 15)
 			p.Properties[sub] = *c
 		}
 	}
@@ -123,7 +123,7 @@ func (g *Gen) unionList(old bool) *props {
 		}
 		c := g.unionField(sub, 0, false)
 		if sub != "name" {
-			g.fill(c, 12)
+			g.fillDefault(c, 12)
 		}
 		item.Properties[sub] = *c
 		if c.Default == nil && (sub == "name" || g.chance(25)) {
@@ -142,26 +142,26 @@ func (g *Gen) unionList(old bool) *props {
 
 // someOf returns some of the words as an enum, at least one.
 func (g *Gen) someOf(words ...string) []apiextensionsv1.JSON {
-	first := pick(g, words)
-	out := []apiextensionsv1.JSON{raw(first)}
+	first := pickOne(g, words)
+	out := []apiextensionsv1.JSON{rawJSON(first)}
 	for _, w := range words {
 		if w != first && g.chance(70) {
-			out = append(out, raw(w))
+			out = append(out, rawJSON(w))
 		}
 	}
 	return out
 }
 
-// fill gives p a default that fits its type, or none.
-func (g *Gen) fill(p *props, percent int) {
+// fillDefault gives p a default that fits its type, or none.
+func (g *Gen) fillDefault(p *props, percent int) {
 	if p.Default = nil; !g.chance(percent) {
 		return
 	}
 	var d any
 	switch p.Type {
 	case "string":
-		if d = pick(g, []string{"x", "y"}); len(p.Enum) > 0 {
-			p.Default = new(pick(g, p.Enum))
+		if d = pickOne(g, []string{"x", "y"}); len(p.Enum) > 0 {
+			p.Default = new(pickOne(g, p.Enum))
 			return
 		}
 	case "integer":
@@ -180,11 +180,11 @@ func (g *Gen) fill(p *props, percent int) {
 		}
 		d = o
 	}
-	p.Default = new(raw(d))
+	p.Default = new(rawJSON(d))
 }
 
 func (g *Gen) addRule(p *props, text string) {
-	if text != "" && fits(p, text) {
+	if text != "" && declaresFieldsOf(p, text) {
 		p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: text})
 	}
 }
@@ -192,8 +192,8 @@ func (g *Gen) addRule(p *props, text string) {
 // mentioned finds the fields that a rule mentions, with their owners. A parenthesis after the name makes it a call.
 var mentioned = regexp.MustCompile(`(self|oldSelf|)\.\??([a-z]+)\b([^(a-zA-Z]|$)`)
 
-// fits reports whether the fields that a rule mentions are declared in p, or one or two levels below.
-func fits(p *props, text string) bool {
+// declaresFieldsOf reports whether the fields that a rule mentions are declared in p, or one or two levels below.
+func declaresFieldsOf(p *props, text string) bool {
 	declared := map[string]bool{}
 	var note func(p *props, depth int)
 	note = func(p *props, depth int) {
@@ -210,29 +210,29 @@ func fits(p *props, text string) bool {
 	}
 	note(p, 0)
 	for _, m := range mentioned.FindAllStringSubmatch(text, -1) {
-		if !declared[m[2]] || m[1] != "" && !declares(p, m[2]) {
+		if !declared[m[2]] || m[1] != "" && !hasProperty(p, m[2]) {
 			return false
 		}
 	}
 	return true
 }
 
-// member draws a name of a field of p, other than the discriminator.
-func (g *Gen) member(p *props) string {
+// drawMember draws a name of a field of p, other than the discriminator.
+func (g *Gen) drawMember(p *props) string {
 	out := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Properties)), func(name string) bool { return name == "type" })
 	if len(out) == 0 {
 		return "a"
 	}
-	return pick(g, out)
+	return pickOne(g, out)
 }
 
-// chosen writes a rule with members of p for M, N and O, types for T and V, a number for i and a word for w.
-func (g *Gen) chosen(p *props, texts []string) string {
+// fillRule writes a rule with members of p for M, N and O, types for T and V, a number for i and a word for w.
+func (g *Gen) fillRule(p *props, texts []string) string {
 	types := []string{"'A'", "'B'", "'C'"}
 	return strings.NewReplacer(
-		"§M", g.member(p), "§N", g.member(p), "§O", g.member(p), "§T", pick(g, types), "§V", pick(g, types),
-		"§i", pick(g, []string{"0", "1", "2"}), "§w", pick(g, []string{"'x'", "'y'"}),
-	).Replace(pick(g, texts))
+		"§M", g.drawMember(p), "§N", g.drawMember(p), "§O", g.drawMember(p), "§T", pickOne(g, types), "§V", pickOne(g, types),
+		"§i", pickOne(g, []string{"0", "1", "2"}), "§w", pickOne(g, []string{"'x'", "'y'"}),
+	).Replace(pickOne(g, texts))
 }
 
 // Rules about records, lists of members, and members.
@@ -283,38 +283,38 @@ var (
 
 func (g *Gen) recordRule(p *props, old bool) string {
 	if old && g.chance(20) {
-		return g.chosen(p, recordUpdates)
+		return g.fillRule(p, recordUpdates)
 	}
-	text := g.chosen(p, recordRules)
+	text := g.fillRule(p, recordRules)
 	switch g.IntN(12) {
 	case 0:
-		return "(" + text + ") && (" + g.chosen(p, recordRules) + ")"
+		return "(" + text + ") && (" + g.fillRule(p, recordRules) + ")"
 	case 1:
-		return "(" + text + ") || (" + g.chosen(p, recordRules) + ")"
+		return "(" + text + ") || (" + g.fillRule(p, recordRules) + ")"
 	case 2:
-		return "has(self." + g.member(p) + ") ? (" + text + ") : (" + g.chosen(p, recordRules) + ")"
+		return "has(self." + g.drawMember(p) + ") ? (" + text + ") : (" + g.fillRule(p, recordRules) + ")"
 	}
 	return text
 }
 
 func (g *Gen) listRule(old bool) string {
 	if old && g.chance(20) {
-		return pick(g, listUpdates)
+		return pickOne(g, listUpdates)
 	}
-	return g.chosen(&props{}, listRules)
+	return g.fillRule(&props{}, listRules)
 }
 
 func (g *Gen) memberRule(old bool) string {
 	if old && g.chance(25) {
-		return pick(g, memberUpdates)
+		return pickOne(g, memberUpdates)
 	}
-	return g.chosen(&props{}, memberRules)
+	return g.fillRule(&props{}, memberRules)
 }
 
 // unionJunctor says by the schema alone which members there may be.
 func (g *Gen) unionJunctor(p *props) {
 	demand := func() props {
-		b := props{Required: []string{g.member(p)}}
+		b := props{Required: []string{g.drawMember(p)}}
 		if _, ok := p.Properties["type"]; ok && g.chance(30) {
 			b.Properties = map[string]props{"type": {Enum: g.someOf("A", "B", "C")}}
 		}

@@ -25,7 +25,7 @@ func (g *Gen) ChangeUnion(root *props) *props {
 
 // dropRules removes the rules that mention fields which are gone.
 func dropRules(p *props) {
-	p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !fits(p, r.Rule) })
+	p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return !declaresFieldsOf(p, r.Rule) })
 	if p.Items != nil {
 		dropRules(p.Items.Schema)
 	}
@@ -42,7 +42,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		return
 	}
 	if keys := slices.Sorted(maps.Keys(p.Properties)); len(keys) > 0 && g.chance(40) {
-		k := pick(g, keys)
+		k := pickOne(g, keys)
 		c := p.Properties[k]
 		g.changeUnion(&c, k, depth+1, old)
 		p.Properties[k] = c
@@ -55,11 +55,11 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 			p.XValidations = slices.Delete(p.XValidations, i, i+1)
 		case 1:
 			p.XValidations[i].Rule = g.newRule(p, name, old)
-			p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "" || !fits(p, r.Rule) })
+			p.XValidations = slices.DeleteFunc(p.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == "" || !declaresFieldsOf(p, r.Rule) })
 		case 2:
 			p.XValidations[i].Message = "no"
 		default:
-			p.XValidations[i].Rule = g.reworded(p.XValidations[i].Rule)
+			p.XValidations[i].Rule = g.rewordRule(p.XValidations[i].Rule)
 		}
 		return
 	}
@@ -69,7 +69,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		case 0:
 			p.MaxLength = new(int64(1 + g.IntN(3)))
 		case 1:
-			g.fill(p, 70)
+			g.fillDefault(p, 70)
 		case 2:
 			p.Nullable = !p.Nullable
 		default:
@@ -87,7 +87,7 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		q := g.unionField("n", 0, false)
 		switch g.IntN(3) {
 		case 0:
-			g.fill(p, 70)
+			g.fillDefault(p, 70)
 		case 1:
 			p.Nullable = !p.Nullable
 		default:
@@ -100,9 +100,9 @@ func (g *Gen) changeUnion(p *props, name string, depth int, old bool) {
 		case 0, 1:
 			p.MaxItems = new(int64(1 + g.IntN(3)))
 		case 2:
-			g.topology(p, name)
+			g.setTopology(p, name)
 		case 3:
-			g.fill(p, 70)
+			g.fillDefault(p, 70)
 		default:
 			g.addRule(p, g.newRule(p, name, old))
 		}
@@ -123,7 +123,7 @@ func (g *Gen) newRule(p *props, name string, old bool) string {
 	return ""
 }
 
-func (g *Gen) topology(p *props, name string) {
+func (g *Gen) setTopology(p *props, name string) {
 	p.XListType, p.XListMapKeys = nil, nil
 	switch {
 	case name == "l" && g.chance(60):
@@ -138,22 +138,22 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 	record := name == "spec" || name == "u"
 	switch g.IntN(12) {
 	case 0, 1:
-		if k := pick(g, unionFields).name; record && !declares(p, k) {
+		if k := pickOne(g, unionFields).name; record && !hasProperty(p, k) {
 			if c := g.unionField(k, 0, old); c != nil {
-				g.fill(c, 20)
+				g.fillDefault(c, 20)
 				p.Properties[k] = *c
 				g.addRule(p, strings.ReplaceAll("!(has(self.§) && self.type != 'A')", "§", k))
 			}
 		}
 	case 2:
 		if len(keys) > 0 && !strings.HasPrefix(name, "item") {
-			k := pick(g, keys)
+			k := pickOne(g, keys)
 			delete(p.Properties, k)
 			p.Required = slices.DeleteFunc(p.Required, func(r string) bool { return r == k })
 		}
 	case 3:
 		if len(keys) > 0 {
-			if k := pick(g, keys); !slices.Contains(p.Required, k) {
+			if k := pickOne(g, keys); !slices.Contains(p.Required, k) {
 				p.Required = append(p.Required, k)
 			}
 		}
@@ -162,7 +162,7 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 			p.Required = p.Required[1:]
 		}
 	case 5:
-		g.fill(p, 60)
+		g.fillDefault(p, 60)
 	case 6:
 		if p.XPreserveUnknownFields = nil; g.chance(50) && p.AdditionalProperties == nil {
 			p.XPreserveUnknownFields = new(true)
@@ -184,13 +184,13 @@ func (g *Gen) changeRecord(p *props, name string, depth int, old bool) {
 	}
 }
 
-func declares(p *props, name string) bool {
+func hasProperty(p *props, name string) bool {
 	_, ok := p.Properties[name]
 	return ok
 }
 
-// reworded writes a rule in another way, which mostly means the same.
-func (g *Gen) reworded(text string) string {
+// rewordRule writes a rule in another way, which mostly means the same.
+func (g *Gen) rewordRule(text string) string {
 	swap := func(a, b string) string { return strings.Replace(text, a, b, 1) }
 	switch g.IntN(9) {
 	case 0:
@@ -204,7 +204,7 @@ func (g *Gen) reworded(text string) string {
 			}
 		}
 	case 3:
-		if a, b, ok := strings.Cut(text, " || "); ok && balanced(a) && balanced(b) {
+		if a, b, ok := strings.Cut(text, " || "); ok && isBalanced(a) && isBalanced(b) {
 			return b + " || " + a
 		}
 	case 4:
@@ -219,7 +219,7 @@ func (g *Gen) reworded(text string) string {
 	return "(" + text + ") || has(self.b)"
 }
 
-func balanced(s string) bool {
+func isBalanced(s string) bool {
 	return strings.Count(s, "(") == strings.Count(s, ")") && !strings.ContainsAny(s, "?[")
 }
 
@@ -267,17 +267,17 @@ func (g *Gen) Values(most int, sides ...*props) []any {
 			out = append(out, []any{x})
 		}
 		for range 6 {
-			out = append(out, []any{pick(g, one), pick(g, one)})
+			out = append(out, []any{pickOne(g, one), pickOne(g, one)})
 		}
-		out = append(out, []any{one[0], pick(g, one), pick(g, one)})
+		out = append(out, []any{one[0], pickOne(g, one), pickOne(g, one)})
 	default:
-		out = append(out, g.objects(most, sides)...)
+		out = append(out, g.drawObjects(most, sides)...)
 	}
-	return g.some(most, out)
+	return g.pickSome(most, out)
 }
 
-// some returns at most so many of the values.
-func (g *Gen) some(most int, all []any) []any {
+// pickSome returns at most so many of the values.
+func (g *Gen) pickSome(most int, all []any) []any {
 	if len(all) > most {
 		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		all = all[:most]
@@ -285,7 +285,7 @@ func (g *Gen) some(most int, all []any) []any {
 	return all
 }
 
-func (g *Gen) objects(most int, sides []*props) []any {
+func (g *Gen) drawObjects(most int, sides []*props) []any {
 	names := map[string][]*props{}
 	unknown := false
 	for _, s := range sides {
@@ -300,7 +300,7 @@ func (g *Gen) objects(most int, sides []*props) []any {
 		unknown = unknown || s.XPreserveUnknownFields != nil
 	}
 	if unknown {
-		names["z"] = append(names["z"], &props{Type: "string", Enum: []apiextensionsv1.JSON{raw("x")}})
+		names["z"] = append(names["z"], &props{Type: "string", Enum: []apiextensionsv1.JSON{rawJSON("x")}})
 	}
 	out := []any{map[string]any{}}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -316,15 +316,15 @@ func (g *Gen) objects(most int, sides []*props) []any {
 				next = append(next, o)
 			}
 			for _, v := range values {
-				next = append(next, with(before, name, v))
+				next = append(next, withField(before, name, v))
 			}
 		}
-		out = g.some(most, next)
+		out = g.pickSome(most, next)
 	}
 	return out
 }
 
-func with(o map[string]any, name string, v any) map[string]any {
+func withField(o map[string]any, name string, v any) map[string]any {
 	o = maps.Clone(o)
 	o[name] = v
 	return o
@@ -334,14 +334,14 @@ func with(o map[string]any, name string, v any) map[string]any {
 func (g *Gen) Near(v any, all []any) any {
 	from := g.IntN(len(all))
 	for i := range all {
-		if w := all[(from+i)%len(all)]; differences(v, w) == 1 {
+		if w := all[(from+i)%len(all)]; countDifferences(v, w) == 1 {
 			return w
 		}
 	}
 	return all[from]
 }
 
-func differences(v, w any) int {
+func countDifferences(v, w any) int {
 	a, _ := v.(map[string]any)
 	b, _ := w.(map[string]any)
 	n := 0
