@@ -96,7 +96,7 @@ type Signing struct {
 	Edit func(*protobundle.Bundle)
 }
 
-func (o Signing) filled() Signing {
+func (o Signing) withDefaults() Signing {
 	if o.Subject == "" {
 		o.Subject = Subject
 	}
@@ -112,10 +112,10 @@ func (o Signing) filled() Signing {
 // Bundle signs, with a certificate, a statement that an image has that hexadecimal SHA-256.
 func (s Sigstore) Bundle(t testing.TB, digest string, o Signing) []byte {
 	t.Helper()
-	o = o.filled()
-	at := now().Add(time.Minute)
+	o = o.withDefaults()
+	at := currentTime().Add(time.Minute)
 	if o.Late > 0 {
-		at = now().Add(10*time.Minute + o.Late)
+		at = currentTime().Add(10*time.Minute + o.Late)
 	}
 	e, err := s.AttestAtTime(o.Subject, o.Issuer, Statement(t, digest, o.Predicate), at, true)
 	must(t, err)
@@ -138,7 +138,7 @@ func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 	entries, err := e.TlogEntries()
 	must(t, err)
 	for _, entry := range entries {
-		b.VerificationMaterial.TlogEntries = append(b.VerificationMaterial.TlogEntries, s.promised(t, entry))
+		b.VerificationMaterial.TlogEntries = append(b.VerificationMaterial.TlogEntries, s.promisedEntry(t, entry))
 	}
 	stamps, err := e.Timestamps()
 	must(t, err)
@@ -146,13 +146,13 @@ func (s Sigstore) bundleOf(t testing.TB, e *ca.TestEntity) *protobundle.Bundle {
 	signed, err := e.SignatureContent()
 	must(t, err)
 	if env := signed.EnvelopeContent(); env != nil {
-		b.Content = envelope(t, env)
+		b.Content = envelopeOf(t, env)
 	}
 	return b
 }
 
-// promised is an entry with the log's signature, which makes its time reliable.
-func (s Sigstore) promised(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
+// promisedEntry is an entry with the log's signature, which makes its time reliable.
+func (s Sigstore) promisedEntry(t testing.TB, entry *tlog.Entry) *protorekor.TransparencyLogEntry {
 	t.Helper()
 	e := entry.TransparencyLogEntry()
 	var body map[string]any
@@ -175,7 +175,7 @@ func (s Sigstore) promised(t testing.TB, entry *tlog.Entry) *protorekor.Transpar
 	return e
 }
 
-func envelope(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_DsseEnvelope {
+func envelopeOf(t testing.TB, env sigverify.EnvelopeContent) *protobundle.Bundle_DsseEnvelope {
 	t.Helper()
 	raw := env.RawEnvelope()
 	payload, err := raw.DecodeB64Payload()
@@ -208,12 +208,12 @@ func Statement(t testing.TB, digest, predicate string) []byte {
 // KeyBundle signs the same with a key of ECDSA, RSA or Ed25519, without a log.
 func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte {
 	t.Helper()
-	payload := Statement(t, digest, o.filled().Predicate)
+	payload := Statement(t, digest, o.withDefaults().Predicate)
 	b := &protobundle.Bundle{
 		MediaType:            BundleType,
 		VerificationMaterial: &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: "h"}}},
 		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: sign(t, dsse.PAE(statementType, payload), key)}},
+			Payload: payload, PayloadType: statementType, Signatures: []*protodsse.Signature{{Sig: signMessage(t, dsse.PAE(statementType, payload), key)}},
 		}},
 	}
 	if o.Edit != nil {
@@ -224,7 +224,7 @@ func KeyBundle(t testing.TB, digest string, key crypto.Signer, o Signing) []byte
 	return text
 }
 
-func sign(t testing.TB, message []byte, key crypto.Signer) []byte {
+func signMessage(t testing.TB, message []byte, key crypto.Signer) []byte {
 	t.Helper()
 	if _, ok := key.Public().(ed25519.PublicKey); ok {
 		sig, err := key.Sign(rand.Reader, message, crypto.Hash(0))
@@ -241,8 +241,8 @@ func sign(t testing.TB, message []byte, key crypto.Signer) []byte {
 // timestamp.
 func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, cert []byte, entry *protorekor.TransparencyLogEntry, stamp []byte) {
 	t.Helper()
-	o = o.filled()
-	e, err := s.SignAtTime(o.Subject, o.Issuer, message, now().Add(time.Minute+o.Late))
+	o = o.withDefaults()
+	e, err := s.SignAtTime(o.Subject, o.Issuer, message, currentTime().Add(time.Minute+o.Late))
 	must(t, err)
 	content, err := e.VerificationContent()
 	must(t, err)
@@ -252,7 +252,7 @@ func (s Sigstore) Message(t testing.TB, message []byte, o Signing) (sig []byte, 
 	must(t, err)
 	stamps, err := e.Timestamps()
 	must(t, err)
-	return signed.Signature(), content.Certificate().Raw, s.promised(t, entries[0]), stamps[0]
+	return signed.Signature(), content.Certificate().Raw, s.promisedEntry(t, entries[0]), stamps[0]
 }
 
 // Simple signs a payload as cosign did before version 3 and returns the annotations of the signature.
@@ -311,7 +311,7 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	signed := []attribute{
 		attributeOf(t, pkcs7.OIDAttributeContentType, pkcs7.OIDData),
 		attributeOf(t, pkcs7.OIDAttributeMessageDigest, sum[:]),
-		attributeOf(t, pkcs7.OIDAttributeSigningTime, now().UTC()),
+		attributeOf(t, pkcs7.OIDAttributeSigningTime, currentTime().UTC()),
 	}
 	message, err := asn1.MarshalWithParams(signed, "set")
 	must(t, err)
@@ -371,8 +371,8 @@ func (s Sigstore) CMS(t testing.TB, payload []byte, o CMS) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "SIGNED MESSAGE", Bytes: out})
 }
 
-// now is the time for the library's checks.
-func now() time.Time { return time.Now() } //nolint:forbidigo // certificates, logs and timestamps have to agree with the library's
+// currentTime is the time for the library's checks.
+func currentTime() time.Time { return time.Now() } //nolint:forbidigo // certificates, logs and timestamps have to agree with the library's
 
 func must(t testing.TB, err error) {
 	t.Helper()
