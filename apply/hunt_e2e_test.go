@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/tools/draws"
 )
 
 // seeds are those that have found something.
@@ -29,14 +31,9 @@ var seeds = []uint64{4, 5, 1000, 5027, 30077}
 
 // TestE2ENothingIsLostThatIsToStay has two apps and somebody without an app share namespaces and a CRD: they apply, prune, delete, take
 // over from each other, one in the middle of the other, and are killed. A model knows whose each object is. What goes is the app's
-// that was told to delete it, and what an app has in the end is what it was to have. SLUICE_HUNTS says how many runs there are, and
-// SLUICE_SEED where they begin.
+// that was told to delete it, and what an app has in the end is what it was to have.
 func TestE2ENothingIsLostThatIsToStay(t *testing.T) {
-	first := uint64(max(0, budget(t, "SLUICE_SEED", 1)))
-	list := slices.Clone(seeds)
-	for i := range budget(t, "SLUICE_HUNTS", 3) {
-		list = append(list, first+uint64(i))
-	}
+	list := slices.AppendSeq(slices.Clone(seeds), draws.Seeds(30))
 	dead := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := dead.Start(); err != nil {
 		t.Fatal(err)

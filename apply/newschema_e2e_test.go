@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -96,8 +97,7 @@ func newSchemaChange(t *testing.T, seed uint64) *schemaChange {
 }
 
 // A source changes CRDs in any way, and has objects that only the new CRDs allow. It is applied in one run. A source with objects that
-// the new CRDs refuse changes nothing, and the error names each object. SLUICE_SCHEMAS says how many changes are tried, and SLUICE_SEED
-// where they begin.
+// the new CRDs refuse changes nothing, and the error names each object.
 func TestE2EObjectsOfANewSchemaAreAppliedWithTheirCRD(t *testing.T) {
 	a := newApplier(t)
 	apply := func(objects []Object) (*Plan, error) {
@@ -110,8 +110,7 @@ func TestE2EObjectsOfANewSchemaAreAppliedWithTheirCRD(t *testing.T) {
 	}
 	var old, next, bad []Object
 	wrong := map[ID]map[string]any{}
-	seed := uint64(max(1, budget(t, "SLUICE_SEED", 1)))
-	for most := budget(t, "SLUICE_SCHEMAS", 25); len(wrong) < most; seed++ {
+	for seed, most := draws.First()+1, draws.Count(250); len(wrong) < most; seed++ {
 		c := newSchemaChange(t, seed)
 		if c == nil {
 			continue

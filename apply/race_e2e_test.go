@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,17 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// budget is how often a random test runs: few, or as an environment variable says.
-func budget(t *testing.T, variable string, few int) int {
-	t.Helper()
-	n, err := strconv.Atoi(os.Getenv(variable))
-	if err != nil {
-		return few
-	}
-	return n
-}
+	"sluice.dev/tools/draws"
+)
 
 // turns let the requests of several runs go to the server one at a time, in an order that the test chooses.
 type turns struct {
@@ -217,15 +208,8 @@ func TestE2ERunsOfOneAppThatInterleaveDoNotDestroyEachOthersWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := uint64(0)
-	if seed := os.Getenv("SLUICE_SEED"); seed != "" {
-		if first, err = strconv.ParseUint(seed, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
 	kills, waits, overtaken := 0, 0, 0
-	for i := range budget(t, "SLUICE_RACES", 12) {
-		seed := first + uint64(i)
+	for seed := range draws.Seeds(100) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			k, w, o := contend(t, kube, rand.New(rand.NewPCG(seed, 2)))
 			kills, waits, overtaken = kills+k, waits+w, overtaken+o

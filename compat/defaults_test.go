@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sluice.dev/report"
+	"sluice.dev/tools/draws"
 )
 
 // statusVersion is one version with a schema in flow style.
@@ -79,7 +80,7 @@ func TestNewObjectsWithAStatusSubresource(t *testing.T) {
 		domain = append(domain, map[string]any{"status": status}, map[string]any{"spec": map[string]any{"a": int64(1)}, "status": status}, map[string]any{"spec": map[string]any{"a": int64(9)}, "status": status})
 	}
 	safe, harmed := 0, 0
-	for i := range cases(t, 150) {
+	for i := range draws.Count(1000) {
 		old, new := patched(t, "versions:\n"+draw()), patched(t, "versions:\n"+draw())
 		if !takes(t, old) || !takes(t, new) {
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema"
+	"sluice.dev/tools/draws"
 )
 
 // odd are CRDs that decode and are no good otherwise.
@@ -220,8 +221,10 @@ func TestHostilePairsAreBounded(t *testing.T) {
 			if got := after.TotalAlloc - before.TotalAlloc; got > most {
 				t.Errorf("%d MiB allocated, want at most %d", got>>20, most>>20)
 			}
-			if diff := cmp.Diff(indented(t, first), indented(t, check(t, old, new))); diff != "" {
-				t.Errorf("the second time something else is found (-first +second):\n%s", diff)
+			if draws.All() {
+				if diff := cmp.Diff(indented(t, first), indented(t, check(t, old, new))); diff != "" {
+					t.Errorf("the second time something else is found (-first +second):\n%s", diff)
+				}
 			}
 			small, err := Check(t.Context(), old, new, Options{Budget: 10})
 			if err != nil || small.Verdict.Proven() {

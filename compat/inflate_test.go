@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -17,9 +18,8 @@ func TestBudgetBoundsWorkOnWhateverIsLarge(t *testing.T) {
 		most   = 96 << 20 // bytes allocated, and so many more for each byte of the CRDs
 		each   = 400
 	)
-	from, to := rounds(t, 120)
 	tried := 0
-	for _, seed := range slices.Concat([]uint64{1112, 1153}, seeds(from, to)) {
+	for _, seed := range slices.AppendSeq([]uint64{1112, 1153}, draws.Seeds(120)) {
 		old, new := drawLarge(seed)
 		if upstream.ValidationWork(old)+upstream.ValidationWork(new) > 3_000_000 {
 			continue // larger than a CRD that an API server has room for
@@ -38,16 +38,9 @@ func TestBudgetBoundsWorkOnWhateverIsLarge(t *testing.T) {
 			t.Errorf("seed %d: %d MiB allocated for %d KiB, want at most %d", seed, got>>20, size>>10, (most+each*size)>>20)
 		}
 	}
-	if tried < int(to-from)/2 {
-		t.Errorf("%d of %d were tried", tried, to-from)
+	if n := draws.Count(120); tried < n/2 {
+		t.Errorf("%d of %d were tried", tried, n)
 	}
-}
-
-func seeds(from, to uint64) (out []uint64) {
-	for seed := from; seed < to; seed++ {
-		out = append(out, seed)
-	}
-	return out
 }
 
 // drawLarge returns an upgrade in which something is many or huge.

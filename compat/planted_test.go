@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/tools/draws"
 )
 
 // plant puts the properties of an example below a field of the spec of every version.
@@ -78,12 +80,7 @@ func TestEveryRuleHasItsFinding(t *testing.T) {
 			grounds = append(grounds, &r)
 		}
 	}
-	from, to := rounds(t, 1)
-	numbers := []uint64{2} // it found something
-	for seed := from; seed < to; seed++ {
-		numbers = append(numbers, seed)
-	}
-	for _, seed := range numbers {
+	for _, seed := range slices.AppendSeq([]uint64{2}, draws.Seeds(1)) { // 2 found something
 		r := rand.New(rand.NewPCG(seed, 7))
 		for i, ground := range grounds {
 			alone := planted(t, ground, nil)

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // additive are changes that take nothing from anybody, and the rule that reports the way back. The YAML is that of a
@@ -109,15 +110,14 @@ func TestTheWayBackOfAnAddition(t *testing.T) {
 // TestEveryChangeHasItsFinding plants several of the changes at random places of one CRD, among some that change nothing: the
 // additions fail nowhere, and on the way back each has its finding at its place, and nothing else fails.
 func TestEveryChangeHasItsFinding(t *testing.T) {
-	from, to := rounds(t, 40)
-	r := rand.New(rand.NewPCG(3+from, 4))
+	r := rand.New(rand.NewPCG(3+draws.First(), 4))
 	places := []struct{ yaml, path string }{
 		{"f%d: %s", ".spec.f%d"},
 		{"f%d: {type: array, maxItems: 3, items: %s}", ".spec.f%d[*]"},
 		{"f%d: {type: object, maxProperties: 3, additionalProperties: %s}", ".spec.f%d.*"},
 		{"f%d: {type: object, properties: {deep: {type: object, properties: {x: %s}}}}", ".spec.f%d.deep.x"},
 	}
-	for range to - from {
+	for range draws.Count(40) {
 		var before, after strings.Builder
 		want := map[string]string{} // the rule, by the place
 		for i := range 1 + r.IntN(8) {

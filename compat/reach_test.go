@@ -5,24 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
-
-// cases is how many random cases a test draws: SLUICE_CASES, or the given few.
-func cases(t *testing.T, few int) int {
-	t.Helper()
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_CASES")); err == nil {
-		return n
-	}
-	return few
-}
 
 // TestReachabilityAcrossVersions draws CRDs of several versions and holds the verdict against all objects of a small domain,
 // by the API server's code: each is written in each version of the old CRD, stored, read under the new CRD in each served
@@ -31,7 +21,7 @@ func TestReachabilityAcrossVersions(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	domain := specs()
 	harms := 0
-	for i := range cases(t, 200) {
+	for i := range draws.Count(200) {
 		old, like := drawVersions(t, r, nil)
 		new, _ := drawVersions(t, r, like)
 		if r.IntN(3) == 0 {

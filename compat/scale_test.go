@@ -9,6 +9,7 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // TestValuesThatTheScaleSubresourceRefuses draws a scale subresource over fields of all kinds, and holds the verdict against all
@@ -24,7 +25,7 @@ func TestValuesThatTheScaleSubresourceRefuses(t *testing.T) {
 	paths := []string{".spec.size", ".spec.o.size", ".spec.s", ".spec.u"}
 	values := []any{nil, int64(-1), int64(0), int64(5), int64(1) << 40, 1.5, "a", map[string]any{}, map[string]any{"a": "b"}, "null", []any{}}
 	stuck := 0
-	for i := range cases(t, 150) {
+	for i := range draws.Count(150) {
 		spec := "{type: object, " + pick("", "", "x-kubernetes-preserve-unknown-fields: true, ") + "properties: {size: " + field() + ", s: " + field() +
 			", o: {type: object, " + pick("", "nullable: true, ") + "properties: {size: " + field() + "}}}}"
 		version := func(more string) *crd {

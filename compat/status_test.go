@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // statusPieces are the parts of a schema with a status, and what each of them can be. The first one is the most frequent.
@@ -244,11 +245,10 @@ func withField(obj map[string]any, name string, value any) map[string]any {
 // server's code: they are created, their status is written through the subresource, and then, under both CRDs, a label is set, and
 // spec and status are written. What the old CRD accepts the new one accepts, and it drops nothing.
 func TestStatusWrites(t *testing.T) {
-	from, to := rounds(t, 150)
 	specs := []any{nil, map[string]any{}, map[string]any{"a": int64(1)}, map[string]any{"a": int64(2)}}
 	statuses := statusValues()
 	safe, harmed, undecided := 0, 0, 0
-	for seed := from; seed < to; seed++ {
+	for seed := range draws.Seeds(150) {
 		r := rand.New(rand.NewPCG(seed, 77))
 		pieces := map[string]string{}
 		draw := func(name string) {
@@ -369,10 +369,9 @@ func TestStatusWrites(t *testing.T) {
 // their status is written there, and they are stored. What a label meets in a version of the new CRD, and did not meet in the old one, is
 // told.
 func TestStatusesAcrossVersions(t *testing.T) {
-	from, to := rounds(t, 150)
 	statuses := statusValues()
 	safe, harmed := 0, 0
-	for seed := from; seed < to; seed++ {
+	for seed := range draws.Seeds(150) {
 		r := rand.New(rand.NewPCG(seed, 78))
 		names := []string{"ROOT", "RULE", "SPEC", "STATUS", "PHASE", "EMBEDDED", "KEEP", "DEMAND", "FIELDS", "CHECK", "WHERE"}
 		draw := func(pieces map[string]string, name string) {

@@ -2,10 +2,8 @@ package compat
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,20 +12,8 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
-
-// rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long, and SLUICE_SEED says where they begin.
-func rounds(t testing.TB, n uint64) (from, to uint64) {
-	t.Helper()
-	number := func(name string, otherwise uint64) uint64 {
-		if v, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
-			return v
-		}
-		return otherwise
-	}
-	from = number("SLUICE_SEED", 0)
-	return from, from + n*number("SLUICE_ROUNDS", 1)
-}
 
 // harm is what an object meets under the new CRD and did not meet under the old one.
 type harm struct {
@@ -326,10 +312,12 @@ func attackUnion(t testing.TB, p *unionPair, budget int64, n *unionTally) {
 }
 
 // attackUnions does so with pairs that are drawn, and with each budget in turn.
-func attackUnions(t *testing.T, count uint64, draw func(seed uint64) *unionPair, budgets ...int64) (n unionTally) {
+func attackUnions(t *testing.T, count int, draw func(seed uint64) *unionPair, budgets ...int64) (n unionTally) {
 	t.Helper()
-	from, to := rounds(t, count)
-	for seed := from; seed < to && n.wrong < 10; seed++ {
+	for seed := range draws.Seeds(count) {
+		if n.wrong >= 10 {
+			break
+		}
 		attackUnion(t, draw(seed), budgets[seed%uint64(len(budgets))], &n)
 	}
 	t.Logf("%+v", n)
@@ -364,7 +352,7 @@ func TestUnions(t *testing.T) {
 
 // TestUnionsWhoseReaderFillsIn does so where defaults that are filled in on reading meet constraints of the version that was written.
 func TestUnionsWhoseReaderFillsIn(t *testing.T) {
-	n := attackUnions(t, 60, drawFilled, 0)
+	n := attackUnions(t, 300, drawFilled, 0)
 	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*10 > n.pairs || n.objects < 5*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}
@@ -372,7 +360,7 @@ func TestUnionsWhoseReaderFillsIn(t *testing.T) {
 
 // TestUnionsWhoseStoragePrunes does so where storage drops what the version that was written requires.
 func TestUnionsWhoseStoragePrunes(t *testing.T) {
-	n := attackUnions(t, 60, drawPruned, 0)
+	n := attackUnions(t, 150, drawPruned, 0)
 	if n.safe*50 < n.pairs || n.unsafe*10 < n.pairs || n.undecided*5 > n.pairs || n.objects < 5*n.pairs {
 		t.Errorf("%+v: the test says little", n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // updateDraw draws upgrades of CRDs of two or three versions with rules about updates, whose defaults, rules, fields, and served and
@@ -401,8 +402,10 @@ func TestUpdatesAcrossVersions(t *testing.T) {
 	for _, seed := range []uint64{4, 35, 62, 78, 88, 129, 141, 167, 208, 261, 263, 289, 1102} { // those that found something
 		n.attack(t, &updateDraw{Rand: rand.New(rand.NewPCG(seed, 77))}, seed)
 	}
-	from, to := rounds(t, 40)
-	for seed := from; seed < to && n.wrong < 10; seed++ {
+	for seed := range draws.Seeds(200) {
+		if n.wrong >= 10 {
+			break
+		}
 		n.attack(t, &updateDraw{Rand: rand.New(rand.NewPCG(seed, 77)), demands: rand.New(rand.NewPCG(seed, 78))}, seed)
 	}
 	t.Logf("%+v", n)

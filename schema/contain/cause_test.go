@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/schema"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -54,7 +55,7 @@ func nodeAt(n *schema.Node, path Path) *schema.Node {
 
 func TestWhatIsBlamedHasChanged(t *testing.T) {
 	all := 0
-	for seed := range uint64(rounds(400)) {
+	for seed := range draws.Seeds(4000) {
 		g := schemagen.New(seed + 2_000_000)
 		g.Rules = seed%4 > 0
 		old := g.Schema()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // failureGen draws rules whose evaluation can be an error, and objects of few different values.
@@ -46,7 +47,7 @@ func (g failureGen) condition(depth int) string {
 		case 0:
 			return "(" + sub() + g.pick(" && ", " || ") + sub() + ")"
 		case 1:
-			return "!" + sub()
+			return "!(" + sub() + ")"
 		case 2:
 			return "(" + sub() + " ? " + sub() + " : " + sub() + ")"
 		case 3:
@@ -102,7 +103,7 @@ func (g failureGen) spec() map[string]any {
 func TestRulesThatAreErrorsForStoredObjects(t *testing.T) {
 	g := failureGen{rand.New(rand.NewPCG(7, 8))}
 	stuck, shown, open, tolerated := 0, 0, 0, 0
-	for range rounds(250) {
+	for range draws.Count(2000) {
 		base, rule := g.schema(), g.condition(2)
 		old := parseSchema(t, "{type: object, properties: {spec: {"+base+"}}}")
 		new := parseSchema(t, fmt.Sprintf("{type: object, properties: {spec: {%s, x-kubernetes-validations: [{rule: %q}]}}}", base, rule))

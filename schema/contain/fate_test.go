@@ -7,6 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/schema"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -39,7 +40,7 @@ func TestFateByWholeSchemas(t *testing.T) {
 			}
 		}
 	}
-	for seed := range uint64(rounds(40)) {
+	for seed := range draws.Seeds(400) {
 		if old, new, ok := (updateGen{rand.New(rand.NewPCG(seed, 4))}).pair(t); ok {
 			check(seed, old, new)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
 
@@ -87,7 +88,7 @@ func known(old *upstream.Validator, t testing.TB, stored map[string]any, e *fiel
 // different values.
 func TestWorstFates(t *testing.T) {
 	var n worstTally
-	for seed := range uint64(rounds(60)) {
+	for seed := range draws.Seeds(60) {
 		worstFates(t, seed, &n)
 	}
 	t.Logf("%+v", n)

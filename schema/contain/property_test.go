@@ -2,8 +2,6 @@ package contain
 
 import (
 	"encoding/json"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,16 +10,9 @@ import (
 
 	"sluice.dev/schema/contain/internal/logic"
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/schemagen"
 )
-
-// rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long.
-func rounds(n int) int {
-	if f, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
-		return n * f
-	}
-	return n
-}
 
 func validator(t testing.TB, p *apiextensionsv1.JSONSchemaProps) *upstream.Validator {
 	t.Helper()
@@ -75,7 +66,7 @@ func side(t testing.TB, p *apiextensionsv1.JSONSchemaProps) Side {
 
 func TestFormulaAgreesWithUpstream(t *testing.T) {
 	trials, accepted, unsure := 0, 0, 0
-	for seed := range uint64(rounds(400)) {
+	for seed := range draws.Seeds(400) {
 		g := schemagen.New(seed)
 		g.Rules = seed%2 == 0
 		p := g.Schema()
@@ -109,7 +100,7 @@ func TestFormulaAgreesWithUpstream(t *testing.T) {
 func TestContainedHasNoEscape(t *testing.T) {
 	count := map[Verdict]int{}
 	trials, accepted := 0, 0
-	for seed := range uint64(rounds(600)) {
+	for seed := range draws.Seeds(600) {
 		g := schemagen.New(seed + 1_000_000)
 		g.Rules = seed%2 == 0
 		old := g.Schema()

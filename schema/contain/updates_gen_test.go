@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/schema/upstream"
+	"sluice.dev/tools/draws"
 )
 
 // updateGen makes pairs of schemas with rules about updates and about whole values, which differ in defaults (of fields, required
@@ -404,7 +405,7 @@ func difference(old, new *jsonProps) string { return "old " + show(old) + "\nnew
 // TestUpdatesUnderContainedSchemas holds what is proven of rules about updates against the API server's code.
 func TestUpdatesUnderContainedSchemas(t *testing.T) {
 	var n updateTally
-	for seed := range uint64(rounds(80)) {
+	for seed := range draws.Seeds(80) {
 		attackUpdates(t, seed, &n)
 	}
 	t.Logf("%+v", n)

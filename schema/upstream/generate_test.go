@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/tools/draws"
 )
 
 type props = apiextensionsv1.JSONSchemaProps
@@ -22,20 +23,13 @@ type generator struct{ *rand.Rand }
 
 var names = []string{"a", "b", "c", "spec", "status", "name", "kind", "foo-bar", "x.y", "namespace", "a__b", "$odd"}
 
-// seeds calls f with n seeds, fewer in short mode, or with as many as SLUICE_SEEDS says (FROM-TO), until a test fails.
+// seeds calls f with the seeds of a test that has n cases, until it fails.
 func seeds(t *testing.T, n int, f func(seed uint64)) {
 	t.Helper()
-	from, to := 0, n
-	if testing.Short() {
-		to = n / 5
-	}
-	if text := os.Getenv("SLUICE_SEEDS"); text != "" {
-		if _, err := fmt.Sscanf(text, "%d-%d", &from, &to); err != nil {
-			t.Fatal(err)
+	for seed := range draws.Seeds(n) {
+		if f(seed); t.Failed() {
+			t.Fatalf("failed with seed %d", seed)
 		}
-	}
-	for seed := from; seed < to && !t.Failed(); seed++ {
-		f(uint64(seed))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // TestJudgeAgreesWithItsParts holds Judge against the calls that it stands for, each through the API server's code.
 func TestJudgeAgreesWithItsParts(t *testing.T) {
 	refused, ratcheted, dropped := 0, 0, 0
-	seeds(t, 400, func(seed uint64) {
+	seeds(t, 2000, func(seed uint64) {
 		g := generator{rand.New(rand.NewPCG(seed, 5))}
 		schema := g.root()
 		o := widgets

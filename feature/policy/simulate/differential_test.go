@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/featuregen"
 )
 
@@ -18,16 +18,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestPoliciesAgreeWithTheEvaluator draws worlds and pairs of objects. SLUICE_ROUNDS is how many times as many worlds that are.
+// TestPoliciesAgreeWithTheEvaluator draws worlds and pairs of objects.
 func TestPoliciesAgreeWithTheEvaluator(t *testing.T) {
 	t.Parallel()
-	rounds := uint64(1)
-	if n, err := strconv.ParseUint(os.Getenv("SLUICE_ROUNDS"), 10, 32); err == nil {
-		rounds = n
-	}
 	var pairs, spoke atomic.Int64
 	t.Run("seed", func(t *testing.T) {
-		for seed := range 6 * rounds {
+		for seed := range draws.Seeds(20) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(seed, 7))

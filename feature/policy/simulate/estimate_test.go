@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/featuregen"
 )
 
@@ -178,15 +178,11 @@ func (c *crowd) use(t *feature.Target) any {
 }
 
 // TestEstimatesAreNotBelowWhatTheAPIServerCounts gives each policy, also those that drop, its estimate as its budget, in place of that of the API server, whose
-// own code evaluates it with objects of as many items as the estimate is for. SLUICE_ROUNDS is how many times as many worlds are drawn.
+// own code evaluates it with objects of as many items as the estimate is for.
 func TestEstimatesAreNotBelowWhatTheAPIServerCounts(t *testing.T) {
 	t.Parallel()
 	models := map[string]*feature.Model{"tekton": example(t, "tekton"), "kubernetes": example(t, "kubernetes"), "operator": example(t, "operator/config")}
-	rounds := uint64(1)
-	if n, err := strconv.ParseUint(os.Getenv("SLUICE_ROUNDS"), 10, 32); err == nil {
-		rounds = n
-	}
-	for seed := range 2 * rounds {
+	for seed := range draws.Seeds(20) {
 		w, err := featuregen.New(rand.New(rand.NewPCG(seed, 9)))
 		if err != nil {
 			t.Fatal(err)

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -25,25 +23,18 @@ import (
 	"sluice.dev/config"
 	"sluice.dev/feature"
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/featuregen"
 )
 
-// What is drawn: so many pairs of objects in each of so many worlds, each judged as a creation and as an update. SLUICE_ROUNDS is how many
-// times as many pairs that are.
+// What is drawn: so many pairs of objects in each of so many worlds, each judged as a creation and as an update.
 const (
 	worlds       = 5
-	pairsOfWorld = 60
+	pairsOfWorld = 600
 	// byWebhook is how many of them go through the API server to the webhook too.
 	byWebhook = 25
 	user      = "gen-user"
 )
-
-func timesAsMany() int {
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
-		return n
-	}
-	return 1
-}
 
 // drawn is a world on the API server.
 type drawn struct {
@@ -159,7 +150,7 @@ func (s *drawn) uninstall() {
 // judge stores old objects, and has each judged by policies and by the webhook.
 func (s *drawn) judge(r *rand.Rand) {
 	var list []pair
-	for i := range pairsOfWorld * timesAsMany() {
+	for i := range draws.Count(pairsOfWorld) {
 		old, object := s.trial.Update(r)
 		for _, o := range []map[string]any{old, object} {
 			u := &unstructured.Unstructured{Object: o}

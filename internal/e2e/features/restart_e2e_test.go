@@ -5,17 +5,16 @@ package features
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/tools/clustertest"
+	"sluice.dev/tools/draws"
 )
 
 // TestE2ERestarts is scenario 18: an API server that was restarted refuses no object that uses no gate, from the first request
-// that it answers on, and refuses what is closed. SLUICE_ROUNDS says how often it is restarted; the default is small.
+// that it answers on, and refuses what is closed.
 func TestE2ERestarts(t *testing.T) {
 	t.Parallel()
 	cluster := clustertest.Start(t, clustertest.WithoutControllers())
@@ -31,11 +30,7 @@ func TestE2ERestarts(t *testing.T) {
 	live := newScene(t, s, "live", sceneOptions{gates: []string{"TasksTimeout", "TaskTimeout"}})
 	baked := newScene(t, s, "baked", sceneOptions{mode: "Baked", whenDisabled: "Drop", gates: []string{"TasksTimeout", "TaskTimeout"}})
 	live.inForce(timeout)
-	rounds := 3
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
-		rounds = n
-	}
-	for range rounds {
+	for range draws.Count(30) {
 		cluster.Crash(t)
 		for _, c := range []*scene{live, baked} {
 			// Until it serves the kind there is nothing that a policy could refuse.

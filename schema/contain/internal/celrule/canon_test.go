@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/common/operators"
+
+	"sluice.dev/tools/draws"
 )
 
 func TestCanonical(t *testing.T) {
@@ -182,7 +184,7 @@ func (g *gen) mutate(e *expr) *expr {
 
 func TestSameCanonicalMeansSameVerdict(t *testing.T) {
 	pairs, equal := 0, 0
-	for seed := range rounds(50) {
+	for seed := range draws.Seeds(500) {
 		g := &gen{Rand: rand.New(rand.NewPCG(seed, 2))}
 		p := g.object(2)
 		text := g.boolean([]genVar{{"self", &p, 0}}, 3)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/common/operators"
+
+	"sluice.dev/tools/draws"
 )
 
 func TestImpliedBy(t *testing.T) {
@@ -77,7 +79,7 @@ func (g *gen) loosen(e *expr, other *expr) *expr {
 // new one does.
 func TestImpliedByMeansImplied(t *testing.T) {
 	pairs, implied, held := 0, 0, 0
-	for seed := range rounds(120) {
+	for seed := range draws.Seeds(500) {
 		g := &gen{Rand: rand.New(rand.NewPCG(seed, 7))}
 		p, scalar := g.object(2), false
 		if g.chance(40) {

@@ -12,6 +12,7 @@ import (
 
 	ours "sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/tools/draws"
 )
 
 // macroGen makes rules about lists of small items that relate items with each other and with fields outside: guards with
@@ -272,7 +273,7 @@ func compareMacros(t testing.TB, seed uint64, n *tally) {
 // TestMacrosAgreeWithUpstream holds rules that relate the items of a list against upstream's evaluation.
 func TestMacrosAgreeWithUpstream(t *testing.T) {
 	var n tally
-	for seed := range rounds(60) {
+	for seed := range draws.Seeds(60) {
 		compareMacros(t, seed, &n)
 	}
 	t.Logf("%+v", n)

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/tools/draws"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -246,7 +247,7 @@ func (g *gen) change(p *props) props {
 
 func TestEqualFormulasMeanEqualVerdicts(t *testing.T) {
 	equal, changed := 0, 0
-	for seed := range rounds(200) {
+	for seed := range draws.Seeds(200) {
 		g := &gen{Rand: rand.New(rand.NewPCG(seed, 3))}
 		p := g.object(3)
 		q := g.change(&p)

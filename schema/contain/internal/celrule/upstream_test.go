@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/rand/v2"
-	"os"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +19,7 @@ import (
 
 	ours "sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
+	"sluice.dev/tools/draws"
 )
 
 // judge is upstream's evaluation of one rule.
@@ -87,14 +86,6 @@ func toNode(t testing.TB, p props) *ours.Node {
 	n, err := ours.New(&p)
 	if err != nil {
 		t.Fatal(err)
-	}
-	return n
-}
-
-// rounds scales the random tests: SLUICE_ROUNDS=20 makes them twenty times as long.
-func rounds(n uint64) uint64 {
-	if f, err := strconv.ParseUint(os.Getenv("SLUICE_ROUNDS"), 10, 32); err == nil {
-		return n * f
 	}
 	return n
 }
@@ -179,7 +170,7 @@ func toJSON(v any) string {
 
 func TestAgreesWithUpstream(t *testing.T) {
 	var n tally
-	for seed := range rounds(100) {
+	for seed := range draws.Seeds(100) {
 		compareWithUpstream(t, seed, &n)
 	}
 	t.Logf("%+v: %.1f%% of the values unsure, %.1f%% of the rules compile, %.1f%% always decided", n,

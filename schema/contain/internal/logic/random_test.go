@@ -3,10 +3,10 @@ package logic
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
+
+	"sluice.dev/tools/draws"
 )
 
 // generator makes small formulas out of small constants, so that they often meet.
@@ -218,11 +218,7 @@ func TestUnionsAgreeWithBruteForce(t *testing.T) {
 		}
 		objects = append(objects, o)
 	}
-	rounds := 2_000
-	if n, err := strconv.Atoi(os.Getenv("SLUICE_ROUNDS")); err == nil {
-		rounds *= n
-	}
-	for round := range rounds {
+	for round := range draws.Count(2_000) {
 		exact := round%3 > 0 // values of whole objects are searched less well
 		atom := func() Formula {
 			name := pick(g, names...)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sluice.dev/tools/draws"
 )
 
 // source draws patterns and strings for the property tests. The seed is part of a
@@ -126,11 +128,8 @@ func (s source) assertive() string {
 // forSeeds runs a property with many seeds.
 func forSeeds(t *testing.T, n int, property func(t *testing.T, s source)) {
 	t.Helper()
-	if testing.Short() {
-		n /= 10
-	}
-	for seed := range n {
-		property(t, newSource(uint64(seed)))
+	for seed := range draws.Seeds(n) {
+		property(t, newSource(seed))
 		if t.Failed() {
 			t.Fatalf("failed with seed %d", seed)
 		}
