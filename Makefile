@@ -20,7 +20,7 @@ PARTS ?=
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 .PHONY: build
 build: ## build bin/sluice
@@ -40,13 +40,16 @@ release: ## build what a release publishes in dist/: programs, image, chart, man
 	$(RELEASE)
 
 .PHONY: test
-test: vet lint verify unit e2e ## vet, lint, module files, unit, golden and property tests, end to end
+test: lint verify tests ## the linter, generated files, and all tests with a tenth of the random cases
 
-.PHONY: vet
-vet: ## go vet, all modules
-	$(GO) vet -tags e2e $(PKGS)
-	cd localcluster && $(GO) vet ./...
-	cd test/helm && $(GO) vet -tags e2e ./...
+.PHONY: test-long
+test-long: ## before a release: all random cases, the programs for other systems, seeded faults, and a soak of 30 minutes
+	SLUICE_ROUNDS=1 $(MAKE) test
+	$(MAKE) cross mutants soak
+
+.PHONY: cross
+cross: ## sluice for Windows and macOS builds
+	@for p in windows/amd64 darwin/arm64; do echo "go build for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/sluice || exit; done
 
 $(GOLANGCI):
 	@mkdir -p $(TOOLS)
@@ -59,19 +62,18 @@ lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
 # Tests are short: to collect garbage as often as a program that stays would be a quarter of their work.
-unit e2e: export GOGC ?= 400
+unit tests: export GOGC ?= 400
 
 .PHONY: unit
-unit: ## unit, golden and property tests, no cluster; the chart as Helm renders it
+unit: ## the tests that need no cluster
 	$(GO) test -timeout 40m $(PKGS)
-	cd test/helm && $(GO) test -count=1 ./...
 
-.PHONY: e2e
-e2e: cluster ## tests against a real kube-apiserver
-	$(GO) test -timeout 60m -p $(ATONCE) -tags e2e -run 'E2E' ./internal/cli ./internal/e2e ./internal/e2e/enforcement ./internal/e2e/features ./tools/release ./apply \
-	  ./config ./examples/kubebuilder ./examples/operator ./feature/process ./internal/cluster ./internal/controller/resolution ./internal/life ./resolve/cluster ./tools/memapi
+# The packages whose tests take longest begin first. One build serves the tests with and without a cluster.
+.PHONY: tests
+tests: cluster ## all tests, those against a real kube-apiserver too
+	$(GO) test -timeout 60m -p $(ATONCE) -tags e2e ./tools/release ./internal/e2e/... ./internal/cli ./apply ./feature/policy/... $(PKGS)
 	cd localcluster && $(GO) test ./...
-	cd test/helm && $(GO) test -count=1 -timeout 60m -tags e2e -run E2E ./...
+	cd test/helm && $(GO) test -timeout 60m -tags e2e ./...
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton
@@ -111,12 +113,11 @@ generate-features: ## write CRDs, manifests and code of features anew, from the 
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate -f $$f || exit; done
 
 .PHONY: verify
-verify: ## fail if a module file is untidy, CRDs and features are not as their Go types say, or the program not for Windows and macOS (tests hold the other generated files)
+verify: ## fail if a module file is untidy, or CRDs and features are not as their Go types say (tests hold the other generated files)
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
 	cd test/helm && $(GO) mod tidy -diff
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
-	@for p in windows/amd64 darwin/arm64; do echo "go build for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/sluice || exit; done
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step
@@ -133,12 +134,11 @@ fuzz: ## run every fuzz target for FUZZTIME
 	  for f in $$(grep -rhoE --include='*_test.go' '^func Fuzz[A-Za-z0-9]+' $$dir/*_test.go | sed 's/func //'); do \
 	    echo "== $$dir $$f"; $(GO) test $$dir -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -parallel 2; done; done
 
-HUNTS ?= 1000
-RACES ?= 1000
+ROUNDS ?= 30
 SEED ?= 1
 .PHONY: hunt
-hunt: cluster ## random runs of apps that share a cluster, and of one app at once: nothing that is to stay may go (HUNTS, RACES, SEED)
-	@set -o pipefail; SLUICE_HUNTS=$(HUNTS) SLUICE_RACES=$(RACES) SLUICE_SEED=$(SEED) $(GO) test -v -timeout 12h -tags e2e -run '^(TestE2ENothingIsLostThatIsToStay|TestE2ERuns.*)$$' ./apply \
+hunt: cluster ## random runs of apps that share a cluster, and of one app at once: nothing that is to stay may go (ROUNDS=30: 900 and 3000 runs; SEED)
+	@set -o pipefail; SLUICE_ROUNDS=$(ROUNDS) SLUICE_SEED=$(SEED) $(GO) test -v -timeout 12h -tags e2e -run '^(TestE2ENothingIsLostThatIsToStay|TestE2ERuns.*)$$' ./apply \
 	  | sed -E '/^ *(=== (RUN|PAUSE|CONT|NAME)|--- PASS)/d'
 
 DURATION ?= 30m
