@@ -153,14 +153,14 @@ func statuses(t *testing.T, b *strings.Builder) {
 
 // eventSources has a row for each function that makes events, by package and function.
 var eventSources = map[string][]string{
-	"delivery.tell":     {"Delivery", "Normal, Warning", "a reason of the condition `Ready`, `DriftCorrected` or `InventoryLost`", "the status or the reason of `Ready` changes, or the controller has corrected drift"},
-	"delivery.finalize": {"Delivery", "Warning", "`DeletionIncomplete`", "objects stay after the deletion of the delivery"},
-	"features.tell":     {"Feature, Component", "Normal, Warning", "`Opened`, `Closed`; `Restored`, `SettingsPutBack`", "a feature opens or closes; the controller restores a policy, a binding or the ConfigMap"},
-	"features.store":    {"Feature, Component", "Normal, Warning", "a reason of a condition", "a condition changes"},
-	"guard.event":       {"CustomResourceDefinition", "Warning", "`" + guard.EventRefused + "`, `" + guard.EventBypassed + "`", "the guard refuses an unsafe change, or allows it because of an annotation and a permission"},
-	"resolution.finish": {"ResolutionRequest", "Warning", "an exact reason", "a resolver ends a request without success"},
-	"resolution.end":    {"ResolutionRequest", "Warning", "an exact reason", "the lifecycle controller ends a request without success"},
-	"resolution.apply":  {"ConfigMap", "Warning", "`InvalidConfiguration`", "the ConfigMap of a resolver has an error"},
+	"delivery.sendEvents":       {"Delivery", "Normal, Warning", "a reason of the condition `Ready`, `DriftCorrected` or `InventoryLost`", "the status or the reason of `Ready` changes, or the controller has corrected drift"},
+	"delivery.finalizeDelivery": {"Delivery", "Warning", "`DeletionIncomplete`", "objects stay after the deletion of the delivery"},
+	"features.writeStatus":      {"Feature, Component", "Normal, Warning", "`Opened`, `Closed`; `Restored`, `SettingsPutBack`", "a feature opens or closes; the controller restores a policy, a binding or the ConfigMap"},
+	"features.storeStatus":      {"Feature, Component", "Normal, Warning", "a reason of a condition", "a condition changes"},
+	"guard.sendEvent":           {"CustomResourceDefinition", "Warning", "`" + guard.EventRefused + "`, `" + guard.EventBypassed + "`", "the guard refuses an unsafe change, or allows it because of an annotation and a permission"},
+	"resolution.writeResult":    {"ResolutionRequest", "Warning", "an exact reason", "a resolver ends a request without success"},
+	"resolution.endRequest":     {"ResolutionRequest", "Warning", "an exact reason", "the lifecycle controller ends a request without success"},
+	"resolution.applyData":      {"ConfigMap", "Warning", "`InvalidConfiguration`", "the ConfigMap of a resolver has an error"},
 }
 
 // events writes eventSources, and fails if a function makes events and has no row.
