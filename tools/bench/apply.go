@@ -17,10 +17,12 @@ import (
 
 // applySizes are the numbers of ConfigMaps of an app, with the number of runs of each case; the table shows the median. Requests of
 // kubectl are counted only up to counted objects, because it is slow. Without cases there is only the first apply.
-var (
-	applySizes      = []applySize{{objects: 500, runs: 3, cases: applyCases, kubectl: true}, {objects: 5000, runs: 1, cases: applyCases, kubectl: true}}
-	largeApplySizes = []applySize{{objects: 20000, runs: 1, cases: applyCases, kubectl: true}, {objects: 50000, runs: 1, cases: applyCases[:1]}}
-)
+var applySizes = []applySize{
+	{objects: 500, runs: 3, cases: applyCases, kubectl: true},
+	{objects: 5000, runs: 1, cases: applyCases, kubectl: true},
+	{objects: 20000, runs: 1, cases: applyCases, kubectl: true},
+	{objects: 50000, runs: 1, cases: applyCases[:1]},
+}
 
 type applySize struct {
 	objects, runs int
@@ -39,12 +41,7 @@ const (
 
 // applied measures `sluice apply --app` and `kubectl apply --server-side` as processes. Requests are counted in runs of their own, through
 // a proxy, because the proxy takes time.
-func applied(ctx context.Context, c *config) error { return appliedSizes(ctx, c, applySizes) }
-
-// appliedLarge does the same for apps of 20,000 and 50,000 objects.
-func appliedLarge(ctx context.Context, c *config) error { return appliedSizes(ctx, c, largeApplySizes) }
-
-func appliedSizes(ctx context.Context, c *config, sizes []applySize) error {
+func applied(ctx context.Context, c *config) error {
 	bin, err := filepath.Abs(c.sluice)
 	if err != nil {
 		return err
@@ -54,7 +51,7 @@ func appliedSizes(ctx context.Context, c *config, sizes []applySize) error {
 		return err
 	}
 	head := []string{"case", "program", "wall", "CPU", "CPU API server and etcd", "reads", "writes", "peak memory", "load"}
-	for _, size := range sizes { // a table each: the large ones take minutes
+	for _, size := range applySizes { // a table each: the large ones take minutes
 		rows, err := measureApply(ctx, size, bin, kubectl)
 		if err != nil {
 			return err
@@ -76,7 +73,7 @@ func measureApply(ctx context.Context, size applySize, bin, kubectl string) ([][
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	handler, counted, err := counting(cluster.Config(), true)
+	handler, counted, err := counting(cluster.Config())
 	if err != nil {
 		return nil, err
 	}

@@ -76,14 +76,13 @@ func readCRD(ctx context.Context, file string) (*apiextensionsv1.CustomResourceD
 	return set.Documents[0].CRD, nil
 }
 
-// corpusTruth holds the verdicts against the labels, and attacks what was called safe.
+// corpusTruth holds the verdicts against the labels.
 func corpusTruth(ctx context.Context, c *config) error {
 	verdicts := map[string]map[report.Verdict]int{}
 	levels := map[string]map[report.Level]int{}
 	reasons := map[string]int{}
 	var odd []string
 	total := 0
-	attack := &attack{trials: c.trials}
 	start := time.Now()
 	err := pairs(ctx, c.corpus, func(p pair) error {
 		total++
@@ -107,7 +106,7 @@ func corpusTruth(ctx context.Context, c *config) error {
 		if p.label == "safe" && v == report.Unsafe || p.label == "unsafe" && v != report.Unsafe || v == report.IsUndecided {
 			odd = append(odd, fmt.Sprintf("%s: label %s, verdict %s%s", p.id, p.label, v, first(r)))
 		}
-		return attack.pair(ctx, p, total, 1512)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -139,7 +138,6 @@ func corpusTruth(ctx context.Context, c *config) error {
 		fmt.Fprintf(c.out, "   undecided %d x %s\n", reasons[k], k)
 	}
 	fmt.Fprintln(c.out)
-	attack.print(c)
 	fmt.Fprintf(c.out, "%.0f s in all, decoding included\n", time.Since(start).Seconds())
 	return nil
 }

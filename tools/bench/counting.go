@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -12,8 +11,8 @@ import (
 
 type tally struct{ reads, writes atomic.Int64 }
 
-// counting makes a proxy to an API server that counts the requests, those for Leases only if leases is set.
-func counting(config *rest.Config, leases bool) (http.Handler, *tally, error) {
+// counting makes a proxy to an API server that counts the requests.
+func counting(config *rest.Config) (http.Handler, *tally, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, nil, err
@@ -26,11 +25,9 @@ func counting(config *rest.Config, leases bool) (http.Handler, *tally, error) {
 	forward.Transport, forward.FlushInterval = transport, -1
 	counted := &tally{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !leases && strings.Contains(r.URL.Path, "/leases"):
-		case r.Method == http.MethodGet:
+		if r.Method == http.MethodGet {
 			counted.reads.Add(1)
-		default:
+		} else {
 			counted.writes.Add(1)
 		}
 		forward.ServeHTTP(w, r)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -17,70 +14,7 @@ import (
 	"sluice.dev/feature/policy/simulate"
 	"sluice.dev/feature/rules"
 	"sluice.dev/schema"
-	"sluice.dev/tools/featuregen"
 )
-
-// featureTruth tries what the evaluator says of features against policies in the API server's own code.
-func featureTruth(ctx context.Context, c *config) error {
-	const worlds = 250
-	pairs, spoke, differ := 0, 0, 0
-	webhook := map[string]int{}
-	parts := 0
-	start := time.Now()
-	var first error
-	for seed := range uint64(worlds) {
-		r := rand.New(rand.NewPCG(seed, 13)) //nolint:gosec // drawn from a seed, so that a failure can be repeated
-		trial, err := featuregen.NewTrial(ctx, r)
-		if err != nil {
-			return fmt.Errorf("seed %d: %w", seed, err)
-		}
-		parts += len(trial.Set.Enforced) + len(trial.Webhook)
-		for _, e := range trial.Webhook {
-			reason, _, _ := strings.Cut(e.Reason, " could cost ")
-			webhook[reason]++
-		}
-		for range c.pairs / worlds {
-			old, object := trial.Pair(r)
-			said, err := trial.Try(ctx, old, object)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			pairs++
-			if said {
-				spoke++
-			}
-			if err != nil {
-				differ++
-				if first == nil {
-					first = fmt.Errorf("seed %d: %w", seed, err)
-				}
-			}
-		}
-	}
-	rows := [][]string{
-		{"evaluator against policies", "measured", "aim"},
-		{"worlds of features, schemas and settings", fmt.Sprint(worlds), ""},
-		{"pairs of objects", fmt.Sprint(pairs), "100000"},
-		{"that use what is closed", fmt.Sprint(spoke), ""},
-		{"judged differently", fmt.Sprint(differ), "0"},
-		{"parts that are closed", fmt.Sprint(parts), ""},
-		{"time", fmt.Sprintf("%.0f s", time.Since(start).Seconds()), ""},
-	}
-	for _, reason := range sortedKeys(webhook) {
-		rows = append(rows, []string{"to the webhook: " + reason, fmt.Sprint(webhook[reason]), ""})
-	}
-	c.table(rows...)
-	return first
-}
-
-func sortedKeys(m map[string]int) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
 
 // featureSpeed measures what features cost, without an API server: the evaluator, and policies in the API server's code.
 func featureSpeed(ctx context.Context, c *config) error {

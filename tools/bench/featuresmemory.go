@@ -40,10 +40,10 @@ func memoryWith(ctx context.Context, c *config, components, each int) (peak, the
 	}
 	options := []string{"--roles=" + features.Role}
 	for i := range components {
-		v := latencyVariant{name: fmt.Sprintf("memory%d", i), features: each}
-		kind, rest := v.manifests()
-		options = append(options, "--feature-settings=bench/"+v.name)
-		if err := errors.Join(s.applyYAML(ctx, kind), s.applyYAML(ctx, rest)); err != nil {
+		k := gatedKind{name: fmt.Sprintf("memory%d", i), features: each, mode: "Live"}
+		crd, component := k.manifests()
+		options = append(options, "--feature-settings=bench/"+k.name)
+		if err := errors.Join(s.applyYAML(ctx, crd), s.applyYAML(ctx, component)); err != nil {
 			return 0, 0, err
 		}
 	}

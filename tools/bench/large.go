@@ -152,7 +152,7 @@ func (s *system) largeRow(ctx context.Context, namespace, repo, path string, fil
 		}
 		bytesBefore, requestsBefore := origin.bytes.Load(), origin.requests.Load()
 		peakOfGit := peakOfChildren(ctx, role.PID())
-		out, err := w.run(ctx, fmt.Sprintf("r-%d", i), atOnce, atOnce, false, func(int) ask { return what })
+		out, err := w.run(ctx, fmt.Sprintf("r-%d", i), atOnce, atOnce, func(int) ask { return what })
 		gitMemory = max(gitMemory, peakOfGit())
 		if err != nil {
 			return nil, err

@@ -254,9 +254,8 @@ type outcome struct {
 	latencies []time.Duration
 }
 
-// run creates n requests with so many calls at once and waits for the end of all. With paced, each of the callers waits for
-// the end of its request before it creates the next.
-func (w *watcher) run(ctx context.Context, prefix string, n, callers int, paced bool, what func(i int) ask) (outcome, error) {
+// run creates n requests with so many calls at once and waits for the end of all.
+func (w *watcher) run(ctx context.Context, prefix string, n, callers int, what func(i int) ask) (outcome, error) {
 	type one struct {
 		start time.Time
 		ch    <-chan seen
@@ -288,9 +287,6 @@ func (w *watcher) run(ctx context.Context, prefix string, n, callers int, paced 
 				code, text, err := w.system.create(ctx, w.namespace, what(i).body(name), false)
 				if err == nil && code != http.StatusCreated {
 					err = fmt.Errorf("create %s: %d %s", name, code, text)
-				}
-				if err == nil && paced {
-					o.end, err = w.wait(ctx, o.ch)
 				}
 				if err != nil {
 					cancel(err)

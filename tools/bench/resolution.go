@@ -70,27 +70,13 @@ func resolveGit(ctx context.Context, c *config) (err error) {
 		{title: "branch, one file", role: roles[1], what: file("main", 1)},
 		{title: "branch, 50 files, cache: never", role: roles[1], what: file("main", resolvedFiles, [2]string{"cache", "never"})},
 		{title: "commit, 50 files, cached", role: roles[1], what: commit, before: func(ctx context.Context, w *watcher) error {
-			_, err := w.run(ctx, "warm", resolvedFiles, creators, false, commit)
+			_, err := w.run(ctx, "warm", resolvedFiles, creators, commit)
 			return err
 		}},
 	}, waveNote); err != nil {
 		return err
 	}
-	end, err := s.hook(ctx)
-	defer end()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(c.out, "\nbeside a stand-in for Tekton's webhooks, which sees each creation and each write of a status twice")
-	if err := c.waves(ctx, s, roles[0], []wave{{title: "branch, 50 files", role: roles[1], what: file("main", resolvedFiles)}}, waveNote); err != nil {
-		return err
-	}
-	for _, r := range roles {
-		if err := s.end(r); err != nil {
-			return err
-		}
-	}
-	return c.floor(ctx, s, "floor-beside", one)
+	return nil
 }
 
 // closeSystem ends a system, and tells what its processes have complained of.
@@ -173,7 +159,7 @@ func (c *config) measure(ctx context.Context, s *system, lifecycle *role, w wave
 	if err != nil {
 		return nil, err
 	}
-	out, err := watch.run(ctx, "r", requestCount, creators, false, w.what)
+	out, err := watch.run(ctx, "r", requestCount, creators, w.what)
 	gitMemory := peakOfGit()
 	if err != nil {
 		return nil, err

@@ -35,9 +35,6 @@ const (
 	patience = time.Minute
 )
 
-// errNotYet is for what is waited for.
-var errNotYet = errors.New("not yet")
-
 // system is Sluice as its manifests install it, on a cluster of its own: each role is a process of the binary under its
 // ServiceAccount.
 type system struct {
