@@ -62,18 +62,27 @@ lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
 # Tests are short: to collect garbage as often as a program that stays would be a quarter of their work.
-unit tests: export GOGC ?= 400
+unit tests-delivery tests-others: export GOGC ?= 400
 
 .PHONY: unit
 unit: ## the tests that need no cluster
 	$(GO) test -timeout 40m $(PKGS)
 
-# The packages whose tests take longest begin first. One build serves the tests with and without a cluster.
+# One build serves the tests with and without a cluster. Those of internal/cli that deliver take turns, so they have a cluster of their
+# own beside the others; the packages whose tests take longest begin first.
 .PHONY: tests
 tests: cluster ## all tests, those against a real kube-apiserver too
-	$(GO) test -timeout 60m -p $(ATONCE) -tags e2e ./tools/release ./internal/e2e/... ./internal/cli ./apply ./feature/policy/... $(PKGS)
+	$(MAKE) --no-print-directory -j 2 --output-sync=target tests-delivery tests-others
+
+.PHONY: tests-delivery
+tests-delivery:
+	$(GO) test -timeout 60m -tags e2e -run 'E2EDelivery' ./internal/cli
 	cd localcluster && $(GO) test ./...
 	cd test/helm && $(GO) test -timeout 60m -tags e2e ./...
+
+.PHONY: tests-others
+tests-others:
+	$(GO) test -timeout 60m -tags e2e -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton

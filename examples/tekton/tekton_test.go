@@ -18,6 +18,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/featuregen"
 )
 
@@ -159,7 +160,11 @@ func TestThePoliciesJudgeAsTheTableSays(t *testing.T) {
 	all := cases(t, m)
 	for i := range all {
 		c := &all[i]
-		for _, level := range []v1alpha1.Level{"", v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha} {
+		levels := []v1alpha1.Level{"", v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
+		if !draws.Takes(i) {
+			levels = levels[i%4 : i%4+1]
+		}
+		for _, level := range levels {
 			settings := map[string]string{}
 			if level != "" {
 				settings["enable-api-fields"] = string(level)
@@ -170,7 +175,7 @@ func TestThePoliciesJudgeAsTheTableSays(t *testing.T) {
 			judge(c, map[string]string{"enable-api-fields": "stable", c.Flag: "true"}, true)
 		}
 	}
-	if accepted < 400 || refused < 200 {
+	if accepted < len(all)/2 || refused < len(all)/8 {
 		t.Errorf("%d accepted, %d refused", accepted, refused)
 	}
 	t.Logf("%d cases: %d accepted, %d refused", len(all), accepted, refused)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/draws"
 	"sluice.dev/tools/gittest"
 )
 
@@ -227,7 +227,6 @@ func manyRefs(t *testing.T, root, name string) (commits []string) {
 }
 
 // What the memory of the Deployments is for: whatever requests come, each process stays under its limit and ends them.
-// SLUICE_MEMORY_ROUNDS is how many random mixes there are.
 func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 	s := standsAlone(t)
 	server := gittest.NewServer(t, true)
@@ -306,19 +305,15 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 		}))
 	})
 	t.Run("many requests for one large file", func(t *testing.T) {
-		all(t, times(120, func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") }))
+		all(t, times(draws.Count(400), func(int) *v1beta1.ResolutionRequest { return ask("r.git", "task.yaml") }))
 	})
 	t.Run("large parameters for nobody", func(t *testing.T) {
-		all(t, times(600, func(int) *v1beta1.ResolutionRequest { return request("nobody", "text", strings.Repeat("x", 60<<10)) }), "UnknownResolver")
+		all(t, times(draws.Count(2000), func(int) *v1beta1.ResolutionRequest { return request("nobody", "text", strings.Repeat("x", 60<<10)) }), "UnknownResolver")
 	})
-	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("SLUICE_MEMORY_ROUNDS"), "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for round := range rounds {
-		random := rand.New(rand.NewPCG(uint64(round), 2))
+	for round := range draws.Seeds(10) {
+		random := rand.New(rand.NewPCG(round, 2))
 		t.Run(fmt.Sprintf("random mix %d", round), func(t *testing.T) {
-			all(t, times(80+random.IntN(80), func(int) *v1beta1.ResolutionRequest {
+			all(t, times(40+random.IntN(80), func(int) *v1beta1.ResolutionRequest {
 				mode := []string{"auto", "always", "never"}[random.IntN(3)]
 				i := random.IntN(10)
 				switch random.IntN(14) {
@@ -351,7 +346,7 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 	}
 	t.Run("a start with all that has finished", func(t *testing.T) {
 		ns := s.namespace(t)
-		requests := times(60, func(i int) *v1beta1.ResolutionRequest { return ask("r.git", fmt.Sprintf("large/%d.yaml", i%40)) })
+		requests := times(draws.Count(200), func(i int) *v1beta1.ResolutionRequest { return ask("r.git", fmt.Sprintf("large/%d.yaml", i%40)) })
 		s.create(t, ns, requests...)
 		for _, r := range requests {
 			r.Namespace = ns
