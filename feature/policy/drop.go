@@ -107,11 +107,8 @@ func (d *draft) writePatch(note, noted string, some []int, suffix string) string
 		}
 		spots[at].units = append(spots[at].units, i)
 	}
-	// Fields of one value come together: what is removed of one moves no other.
-	slices.SortStableFunc(spots, func(a, b *spot) int {
-		return cmp.Or(cmp.Compare(len(a.path), len(b.path)), cmp.Compare(d.fieldsOf(a.units), d.fieldsOf(b.units)))
-	})
-	var lists, puts, fields []string
+	slices.SortStableFunc(spots, func(a, b *spot) int { return cmp.Compare(len(a.path), len(b.path)) })
+	var lists, puts []string
 	name := func() string { return fmt.Sprintf("d%d%s", len(lists)+len(puts), suffix) }
 	spots = slices.DeleteFunc(spots, func(s *spot) bool {
 		if s.reset != nil {
@@ -127,18 +124,8 @@ func (d *draft) writePatch(note, noted string, some []int, suffix string) string
 		}
 		return put != ""
 	})
-	for n, s := range spots {
-		list, in := d.takenPointers(s.units), d.fieldsOf(s.units)
-		if some != nil || in < 0 {
-			lists = append(lists, d.addVariable(name(), list))
-			continue
-		}
-		fields = append(fields, list)
-		if n+1 == len(spots) || len(spots[n+1].path) != len(s.path) || d.fieldsOf(spots[n+1].units) != in {
-			b := &d.bundled[in]
-			lists = append(lists, d.addVariable(name(), b.keys+".exists(k, k in "+b.names+") ? ["+strings.Join(fields, ", ")+"].flatten() : []"))
-			fields = nil
-		}
+	for _, s := range spots {
+		lists = append(lists, d.addVariable(name(), d.takenPointers(s.units)))
 	}
 	// Stored values are restored in fields first. Removals from lists do not move fields, and the objects around them still exist.
 	puts = append(puts, "")
@@ -177,13 +164,6 @@ func (d *draft) takenPointers(units []int) string {
 		return parts[0]
 	}
 	return "[" + strings.Join(parts, ", ") + "].flatten().distinct()"
-}
-
-// fieldsOf is the bundle that has all of some units and knows the keys of the value that they are fields of; -1 if there is none.
-func (d *draft) fieldsOf(units []int) int {
-	return slices.IndexFunc(d.bundled, func(b bundle) bool {
-		return b.keys != "" && !slices.ContainsFunc(units, func(i int) bool { return !slices.Contains(b.units, i) })
-	})
 }
 
 // storedReplacement is what is put back in place of what units of one path take out; empty if nothing ever is.

@@ -44,7 +44,6 @@ type draft struct {
 	tables  []table  // of each unit: the variable in which its gate is too, if that is written out
 	longest int      // how long a message can be, in bytes
 	limits  []int    // of each unit: how many items are gone through
-	bundled []bundle // the units, as [draft.addVerdict] asks about them
 }
 
 // draftGroup writes the expressions of a group.
