@@ -111,7 +111,7 @@ func (p *page) newCRDs() string {
 	if p.sum.NewCRDs == 0 {
 		return ""
 	}
-	return brief.Count(p.sum.NewCRDs, "new CRD") + " compared with nothing"
+	return brief.Count(p.sum.NewCRDs, "new "+p.noun) + " compared with nothing"
 }
 
 func (g *group) leadEntry() *entry { return &g.entries[0] }

@@ -146,8 +146,9 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		return &r.CRDs[len(r.CRDs)-1]
 	}
 	for i := range next.Features {
-		if !nothing { // else nothing is said of it
-			put(feature.ObjectName(f.Component, next.Features[i].Gate))
+		gate := next.Features[i].Gate
+		if c := put(feature.ObjectName(f.Component, gate)); old.Model.Feature(gate) == nil {
+			c.Verdict = report.IsNew
 		}
 	}
 	for _, x := range l.found {
@@ -156,6 +157,12 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		if x.Severity == report.Fail {
 			c.Verdict = report.Unsafe
 		}
+	}
+	switch crds := len(r.CRDs) - len(next.Features); {
+	case crds == 0:
+		r.Noun = "feature"
+	case len(next.Features) > 0:
+		r.Noun = "features and CRD" // there are at least two, so that an s follows
 	}
 	r.Sort()
 	return r, nil
