@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 )
 
 // ID identifies an object in a cluster. Two API versions of an object have the same ID.

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"sluice.dev/internal/cluster"
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 )
 
 // Manager is the field manager of all that is applied.
@@ -66,8 +65,8 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder}, nil
 }
 
-// Cluster returns the connection that the applier reads through.
-func (a *Applier) Cluster() *cluster.Cluster { return a.client.reads }
+// Host is the address of the API server, as the configuration of [New] has it.
+func (a *Applier) Host() string { return a.client.reads.Host() }
 
 // Writes returns the number of requests so far that change something. Requests that the server has refused do not count.
 func (a *Applier) Writes() int64 { return a.client.writes.Load() }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 )
 
 // Annotations on an object that decide by its conditions whether it is ready, instead of kstatus. They stay on the object in the

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 )
 
 // AnnotationIgnore on an object lists fields that keep the cluster's values, as JSON pointers (RFC 6901) separated by commas. The

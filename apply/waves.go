@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 )
 
 // Annotations on an object that decide when it is written.

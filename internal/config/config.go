@@ -17,7 +17,7 @@ import (
 	"os"
 	"slices"
 
-	"sluice.dev/internal/kapprules"
+	"sluice.dev/apply/kapprules"
 	"sluice.dev/internal/limit"
 	"sluice.dev/report"
 )

@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/apply/kapprules"
 	"sluice.dev/internal/brief"
-	"sluice.dev/internal/kapprules"
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
 )

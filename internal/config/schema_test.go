@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"sluice.dev/apply/kapprules"
 	"sluice.dev/internal/config"
-	"sluice.dev/internal/kapprules"
 	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 	"sluice.dev/tools/jsonschema"

@@ -96,10 +96,10 @@ var table = []row{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
 		may: []string{"internal/limit", "internal/brief", "internal/yamlerr", "report", "schema"},
 	},
-	{pkg: "internal/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
+	{pkg: "apply/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{
 		pkg: "internal/config", why: "reads the configuration and applies it to a finished report",
-		may: []string{"internal/kapprules", "internal/limit", "internal/brief", "internal/yamlerr", "report"},
+		may: []string{"apply/kapprules", "internal/limit", "internal/brief", "internal/yamlerr", "report"},
 	},
 	{
 		pkg: "internal/life", why: "features from a marker in Go to their end: reads sources and writes generated files; what definitions mean, feature says",
@@ -166,7 +166,7 @@ var table = []row{
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
-		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "internal/kapprules", "internal/limit", "report", "schema/upstream"},
+		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "apply/kapprules", "internal/limit", "report", "schema/upstream"},
 	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{

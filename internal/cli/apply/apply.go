@@ -414,7 +414,7 @@ func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool
 	for _, s := range d.loaded.sources {
 		names = append(names, s.Name)
 	}
-	r := preflight.Report(cfg, ran, "cluster "+d.applier.Cluster().Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
+	r := preflight.Report(cfg, ran, "cluster "+d.applier.Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
 	o := report.Options{Verbose: d.flags.verbose, Version: d.Version, Rules: preflight.Doc}
 	if d.OutTTY {
 		o.Width = d.Width
