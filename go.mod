@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/DataDog/datadog-agent/pkg/template v0.85.4
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/ProtonMail/go-crypto v1.5.2
 	github.com/digitorus/pkcs7 v0.0.0-20230818184609-3a137a874352

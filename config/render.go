@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	openapierrors "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
@@ -40,7 +40,7 @@ func readChart() (*chart, error) {
 		var out strings.Builder
 		err := c.templates.ExecuteTemplate(&out, name, data)
 		return out.String(), err
-	}})
+	}, "file": chartFile})
 	entries, err := files.ReadDir("chart/templates")
 	if err != nil {
 		return nil, err
@@ -50,18 +50,16 @@ func readChart() (*chart, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := c.templates.New(e.Name()).Parse(string(text)); err != nil {
+		// Templates cannot call methods here (docs/adr/0004-weight-of-compat.md), so .Files.Get is a function.
+		if _, err := c.templates.New(e.Name()).Parse(strings.ReplaceAll(string(text), ".Files.Get ", "file ")); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// chartFiles are the .Files of the templates.
-type chartFiles struct{}
-
-// Get returns a file of the chart; empty if there is none, as in Helm.
-func (chartFiles) Get(name string) string {
+// chartFile returns a file of the chart; empty if there is none, as .Files.Get in Helm.
+func chartFile(name string) string {
 	text, err := files.ReadFile(path.Join("chart", name))
 	if err != nil {
 		return ""
@@ -71,7 +69,7 @@ func (chartFiles) Get(name string) string {
 
 // renderManifests returns the manifests of all templates, in the order of their names.
 func (c *chart) renderManifests(namespace string, values map[string]any) ([]byte, error) {
-	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": namespace}, "Files": chartFiles{}}
+	data := map[string]any{"Values": values, "Release": map[string]any{"Namespace": namespace}}
 	var out bytes.Buffer
 	var names []string
 	for _, t := range c.templates.Templates() {

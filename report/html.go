@@ -6,8 +6,9 @@ import (
 	_ "embed" // for the template and the style
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"sluice.dev/internal/brief"
 )

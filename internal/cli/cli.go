@@ -98,16 +98,19 @@ func newRoot(e *command.Env) *cobra.Command {
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
 Exit codes of every command: 0 no failing finding, 1 findings at a failing level, 2 error.`,
-		Version: thisVersion().String(),
-		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
+		Args: command.NoArgs,
+	}
+	version := root.Flags().Bool("version", false, "version for sluice")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version { // cobra's own flag prints with a template
+			_, err := fmt.Fprintln(e.Out, thisVersion())
+			return err
+		}
+		return cmd.Help()
 	}
 	if strings.HasPrefix(filepath.Base(e.Name), "kubectl-") { // kubectl runs it as a plugin
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sluice"}
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)

@@ -162,7 +162,7 @@ func (r *release) buildPrograms(ctx context.Context) (out []program, err error) 
 		}
 		fmt.Fprintln(os.Stderr, "building", platform)
 		args := append([]string{
-			"build", "-buildvcs=false", "-o", p.path, "-ldflags",
+			"build", "-buildvcs=false", "-tags", "grpcnotrace", "-o", p.path, "-ldflags", // the tag: see the Makefile
 			"-s -w -X sluice.dev/internal/cli.sluiceVersion=" + r.version + " -X sluice.dev/config.defaultImage=" + r.imageReference(),
 		}, r.flags...)
 		_, err := runCommand(ctx, []string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + arch}, cmp.Or(os.Getenv("GO"), "go"), append(args, "./cmd/sluice")...)
