@@ -95,7 +95,7 @@ e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its 
 	  $(GO) test ./internal/resolvers -run 'Tektons' && $(GO) test -timeout 40m -tags e2e,grpcnotrace -run 'TestE2ERealTekton' -v ./internal/e2e
 
 .PHONY: cluster
-cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time)
+cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time; KUBEBUILDER_ASSETS names installed ones)
 	@$(GO) run ./tools/clustertest/build >/dev/null
 	@$(GO) run ./tools/clustertest/build kubectl >/dev/null
 

@@ -59,8 +59,10 @@ func APIServerArg(arg string) Option {
 // WithoutControllers leaves the kube-controller-manager out: no default service accounts, no garbage collection, and
 // deleted namespaces stay in phase Terminating. Default: it runs.
 func WithoutControllers() Option {
-	return func(s *settings) { s.args = append(s.args, "--without-controllers") }
+	return func(s *settings) { s.args = append(s.args, withoutControllers) }
 }
+
+const withoutControllers = "--without-controllers"
 
 // Cluster is a running cluster. Its fields do not change while it exists, also not by Crash.
 type Cluster struct {
@@ -82,6 +84,7 @@ type Cluster struct {
 // the cluster cannot be started. The first call in a working tree builds the binary, which may take minutes.
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
+	skipWithoutControllers(t, options)
 	c, err := startCluster(t.Context(), options)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
@@ -92,6 +95,18 @@ func Start(t testing.TB, options ...Option) *Cluster {
 		}
 	})
 	return c
+}
+
+// skipWithoutControllers skips a test whose cluster is to have controllers, if KUBEBUILDER_ASSETS has none.
+func skipWithoutControllers(t testing.TB, options []Option) {
+	t.Helper()
+	var s settings
+	for _, option := range options {
+		option(&s)
+	}
+	if !slices.Contains(s.args, withoutControllers) && !binary.HasControllers() {
+		t.Skip("KUBEBUILDER_ASSETS has no kube-controller-manager, which this test needs; without KUBEBUILDER_ASSETS the tests build one")
+	}
 }
 
 // Launch starts a cluster for a program that is no test. The caller stops it; it also ends with the program. ctx bounds the

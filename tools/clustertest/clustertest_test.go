@@ -199,7 +199,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestHelper(t *testing.T) {
 	switch os.Getenv(asHelper) {
 	case "fail":
-		clustertest.Start(t, clustertest.APIServerArg("no-such-flag=1"))
+		clustertest.Start(t, clustertest.WithoutControllers(), clustertest.APIServerArg("no-such-flag=1"))
 	case "wait":
 		c := clustertest.Start(t, clustertest.WithoutControllers())
 		t.Logf("cluster in %s", filepath.Dir(c.Kubeconfig))

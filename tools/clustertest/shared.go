@@ -44,6 +44,7 @@ func (s *Shared) Run(m *testing.M) int {
 // cluster outlives the test. A test must not stop it, and a test that crashes it must not run in parallel.
 func (s *Shared) Get(t testing.TB) *Cluster {
 	t.Helper()
+	skipWithoutControllers(t, s.Options)
 	// The cluster is not the first test's alone, so that test's context is not its.
 	s.once.Do(func() { s.cluster, s.err = startCluster(context.WithoutCancel(t.Context()), s.Options) })
 	if s.err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"sluice.dev/localcluster/internal/cluster"
+	"sluice.dev/localcluster/internal/component"
 )
 
 const exitCannot = 2
@@ -108,6 +109,10 @@ func (f *clusterFlags) start(ctx context.Context, s streams) (*cluster.Cluster, 
 	var err error
 	if o.Executable, err = os.Executable(); err != nil {
 		return nil, err
+	}
+	if !o.WithoutControllers && !component.Has(component.ControllerManager) {
+		o.WithoutControllers = true
+		s.note("KUBEBUILDER_ASSETS has no kube-controller-manager: namespaces stay in phase Terminating, and no garbage is collected")
 	}
 	for _, path := range []*string{&o.Dir, &o.Kubeconfig} {
 		if *path == "" {

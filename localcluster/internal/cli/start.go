@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/version"
+
+	"sluice.dev/localcluster/internal/component"
 )
 
 // readyReport is the output of start when the cluster is ready.
@@ -67,9 +68,13 @@ func start(ctx context.Context, s streams, flags clusterFlags, output string) er
 	case err != nil:
 		return err
 	}
+	version, err := component.Version()
+	if err != nil {
+		return s.stop(c, err)
+	}
 	report := readyReport{
 		APIVersion: "localcluster.sluice.dev/v1alpha1", Kind: "Ready",
-		Kubeconfig: c.Kubeconfig, Server: c.Server, Dir: c.Dir, PID: os.Getpid(), KubernetesVersion: version.Get().GitVersion,
+		Kubeconfig: c.Kubeconfig, Server: c.Server, Dir: c.Dir, PID: os.Getpid(), KubernetesVersion: version,
 	}
 	if err := printReady(s.out, report, output); err != nil {
 		return s.stop(c, err)

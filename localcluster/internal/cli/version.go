@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	etcdversion "go.etcd.io/etcd/api/v3/version"
-	"k8s.io/component-base/version"
+
+	"sluice.dev/localcluster/internal/component"
 )
 
 func versionCommand(s streams) *cobra.Command {
@@ -14,8 +16,11 @@ func versionCommand(s streams) *cobra.Command {
 		Short: "Print the versions of what a cluster consists of",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info := version.Get()
-			_, err := fmt.Fprintf(s.out, "kubernetes %s\netcd v%s\n%s %s\n", info.GitVersion, etcdversion.Version, info.GoVersion, info.Platform)
+			kubernetes, err := component.Version()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "kubernetes %s\netcd v%s\n%s %s/%s\n", kubernetes, etcdversion.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

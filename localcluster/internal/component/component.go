@@ -1,7 +1,5 @@
-// Package component runs one Kubernetes component in this process, as its own binary would.
-//
-// Each component sets up state for the whole process (logging, feature gates, metrics) that cannot be set up twice. So a process
-// runs one component, once. The package does not decide which flags a component gets.
+//go:build !assets
+
 package component
 
 import (
@@ -18,27 +16,17 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
 	apiserverapp "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	controllermanagerapp "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 )
 
-// The names that Run knows.
-const (
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-)
+// Has reports whether there is the named component: all are part of this program.
+func Has(string) bool { return true }
 
-// ListenerFD is the file descriptor on which a child process inherits the API server's listening socket.
-const ListenerFD = 3
-
-// Known reports whether Run knows a component of that name. The error lists the names.
-func Known(name string) error {
-	if name == APIServer || name == ControllerManager {
-		return nil
-	}
-	return fmt.Errorf("unknown component %q: allowed are %q and %q", name, APIServer, ControllerManager)
-}
+// Version is that of Kubernetes.
+func Version() (string, error) { return version.Get().GitVersion, nil }
 
 // Run runs the named component with the given command-line flags until ctx is done or the component fails. After ctx is done, the
 // controller manager may still work when Run returns: like upstream's binary it has no orderly end without leader election. The

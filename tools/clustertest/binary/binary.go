@@ -7,6 +7,7 @@ package binary
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,6 +32,9 @@ const (
 	EnvOverride = "SLUICE_LOCALCLUSTER"
 	// EnvKubectl does the same for kubectl.
 	EnvKubectl = "SLUICE_KUBECTL"
+	// EnvAssets names a folder with a kube-apiserver, and perhaps a kubectl and a kube-controller-manager, to use instead of building them:
+	// that of setup-envtest (controller-runtime).
+	EnvAssets = "KUBEBUILDER_ASSETS"
 
 	// module is the folder of the module that knows Kubernetes itself.
 	module       = "localcluster"
@@ -49,18 +53,44 @@ type program struct {
 	foreign bool
 	// first is the duration of a build with an empty Go build cache.
 	first string
+	// tags are the build tags.
+	tags string
 }
 
 // Path returns the absolute path of the localcluster binary for the working tree of dir. If the tree's .cache folder does not have
 // it, Path builds it first. With an empty Go build cache a build takes minutes, so Path announces it on log in one line. It also
 // announces that it waits for another process that builds.
 func Path(ctx context.Context, dir string, log io.Writer) (string, error) {
-	return pathOf(ctx, dir, log, program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"})
+	p := program{name: module, override: EnvOverride, pkg: ".", first: "about five minutes"}
+	if os.Getenv(EnvAssets) != "" {
+		if err := checkAsset("kube-apiserver"); err != nil {
+			return "", err
+		}
+		p.name, p.tags, p.first = module+"-assets", "assets", "half a minute"
+	}
+	return pathOf(ctx, dir, log, p)
 }
 
 // Kubectl returns the absolute path of a kubectl of the Kubernetes version that the local cluster has, otherwise as [Path] does.
 func Kubectl(ctx context.Context, dir string, log io.Writer) (string, error) {
+	if os.Getenv(EnvAssets) != "" && checkAsset("kubectl") == nil {
+		return filepath.Abs(filepath.Join(os.Getenv(EnvAssets), "kubectl"))
+	}
 	return pathOf(ctx, dir, log, program{name: "kubectl", override: EnvKubectl, pkg: "k8s.io/kubernetes/cmd/kubectl", foreign: true, first: "about two minutes"})
+}
+
+// checkAsset fails if there is no such program among the assets.
+func checkAsset(name string) error {
+	path := filepath.Join(os.Getenv(EnvAssets), name)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s=%s: there is no program %s; setup-envtest use -p path prints a folder that has one", EnvAssets, os.Getenv(EnvAssets), path)
+	}
+	return nil
+}
+
+// HasControllers reports whether the clusters have a kube-controller-manager. The folder of setup-envtest has none.
+func HasControllers() bool {
+	return os.Getenv(EnvAssets) == "" || checkAsset("kube-controller-manager") == nil
 }
 
 func pathOf(ctx context.Context, dir string, log io.Writer, p program) (string, error) {
@@ -96,7 +126,7 @@ func pathOf(ctx context.Context, dir string, log io.Writer, p program) (string, 
 		return path, nil
 	}
 	_, _ = fmt.Fprintf(log, "building %s for the tests (%s on two cores when Go's build cache is empty)\n", p.name, p.first)
-	if err := buildBinary(ctx, filepath.Join(root, module), p.pkg, path, flags); err != nil {
+	if err := buildBinary(ctx, filepath.Join(root, module), p, path, flags); err != nil {
 		return "", err
 	}
 	return path, pruneCache(cache, key)
@@ -173,12 +203,12 @@ func isSource(file string) bool {
 }
 
 // buildBinary builds into a temporary file first, so that path never holds half a binary.
-func buildBinary(ctx context.Context, folder, pkg, path, flags string) error {
+func buildBinary(ctx context.Context, folder string, p program, path, flags string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
 	temp := path + ".building"
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", flags, "-o", temp, pkg) //nolint:gosec // flags are ours
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", cmp.Or(p.tags, "grpcnotrace"), "-ldflags", flags, "-o", temp, p.pkg) //nolint:gosec // flags are ours
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	output, err := cmd.CombinedOutput()
@@ -186,7 +216,7 @@ func buildBinary(ctx context.Context, folder, pkg, path, flags string) error {
 		if len(output) > maxBuildLog {
 			output = output[len(output)-maxBuildLog:]
 		}
-		return errors.Join(fmt.Errorf("build %s in %s: %w\n%s", pkg, folder, err, bytes.TrimSpace(output)), os.RemoveAll(temp))
+		return errors.Join(fmt.Errorf("build %s in %s: %w\n%s", p.pkg, folder, err, bytes.TrimSpace(output)), os.RemoveAll(temp))
 	}
 	return os.Rename(temp, path)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 func newTree(t *testing.T, says string) string {
 	t.Helper()
 	t.Setenv(EnvOverride, "")
+	t.Setenv(EnvAssets, "")
 	root := t.TempDir()
 	write(t, root, "localcluster/go.mod", "module sluice.dev/localcluster\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n\nreplace k8s.io/kubernetes => ./kubernetes\n")
 	write(t, root, "localcluster/kubernetes/go.mod", "module k8s.io/kubernetes\n\ngo 1.26.0\n")
@@ -84,6 +86,7 @@ func TestTheBinaryIsBuiltOncePerStateOfTheSources(t *testing.T) {
 func TestKubectlIsBuiltOncePerVersionOfKubernetes(t *testing.T) {
 	root := newTree(t, "localcluster")
 	t.Setenv(EnvKubectl, "")
+	t.Setenv(EnvAssets, "")
 	write(t, root, "localcluster/kubernetes/cmd/kubectl/main.go", printer("kubectl"))
 	ask := func() (path, log string) {
 		t.Helper()
@@ -192,6 +195,7 @@ func TestTheOverrideIsTakenAsItIs(t *testing.T) {
 
 func TestOutsideOfAWorkingTreeIsAnError(t *testing.T) {
 	t.Setenv(EnvOverride, "")
+	t.Setenv(EnvAssets, "")
 	dir := t.TempDir()
 	if _, err := Path(t.Context(), dir, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error %v", err)
@@ -236,5 +240,33 @@ func TestTheMainModuleStaysFreeOfKubernetesItself(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`(?m)^\s*(?:replace\b|(?:require\s+)?k8s\.io/kubernetes\b).*`).Find(content); found != nil {
 		t.Errorf("%s: %s", found, "go.mod requires k8s.io/kubernetes or replaces modules; only localcluster/go.mod may")
+	}
+}
+
+func TestAssetsReplaceWhatWouldBeBuilt(t *testing.T) {
+	assets := t.TempDir()
+	t.Setenv(EnvAssets, assets)
+	t.Setenv(EnvKubectl, "")
+	t.Setenv(EnvOverride, "")
+	if _, err := Path(t.Context(), ".", io.Discard); err == nil || !strings.Contains(err.Error(), filepath.Join(assets, "kube-apiserver")) {
+		t.Errorf("without a kube-apiserver: %v", err)
+	}
+	for _, name := range []string{"kube-apiserver", "kubectl"} {
+		if err := os.WriteFile(filepath.Join(assets, name), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	if HasControllers() {
+		t.Error("there is a kube-controller-manager")
+	}
+	if got, err := Kubectl(t.Context(), ".", io.Discard); err != nil || got != filepath.Join(assets, "kubectl") {
+		t.Errorf("kubectl %q, %v", got, err)
+	}
+	got, err := Path(t.Context(), ".", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), got, "start", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "--dir") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

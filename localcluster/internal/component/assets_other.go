@@ -1,0 +1,7 @@
+//go:build assets && !linux
+
+package component
+
+import "syscall"
+
+func endWithParent(*syscall.SysProcAttr) {}
