@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/internal/brief"
 )
 
 // Untried is an object that the server cannot try before the first write.
@@ -270,5 +272,5 @@ func untriedNote(list []Untried) string {
 	if n := len(list) - most; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
-	return fmt.Sprintf("%d objects could not be tried before the first write: %s%s", len(list), strings.Join(parts, "; "), more)
+	return fmt.Sprintf("%s could not be tried before the first write: %s%s", brief.Count(len(list), "object"), strings.Join(parts, "; "), more)
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smdvalue "sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"sluice.dev/internal/brief"
 )
 
 // former is a field manager of a tool that applies whole manifests. When Sluice applies an object, it takes over the fields of that
@@ -301,5 +303,5 @@ func (p *Plan) sharedNotes() []string {
 		return nil
 	}
 	slices.Sort(names)
-	return []string{fmt.Sprintf("%d objects have fields of %s, which stay where the source does not have them; --app or --force-conflicts takes them over", n, strings.Join(names, ", "))}
+	return []string{fmt.Sprintf("fields of %s in %s stay where the source does not have them; --app or --force-conflicts takes them over", strings.Join(names, ", "), brief.Count(n, "object"))}
 }

@@ -15,6 +15,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/internal/brief"
 )
 
 // Pauses between two polls.
@@ -246,7 +248,7 @@ func (e *NotReadyError) Error() string {
 	for _, o := range e.Objects[:min(len(e.Objects), most)] {
 		parts = append(parts, fmt.Sprintf("%s is %s (%s)", o.ID, o.Status, o.Message))
 	}
-	return fmt.Sprintf("%d objects are not ready: %s", len(e.Objects), strings.Join(parts, "; "))
+	return fmt.Sprintf("%s not ready: %s", brief.Count(len(e.Objects), "object"), strings.Join(parts, "; "))
 }
 
 // Unwrap returns e.Err.

@@ -278,7 +278,7 @@ func TestE2EACRDThatWasHandedOverSurvivesItsOldApp(t *testing.T) {
 			for _, command := range []string{"apply", "diff"} {
 				out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd)
 				if !strings.Contains(out, "blocked: "+crd+":2: CustomResourceDefinition.apiextensions.k8s.io gadgets."+group+": belongs to the app "+w.namespace+"/old; ") ||
-					!strings.Contains(errs, "1 objects belong to other apps; nothing was changed") {
+					!strings.Contains(errs, "1 object of other apps in the source; nothing was changed") {
 					t.Errorf("%s: %s%s", command, out, errs)
 				}
 				if out, errs := w.run(ExitFindings, command, "--app", "new", "-f", crd, "--report", "sarif"); out != "" || !strings.Contains(errs, "blocked: ") {

@@ -227,7 +227,7 @@ func TestE2ETakingOverAsksWhereItMust(t *testing.T) {
 		t.Errorf("written in spite of the conflict: %s", diff)
 	}
 	_, errs := w.run(ExitOK, "apply", "-f", same)
-	if !strings.Contains(errs, "1 objects have fields of kubectl-client-side-apply, which stay") || len(data()) != 2 {
+	if !strings.Contains(errs, "fields of kubectl-client-side-apply in 1 object stay") || len(data()) != 2 {
 		t.Errorf("%v\n%s", data(), errs)
 	}
 	w.apply(ExitOK, "--app", "x", "-f", after, "--force-conflicts")

@@ -78,7 +78,7 @@ func TestE2EOnATerminalDeletionsAreAskedFor(t *testing.T) {
 	const enter = "\n"
 	w.asked(ExitOK, "", "", "apply", "--app", "x", "-f", both)
 	prune := []string{"apply", "--app", "x", "-f", one, "--prune"}
-	question := "delete 1 objects of app x? [y/N] "
+	question := "delete 1 object of app x? [y/N] "
 	for _, no := range []string{enter, "n" + enter, "maybe" + enter, "\x04"} { // the last one ends the input
 		w.asked(ExitFailed, question, no, prune...)
 		if !w.exists(w.namespace + "/b") {
@@ -91,7 +91,7 @@ func TestE2EOnATerminalDeletionsAreAskedFor(t *testing.T) {
 		t.Error("it is still there")
 	}
 	w.asked(ExitOK, "", "", prune...)
-	question = "delete 1 objects of app " + w.namespace + "/x? [y/N] "
+	question = "delete 1 object of app " + w.namespace + "/x? [y/N] "
 	w.asked(ExitFailed, question, "no"+enter, "delete", "x")
 	if !w.exists(w.namespace + "/a") {
 		t.Fatal("it is gone without a yes")

@@ -117,7 +117,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 		fmt.Fprintf(e.Out, "left alone: %s: %s\n", o.ID, o.Kept)
 	}
 	tellUnlisted(e, plan.Unlisted)
-	fmt.Fprintf(e.Out, "app %s: %d objects %s\n", app, len(plan.Objects), done)
+	fmt.Fprintf(e.Out, "app %s: %s %s\n", app, brief.Count(len(plan.Objects), "object"), done)
 	return err
 }
 

@@ -60,5 +60,5 @@ func (d *deliverer) showOtherApps(err error) {
 			fmt.Fprintf(d.told.lines, "blocked: %s\n", brief.OneLine(e.Error()))
 		}
 	}
-	fmt.Fprintf(d.Err, "sluice: %d objects belong to other apps; nothing was changed; --force-conflicts takes them over\n", len(each))
+	fmt.Fprintf(d.Err, "sluice: %s of other apps in the source; nothing was changed; --force-conflicts takes them over\n", brief.Count(len(each), "object"))
 }

@@ -155,7 +155,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 	}
 	err = plan.Err()
 	if err == nil && !f.dryRun {
-		err = f.confirmDeletion(e, fmt.Sprintf("delete %d objects of app %s/%s", deletes, namespace, app), deletes)
+		err = f.confirmDeletion(e, fmt.Sprintf("delete %s of app %s/%s", brief.Count(deletes, "object"), namespace, app), deletes)
 	}
 	if err == nil && !f.dryRun {
 		if err = applier.Delete(ctx, plan); errors.Is(err, apply.ErrChanged) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 )
 
@@ -52,7 +53,7 @@ func (d *deliverer) mayPrune() error {
 	if d.flags.dryRun != dryRunNone {
 		return nil
 	}
-	return d.flags.confirmDeletion(d.Env, fmt.Sprintf("delete %d objects of app %s", deletes, d.flags.app), deletes)
+	return d.flags.confirmDeletion(d.Env, fmt.Sprintf("delete %s of app %s", brief.Count(deletes, "object"), d.flags.app), deletes)
 }
 
 // removalLine describes a removal, and the objects that are deleted with it.
@@ -77,7 +78,7 @@ func keptByPrune(p *apply.Plan) []ObjectResult {
 // showRemovals tells what will be deleted, before it is.
 func (d *deliverer) showRemovals() {
 	if n := d.plan.Orphans(); n > 0 {
-		fmt.Fprintf(d.Err, "note: %d objects of app %s are no longer in the source; --prune deletes them\n", n, d.flags.app)
+		fmt.Fprintf(d.Err, "note: app %s has %s that the source no longer has; --prune deletes them\n", d.flags.app, brief.Count(n, "object"))
 	}
 	if !d.flags.prune {
 		return

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/report"
 )
@@ -333,7 +334,7 @@ func (d *featureDetails) printTable(out io.Writer) error {
 	}
 	row("Enforced by:", enforcers...)
 	if d.InUse != nil {
-		row("In use:", fmt.Sprintf("%d objects when they were last counted", *d.InUse))
+		row("In use:", brief.Count(*d.InUse, "object")+" when they were last counted")
 	}
 	row("Skew:", d.Skew)
 	return t.Flush()

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
+	"sluice.dev/internal/brief"
 )
 
 // Drift is a difference from the applied objects although neither source nor spec has changed since. The status shows it before the
@@ -67,7 +68,7 @@ func (r *run) recordDrift(ctx context.Context, a *apply.Applier, request apply.R
 		now.SeenTime = was.SeenTime
 	}
 	st.Drift = now
-	message := fmt.Sprintf("others have changed %d objects: %s", len(found), strings.Join(now.Examples, ", "))
+	message := fmt.Sprintf("others have changed %s: %s", brief.Count(len(found), "object"), strings.Join(now.Examples, ", "))
 	if warn {
 		message += "; spec.driftPolicy: Correct corrects them"
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/internal/brief"
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
@@ -252,11 +253,11 @@ func (r *run) checkReady(ctx context.Context, a *apply.Applier) time.Duration {
 		return r.checkInterval()
 	case failed || r.d.Status.AppliedTime == nil || r.now.Sub(r.d.Status.AppliedTime.Time) >= r.applyTimeout():
 		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNotReady,
-			fmt.Sprintf("%s is applied, and %d objects are not ready: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
+			fmt.Sprintf("%s is applied; %s not ready: %s", revision, brief.Count(n, "object"), strings.Join(waiting[:min(n, most)], "; ")))
 		return 30 * time.Second
 	default:
 		r.setCondition(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonWaiting,
-			fmt.Sprintf("%s is applied; waiting for %d objects: %s", revision, n, strings.Join(waiting[:min(n, most)], "; ")))
+			fmt.Sprintf("%s is applied; waiting for %s: %s", revision, brief.Count(n, "object"), strings.Join(waiting[:min(n, most)], "; ")))
 		return 2 * time.Second
 	}
 }

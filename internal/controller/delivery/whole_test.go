@@ -459,7 +459,7 @@ func TestDriftIsCorrectedOrOnlyReported(t *testing.T) {
 					w.Errorf("the object has %v, want %s", got, test.want)
 				}
 				if test.policy == "Warn" {
-					w.has("app", "Drifted", "True", "Drift", "others have changed 1 objects", "n/one", "driftPolicy: Correct")
+					w.has("app", "Drifted", "True", "Drift", "others have changed 1 object", "n/one", "driftPolicy: Correct")
 					return
 				}
 				w.lacks("app", "Drifted")
@@ -536,9 +536,9 @@ func TestAnObjectThatIsNotReadyIsWaitedForAndTold(t *testing.T) {
 		w.deliver("app", "timeout: 1m")
 		w.resolve("app", deployment)
 		w.has("app", "Applied", "True", "Applied")
-		w.has("app", "Ready", "Unknown", "Waiting", "waiting for 1 objects", "n/web")
+		w.has("app", "Ready", "Unknown", "Waiting", "waiting for 1 object", "n/web")
 		memapi.After(2 * time.Minute)
-		w.has("app", "Ready", "False", "NotReady", "1 objects are not ready")
+		w.has("app", "Ready", "False", "NotReady", "1 object not ready")
 		w.api.As("kubelet").Status("deployments", "n", "web", func(st map[string]any) {
 			for _, f := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "observedGeneration"} {
 				st[f] = 1
