@@ -42,17 +42,13 @@ func newVersion(e *command.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
-			switch output {
-			case "":
-				_, err := fmt.Fprintln(e.Out, v)
-				return err
-			case "json":
+			if output == "json" {
 				return command.Encode(e.Out, v)
 			}
-			return fmt.Errorf("unknown output format %q: leave -o out, or give json", output)
+			_, err := fmt.Fprintln(e.Out, v)
+			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, or empty for text")
-	command.Complete(cmd, "output", "json")
+	command.AddOutput(cmd, &output, "text", "json")
 	return cmd
 }

@@ -47,7 +47,7 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 
@@ -69,9 +69,6 @@ type AdoptResult struct {
 }
 
 func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) error {
-	if err := command.CheckOutput(f.output); err != nil {
-		return err
-	}
 	rest, namespace, err := f.Connect()
 	if err != nil {
 		return err

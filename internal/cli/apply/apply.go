@@ -113,14 +113,13 @@ objects of a CRD that --prune would delete can block an apply.`,
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, instead of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
 	fs.StringVar(&f.mode, "mode", "", "for CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: a finding blocks only if a stored object shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "for CRDUpgradeSafety; closed: an undecided change blocks; open: it is a warning (default: from the configuration, or closed)")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	command.AddOutput(cmd, &f.output, "text", "json")
 	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format: "+strings.Join(command.FormatNames(), ", "))
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print unchanged objects, and every finding of the preflights")
 	command.Complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
 	command.Complete(cmd, "preflight", config.Preflights()...)
 	command.Complete(cmd, "mode", "error", "warn", "stored")
 	command.Complete(cmd, "fail-mode", "closed", "open")
-	command.Complete(cmd, "output", "text", "json")
 	command.Complete(cmd, "report", command.FormatNames()...)
 	return cmd
 }
@@ -286,9 +285,6 @@ func (d *deliverer) withSourceConfigs(cfg *config.Config, settings config.Option
 
 func (d *deliverer) checkFlags() error {
 	f := d.flags
-	if err := command.CheckOutput(f.output); err != nil {
-		return err
-	}
 	if f.report != "" && !slices.Contains(command.FormatNames(), f.report) {
 		return report.Print(d.Out, f.report, &report.Report{}, report.Options{})
 	}

@@ -57,7 +57,7 @@ Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
 	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 
@@ -76,9 +76,6 @@ type DeleteResult struct {
 }
 
 func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) error {
-	if err := command.CheckOutput(f.output); err != nil {
-		return err
-	}
 	rest, namespace, err := f.Connect()
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ objects that --prune would keep block an apply.`,
 	fs.BoolVar(&f.force, "force-conflicts", false, "show the changes as if apply took over fields of other owners")
 	fs.BoolVar(&f.replace, "replace", false, "show the objects that --replace would delete and create again")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
-	fs.StringVarP(&f.output, "output", "o", "text", "text or json")
+	command.AddOutput(cmd, &f.output, "text", "json")
 	f.look.addTo(fs)
 	addInto(fs, &f.into)
 	addTakeOver(fs, &f.over)
@@ -79,7 +79,6 @@ objects that --prune would keep block an apply.`,
 	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format, and the differences on standard error: "+strings.Join(command.FormatNames(), ", "))
 	command.Complete(cmd, "preflight", config.Preflights()...)
 	command.Complete(cmd, "report", command.FormatNames()...)
-	command.Complete(cmd, "output", "text", "json")
 	command.Complete(cmd, "color", "auto", "always", "never")
 	return cmd
 }
@@ -117,9 +116,6 @@ type Difference struct {
 
 // checkOwn judges the flags that apply does not have, and reports whether to print in colours.
 func (f *diffFlags) checkOwn(e *command.Env) (color bool, err error) {
-	if err := command.CheckOutput(f.output); err != nil {
-		return false, err
-	}
 	if color, err = e.WantsColor(f.color); err != nil {
 		return false, err
 	}

@@ -37,9 +37,6 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{command.ResultKind: "History"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.CheckOutput(f.output); err != nil {
-				return err
-			}
 			rest, namespace, err := f.Connect()
 			if err != nil {
 				return err
@@ -56,7 +53,7 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 		},
 	}
 	f.AddClusterNamespace(cmd)
-	command.AddOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 

@@ -37,9 +37,6 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
   sluice ls --orphans -A`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.CheckOutput(f.output); err != nil {
-				return err
-			}
 			rest, namespace, err := f.Connect()
 			if err != nil {
 				return err
@@ -64,7 +61,7 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list apps of all namespaces")
 	fs.BoolVar(&f.orphans, "orphans", false, "list objects that carry the mark of an app but are missing from its inventory")
-	command.AddOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 

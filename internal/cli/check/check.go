@@ -95,7 +95,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE..HEAD, BASE...HEAD (merge base), or BASE with the work tree")
-	fs.StringVarP(&f.output, "output", "o", "text", "format: "+strings.Join(command.FormatNames(), ", "))
+	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
@@ -111,7 +111,6 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
-	command.Complete(cmd, "output", command.FormatNames()...)
 	command.Complete(cmd, "color", "auto", "always", "never")
 	command.Complete(cmd, "new-crds", newFail, newSome, newAllow)
 	command.Complete(cmd, "mode", "error", "warn", "stored")
@@ -148,9 +147,6 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	cfg, err := c.loadConfig()
 	if err != nil {
 		return err
-	}
-	if !slices.Contains(command.FormatNames(), c.flags.output) {
-		return report.Print(c.Out, c.flags.output, &report.Report{}, report.Options{})
 	}
 	color, err := c.WantsColor(c.flags.color)
 	if err != nil {

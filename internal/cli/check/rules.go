@@ -43,8 +43,6 @@ func NewRules(e *command.Env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			switch output {
-			case "":
-				return printRules(e)
 			case "name":
 				for _, r := range crdcheck.Rules() {
 					if _, err := fmt.Fprintln(e.Out, r.ID); err != nil {
@@ -60,11 +58,10 @@ func NewRules(e *command.Env) *cobra.Command {
 				}
 				return command.Encode(e.Out, l)
 			}
-			return fmt.Errorf("unknown output format %q: leave -o out, or give json or name", output)
+			return printRules(e)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json, name, or empty for a table")
-	command.Complete(cmd, "output", "json", "name")
+	command.AddOutput(cmd, &output, "table", "json", "name")
 	return cmd
 }
 

@@ -2,6 +2,8 @@ package command
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,17 +42,33 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s; %[2]s --help lists the commands", args[0], cmd.CommandPath(), brief.Hint(args[0], names))
 }
 
-// AddOutput adds the flag -o of commands that print text or JSON.
-func AddOutput(cmd *cobra.Command, o *string) {
-	cmd.Flags().StringVarP(o, "output", "o", "text", "text or json")
-	Complete(cmd, "output", "text", "json")
+// AddOutput adds the flag -o, which takes one of the formats. The first one is the default.
+func AddOutput(cmd *cobra.Command, o *string, formats ...string) {
+	*o = formats[0]
+	cmd.Flags().VarP(&formatName{o, formats}, "output", "o", "format: "+strings.Join(formats, ", "))
+	Complete(cmd, "output", formats...)
 }
 
-// CheckOutput returns an error for other values of that flag.
-func CheckOutput(o string) error {
-	if o != "text" && o != "json" {
-		return fmt.Errorf("unknown output format %q: the formats are text, json", o)
+// formatName is the value of a flag that takes the name of a format.
+type formatName struct {
+	value   *string
+	formats []string
+}
+
+func (f *formatName) String() string {
+	if f.value == nil { // pflag asks a zero value for the default
+		return ""
 	}
+	return *f.value
+}
+
+func (f *formatName) Type() string { return "string" }
+
+func (f *formatName) Set(name string) error {
+	if !slices.Contains(f.formats, name) {
+		return fmt.Errorf("the formats are %s%s", strings.Join(f.formats, ", "), brief.Hint(name, f.formats))
+	}
+	*f.value = name
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Dash is the text of an empty cell of a table.
@@ -14,10 +16,24 @@ func Dash(s string) string {
 	return s
 }
 
+// PrintDocument prints a document as yaml, or as indented JSON for any other format.
+func PrintDocument(w io.Writer, format string, v any) error {
+	if format != "yaml" {
+		return Encode(w, v)
+	}
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
 // Encode prints a document as indented JSON.
 func Encode(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 

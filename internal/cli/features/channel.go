@@ -72,9 +72,6 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
   sluice features channel --to stable --guard | kubectl apply --server-side -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
-				return err
-			}
 			c, err := channel.chosenChannel()
 			if err != nil {
 				return err
@@ -138,8 +135,8 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	switch {
 	case guard:
 		err = printGuard(e, c, crds)
-	case f.output != "":
-		err = printValue(e, f.output, out)
+	case f.output != asTable:
+		err = command.PrintDocument(e.Out, f.output, out)
 	default:
 		err = (&Usage{Features: out.Features}).printTable(e, true)
 	}

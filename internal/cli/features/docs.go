@@ -3,11 +3,9 @@ package features
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/life"
 )
@@ -37,21 +35,18 @@ With --verify, the exit code is 1 if the file is not current.`,
 		},
 	}
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "markdown", "markdown or json")
+	command.AddOutput(cmd, &f.output, "markdown", "json")
 	cmd.Flags().StringVar(&f.template, "template", "", "file with a text/template to use instead of Sluice's own")
 	cmd.Flags().StringVar(&f.from, "from", "", "print what changed after this release")
 	cmd.Flags().StringVar(&f.to, "to", "", "last release of the notes; default: spec.release")
 	cmd.Flags().StringVar(&f.write, "write", "", "file to write instead of standard output")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "write nothing; show how the file differs (default: output.docs), and exit with 1 if it does")
-	command.Complete(cmd, "output", "markdown", "json")
 	return cmd
 }
 
 // checkExclusive returns an error for flags that exclude each other.
 func (f *docsFlags) checkExclusive() error {
 	switch {
-	case f.output != "markdown" && f.output != "json":
-		return fmt.Errorf("unknown output format %q%s: the formats are markdown, json", f.output, brief.Hint(f.output, []string{"markdown", "json"}))
 	case f.output == "json" && (f.template != "" || f.write != "" || f.verify):
 		return errors.New("-o json goes to standard output: --template, --write and --verify are for Markdown")
 	case f.to != "" && f.from == "":
@@ -79,7 +74,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 		}
 	}
 	if f.output == "json" {
-		return printValue(e, "json", d)
+		return command.PrintDocument(e.Out, "json", d)
 	}
 	template, target := f.template, f.write
 	if f.from == "" && template == "" {

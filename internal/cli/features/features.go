@@ -35,7 +35,7 @@ type featureFlags struct {
 	missing    bool // the ConfigMap with the settings is missing
 }
 
-func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs string) {
+func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs ...string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.component, "component", "", "component to use if the files have several")
 	flags.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
@@ -43,7 +43,7 @@ func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs string)
 	flags.StringVar(&f.mode, "mode", "", "live: policies read the ConfigMap; baked: the policies contain the settings; default: from the component")
 	flags.StringSliceVar(&f.settings, "settings", nil, "file with the ConfigMap, or KEY=VALUE (may be repeated)")
 	flags.BoolVar(&f.processes, "assume-processes", false, "assume that required processes (requiredProcesses) report their features on; otherwise such features are off")
-	flags.StringVarP(&f.output, "output", "o", "", outputs)
+	command.AddOutput(cmd, &f.output, outputs...)
 	command.Complete(cmd, "mode", "live", "baked")
 	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
 		if len(f.files) == 0 {
@@ -85,9 +85,6 @@ command prints what can be enforced, and standard error names what waits. With -
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{command.ResultKind: command.NoDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"", "yaml", "json", "name"}, f.output) {
-				return fmt.Errorf("unknown output format %q: the formats are yaml, json, name", f.output)
-			}
 			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
 				return err
@@ -125,8 +122,7 @@ command prints what can be enforced, and standard error names what waits. With -
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 if a part needs the webhook, or waits for a CRD")
-	f.addTo(e, cmd, "yaml, json or name; default: yaml")
-	command.Complete(cmd, "output", "yaml", "json", "name")
+	f.addTo(e, cmd, "yaml", "json", "name")
 	return cmd
 }
 
@@ -217,7 +213,7 @@ func printObjects(e *command.Env, output string, objects []runtime.Object) error
 		return errors.New("there is nothing to enforce: no feature of the component gates a part of a resource that policies can enforce, or all are open")
 	}
 	if output == "json" {
-		return printValue(e, output, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+		return command.PrintDocument(e.Out, output, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 	for _, o := range objects {
 		if output == "name" {

@@ -70,9 +70,6 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
   sluice features lint -f config/ -o json --strict`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkListFormat(f.output, "json", "yaml"); err != nil {
-				return err
-			}
 			d, err := readDefinitions(cmd.Context(), e, f.files)
 			if err != nil {
 				return err
@@ -94,9 +91,8 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 	fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs and ConfigMaps, - for standard input")
 	fs.StringVar(&f.component, "component", "", "only this component")
 	fs.StringVar(&f.release, "release", "", "release of the component (default: the one in its manifest)")
-	fs.StringVarP(&f.output, "output", "o", "", "json, yaml, or empty for text")
+	command.AddOutput(cmd, &f.output, "text", "json", "yaml")
 	fs.BoolVar(&f.strict, "strict", false, "exit with 1 for warnings too")
-	command.Complete(cmd, "output", "json", "yaml")
 	return cmd
 }
 
@@ -179,11 +175,11 @@ func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) 
 
 // printFindings prints findings, or that there are none.
 func printFindings(e *command.Env, output string, list []featureFinding) error {
-	if output != "" {
+	if output != "text" {
 		if list == nil {
 			list = []featureFinding{}
 		}
-		return printValue(e, output, Findings{report.APIVersion, "FeatureFindings", list})
+		return command.PrintDocument(e.Out, output, Findings{report.APIVersion, "FeatureFindings", list})
 	}
 	for i := range list {
 		if _, err := fmt.Fprintln(e.Out, list[i].String()); err != nil {

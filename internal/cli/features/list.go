@@ -77,9 +77,6 @@ func newFeaturesList(e *command.Env) *cobra.Command {
 		Example: `  sluice features list
   sluice features list --component demo -o name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
-				return err
-			}
 			w, err := readFeatures(cmd.Context(), e, f)
 			if err != nil {
 				return err
@@ -117,8 +114,8 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 	for i := range list {
 		values[i] = list[i].stateValue()
 	}
-	if output != "" {
-		return printValue(e, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
+	if output != asTable {
+		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
 	}
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
@@ -213,9 +210,6 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
   sluice features get tekton-pipelines.tasks-timeout -o yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
-				return err
-			}
 			w, err := readFeatures(cmd.Context(), e, f)
 			if err != nil {
 				return err
@@ -232,8 +226,8 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 			for i := range list {
 				details[i] = list[i].detailsOf()
 			}
-			if f.output != "" {
-				return printValue(e, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
+			if f.output != asTable {
+				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
 			}
 			for i := range details {
 				if i > 0 {

@@ -86,17 +86,13 @@ for a cluster: one ConfigMap for each case.`,
 	cmd.Flags().StringSliceVar(&f.kinds, "kinds", kinds, "kinds of combinations")
 	cmd.Flags().StringVar(&f.name, "case", "", "print only the case with this name")
 	cmd.Flags().StringVar(&f.pkg, "package", "features", "name of the package, with -o go")
-	cmd.Flags().StringVarP(&f.output, "output", "o", formats[0], strings.Join(formats, ", "))
+	command.AddOutput(cmd, &f.output, formats...)
 	command.Complete(cmd, "kinds", kinds...)
-	command.Complete(cmd, "output", formats...)
 	return cmd
 }
 
 func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds, formats []string) error {
 	printer := matrixFormats[f.output]
-	if printer == nil {
-		return fmt.Errorf("unknown output format %q%s: the formats are %s", f.output, brief.Hint(f.output, formats), strings.Join(formats, ", "))
-	}
 	for _, k := range f.kinds {
 		if !slices.Contains(kinds, k) {
 			return fmt.Errorf("--kinds: there is no kind %q%s; the kinds are %s", k, brief.Hint(k, kinds), strings.Join(kinds, ", "))
@@ -160,7 +156,7 @@ func printMatrixTable(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags
 }
 
 func printMatrixJSON(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags) error {
-	return printValue(e, "json", m)
+	return command.PrintDocument(e.Out, "json", m)
 }
 
 // printMatrixGitHub prints one line, which a job writes to GITHUB_OUTPUT.

@@ -113,9 +113,6 @@ func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
 }
 
 func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []string, on bool) error {
-	if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
-		return err
-	}
 	w, err := readFeatures(ctx, e, &f.featuresFlags)
 	if err != nil {
 		return err
@@ -451,10 +448,10 @@ func (c *Change) printChange(e *command.Env, f *setFlags) error {
 				fmt.Fprintln(e.Out, "feature.sluice.dev/"+x.Name)
 			}
 		}
-	case "":
+	case asTable:
 		return c.printText(e, f)
 	default:
-		return printValue(e, f.output, c)
+		return command.PrintDocument(e.Out, f.output, c)
 	}
 	for _, r := range c.Refused {
 		fmt.Fprintln(e.Err, "refused: "+r)

@@ -73,9 +73,8 @@ The command applies no schema: it sets no defaults, and prunes and validates not
 	flags.StringSliceVar(&f.labels, "namespace-label", nil, "label of the object's namespace, as KEY=VALUE")
 	flags.StringSliceVar(&f.mayUse, "may-use", nil, "name of a Feature that the user has the right to use")
 	flags.BoolVar(&f.noConfigMap, "no-configmap", false, "as if the ConfigMap with the settings did not exist: the defaults apply")
-	f.addTo(e, cmd, "yaml, json, or nothing for text")
+	f.addTo(e, cmd, "text", "yaml", "json")
 	cmd.MarkFlagsMutuallyExclusive("settings", "no-configmap")
-	command.Complete(cmd, "output", "yaml", "json")
 	return cmd
 }
 
@@ -83,8 +82,6 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	switch {
 	case f.object == "":
 		return errors.New("no object: give it with -f")
-	case !slices.Contains([]string{"", "yaml", "json"}, f.output):
-		return fmt.Errorf("unknown output format %q: leave -o out, or give yaml or json", f.output)
 	case len(f.files) == 0:
 		return errors.New("no definitions: give files with --features")
 	}
@@ -259,8 +256,8 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 }
 
 func (s *Simulation) printVerdict(e *command.Env, output string) error {
-	if output == "json" || output == "yaml" {
-		return printValue(e, output, s)
+	if output != "text" {
+		return command.PrintDocument(e.Out, output, s)
 	}
 	verdict := "allowed"
 	if !s.Allowed {

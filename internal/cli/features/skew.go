@@ -44,9 +44,6 @@ FeatureReports. If a process exposes the metric kubernetes_feature_enabled inste
 Exit code 1 if some disagree. For the duration of a rolling update, Sluice tolerates a difference.`,
 		Example: `  sluice features skew --component demo`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
-				return err
-			}
 			w, err := readFeatures(cmd.Context(), e, f)
 			if err != nil {
 				return err
@@ -105,10 +102,10 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 				fmt.Fprintln(e.Out, "component.sluice.dev/"+c.Component)
 			}
 		}
-	case "":
+	case asTable:
 		err = out.printComponents(e)
 	default:
-		err = printValue(e, output, out)
+		err = command.PrintDocument(e.Out, output, out)
 	}
 	switch {
 	case err != nil:

@@ -76,9 +76,6 @@ With --record it writes the counts into the status of the features, so that kube
 		Example: `  sluice features usage
   sluice features usage tasks-timeout -n team-a -v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkListFormat(f.output, "json", "yaml", "name"); err != nil {
-				return err
-			}
 			if f.record && f.Namespace != "" {
 				return errors.New("--record counts all namespaces: leave -n out")
 			}
@@ -150,10 +147,10 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 			}
 		}
 		return nil
-	case "":
+	case asTable:
 		return out.printTable(e, f.verbose)
 	}
-	return printValue(e, f.output, out)
+	return command.PrintDocument(e.Out, f.output, out)
 }
 
 // newScan makes a scan for features of a component.

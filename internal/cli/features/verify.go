@@ -43,8 +43,7 @@ passes. Exit code 1 if a rule is broken.`,
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&against, "against", "git:main", "base of the comparison: git:REV, a folder, or cluster")
 	connection.AddCluster(cmd.Flags())
-	cmd.Flags().StringVarP(&output, "output", "o", formats[0], "format of the report")
-	command.Complete(cmd, "output", formats...)
+	command.AddOutput(cmd, &output, command.FormatNames()...)
 	return cmd
 }
 

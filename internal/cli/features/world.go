@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -38,12 +37,14 @@ type featuresFlags struct {
 	output    string
 }
 
+// asTable is the format for people.
+const asTable = "table"
+
 func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool, outputs ...string) {
 	fs := cmd.Flags()
 	f.AddCluster(fs)
 	fs.StringVar(&f.component, "component", "", "only this component")
-	fs.StringVarP(&f.output, "output", "o", "", strings.Join(outputs, ", ")+", or empty for a table")
-	command.Complete(cmd, "output", outputs...)
+	command.AddOutput(cmd, &f.output, append([]string{asTable}, outputs...)...)
 	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
 		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -124,13 +125,6 @@ func quietEnv(e *command.Env) *command.Env {
 	q := *e
 	q.In, q.Err = strings.NewReader(""), io.Discard
 	return &q
-}
-
-func checkListFormat(output string, formats ...string) error {
-	if output == "" || slices.Contains(formats, output) {
-		return nil
-	}
-	return fmt.Errorf("unknown output format %q: leave -o out, or give one of %s", output, strings.Join(formats, ", "))
 }
 
 // featureWorld has the features of a cluster or of files.
@@ -487,19 +481,4 @@ func (w *featureWorld) findFeatures(names []string) ([]chosenFeature, error) {
 		}
 	}
 	return out, nil
-}
-
-// printValue prints a document for programs.
-func printValue(e *command.Env, output string, v any) error {
-	if output == "yaml" {
-		data, err := yaml.Marshal(v)
-		if err == nil {
-			_, err = e.Out.Write(data)
-		}
-		return err
-	}
-	enc := json.NewEncoder(e.Out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

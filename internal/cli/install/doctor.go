@@ -40,9 +40,6 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
   sluice doctor -o json | jq '.checks[] | select(.state == "fail")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.CheckOutput(output); err != nil {
-				return err
-			}
 			rest, _, err := f.Connect()
 			if err != nil {
 				return err
@@ -60,7 +57,7 @@ Exit codes: 0 no problem, 1 problems (warn or fail), 2 error.`,
 	f.AddCluster(fs)
 	addNamespace(fs, &namespace)
 	fs.DurationVar(&timeout, "timeout", time.Minute, "time limit for the whole command")
-	command.AddOutput(cmd, &output)
+	command.AddOutput(cmd, &output, "text", "json")
 	return cmd
 }
 

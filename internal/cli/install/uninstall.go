@@ -53,7 +53,7 @@ Exit codes: 0 removed, 2 error.`,
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to remove, and remove nothing")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
-	command.AddOutput(cmd, &f.output)
+	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 
@@ -70,9 +70,6 @@ type UninstallResult struct {
 }
 
 func runUninstall(ctx context.Context, e *command.Env, f *uninstallFlags) error {
-	if err := command.CheckOutput(f.output); err != nil {
-		return err
-	}
 	rest, _, err := f.Connect()
 	if err != nil {
 		return err

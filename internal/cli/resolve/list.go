@@ -54,10 +54,9 @@ func newResolveList(e *command.Env) *cobra.Command {
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace (default: the kubeconfig's)")
 	fs.BoolVarP(&f.all, "all-namespaces", "A", false, "list requests of all namespaces")
 	fs.StringVarP(&f.selector, "selector", "l", "", "label selector, for example resolution.tekton.dev/type=git")
-	fs.StringVarP(&f.output, "output", "o", "table", "format: "+strings.Join(listFormats, ", "))
+	command.AddOutput(cmd, &f.output, listFormats...)
 	fs.BoolVarP(&f.watch, "watch", "w", false, "print a line for each change, until interrupted")
 	f.AddCluster(fs)
-	command.Complete(cmd, "output", listFormats...)
 	return cmd
 }
 
@@ -140,9 +139,6 @@ type SummaryList struct {
 }
 
 func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
-	if !slices.Contains(listFormats, f.output) {
-		return fmt.Errorf("--output %q%s: there are %s", f.output, brief.Hint(f.output, listFormats), strings.Join(listFormats, ", "))
-	}
 	if f.watch && (f.output == "json" || f.output == "yaml") {
 		return fmt.Errorf("--watch goes with -o table, wide and name, not with %s", f.output)
 	}

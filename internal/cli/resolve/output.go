@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/resolve"
 )
@@ -58,13 +56,6 @@ type resolvedItem struct {
 	Annotations   map[string]string  `json:"annotations,omitempty"`
 	// Immutable: the same parameters will always give the same content.
 	Immutable bool `json:"immutable,omitempty"`
-}
-
-func checkFormat(format string) error {
-	if !slices.Contains(resolveFormats, format) {
-		return fmt.Errorf("--output %q%s: there are %s", format, brief.Hint(format, resolveFormats), strings.Join(resolveFormats, ", "))
-	}
-	return nil
 }
 
 // printResolved prints what was fetched.

@@ -49,9 +49,6 @@ const cleanupTime = 5 * time.Second
 
 // resolveRequests makes the requests of a file in the cluster, waits for all and prints what they brought.
 func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err error) {
-	if err := checkFormat(f.output); err != nil {
-		return err
-	}
 	text, err := e.ReadInput(f.file)
 	if err != nil {
 		return err

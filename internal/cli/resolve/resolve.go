@@ -84,11 +84,10 @@ Exit codes: 0 printed, 1 the policies do not accept its signature, 2 error.`,
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of requests that have none (default: the kubeconfig's)")
 	fs.BoolVar(&f.keep, "keep", false, "keep the requests in the cluster")
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
-	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	command.AddOutput(cmd, &f.output, resolveFormats...)
 	f.addFollow(fs)
 	f.AddStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
 	f.AddCluster(fs)
-	command.Complete(cmd, "output", resolveFormats...)
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		// The name of a resolver that there is not leaves its flags to this command, which does not know them.
 		if args := c.Flags().Args(); c == cmd && len(args) > 0 {
@@ -130,7 +129,7 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, against which policies without keys verify certificates; Sluice fetches none")
 	fs.StringVar(&f.noMatch, "verify-no-match", "", "if no policy matches a resource: ignore, warn or fail (default ignore)")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
-	fs.StringVarP(&f.output, "output", "o", outputContent, "format: "+strings.Join(resolveFormats, ", "))
+	command.AddOutput(cmd, &f.output, resolveFormats...)
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	f.addFollow(fs)
 	if entry.Name == "dir" {
@@ -139,7 +138,6 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	if !entry.Local {
 		f.AddCluster(fs)
 	}
-	command.Complete(cmd, "output", resolveFormats...)
 	command.Complete(cmd, "verify-no-match", "ignore", "warn", "fail")
 	command.CompleteWith(cmd, "param", func(typed string) ([]string, cobra.ShellCompDirective) { return completeParam(spec, typed) })
 	command.CompleteWith(cmd, "set", func(string) ([]string, cobra.ShellCompDirective) { return completeKey(spec) })
@@ -234,9 +232,6 @@ func tellFailure(e *command.Env, err error) error {
 
 // resolveLocally runs a resolver in this process.
 func resolveLocally(ctx context.Context, e *command.Env, f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (err error) {
-	if err := checkFormat(f.output); err != nil {
-		return err
-	}
 	given, err := parseParams(entry.Spec(), f.params)
 	if err != nil {
 		return err
