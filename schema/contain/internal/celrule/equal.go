@@ -39,10 +39,6 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 		if r, ok := t.amongStrings(b, []string{string(a)}); ok {
 			return r, nil
 		}
-	case uintV:
-		if b, ok := b.(uintV); ok {
-			return boolConst(a == b), nil
-		}
 	case listV:
 		if b, ok := b.(listV); ok {
 			return t.equalLists(a, b)
@@ -81,7 +77,7 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 
 func isConstant(v sval) bool {
 	switch v.(type) {
-	case intV, dblV, uintV, strV, rawV, typeV, nullV, durV:
+	case intV, dblV, strV, typeV, nullV, durV:
 		return true
 	}
 	return false

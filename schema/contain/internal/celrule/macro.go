@@ -393,7 +393,7 @@ func (t *translator) countElements(l listV) (value, error) {
 	}
 	n := newNum(sumOf{bits})
 	if always > 0 {
-		n, _ = n.withConst('+', num{i: int64(always)}, false)
+		n, _ = n.withConst('+', int64(always), false)
 	}
 	return singleBranch(n), nil
 }

@@ -129,11 +129,6 @@ func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	if len(c.kids) == 0 {
 		return nil, errMixed
 	}
-	if q.list == nil && !c.rels {
-		if k, ok := q.byKeys(c); ok {
-			return k, nil
-		}
-	}
 	outer, inner := q.divideByScope(c)
 	if len(outer) > 0 {
 		p, err := q.quantifyWithin(other(inner...), budget)

@@ -164,7 +164,7 @@ func (u *toucher) visitExpr(e *expr, vars *touchVar) []*touch {
 		return u.childrenNamed(u.visitExpr(e.args[0], vars), e.name)
 	case call:
 		return u.visitCall(e, vars)
-	case literal, list, mapping, message:
+	case literal, list, mapping:
 	}
 	for _, a := range e.args {
 		u.markWhole(a, vars)

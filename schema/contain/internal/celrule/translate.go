@@ -299,7 +299,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	switch e.kind {
 	case literal:
-		return literalValue(e.val), nil
+		return literalValue(e.val)
 	case ident:
 		if v := env.findVariable(e.name); v != nil {
 			return v.val, nil
@@ -337,29 +337,25 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 		return nil, errUnsupported
 	case call:
 		return t.evalCall(e, env)
-	case message:
 	}
 	return nil, errUnsupported
 }
 
-func literalValue(v any) value {
+// literalValue returns the value of a literal. Those of type uint and bytes are not understood.
+func literalValue(v any) (value, error) {
 	switch v := v.(type) {
 	case nil:
-		return singleBranch(nullV{})
+		return singleBranch(nullV{}), nil
 	case bool:
-		return singleBranch(boolConst(v))
+		return singleBranch(boolConst(v)), nil
 	case int64:
-		return singleBranch(intV(v))
-	case uint64:
-		return singleBranch(uintV(v))
+		return singleBranch(intV(v)), nil
 	case float64:
-		return singleBranch(dblV(v))
+		return singleBranch(dblV(v)), nil
 	case string:
-		return singleBranch(strV(v))
-	case []byte:
-		return singleBranch(rawV(v))
+		return singleBranch(strV(v)), nil
 	}
-	return nil
+	return nil, errUnsupported
 }
 
 // eachBranch evaluates f for each branch and joins the results. A failed evaluation loses only that branch.

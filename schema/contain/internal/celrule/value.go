@@ -17,9 +17,7 @@ type (
 	nullV struct{}
 	intV  int64
 	dblV  float64
-	uintV uint64
 	strV  string
-	rawV  []byte // bytes
 	typeV string
 	// boolV is true if t holds, false if f holds, and otherwise an error.
 	boolV struct{ t, f *cond }
@@ -69,9 +67,7 @@ func (nullV) isSval()    {}
 func (lostV) isSval()    {}
 func (intV) isSval()     {}
 func (dblV) isSval()     {}
-func (uintV) isSval()    {}
 func (strV) isSval()     {}
-func (rawV) isSval()     {}
 func (typeV) isSval()    {}
 func (boolV) isSval()    {}
 func (numV) isSval()     {}
