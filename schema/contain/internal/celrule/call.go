@@ -214,7 +214,7 @@ func typeName(v sval) string {
 		return "int"
 	case dblV:
 		return "double"
-	case strV, strAt, schemeAt:
+	case strV, strAt, schemeAt, prefixAt:
 		return "string"
 	case boolV:
 		return "bool"
