@@ -108,12 +108,9 @@ type translator struct {
 	metas  map[*schema.Node]*schema.Node
 	shapes map[*schema.Node]string
 	asides []aside
-	pure   bool  // the last body of a macro only compared an item with the others
 	fail   error // of a statement that could not be made
-	// While copies is positive, the list stands for one with copies-1 times the same item.
-	copies int
-	copyOf ref
-	copy   listV
+	// standIn, unless nil, takes the place of a list while a macro is decided for lists of few items.
+	standIn *listStandIn
 	// fresh is set where values may have fields that only the newer of two nodes has.
 	fresh bool
 	// unclear are the parts that only got a name, even if a part around them replaced them.
@@ -279,7 +276,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 		err, t.fail = t.fail, nil
 		return nil, err
 	}
-	v = t.substituteCopies(v.mergeBranches())
+	v = t.standIn.replaceIn(v.mergeBranches())
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
