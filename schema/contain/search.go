@@ -1,5 +1,8 @@
 package contain
 
+// Which object shows a harm? For example, for a maximum that is lowered to 5 the search finds an object with 6, and lets the validators
+// confirm it.
+
 import (
 	"cmp"
 	"context"

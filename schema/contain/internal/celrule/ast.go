@@ -1,5 +1,8 @@
 package celrule
 
+// What does a rule consist of? The parser of cel-go gives a tree; this file copies it into expressions that can be rewritten. For example,
+// has(self.a) is the call has with the selection self.a as its argument.
+
 import (
 	"errors"
 	"fmt"

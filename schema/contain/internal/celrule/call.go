@@ -1,5 +1,8 @@
 package celrule
 
+// What is the value of a call? This file finds the translation of a function in the table of functions and applies it to each possible
+// value of the arguments. For example, self.?a.orValue(0) is the value of a where there is one, and 0 elsewhere.
+
 import (
 	"regexp"
 	"slices"

@@ -1,5 +1,8 @@
 package celrule
 
+// Do two rules say the same, as far as their text shows? This file writes rules in a normal form. For example, a && b and b && a have one
+// form.
+
 import (
 	"encoding/hex"
 	"fmt"

@@ -1,5 +1,8 @@
 package celrule
 
+// When is a sum certainly at most a constant? For example, (self.size() > 0 ? self[0].l.size() : 0) + (self.size() > 1 ? self[1].l.size() :
+// 0) is at most 16 if no list l has more than 8 items.
+
 import (
 	"slices"
 

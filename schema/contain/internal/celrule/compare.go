@@ -1,5 +1,8 @@
 package celrule
 
+// When is a < b true, and when false? For example, self.a < 5 is a range of integers, and self.a < self.b is an opaque part of which some
+// certain cases are known.
+
 import (
 	"math"
 	"strings"

@@ -1,5 +1,8 @@
 package celrule
 
+// What do size, conversions, substring, + and - give? For example, int(self.s) is a number where the text of s is one, and an error
+// elsewhere.
+
 import (
 	"strconv"
 

@@ -1,5 +1,7 @@
 package celrule
 
+// When are two values equal, is one in a list, and what is at an index? For example, self.k in ['a', 'b'] is an enum of the property k.
+
 import (
 	"reflect"
 	"unicode/utf8"

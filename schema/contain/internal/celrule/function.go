@@ -1,5 +1,7 @@
 package celrule
 
+// What is known of each function of CEL? For example, the row of trim says that it gives a string and is never an error, and nothing more.
+
 import (
 	"fmt"
 	"sync"

@@ -1,5 +1,8 @@
 package celrule
 
+// What is the value of a macro? For example, self.l.all(x, x > 1) demands something of all items, and self.l.filter(x, x > 1).size() counts
+// items.
+
 import (
 	"errors"
 

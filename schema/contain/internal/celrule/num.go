@@ -1,5 +1,8 @@
 package celrule
 
+// For which values does a number that steps compute from another one satisfy a comparison? For example, 10 - self.a > 3 is true of integers
+// a from the least one that does not overflow to 6.
+
 import (
 	"math"
 	"strconv"

@@ -1,5 +1,8 @@
 package celrule
 
+// What is a part called that is not understood? Equal names mean equal values. For example, self.a.trim() == 'x' is named by its normal
+// form and the types of what it reads.
+
 import (
 	"slices"
 	"strconv"

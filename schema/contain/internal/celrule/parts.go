@@ -1,5 +1,7 @@
 package celrule
 
+// How many parts does a string have between separators? For example, self.split(':').size() == 2 is a pattern with one colon.
+
 import (
 	"regexp"
 	"strconv"

@@ -1,5 +1,7 @@
 package celrule
 
+// How is a statement about an item said about the list? For example, self.l.all(x, x > 1 || self.b) is "b, or all items are over 1".
+
 import (
 	"errors"
 	"math/bits"

@@ -1,5 +1,8 @@
 package celrule
 
+// Which parts of a schema does a rule touch, and are they of the same shape in another schema? For example, self.a.b == 1 touches a and b,
+// but not what else a has.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"

@@ -1,5 +1,7 @@
 package celrule
 
+// Which pattern says what a function says about a string? For example, self.s.lowerAscii().startsWith('x') is the pattern ^[Xx].
+
 import (
 	"regexp"
 	"strconv"

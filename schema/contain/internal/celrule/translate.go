@@ -1,5 +1,8 @@
 package celrule
 
+// Of which values is a rule true? This file evaluates a rule over all values at once: an expression has several possible values, each with
+// a condition. For example, self.a has the values of the property a if it is there, and its default if not.
+
 import (
 	"errors"
 	"slices"

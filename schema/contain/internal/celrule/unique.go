@@ -1,5 +1,8 @@
 package celrule
 
+// When does a rule say that items differ? For example, self.all(x, self.exists_one(y, x.name == y.name)) says that names are unique, as a
+// list of type map does.
+
 import (
 	"errors"
 	"slices"

@@ -1,5 +1,7 @@
 package celrule
 
+// What values can an expression have? For example, has(self.a) ? self.a : 0 has two: the property a, and 0, each with its guard.
+
 import (
 	"sluice.dev/schema"
 )
