@@ -390,7 +390,7 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 		}
 	case numV: // such as size(list) - 1
 		s, ok := i.base.(sizeAt)
-		if !ok || !s.ref.at.equalPlace(l.at) || i.numberAt(1).dbl {
+		if !ok || !s.at.equalPlace(l.at) || i.numberAt(1).dbl {
 			return nil, errUnsupported
 		}
 		first = i.numberAt(1).i == 0

@@ -205,7 +205,7 @@ func (b durationIn) atLeastAlone(k int64) boolV {
 		return r
 	}
 	if k == 0 {
-		return refineBoth(b.ref.at, r, `\A[^-]`, `\A-(?:.*[a-zµμ])?0*[1-9]`)
+		return refineBoth(b.at, r, `\A[^-]`, `\A-(?:.*[a-zµμ])?0*[1-9]`)
 	}
 	var large, small []string
 	for _, u := range unitSizes {
@@ -220,7 +220,7 @@ func (b durationIn) atLeastAlone(k int64) boolV {
 	if len(small) > 0 {
 		never += `|` + strings.Join(small, "|")
 	}
-	return refineBoth(b.ref.at, r, enough, never+`)\z`)
+	return refineBoth(b.at, r, enough, never+`)\z`)
 }
 
 // refineBoth adds patterns that are enough for true and for false.

@@ -471,7 +471,7 @@ func (b countAt) atLeast(n int64) *cond {
 		if k == 9 {
 			m = n
 		}
-		unknown = append(unknown, leafCond(b.size.ref.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
+		unknown = append(unknown, leafCond(b.size.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
 	}
 	return andConds(b.size.indexWithin(n, maxSize), b.some, orConds(b.all, andConds(unknown...)))
 }

@@ -330,9 +330,9 @@ func (b intAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt6
 func (b intAt) numberAt(i int64) num        { return num{i: i} }
 func (b intAt) indexWithin(lo, hi int64) *cond {
 	if lo == math.MinInt64 && hi == math.MaxInt64 {
-		return leafCond(b.ref.at, logic.Kinds(logic.Int))
+		return leafCond(b.at, logic.Kinds(logic.Int))
 	}
-	return leafCond(b.ref.at, logic.IntRange{Lo: lo, Hi: hi})
+	return leafCond(b.at, logic.IntRange{Lo: lo, Hi: hi})
 }
 func (b intAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
@@ -368,9 +368,9 @@ func (b floatAt) indexWithin(lo, hi int64) *cond {
 		r.Hi = math.Inf(1)
 	}
 	if lo == least && hi == most {
-		return leafCond(b.ref.at, logic.Kinds(logic.Float))
+		return leafCond(b.at, logic.Kinds(logic.Float))
 	}
-	return leafCond(b.ref.at, r)
+	return leafCond(b.at, r)
 }
 func (b floatAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
@@ -390,15 +390,15 @@ func (b sizeAt) indexWithin(lo, hi int64) *cond {
 		hi = logic.Unbounded
 	}
 	if lo == 0 && hi == logic.Unbounded {
-		return leafCond(b.ref.at, logic.True)
+		return leafCond(b.at, logic.True)
 	}
 	if b.kind == logic.String {
-		return leafCond(b.ref.at, logic.Length{Min: lo, Max: hi})
+		return leafCond(b.at, logic.Length{Min: lo, Max: hi})
 	}
 	if b.kind == logic.Array {
-		return leafCond(b.ref.at, logic.NumItems{Min: lo, Max: hi})
+		return leafCond(b.at, logic.NumItems{Min: lo, Max: hi})
 	}
-	return leafCond(b.ref.at, logic.NumProps{Min: lo, Max: hi})
+	return leafCond(b.at, logic.NumProps{Min: lo, Max: hi})
 }
 
 func (b sizeAt) asTerm() (termV, bool) {

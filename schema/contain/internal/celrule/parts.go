@@ -34,7 +34,7 @@ func (b partsOf) indexWithin(lo, hi int64) *cond {
 	if hi < maxSize {
 		times += strconv.FormatInt(hi-1, 10)
 	}
-	return leafCond(b.ref.at, logic.Pattern{Expr: `\A` + other + "(?:" + q + other + ")" + times + `}\z`})
+	return leafCond(b.at, logic.Pattern{Expr: `\A` + other + "(?:" + q + other + ")" + times + `}\z`})
 }
 
 // escapeClass writes a code point for use in a class of a regular expression.

@@ -201,7 +201,7 @@ func (b intIn) asTerm() (termV, bool) {
 }
 
 func (b intIn) indexWithin(lo, hi int64) *cond {
-	return leafCond(b.ref.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + `\z`})
+	return leafCond(b.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + `\z`})
 }
 
 // integerPattern returns a regular expression for the texts that int() reads as numbers from lo to hi.
