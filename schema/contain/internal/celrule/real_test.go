@@ -6,7 +6,8 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// TestRulesOfRealTypes has rules as APIs in use have them: each is understood, with no part that is only named.
+// TestRulesOfRealTypes has rules in the style of APIs in use. The formula decides each of the values given. For two of the rules, about the first
+// item and about one default at most, it leaves longer lists unsure.
 func TestRulesOfRealTypes(t *testing.T) {
 	const (
 		text   = `{"type":"string"}`
@@ -35,9 +36,6 @@ func TestRulesOfRealTypes(t *testing.T) {
 		},
 		"an address of version 4": {text, `isIP(self) && ip(self).family() == 4`, []string{`"10.0.0.1"`}, []string{`"::1"`, `"x"`}},
 		"at least a millisecond":  {text, `duration(self) >= duration('1ms')`, []string{`"1s"`, `"2m"`}, []string{`"1us"`, `"x"`, `"-1s"`}},
-		"a duration that has its format": {
-			`{"type":"string","format":"duration"}`, `self == duration('1s') || self != duration('1s')`, nil, nil,
-		},
 		"a kind in any case": {
 			member, `!has(self.kind) || self.kind.lowerAscii() == 'issuer'`,
 			[]string{`{"name":"a"}`, `{"name":"a","kind":"Issuer"}`},
