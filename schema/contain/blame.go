@@ -1,5 +1,8 @@
 package contain
 
+// Is this change the reason for which the API server refuses an object? For example, an error about spec.a does not count for a gap at
+// spec.b.
+
 import (
 	"fmt"
 	"maps"

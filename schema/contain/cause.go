@@ -1,5 +1,8 @@
 package contain
 
+// Is a demand of the new schema the same as one of the old schema? For example, an unchanged maximum needs no search, unless what it is
+// about has changed.
+
 import (
 	"fmt"
 	"reflect"

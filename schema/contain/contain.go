@@ -1,5 +1,7 @@
 package contain
 
+// What is asked, and with which options? For example, Decide asks whether the new side accepts every object of the old side.
+
 import (
 	"context"
 	"regexp"

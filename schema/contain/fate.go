@@ -1,5 +1,7 @@
 package contain
 
+// What becomes of a stored object that the new schema refuses? For example, an update may pass as long as it leaves the field alone.
+
 import (
 	"slices"
 

@@ -1,5 +1,7 @@
 package contain
 
+// Which defaults are filled in below a value? For example, a new default of a field makes objects that lack it differ.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"

@@ -1,5 +1,7 @@
 package contain
 
+// Which formats does the API server check? For example, ipv4 is checked, and a format of a name that no library knows is not.
+
 import (
 	"strings"
 

@@ -1,5 +1,7 @@
 package contain
 
+// What does an answer say? For example, a gap names the place, the keyword, the harm and an object that shows it.
+
 import (
 	"strconv"
 	"strings"

@@ -1,5 +1,7 @@
 package contain
 
+// Does a rule about updates follow from the old rules? For example, self >= oldSelf follows from self == oldSelf for an integer.
+
 import (
 	"iter"
 	"slices"

@@ -1,5 +1,8 @@
 package contain
 
+// Does the API server's own code confirm a witness? For example, a witness for a lowered maximum counts only if that code refuses the
+// object.
+
 import (
 	"context"
 	"slices"

@@ -1,5 +1,7 @@
 package contain
 
+// Which numbers pass the bounds of a node? For example, for an integer a maximum of 1.5 is one of 1.
+
 import (
 	"math"
 	"strconv"

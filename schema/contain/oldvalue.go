@@ -1,5 +1,8 @@
 package contain
 
+// Which rules about updates does a default of another version break? For example, self.a == oldSelf.a refuses an update if the old value of
+// a is a default that the writer does not send.
+
 import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"

@@ -1,5 +1,7 @@
 package contain
 
+// Which strings match some patterns and avoid others? For example, x1 matches ^x and avoids ^x$.
+
 import (
 	"slices"
 	"strings"

@@ -1,5 +1,8 @@
 package contain
 
+// Where in an object is a value, and what does that decide? For example, null is dropped from an object for a property that is not
+// nullable, but not from a list.
+
 import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 

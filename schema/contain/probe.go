@@ -1,5 +1,8 @@
 package contain
 
+// Which special values may break a rule that is not understood? For example, a list with two equal items, or an object without the fields
+// that the rule mentions.
+
 import (
 	"maps"
 	"reflect"

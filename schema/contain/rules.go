@@ -1,5 +1,7 @@
 package contain
 
+// What does a rule of the schema demand of a created value? For example, self.a > 1 becomes a piece of its node.
+
 import (
 	"errors"
 

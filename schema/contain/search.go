@@ -1,5 +1,8 @@
 package contain
 
+// Which object shows a harm? For example, for a maximum that is lowered to 5 the search finds an object with 6, and lets the validators
+// confirm it.
+
 import (
 	"cmp"
 	"context"
@@ -138,11 +141,12 @@ func (s *search) solvePending(ctx context.Context, p *pending) bool {
 		return true
 	}
 	done := s.opts.Work.Done()
-	r := s.findCandidates(p)
+	r, oddAlone := s.findCandidates(p)
 	if r.None && p.whole != nil { // the places that the walk skipped have to be proven too
-		p.local, p.whole, p.deeper, p.gap.OddAlone = p.whole, nil, true, false
-		r = s.findCandidates(p)
+		p.local, p.whole, p.deeper = p.whole, nil, true
+		r, oddAlone = s.findCandidates(p)
 	}
+	p.gap.OddAlone = oddAlone
 	s.traceSearch(p, r, s.opts.Work.Done()-done)
 	p.models, p.reason = r.Models, r.Reason
 	if p.loses != nil && !r.None {
@@ -155,38 +159,38 @@ func (s *search) solvePending(ctx context.Context, p *pending) bool {
 }
 
 // findCandidates looks for candidates, or a proof that there are none: first among simple objects with values in their usual form, then among all
-// objects.
-func (s *search) findCandidates(p *pending) logic.Result {
-	r := s.solveFor(p, s.simpleEnvelope())
-	if !r.None {
-		return r
+// objects. oddAlone is true if it is proven that no candidate has all values in their usual form.
+func (s *search) findCandidates(p *pending) (r logic.Result, oddAlone bool) {
+	if r = s.solveFor(p, s.simpleEnvelope(), false); !r.None {
+		return r, false
 	}
-	p.gap.OddAlone = true // the remaining ones may be odd, or have more metadata
-	all := s.solveFor(p, s.anyEnvelope())
-	p.gap.OddAlone = false
+	all := s.solveFor(p, s.anyEnvelope(), true) // the remaining ones may be odd, or have more metadata
 	if all.None || !s.old.hasOdd(s.oldRoot.node, 0) {
-		return all
+		return all, false
 	}
-	if r = s.solveFor(p, s.anyEnvelope()); !r.None {
-		return r
+	if r = s.solveFor(p, s.anyEnvelope(), false); !r.None {
+		return r, false
 	}
-	p.gap.OddAlone = true
-	if r = s.solveFor(p, s.simpleEnvelope()); !r.None {
-		return r
+	if r = s.solveFor(p, s.simpleEnvelope(), true); !r.None {
+		return r, true
 	}
-	return all
+	return all, true
 }
 
-// solveFor looks for candidates in an envelope.
-func (s *search) solveFor(p *pending, envelope logic.Formula) logic.Result {
-	fs := s.formulasFor(p)
-	fs[1] = envelope
-	return s.solver.Solve(p.firstModels(), fs...)
+// solveFor looks for candidates in an envelope, with odd values if odd is set.
+func (s *search) solveFor(p *pending, envelope logic.Formula, odd bool) logic.Result {
+	return s.solver.Solve(p.firstModels(), s.formulasIn(envelope, odd, p)...)
 }
 
+// formulasFor says what simple candidates have to be, once it is known whether only odd ones can be candidates.
 func (s *search) formulasFor(p *pending, more ...logic.Formula) []logic.Formula {
-	fs := []logic.Formula{s.old.acceptedAt(s.oldRoot), s.simpleEnvelope(), atPath(p.path, append(logic.And{p.local}, more...))}
-	if !p.gap.OddAlone {
+	return s.formulasIn(s.simpleEnvelope(), p.gap.OddAlone, p, more...)
+}
+
+// formulasIn says what candidates in an envelope have to be. If odd is not set, all their values have their usual form.
+func (s *search) formulasIn(envelope logic.Formula, odd bool, p *pending, more ...logic.Formula) []logic.Formula {
+	fs := []logic.Formula{s.old.acceptedAt(s.oldRoot), envelope, atPath(p.path, append(logic.And{p.local}, more...))}
+	if !odd {
 		fs = append(fs, s.old.writtenAt(s.oldRoot))
 	}
 	return fs

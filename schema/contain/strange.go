@@ -1,5 +1,7 @@
 package contain
 
+// Has a schema a keyword that no structural schema has? Nothing is proven about such a schema. For example, it may have $ref.
+
 import (
 	"strings"
 

@@ -1,5 +1,7 @@
 package contain
 
+// What does a schema say without some of its keywords? For example, a schema without its rules tells which objects the rules alone refuse.
+
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 

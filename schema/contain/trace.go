@@ -1,5 +1,7 @@
 package contain
 
+// Why is a demand no gap? For example, the trace of a comparison says that the same demand stands in the old schema.
+
 import (
 	"fmt"
 	"strings"

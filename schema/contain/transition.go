@@ -1,5 +1,7 @@
 package contain
 
+// Which update shows that a rule about updates is stricter? For example, from 1 to 1 for self > oldSelf in place of self >= oldSelf.
+
 import (
 	"context"
 

@@ -1,5 +1,7 @@
 package contain
 
+// Which values does a schema accept? For example, {type: integer, maximum: 5} becomes the integers up to 5, as raw values before defaults.
+
 import (
 	"encoding/hex"
 	"fmt"

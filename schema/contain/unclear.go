@@ -1,5 +1,7 @@
 package contain
 
+// Why is a gap unknown, and what would help? For example, the text names the part of a rule that is not understood.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,7 @@
 package contain
 
+// Does ratcheting help an object that does not equal itself? For example, an object with a field that is kept and not declared is stuck.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,8 @@
 package contain
 
+// Does a rule about updates restrict more than before? For example, an unchanged rule does if a new default makes an old value where there
+// was none.
+
 import (
 	"slices"
 

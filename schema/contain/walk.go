@@ -1,5 +1,8 @@
 package contain
 
+// At which places may the new schema be stricter? The walk compares both schemas place by place. For example, it leaves spec.a as a suspect
+// if its maximum is lowered.
+
 import (
 	"slices"
 

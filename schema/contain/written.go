@@ -1,5 +1,7 @@
 package contain
 
+// Which form have values that storage and clients write? For example, 1.0 is written as 1.
+
 import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"

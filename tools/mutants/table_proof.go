@@ -53,7 +53,7 @@ var proofFaults = []fault{
 		broken: "Unknown is taken for Contained: a search that gave up counts as a proof",
 	},
 	{
-		in: "schema/contain.(*search).findCandidates", find: "if !r.None { return r }", put: "if true { return r }",
+		in: "schema/contain.(*search).findCandidates", find: "s.solveFor(p, s.simpleEnvelope(), false); !r.None", put: "s.solveFor(p, s.simpleEnvelope(), false); true",
 		broken: "what holds for objects with simple metadata is taken to hold for all",
 	},
 	{
@@ -127,7 +127,7 @@ var proofFaults = []fault{
 	},
 	{in: "schema/contain.(*confirmer).determineFate", without: "stored, _ = schema.AsStored(stored).(map[string]any)", broken: "1.0 is taken to stay 1.0 in storage"},
 	{
-		in: "schema/contain.(*search).formulasFor", find: "fs = append(fs, s.old.writtenAt(s.oldRoot))", put: "_ = fs",
+		in: "schema/contain.(*search).formulasIn", find: "fs = append(fs, s.old.writtenAt(s.oldRoot))", put: "_ = fs",
 		broken: "values that nobody writes are tried first",
 	},
 	{

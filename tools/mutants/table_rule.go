@@ -3,7 +3,7 @@ package main
 // ruleFaults are those of the translation of validation rules.
 var ruleFaults = []fault{
 	{in: "schema/contain/internal/celrule.compareNumbers", call: "flip", answers: "o", broken: "5 > self is read as self > 5"},
-	{in: "schema/contain/internal/celrule.arithInt", find: "(y >= 0) == (s >= x)", put: "true", broken: "an addition that overflows is no error"},
+	{in: "schema/contain/internal/celrule.addOrSubtract", find: "(b >= 0) == (s >= a)", put: "true", broken: "an addition that overflows is no error"},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "down = true", put: "down = false", broken: "10 - self is taken to grow with self"},
 	{
 		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",
@@ -85,10 +85,6 @@ var ruleFaults = []fault{
 		in: "schema/contain/internal/celrule.(*printer).writeBoolean", find: "p.writeLess(e.args[1], e.args[0], !neg)",
 		put:    "p.writeLess(e.args[1], e.args[0], neg)",
 		broken: "a <= b has the normal form of b < a",
-	},
-	{
-		in: "schema/contain/internal/celrule.compareStringConst", find: "o == ge || o == lt", put: "o == gt || o == le",
-		broken: "strings that equal the constant are on the wrong side of > and >=",
 	},
 	{
 		in: "schema/contain/internal/celrule.opaqueAt", find: `logic.And{logic.Opaque{ID: "F " + id}, logic.Opaque{ID: "T " + id, Neg: true}}`,

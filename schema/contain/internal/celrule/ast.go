@@ -1,5 +1,8 @@
 package celrule
 
+// What does a rule consist of? The parser of cel-go gives a tree; this file copies it into expressions that can be rewritten. For example,
+// has(self.a) is the call has with the selection self.a as its argument.
+
 import (
 	"errors"
 	"fmt"
@@ -18,7 +21,6 @@ const (
 	call                    // name(args...), or args[0].name(args[1:]...) where member
 	list                    // [args...]
 	mapping                 // {args[0]: args[1], ...}
-	message                 // name{...}: no Kubernetes rule can build one
 )
 
 // expr is a parsed expression, immutable. Macros are calls: has(a.b) is the call has with one sel as argument,
@@ -95,19 +97,7 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 		}
 		return out, nil
 	case ast.UnspecifiedExprKind, ast.ComprehensionKind: // the parser makes none if macros are off
-	case ast.StructKind:
-		s := e.AsStruct()
-		out := &expr{kind: message, name: s.TypeName()}
-		for _, f := range s.Fields() {
-			sf := f.AsStructField()
-			v, err := c.convertExpr(sf.Value())
-			if err != nil {
-				return nil, err
-			}
-			out.args = append(out.args, &expr{kind: literal, val: sf.Name()}, v)
-			out.optional = append(out.optional, sf.IsOptional())
-		}
-		return out, nil
+	case ast.StructKind: // name{...}: no type of a CRD has a name
 	}
 	return nil, fmt.Errorf("expression of an unknown kind %d", e.Kind())
 }

@@ -1,5 +1,8 @@
 package celrule
 
+// What is the value of a call? This file finds the translation of a function in the table of functions and applies it to each possible
+// value of the arguments. For example, self.?a.orValue(0) is the value of a where there is one, and 0 elsewhere.
+
 import (
 	"regexp"
 	"slices"
@@ -90,21 +93,8 @@ func (t *translator) evalNamespaced(e *expr, env *variable) (value, error) {
 			return nil, err
 		}
 		return t.eachBranch(v, optionalWith)
-	case ns == "sets" && len(args) == 2:
-		v, err := t.evalAll(args, env)
-		if err != nil {
-			return nil, err
-		}
-		return t.eachPair(v[0], v[1], func(a, b sval) (value, error) { return t.evalSets(e.name, a, b) })
 	case ns == "format" && len(args) == 0:
 		return singleBranch(formatV(e.name)), nil
-	case ns == "format" && e.name == "named" && len(args) == 1 && args[0].kind == literal:
-		if s, ok := args[0].val.(string); ok {
-			if knownFormats[s] {
-				return singleBranch(optV{formatV(s)}), nil
-			}
-			return singleBranch(optV{}), nil
-		}
 	}
 	return nil, errUnsupported
 }
@@ -174,25 +164,6 @@ func (t *translator) evalCaseFold(e *expr, a sval) (value, error) {
 	return t.opaqueFunction(e, a)
 }
 
-func (t *translator) evalNegate(e *expr, a sval) (value, error) {
-	if c, ok := constNum(a); ok {
-		z := num{dbl: c.dbl}
-		if c.dbl {
-			return singleBranch(dblV(-c.d)), nil
-		}
-		if r, ok := arithNumbers('-', z, c); ok {
-			return singleBranch(numVal(r)), nil
-		}
-		return nil, nil
-	}
-	if n, ok := a.(numV); ok {
-		if r, ok := n.withConst('-', num{}, true); ok {
-			return r.asValue(), nil
-		}
-	}
-	return t.opaqueFunction(e, a)
-}
-
 func (t *translator) hasValue(e *expr, a sval) (value, error) {
 	if o, ok := a.(optV); ok {
 		return singleBranch(boolConst(o.v != nil)), nil
@@ -244,14 +215,10 @@ func typeName(v sval) string {
 		return "null_type"
 	case intV:
 		return "int"
-	case uintV:
-		return "uint"
 	case dblV:
 		return "double"
-	case strV, strAt, schemeAt:
+	case strV, strAt, schemeAt, prefixAt:
 		return "string"
-	case rawV:
-		return "bytes"
 	case boolV:
 		return "bool"
 	case durV:
@@ -319,13 +286,6 @@ func (t *translator) evalFind(e *expr, a, b sval) (value, error) {
 	return t.opaqueFunction(e, a, b)
 }
 
-func (t *translator) indexOf(e *expr, a, b sval) (value, error) {
-	if s, sep, ok := stringAndSeparator(a, b); ok {
-		return singleBranch(newNum(indexIn{s.ref, t, sep})), nil
-	}
-	return t.opaqueFunction(e, a, b)
-}
-
 func (t *translator) evalSplit(e *expr, a, b sval) (value, error) {
 	s, sep, ok := stringAndSeparator(a, b)
 	if !ok || len([]rune(sep)) != 1 {
@@ -344,10 +304,10 @@ func stringAndSeparator(a, b sval) (s strAt, sep string, ok bool) {
 	return s, string(arg), ok && ok2 && s.isPlain() && len(arg) > 0
 }
 
-// substringFrom translates substring(i) and charAt(i).
+// substringFrom translates substring(i).
 func (t *translator) substringFrom(e *expr, a, b sval) (value, error) {
 	if i, ok := b.(intV); ok {
-		return t.evalSubstring(e, a, int64(i), -1)
+		return evalSubstring(a, int64(i), -1)
 	}
 	return t.opaqueFunction(e, a, b)
 }
@@ -362,5 +322,5 @@ func (t *translator) substringTo(e *expr, a, b, c sval) (value, error) {
 	case hi < 0:
 		return nil, nil
 	}
-	return t.evalSubstring(e, a, int64(lo), int64(hi))
+	return evalSubstring(a, int64(lo), int64(hi))
 }

@@ -1,5 +1,8 @@
 package celrule
 
+// Do two rules say the same, as far as their text shows? This file writes rules in a normal form. For example, a && b and b && a have one
+// form.
+
 import (
 	"encoding/hex"
 	"fmt"
@@ -17,15 +20,13 @@ import (
 //     over an error of the other (evalAnd, evalOr in github.com/google/cel-go/interpreter);
 //   - negations are pushed down: De Morgan's laws hold for true, false and error; !(a < b) is b <= a, because the values
 //     that can be compared without an error are ordered totally; !all(p) is exists(!p) and the other way round, because
-//     both are folds of && and ||; !(c ? a : b) is c ? !a : !b;
+//     both are folds of && and ||; !(c ? a : b) is c ? !a : !b. Where no boolean is needed, the outermost negation stays;
 //   - a > b is b < a, a >= b is b <= a: comparisons are antisymmetric, and both operands are always evaluated;
 //   - a == literal: the order, and a != literal is !(a == literal), for scalar literals only, where equality never is an
 //     error. For lists and maps it is not: a != b is true where a == b is an error. Not where dyn() occurs, because
 //     then a list can meet a scalar;
-//   - x in [literals]: order and repetition; x in [v] is x == v;
-//   - literal + x and literal * x for numbers: the order;
+//   - x in [literals]: order and repetition;
 //   - size(x) and x.size(), matches(x, r) and x.matches(r), existsOne and exists_one are the same functions;
-//   - c ? true : false is c; !c ? a : b is c ? b : a;
 //   - names of variables that macros bind;
 //   - how literals are written, parentheses, white space.
 //
@@ -98,7 +99,7 @@ func (p *printer) writeBoolean(e *expr, neg bool) string {
 	case operators.In:
 		return negatedText(p.writeIn(e), neg)
 	case operators.Conditional:
-		return p.writeConditional(e, neg, true)
+		return p.writeConditional(e, func(x *expr) string { return p.writeBoolean(x, neg) })
 	case "all", "exists":
 		if e.binders() > 0 {
 			name := e.name
@@ -156,74 +157,12 @@ func (p *printer) writeIn(e *expr) string {
 		vs[i] = p.writeValue(a)
 	}
 	slices.Sort(vs)
-	vs = slices.Compact(vs)
-	if len(vs) == 1 && !p.dyn {
-		return operatorText("==", p.writeValue(x), vs[0])
-	}
-	return operatorText("in", p.writeValue(x), "["+strings.Join(vs, " ")+"]")
+	return operatorText("in", p.writeValue(x), "["+strings.Join(slices.Compact(vs), " ")+"]")
 }
 
-func isBool(e *expr, want bool) bool {
-	b, ok := e.val.(bool)
-	return e.kind == literal && ok && b == want
-}
-
-// writeConditional writes c ? a : b. There are two forms, which differ in the sign of c; it writes the simpler one.
-func (p *printer) writeConditional(e *expr, neg, boolean bool) string {
-	c, a, b := e.args[0], e.args[1], e.args[2]
-	if boolean || isLogical(c) {
-		switch {
-		case isBool(a, true) && isBool(b, false):
-			return p.writeBoolean(c, neg)
-		case isBool(a, false) && isBool(b, true):
-			return p.writeBoolean(c, !neg)
-		}
-	}
-	branch := p.writeValue
-	if boolean {
-		branch = func(x *expr) string { return p.writeBoolean(x, neg) }
-	}
-	c, negate, swap := p.withoutSigns(c)
-	if swap {
-		a, b = b, a
-	}
-	return operatorText("?", p.writeBoolean(c, negate), branch(a), branch(b))
-}
-
-// withoutSigns removes the signs from a condition. It reports whether the rest has a simpler negation, and whether that simpler form is the
-// opposite of the condition.
-func (p *printer) withoutSigns(c *expr) (base *expr, negate, opposite bool) {
-	for c.kind == call && c.name == operators.LogicalNot {
-		c, opposite = c.args[0], !opposite
-	}
-	if c.kind == call {
-		switch c.name {
-		case operators.LessEquals, operators.GreaterEquals:
-			negate = true
-		case operators.NotEquals:
-			negate = !p.dyn && (c.args[0].isConst() || c.args[1].isConst())
-		}
-	}
-	return c, negate, opposite != negate
-}
-
-// isLogical reports whether the result of e is always a boolean or an error.
-func isLogical(e *expr) bool {
-	if e.kind == literal {
-		_, ok := e.val.(bool)
-		return ok
-	}
-	if e.kind != call {
-		return false
-	}
-	switch e.name {
-	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals,
-		operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals, operators.In:
-		return true
-	case "all", "exists", "exists_one", "existsOne":
-		return e.binders() > 0
-	}
-	return e.isHas()
+// writeConditional writes c ? a : b.
+func (p *printer) writeConditional(e *expr, branch func(*expr) string) string {
+	return operatorText("?", p.writeBoolean(e.args[0], false), branch(e.args[1]), branch(e.args[2]))
 }
 
 // writeMacro writes a call that binds variables. f writes the bodies; its second argument is true for the last one.
@@ -273,8 +212,6 @@ func (p *printer) writeValue(e *expr) string {
 		return "[" + strings.Join(p.writeEntries(e, 1), " ") + "]"
 	case mapping:
 		return "{" + strings.Join(p.writeEntries(e, 2), " ") + "}"
-	case message:
-		return "new " + e.name + "{" + strings.Join(p.writeEntries(e, 2), " ") + "}"
 	case call:
 	}
 	return p.writeCall(e)
@@ -294,7 +231,7 @@ func (p *printer) writeEntries(e *expr, width int) []string {
 func (p *printer) writeCall(e *expr) string {
 	switch e.name {
 	case operators.LogicalNot:
-		return p.writeNegation(e)
+		return operatorText("!", p.writeBoolean(e.args[0], false)) // !!x is an error where x is no boolean, x is none
 	case operators.LogicalAnd, operators.LogicalOr:
 		s := p.writeBoolean(e, false)
 		if !strings.HasPrefix(s, "(&& ") && !strings.HasPrefix(s, "(|| ") {
@@ -305,11 +242,7 @@ func (p *printer) writeCall(e *expr) string {
 		operators.GreaterEquals, operators.In:
 		return p.writeBoolean(e, false)
 	case operators.Conditional:
-		return p.writeConditional(e, false, false)
-	case operators.Add, operators.Multiply:
-		if a, b := e.args[0], e.args[1]; isNumber(a) && !b.isConst() {
-			return operatorText(e.name, p.writeValue(b), p.writeValue(a))
-		}
+		return p.writeConditional(e, p.writeValue)
 	case "size", "matches":
 		return operatorText(e.name, p.writeValues(e.args)...)
 	case "has":
@@ -340,25 +273,6 @@ func (p *printer) writeCall(e *expr) string {
 		name = "." + name
 	}
 	return operatorText(name, p.writeValues(e.args)...)
-}
-
-func (p *printer) writeNegation(e *expr) string {
-	inner := e
-	for inner.kind == call && inner.name == operators.LogicalNot {
-		inner = inner.args[0]
-	}
-	if isLogical(inner) || inner == e.args[0] {
-		return p.writeBoolean(e, false)
-	}
-	return operatorText("!", p.writeValue(e.args[0])) // !!x is an error where x is no boolean, x is none
-}
-
-func isNumber(e *expr) bool {
-	switch e.val.(type) {
-	case int64, uint64, float64:
-		return e.kind == literal
-	}
-	return false
 }
 
 func writeConst(v any) string {

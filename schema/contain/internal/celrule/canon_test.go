@@ -16,17 +16,12 @@ func TestCanonical(t *testing.T) {
 	same := [][]string{
 		{`self.a&&self.b`, `self.b  &&  ( self.a )`, `self.a && self.b && self.a`, `!(!self.a || !self.b)`},
 		{`self.a || (self.b || self.c)`, `(self.c || self.a) || self.b`},
-		{`self.x != "a"`, `!(self.x == 'a')`, `'a' != self.x`, `!('a' == self.x)`, `self.x != r"a"`, `!(self.x in ['a'])`},
+		{`self.x != "a"`, `!(self.x == 'a')`, `'a' != self.x`, `!('a' == self.x)`, `self.x != r"a"`},
 		{`self.x > self.y`, `self.y < self.x`, `!(self.x <= self.y)`, `!!(self.x > self.y)`},
 		{`size(self.x) == 0`, `self.x.size() == 0`, `0 == size(self.x)`},
 		{`self.x in ['a', 'b']`, `self.x in ["b", "a", "b"]`},
 		{`self.l.all(x, x > 1)`, `self.l.all(y, 1 < y)`, `!self.l.exists(z, z <= 1)`},
 		{`self.l.exists_one(x, x)`, `self.l.existsOne(y, y)`},
-		{`has(self.a) ? self.b : self.c`, `!has(self.a) ? self.c : self.b`, `!!has(self.a) ? self.b : self.c`},
-		{`self.a < 1 ? self.b : self.c`, `self.a >= 1 ? self.c : self.b`, `!(1 <= self.a) ? self.b : self.c`},
-		{`self.a ? true : false`, `self.a`},
-		{`self.a ? false : true`, `!self.a`},
-		{`1 + self.a == 2`, `self.a + 1 == 2`, `2 == self.a + 1`},
 		{`matches(self.a, 'x')`, `self.a.matches('x')`},
 		{`!(has(self.a) ? self.b : self.c)`, `has(self.a) ? !self.b : !self.c`},
 	}
@@ -98,8 +93,6 @@ func write(e *expr) string {
 		return "[" + strings.Join(args, ", ") + "]"
 	case mapping:
 		return "{}"
-	case message:
-		return e.name + "{}"
 	case call:
 	}
 	switch e.name {

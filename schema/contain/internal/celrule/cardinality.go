@@ -1,5 +1,8 @@
 package celrule
 
+// When is a sum certainly at most a constant? For example, (self.size() > 0 ? self[0].l.size() : 0) + (self.size() > 1 ? self[1].l.size() :
+// 0) is at most 16 if no list l has more than 8 items.
+
 import (
 	"slices"
 
@@ -7,31 +10,18 @@ import (
 )
 
 // sumWithin returns a condition that makes a comparison of a sum with a constant true: each of the n parts is at most the n-th part of
-// the constant. It is nil if e is no such comparison, or if nothing is known about it. The parts are those of a sum of single values,
-// such as (self.size() > 0 ? self[0].l.size() : 0) + ..., or of self.map(x, x.l.size()).sum().
+// the constant. It is nil if e is no such comparison, or if nothing is known about it. An example of a sum is
+// (self.size() > 0 ? self[0].l.size() : 0) + (self.size() > 1 ? self[1].l.size() : 0).
 func (t *translator) sumWithin(e *expr, env *variable) *cond {
 	sum, most, ok := atMostConst(e)
 	if !ok || most < 0 {
 		return nil
 	}
-	var enough []*expr
-	if parts := appendSummands(sum, nil); len(parts) > 1 {
-		enough = eachWithin(parts, most/int64(len(parts)))
-	} else if sum.kind == call && sum.member && sum.name == "sum" && len(sum.args) == 1 {
-		m := sum.args[0]
-		if m.kind != call || !m.member || m.name != "map" || len(m.args) != 3 {
-			return nil
-		}
-		items, ok := t.mostItems(m.args[0], env)
-		if !ok || items == 0 {
-			return nil
-		}
-		size := &expr{kind: call, member: true, name: "size", args: []*expr{m.args[0]}}
-		enough = []*expr{withinZeroAnd(size, items), allOf(m.args[0], m.args[1], withinZeroAnd(m.args[2], most/items))}
-	}
-	if enough == nil {
+	parts := appendSummands(sum, nil)
+	if len(parts) < 2 {
 		return nil
 	}
+	enough := eachWithin(parts, most/int64(len(parts)))
 	conds := make([]*cond, len(enough))
 	for i, x := range enough {
 		b, err := t.evalBoolean(x, env)
@@ -141,18 +131,4 @@ func withinZeroAnd(e *expr, most int64) *expr {
 
 func allOf(l, v, body *expr) *expr {
 	return &expr{kind: call, member: true, name: "all", args: []*expr{l, v, body}}
-}
-
-// mostItems is the number of items that the schema allows in a list.
-func (t *translator) mostItems(l *expr, env *variable) (int64, bool) {
-	v, err := t.evalValue(l, env)
-	if err != nil {
-		return 0, false
-	}
-	for _, b := range v {
-		if r, ok := b.v.(refV); ok && r.node != nil && r.node.MaxItems != nil {
-			return *r.node.MaxItems, true
-		}
-	}
-	return 0, false
 }

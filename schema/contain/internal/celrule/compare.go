@@ -1,9 +1,11 @@
 package celrule
 
+// When is a < b true, and when false? For example, self.a < 5 is a range of integers, and self.a < self.b is an opaque part of which some
+// certain cases are known.
+
 import (
 	"math"
 	"strings"
-	"unicode/utf8"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -16,9 +18,6 @@ func comparisonBy(o ordering) func(*translator, *expr, sval, sval) (value, error
 // evalComparison evaluates <, <=, > and >=.
 func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	if r, ok := compareNumbers(o, a, b); ok {
-		return singleBranch(r), nil
-	}
-	if r, ok := compareStrings(o, a, b); ok {
 		return singleBranch(r), nil
 	}
 	_, an := a.(numV)
@@ -47,23 +46,6 @@ func compareNumbers(o ordering, a, b sval) (boolV, bool) {
 	case xc && yn:
 		tr, fa := m.compareConst(o.flip(), x)
 		return boolV{tr, fa}, true
-	}
-	return boolV{}, false
-}
-
-// compareStrings compares two strings of which one at least is constant.
-func compareStrings(o ordering, a, b sval) (boolV, bool) {
-	x, xc := a.(strV)
-	y, yc := b.(strV)
-	fits := func(s strAt, c strV) bool { return s.isPlain() && len(c) <= maxOrdered && utf8.ValidString(string(c)) }
-	if xc && yc {
-		return boolConst(o.holdsForSign(signOf(x < y, x > y))), true
-	}
-	if s, ok := a.(strAt); ok && yc && fits(s, y) {
-		return compareStringConst(s, o, string(y)), true
-	}
-	if s, ok := b.(strAt); ok && xc && fits(s, x) {
-		return compareStringConst(s, o.flip(), string(x)), true
 	}
 	return boolV{}, false
 }

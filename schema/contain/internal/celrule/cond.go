@@ -1,5 +1,8 @@
 package celrule
 
+// How are statements about self and the variables of macros written until they become formulas? For example, the body of self.l.all(x, x ==
+// self.a) is a statement about two scopes.
+
 import (
 	"slices"
 	"strconv"

@@ -1,5 +1,8 @@
 package celrule
 
+// What do size, conversions, substring, + and - give? For example, int(self.s) is a number where the text of s is one, and an error
+// elsewhere.
+
 import (
 	"strconv"
 
@@ -13,8 +16,6 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 		return singleBranch(intV(len([]rune(string(a))))), nil
 	case strAt:
 		return singleBranch(a.codePointCount()), nil
-	case rawV:
-		return singleBranch(intV(len(a))), nil
 	case listV:
 		return t.countElements(a)
 	case mapV:
@@ -58,7 +59,7 @@ func (v strAt) codePointCount() sval {
 	n := newNum(sizeAt{v.ref, logic.String})
 	n.lo = int64(v.lo)
 	if extra != 0 {
-		n, _ = n.withConst('+', num{i: extra}, false)
+		n, _ = n.withConst('+', extra, false)
 	}
 	return n
 }
@@ -68,7 +69,7 @@ func (t *translator) toText(e *expr, a sval) (value, error) {
 	case strV, strAt, prefixAt:
 		return singleBranch(a), nil
 	case intV:
-		return singleBranch(strV(num{i: int64(v)}.numberText())), nil
+		return singleBranch(strV(strconv.FormatInt(int64(v), 10))), nil
 	case boolV:
 		return value{}.addBranch(v.t, strV("true")).addBranch(v.f, strV("false")), nil
 	}
@@ -124,24 +125,6 @@ func (t *translator) toDouble(e *expr, a sval) (value, error) {
 	return t.opaqueConversion(e, a)
 }
 
-func (t *translator) toBool(e *expr, a sval) (value, error) {
-	switch v := a.(type) {
-	case boolV:
-		return singleBranch(a), nil
-	case strV:
-		if b, err := strconv.ParseBool(string(v)); err == nil {
-			return singleBranch(boolConst(b)), nil
-		}
-		return nil, nil
-	case strAt:
-		return singleBranch(boolV{
-			t.oneOf(v, []string{"1", "t", "T", "true", "TRUE", "True"}).t,
-			t.oneOf(v, []string{"0", "f", "F", "false", "FALSE", "False"}).t,
-		}), nil
-	}
-	return t.opaqueConversion(e, a)
-}
-
 // opaqueConversion names the value of a conversion of which nothing more is known.
 func (t *translator) opaqueConversion(e *expr, a sval) (value, error) {
 	x, ok := t.termOf(a)
@@ -162,16 +145,14 @@ func (t *translator) opaqueConversion(e *expr, a sval) (value, error) {
 	return singleBranch(functionTerm(e.name, typ, !total, x)), nil
 }
 
-// evalSubstring evaluates substring and charAt.
-func (t *translator) evalSubstring(e *expr, a sval, lo, hi int64) (value, error) {
+// evalSubstring evaluates substring.
+func evalSubstring(a sval, lo, hi int64) (value, error) {
 	if x, ok := a.(strV); ok {
 		rs := []rune(string(x))
 		n := int64(len(rs))
 		switch {
 		case lo < 0 || lo > n || hi > n || hi >= 0 && hi < lo:
 			return nil, nil
-		case e.name == "charAt":
-			return singleBranch(strV(rs[lo:min(lo+1, n)])), nil
 		case hi < 0:
 			return singleBranch(strV(rs[lo:])), nil
 		}
@@ -180,13 +161,6 @@ func (t *translator) evalSubstring(e *expr, a sval, lo, hi int64) (value, error)
 	s, ok := a.(strAt)
 	if !ok {
 		return nil, errUnsupported
-	}
-	if e.name == "charAt" {
-		v, ok := s.sliceBetween(lo, lo+1)
-		if !ok || lo < 0 {
-			return v, unsupportedUnless(ok)
-		}
-		return v.addBranch(leafCond(s.at, logic.Length{Min: lo, Max: lo}), strV("")), nil
 	}
 	v, ok := s.sliceBetween(lo, hi)
 	return v, unsupportedUnless(ok)
@@ -199,7 +173,7 @@ func unsupportedUnless(ok bool) error {
 	return errUnsupported
 }
 
-// arithmeticBy translates an operator of arithmetic.
+// arithmeticBy translates + and -. Other operators of arithmetic, and steps of type double, only get a name.
 func arithmeticBy(op byte) func(*translator, *expr, sval, sval) (value, error) {
 	return func(t *translator, e *expr, a, b sval) (value, error) { return t.evalArithmetic(op, e, a, b) }
 }
@@ -210,23 +184,22 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 	n, xn := a.(numV)
 	m, yn := b.(numV)
 	switch {
+	case x.dbl || y.dbl:
 	case xc && yc:
-		if x.dbl != y.dbl {
-			return nil, errUnsupported
+		r, ok := addOrSubtract(op, x.i, y.i)
+		switch _, dur := a.(durV); {
+		case !ok:
+			return nil, nil
+		case dur:
+			return singleBranch(durV(r)), nil
 		}
-		if r, ok := arithNumbers(op, x, y); ok {
-			if _, dur := a.(durV); dur {
-				return singleBranch(durV(r.i)), nil
-			}
-			return singleBranch(numVal(r)), nil
-		}
-		return nil, nil
+		return singleBranch(intV(r)), nil
 	case xn && yc:
-		if r, ok := n.withConst(op, y, false); ok {
+		if r, ok := n.withConst(op, y.i, false); ok {
 			return r.asValue(), nil
 		}
 	case xc && yn:
-		if r, ok := m.withConst(op, x, true); ok {
+		if r, ok := m.withConst(op, x.i, true); ok {
 			return r.asValue(), nil
 		}
 	case op == '+':

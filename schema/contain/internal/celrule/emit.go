@@ -1,5 +1,7 @@
 package celrule
 
+// Which formula says what a statement about one scope says? For example, self.a > 1 && self.a < 9 becomes one demand on the property a.
+
 import (
 	"sluice.dev/schema/contain/internal/logic"
 )

@@ -1,5 +1,7 @@
 package celrule
 
+// When are two values equal, is one in a list, and what is at an index? For example, self.k in ['a', 'b'] is an enum of the property k.
+
 import (
 	"reflect"
 	"unicode/utf8"
@@ -39,10 +41,6 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 		if r, ok := t.amongStrings(b, []string{string(a)}); ok {
 			return r, nil
 		}
-	case uintV:
-		if b, ok := b.(uintV); ok {
-			return boolConst(a == b), nil
-		}
 	case listV:
 		if b, ok := b.(listV); ok {
 			return t.equalLists(a, b)
@@ -81,7 +79,7 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 
 func isConstant(v sval) bool {
 	switch v.(type) {
-	case intV, dblV, uintV, strV, rawV, typeV, nullV, durV:
+	case intV, dblV, strV, typeV, nullV, durV:
 		return true
 	}
 	return false
@@ -392,7 +390,7 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 		}
 	case numV: // such as size(list) - 1
 		s, ok := i.base.(sizeAt)
-		if !ok || !s.ref.at.equalPlace(l.at) || i.numberAt(1).dbl {
+		if !ok || !s.at.equalPlace(l.at) || i.numberAt(1).dbl {
 			return nil, errUnsupported
 		}
 		first = i.numberAt(1).i == 0

@@ -1,5 +1,8 @@
 package celrule
 
+// Which values does a rule that is not understood mention, and where? For example, self.a.replace('x', 'y') == 'yy' suggests to try x and
+// yy as a.
+
 import (
 	"cmp"
 	"math"

@@ -1,5 +1,7 @@
 package celrule
 
+// Does the form of some rules show that another one is true whenever they are? For example, self > oldSelf implies self >= oldSelf.
+
 import (
 	"slices"
 	"strings"

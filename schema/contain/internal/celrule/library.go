@@ -1,5 +1,8 @@
 package celrule
 
+// What does the text of a string show about the functions of Kubernetes' own libraries? For example, isIP(self.s) is true of all strings
+// that a pattern of addresses matches, false of those with other letters, and opaque in between.
+
 import (
 	"regexp"
 	"strings"
@@ -202,7 +205,7 @@ func (b durationIn) atLeastAlone(k int64) boolV {
 		return r
 	}
 	if k == 0 {
-		return refineBoth(b.ref.at, r, `\A[^-]`, `\A-(?:.*[a-zµμ])?0*[1-9]`)
+		return refineBoth(b.at, r, `\A[^-]`, `\A-(?:.*[a-zµμ])?0*[1-9]`)
 	}
 	var large, small []string
 	for _, u := range unitSizes {
@@ -217,7 +220,7 @@ func (b durationIn) atLeastAlone(k int64) boolV {
 	if len(small) > 0 {
 		never += `|` + strings.Join(small, "|")
 	}
-	return refineBoth(b.ref.at, r, enough, never+`)\z`)
+	return refineBoth(b.at, r, enough, never+`)\z`)
 }
 
 // refineBoth adds patterns that are enough for true and for false.

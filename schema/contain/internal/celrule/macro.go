@@ -1,5 +1,8 @@
 package celrule
 
+// What is the value of a macro? For example, self.l.all(x, x > 1) demands something of all items, and self.l.filter(x, x > 1).size() counts
+// items.
+
 import (
 	"errors"
 
@@ -186,13 +189,13 @@ func (t *translator) evalMacro(e *expr, env *variable) (value, error) {
 			return t.macroList(name, s, names, bodies, env)
 		case comprV:
 			mark := len(t.asides)
-			v, err := t.macroCompr(name, s.compr, bodies, bindVariables(names, s.elem, computed, env))
+			v, _, err := t.macroCompr(name, s.compr, bodies, bindVariables(names, s.elem, computed, env))
 			if err != nil {
 				t.asides = t.asides[:mark]
 				return nil, err
 			}
-			t.pure = false // if nothing passes the filter, there is no error
-			return t.settleAssumptions(mark, s.scope, v, name, func() (boolV, error) { return t.opaqueStatement(e, env) })
+			// If nothing passes the filter, there is no error.
+			return t.settleAssumptions(mark, s.scope, v, name, false, func() (boolV, error) { return t.opaqueStatement(e, env) })
 		case refV:
 			return t.macroAt(e, s.ref, names, bodies, env)
 		}
@@ -216,7 +219,7 @@ func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, 
 		vars = bindVariables(names[:1], c.elem, c.scope, env)
 		vars = bindVariables(names[1:], elem, c.scope+1, vars)
 	}
-	v, err := t.macroCompr(e.name, c, bodies, vars)
+	v, compares, err := t.macroCompr(e.name, c, bodies, vars)
 	opaque := func() (boolV, error) { return t.opaqueStatement(e, env) }
 	if errors.Is(err, errMixed) || errors.Is(err, errUnsupported) {
 		if len(t.asides) > mark { // the bounds hold only under the assumptions
@@ -228,7 +231,7 @@ func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, 
 	if err != nil {
 		return nil, err
 	}
-	return t.settleAssumptions(mark, c.scope, v, e.name, opaque)
+	return t.settleAssumptions(mark, c.scope, v, e.name, compares, opaque)
 }
 
 func (t *translator) optMap(name string, s sval, varName string, body *expr, env *variable) (value, error) {
@@ -255,8 +258,8 @@ func bindVariables(names []string, elem value, s scope, env *variable) *variable
 	return &variable{name: names[0], val: elem, scope: s, up: env}
 }
 
-// macroCompr evaluates a macro over a list or a map at a place.
-func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variable) (value, error) {
+// macroCompr evaluates a macro over a list or a map at a place. compares is set if its statement only compares an item with the others.
+func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variable) (out value, compares bool, err error) {
 	switch name {
 	case "all", "exists", "exists_one", "existsOne":
 		if v.scope != computed {
@@ -265,28 +268,29 @@ func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variab
 		if name == "existsOne" {
 			name = "exists_one"
 		}
-		return t.evalQuantified(name, c, func(value) (boolV, error) {
+		out, err = t.evalQuantified(name, c, func(value) (boolV, error) {
 			b, err := t.evalBoolean(bodies[0], v)
-			t.pure = err == nil && b.t.alone != nil
+			compares = err == nil && b.t.alone != nil
 			return b, err
 		})
+		return out, compares, err
 	case "filter", "map":
 		if c.same != nil {
-			return nil, errMixed
+			return nil, false, errMixed
 		}
 		d := *c
 		if name == "filter" || len(bodies) == 2 {
 			p, err := t.evalBoolean(bodies[0], v)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
-			t.pure = p.t.alone != nil
+			compares = p.t.alone != nil
 			d.pred = boolV{andConds(c.pred.t, p.t), orConds(c.pred.f, andConds(c.pred.t, p.f))}
 		}
 		if name == "map" {
 			elem, err := t.evalValue(bodies[len(bodies)-1], v)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			d.elem = elem
 		}
@@ -295,16 +299,16 @@ func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variab
 		if errors.Is(err, errMixed) && name == "filter" {
 			if n, ok := t.countSame(&d); ok {
 				d.same = n
-				return singleBranch(comprV{&d}), nil
+				return singleBranch(comprV{&d}), compares, nil
 			}
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		d.strict = false // said by the guard
-		return value{}.addBranch(valid, comprV{&d}), nil
+		return value{}.addBranch(valid, comprV{&d}), compares, nil
 	}
-	return nil, errUnsupported
+	return nil, false, errUnsupported
 }
 
 // macroList evaluates a macro over a list written in the rule.
@@ -393,7 +397,7 @@ func (t *translator) countElements(l listV) (value, error) {
 	}
 	n := newNum(sumOf{bits})
 	if always > 0 {
-		n, _ = n.withConst('+', num{i: int64(always)}, false)
+		n, _ = n.withConst('+', int64(always), false)
 	}
 	return singleBranch(n), nil
 }
@@ -467,7 +471,7 @@ func (b countAt) atLeast(n int64) *cond {
 		if k == 9 {
 			m = n
 		}
-		unknown = append(unknown, leafCond(b.size.ref.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
+		unknown = append(unknown, leafCond(b.size.at, logic.Opaque{ID: "at least " + writeConst(m) + " of " + b.id}))
 	}
 	return andConds(b.size.indexWithin(n, maxSize), b.some, orConds(b.all, andConds(unknown...)))
 }

@@ -1,5 +1,7 @@
 package celrule
 
+// What has to be true if a part that is not understood is? For example, self.l.filter(x, f(x)).size() == 1 needs an item in l.
+
 import (
 	"slices"
 

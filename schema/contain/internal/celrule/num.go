@@ -1,5 +1,8 @@
 package celrule
 
+// For which values does a number that steps compute from another one satisfy a comparison? For example, 10 - self.a > 3 is true of integers
+// a from the least one that does not overflow to 6.
+
 import (
 	"math"
 	"strconv"
@@ -45,13 +48,6 @@ func signOf(less, more bool) int {
 		return 1
 	}
 	return 0
-}
-
-func (n num) numberText() string {
-	if n.dbl {
-		return writeConst(n.d)
-	}
-	return strconv.FormatInt(n.i, 10)
 }
 
 // numBase is a number that a value has, or its size. Each number has an index, in the same order.
@@ -285,99 +281,41 @@ func constNum(v sval) (num, bool) {
 	return num{}, false
 }
 
-func numVal(n num) sval {
-	if n.dbl {
-		return dblV(n.d)
-	}
-	return intV(n.i)
-}
-
 // toDouble is the conversion double(x).
 func toDouble(x num) (num, bool) { return num{dbl: true, d: x.asFloat()}, true }
 
-// arithNumbers computes as CEL does, with checks for overflow.
-func arithNumbers(op byte, a, b num) (num, bool) {
-	if a.dbl != b.dbl {
-		return num{}, false
+// addOrSubtract computes a + b or a - b as CEL does for int, with a check for overflow.
+func addOrSubtract(op byte, a, b int64) (int64, bool) {
+	if op == '-' {
+		d := a - b
+		return d, (b >= 0) == (d <= a)
 	}
-	if a.dbl {
-		return arithDouble(op, a.d, b.d)
-	}
-	return arithInt(op, a.i, b.i)
+	s := a + b
+	return s, (b >= 0) == (s >= a)
 }
 
-func arithDouble(op byte, x, y float64) (num, bool) {
-	switch op {
-	case '+':
-		return num{dbl: true, d: x + y}, true
-	case '-':
-		return num{dbl: true, d: x - y}, true
-	case '*':
-		return num{dbl: true, d: x * y}, true
-	case '/':
-		return num{dbl: true, d: x / y}, true
-	}
-	return num{}, false
-}
-
-func arithInt(op byte, x, y int64) (num, bool) {
-	switch op {
-	case '+':
-		s := x + y
-		return num{i: s}, (y >= 0) == (s >= x)
-	case '-':
-		s := x - y
-		return num{i: s}, (y >= 0) == (s <= x)
-	case '*':
-		if x == 0 || y == 0 {
-			return num{}, true
-		}
-		p := x * y
-		return num{i: p}, p/y == x && (x != -1 || y != math.MinInt64) && (y != -1 || x != math.MinInt64)
-	case '/':
-		if y == 0 || x == math.MinInt64 && y == -1 {
-			return num{}, false
-		}
-		return num{i: x / y}, true
-	case '%':
-		if y == 0 || x == math.MinInt64 && y == -1 {
-			return num{}, false
-		}
-		return num{i: x % y}, true
-	}
-	return num{}, false
-}
-
-// withConst computes n op c, or c op n if flipped. It fails if the step is not monotone or has another type.
-func (n numV) withConst(op byte, c num, flipped bool) (numV, bool) {
-	dbl := n.numberAt(n.lo).dbl
-	if n.lo > n.hi || dbl != c.dbl || dbl && (c.d == 0 || math.IsNaN(c.d) || math.IsInf(c.d, 0)) {
-		return n, false
-	}
-	down := false
-	switch {
-	case op == '-' && flipped:
-		down = true
-	case op == '*' || op == '/' && !flipped:
-		if c.compareTo(num{}) == 0 && op == '/' {
-			return n, false
-		}
-		down = c.compareTo(num{}) < 0
-	case op == '+' || op == '-':
-	default:
+// withConst computes n op c, or c op n if flipped, for + and - of type int; not ok for double.
+func (n numV) withConst(op byte, c int64, flipped bool) (numV, bool) {
+	if n.lo > n.hi || n.numberAt(n.lo).dbl {
 		return n, false
 	}
 	step := numOp{
 		f: func(x num) (num, bool) {
+			a, b := x.i, c
 			if flipped {
-				return arithNumbers(op, c, x)
+				a, b = b, a
 			}
-			return arithNumbers(op, x, c)
+			r, ok := addOrSubtract(op, a, b)
+			return num{i: r}, ok
 		},
-		text: string(op) + c.numberText(),
+		text: string(op) + strconv.FormatInt(c, 10),
 	}
+	down := false
 	if flipped {
-		step.text = c.numberText() + string(op)
+		step.text = strconv.FormatInt(c, 10) + string(op)
+		if op == '-' {
+			down = true
+		}
 	}
 	return n.applyStep(step, down), true
 }
@@ -392,9 +330,9 @@ func (b intAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt6
 func (b intAt) numberAt(i int64) num        { return num{i: i} }
 func (b intAt) indexWithin(lo, hi int64) *cond {
 	if lo == math.MinInt64 && hi == math.MaxInt64 {
-		return leafCond(b.ref.at, logic.Kinds(logic.Int))
+		return leafCond(b.at, logic.Kinds(logic.Int))
 	}
-	return leafCond(b.ref.at, logic.IntRange{Lo: lo, Hi: hi})
+	return leafCond(b.at, logic.IntRange{Lo: lo, Hi: hi})
 }
 func (b intAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
@@ -430,9 +368,9 @@ func (b floatAt) indexWithin(lo, hi int64) *cond {
 		r.Hi = math.Inf(1)
 	}
 	if lo == least && hi == most {
-		return leafCond(b.ref.at, logic.Kinds(logic.Float))
+		return leafCond(b.at, logic.Kinds(logic.Float))
 	}
-	return leafCond(b.ref.at, r)
+	return leafCond(b.at, r)
 }
 func (b floatAt) asTerm() (termV, bool) { return termV{text: mark, refs: []ref{b.ref}}, true }
 
@@ -452,15 +390,15 @@ func (b sizeAt) indexWithin(lo, hi int64) *cond {
 		hi = logic.Unbounded
 	}
 	if lo == 0 && hi == logic.Unbounded {
-		return leafCond(b.ref.at, logic.True)
+		return leafCond(b.at, logic.True)
 	}
 	if b.kind == logic.String {
-		return leafCond(b.ref.at, logic.Length{Min: lo, Max: hi})
+		return leafCond(b.at, logic.Length{Min: lo, Max: hi})
 	}
 	if b.kind == logic.Array {
-		return leafCond(b.ref.at, logic.NumItems{Min: lo, Max: hi})
+		return leafCond(b.at, logic.NumItems{Min: lo, Max: hi})
 	}
-	return leafCond(b.ref.at, logic.NumProps{Min: lo, Max: hi})
+	return leafCond(b.at, logic.NumProps{Min: lo, Max: hi})
 }
 
 func (b sizeAt) asTerm() (termV, bool) {

@@ -1,5 +1,8 @@
 package celrule
 
+// What is a part called that is not understood? Equal names mean equal values. For example, self.a.trim() == 'x' is named by its normal
+// form and the types of what it reads.
+
 import (
 	"slices"
 	"strconv"
@@ -61,14 +64,10 @@ func constantTerm(v sval) (termV, bool) {
 		return termV{text: "null", typ: "null_type"}, true
 	case intV:
 		return termV{text: writeConst(int64(v)), typ: "int"}, true
-	case uintV:
-		return termV{text: writeConst(uint64(v)), typ: "uint"}, true
 	case dblV:
 		return termV{text: writeConst(float64(v)), typ: "double"}, true
 	case strV:
 		return termV{text: writeConst(string(v)), typ: "string"}, true
-	case rawV:
-		return termV{text: writeConst([]byte(v)), typ: "bytes"}, true
 	case typeV:
 		return termV{text: "type " + string(v), typ: "type"}, true
 	case formatV:

@@ -1,5 +1,7 @@
 package celrule
 
+// What is the beginning of a string up to a separator? For example, self.find('^([^/]+)').endsWith('.io') is a pattern of the whole string.
+
 import (
 	"regexp"
 	"regexp/syntax"

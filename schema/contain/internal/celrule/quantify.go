@@ -1,5 +1,7 @@
 package celrule
 
+// How is a statement about an item said about the list? For example, self.l.all(x, x > 1 || self.b) is "b, or all items are over 1".
+
 import (
 	"errors"
 	"math/bits"
@@ -128,11 +130,6 @@ func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	}
 	if len(c.kids) == 0 {
 		return nil, errMixed
-	}
-	if q.list == nil && !c.rels {
-		if k, ok := q.byKeys(c); ok {
-			return k, nil
-		}
 	}
 	outer, inner := q.divideByScope(c)
 	if len(outer) > 0 {

@@ -1,5 +1,8 @@
 package celrule
 
+// Does one of two statements imply or exclude the other? For example, of "at least 2 items" and "at least 3 items" a conjunction keeps the
+// latter. This keeps formulas small.
+
 import (
 	"math"
 	"reflect"

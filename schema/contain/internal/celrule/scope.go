@@ -1,5 +1,8 @@
 package celrule
 
+// What does a rule see of a value? For example, it sees the default of a missing property, and a string of the format duration as a
+// duration.
+
 import (
 	"slices"
 	"strings"

@@ -1,5 +1,7 @@
 package celrule
 
+// Does an unchanged rule see the same under two schemas? For example, a new optional field that it does not mention changes nothing.
+
 import "sluice.dev/schema"
 
 // SeesSame reports whether the rule sees the same in a value of o as in the same value of n, once each has filled in its defaults below

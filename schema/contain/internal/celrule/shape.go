@@ -1,5 +1,8 @@
 package celrule
 
+// Which parts of a schema does a rule touch, and are they of the same shape in another schema? For example, self.a.b == 1 touches a and b,
+// but not what else a has.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"
@@ -164,7 +167,7 @@ func (u *toucher) visitExpr(e *expr, vars *touchVar) []*touch {
 		return u.childrenNamed(u.visitExpr(e.args[0], vars), e.name)
 	case call:
 		return u.visitCall(e, vars)
-	case literal, list, mapping, message:
+	case literal, list, mapping:
 	}
 	for _, a := range e.args {
 		u.markWhole(a, vars)

@@ -1,5 +1,7 @@
 package celrule
 
+// Which pattern says what a function says about a string? For example, self.s.lowerAscii().startsWith('x') is the pattern ^[Xx].
+
 import (
 	"regexp"
 	"strconv"
@@ -104,13 +106,10 @@ func (t *translator) oneOf(s strAt, consts []string) boolV {
 // evalSearch evaluates startsWith, endsWith, contains and matches with a constant; not ok if it cannot be expressed.
 func (s strAt) evalSearch(name, arg string) (boolV, bool) {
 	if name == "matches" {
-		if !s.isPlain() {
-			return boolV{}, false
-		}
-		return matchesPattern(s.ref, arg), true
+		return matchesPattern(s.ref, arg), s.isPlain()
 	}
-	if s.before != "" || s.after != "" {
-		return s.searchBetweenConsts(name, arg)
+	if s.before+s.after != "" {
+		return boolV{}, false
 	}
 	c, ok := s.patternBeforeFold(arg)
 	n := utf8.RuneCountInString(arg)
@@ -141,35 +140,6 @@ func (s strAt) evalSearch(name, arg string) (boolV, bool) {
 // matchesPattern says that a string matches a pattern, or does not.
 func matchesPattern(r ref, pattern string) boolV {
 	return boolV{leafCond(r.at, logic.Pattern{Expr: pattern}), leafCond(r.at, logic.Pattern{Expr: pattern, Neg: true})}
-}
-
-// searchBetweenConsts decides functions on a string with constant parts before or after it.
-func (s strAt) searchBetweenConsts(name, arg string) (boolV, bool) {
-	inner := s
-	inner.before, inner.after = "", ""
-	switch name {
-	case "startsWith":
-		if n := min(len(arg), len(s.before)); arg[:n] != s.before[:n] {
-			return boolConst(false), true
-		}
-		if len(arg) <= len(s.before) {
-			return boolConst(true), true
-		}
-		if s.after == "" {
-			return inner.evalSearch(name, arg[len(s.before):])
-		}
-	case "endsWith":
-		if n := min(len(arg), len(s.after)); arg[len(arg)-n:] != s.after[len(s.after)-n:] {
-			return boolConst(false), true
-		}
-		if len(arg) <= len(s.after) {
-			return boolConst(true), true
-		}
-		if s.before == "" {
-			return inner.evalSearch(name, arg[:len(arg)-len(s.after)])
-		}
-	}
-	return boolV{}, false
 }
 
 // constSearch evaluates a search in a constant.
@@ -231,7 +201,7 @@ func (b intIn) asTerm() (termV, bool) {
 }
 
 func (b intIn) indexWithin(lo, hi int64) *cond {
-	return leafCond(b.ref.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + `\z`})
+	return leafCond(b.at, logic.Pattern{Expr: `\A` + integerPattern(lo, hi) + `\z`})
 }
 
 // integerPattern returns a regular expression for the texts that int() reads as numbers from lo to hi.

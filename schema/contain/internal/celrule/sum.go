@@ -1,5 +1,7 @@
 package celrule
 
+// When is a number of statements true? For example, (has(self.a) ? 1 : 0) + (has(self.b) ? 1 : 0) <= 1 demands that one of both is missing.
+
 import "slices"
 
 // bit is a part of a sum that is 1 if t holds, and 0 if f does.

@@ -1,5 +1,7 @@
 package celrule
 
+// Is a rule never an error? For example, !has(self.a) || self.a > 1 is none, because has() guards the selection.
+
 import (
 	"maps"
 	"regexp"

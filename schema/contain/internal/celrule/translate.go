@@ -1,5 +1,8 @@
 package celrule
 
+// Of which values is a rule true? This file evaluates a rule over all values at once: an expression has several possible values, each with
+// a condition. For example, self.a has the values of the property a if it is there, and its default if not.
+
 import (
 	"errors"
 	"slices"
@@ -108,12 +111,9 @@ type translator struct {
 	metas  map[*schema.Node]*schema.Node
 	shapes map[*schema.Node]string
 	asides []aside
-	pure   bool  // the last body of a macro only compared an item with the others
 	fail   error // of a statement that could not be made
-	// While copies is positive, the list stands for one with copies-1 times the same item.
-	copies int
-	copyOf ref
-	copy   listV
+	// standIn, unless nil, takes the place of a list while a macro is decided for lists of few items.
+	standIn *listStandIn
 	// fresh is set where values may have fields that only the newer of two nodes has.
 	fresh bool
 	// unclear are the parts that only got a name, even if a part around them replaced them.
@@ -279,7 +279,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 		err, t.fail = t.fail, nil
 		return nil, err
 	}
-	v = t.substituteCopies(v.mergeBranches())
+	v = t.standIn.replaceIn(v.mergeBranches())
 	if len(v) > maxBranches {
 		return nil, errUnsupported
 	}
@@ -299,7 +299,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	switch e.kind {
 	case literal:
-		return literalValue(e.val), nil
+		return literalValue(e.val)
 	case ident:
 		if v := env.findVariable(e.name); v != nil {
 			return v.val, nil
@@ -337,29 +337,25 @@ func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 		return nil, errUnsupported
 	case call:
 		return t.evalCall(e, env)
-	case message:
 	}
 	return nil, errUnsupported
 }
 
-func literalValue(v any) value {
+// literalValue returns the value of a literal. Those of type uint and bytes are not understood.
+func literalValue(v any) (value, error) {
 	switch v := v.(type) {
 	case nil:
-		return singleBranch(nullV{})
+		return singleBranch(nullV{}), nil
 	case bool:
-		return singleBranch(boolConst(v))
+		return singleBranch(boolConst(v)), nil
 	case int64:
-		return singleBranch(intV(v))
-	case uint64:
-		return singleBranch(uintV(v))
+		return singleBranch(intV(v)), nil
 	case float64:
-		return singleBranch(dblV(v))
+		return singleBranch(dblV(v)), nil
 	case string:
-		return singleBranch(strV(v))
-	case []byte:
-		return singleBranch(rawV(v))
+		return singleBranch(strV(v)), nil
 	}
-	return nil
+	return nil, errUnsupported
 }
 
 // eachBranch evaluates f for each branch and joins the results. A failed evaluation loses only that branch.

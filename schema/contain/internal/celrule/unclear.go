@@ -1,5 +1,7 @@
 package celrule
 
+// Which part of a rule stops a proof? For example, of self.a > 1 && self.b.trim() == self.c it is the second comparison.
+
 import (
 	"cmp"
 	"slices"

@@ -1,5 +1,8 @@
 package celrule
 
+// When does a rule say that items differ? For example, self.all(x, self.exists_one(y, x.name == y.name)) says that names are unique, as a
+// list of type map does.
+
 import (
 	"errors"
 	"slices"
@@ -187,9 +190,9 @@ func rawEqualBelow(n *schema.Node, depth int) bool {
 }
 
 // settleAssumptions applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
-// an error for each item, the result is an error. Otherwise, it is the opaque statement.
-func (t *translator) settleAssumptions(mark int, s scope, v value, macro string, opaque func() (boolV, error)) (value, error) {
-	granted, isError := yes, t.pure
+// an error for each item (compares is set), the result is an error. Otherwise, it is the opaque statement.
+func (t *translator) settleAssumptions(mark int, s scope, v value, macro string, compares bool, opaque func() (boolV, error)) (value, error) {
+	granted, isError := yes, compares
 	rest := t.asides[:mark]
 	for _, a := range t.asides[mark:] {
 		if a.of != s {
@@ -227,7 +230,7 @@ const (
 // decideFewItems decides a macro that no formula can express for all lists: for an empty list, for one item, and for two equal ones. Other lists
 // are opaque.
 func (t *translator) decideFewItems(e *expr, env *variable, c ref, why error) (value, error) {
-	if t.copies > 0 {
+	if t.standIn != nil {
 		return nil, errUnsupported
 	}
 	o, err := t.opaqueStatement(e, env)
@@ -280,8 +283,8 @@ func (t *translator) evalWithCopies(e *expr, env *variable, list ref, n int) (bo
 	for range n {
 		l.elems = append(l.elems, element{c.elem, yes, no})
 	}
-	t.copies, t.copyOf, t.copy = n+1, list, l
-	defer func() { t.copies = 0 }()
+	t.standIn = &listStandIn{of: list, by: l}
+	defer func() { t.standIn = nil }()
 	v, err := t.evalValue(e, env)
 	if err != nil {
 		return boolV{}, err
@@ -299,21 +302,27 @@ func (t *translator) evalWithCopies(e *expr, env *variable, list ref, n int) (bo
 	return boolV{tr, fa}, err
 }
 
-// substituteCopies puts the copies in the place of the list.
-func (t *translator) substituteCopies(v value) value {
-	if t.copies == 0 {
+// listStandIn is a list of the same item, written in place of a list at a place.
+type listStandIn struct {
+	of ref
+	by listV
+}
+
+// replaceIn puts the stand-in in the place of the list.
+func (l *listStandIn) replaceIn(v value) value {
+	if l == nil {
 		return v
 	}
 	var out value
 	for i, b := range v {
 		r, ok := b.v.(refV)
-		if !ok || r.node != t.copyOf.node || !r.at.equalPlace(t.copyOf.at) {
+		if !ok || r.node != l.of.node || !r.at.equalPlace(l.of.at) {
 			continue
 		}
 		if out == nil {
 			out = slices.Clone(v)
 		}
-		out[i].v = t.copy
+		out[i].v = l.by
 	}
 	if out == nil {
 		return v

@@ -1,5 +1,8 @@
 package celrule
 
+// What does a rule about updates say? It becomes a rule about an object with the old and the new state. For example, self.a == oldSelf.a
+// becomes self.after.a == self.before.a.
+
 import (
 	"slices"
 	"sync"

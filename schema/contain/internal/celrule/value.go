@@ -1,5 +1,7 @@
 package celrule
 
+// What values can an expression have? For example, has(self.a) ? self.a : 0 has two: the property a, and 0, each with its guard.
+
 import (
 	"sluice.dev/schema"
 )
@@ -17,9 +19,7 @@ type (
 	nullV struct{}
 	intV  int64
 	dblV  float64
-	uintV uint64
 	strV  string
-	rawV  []byte // bytes
 	typeV string
 	// boolV is true if t holds, false if f holds, and otherwise an error.
 	boolV struct{ t, f *cond }
@@ -69,9 +69,7 @@ func (nullV) isSval()    {}
 func (lostV) isSval()    {}
 func (intV) isSval()     {}
 func (dblV) isSval()     {}
-func (uintV) isSval()    {}
 func (strV) isSval()     {}
-func (rawV) isSval()     {}
 func (typeV) isSval()    {}
 func (boolV) isSval()    {}
 func (numV) isSval()     {}
