@@ -466,17 +466,17 @@ func TestWorkIsTakenOverFromAProcessThatIsGoneOrLeaves(t *testing.T) {
 		if n := one.Alive(Role("test")); n != 2 {
 			s.Errorf("%d members after one has left, want 2", n)
 		}
-		changes := 0
-		one.OnChange(func() { changes++ })
+		var changes atomic.Int64
+		one.OnChange(func() { changes.Add(1) })
 		dead.Store(true)
 		kill()
 		memapi.After(5 * time.Second)
-		if n := one.Alive(Role("test")); n != 2 || changes != 0 {
+		if n := one.Alive(Role("test")); n != 2 || changes.Load() != 0 {
 			s.Errorf("%d members before a Lease is over, want 2", n)
 		}
 		memapi.After(5 * time.Second)
-		if n := one.Alive(Role("test")); n != 1 || changes != 1 || !one.Owns(Role("test"), "any") {
-			s.Errorf("%d members and %d changes after a Lease is over, want 1 and 1", n, changes)
+		if n := one.Alive(Role("test")); n != 1 || changes.Load() != 1 || !one.Owns(Role("test"), "any") {
+			s.Errorf("%d members and %d changes after a Lease is over, want 1 and 1", n, changes.Load())
 		}
 	})
 }
