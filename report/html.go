@@ -128,7 +128,7 @@ func appendHTML(b *bytes.Buffer, r *Report, o Options) error {
 func newHTMLPage(p *page, o Options) *htmlPage {
 	hash := sha256.Sum256([]byte(htmlStyle))
 	h := &htmlPage{
-		Style:     template.CSS(htmlStyle), //nolint:gosec // the embedded file, nothing of the report
+		Style:     template.CSS(htmlStyle), // the embedded file, nothing of the report
 		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
 		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
 		Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,

@@ -38,7 +38,7 @@ func First() uint64 {
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		panic("SLUICE_SEED is " + strconv.Quote(text) + ": it must be a whole number, at least 0")
+		panic("SLUICE_SEED is " + strconv.Quote(text) + ": it must be a whole number, at least 0") //nolint:forbidigo // a wrong setting of a test run
 	}
 	return seed
 }
@@ -59,7 +59,7 @@ func rounds() float64 {
 	}
 	r, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(r > 0) || math.IsInf(r, 0) {
-		panic("SLUICE_ROUNDS is " + strconv.Quote(text) + ": it must be a number above 0, such as 1 for all random cases or 20 for twenty times as many")
+		panic("SLUICE_ROUNDS is " + strconv.Quote(text) + ": it must be a number above 0, such as 1 for all random cases or 20 for twenty times as many") //nolint:forbidigo // a wrong setting of a test run
 	}
 	return r
 }

@@ -79,7 +79,7 @@ for a cluster: one ConfigMap for each case.`,
   sluice features matrix -o configmaps --case "all on" | kubectl apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return featuresMatrix(cmd.Context(), e, &f, kinds, formats)
+			return featuresMatrix(cmd.Context(), e, &f, kinds)
 		},
 	}
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
@@ -91,7 +91,7 @@ for a cluster: one ConfigMap for each case.`,
 	return cmd
 }
 
-func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds, formats []string) error {
+func featuresMatrix(ctx context.Context, e *command.Env, f *matrixFlags, kinds []string) error {
 	printer := matrixFormats[f.output]
 	for _, k := range f.kinds {
 		if !slices.Contains(kinds, k) {

@@ -106,7 +106,7 @@ give --even-if-in-use. --dry-run shows these objects and what happens to them.`,
 }
 
 func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
-	f.featuresFlags.addFlags(e, cmd, false, "json", "yaml", "name")
+	f.addFlags(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the change, the stored objects that use the features, and what happens to them")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")

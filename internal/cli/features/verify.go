@@ -36,10 +36,6 @@ passes. Exit code 1 if a rule is broken.`,
 			return verifyFeatures(cmd.Context(), e, file, against, output, &connection)
 		},
 	}
-	var formats []string
-	for _, p := range report.Printers() {
-		formats = append(formats, p.Name)
-	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&against, "against", "git:main", "base of the comparison: git:REV, a folder, or cluster")
 	connection.AddCluster(cmd.Flags())

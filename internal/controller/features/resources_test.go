@@ -123,8 +123,8 @@ func TestWhatIsKnownOfDeletedCRDsAndComponentsIsBounded(t *testing.T) {
 		s.dropDeletedCRDs()
 		c.Step(lookAgain)
 	}
-	if len(s.crd) != 0 || len(s.planner.gone) > 3 || len(s.written) > 1 {
-		t.Errorf("%d CRDs, %d that are gone, %d writes", len(s.crd), len(s.planner.gone), len(s.written))
+	if len(s.crd) != 0 || len(s.gone) > 3 || len(s.written) > 1 {
+		t.Errorf("%d CRDs, %d that are gone, %d writes", len(s.crd), len(s.gone), len(s.written))
 	}
 }
 

@@ -252,7 +252,7 @@ func TestAssetsReplaceWhatWouldBeBuilt(t *testing.T) {
 		t.Errorf("without a kube-apiserver: %v", err)
 	}
 	for _, name := range []string{"kube-apiserver", "kubectl"} {
-		if err := os.WriteFile(filepath.Join(assets, name), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(assets, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
