@@ -86,7 +86,7 @@ demo.mode: off, the settings say off
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			if err := tt.change.printChange(&command.Env{Out: &out, Err: &errs}, &setFlags{verbose: tt.verbose}); err != nil {
+			if err := tt.change.printChange(&command.Env{Out: &out, Err: &errs}, &setFlags{featuresFlags: featuresFlags{output: asTable}, verbose: tt.verbose}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.out, out.String()); diff != "" {
