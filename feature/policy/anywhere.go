@@ -1,5 +1,8 @@
 package policy
 
+// Does the stored object use the feature anywhere? A feature with the ratchet InObject allows more uses then. For example, an object with
+// one task that has a timeout may get a second one.
+
 import (
 	"fmt"
 

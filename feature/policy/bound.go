@@ -1,5 +1,9 @@
 package policy
 
+// What if a list has more items than an expression may go through? The policy first counts the items and looks for the name of the gated
+// part in the text of the list. For example, 30,000 tasks without a timeout pass, and with one the object is refused with the number of
+// items in place of their names.
+
 import (
 	"fmt"
 	"slices"

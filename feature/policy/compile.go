@@ -1,5 +1,9 @@
 package policy
 
+// Which policies enforce the features of a component? [Compile] groups the targets by resource, version and effect, makes a policy of each
+// group, and lists for each target which policy enforces it. For example, ten gated fields of Tasks v1 that are refused become one
+// ValidatingAdmissionPolicy.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,9 @@
 package policy
 
+// Would the API server take a policy, and run it for the largest objects? Each expression runs here on sample objects of two sizes, and the
+// cost for the promised number of items follows from both. For example, features that cost too much together are split over two policies,
+// and a pattern that alone costs too much goes to the webhook.
+
 import (
 	"context"
 	"fmt"

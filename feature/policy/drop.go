@@ -1,5 +1,8 @@
 package policy
 
+// How does a policy remove what is closed? It writes a JSON patch, and a note into the object, which a second policy turns into a warning.
+// For example, spec.timeout is removed, or gets back the stored value if only one of its values is gated.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,8 @@
 package policy
 
+// What is in the policy of a group? A draft has, for each target, the expression that says whether it is violated, the places of the
+// violations and the text about them. For example: spec.tasks[1].timeout needs the feature TasksTimeout, which is off.
+
 import (
 	"crypto/sha256"
 	"encoding/hex"

@@ -1,5 +1,8 @@
 package policy
 
+// Which gates are open for the user who writes? In live mode the variables here read the ConfigMap of the component, with the precedence of
+// the evaluator: key, list, level, stage. For example, feature-gates: "AllAlpha=true,Fast=false" opens all alpha features but Fast.
+
 import (
 	"fmt"
 	"maps"

@@ -1,5 +1,8 @@
 package policy
 
+// In which order are the objects of a set applied, and what keeps the API server watching the settings? For example, a policy comes before
+// its binding, and a binding that matches nothing stays when the last feature goes.
+
 import (
 	"strings"
 

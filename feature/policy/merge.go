@@ -1,5 +1,8 @@
 package policy
 
+// Which policies are alike but for the version? They become one, which names several versions. For example, a field that v1 and v1beta1
+// have at the same place.
+
 import (
 	"encoding/json"
 	"slices"

@@ -1,5 +1,8 @@
 package policy
 
+// Does the webhook need to see a request? Match conditions of its configuration leave out objects that use no gated part. For example,
+// has(object.spec) && has(object.spec.tasks) for a part below spec.tasks.
+
 import (
 	"slices"
 	"strings"

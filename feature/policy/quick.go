@@ -1,5 +1,8 @@
 package policy
 
+// Does an object use a part whose gate may be closed? The match condition asks this before any variable is evaluated. For example, an
+// object that only uses Fast passes at once if the ConfigMap has fast: "true". docs/adr/0009-speed-of-policies.md has its figures.
+
 import (
 	"cmp"
 	"fmt"

@@ -1,5 +1,7 @@
 package policy
 
+// Which values are inside and outside of bounds? Sample objects for measuring need both. For example, 11 is outside of {maximum: 10}.
+
 import (
 	"strings"
 

@@ -1,5 +1,8 @@
 package policy
 
+// Who judges a write of the subresource scale? The policies of a resource do not see it, so it has policies of its own. For example,
+// kubectl scale --replicas=100 where more than 50 replicas need a feature.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,8 @@
 package policy
 
+// Are the settings themselves valid? Policies judge the ConfigMap of a component when it is written. For example, fast: "yes" is refused,
+// because yes is no boolean.
+
 import (
 	"context"
 	"fmt"

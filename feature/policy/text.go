@@ -1,5 +1,8 @@
 package policy
 
+// How is something written in CEL? Literals, fields and conditions, with the least parentheses. For example, memberOf("object", "my-field")
+// is object['my-field'].
+
 import (
 	"fmt"
 	"math"

@@ -1,5 +1,8 @@
 package policy
 
+// What can policies not express, so that the webhook has to judge it? For example, a part of a resource that the API server exempts from
+// policies, or a pattern that is too long.
+
 import (
 	"fmt"
 	"slices"

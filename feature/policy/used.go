@@ -1,5 +1,8 @@
 package policy
 
+// Does an object use any gated part at all? The test goes through each list once, whatever the number of gates. For example, it asks which
+// of 200 gated fields are among the five keys of spec.
+
 import (
 	"fmt"
 	"slices"

@@ -1,5 +1,8 @@
 package policy
 
+// Which policy judges a write in a version that the features do not name? For example, a v1alpha1 object that a webhook converts to v1 is
+// judged as v1.
+
 import (
 	"maps"
 	"slices"

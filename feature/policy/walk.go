@@ -1,5 +1,9 @@
 package policy
 
+// Where in an object are the uses of a target, and which of them are new? An expression goes through the lists and maps on the path, and
+// compares with the stored items of the same identity. For example, the task named build had no timeout before, so its timeout is new,
+// wherever it stands in the list now.
+
 import (
 	"fmt"
 	"slices"
