@@ -1,5 +1,8 @@
 package compat
 
+// Which versions have to be asked about at all? Versions that say the same share one answer of the prover, and a version whose texts for
+// people alone changed needs none. For example, v1beta1 and v1 with equal schemas are compared once.
+
 import (
 	"context"
 	"maps"

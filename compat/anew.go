@@ -1,5 +1,9 @@
 package compat
 
+// What does a new storage version lose? Each write stores an object in that version, which drops the fields that it does not know,
+// whichever version the client used. For example, v2 becomes the storage version and has no spec.b: the next label that a client sets
+// through v1 erases spec.b.
+
 import (
 	"context"
 	"slices"

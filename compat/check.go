@@ -1,5 +1,9 @@
 package compat
 
+// How does a comparison go, from two CRDs to findings? [Check] validates the new CRD as the API server does, compares the versions, and has
+// each rule say what a difference means. For example, what the API server refuses is reported first, because nothing of it would be
+// installed.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package compat
 
+// Which rule tells a gap that the prover found? The first rule whose keyword it is claims it. For example, a gap at maximum is claimed by
+// maximum-decreased, or by maximum-added if the old schema had none.
+
 import (
 	"reflect"
 	"slices"

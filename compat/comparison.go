@@ -1,5 +1,8 @@
 package compat
 
+// What is known about the two CRDs while their rules run? A comparison holds both, their versions, the budget, and the answers of the
+// prover so far. For example, the answer for v1 of both sides serves every rule about fields.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package compat
 
+// Which requests need the conversion webhook, and which did before? For example, if objects are stored as v1 and served as v1 and v2, a
+// request for v2 needs it, and one for v1 does not.
+
 import (
 	"fmt"
 	"slices"

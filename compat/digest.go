@@ -1,5 +1,8 @@
 package compat
 
+// Which text stands for exactly this change, in the annotation that allows an unsafe upgrade? For example, the digest of a manifest is that
+// of the object that the API server stores for it, so that both can be used.
+
 import (
 	"bytes"
 	"crypto/sha256"

@@ -1,5 +1,8 @@
 package compat
 
+// How is a value written in a finding? Short, on one line, and so that a string differs from a number. For example, an enum of 40 values is
+// cut after some, with the number of the others.
+
 import (
 	"encoding/json"
 	"math"

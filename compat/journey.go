@@ -1,5 +1,8 @@
 package compat
 
+// Does one object really meet the harm on its way through several versions? The API server's own code writes it in one version, stores it,
+// reads it under the new CRD and writes it back. For example, an object that v1beta1 accepts is read as v1, which drops spec.b.
+
 import (
 	"context"
 	"errors"

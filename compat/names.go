@@ -1,5 +1,7 @@
 package compat
 
+// Which names of the CRD are gone or different? Clients, discovery and RBAC use them. For example, the plural is part of every URL.
+
 import (
 	"cmp"
 	"strings"

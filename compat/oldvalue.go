@@ -1,5 +1,9 @@
 package compat
 
+// Which rules about updates refuse a write because another version fills in the old value? Reading fills in defaults in oldSelf, and
+// nothing fills them in in self. For example, v2 gives mode the default A, the rule is self.mode == oldSelf.mode, and the object was stored
+// without mode by v1.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,9 @@
 package compat
 
+// What happens to objects that are written in one version and read or written back in another one? Without a webhook the API server changes
+// the apiVersion only, prunes, and fills in defaults. For example, v1 accepts name: "", v2 demands a character: whoever reads the object as
+// v2 cannot write it back.
+
 import (
 	"context"
 	"regexp"

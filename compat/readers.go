@@ -1,5 +1,8 @@
 package compat
 
+// What do readers meet that they have never seen? Wider schemas harm no stored object, and clients that know the old schema only. For
+// example, a new enum value in the status, or null.
+
 import (
 	"context"
 	"maps"

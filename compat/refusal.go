@@ -1,5 +1,8 @@
 package compat
 
+// Does the API server accept the new CRD? Its own validation answers, of a server if one is asked, else in this process and within the
+// budget. For example, a rule that could cost too much is refused, and so is a schema that is not structural.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package compat
 
+// What may be in storage, as a schema? It is what a version leaves behind: pruned, with defaults filled in, its own and those of the
+// version that reads. For example, if spec.mode has the default A, stored objects that were read once have spec.mode.
+
 import (
 	"context"
 	"maps"

@@ -1,5 +1,8 @@
 package compat
 
+// What changes if the status is a subresource? Requests for the object leave the status alone, and those for the status leave the rest
+// alone. For example, a required status.phase refuses no creation, because the API server drops the status before it validates.
+
 import (
 	"context"
 	"maps"

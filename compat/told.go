@@ -1,5 +1,8 @@
 package compat
 
+// Was this gap reported already? Several questions find the same gap, and a reader wants it once. For example, a removed field is a gap
+// between v1 and v1, and again between v1beta1 and v1.
+
 import "sluice.dev/schema/contain"
 
 // gapKey identifies a gap, in whichever versions.

@@ -1,5 +1,8 @@
 package compat
 
+// At which places do both schemas declare something, and differ? For example, spec.replicas with maximum 5 on one side and 9 on the other;
+// a field that only one side has is no such place.
+
 import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"

@@ -1,5 +1,8 @@
 package compat
 
+// How is a witness written, so that kubectl reads exactly the same object? For example, the string "yes" needs quotes, and 1.0 stays a
+// float.
+
 import (
 	"fmt"
 	"maps"
