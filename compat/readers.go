@@ -1,6 +1,6 @@
 package compat
 
-// What do readers meet that they have never seen? Wider schemas harm no stored object, and clients that know the old schema only. For
+// What do readers meet that they have never seen? Wider schemas harm no stored object, but clients that know only the old schema. For
 // example, a new enum value in the status, or null.
 
 import (
