@@ -16,8 +16,8 @@ IMAGE ?=
 LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION) -X sluice.dev/config.defaultImage=$(IMAGE)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
-# Tests with a cluster wait half of their time, so one package more than there are processors is tested at once.
-ATONCE ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Tests with a cluster wait half of their time, so one package more than there are processors is tested at once: these, and one beside.
+ATONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 PARTS ?=
 
 .PHONY: help

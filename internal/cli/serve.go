@@ -233,7 +233,8 @@ func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resol
 			}
 		})
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	// It outlives ctx: what is in work when the process is to end still makes events.
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: p.kube.CoreV1().Events("")})
 	p.recorder = broadcaster.NewRecorder(resolutionscheme.Scheme, corev1.EventSource{Component: "sluice"})
