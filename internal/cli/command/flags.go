@@ -65,6 +65,9 @@ func (f *formatName) String() string {
 func (f *formatName) Type() string { return "string" }
 
 func (f *formatName) Set(name string) error {
+	if name == "" { // as a variable of a script that is not set
+		name = f.formats[0]
+	}
 	if !slices.Contains(f.formats, name) {
 		return fmt.Errorf("the formats are %s%s", strings.Join(f.formats, ", "), brief.Hint(name, f.formats))
 	}
