@@ -39,9 +39,9 @@ const (
 	countedObjects = 500
 )
 
-// applied measures `sluice apply --app` and `kubectl apply --server-side` as processes. Requests are counted in runs of their own, through
+// measureApplying measures `sluice apply --app` and `kubectl apply --server-side` as processes. Requests are counted in runs of their own, through
 // a proxy, because the proxy takes time.
-func applied(ctx context.Context, c *config) error {
+func measureApplying(ctx context.Context, c *config) error {
 	bin, err := filepath.Abs(c.sluice)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func measureApply(ctx context.Context, size applySize, bin, kubectl string) ([][
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	handler, counted, err := counting(cluster.Config())
+	handler, counted, err := countingProxy(cluster.Config())
 	if err != nil {
 		return nil, err
 	}

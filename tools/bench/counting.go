@@ -11,8 +11,8 @@ import (
 
 type tally struct{ reads, writes atomic.Int64 }
 
-// counting makes a proxy to an API server that counts the requests.
-func counting(config *rest.Config) (http.Handler, *tally, error) {
+// countingProxy makes a proxy to an API server that counts the requests.
+func countingProxy(config *rest.Config) (http.Handler, *tally, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, nil, err

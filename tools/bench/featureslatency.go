@@ -36,10 +36,10 @@ var gatedKinds = []gatedKind{
 	{name: "tenhook", what: "10 gates, webhook", features: 10, mode: "Live", hook: true, changes: 40},
 }
 
-func (k *gatedKind) group() string { return k.name + ".bench.dev" }
+func (k *gatedKind) apiGroup() string { return k.name + ".bench.dev" }
 
-// manifests are the CRD, and the component with its features.
-func (k *gatedKind) manifests() (crd, component string) {
+// crdAndComponent are the manifests: the CRD, and the component with its features.
+func (k *gatedKind) crdAndComponent() (crd, component string) {
 	pattern := ""
 	if k.hook {
 		// With strings of any length a pattern of this length could cost more than an expression may.
@@ -50,7 +50,7 @@ func (k *gatedKind) manifests() (crd, component string) {
 		fmt.Fprintf(&fields, "\n              field%d: {type: string}", i)
 		fmt.Fprintf(&list, "---\napiVersion: sluice.dev/v1alpha1\nkind: Feature\nmetadata: {name: %[1]s.field%[2]d}\n"+
 			"spec: {component: %[1]s, gate: Field%[2]d, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: %[3]s, resource: things, field: spec.field%[2]d%[4]s}]}\n",
-			k.name, i, k.group(), pattern)
+			k.name, i, k.apiGroup(), pattern)
 	}
 	crd = fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -70,7 +70,7 @@ spec:
           spec:
             type: object
             properties:%[2]s
-`, k.group(), fields.String())
+`, k.apiGroup(), fields.String())
 	component = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[1]s, namespace: bench}\ndata: {field2: 'false'}\n"+
 		"---\napiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: %[1]s}\nspec: {release: v1.5.0, mode: %[2]s, configMap: {namespace: bench, name: %[1]s}}\n%[3]s",
 		k.name, k.mode, list.String())
@@ -98,7 +98,7 @@ func featuresLatency(ctx context.Context, c *config) (err error) {
 		return err
 	}
 	for i := range gatedKinds {
-		crd, component := gatedKinds[i].manifests()
+		crd, component := gatedKinds[i].crdAndComponent()
 		if err := errors.Join(s.applyYAML(ctx, crd), s.applyYAML(ctx, component)); err != nil {
 			return fmt.Errorf("%s: %w", gatedKinds[i].name, err)
 		}
@@ -138,8 +138,8 @@ func (s *system) applyYAML(ctx context.Context, text string) error {
 
 // useGate creates an object that uses the gate Field2, without keeping it.
 func (s *system) useGate(ctx context.Context, k *gatedKind) (int, string, error) {
-	return s.call(ctx, http.MethodPost, s.cluster.Server+"/apis/"+k.group()+"/v1/namespaces/bench/things?dryRun=All",
-		fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":"Thing","metadata":{"name":"try","namespace":"bench"},"spec":{"field2":"x"}}`, k.group()))
+	return s.call(ctx, http.MethodPost, s.cluster.Server+"/apis/"+k.apiGroup()+"/v1/namespaces/bench/things?dryRun=All",
+		fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":"Thing","metadata":{"name":"try","namespace":"bench"},"spec":{"field2":"x"}}`, k.apiGroup()))
 }
 
 // untilGated waits until a closed gate is enforced.

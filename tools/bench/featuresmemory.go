@@ -41,7 +41,7 @@ func memoryWith(ctx context.Context, c *config, components, each int) (peak, the
 	options := []string{"--roles=" + features.Role}
 	for i := range components {
 		k := gatedKind{name: fmt.Sprintf("memory%d", i), features: each, mode: "Live"}
-		crd, component := k.manifests()
+		crd, component := k.crdAndComponent()
 		options = append(options, "--feature-settings=bench/"+k.name)
 		if err := errors.Join(s.applyYAML(ctx, crd), s.applyYAML(ctx, component)); err != nil {
 			return 0, 0, err

@@ -83,7 +83,7 @@ func parts() []part {
 		// Before this process has grown: a child's peak memory counts what its parent had when it was started.
 		{"process", "Speed of `sluice check` as a process", process},
 		{"hostile", "Changes of up to 3 MB that are made to cost a lot: `sluice check` as a process", hostile},
-		{"apply", "Delivery: `sluice apply` of 500 to 50,000 ConfigMaps, and `kubectl apply --server-side`", applied},
+		{"apply", "Delivery: `sluice apply` of 500 to 50,000 ConfigMaps, and `kubectl apply --server-side`", measureApplying},
 		{"objects", "Stored objects checked against a real API server", objects},
 		{"resolve", "Throughput: files of one git repository, through the cluster", resolveGit},
 		{"large", "One file of a large repository, cold, through the cluster", resolveLarge},

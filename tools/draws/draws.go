@@ -16,7 +16,7 @@ const usualShare = 0.1
 // Count returns how many of a test's n cases are drawn, at least one. It panics if SLUICE_ROUNDS is not a positive number, because a
 // test that drew fewer cases than somebody asked for would say more than it knows.
 func Count(n int) int {
-	return max(1, int(math.Round(float64(n)*rounds())))
+	return max(1, int(math.Round(float64(n)*roundsFactor())))
 }
 
 // Seeds are the seeds of a test that has n cases: Count(n) of them, from First on.
@@ -44,15 +44,15 @@ func First() uint64 {
 }
 
 // All reports whether a test tries all of its cases, for those that cannot be counted.
-func All() bool { return rounds() >= 1 }
+func All() bool { return roundsFactor() >= 1 }
 
 // Takes reports whether a test that goes through a list tries the case at index i: each tenth, beginning with First, or all.
 func Takes(i int) bool {
-	step := max(1, int(math.Round(1/rounds())))
+	step := max(1, int(math.Round(1/roundsFactor())))
 	return (uint64(i)+First())%uint64(step) == 0 //nolint:gosec // an index and a step are positive
 }
 
-func rounds() float64 {
+func roundsFactor() float64 {
 	text := os.Getenv("SLUICE_ROUNDS")
 	if text == "" {
 		return usualShare
