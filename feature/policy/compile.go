@@ -160,7 +160,6 @@ type unit struct {
 	// asked are the variables for the verdict, and words those that the message needs in addition.
 	asked, words map[string]estimate
 	patch        int64 // what taking it out costs
-	mutation     string
 	dearest      int64 // the cost of the dearest expression
 	limit        int   // how many items can be gone through; zero: those of the options
 	told         bool  // it belongs to a policy that only warns about uses
@@ -184,14 +183,15 @@ type group struct {
 	kind                        kind
 	whole                       bool // whole versions
 	// claims is set for managed fields of the version in writes of other versions and of the status.
-	claims bool
-	lifted bool
-	units  []unit
-	part   int   // which of the policies for it this is
-	cost   int64 // the estimated upper bound of its cost
-	costly bool  // to find out whether any part is used
-	most   int   // how many items are gone through for that; 0: matchLimit
-	plain  bool  // only uses are tested before the validation: a test for open gates would cost too much
+	claims  bool
+	lifted  bool
+	units   []unit
+	part    int   // which of the policies for it this is
+	cost    int64 // the estimated upper bound of its cost
+	costly  bool  // to find out whether any part is used
+	sampled bool  // it is compiled to be measured with sample objects, which may have more items than the limits
+	most    int   // how many items are gone through for that; 0: matchLimit
+	plain   bool  // only uses are tested before the validation: a test for open gates would cost too much
 }
 
 func (c *compiler) compileGroups(ctx context.Context) {
@@ -384,6 +384,9 @@ func (c *compiler) itemLimit(u *unit) int {
 	}
 	return n
 }
+
+// sampleLimit is a limit that lets all items of a sample object pass. Otherwise a measurement would show what it costs to refuse too many.
+func sampleLimit(u *unit) int { return sample * max(u.shape.countLoops(), 1) }
 
 // addClaimPolicy makes the policy that prevents false claims about writes in a closed version. The ratchet of a closed version relies on
 // managed fields, and clients can send any managed fields, also with writes of other versions and of the status.

@@ -92,7 +92,9 @@ func dropsSameValue(units []unit, u *unit) bool {
 
 // measureUnits fills in the costs of the units, and returns why some cannot stay.
 func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
-	d := c.draftGroup(g)
+	measured := *g
+	measured.sampled = true
+	d := c.draftGroup(&measured)
 	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
 	m, err := newMeter(c, g, false)
 	if err != nil {
@@ -115,11 +117,18 @@ func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 		if reasons[i] != "" {
 			continue
 		}
-		reasons[i] = c.measureUnit(ctx, d, m, i)
+		mutation := ""
+		if g.kind == drops {
+			if mutation, err = writePatchOf(ctx, d, m, i); err != nil {
+				reasons[i] = notTaken(err)
+				continue
+			}
+		}
+		reasons[i] = c.measureUnit(ctx, d, m, i, mutation)
 		if loops := u.shape.countLoops(); reasons[i] != "" && loops > 1 && u.items > 1 {
 			// Those of lists within lists are counted too then.
 			u.items = max(u.items/loops, 1)
-			reasons[i] = c.measureUnit(ctx, d, m, i)
+			reasons[i] = c.measureUnit(ctx, d, m, i, mutation)
 		}
 		if reasons[i] == "" {
 			delete(reasons, i)
@@ -128,14 +137,17 @@ func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 	return reasons
 }
 
-// measureUnit measures the cost of a unit, and says why it cannot stay; empty if it can.
-func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) string {
+// measureUnit measures the cost of a unit, whose patch is mutation, and says why it cannot stay; empty if it can.
+func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, mutation string) string {
 	u := &d.group.units[i]
 	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
-	if d.group.kind == drops {
-		if err := c.measurePatch(ctx, d, m, i); err != nil {
+	if mutation != "" {
+		cost, err := m.measureCost(ctx, m.sizes[0].compilePatch(mutation))
+		if err != nil {
 			return notTaken(err)
 		}
+		u.patch = extrapolateCost(u.items, cost[0], cost[1])
+		m.addNeeded(mutation, u.items, u.asked)
 	}
 	m.addNeeded(d.valid[i], u.items, u.asked)
 	m.addNeeded(d.texts[i], u.items, u.words)
@@ -164,24 +176,16 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) s
 	return ""
 }
 
-// measurePatch measures the cost of a patch of one unit.
-func (c *compiler) measurePatch(ctx context.Context, d *draft, m *meter, i int) error {
-	u := &d.group.units[i]
-	mutation := u.mutation
-	if mutation == "" {
-		had := len(d.vars)
-		mutation = d.writePatch("x", "false", []int{i}, fmt.Sprintf("_%d", i))
-		for _, v := range d.vars[had:] {
-			if err := m.measureVariable(ctx, v); err != nil {
-				return err
-			}
+// writePatchOf writes the patch of one unit, and measures the variables that it reads.
+func writePatchOf(ctx context.Context, d *draft, m *meter, i int) (string, error) {
+	had := len(d.vars)
+	mutation := d.writePatch("x", "false", []int{i}, fmt.Sprintf("_%d", i))
+	for _, v := range d.vars[had:] {
+		if err := m.measureVariable(ctx, v); err != nil {
+			return "", err
 		}
-		u.mutation = mutation
 	}
-	cost, err := m.measureCost(ctx, m.sizes[0].compilePatch(mutation))
-	u.patch = extrapolateCost(u.items, cost[0], cost[1])
-	m.addNeeded(mutation, u.items, u.asked)
-	return err
+	return mutation, nil
 }
 
 func notTaken(err error) string {

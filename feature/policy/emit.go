@@ -67,7 +67,11 @@ func (c *compiler) draftGroup(g *group) *draft {
 	for i := range g.units {
 		u := &g.units[i]
 		gate := u.feature.Spec.Gate
-		d.limits = append(d.limits, c.itemLimit(u))
+		limit := c.itemLimit(u)
+		if g.sampled {
+			limit = max(limit, sampleLimit(u))
+		}
+		d.limits = append(d.limits, limit)
 		uses, none := d.placesOf(u, i)
 		if stored := d.usedBefore(u, c.options.Items); stored != "" {
 			none = joinOr(none, stored)

@@ -229,3 +229,73 @@ func TestObjectsThatUseNothingPassWhateverTheirSize(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfShortListsStayInPolicies draws bounds from below to beyond the number of items in the samples that expressions are measured
+// with. A list may have as many items as its bound, and policies refuse or drop all of them.
+func TestPartsOfShortListsStayInPolicies(t *testing.T) {
+	t.Parallel()
+	field := func(b int, inSchema bool, within apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
+		list := apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &within}}
+		if inSchema {
+			n := int64(b)
+			list.MaxItems = &n
+		}
+		return list
+	}
+	for _, bound := range []int{1, 2, 7, 99, 100, 101, 299, 300, 301, 1000} {
+		for _, inSchema := range []bool{false, true} {
+			for _, when := range []v1alpha1.WhenDisabled{v1alpha1.Reject, v1alpha1.Drop} {
+				t.Run(fmt.Sprintf("%d in schema %t %s", bound, inSchema, when), func(t *testing.T) {
+					t.Parallel()
+					text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+					step := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"mode": text, "script": text}}
+					step.Properties["steps"] = field(bound, inSchema, apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"mode": text}})
+					root, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"tasks": field(bound, inSchema, step)}},
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					var list []v1alpha1.Feature
+					for i, path := range []string{"spec.tasks[*].mode", "spec.tasks[*].script", "spec.tasks[*].steps[*].mode"} {
+						part := v1alpha1.Part{Group: "demo.dev", Resource: "pipelines", Field: path}
+						if !inSchema {
+							part.MaxItems = int32(bound)
+						}
+						list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
+							Component: "demo", Gate: fmt.Sprintf("G%d", i), WhenDisabled: when, Parts: []v1alpha1.Part{part},
+							Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
+						}})
+					}
+					c := &v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.5.0"}}
+					c.Name = "demo"
+					m, findings := feature.Define(c, list, feature.Options{Resources: []feature.Resource{{Group: "demo.dev", Resource: "pipelines", Versions: []feature.Version{{Name: "v1", Schema: root}}}}})
+					if err := findings.Err(); err != nil {
+						t.Fatal(err)
+					}
+					set, s := compile(t, m, policy.Options{})
+					for _, e := range set.Enforced {
+						if e.Kind == "" {
+							t.Errorf("%s takes the webhook: %s", e.Gate, e.Reason)
+						}
+					}
+					tasks := make([]any, bound)
+					for i := range tasks {
+						tasks[i] = map[string]any{"mode": "x", "script": "x"}
+					}
+					tasks[bound-1] = map[string]any{"mode": "x", "script": "x", "steps": []any{map[string]any{"mode": "x"}}}
+					res := run(t, s, &simulate.Request{Object: map[string]any{"metadata": map[string]any{"name": "x", "namespace": "team"}, "spec": map[string]any{"tasks": tasks}}})
+					if when == v1alpha1.Reject {
+						if res.Allowed() || slices.ContainsFunc(res.Refused, func(r simulate.Refusal) bool { return r.Failed }) {
+							t.Errorf("refused: %+v", res.Refused)
+						}
+						return
+					}
+					if !res.Allowed() || strings.Contains(fmt.Sprint(res.Object["spec"]), "x") {
+						t.Errorf("refused: %+v, left: %v", res.Refused, res.Object)
+					}
+				})
+			}
+		}
+	}
+}
