@@ -334,8 +334,8 @@ func unitOf(name string, n int) (int, bool) {
 	return 0, false
 }
 
-// samplePair makes objects in which each target is used in n items, none of them the same in both. form is that of what may be a list or
-// a map.
+// samplePair makes two objects that use each target in n items. The objects have no item in common. form says how a value is made that may
+// be a list or a map.
 func (g *group) samplePair(n int, form feature.StepKind) (object, old map[string]any) {
 	old, object = g.sampleObject("o", n, form, sampleLeaf), g.sampleObject("n", n, form, sampleLeaf)
 	if g.whole {

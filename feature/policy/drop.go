@@ -169,7 +169,7 @@ func (d *draft) takenPointers(units []int) string {
 	return "[" + strings.Join(parts, ", ") + "].flatten().distinct()"
 }
 
-// storedReplacement is what is put back in place of what units of one path take out; empty if nothing ever is.
+// storedReplacement writes the stored value that replaces the closed value at the path of some units. It is empty if none of them restores one.
 func (d *draft) storedReplacement(units []int) string {
 	for _, n := range units {
 		t, s := d.group.units[n].target, &d.group.units[n].shape

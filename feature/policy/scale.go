@@ -33,9 +33,9 @@ func writtenByScale(t *feature.Target) bool {
 	return slices.EqualFunc(t.Path, names[:len(t.Path)], func(s feature.Step, name string) bool { return s.Kind == feature.Field && s.Name == name })
 }
 
-// addScalePolicies adds policies for writes of the subresource scale, of what is gated and it can set: the API server asks no policy of the resource
-// about them. The object of such a write has the replicas only, and none if they are 0 or not set: 0 counts as no use that was stored. Of a
-// CRD's resource the write sets them where they were not, also to 0; those of Kubernetes' own are always set.
+// addScalePolicies adds policies for writes of the subresource scale that can set a gated part. The API server asks no policy of the resource
+// about such a write. Its object has only the replicas, and lacks them if they are 0 or not set, so a stored 0 counts as no use. For a CRD,
+// the write sets replicas that were not set, also to 0. Kubernetes' own kinds always have replicas.
 func (c *compiler) addScalePolicies() {
 	if c.minor < validatingSince || c.options.WithoutValidating {
 		return

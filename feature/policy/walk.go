@@ -304,8 +304,8 @@ func shortOrPieces(v, whole, parts string) string {
 // items instead of its square.
 const piece = 100
 
-// loopRange is what a loop goes through: a list, the keys of a map, or of what may be either indices or keys, both of which lead to a value
-// as v[x].
+// loopRange writes the range of a loop: a list, or the keys of a map. If the schema allows both, it is the indices or the keys, so that v[x]
+// is a value in each case.
 func loopRange(v string, k feature.StepKind) string {
 	if k == feature.Each {
 		return "(" + isList(v) + " ? lists.range(" + v + ".size()) : " + v + ".map(z, z))"
