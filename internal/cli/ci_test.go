@@ -115,11 +115,12 @@ func TestTheActionChecks(t *testing.T) {
 		want        []string
 	}{
 		"a pull request":       {nil, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"::error file=crd.yaml,line=", "FAIL  databases"}},
-		"a push":               {map[string]string{"github.event.before": "safe"}, nil, 1, []string{"::error file=crd.yaml"}},
+		"no base":              {nil, map[string]string{"GITHUB_EVENT_NAME": "schedule"}, 2, []string{"the event schedule has no commit to compare with"}},
 		"another base":         {map[string]string{"inputs.base": "HEAD"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"PASS"}},
-		"a new branch":         {map[string]string{"github.event.before": strings.Repeat("0", 40)}, nil, 0, []string{"nothing to compare with"}},
 		"flags":                {map[string]string{"inputs.args": "--mode=warn --verbose"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"::warning file=crd.yaml"}},
 		"paths":                {map[string]string{"inputs.paths": "crd.yaml"}, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"crd.yaml"}},
+		"paths in lines":       {map[string]string{"inputs.paths": "inflections.json\ncrd.yaml\n"}, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"crd.yaml"}},
+		"a misspelt path":      {map[string]string{"inputs.paths": "crd.yaml crds"}, map[string]string{"GITHUB_BASE_REF": "main"}, 2, []string{"crds: neither"}},
 		"a path like a flag":   {map[string]string{"inputs.paths": "--help"}, map[string]string{"GITHUB_BASE_REF": "main"}, 2, []string{"--help"}},
 		"a base with commands": {map[string]string{"inputs.base": "$(touch bad)`touch bad`;touch bad"}, nil, 2, []string{"unknown revision"}},
 	} {
@@ -176,9 +177,9 @@ func TestTheGitLabJobChecks(t *testing.T) {
 	}
 	readYAML(t, "ci/gitlab.yml", &file)
 	job := file["sluice-check"]
-	for base, want := range map[string]int{"safe": 1, "HEAD": 0, "nosuch": 2} {
+	for base, want := range map[string]int{"safe": 1, "HEAD": 2, "nosuch": 2} {
 		repo, bin := ciRepo(t)
-		env := []string{"CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base}
+		env := []string{"GITLAB_CI=true", "CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base}
 		for k, v := range job.Variables {
 			env = append(env, k+"="+v)
 		}
@@ -210,5 +211,80 @@ func TestThePreCommitHookChecks(t *testing.T) {
 	}
 	if out, code := bash(t, repo, bin, "git reset -q --soft first; "+hook.Entry); code != 1 {
 		t.Errorf("an unsafe change: exit code %d\n%s", code, out)
+	}
+	if out, code := bash(t, repo, bin, "rm -rf .git; git init -q; git add .; "+hook.Entry); code != 0 || !strings.Contains(out, "no commit yet") {
+		t.Errorf("the first commit: exit code %d\n%s", code, out)
+	}
+}
+
+// TestJobsOfCISystems has the events of each system, with the variables that it sets. A job checks what its event changes, or ends
+// with exit code 2: none passes without a look.
+func TestJobsOfCISystems(t *testing.T) {
+	zeros := strings.Repeat("0", 40)
+	github := func(event string, more ...string) []string {
+		return append([]string{"GITHUB_ACTIONS=true", "GITHUB_EVENT_NAME=" + event}, more...)
+	}
+	gitlab := func(source string, more ...string) []string {
+		return append([]string{"GITLAB_CI=true", "CI_PIPELINE_SOURCE=" + source}, more...)
+	}
+	bitbucket := func(more ...string) []string { return append([]string{"BITBUCKET_BUILD_NUMBER=7"}, more...) }
+	jenkins := func(more ...string) []string {
+		return append([]string{"JENKINS_URL=https://ci.example.com/"}, more...)
+	}
+	const noCommit = "has no commit to compare with"
+	for _, test := range []struct {
+		name  string
+		env   []string
+		event string // the payload of GitHub's event
+		code  int
+		want  string
+	}{
+		{"GitHub, pull request", github("pull_request", "GITHUB_BASE_REF=main"), "{}", 1, "FAIL"},
+		{"GitHub, pull request target, its own head checked out", github("pull_request_target", "GITHUB_BASE_REF=main"), "{}", 1, "FAIL"},
+		{"GitHub, pull request target, the target checked out", github("pull_request_target", "GITHUB_BASE_REF=unsafe"), "{}", 2, "nothing to compare"},
+		{"GitHub, merge group", github("merge_group"), `{"merge_group": {"base_sha": "safe"}}`, 1, "FAIL"},
+		{"GitHub, merge group without a base", github("merge_group"), `{"merge_group": {}}`, 2, noCommit},
+		{"GitHub, push", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=main"), `{"before": "safe"}`, 1, "FAIL"},
+		{"GitHub, push of a new branch", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "` + zeros + `", "repository": {"default_branch": "main"}}`, 1, "FAIL"},
+		{"GitHub, first push", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=main"), `{"before": "` + zeros + `", "repository": {"default_branch": "main"}}`, 2, noCommit},
+		{"GitHub, forced push", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=main"), `{"before": "1234567890123456789012345678901234567890"}`, 2, "unknown revision"},
+		{"GitHub, tag", github("push", "GITHUB_REF_TYPE=tag", "GITHUB_REF_NAME=v1"), `{"before": "` + zeros + `"}`, 2, noCommit},
+		{"GitHub, schedule", github("schedule"), "{}", 2, noCommit},
+		{"GitHub, by hand", github("workflow_dispatch"), "{}", 2, noCommit},
+		{"GitHub, an event that is no JSON", github("push"), "{", 2, "unexpected end of JSON"},
+		{"Gitea, push", github("push", "GITEA_ACTIONS=true", "GITHUB_REF_NAME=main"), `{"before": "safe"}`, 1, "FAIL"},
+		{"Gitea, pull request", github("pull_request", "GITEA_ACTIONS=true", "GITHUB_BASE_REF=main"), "{}", 1, "FAIL"},
+		{"GitLab, merge request", gitlab("merge_request_event", "CI_MERGE_REQUEST_DIFF_BASE_SHA=safe", "CI_COMMIT_BEFORE_SHA="+zeros), "", 1, "FAIL"},
+		{"GitLab, push", gitlab("push", "CI_COMMIT_BEFORE_SHA=safe", "CI_COMMIT_BRANCH=main", "CI_DEFAULT_BRANCH=main"), "", 1, "FAIL"},
+		{"GitLab, push of a new branch", gitlab("push", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=x", "CI_DEFAULT_BRANCH=main"), "", 1, "FAIL"},
+		{"GitLab, first push", gitlab("push", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=main", "CI_DEFAULT_BRANCH=main"), "", 2, noCommit},
+		{"GitLab, tag", gitlab("push", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_TAG=v1", "CI_DEFAULT_BRANCH=main"), "", 2, noCommit},
+		{"GitLab, schedule", gitlab("schedule", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=main"), "", 2, noCommit},
+		{"Bitbucket, pull request", bitbucket("BITBUCKET_PR_DESTINATION_BRANCH=main", "BITBUCKET_PR_DESTINATION_COMMIT=safe"), "", 1, "FAIL"},
+		{"Bitbucket, pull request of an old runner", bitbucket("BITBUCKET_PR_DESTINATION_BRANCH=main"), "", 1, "FAIL"},
+		{"Bitbucket, push", bitbucket("BITBUCKET_BRANCH=main"), "", 2, noCommit},
+		{"Jenkins, pull request", jenkins("CHANGE_ID=7", "CHANGE_TARGET=main"), "", 1, "FAIL"},
+		{"Jenkins, push", jenkins("GIT_PREVIOUS_COMMIT=HEAD", "GIT_PREVIOUS_SUCCESSFUL_COMMIT=safe"), "", 1, "FAIL"},
+		{"Jenkins, the same commit again", jenkins("GIT_PREVIOUS_SUCCESSFUL_COMMIT=HEAD"), "", 2, "nothing to compare"},
+		{"Jenkins, tag", jenkins("TAG_NAME=v1", "GIT_PREVIOUS_COMMIT=safe"), "", 2, noCommit},
+		{"Jenkins, first build", jenkins(), "", 2, noCommit},
+		{"no CI system", nil, "", 2, "this is no job"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			repo, bin := ciRepo(t)
+			env := test.env
+			if test.event != "" {
+				file := filepath.Join(t.TempDir(), "event.json")
+				if err := os.WriteFile(file, []byte(test.event), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				env = append(env, "GITHUB_EVENT_PATH="+file)
+			}
+			out, code := bash(t, repo, bin, "git update-ref refs/remotes/origin/unsafe HEAD; sluice check --ci", env...)
+			if code != test.code || !strings.Contains(out, test.want) {
+				t.Errorf("exit code %d, want %d and %q:\n%s", code, test.code, test.want, out)
+			}
+		})
 	}
 }

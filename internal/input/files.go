@@ -37,6 +37,7 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 				return err
 			}
 			missing = err
+			r.set.Missing = append(r.set.Missing, p)
 			continue
 		case err != nil:
 			return fileError(p, err, "cannot be read: %v", systemReason(err))

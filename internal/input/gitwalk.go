@@ -316,7 +316,8 @@ func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]by
 // GitRange parses the value of --git, and returns the old source and the new one. BASE..HEAD and BASE...HEAD compare two revisions;
 // the latter takes the merge base as old. BASE alone compares with the work tree. A missing revision beside the dots is HEAD. Paths
 // are relative to the current directory; without paths it is the current directory. If there are several, some may be missing on
-// either side. Errors are of type [*Error], or the context's.
+// either side. The note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or
+// the context's.
 func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
 	fail := func(err error) (Source, Source, error) {
 		if ctx.Err() != nil {
@@ -362,21 +363,67 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 		next = Source{Kind: Git, Rev: head, Paths: relative, Some: some}
 	}
 	old.name, next.name = rangeName(old, paths), rangeName(next, paths)
-	if !symmetric {
-		return old, next, nil
+	if !isRange {
+		if base == "HEAD" && !g.hasCommit(ctx) {
+			// Before the first commit, everything is new.
+			old.Rev, err = g.emptyTree(ctx)
+			old.Note = "this repository has no commit yet, so every CRD is new"
+		}
+		return old, next, err
 	}
+	fork, err := g.mergeBase(ctx, base, head)
+	switch {
+	case err == nil:
+		old.Note = g.rangeNote(ctx, base, head, fork, symmetric)
+	case symmetric: // otherwise trees can be compared, and histories that share no commit
+		return fail(err)
+	}
+	if symmetric {
+		old.Rev = fork
+		old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))
+	}
+	return old, next, nil
+}
+
+// rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.
+func (g *gitRepo) rangeNote(ctx context.Context, base, head, fork string, symmetric bool) string {
+	isFork := func(rev string) bool {
+		id, err := g.commitOf(ctx, rev)
+		return err == nil && id == fork
+	}
+	switch {
+	case isFork(head):
+		return fmt.Sprintf("%s has no commit that %s lacks", head, base)
+	case !symmetric && !isFork(base):
+		return fmt.Sprintf("%s has commits that %s lacks, and their changes count as undone; %s...%s leaves them out", base, head, base, head)
+	}
+	return ""
+}
+
+// hasCommit reports whether the current branch has a commit.
+func (g *gitRepo) hasCommit(ctx context.Context) bool {
+	_, err := g.runGit(ctx, "rev-parse", "--verify", "--quiet", "HEAD")
+	return err == nil
+}
+
+// emptyTree returns the name of a tree without entries, which git knows in each repository.
+func (g *gitRepo) emptyTree(ctx context.Context) (string, error) {
+	out, err := g.runGit(ctx, "hash-object", "-t", "tree", "--stdin")
+	return strings.TrimSpace(string(out)), err
+}
+
+// mergeBase returns the commit at which the histories of two revisions part.
+func (g *gitRepo) mergeBase(ctx context.Context, base, head string) (string, error) {
 	for _, rev := range []string{base, head} {
 		if _, err := g.treeOf(ctx, rev); err != nil {
-			return fail(err)
+			return "", err
 		}
 	}
 	out, err := g.runGit(ctx, "merge-base", base, head)
 	if err != nil {
-		return fail(fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallowAdvice(ctx)))
+		return "", fmt.Errorf("%w: %q and %q have no common ancestor in this repository%s", ErrUnknownRevision, base, head, g.shallowAdvice(ctx))
 	}
-	old.Rev = strings.TrimSpace(string(out))
-	old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))
-	return old, next, nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 func rangeName(s Source, paths []string) string {

@@ -32,6 +32,8 @@ type Source struct {
 	Rev string
 	// Some accepts that some of several Paths do not exist, as long as one does.
 	Some bool
+	// Note is what a reader of the comparison should know about Rev; empty for nothing. [GitRange] sets it.
+	Note string
 
 	name string
 }

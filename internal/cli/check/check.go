@@ -29,6 +29,7 @@ import (
 
 type checkFlags struct {
 	git         string
+	ci          bool
 	exclude     []string
 	output      string
 	verbose     bool
@@ -52,7 +53,7 @@ type checkFlags struct {
 func New(e *command.Env) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
-		Use:   "check [OLD] NEW | check --git BASE[..HEAD] [PATH...]",
+		Use:   "check [OLD] NEW | check --git BASE[...HEAD] [PATH...] | check --ci [PATH...]",
 		Short: "Prove that an upgrade of CRDs is safe, or show an object that it would break",
 		Long: `Check compares two versions of CustomResourceDefinitions. For every change it gives a proof that the change is safe, or an
 object that breaks: the old version accepts the object, and the new one refuses, prunes or changes it. The API server's own code
@@ -67,7 +68,8 @@ render them first. The file .sluiceignore in the current directory lists files t
 
 Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Example: `  sluice check old.yaml new.yaml
-  sluice check --git origin/main..HEAD config/crd
+  sluice check --git origin/main...HEAD config/crd
+  sluice check --ci config/crd               # what a CI job changes
   sluice check git:v1.2.0:config/crd config/crd -o markdown
   sluice check new.yaml                      # against the cluster and its stored objects
   kustomize build . | sluice check cluster -`,
@@ -76,10 +78,12 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
-			case f.git != "":
+			case f.git != "" && f.ci:
+				return errors.New("--git and --ci both name the revisions: give one of them")
+			case f.git != "" || f.ci:
 				return nil
 			case len(args) == 0:
-				return errors.New("nothing to check: give OLD and NEW, NEW alone to compare with the cluster, or --git BASE..HEAD [PATH]")
+				return errors.New("nothing to check: give OLD and NEW, NEW alone to compare with the cluster, or --git BASE...HEAD [PATH]")
 			case len(args) > 2:
 				return fmt.Errorf("%d arguments: give OLD and NEW (a directory or - holds several CRDs)", len(args))
 			}
@@ -94,7 +98,8 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE..HEAD, BASE...HEAD (merge base), or BASE with the work tree")
+	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE...HEAD (from where HEAD left BASE), BASE..HEAD (as they are), or BASE with the work tree")
+	fs.BoolVar(&f.ci, "ci", false, "compare what this CI job changes: the variables of GitHub, Gitea, GitLab, Bitbucket or Jenkins name the base")
 	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
@@ -141,6 +146,8 @@ type side struct {
 	skipped map[string]int
 	// live is set for the cluster, which has CRDs that nobody speaks of.
 	live bool
+	// missing are the paths that a side of a range of revisions does not have.
+	missing []string
 }
 
 func (c *checker) runCheck(ctx context.Context, args []string) error {
@@ -151,6 +158,13 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	color, err := c.WantsColor(c.flags.color)
 	if err != nil {
 		return err
+	}
+	if c.flags.ci {
+		base, err := ciBase(c.Getenv)
+		if err != nil {
+			return err
+		}
+		c.flags.git = base + "...HEAD"
 	}
 	r, err := c.compareArguments(ctx, cfg, args)
 	if err != nil {
@@ -264,6 +278,9 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if err := c.refuseMissing(to.Paths); err != nil {
+		return err
+	}
 	if from.Kind == input.Git {
 		if err := c.findElsewhere(ctx, from, o); err != nil {
 			return err
@@ -294,6 +311,12 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 	switch {
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+		if err == nil && from.Note != "" {
+			if c.flags.ci {
+				return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base with --git", from.Note)
+			}
+			fmt.Fprintln(c.Err, "note:", from.Note)
+		}
 	case len(args) == 1:
 		from = input.Source{Kind: input.Cluster}
 		to, err = input.ParseSource(args[0])
@@ -336,7 +359,13 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 		if errors.Is(err, input.ErrNotFound) {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
 		}
-		return side{name: src.String(), crds: map[string]input.Document{}}, nil
+		s := side{name: src.String(), crds: map[string]input.Document{}}
+		if errors.Is(err, input.ErrNotFound) {
+			s.missing = src.Paths
+		} else if set != nil {
+			s.missing = set.Missing
+		}
+		return s, nil
 	}
 	switch {
 	case errors.Is(err, input.ErrNoCRD):
@@ -347,7 +376,7 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	for _, w := range set.Warnings {
 		fmt.Fprintln(c.Err, "warning:", w.Position.Tell(w.Message))
 	}
-	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped}
+	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped, missing: set.Missing}
 	for _, d := range set.Documents {
 		s.crds[d.CRD.Name] = d
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,6 +55,23 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if set.Excluded > 0 && c.flags.verbose {
 		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)
 	}
+}
+
+// refuseMissing is an error if neither side has one of the paths: a misspelt path must not pass.
+func (c *checker) refuseMissing(paths []string) error {
+	lacks := func(s side, p string) bool {
+		return slices.ContainsFunc(s.missing, func(m string) bool { return path.Clean(m) == path.Clean(p) })
+	}
+	var both []string
+	for _, p := range paths {
+		if lacks(c.old, p) && lacks(c.next, p) {
+			both = append(both, path.Clean(p))
+		}
+	}
+	if len(both) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: neither %s nor %s has it: check the path", strings.Join(both, ", "), c.old.name, c.next.name)
 }
 
 // firstFileNames names the first few files.

@@ -1,0 +1,135 @@
+package check
+
+// What does this CI job change? The variables of the CI system name the commit that HEAD is compared with: the base of a pull request, or
+// the commit before a push. For example, GitHub's merge_group gives merge_group.base_sha. An event without such a commit, like a schedule,
+// is an error: a job that compares nothing must not pass.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// ciJob is one job of a CI system: what it is about, and how to name another base.
+type ciJob struct {
+	env func(name string) string
+}
+
+// ciSystems are the CI systems that --ci knows, each with the variable that it always sets. Gitea and Forgejo set GitHub's variables.
+var ciSystems = []struct {
+	variable string
+	base     func(ciJob) (string, error)
+}{
+	{"GITHUB_ACTIONS", ciJob.githubBase},
+	{"GITLAB_CI", ciJob.gitlabBase},
+	{"BITBUCKET_BUILD_NUMBER", ciJob.bitbucketBase},
+	{"JENKINS_URL", ciJob.jenkinsBase},
+}
+
+// ciBase returns the revision to compare HEAD with, in the job that the environment describes.
+func ciBase(env func(string) string) (string, error) {
+	for _, s := range ciSystems {
+		if env(s.variable) != "" {
+			base, err := s.base(ciJob{env})
+			if err != nil {
+				return "", fmt.Errorf("--ci: %w: name it with --git BASE...HEAD in place of --ci", err)
+			}
+			return base, nil
+		}
+	}
+	return "", errors.New("--ci: this is no job of GitHub Actions, Gitea, Forgejo, GitLab, Bitbucket or Jenkins: use --git BASE...HEAD")
+}
+
+// noBase is the error of an event that has no commit to compare with.
+func noBase(event string) error { return fmt.Errorf("%s has no commit to compare with", event) }
+
+// isCommit reports whether a variable names a commit. CI systems write zeros if there is none.
+func isCommit(id string) bool { return strings.Trim(id, "0") != "" }
+
+// githubEvent has the fields of an event's payload that name commits
+// (https://docs.github.com/en/webhooks/webhook-events-and-payloads).
+type githubEvent struct {
+	Before     string `json:"before"`
+	MergeGroup struct {
+		BaseSHA string `json:"base_sha"`
+	} `json:"merge_group"`
+	Repository struct {
+		DefaultBranch string `json:"default_branch"`
+	} `json:"repository"`
+}
+
+func (j ciJob) githubBase() (string, error) {
+	name := j.env("GITHUB_EVENT_NAME")
+	if target := j.env("GITHUB_BASE_REF"); target != "" { // set for pull requests only
+		return "origin/" + target, nil
+	}
+	var event githubEvent
+	if file := j.env("GITHUB_EVENT_PATH"); file != "" {
+		data, err := os.ReadFile(file) //nolint:gosec // the CI system names it
+		if err != nil {
+			return "", fmt.Errorf("the event %s: %w", name, err)
+		}
+		if err := json.Unmarshal(data, &event); err != nil {
+			return "", fmt.Errorf("the event %s: %s: %w", name, file, err)
+		}
+	}
+	switch {
+	case name == "merge_group" && isCommit(event.MergeGroup.BaseSHA):
+		return event.MergeGroup.BaseSHA, nil
+	case name == "push" && j.env("GITHUB_REF_TYPE") == "tag":
+		return "", noBase("a pushed tag")
+	case name == "push":
+		return j.pushBase(event.Before, j.env("GITHUB_REF_NAME"), event.Repository.DefaultBranch)
+	}
+	return "", noBase("the event " + name)
+}
+
+func (j ciJob) gitlabBase() (string, error) {
+	switch source := j.env("CI_PIPELINE_SOURCE"); {
+	case isCommit(j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA")):
+		return j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), nil
+	case j.env("CI_COMMIT_TAG") != "":
+		return "", noBase("a pushed tag")
+	case source == "push":
+		return j.pushBase(j.env("CI_COMMIT_BEFORE_SHA"), j.env("CI_COMMIT_BRANCH"), j.env("CI_DEFAULT_BRANCH"))
+	default:
+		return "", noBase("a pipeline of the source " + source)
+	}
+}
+
+func (j ciJob) bitbucketBase() (string, error) {
+	switch target := j.env("BITBUCKET_PR_DESTINATION_BRANCH"); {
+	case isCommit(j.env("BITBUCKET_PR_DESTINATION_COMMIT")):
+		return j.env("BITBUCKET_PR_DESTINATION_COMMIT"), nil
+	case target != "":
+		return "origin/" + target, nil
+	}
+	return "", noBase("a pipeline without a pull request")
+}
+
+func (j ciJob) jenkinsBase() (string, error) {
+	switch target := j.env("CHANGE_TARGET"); {
+	case target != "":
+		return "origin/" + target, nil
+	case j.env("TAG_NAME") != "":
+		return "", noBase("a pushed tag")
+	case isCommit(j.env("GIT_PREVIOUS_SUCCESSFUL_COMMIT")):
+		return j.env("GIT_PREVIOUS_SUCCESSFUL_COMMIT"), nil
+	case isCommit(j.env("GIT_PREVIOUS_COMMIT")):
+		return j.env("GIT_PREVIOUS_COMMIT"), nil
+	}
+	return "", noBase("the first build of a branch")
+}
+
+// pushBase returns the commit before a push. A new branch has none, and is compared with the default branch.
+func (j ciJob) pushBase(before, branch, defaultBranch string) (string, error) {
+	switch {
+	case isCommit(before):
+		return before, nil
+	case branch != "" && defaultBranch != "" && branch != defaultBranch:
+		return "origin/" + defaultBranch, nil
+	}
+	return "", errors.New("the first push of a branch has no commit to compare with")
+}
