@@ -178,7 +178,7 @@ func (m pageMaker) shortVisible(s string, width int) string {
 
 func (m pageMaker) makeSheet(c CRD) sheet {
 	s := sheet{
-		name: m.shortVisible(c.Name, nameWidth), verdict: Verdict(m.shortVisible(string(c.Verdict), nameWidth)),
+		name: m.shortVisible(c.label(), nameWidth), verdict: Verdict(m.shortVisible(string(c.Verdict), nameWidth)),
 		objects: c.Objects, worst: silent,
 	}
 	if c.Objects != nil {
@@ -189,7 +189,7 @@ func (m pageMaker) makeSheet(c CRD) sheet {
 	entries := make([]entry, 0, len(c.Findings))
 	for _, f := range c.Findings {
 		e := m.makeEntry(f)
-		e.id, e.cause = fingerprint(c.Name, &f), causeKeyOf(&f, e.class)
+		e.id, e.cause = fingerprint(c.label(), &f), causeKeyOf(&f, e.class)
 		s.count[e.class]++
 		s.worst = min(s.worst, e.class)
 		if e.Outcome == Undecided && e.class <= warning {

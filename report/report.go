@@ -135,12 +135,22 @@ type Finding struct {
 // CRD is the result for one CustomResourceDefinition.
 type CRD struct {
 	Name string `json:"name"`
+	// File is where the new CRD stands, if the sources have several of that name. The old file stands for a CRD that is gone.
+	File string `json:"file,omitempty"`
 	// Verdict is safe, unsafe, undecided, new, removed or unchanged, before severities and suppressions. Only safe and unchanged are
 	// proofs.
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings,omitempty"`
 	// Objects counts the stored objects that were read; nil if no cluster was asked.
 	Objects *ObjectScan `json:"objects,omitempty"`
+}
+
+// label is the name of a CRD for people, with its file if there are several of that name.
+func (c *CRD) label() string {
+	if c.File == "" {
+		return c.Name
+	}
+	return c.Name + " (" + c.File + ")"
 }
 
 // ObjectScan counts the stored objects of one CRD that were tried under the new schema.
@@ -191,7 +201,7 @@ type Report struct {
 	FailMode string `json:"failMode"`
 }
 
-// Sort orders CRDs by name, and the findings of each by severity, outcome, level, rule, version, path and message. It removes
+// Sort orders CRDs by name and file, and the findings of each by severity, outcome, level, rule, version, path and message. It removes
 // duplicates: findings that are equal in all of these and in their values. Of duplicates it keeps one with a witness, else one with
 // a position. So the result does not depend on the order in which findings were added.
 func (r *Report) Sort() {
@@ -203,6 +213,7 @@ func (r *Report) Sort() {
 	slices.SortStableFunc(r.CRDs, func(a, b CRD) int {
 		return cmp.Or(
 			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.File, b.File),
 			cmp.Compare(a.Verdict, b.Verdict),
 			slices.CompareFunc(a.Findings, b.Findings, func(a, b Finding) int {
 				return cmp.Or(compareFindings(a, b), compareEvidence(a, b))

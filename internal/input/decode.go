@@ -40,7 +40,9 @@ type loader struct {
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
 	// objects tells that all objects are wanted, passPatches that patches are skipped in the file that is read.
-	objects, passPatches bool
+	objects, passPatches, keepAll bool
+	// key and sum are those of the file that is read, see [Unread], and blob is its name in git.
+	key, sum, blob string
 }
 
 func newLoader(name string) *loader {
@@ -272,8 +274,8 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 		}
 		return err
 	}
-	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Positions: &Positions{p.doc, p.path}}
-	if i, ok := l.byName[crd.Name]; ok {
+	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
+	if i, ok := l.byName[crd.Name]; ok && (!l.keepAll || l.set.Documents[i].File == doc.File) {
 		earlier := l.set.Documents[i]
 		if reflect.DeepEqual(earlier.CRD, crd) {
 			return nil

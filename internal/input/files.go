@@ -18,13 +18,16 @@ func isWantedName(name string) bool {
 	return !isHiddenName(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
+// keyOf returns the key of a file below the path at index i of a source.
+func keyOf(i int, below string) string { return fmt.Sprintf("%d/%s", i, filepath.ToSlash(below)) }
+
 // isHiddenName is true for names that begin with a dot.
 func isHiddenName(name string) bool { return strings.HasPrefix(name, ".") }
 
 func (r *reader) readPaths(ctx context.Context, src Source) error {
 	var missing error
 	found := false
-	for _, p := range src.Paths {
+	for i, p := range src.Paths {
 		full := p
 		if r.opts.Dir != "" && !filepath.IsAbs(p) {
 			full = filepath.Join(r.opts.Dir, p)
@@ -44,6 +47,7 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 		}
 		found = true
 		if !info.IsDir() {
+			r.key = keyOf(i, "")
 			if err := r.readFile(ctx, walked{name: p, full: full, info: info}, false); err != nil {
 				return err
 			}
@@ -59,6 +63,11 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 				r.set.Excluded++
 				continue
 			}
+			below, err := filepath.Rel(p, f.name)
+			if err != nil {
+				return err
+			}
+			r.key = keyOf(i, below)
 			if err := r.readFile(ctx, f, true); err != nil {
 				return err
 			}

@@ -119,8 +119,8 @@ func (g *gitRepo) commitOf(ctx context.Context, rev string) (string, error) {
 type gitEntry struct {
 	mode, object string
 	size         int64
-	// path is the path relative to the root. name is the path by which it was reached, which differs after links.
-	path, name string
+	// path is the path relative to the root. name is the path by which it was reached, which differs after links, and key that of [Unread].
+	path, name, key string
 	// below tells that it was found in a directory.
 	below bool
 }

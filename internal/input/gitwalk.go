@@ -50,7 +50,7 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	w := &gitWalker{r: r, g: g, tree: tree}
 	var missing error
 	found := false
-	for _, p := range paths {
+	for i, p := range paths {
 		full, err := g.resolvePath(p)
 		if err != nil {
 			return err
@@ -71,6 +71,10 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 		}
 		found = found || here
 		slices.SortFunc(w.files[n:], func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
+		for j := range w.files[n:] {
+			f := &w.files[n+j]
+			f.key = keyOf(i, strings.TrimPrefix(strings.TrimPrefix(f.name, full), "/"))
+		}
 	}
 	if !found {
 		return missing
@@ -200,6 +204,7 @@ func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, 
 // readFiles reads and decodes the files.
 func (w *gitWalker) readFiles(ctx context.Context) error {
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
+		w.r.key, w.r.blob = f.key, f.object
 		return w.r.decodeContent(ctx, f.name, data, f.below, err)
 	})
 }

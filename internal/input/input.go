@@ -88,6 +88,18 @@ type Document struct {
 	CRD *apiextensionsv1.CustomResourceDefinition
 	// Positions finds the places of the parts of CRD. It is never nil.
 	Positions *Positions
+	// Key and Sum are those of the file.
+	Key, Sum string
+}
+
+// Unread is a file that may have a definition and cannot be read.
+type Unread struct {
+	// Key is the file's place below the paths of the source: two sources that are compared have the same keys for the same files.
+	Key string
+	// Sum is the SHA-256 of the content in hexadecimal, or the file's name in git if there is no content. Empty is unknown.
+	Sum string
+	// Err says why, with the place.
+	Err *Error
 }
 
 // Object is an object of any kind and where it stands.
@@ -117,8 +129,10 @@ type Set struct {
 	// Name is the source, as [Source.String] gives it.
 	Name string
 	// Documents are the definitions in the order of the files' paths, and within a file in the order of the text. No
-	// two have the same name: of definitions that are equal the first is kept.
+	// two have the same name: of definitions that are equal the first is kept. With [Options.KeepAll] all are there.
 	Documents []Document
+	// Unread are the files that could not be read, with [Options.KeepAll].
+	Unread []Unread
 	// Skipped counts the documents of other kinds, by kind. Objects without a kind are counted under [NoKind], documents
 	// that are no objects under [NoObject].
 	Skipped map[string]int
@@ -146,6 +160,8 @@ type Set struct {
 const (
 	NoKind   = "(no kind)"
 	NoObject = "(no object)"
+	// Unreadable counts files that cannot be read, and have no definition.
+	Unreadable = "(unreadable, no CRD)"
 	// CRDPatch counts patches of definitions.
 	CRDPatch = "patches of a CustomResourceDefinition"
 )

@@ -3,8 +3,11 @@ package input
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"regexp"
 
 	"sluice.dev/internal/limit"
 )
@@ -13,7 +16,7 @@ import (
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
-	r.objects = opts.Objects
+	r.objects, r.keepAll = opts.Objects, opts.KeepAll
 	var err error
 	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
 		return nil, err
@@ -90,6 +93,34 @@ func (r *reader) checkFits(name string, size int64) error {
 // decodeContent decodes what was read from the file called name. below tells that it was found in a directory.
 func (r *reader) decodeContent(ctx context.Context, name string, data []byte, below bool, err error) error {
 	switch {
+	case err != nil:
+		r.sum = r.blob
+	case r.keepAll:
+		r.sum = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.keepAll || !below {
+		return err
+	}
+	return r.keepUnread(err, data)
+}
+
+// keepUnread lists a file that cannot be read among those of the set. A file in which no definition can stand is left out.
+func (r *reader) keepUnread(err error, data []byte) error {
+	e, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok || errors.Is(err, ErrTooLarge):
+		return err
+	case data == nil || bytes.Contains(data, []byte(crdKind)) || errors.Is(err, errPointer):
+		r.set.Unread = append(r.set.Unread, Unread{Key: r.key, Sum: r.sum, Err: e})
+	default:
+		r.set.Skipped[Unreadable]++
+	}
+	return nil
+}
+
+// decodeStrictly decodes a file; whatever cannot be read is an error.
+func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, below bool, err error) error {
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, limit.ErrTooLarge):
@@ -98,6 +129,10 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 		return fileError(name, err, "cannot be read: %v", systemReason(err))
 	}
 	r.total += int64(len(data))
+	if sum, ok := pointerSum(data); ok {
+		r.sum = sum
+		return fileError(name, errPointer, "is a pointer of Git LFS, and not its content: git lfs pull")
+	}
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
 	}
@@ -106,4 +141,22 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	}
 	r.passPatches = below && r.opts.PassTemplates
 	return r.addFile(ctx, name, data)
+}
+
+// errPointer says that a file is a pointer of Git LFS.
+var errPointer = errors.New("pointer of Git LFS")
+
+// lfsPointer matches the pointer that stands in git for a large file (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+var lfsPointer = regexp.MustCompile(`\Aversion https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n`)
+
+// pointerSum returns the SHA-256 of the content that a pointer of Git LFS stands for.
+func pointerSum(data []byte) (string, bool) {
+	if len(data) > 1024 { // the longest pointer
+		return "", false
+	}
+	m := lfsPointer.FindSubmatch(data)
+	if m == nil {
+		return "", false
+	}
+	return string(m[1]), true
 }

@@ -119,6 +119,9 @@ type Options struct {
 	// Without it, such a file is an error. In the same way it skips patches of definitions for kustomize, and lists them in
 	// [Set.Patches].
 	PassTemplates bool
+	// KeepAll reads on where a comparison of two sources can tell whether a problem matters: definitions of one name with different content
+	// are all kept, also equal ones, and files of directories that cannot be read are listed in [Set.Unread]. Without it, both are errors.
+	KeepAll bool
 }
 
 func (o Options) withDefaults() Options {

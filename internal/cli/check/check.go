@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,8 @@ Without OLD, check compares with the live CRDs of the cluster. It then also read
 dry run if it accepts the new CRDs.
 
 In a directory, check reads all .yaml, .yml and .json files. It skips templates of Helm charts and patches of kustomize with a note;
-render them first. The file .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
+render them first. A CRD in several files is compared with the one at the same place. Files that cannot be read stop the check only if
+they may hold a CRD and differ. The file .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
 Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Example: `  sluice check old.yaml new.yaml
@@ -133,6 +135,10 @@ type checker struct {
 	kube      *version.Version
 	// templates, patches and submodules are those that were passed over last.
 	templates, patches, submodules []string
+	// unchanged counts the files that cannot be read and are the same on both sides.
+	unchanged int
+	// moved says which CRDs are compared with a file at another place.
+	moved []string
 	// partly is set where NEW may have other CRDs than OLD.
 	partly bool
 	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
@@ -142,8 +148,9 @@ type checker struct {
 // side is what one source holds, by name.
 type side struct {
 	name    string
-	crds    map[string]input.Document
+	crds    map[string][]input.Document
 	skipped map[string]int
+	unread  []input.Unread
 	// live is set for the cluster, which has CRDs that nobody speaks of.
 	live bool
 	// missing are the paths that a side of a range of revisions does not have.
@@ -193,7 +200,7 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	if err := c.loadSides(ctx, args); err != nil {
 		return nil, err
 	}
-	pairs, err := c.pairByName()
+	pairs, err := c.pairCRDs()
 	if err != nil {
 		return nil, err
 	}
@@ -212,9 +219,9 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 			return nil, err
 		}
 	}
+	locateFindings(r.CRDs, pairs)
 	cfg.Apply(r, c.Now())
 	r.Sort()
-	c.locateFindings(r)
 	return r, nil
 }
 
@@ -268,23 +275,8 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 		return err
 	}
 	// The files first: what is wrong with them shows without a cluster.
-	if to.Kind != input.Cluster {
-		if c.next, err = c.readSide(ctx, to, o); err != nil {
-			return err
-		}
-	}
-	if from.Kind != input.Cluster {
-		if c.old, err = c.readSide(ctx, from, o); err != nil {
-			return err
-		}
-	}
-	if err := c.refuseMissing(to.Paths); err != nil {
+	if err := c.readFiles(ctx, from, to, o); err != nil {
 		return err
-	}
-	if from.Kind == input.Git {
-		if err := c.findElsewhere(ctx, from, o); err != nil {
-			return err
-		}
 	}
 	if from.Kind == input.Cluster || to.Kind == input.Cluster || c.flags.objects {
 		if err := c.connectCluster(ctx); err != nil {
@@ -304,6 +296,29 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 	}
 	return err
+}
+
+// readFiles reads the sides that are files.
+func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.Options) (err error) {
+	// What changed matters, and only two sources of files tell that.
+	o.KeepAll = from.Kind != input.Cluster && to.Kind != input.Cluster
+	if to.Kind != input.Cluster {
+		if c.next, err = c.readSide(ctx, to, o); err != nil {
+			return err
+		}
+	}
+	if from.Kind != input.Cluster {
+		if c.old, err = c.readSide(ctx, from, o); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(c.refuseMissing(to.Paths), c.settleUnread()); err != nil {
+		return err
+	}
+	if from.Kind == input.Git {
+		return c.findElsewhere(ctx, from, o)
+	}
+	return nil
 }
 
 // sourcesOf returns where the old and the new CRDs come from.
@@ -359,11 +374,11 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 		if errors.Is(err, input.ErrNotFound) {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
 		}
-		s := side{name: src.String(), crds: map[string]input.Document{}}
+		s := side{name: src.String(), crds: map[string][]input.Document{}}
 		if errors.Is(err, input.ErrNotFound) {
 			s.missing = src.Paths
 		} else if set != nil {
-			s.missing = set.Missing
+			s.missing, s.unread, s.skipped = set.Missing, set.Unread, set.Skipped
 		}
 		return s, nil
 	}
@@ -376,9 +391,9 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	for _, w := range set.Warnings {
 		fmt.Fprintln(c.Err, "warning:", w.Position.Tell(w.Message))
 	}
-	s := side{name: set.Name, crds: map[string]input.Document{}, skipped: set.Skipped, missing: set.Missing}
+	s := side{name: set.Name, crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread}
 	for _, d := range set.Documents {
-		s.crds[d.CRD.Name] = d
+		s.crds[d.CRD.Name] = append(s.crds[d.CRD.Name], d)
 	}
 	return s, nil
 }
@@ -402,64 +417,18 @@ func (c *checker) connectCluster(ctx context.Context) error {
 
 // readLiveCRDs reads those CRDs of the cluster that the other side has.
 func (c *checker) readLiveCRDs(ctx context.Context, other side) (side, error) {
-	s := side{name: "cluster " + c.cluster.Host(), crds: map[string]input.Document{}, live: true}
+	s := side{name: "cluster " + c.cluster.Host(), crds: map[string][]input.Document{}, live: true}
 	for _, name := range slices.Sorted(maps.Keys(other.crds)) {
 		crd, err := c.cluster.CRD(ctx, name)
 		if err != nil {
 			return s, err
 		}
 		if crd != nil {
-			s.crds[name] = input.Document{File: "cluster", CRD: crd}
+			s.crds[name] = []input.Document{{File: "cluster", CRD: crd}}
 		}
 	}
 	return s, nil
 }
-
-// pair is one CRD on both sides; either may be nil.
-type pair struct {
-	name      string
-	old, next *apiextensionsv1.CustomResourceDefinition
-}
-
-// pairByName brings the CRDs of both sides together by name. Two sources without a name in common are a mistake of the user's,
-// not two safe sets.
-func (c *checker) pairByName() ([]pair, error) {
-	var out []pair
-	both := 0
-	names := slices.Sorted(maps.Keys(c.next.crds))
-	for name := range c.old.crds {
-		if !slices.Contains(names, name) && !c.partly {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		p := pair{name: name}
-		if d, ok := c.old.crds[name]; ok {
-			p.old = d.CRD
-		}
-		if d, ok := c.next.crds[name]; ok {
-			p.next = d.CRD
-		}
-		if p.old != nil && p.next != nil {
-			both++
-		}
-		out = append(out, p)
-	}
-	if err := c.refuseNew(out); err != nil {
-		return nil, err
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
-	}
-	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly {
-		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
-			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
-	}
-	return out, nil
-}
-
-func someNames(crds map[string]input.Document) string { return someOf(slices.Sorted(maps.Keys(crds))) }
 
 func (c *checker) skippedByKind() map[string]int {
 	out := map[string]int{}
@@ -475,7 +444,7 @@ func (c *checker) skippedByKind() map[string]int {
 func (c *checker) comparePairs(ctx context.Context, pairs []pair) ([]report.CRD, error) {
 	list := make([]crdcheck.Pair, len(pairs))
 	for i, p := range pairs {
-		list[i] = crdcheck.Pair{Old: p.old, New: p.next}
+		list[i] = crdcheck.Pair{Old: crdOf(p.old), New: crdOf(p.next)}
 	}
 	bar := c.Progress("checking CRDs", int64(len(pairs)))
 	defer bar.Done()
@@ -495,17 +464,21 @@ func (c *checker) comparePairs(ctx context.Context, pairs []pair) ([]report.CRD,
 	return out, err
 }
 
+// crdOf returns the CRD of a document, which may be nil.
+func crdOf(d *input.Document) *apiextensionsv1.CustomResourceDefinition {
+	if d == nil {
+		return nil
+	}
+	return d.CRD
+}
+
 // locateFindings fills in where findings stand in the new files, or in the old one of a CRD that is gone.
-func (c *checker) locateFindings(r *report.Report) {
-	for i := range r.CRDs {
-		for j := range r.CRDs[i].Findings {
-			f := &r.CRDs[i].Findings[j]
-			if f.Position != nil {
-				continue
-			}
-			if d, ok := c.next.crds[f.CRD]; ok {
-				f.Position = d.Place(f)
-			} else if d, ok := c.old.crds[f.CRD]; ok {
+func locateFindings(crds []report.CRD, pairs []pair) {
+	for i := range crds {
+		crds[i].File = pairs[i].place
+		d := cmp.Or(pairs[i].next, pairs[i].old)
+		for j := range crds[i].Findings {
+			if f := &crds[i].Findings[j]; f.Position == nil {
 				f.Position = d.Place(f)
 			}
 		}

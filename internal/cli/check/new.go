@@ -79,7 +79,7 @@ func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.
 			continue
 		}
 		fmt.Fprintf(c.Err, "note: %s is not in %s; it is compared with %s of that revision\n", name, from, docs[0].File)
-		c.old.crds[name] = docs[0]
+		c.old.crds[name] = docs[:1]
 	}
 	return nil
 }
@@ -91,9 +91,9 @@ func tellLive(crds []report.CRD, pairs []pair, old string) {
 		switch live := pairs[i].old; {
 		case live == nil:
 			f.Rule, f.Message = crdcheck.RuleNew, "the "+old+" does not have this CRD: it is new there, and was compared with nothing"
-		case live.DeletionTimestamp != nil:
+		case live.CRD.DeletionTimestamp != nil:
 			f.Rule = crdcheck.RuleDeleted
-			f.Message = "the " + old + " is deleting this CRD since " + live.DeletionTimestamp.UTC().Format(time.RFC3339) + ", and its objects with it; an update does not stop that"
+			f.Message = "the " + old + " is deleting this CRD since " + live.CRD.DeletionTimestamp.UTC().Format(time.RFC3339) + ", and its objects with it; an update does not stop that"
 		default:
 			continue
 		}

@@ -32,7 +32,7 @@ func (c *checker) scanObjects(ctx context.Context, pairs []pair, r *report.Repor
 		if p.next == nil {
 			continue
 		}
-		live := p.old
+		live := crdOf(p.old)
 		if !c.old.live {
 			var err error
 			if live, err = c.cluster.CRD(ctx, p.name); err != nil {
@@ -43,7 +43,7 @@ func (c *checker) scanObjects(ctx context.Context, pairs []pair, r *report.Repor
 			continue
 		}
 		bar := c.Progress("reading "+p.name, 0)
-		s, err := c.cluster.Scan(ctx, live, p.next, cluster.ScanOptions{
+		s, err := c.cluster.Scan(ctx, live, p.next.CRD, cluster.ScanOptions{
 			KubeVersion: c.kube, Pages: c.flags.objectPages,
 			Progress: func(checked, remaining int64) {
 				total := int64(0)

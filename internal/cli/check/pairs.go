@@ -1,0 +1,226 @@
+package check
+
+// Which CRDs of both sides belong together? Those of the same name. A repository may have a CRD in several folders, for example in the
+// channels standard and experimental: then those at the same place belong together, and what moved is compared with the nearest place.
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/input"
+)
+
+// pair is one CRD on both sides; either may be nil. place is the file if there are several of that name.
+type pair struct {
+	name, place string
+	old, next   *input.Document
+}
+
+// pairCRDs brings the CRDs of both sides together. Two sources without a name in common are a mistake of the user's, not two safe
+// sets.
+func (c *checker) pairCRDs() ([]pair, error) {
+	var out []pair
+	both := 0
+	names := slices.Collect(maps.Keys(c.next.crds))
+	for name := range c.old.crds {
+		if _, ok := c.next.crds[name]; !ok && !c.partly {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		copies := c.pairCopies(name, c.old.crds[name], c.next.crds[name])
+		if copies[0].old != nil && copies[0].next != nil {
+			both++
+		}
+		out = append(out, copies...)
+	}
+	const most = 5
+	for i, text := range c.moved {
+		if i == most && !c.flags.verbose {
+			fmt.Fprintf(c.Err, "note: %d more CRDs are compared with another file; -v names them\n", len(c.moved)-most)
+			break
+		}
+		fmt.Fprintln(c.Err, "note:", text)
+	}
+	if err := c.refuseNew(out); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 && c.unchanged == 0 {
+		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
+	}
+	if both == 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly && c.unchanged == 0 {
+		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
+			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
+	}
+	return out, nil
+}
+
+// pairCopies pairs the CRDs of one name: first those at the same place, then the rest with the nearest of the other side. Pairs that
+// are alike on both sides are kept once.
+func (c *checker) pairCopies(name string, old, next []input.Document) []pair {
+	var out []pair
+	taken := map[string]bool{}
+	add := func(o, n *input.Document) {
+		p := pair{name: name, old: o, next: n}
+		if !slices.ContainsFunc(out, p.isLike) {
+			out = append(out, p)
+		}
+	}
+	var moved, gone []*input.Document
+	for i := range next {
+		at := slices.IndexFunc(old, func(d input.Document) bool { return d.Key == next[i].Key })
+		if at < 0 {
+			moved = append(moved, &next[i])
+			continue
+		}
+		taken[old[at].Key] = true
+		add(&old[at], &next[i])
+	}
+	for i := range old {
+		if !taken[old[i].Key] {
+			gone = append(gone, &old[i])
+		}
+	}
+	several := len(old) > 1 || len(next) > 1
+	for _, n := range moved {
+		o := nearest(n, gone)
+		gone = slices.DeleteFunc(gone, func(d *input.Document) bool { return d == o })
+		if o == nil {
+			o = nearest(n, pointersTo(old))
+		}
+		c.tellMoved(several, o, n)
+		add(o, n)
+	}
+	for _, o := range gone {
+		n := nearest(o, pointersTo(next))
+		c.tellMoved(several, o, n)
+		add(o, n)
+	}
+	if len(out) > 1 {
+		for i := range out {
+			out[i].place = cmp.Or(out[i].next, out[i].old).File
+		}
+	}
+	return out
+}
+
+// isLike reports whether two pairs have the same CRDs.
+func (p pair) isLike(other pair) bool {
+	same := func(a, b *input.Document) bool {
+		return a == nil && b == nil || a != nil && b != nil && reflect.DeepEqual(a.CRD, b.CRD)
+	}
+	return same(p.old, other.old) && same(p.next, other.next)
+}
+
+// tellMoved notes with which file a CRD is compared, if there are several to compare it with.
+func (c *checker) tellMoved(several bool, o, n *input.Document) {
+	if several && o != nil && n != nil {
+		c.moved = append(c.moved, fmt.Sprintf("%s in %s is compared with %s of %s", n.CRD.Name, n.File, o.File, c.old.name))
+	}
+}
+
+func pointersTo(docs []input.Document) []*input.Document {
+	out := make([]*input.Document, len(docs))
+	for i := range docs {
+		out[i] = &docs[i]
+	}
+	return out
+}
+
+// nearest returns the document whose file has the most folders and the name in common with that of d; nil if there is none.
+func nearest(d *input.Document, among []*input.Document) *input.Document {
+	var out *input.Document
+	most := -1
+	for i := range among {
+		if n := sharedSteps(d.File, among[i].File); n > most {
+			out, most = among[i], n
+		}
+	}
+	return out
+}
+
+// sharedSteps counts the steps that two paths share at their beginning and at their end.
+func sharedSteps(a, b string) int {
+	x, y := strings.Split(path.Clean(a), "/"), strings.Split(path.Clean(b), "/")
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	x, y = x[n:], y[n:]
+	for len(x) > 0 && len(y) > 0 && x[len(x)-1] == y[len(y)-1] {
+		x, y = x[:len(x)-1], y[:len(y)-1]
+		n++
+	}
+	return n
+}
+
+// settleUnread decides about files that could not be read. What has the same content on both sides stops nothing. The rest is an error
+// that names each file, because a change of a CRD may be in it.
+func (c *checker) settleUnread() error {
+	var changed, same []string
+	for _, s := range []struct{ side, other *side }{{&c.next, &c.old}, {&c.old, &c.next}} {
+		for _, u := range s.side.unread {
+			switch file := u.Err.Position.File; {
+			case !s.other.hasFile(u):
+				changed = append(changed, brief.OneLine(u.Err.Error()))
+			case s.side == &c.next || !s.other.isUnread(u): // otherwise it is counted already
+				same = append(same, file)
+				s.other.dropFile(u.Key)
+			}
+		}
+	}
+	if c.unchanged = len(same); len(same) > 0 {
+		fmt.Fprintf(c.Err, "note: files that cannot be read and are the same on both sides: %s\n", firstFileNames(same))
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.Sort(changed)
+	if len(changed) == 1 {
+		return fmt.Errorf("%s; repair the file, or leave it out with --exclude", changed[0])
+	}
+	for _, why := range changed {
+		fmt.Fprintln(c.Err, "cannot be read:", why)
+	}
+	return fmt.Errorf("%d files cannot be read, and changed: repair them, or leave them out with --exclude", len(changed))
+}
+
+// hasFile reports whether a side has a file with the content of one that could not be read.
+func (s *side) hasFile(u input.Unread) bool {
+	if s.isUnread(u) {
+		return true
+	}
+	for _, docs := range s.crds {
+		if slices.ContainsFunc(docs, func(d input.Document) bool { return d.Key == u.Key && d.Sum == u.Sum && u.Sum != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnread reports whether a side could not read a file with the same content either.
+func (s *side) isUnread(u input.Unread) bool {
+	return slices.ContainsFunc(s.unread, func(o input.Unread) bool { return o.Key == u.Key && o.Sum == u.Sum && u.Sum != "" })
+}
+
+// dropFile leaves out the CRDs of a file that cannot be read on the other side and has not changed.
+func (s *side) dropFile(key string) {
+	for name, docs := range s.crds {
+		if rest := slices.DeleteFunc(docs, func(d input.Document) bool { return d.Key == key }); len(rest) > 0 {
+			s.crds[name] = rest
+		} else {
+			delete(s.crds, name)
+		}
+	}
+}
+
+func someNames(crds map[string][]input.Document) string {
+	return someOf(slices.Sorted(maps.Keys(crds)))
+}
