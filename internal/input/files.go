@@ -28,53 +28,65 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 	var missing error
 	found := false
 	for i, p := range src.Paths {
-		full := p
-		if r.opts.Dir != "" && !filepath.IsAbs(p) {
-			full = filepath.Join(r.opts.Dir, p)
-		}
-		info, err := os.Stat(full)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			err = fileError(p, ErrNotFound, "no such file or directory; %s", sourceForms)
-			if !src.Some {
+		sparse := false
+		if src.inGit {
+			var err error
+			if sparse, err = r.readSparse(ctx, i, p); err != nil {
 				return err
 			}
+		}
+		err := r.readPath(ctx, i, p)
+		switch {
+		case errors.Is(err, ErrNotFound) && sparse:
+		case errors.Is(err, ErrNotFound) && src.Some:
 			missing = err
 			r.set.Missing = append(r.set.Missing, p)
 			continue
 		case err != nil:
-			return fileError(p, err, "cannot be read: %v", systemReason(err))
-		}
-		found = true
-		if !info.IsDir() {
-			r.key = keyOf(i, "")
-			if err := r.readFile(ctx, walked{name: p, full: full, info: info}, false); err != nil {
-				return err
-			}
-			continue
-		}
-		w := &walker{r: r}
-		if err := w.collectBelow(ctx, p, full, []fs.FileInfo{info}); err != nil {
 			return err
 		}
-		slices.SortFunc(w.files, func(a, b walked) int { return strings.Compare(a.name, b.name) })
-		for _, f := range w.files {
-			if r.exclude.isExcluded(f.name) {
-				r.set.Excluded++
-				continue
-			}
-			below, err := filepath.Rel(p, f.name)
-			if err != nil {
-				return err
-			}
-			r.key = keyOf(i, below)
-			if err := r.readFile(ctx, f, true); err != nil {
-				return err
-			}
-		}
+		found = true
 	}
 	if !found {
 		return missing
+	}
+	return nil
+}
+
+// readPath reads the file p, or those below it, at index i of a source.
+func (r *reader) readPath(ctx context.Context, i int, p string) error {
+	full := p
+	if r.opts.Dir != "" && !filepath.IsAbs(p) {
+		full = filepath.Join(r.opts.Dir, p)
+	}
+	info, err := os.Stat(full)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fileError(p, ErrNotFound, "no such file or directory; %s", sourceForms)
+	case err != nil:
+		return fileError(p, err, "cannot be read: %v", systemReason(err))
+	case !info.IsDir():
+		r.key = keyOf(i, "")
+		return r.readFile(ctx, walked{name: p, full: full, info: info}, false)
+	}
+	w := &walker{r: r}
+	if err := w.collectBelow(ctx, p, full, []fs.FileInfo{info}); err != nil {
+		return err
+	}
+	slices.SortFunc(w.files, func(a, b walked) int { return strings.Compare(a.name, b.name) })
+	for _, f := range w.files {
+		if r.exclude.isExcluded(f.name) {
+			r.set.Excluded++
+			continue
+		}
+		below, err := filepath.Rel(p, f.name)
+		if err != nil {
+			return err
+		}
+		r.key = keyOf(i, below)
+		if err := r.readFile(ctx, f, true); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func TestGitRange(t *testing.T) {
 			if diff := cmp.Diff(tt.names, []string{old.String(), next.String()}); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
-			old.name, next.name = "", ""
+			old.name, next.name, next.inGit = "", "", false
 			if diff := cmp.Diff([]Source{tt.old, tt.next}, []Source{old, next}, cmp.AllowUnexported(Source{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -363,7 +363,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	some := len(paths) > 1
 	old = Source{Kind: Git, Rev: base, Paths: relative, Some: some}
-	next = Source{Kind: Path, Paths: paths, Some: some}
+	next = Source{Kind: Path, Paths: paths, Some: some, inGit: true}
 	if isRange {
 		next = Source{Kind: Git, Rev: head, Paths: relative, Some: some}
 	}

@@ -36,6 +36,8 @@ type Source struct {
 	Note string
 
 	name string
+	// inGit is set for the work tree of a repository that is compared with a revision.
+	inGit bool
 }
 
 // String returns the source as the user gave it, or in the form that [ParseSource] takes.
