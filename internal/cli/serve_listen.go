@@ -15,13 +15,15 @@ import (
 
 // How long a webhook is still served after its process was told to end, and how long calls that run then may take. Pods have 30 s.
 const (
-	drainTime = 5 * time.Second
-	graceTime = 10 * time.Second // the longest time-out of our webhooks
+	// settleTime is the least: clients still come until the cluster has told them that the process is going.
+	settleTime = 2 * time.Second
+	drainTime  = 5 * time.Second
+	graceTime  = 10 * time.Second // the longest time-out of our webhooks
 )
 
 // listenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
 // a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer tells
-// the client to close the connection, until none is open or drainTime is over.
+// the client to close the connection, for settleTime at least, and until none is open or drainTime is over.
 func listenUntilDone(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -56,8 +58,8 @@ func listenUntilDone(ctx context.Context, address string, handler http.Handler, 
 	return nil
 }
 
-// drainAfterDone makes a server close each connection after its next answer once ctx is done. The function waits until none is open, at
-// most drainTime.
+// drainAfterDone makes a server close each connection after its next answer once ctx is done. The function waits for settleTime, and then
+// until none is open, at most drainTime in all.
 func drainAfterDone(ctx context.Context, server *http.Server) func(context.Context) {
 	var open atomic.Int64
 	server.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -79,9 +81,10 @@ func drainAfterDone(ctx context.Context, server *http.Server) func(context.Conte
 	return func(grace context.Context) {
 		limit, cancel := context.WithTimeout(grace, drainTime)
 		defer cancel()
+		settled := time.Now().Add(settleTime)
 		look := time.NewTicker(20 * time.Millisecond)
 		defer look.Stop()
-		for open.Load() > 0 {
+		for open.Load() > 0 || time.Now().Before(settled) {
 			select {
 			case <-limit.Done():
 				return
