@@ -81,13 +81,15 @@ func drainAfterDone(ctx context.Context, server *http.Server) func(context.Conte
 	return func(grace context.Context) {
 		limit, cancel := context.WithTimeout(grace, drainTime)
 		defer cancel()
-		settled := time.Now().Add(settleTime)
+		settled := time.After(settleTime)
 		look := time.NewTicker(20 * time.Millisecond)
 		defer look.Stop()
-		for open.Load() > 0 || time.Now().Before(settled) {
+		for open.Load() > 0 || settled != nil {
 			select {
 			case <-limit.Done():
 				return
+			case <-settled:
+				settled = nil
 			case <-look.C:
 			}
 		}

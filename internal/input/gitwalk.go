@@ -79,7 +79,12 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if !found {
 		return missing
 	}
-	return w.readFiles(ctx)
+	if err := w.readFiles(ctx); err != nil || !r.opts.PassTemplates {
+		return err
+	}
+	return r.applyKustomizations(ctx, func(ctx context.Context, name string) ([]byte, error) {
+		return g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+	})
 }
 
 // gitWalker collects the files below paths of a tree.

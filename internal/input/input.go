@@ -90,6 +90,8 @@ type Document struct {
 	Positions *Positions
 	// Key and Sum are those of the file.
 	Key, Sum string
+	// Patched is set if patches of a kustomization changed CRD.
+	Patched bool
 }
 
 // Unread is a file that may have a definition and cannot be read.

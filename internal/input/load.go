@@ -25,7 +25,9 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	case Stdin:
 		err = r.readStdin(ctx)
 	case Path:
-		err = r.readPaths(ctx, src)
+		if err = r.readPaths(ctx, src); err == nil && opts.PassTemplates {
+			err = r.applyKustomizations(ctx, r.readBeside)
+		}
 	case Git:
 		err = r.readRevision(ctx, src)
 	case Cluster:

@@ -41,6 +41,15 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
 	}
+	patched := 0
+	for i := range set.Documents {
+		if set.Documents[i].Patched {
+			patched++
+		}
+	}
+	if patched > 0 {
+		fmt.Fprintf(c.Err, "note: %s: CRDs with the patches of their kustomization: %d\n", source, patched)
+	}
 	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
 		c.patches = set.Patches
 		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", firstFileNames(set.Patches))

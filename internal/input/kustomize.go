@@ -1,0 +1,256 @@
+package input
+
+// What does kustomize make of a CRD? kubebuilder's layout keeps the conversion webhook of config/crd/bases/widgets.yaml in the patch
+// config/crd/patches/webhook_in_widgets.yaml, which config/crd/kustomization.yaml lists. The patched CRD is the one that is installed, so
+// it is the one to compare. Labels, prefixes, and whatever else a kustomization does with names are left out: they change no schema.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/limit"
+)
+
+// kustomization has the fields of a kustomization.yaml that patch
+// (https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/).
+type kustomization struct {
+	Patches               []kustomizePatch `json:"patches"`
+	PatchesJSON6902       []kustomizePatch `json:"patchesJson6902"`
+	PatchesStrategicMerge []string         `json:"patchesStrategicMerge"`
+}
+
+type kustomizePatch struct {
+	Path   string `json:"path"`
+	Patch  string `json:"patch"`
+	Target *struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"` // an expression that matches the whole name
+	} `json:"target"`
+}
+
+const (
+	maxKustomizeBytes = 1 << 20
+	// maxKustomizeLevels is how many folders above a CRD may have its kustomization: config/crd for config/crd/bases/v1/widgets.yaml.
+	maxKustomizeLevels = 3
+)
+
+// kustomizer applies the patches of kustomizations to the definitions of a set.
+type kustomizer struct {
+	r    *reader
+	read func(ctx context.Context, name string) ([]byte, error)
+	// byDir has the kustomization of each folder that was looked at; nil for none.
+	byDir map[string]*kustomization
+}
+
+// applyKustomizations patches the definitions of a source. Patches that cannot be applied become warnings.
+func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
+	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}}
+	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return k.isPatchFile(ctx, filepath.ToSlash(d.File)) })
+	for i := range r.set.Documents {
+		d := &r.set.Documents[i]
+		if dir, found := k.kustomizationOf(ctx, filepath.ToSlash(d.File)); found != nil {
+			if err := k.patchDocument(ctx, d, dir, found); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// isPatchFile reports whether the kustomization of a file lists it as a patch.
+func (k *kustomizer) isPatchFile(ctx context.Context, file string) bool {
+	dir, found := k.kustomizationOf(ctx, file)
+	return found != nil && slices.ContainsFunc(found.Patches, func(p kustomizePatch) bool { return p.Path != "" && path.Join(dir, p.Path) == file })
+}
+
+// kustomizationOf returns the kustomization in the nearest folder above a file that has one.
+func (k *kustomizer) kustomizationOf(ctx context.Context, file string) (dir string, found *kustomization) {
+	dir = path.Dir(file)
+	for range maxKustomizeLevels {
+		if _, ok := k.byDir[dir]; !ok {
+			k.byDir[dir] = k.readKustomization(ctx, dir)
+		}
+		if k.byDir[dir] != nil {
+			return dir, k.byDir[dir]
+		}
+		dir = path.Join(dir, "..")
+	}
+	return "", nil
+}
+
+func (k *kustomizer) readKustomization(ctx context.Context, dir string) *kustomization {
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		file := path.Join(dir, name)
+		data, err := k.read(ctx, file)
+		if err != nil {
+			continue
+		}
+		out := &kustomization{}
+		if err := sigsyaml.Unmarshal(data, out); err != nil {
+			k.warn(file, "", fmt.Errorf("its patches are not applied: %w", err))
+			return nil
+		}
+		// kustomize applies them in this order (api/internal/target/kusttarget_configplugin.go).
+		all := make([]kustomizePatch, len(out.PatchesStrategicMerge))
+		for i, text := range out.PatchesStrategicMerge {
+			if strings.ContainsAny(text, "\n:{") {
+				all[i].Patch = text
+			} else {
+				all[i].Path = text
+			}
+		}
+		out.Patches = slices.Concat(all, out.Patches, out.PatchesJSON6902)
+		return out
+	}
+	return nil
+}
+
+func (k *kustomizer) warn(file, crd string, err error) {
+	w := Warning{CRD: crd, Message: strings.ReplaceAll(err.Error(), "\n", " ")}
+	w.Position.File = file
+	k.r.set.Warnings = append(k.r.set.Warnings, w)
+}
+
+// patchDocument applies the patches of a kustomization that are about a definition.
+func (k *kustomizer) patchDocument(ctx context.Context, d *Document, dir string, in *kustomization) error {
+	for _, p := range in.Patches {
+		file, text := path.Join(dir, "kustomization.yaml"), []byte(p.Patch)
+		if p.Path != "" {
+			file = path.Join(dir, p.Path)
+			if !fs.ValidPath(p.Path) && !fs.ValidPath(path.Clean(p.Path)) {
+				continue // outside of the folder, which kustomize refuses
+			}
+			var err error
+			if text, err = k.read(ctx, file); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				k.warn(file, d.CRD.Name, fmt.Errorf("this patch cannot be read: %w", systemReason(err)))
+				continue
+			}
+		}
+		applied, err := applyPatch(d, p, text)
+		if err != nil {
+			k.warn(file, d.CRD.Name, fmt.Errorf("this patch of %s is not applied: %w", d.CRD.Name, err))
+		}
+		if applied {
+			d.Patched = true
+			k.r.set.Patches = slices.DeleteFunc(k.r.set.Patches, func(name string) bool { return path.Clean(filepath.ToSlash(name)) == file })
+		}
+	}
+	return nil
+}
+
+// errDirective says that a patch has a directive of strategic merge patches.
+var errDirective = errors.New("it has a directive $patch; render the kustomization, and check what comes out")
+
+// applyPatch applies a patch to a definition, if it is about it: a JSON patch (RFC 6902), or objects to merge. Definitions have no lists
+// that merge by a key, so a strategic merge is a JSON merge patch (RFC 7386).
+func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err error) {
+	chosen := p.Target != nil
+	if chosen {
+		name, err := regexp.Compile("^(?:" + p.Target.Name + ")$")
+		if err != nil {
+			return false, err
+		}
+		if p.Target.Kind != "" && p.Target.Kind != crdKind || p.Target.Name != "" && !name.MatchString(d.CRD.Name) {
+			return false, nil
+		}
+	}
+	for _, chunk := range splitStream(string(text)) {
+		if contentOffset(chunk.text) < 0 {
+			continue
+		}
+		data, err := yaml.ToJSON([]byte(chunk.text))
+		if err != nil {
+			return applied, err
+		}
+		var value any
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &value); err != nil {
+			return applied, err
+		}
+		object, isObject := value.(map[string]any)
+		if isObject && !chosen && !isAbout(object, d.CRD.Name) || !isObject && !chosen {
+			continue
+		}
+		if err := d.patch(data, isObject); err != nil {
+			return applied, err
+		}
+		applied = true
+	}
+	return applied, nil
+}
+
+// isAbout reports whether a patch names a definition.
+func isAbout(object map[string]any, name string) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	return object["kind"] == crdKind && metadata["name"] == name
+}
+
+// patch replaces the definition by what a patch makes of it.
+func (d *Document) patch(patch []byte, merge bool) error {
+	if merge && strings.Contains(string(patch), `"$patch"`) {
+		return errDirective
+	}
+	before, err := json.Marshal(d.CRD)
+	if err != nil {
+		return err
+	}
+	var after []byte
+	if merge {
+		after, err = jsonpatch.MergePatch(before, patch)
+	} else {
+		var ops jsonpatch.Patch
+		if ops, err = jsonpatch.DecodePatch(patch); err == nil {
+			after, err = ops.Apply(before)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(after, crd); err != nil {
+		return err
+	}
+	if crd.Name != d.CRD.Name {
+		return fmt.Errorf("it renames the definition to %q", crd.Name)
+	}
+	crd.APIVersion, crd.Kind = crdVersion, crdKind
+	d.CRD = crd
+	return nil
+}
+
+// readBeside reads a small file of the file system.
+func (r *reader) readBeside(_ context.Context, name string) ([]byte, error) {
+	full := filepath.FromSlash(name)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(r.opts.Dir, full)
+	}
+	f, err := os.Open(full) //nolint:gosec // beside the files that the user names
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
+	}
+	return limit.ReadAll(f, maxKustomizeBytes)
+}
