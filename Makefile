@@ -132,7 +132,8 @@ verify: ## fail if a module file is untidy, or CRDs and features are not as thei
 
 .PHONY: demo
 demo: build cluster ## the whole story on a real API server, told step by step
-	$(GO) run ./tools/demo --sluice bin/sluice
+	PATH="$(CURDIR)/bin:$$(dirname "$$($(GO) run ./tools/clustertest/build kubectl)"):$$PATH" \
+	  "$$($(GO) run ./tools/clustertest/build)" exec -- tools/demo.sh
 
 .PHONY: bench
 bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades, PARTS=objects,speed for some only)

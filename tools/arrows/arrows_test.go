@@ -257,10 +257,6 @@ var table = []row{
 	},
 	{pkg: "tools/release", why: "packs what ships", may: []string{"config", "internal/cli"}},
 	{
-		pkg: "tools/demo", why: "uses sluice as its users do: the binary, not the packages",
-		may: []string{"tools/*", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "internal/limit"},
-	},
-	{
 		pkg: "tools/bench", why: "measures the parts one by one and the command as a whole",
 		may: []string{
 			"api/v1alpha1", "compat", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "internal/cli", "tools/clustertest",
