@@ -29,17 +29,16 @@ build: ## build bin/sluice
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/sluice ./cmd/sluice
 
 RELEASE_IMAGE ?= localhost/sluice
-RELEASE_URL ?=
-SIGN ?=
-RELEASE := $(GO) run ./tools/release --image '$(RELEASE_IMAGE)' --url '$(RELEASE_URL)' --sign '$(SIGN)' --out dist
+RELEASE := $(GO) run ./tools/release --image '$(RELEASE_IMAGE)' --out dist
 
 .PHONY: image
 image: ## build the container image, an OCI layout in dist/image (RELEASE_IMAGE=registry.example.com/sluice)
 	$(RELEASE) --only image --platforms linux/amd64,linux/arm64
 
 .PHONY: release
-release: ## build what a release publishes in dist/: programs, image, chart, manifests, bills of materials (RELEASE_IMAGE, RELEASE_URL, SIGN)
+release: ## build what a release publishes in dist/: programs, image, chart, manifests, bills of materials, checksums (RELEASE_IMAGE)
 	$(RELEASE)
+	cd dist && files=$$(find . -maxdepth 1 -type f -printf '%P\n' | sort) && sha256sum $$files >checksums.txt
 
 .PHONY: test
 test: lint verify tests ## the linter, generated files, and all tests with a tenth of the random cases

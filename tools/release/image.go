@@ -101,7 +101,15 @@ func (r *release) buildImage(ctx context.Context, programs []program) error {
 			}
 		}
 	}
-	if err := r.writeTarball(r.pathTo("image"), "image.tar"); err != nil {
+	files, err := filesBelow(os.DirFS(r.pathTo("image")), "")
+	if err != nil {
+		return err
+	}
+	tarball, err := tarOf(files, r.time)
+	if err != nil {
+		return err
+	}
+	if err := r.writeFile("image.tar", tarball); err != nil {
 		return err
 	}
 	return r.writeFile("image.digest", []byte(r.image+"@"+digest.String()+"\n"))

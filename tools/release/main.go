@@ -1,5 +1,5 @@
 // Command release builds the files of a release of Sluice: the program for each platform with completions and man pages, the
-// container image, the Helm chart, the manifests, bills of materials and checksums.
+// container image, the Helm chart, the manifests, and bills of materials. The Makefile adds checksums.
 //
 // Two runs at the same commit with the same Debian packages give the same bytes, because all times are that of the commit. The
 // command publishes nothing, and an error leaves an existing folder as it was. It needs go, git, apt-get and dpkg-deb.
@@ -25,10 +25,7 @@ func main() {
 	defer stop()
 	r := &release{flags: []string{"-trimpath"}}
 	var only, platforms string
-	flag.StringVar(&r.version, "version", "", "version, such as v1.0.0; default: what git describe says")
 	flag.StringVar(&r.image, "image", "", "name of the image without a tag, such as registry.example.com/sluice")
-	flag.StringVar(&r.url, "url", "", "address below which the files will be published, for the Krew manifest and the Homebrew formula; default: none are made")
-	flag.StringVar(&r.sign, "sign", "", "command that is run with the path of each file to sign: checksums.txt and the digest of the image")
 	flag.StringVar(&r.out, "out", "dist", "folder to write")
 	flag.StringVar(&only, "only", "", "image, or files; default: both")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "platforms of the program; the image has those of linux")
@@ -42,8 +39,9 @@ func main() {
 
 // release is one release in the making.
 type release struct {
-	version, image, url, sign, out string
-	platforms                      []string
+	// version is what git describe says, unless it is set.
+	version, image, out string
+	platforms           []string
 	// flags are more of those with which the programs are built.
 	flags []string
 	// time is that of the commit, commit its name.
@@ -88,16 +86,6 @@ func (r *release) runRelease(ctx context.Context, only string) error {
 	if only != "image" {
 		if err := r.buildFiles(ctx, programs); err != nil {
 			return err
-		}
-	}
-	if r.sign != "" {
-		for _, name := range []string{"checksums.txt", "image.digest"} {
-			if _, err := os.Stat(r.pathTo(name)); errors.Is(err, os.ErrNotExist) {
-				continue
-			}
-			if _, err := runCommand(ctx, nil, r.sign, r.pathTo(name)); err != nil {
-				return err
-			}
 		}
 	}
 	if err := os.RemoveAll(r.pathTo("build")); err != nil {

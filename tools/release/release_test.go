@@ -88,9 +88,9 @@ func TestTheChartOfAReleaseKnowsItsImage(t *testing.T) {
 	}
 }
 
-func TestArchivesHaveWhatPackagersNeed(t *testing.T) {
+func TestArchivesHaveCompletionsAndManPages(t *testing.T) {
 	t.Chdir("../..")
-	r := &release{version: "v1.2.3", time: time.Unix(0, 0).UTC(), dir: t.TempDir(), url: "https://example.com/v1.2.3/", platforms: []string{"linux/amd64", "windows/amd64"}}
+	r := &release{version: "v1.2.3", time: time.Unix(0, 0).UTC(), dir: t.TempDir()}
 	files, err := r.sharedFiles()
 	if err != nil {
 		t.Fatal(err)
@@ -105,29 +105,6 @@ func TestArchivesHaveWhatPackagersNeed(t *testing.T) {
 	} {
 		if !strings.Contains(text[name], want) {
 			t.Errorf("%s does not have %q", name, want)
-		}
-	}
-	archives := map[string]string{"linux/amd64": "l.tar.gz", "windows/amd64": "w.zip"}
-	for _, name := range archives {
-		if err := r.writeFile(name, []byte(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.writePackagers(archives); err != nil {
-		t.Fatal(err)
-	}
-	formula, manifest := readFile(t, r.pathTo("sluice.rb")), readFile(t, r.pathTo("krew.yaml"))
-	for _, want := range []string{"https://example.com/v1.2.3/l.tar.gz", `version "1.2.3"`, "on_linux", "on_intel"} {
-		if !strings.Contains(formula, want) {
-			t.Errorf("the formula has no %q:\n%s", want, formula)
-		}
-	}
-	if strings.Contains(formula, "w.zip") {
-		t.Error("Homebrew is offered a program of Windows")
-	}
-	for _, want := range []string{"version: v1.2.3", "uri: https://example.com/v1.2.3/w.zip", "bin: sluice.exe", "bin: sluice\n"} {
-		if !strings.Contains(manifest, want) {
-			t.Errorf("the manifest of Krew has no %q:\n%s", want, manifest)
 		}
 	}
 }
