@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"sluice.dev/localcluster/internal/component"
 )
 
 // process is a child of this process that runs one component.
@@ -41,7 +43,7 @@ func spawn(executable, name string, args []string, log string, extra ...*os.File
 	cmd.ExtraFiles = extra
 	// A group of its own keeps a terminal's Ctrl-C from the child. This process stops its children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	endWithParent(cmd.SysProcAttr)
+	component.EndWithParent(cmd.SysProcAttr)
 
 	p := &process{name: name, log: log, cmd: cmd, lifeline: lifeline, done: make(chan struct{})}
 	started := make(chan error)

@@ -53,7 +53,7 @@ func Run(ctx context.Context, name string, args []string) error {
 	last := &lastLine{}
 	cmd.Stdout, cmd.Stderr = os.Stdout, io.MultiWriter(os.Stderr, last)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	endWithParent(cmd.SysProcAttr)
+	EndWithParent(cmd.SysProcAttr)
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return nil

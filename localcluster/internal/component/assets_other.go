@@ -1,7 +1,0 @@
-//go:build assets && !linux
-
-package component
-
-import "syscall"
-
-func endWithParent(*syscall.SysProcAttr) {}
