@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
@@ -91,12 +92,6 @@ func NewRegistry(host, path string, t http.RoundTripper, opts ...remote.Option) 
 		return nil, err
 	}
 	return &Registry{Repo: repo, Options: append([]remote.Option{remote.WithTransport(t)}, opts...)}, nil
-}
-
-// blob is a layer or a config as the registry library wants it.
-type blob struct {
-	data      []byte
-	mediaType types.MediaType
 }
 
 // taggable is a raw manifest.
@@ -195,7 +190,7 @@ func (r *Registry) Refer(ctx context.Context, subject v1.Hash, artifactType, pre
 
 // PushBlob puts a blob.
 func (r *Registry) PushBlob(ctx context.Context, data []byte) error {
-	return remote.WriteLayer(r.Repo, newBlob(data), append(r.Options, remote.WithContext(ctx))...)
+	return remote.WriteLayer(r.Repo, static.NewLayer(data, types.OCILayer), append(r.Options, remote.WithContext(ctx))...)
 }
 
 // Sign pushes cosign signatures of an image, one by each key. image is the digest in the payload; pass the digest of the image for

@@ -188,13 +188,6 @@ func (s *Server) Writes() []Call {
 	return out
 }
 
-// Remove removes the kinds of a group from the server.
-func (s *Server) Remove(group string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kinds = slices.DeleteFunc(s.kinds, func(k Kind) bool { return k.Group == group })
-}
-
 // RoundTrip implements [http.RoundTripper].
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {

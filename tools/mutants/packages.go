@@ -77,6 +77,14 @@ var dear = []string{
 	"schema/contain/internal/regular",
 }
 
+// testsFor returns the packages whose tests have to catch a fault.
+func (g *graph) testsFor(f *fault) []string {
+	if f.tests != nil {
+		return f.tests
+	}
+	return g.testsOf(f.packageFolder())
+}
+
 // testsOf returns the packages whose tests have to catch a fault in the package: its own first, then those that depend on it,
 // cheap ones first.
 func (g *graph) testsOf(own string) []string {

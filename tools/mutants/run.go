@@ -24,9 +24,7 @@ type runner struct {
 	// limit bounds the time for the tests of one package.
 	limit   time.Duration
 	verbose bool
-	// near: only the first of the packages is asked.
-	near bool
-	out  interface {
+	out     interface {
 		io.Writer
 		Flush() error
 	}
@@ -87,7 +85,7 @@ func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) error {
 	args := []string{"test", "-vet=off"}
 	for i := range chosen {
-		for _, pkg := range r.testPackages(g, &chosen[i]) {
+		for _, pkg := range g.testsFor(&chosen[i]) {
 			if !slices.Contains(args, "./"+pkg) {
 				args = append(args, "./"+pkg)
 			}
@@ -99,18 +97,6 @@ func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) er
 		return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
 	}
 	return nil
-}
-
-// testPackages returns the packages that have to catch a fault.
-func (r *runner) testPackages(g *graph, f *fault) []string {
-	tests := f.tests
-	if tests == nil {
-		tests = g.testsOf(f.packageFolder())
-	}
-	if r.near {
-		tests = tests[:min(1, len(tests))]
-	}
-	return tests
 }
 
 // printRow prints a row: number, seconds, what caught the fault, its function, and what it breaks.
@@ -141,7 +127,7 @@ func (r *runner) runFault(ctx context.Context, g *graph, f *fault, tmp string) (
 	if msg, err := build.CombinedOutput(); err != nil {
 		return outcome{}, fmt.Errorf("%w: fault %d (%s) does not compile: %w\n%s", errTable, f.number, f.broken, err, indentLines(strings.TrimSpace(string(msg))))
 	}
-	for _, pkg := range r.testPackages(g, f) {
+	for _, pkg := range g.testsFor(f) {
 		if r.verbose {
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
 			r.out.Flush() //nolint:errcheck // the last Flush tells

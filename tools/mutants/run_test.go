@@ -55,7 +55,7 @@ func TestFour(t *testing.T) {
 `,
 }
 
-func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
+func runSmall(t *testing.T, list ...fault) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range small {
@@ -71,7 +71,7 @@ func runSmall(t *testing.T, near bool, list ...fault) (string, error) {
 		list[i].number = i + 1
 	}
 	var out bytes.Buffer
-	r := &runner{code: newModule(dir), limit: 2 * time.Second, near: near, out: bufio.NewWriter(&out)}
+	r := &runner{code: newModule(dir), limit: 2 * time.Second, out: bufio.NewWriter(&out)}
 	err := r.runAll(t.Context(), list)
 	if err := r.out.Flush(); err != nil {
 		t.Fatal(err)
@@ -94,17 +94,15 @@ func TestFaultsOfASmallModule(t *testing.T) {
 	twice := fault{in: "add.Add", find: "b", put: "a", broken: "more than once in the function"}
 	for _, tt := range []struct {
 		name   string
-		near   bool
 		faults []fault
 		want   []string // parts of what is printed
 		err    error
 		text   []string // parts of the error
 	}{
-		{"caught", false, []fault{wrong, far, hang}, []string{"add TestAdd/from_above\n", "use TestFour\n", "add: hangs\n", "3 of 3 caught"}, nil, nil},
-		{"survived", false, []fault{wrong, unseen}, []string{"SURVIVED", "1 of 2 caught"}, errSurvived, []string{"1 fault"}},
-		{"not caught by the nearest tests", true, []fault{far}, []string{"SURVIVED", "0 of 1 caught"}, errSurvived, nil},
+		{"caught", []fault{wrong, far, hang}, []string{"add TestAdd/from_above\n", "use TestFour\n", "add: hangs\n", "3 of 3 caught"}, nil, nil},
+		{"survived", []fault{wrong, unseen}, []string{"SURVIVED", "1 of 2 caught"}, errSurvived, []string{"1 fault"}},
 		{
-			"no faults of this code", false,
+			"no faults of this code",
 			[]fault{broken, gone, twice, wrong},
 			[]string{"ERROR", "1 of 4 caught"},
 			errTable,
@@ -112,7 +110,7 @@ func TestFaultsOfASmallModule(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, err := runSmall(t, tt.near, tt.faults...)
+			out, err := runSmall(t, tt.faults...)
 			if !errors.Is(err, tt.err) || errors.Is(err, errSurvived) != errors.Is(tt.err, errSurvived) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
