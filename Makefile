@@ -135,7 +135,7 @@ demo: build cluster ## the whole story on a real API server, told step by step
 	  "$$($(GO) run ./tools/clustertest/build)" exec -- tools/demo.sh
 
 .PHONY: bench
-bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades, PARTS=objects,speed for some only)
+bench: build ## tables of truth and speed (CORPUS=dir for the real upgrades, PARTS=objects,corpus for some only)
 	SLUICE_CORPUS='$(CORPUS)' $(GO) run ./tools/bench --sluice bin/sluice --only '$(PARTS)'
 
 FUZZTIME ?= 30s

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,46 +21,65 @@ import (
 	"sluice.dev/report"
 )
 
-var errNoCorpus = errors.New("SLUICE_CORPUS names no folder with pairs.tsv: the real upgrades are left out")
-
-// pair is one real upgrade.
-type pair struct {
-	id, label string
-	old, new  *apiextensionsv1.CustomResourceDefinition
-}
-
-// pairs reads the corpus one pair at a time.
-func pairs(ctx context.Context, dir string, each func(pair) error) error {
-	if dir == "" {
-		return errNoCorpus
-	}
-	f, err := os.Open(filepath.Join(dir, "pairs.tsv"))
+// measureCorpus compares the real upgrades: their verdicts, by their labels, and the processor time of the comparison alone.
+func measureCorpus(ctx context.Context, b bench) error {
+	f, err := os.Open(filepath.Join(b.corpus, "pairs.tsv"))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNoCorpus, err)
+		return fmt.Errorf("SLUICE_CORPUS names no folder with pairs.tsv: the real upgrades are left out: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // nothing was written
+	defer f.Close() //nolint:errcheck // it was only read
+	verdicts := map[string]map[report.Verdict]int{}
+	var took []time.Duration
+	undecided := 0
 	lines := bufio.NewScanner(f)
 	lines.Scan() // the head
 	for lines.Scan() {
-		col := strings.Split(lines.Text(), "\t")
-		if len(col) < 6 {
-			return fmt.Errorf("pairs.tsv: a line of %d columns, want 6", len(col))
+		columns := strings.Split(lines.Text(), "\t")
+		if len(columns) < 6 {
+			return fmt.Errorf("pairs.tsv: a line of %d columns, want 6", len(columns))
 		}
-		p := pair{id: col[0], label: col[5]}
-		if p.old, err = readCRD(ctx, filepath.Join(dir, col[1])); err != nil {
-			return err
+		r, d, err := timeOfCheck(ctx, filepath.Join(b.corpus, columns[1]), filepath.Join(b.corpus, columns[2]))
+		if err != nil {
+			return fmt.Errorf("%s: %w", columns[0], err)
 		}
-		if p.new, err = readCRD(ctx, filepath.Join(dir, col[2])); err != nil {
-			return err
+		took = append(took, d)
+		label := columns[5]
+		if verdicts[label] == nil {
+			verdicts[label] = map[report.Verdict]int{}
 		}
-		if err := each(p); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
+		verdicts[label][schemaVerdict(r)]++
+		for _, f := range r.Findings {
+			if f.Outcome == report.Undecided {
+				undecided++
+			}
 		}
 	}
-	return lines.Err()
+	if err := errors.Join(lines.Err(), ctx.Err()); err != nil || len(took) == 0 {
+		return errors.Join(err, errors.New("no upgrade was read"))
+	}
+	rows := [][]string{{"label", "safe", "unsafe", "undecided"}}
+	for _, label := range slices.Sorted(maps.Keys(verdicts)) {
+		v := verdicts[label]
+		rows = append(rows, []string{label, fmt.Sprint(v[report.Safe]), fmt.Sprint(v[report.Unsafe]), fmt.Sprint(v[report.IsUndecided])})
+	}
+	printTable(rows...)
+	fmt.Printf("%d undecided findings in all. A verdict here counts what the labels speak of: schema and storage.\n\n", undecided)
+	printTable([]string{fmt.Sprintf("%d comparisons without decoding", len(took)), "p50", "p90", "p99", "max"},
+		[]string{"CPU", millis(quantile(took, 0.5)), millis(quantile(took, 0.9)), millis(quantile(took, 0.99)), millis(quantile(took, 1))})
+	return nil
+}
+
+// timeOfCheck compares two files, and tells the processor time of the comparison.
+func timeOfCheck(ctx context.Context, before, after string) (report.CRD, time.Duration, error) {
+	old, err1 := readCRD(ctx, before)
+	next, err2 := readCRD(ctx, after)
+	if err := errors.Join(err1, err2); err != nil {
+		return report.CRD{}, 0, err
+	}
+	runtime.GC()
+	start := cpuOf(syscall.RUSAGE_SELF)
+	r, err := compat.Check(ctx, old, next, compat.Options{})
+	return r, cpuOf(syscall.RUSAGE_SELF) - start, err
 }
 
 func readCRD(ctx context.Context, file string) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -74,88 +95,6 @@ func readCRD(ctx context.Context, file string) (*apiextensionsv1.CustomResourceD
 		return nil, fmt.Errorf("%s: no CRD", file)
 	}
 	return set.Documents[0].CRD, nil
-}
-
-// corpusTruth holds the verdicts against the labels.
-func corpusTruth(ctx context.Context, c *config) error {
-	verdicts := map[string]map[report.Verdict]int{}
-	levels := map[string]map[report.Level]int{}
-	reasons := map[string]int{}
-	var odd []string
-	total := 0
-	start := time.Now()
-	err := pairs(ctx, c.corpus, func(p pair) error {
-		total++
-		r, err := compat.Check(ctx, p.old, p.new, compat.Options{})
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.id, err)
-		}
-		v := schemaVerdict(r)
-		count(verdicts, p.label, v)
-		for _, f := range r.Findings {
-			if f.Outcome == report.Violation {
-				count(levels, p.label, f.Level)
-				if f.Witness == nil && witnessed(f) {
-					odd = append(odd, p.id+": "+f.Rule+" without a witness")
-				}
-			}
-			if f.Outcome == report.Undecided {
-				reasons[f.Rule+": "+f.Reason]++
-			}
-		}
-		if p.label == "safe" && v == report.Unsafe || p.label == "unsafe" && v != report.Unsafe || v == report.IsUndecided {
-			odd = append(odd, fmt.Sprintf("%s: label %s, verdict %s%s", p.id, p.label, v, first(r)))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	rows := [][]string{{"label", "pairs", "safe", "unsafe", "undecided"}}
-	undecided := 0
-	for _, label := range slices.Sorted(maps.Keys(verdicts)) {
-		m := verdicts[label]
-		n := m[report.Safe] + m[report.Unsafe] + m[report.IsUndecided]
-		undecided += m[report.IsUndecided]
-		rows = append(rows, []string{label, fmt.Sprint(n), fmt.Sprint(m[report.Safe]), fmt.Sprint(m[report.Unsafe]), fmt.Sprint(m[report.IsUndecided])})
-	}
-	c.table(rows...)
-	findings := 0
-	for _, n := range reasons {
-		findings += n
-	}
-	fmt.Fprintf(c.out, "undecided: %d of %d pairs (%s; aim 0.10%%), %d findings in all (aim 20)\n", undecided, total, percent(undecided, total), findings)
-	fmt.Fprintf(c.out, "The verdict here counts what the labels speak of: schema and storage.\n\n")
-	rows = [][]string{{"findings by level", "safe", "undecided", "unsafe"}}
-	for _, l := range report.Levels() {
-		rows = append(rows, []string{string(l.ID), fmt.Sprint(levels["safe"][l.ID]), fmt.Sprint(levels["undecided"][l.ID]), fmt.Sprint(levels["unsafe"][l.ID])})
-	}
-	c.table(rows...)
-	for _, s := range odd {
-		fmt.Fprintln(c.out, "  ", s)
-	}
-	for _, k := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(c.out, "   undecided %d x %s\n", reasons[k], k)
-	}
-	fmt.Fprintln(c.out)
-	fmt.Fprintf(c.out, "%.0f s in all, decoding included\n", time.Since(start).Seconds())
-	return nil
-}
-
-func count[A, B comparable](m map[A]map[B]int, a A, b B) {
-	if m[a] == nil {
-		m[a] = map[B]int{}
-	}
-	m[a][b]++
-}
-
-func first(r report.CRD) string {
-	for _, f := range r.Findings {
-		if f.Outcome == report.Violation || f.Outcome == report.Undecided {
-			return fmt.Sprintf(" (%s %s %s)", f.Rule, f.Path, f.Reason)
-		}
-	}
-	return ""
 }
 
 // schemaVerdict is the verdict on schema and storage alone, as the labels of the corpus.
@@ -179,9 +118,4 @@ func harmsObjects(l report.Level) bool {
 	case report.ClientsBroken, report.MeaningChanged, report.ReadersSurprised, report.Cosmetic:
 	}
 	return false
-}
-
-// witnessed reports whether an object can show the finding.
-func witnessed(f report.Finding) bool {
-	return f.Path != "" && harmsObjects(f.Level) && f.Level != report.RefusedByAPIServer
 }

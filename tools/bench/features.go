@@ -2,136 +2,177 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature"
-	"sluice.dev/feature/policy"
-	"sluice.dev/feature/policy/simulate"
-	"sluice.dev/feature/rules"
-	"sluice.dev/schema"
+	"sluice.dev/internal/controller/features"
+	"sluice.dev/tools/clustertest"
 )
 
-// featureSpeed measures what features cost, without an API server: the evaluator, and policies in the API server's code.
-func featureSpeed(ctx context.Context, c *config) error {
-	rows := [][]string{{"features", "object", "evaluator", "policies", "policies made in"}}
-	for _, n := range []int{5, 10, 200} {
-		for _, items := range []int{5, 100, 1000} {
-			row, err := featureRow(ctx, n, items)
-			if err != nil {
+// gatedKind is a kind with features, all of which are closed.
+type gatedKind struct {
+	name, mode string
+	features   int
+}
+
+func (k gatedKind) apiGroup() string { return k.name + ".bench.dev" }
+
+// manifests are the CRD, and the component with its settings and its features.
+func (k gatedKind) manifests() string {
+	var fields, list strings.Builder
+	for i := range k.features {
+		fmt.Fprintf(&fields, "\n              field%d: {type: string}", i)
+		fmt.Fprintf(&list, "---\napiVersion: sluice.dev/v1alpha1\nkind: Feature\nmetadata: {name: %[1]s.field%[2]d}\n"+
+			"spec: {component: %[1]s, gate: Field%[2]d, stages: [{stage: Alpha, release: v1.0.0}], parts: [{group: %[3]s, resource: things, field: spec.field%[2]d}]}\n",
+			k.name, i, k.apiGroup())
+	}
+	return fmt.Sprintf(`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.%[1]s}
+spec:
+  group: %[1]s
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:%[2]s
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %[3]s, namespace: bench}
+data: {field2: 'false'}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Component
+metadata: {name: %[3]s}
+spec: {release: v1.5.0, mode: %[4]s, configMap: {namespace: bench, name: %[3]s}}
+%[5]s`, k.apiGroup(), fields.String(), k.name, k.mode, list.String())
+}
+
+// installKinds installs a role for features, with these kinds.
+func installKinds(ctx context.Context, b bench, kinds []gatedKind) (*system, error) {
+	options, manifests := []string{"--roles=" + features.Role}, "apiVersion: v1\nkind: Namespace\nmetadata: {name: bench}\n"
+	for _, k := range kinds {
+		options, manifests = append(options, "--feature-settings=bench/"+k.name), manifests+k.manifests()
+	}
+	return install(ctx, b, options, manifests)
+}
+
+// measureLatency measures how long after a change settings are in force.
+func measureLatency(ctx context.Context, b bench) (err error) {
+	changes := map[string]int{"Live": 40, "Baked": 20}
+	kinds := []gatedKind{{"live", "Live", 10}, {"baked", "Baked", 10}}
+	s, err := installKinds(ctx, b, kinds)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if _, err := s.run(ctx, features.Role); err != nil {
+		return err
+	}
+	rows := [][]string{{"a change of settings is in force after", "p50", "worst", "changes"}}
+	for _, k := range kinds {
+		if err := s.untilGate(ctx, k, false); err != nil {
+			return err
+		}
+		var took []time.Duration
+		for i := range changes[k.mode] {
+			open := i%2 == 0
+			start := time.Now()
+			patch := fmt.Sprintf(`{"data":{"field2":"%t"}}`, open)
+			if _, err := s.kube.CoreV1().ConfigMaps("bench").Patch(ctx, k.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 				return err
 			}
-			rows = append(rows, row...)
+			if err := s.untilGate(ctx, k, open); err != nil {
+				return err
+			}
+			took = append(took, time.Since(start))
 		}
+		rows = append(rows, []string{fmt.Sprintf("%d gates, mode %s", k.features, k.mode), millis(quantile(took, 0.5)), millis(quantile(took, 1)), fmt.Sprint(len(took))})
 	}
-	c.table(rows...)
+	printTable(rows...)
 	return nil
 }
 
-// featureRow measures n closed features on a list of items: objects that use none of them, and some that do.
-func featureRow(ctx context.Context, n, items int) ([][]string, error) {
-	m, err := featureModel(n)
+// untilGate asks without a pause until the API server accepts an object that uses the gate Field2, or refuses it.
+func (s *system) untilGate(ctx context.Context, k gatedKind, open bool) error {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": k.apiGroup() + "/v1", "kind": "Thing", "metadata": map[string]any{"name": "try", "namespace": "bench"}, "spec": map[string]any{"field2": "x"},
+	}}
+	for end := time.Now().Add(patience); ; {
+		err := s.create(ctx, "/apis/"+k.apiGroup()+"/v1/namespaces/bench/things", object, true)
+		if open && err == nil || !open && apierrors.IsInvalid(err) {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("a change of %s is not in force: %w", k.name, err)
+		}
+	}
+}
+
+// measureMemory measures what the controller takes when it is started beside features that are there already.
+func measureMemory(ctx context.Context, b bench) error {
+	rows := [][]string{{"components", "features of each", "peak memory", "memory then"}}
+	for _, size := range []struct{ components, features int }{{1, 200}, {20, 50}} {
+		var kinds []gatedKind
+		for i := range size.components {
+			kinds = append(kinds, gatedKind{fmt.Sprintf("memory%d", i), "Live", size.features})
+		}
+		peak, then, err := memoryWith(ctx, b, kinds)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, []string{fmt.Sprint(size.components), fmt.Sprint(size.features), mebibytes(peak), mebibytes(then)})
+	}
+	printTable(rows...)
+	return nil
+}
+
+func memoryWith(ctx context.Context, b bench, kinds []gatedKind) (peak, then int64, err error) {
+	s, err := installKinds(ctx, b, kinds)
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
-	start := time.Now()
-	set, err := policy.Compile(ctx, m, policy.Options{})
+	defer func() { err = errors.Join(err, s.close()) }()
+	roles, err := s.run(ctx, features.Role)
 	if err != nil {
-		return nil, err
+		return 0, 0, err
 	}
-	made := time.Since(start)
-	s, err := simulate.New(set)
-	if err != nil {
-		return nil, err
-	}
-	if set.Webhook {
-		return nil, errors.New("something takes the webhook")
-	}
-	e := m.Resolve(nil, feature.Runtime{}).Compile()
-	var rows [][]string
-	for _, used := range []bool{false, true} {
-		object := featureObject(items, used)
-		r := &simulate.Request{Group: "bench.dev", Version: "v1", Resource: "things", Object: object, Old: object, Settings: map[string]string{}}
-		var took, evaluated []time.Duration
-		for range 20 {
-			t := time.Now()
-			res, err := s.Run(ctx, r)
+	// The controller compiles one component after the other, and waits for the API server to have type-checked the policies of each.
+	err = clustertest.Until(ctx, patience, "the components to be enforced", func(ctx context.Context) error {
+		for _, k := range kinds {
+			var c v1alpha1.Component
+			text, err := s.kube.CoreV1().RESTClient().Get().AbsPath("/apis/sluice.dev/v1alpha1/components/" + k.name).DoRaw(ctx)
+			if err == nil {
+				err = json.Unmarshal(text, &c)
+			}
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if !res.Allowed() {
-				return nil, fmt.Errorf("an update that changes nothing is refused: %v", res.Refused)
+			if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionEnforced) || int(c.Status.Features) != k.features {
+				return errors.New(k.name + " is not")
 			}
-			took = append(took, time.Since(t))
 		}
-		request := &feature.Request{Group: "bench.dev", Version: "v1", Resource: "things", Object: object, Old: object}
-		for range 100 {
-			t := time.Now()
-			if d := e.Evaluate(request); !d.Allowed() {
-				return nil, errors.New("the evaluator refuses it")
-			}
-			evaluated = append(evaluated, time.Since(t))
-		}
-		what := fmt.Sprintf("%d items, none used", items)
-		if used {
-			what = fmt.Sprintf("%d items, used in each and stored", items)
-		}
-		rows = append(rows, []string{fmt.Sprint(n), what, fmt.Sprintf("%.1f µs", float64(median(evaluated))/1000), millis(median(took)), millis(made)})
-	}
-	return rows, nil
-}
-
-// featureModel makes n features, of which every tenth gates a field of list items.
-func featureModel(n int) (*feature.Model, error) {
-	keyed := "map"
-	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
-	spec := map[string]apiextensionsv1.JSONSchemaProps{}
-	item := map[string]apiextensionsv1.JSONSchemaProps{"name": text, "image": text}
-	var list []v1alpha1.Feature
-	for i := range n {
-		name := fmt.Sprintf("field%d", i)
-		path := "spec." + name
-		if i%10 == 0 {
-			item[name] = text
-			path = "spec.tasks[*]." + name
-		} else {
-			spec[name] = text
-		}
-		f := v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
-			Component: "bench", Gate: fmt.Sprintf("Field%d", i), Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}},
-			Parts: []v1alpha1.Part{{Group: "bench.dev", Resource: "things", Field: path}},
-		}}
-		list = append(list, f)
-	}
-	spec["tasks"] = apiextensionsv1.JSONSchemaProps{
-		Type: "array", XListType: &keyed, XListMapKeys: []string{"name"},
-		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Required: []string{"name"}, Properties: item}},
-	}
-	node, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {Type: "object", Properties: spec}}})
-	if err != nil {
-		return nil, err
-	}
-	c := &v1alpha1.Component{}
-	c.Name = "bench"
-	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "bench", Name: "flags"}}
-	m, findings := rules.Define(c, list, feature.Options{Resources: []feature.Resource{{
-		Group: "bench.dev", Resource: "things", Versions: []feature.Version{{Name: "v1", Schema: node}},
-	}}})
-	return m, findings.Err()
-}
-
-func featureObject(items int, used bool) map[string]any {
-	tasks := make([]any, items)
-	for i := range tasks {
-		t := map[string]any{"name": fmt.Sprintf("task-%d", i), "image": "example.com/image:v1"}
-		if used {
-			t["field0"] = "x"
-		}
-		tasks[i] = t
-	}
-	return map[string]any{"metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": map[string]any{"tasks": tasks}}
+		return nil
+	})
+	return memoryOf(roles[0].PID(), "VmHWM"), memoryOf(roles[0].PID(), "VmRSS"), err
 }

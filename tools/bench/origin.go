@@ -7,31 +7,33 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/http/cgi" //nolint:gosec // the attack that is meant was closed in Go 1.6.3
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"time"
+
+	"sluice.dev/tools/gittest"
 )
 
 const (
-	// repositoryFiles and fileSize make a tree of about 13 MB.
-	repositoryFiles = 1865
-	fileSize        = 7000
-	// resolvedFiles is the number of files that are requested.
-	resolvedFiles = 50
-	// importTimeout bounds the making of a repository.
-	importTimeout = 5 * time.Minute
-	// largeBlob is the size of each blob of a long history.
-	largeBlob = 1 << 20
+	// catalogFiles of fileSize bytes make a tree of about 13 MB.
+	catalogFiles, fileSize = 1865, 7000
+	// historyCommits, each with a blob of historyBlob bytes, make a history of a gigabyte.
+	historyCommits, historyBlob = 1000, 1 << 20
+	// manyFiles are in folders of folderFiles, or in one.
+	manyFiles, folderFiles = 1_000_000, 1000
 )
 
-// filePath is the path of the i-th file of a repository.
+// filePath is the path of the i-th file of a catalog.
 func filePath(i int) string { return fmt.Sprintf("catalog/d%02d/e%d/task-%04d.yaml", i%40, i%7, i) }
+
+// manyPath is the path of the i-th of a million files in folders.
+func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
+
+// widePath is the name of the i-th of a million files in one folder. It is short enough for the resolver's limit on a folder.
+func widePath(i int) string { return fmt.Sprintf("%05x", i) }
 
 // fileText is a Task of about that size, of words that compress as texts do.
 func fileText(i int) []byte {
@@ -50,49 +52,87 @@ func fileText(i int) []byte {
 	return b.Bytes()
 }
 
-// makeRepository makes a bare repository with the files on the branch main, and so many more commits that replace a blob of
-// noise each.
-func makeRepository(ctx context.Context, dir string, commits int) error {
-	return importRepository(ctx, dir, func(w io.Writer) error { return writeHistory(w, commits) })
+const commitHead = "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n"
+
+// writeCatalog writes a commit with the files of a catalog, for git fast-import.
+func writeCatalog(w io.Writer) {
+	fmt.Fprint(w, commitHead)
+	for i := range catalogFiles {
+		text := fileText(i)
+		fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", filePath(i), len(text), text)
+	}
+}
+
+// writeHistory writes a catalog, and many more commits that replace a blob of noise each.
+func writeHistory(w io.Writer) {
+	writeCatalog(w)
+	noise, blob := rand.NewChaCha8([32]byte{1}), make([]byte, historyBlob)
+	for c := range historyCommits {
+		_, _ = noise.Read(blob) // it never fails
+		fmt.Fprintf(w, "%sM 100644 inline big/%d\ndata %d\n%s\n", commitHead, c%10, len(blob), blob)
+	}
+}
+
+// writeManyFiles writes a commit with a million different files in folders.
+func writeManyFiles(w io.Writer) {
+	fmt.Fprint(w, commitHead)
+	for i := range manyFiles {
+		text := fmt.Sprintf("kind: Task\nn: %d\n", i)
+		fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", manyPath(i), len(text), text)
+	}
+}
+
+// makeOnce makes a repository unless it is there.
+func makeOnce(ctx context.Context, repo string, fill func(ctx context.Context, dir string) error) error {
+	if _, err := os.Stat(repo); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(repo), 0o750); err != nil {
+		return err
+	}
+	making, err := os.MkdirTemp(filepath.Dir(repo), "making-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(making) //nolint:errcheck // what is left of a failure takes room and nothing else
+	tmp := filepath.Join(making, "r.git")
+	if err := fill(ctx, tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, repo)
+}
+
+// initRepository makes a bare repository whose server sends what is asked for and no more.
+func initRepository(ctx context.Context, dir string) error {
+	_, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir)
+	for _, key := range []string{"uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"} {
+		if err == nil {
+			_, err = runGit(ctx, dir, nil, "config", key, "true")
+		}
+	}
+	return err
 }
 
 // importRepository makes a bare repository from input for git fast-import.
-func importRepository(ctx context.Context, dir string, write func(io.Writer) error) error {
-	ctx, cancel := context.WithTimeout(ctx, importTimeout)
-	defer cancel()
-	if _, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir); err != nil {
+func importRepository(ctx context.Context, dir string, write func(io.Writer)) error {
+	if err := initRepository(ctx, dir); err != nil {
 		return err
 	}
 	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(write(w)) }()
+	go func() {
+		b := bufio.NewWriterSize(w, 1<<20)
+		write(b)
+		fmt.Fprint(b, "done\n")
+		_ = w.CloseWithError(b.Flush()) // it has the first error of all writes
+	}()
 	defer r.Close() //nolint:errcheck // it ends the writer where git has ended before
 	_, err := runGit(ctx, dir, r, "-c", "core.compression=0", "-c", "pack.compression=0", "fast-import", "--quiet", "--done")
 	return err
 }
 
-// manyPath is the path of the i-th of a million files in folders.
-func manyPath(i int) string { return fmt.Sprintf("d%04d/task-%07d.yaml", i/folderFiles, i) }
-
-// widePath is the name of the i-th of a million files in one folder. It is short enough for the resolver's limit on a folder.
-func widePath(i int) string { return fmt.Sprintf("%05x", i) }
-
-// writeManyFiles is a commit with a million different files in folders.
-func writeManyFiles(w io.Writer) error {
-	b := bufio.NewWriterSize(w, 1<<20)
-	fmt.Fprint(b, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
-	for i := range manyFiles {
-		text := fmt.Sprintf("kind: Task\nn: %d\n", i)
-		fmt.Fprintf(b, "M 100644 inline %s\ndata %d\n%s\n", manyPath(i), len(text), text)
-	}
-	fmt.Fprint(b, "done\n")
-	return b.Flush() // it has the first error of all writes
-}
-
 // makeWideRepository makes one with a million names in one folder, of one file. For git fast-import that would take hours.
 func makeWideRepository(ctx context.Context, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, importTimeout)
-	defer cancel()
-	if _, err := runGit(ctx, "", nil, "init", "-q", "--bare", "-b", "main", dir); err != nil {
+	if err := initRepository(ctx, dir); err != nil {
 		return err
 	}
 	blob, err := runGit(ctx, dir, strings.NewReader("kind: Task\n"), "hash-object", "-w", "--stdin")
@@ -118,32 +158,11 @@ func makeWideRepository(ctx context.Context, dir string) error {
 	return err
 }
 
-func writeHistory(w io.Writer, commits int) error {
-	b := bufio.NewWriterSize(w, 1<<20)
-	fmt.Fprint(b, "commit refs/heads/main\ncommitter c <c@example.com> 1700000000 +0000\ndata 1\nm\n")
-	for i := range repositoryFiles {
-		text := fileText(i)
-		fmt.Fprintf(b, "M 100644 inline %s\ndata %d\n%s\n", filePath(i), len(text), text)
-	}
-	noise := rand.NewChaCha8([32]byte{1})
-	blob := make([]byte, largeBlob)
-	for c := range commits {
-		// Noise never fails to be read.
-		_, _ = noise.Read(blob)
-		fmt.Fprintf(b, "commit refs/heads/main\ncommitter c <c@example.com> %d +0000\ndata 1\nm\nM 100644 inline big/%d\ndata %d\n", 1700000001+c, c%10, len(blob))
-		_, _ = b.Write(blob) // an error stays until Flush
-		fmt.Fprint(b, "\n")
-	}
-	fmt.Fprint(b, "done\n")
-	return b.Flush()
-}
-
 // runGit runs git without the settings of the user.
 func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir, cmd.Stdin = dir, stdin
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
-	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
@@ -151,80 +170,22 @@ func runGit(ctx context.Context, dir string, stdin io.Reader, args ...string) (s
 	return strings.TrimSpace(string(out)), nil
 }
 
-// server is an HTTP server on loopback. It counts what it is asked and what it sends.
-type server struct {
-	*http.Server
+// gitServer serves the repositories below a folder by git's own server. It ignores the first element of a path, so that one repository has
+// many addresses.
+type gitServer struct {
+	*httptest.Server
 
-	host            string
-	requests, bytes atomic.Int64
+	git gittest.Server
+	// runs counts the addresses that were used.
+	runs int
 }
 
-func serveOn(ctx context.Context, h http.Handler) (*server, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &server{host: l.Addr().String()}
-	s.Server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.requests.Add(1)
-		h.ServeHTTP(&counted{w, &s.bytes}, r)
-	})}
-	go func() {
-		// It ends when it is closed.
-		_ = s.Serve(l)
-	}()
-	return s, nil
-}
-
-func (s *server) url(path string) string { return "http://" + s.host + path }
-
-type counted struct {
-	http.ResponseWriter
-
-	n *atomic.Int64
-}
-
-// Write implements [http.ResponseWriter].
-func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.ResponseWriter.Write(p)
-	c.n.Add(int64(n))
-	return n, err
-}
-
-// Unwrap is for [http.ResponseController].
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// catalog makes the repository /catalog.git in the folder of a system, and serves it.
-func (s *system) catalog(ctx context.Context) (repo string, origin *server, err error) {
-	root := filepath.Join(s.dir, "origin")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		return "", nil, err
-	}
-	repo = filepath.Join(root, "catalog.git")
-	if err := makeRepository(ctx, repo, 0); err != nil {
-		return "", nil, err
-	}
-	origin, err = gitServer(ctx, root, true)
-	return repo, origin, err
-}
-
-// gitServer serves the repositories below a folder as git's own http-backend does it.
-func gitServer(ctx context.Context, root string, filter bool) (*server, error) {
-	path, err := runGit(ctx, "", nil, "--exec-path")
-	if err != nil {
-		return nil, err
-	}
-	return serveOn(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := cgi.Handler{
-			Path: filepath.Join(path, "git-http-backend"), Stderr: io.Discard,
-			Env: []string{
-				"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-				"GIT_PROTOCOL=" + r.Header.Get("Git-Protocol"), "GIT_CONFIG_COUNT=2",
-				"GIT_CONFIG_KEY_0=uploadpack.allowFilter", fmt.Sprintf("GIT_CONFIG_VALUE_0=%t", filter),
-				"GIT_CONFIG_KEY_1=uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_1=true",
-			},
-		}
-		h.ServeHTTP(w, r)
+func serveGit(root string) *gitServer {
+	s := &gitServer{git: gittest.Server{Root: root}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		r.URL.Path = "/" + path
+		s.git.ServeHTTP(w, r)
 	}))
+	return s
 }

@@ -3,131 +3,97 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
 	"time"
 )
 
-// sampleEvery is the interval between samples of the memory of a process and its children.
-const sampleEvery = 50 * time.Millisecond
-
-// procStat has the CPU time of a process from /proc; zero if the system does not report it.
-type procStat struct {
-	own time.Duration
-	// children is the time of those that it has waited for.
-	children time.Duration
+// usage is what a process has used: the median of several runs, and the most memory of them.
+type usage struct {
+	wall, cpu time.Duration
+	// server is the time that the API server and etcd took meanwhile.
+	server time.Duration
+	// memory is in KiB.
+	memory int64
 }
 
-func readStat(pid int) procStat {
+func (u usage) cells() []string { return []string{millis(u.wall), millis(u.cpu), mebibytes(u.memory)} }
+
+// measureRuns runs a program several times. Exit code 1 is a verdict and no failure. server is the process of the API server, 0 without one.
+func measureRuns(ctx context.Context, runs, server int, command []string, change func(*exec.Cmd)) (usage, error) {
+	var wall, cpu, servers []time.Duration
+	var most usage
+	for range runs {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if change != nil {
+			change(cmd)
+		}
+		before, start := cpuOfTree(server), time.Now()
+		err := cmd.Run()
+		wall, servers = append(wall, time.Since(start)), append(servers, cpuOfTree(server)-before)
+		var exit *exec.ExitError
+		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+			return usage{}, fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, lastPart(out.String()))
+		}
+		cpu = append(cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+		if r, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			most.memory = max(most.memory, r.Maxrss)
+		}
+	}
+	return usage{quantile(wall, 0.5), quantile(cpu, 0.5), quantile(servers, 0.5), most.memory}, nil
+}
+
+func lastPart(text string) string { return strings.TrimSpace(text[max(0, len(text)-2000):]) }
+
+// cpuOf returns the processor time of this process (RUSAGE_SELF), or of its children that have ended (RUSAGE_CHILDREN).
+func cpuOf(who int) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(who, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// cpuOfTree returns the processor time that a process, its children, and the children that it has waited for have taken; 0 if the
+// system does not tell.
+func cpuOfTree(pid int) time.Duration {
 	const ticksPerSecond = 100 // USER_HZ, the same on all platforms of Linux that Go knows
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return procStat{}
+		return 0
 	}
 	// The name in parentheses may contain anything; utime, stime, cutime and cstime are the 12th to 15th field after it.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 15 {
-		return procStat{}
-	}
-	ticks := make([]time.Duration, 4)
-	for i := range ticks {
-		var n int64
-		if _, err := fmt.Sscan(fields[11+i], &n); err != nil {
-			return procStat{}
-		}
-		ticks[i] = time.Duration(n) * time.Second / ticksPerSecond
-	}
-	return procStat{own: ticks[0] + ticks[1], children: ticks[2] + ticks[3]}
-}
-
-// childrenOf lists the processes that a process has started and not waited for.
-func childrenOf(pid int) []int {
-	var out []int
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		children, err := os.ReadFile(task)
-		if err != nil {
-			continue
-		}
-		for child := range strings.FieldsSeq(string(children)) {
-			var id int
-			if _, err := fmt.Sscan(child, &id); err == nil {
-				out = append(out, id)
-			}
-		}
-	}
-	return out
-}
-
-// cpuOfTree returns the processor time that a process and the children that it has now have taken.
-func cpuOfTree(pid int) time.Duration {
-	total := readStat(pid).own
-	for _, id := range childrenOf(pid) {
-		total += cpuOfTree(id)
-	}
-	return total
-}
-
-// cpuOfChildren returns the processor time of all children that a process has ever had.
-func cpuOfChildren(pid int) time.Duration {
-	total := readStat(pid).children
-	for _, id := range childrenOf(pid) {
-		total += readStat(id).own + cpuOfChildren(id)
-	}
-	return total
-}
-
-// memoryOf reads a line of /proc/PID/status in KiB: VmRSS, VmHWM.
-func memoryOf(pid int, line string) int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	var ticks [4]time.Duration
+	_, err = fmt.Sscan(strings.Join(fields[11:15], " "), &ticks[0], &ticks[1], &ticks[2], &ticks[3])
 	if err != nil {
 		return 0
 	}
-	for l := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(l, line+":"); ok {
-			var kb int
-			if _, err := fmt.Sscan(rest, &kb); err == nil {
-				return kb
+	total := (ticks[0] + ticks[1] + ticks[2] + ticks[3]) * time.Second / ticksPerSecond
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is one
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task) // a thread may have ended
+		for child := range strings.FieldsSeq(string(children)) {
+			var id int
+			if _, err := fmt.Sscan(child, &id); err == nil {
+				total += cpuOfTree(id)
 			}
 		}
 	}
-	return 0
+	return total
 }
 
-// forgetPeak makes VmHWM begin again.
-func forgetPeak(pid int) {
-	// If that is not possible the peak is that of the whole life.
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0o600)
-}
-
-// peakOfChildren looks at the children of a process until the function is called, which returns the most memory that they
-// had at once, in KiB. Shared pages count for each; what lives shorter than between two looks may be missed.
-func peakOfChildren(ctx context.Context, pid int) func() int {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	peak := 0
-	wg.Go(func() {
-		tick := time.NewTicker(sampleEvery)
-		defer tick.Stop()
-		for {
-			sum := 0
-			for _, id := range childrenOf(pid) {
-				sum += memoryOf(id, "VmRSS")
-			}
-			peak = max(peak, sum)
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	})
-	return func() int {
-		cancel()
-		wg.Wait()
-		return peak
-	}
+// memoryOf reads a line of /proc/PID/status in KiB: VmRSS, or VmHWM for the peak.
+func memoryOf(pid int, line string) (kib int64) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // 0 if the system does not tell
+	_, rest, _ := strings.Cut(string(status), "\n"+line+":")
+	_, _ = fmt.Sscan(rest, &kib)
+	return kib
 }

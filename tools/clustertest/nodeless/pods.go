@@ -74,6 +74,12 @@ func (n *Node) Join(config *rest.Config, image Image) (err error) {
 	return nil
 }
 
+// Rest ends the following of Deployments: their processes go on as they are.
+func (n *Node) Rest() {
+	n.cancel()
+	<-n.done
+}
+
 // leaveGracefully ends a process that has a successor. As in a cluster, calls still come to it for some time: its template says for how long.
 func (n *Node) leaveGracefully(p *pod) {
 	n.leaving.Go(func() {
@@ -92,8 +98,7 @@ func (n *Node) leaveGracefully(p *pod) {
 // Close ends all processes. Its error says what went wrong since Join.
 func (n *Node) Close() error {
 	if n.cancel != nil {
-		n.cancel()
-		<-n.done
+		n.Rest()
 	}
 	n.leaving.Wait()
 	for _, p := range n.pods {
