@@ -8,7 +8,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"sluice.dev/internal/cli"
@@ -33,8 +33,7 @@ func main() {
 	only := flag.String("only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.Parse()
 	debug.SetGCPercent(cli.GCPercent) // as the command does
-	klog.LogToStderr(false)           // client-go tells of each watch that ends
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(logr.Discard())    // client-go tells of each watch that ends
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := runParts(ctx, *sluice, *only); err != nil {
