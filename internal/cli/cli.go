@@ -3,7 +3,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,11 +13,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"sluice.dev/internal/cli/apply"
@@ -97,7 +101,8 @@ func newRoot(e *command.Env) *cobra.Command {
 		Short: "Change Kubernetes APIs without breaking those who use them",
 		Long: `Sluice lets people change Kubernetes APIs without breaking those who use them.
 
-Exit codes of every command: 0 no failing finding, 1 findings at a failing level, 2 error.`,
+Exit codes of every command: 0 all is well; 1 the answer is no, such as a failing finding, a difference or an object that is kept (the help of
+the command says which); 2 error.`,
 		Args: command.NoArgs,
 	}
 	version := root.Flags().Bool("version", false, "version for sluice")
@@ -115,12 +120,39 @@ Exit codes of every command: 0 no failing finding, 1 findings at a failing level
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			if near := nearFlag(cmd, unknown.GetSpecifiedName()); near != "" {
+				return fmt.Errorf("%w, did you mean --%s? (%s --help shows the flags)", err, near, cmd.CommandPath())
+			}
+		}
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})
 	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e),
 		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), resolve.New(e))
 	refuseUnknown(root)
 	return root
+}
+
+// nearFlag returns the flag of a command that is most like name, by the measure that cobra has for commands; empty for none.
+func nearFlag(cmd *cobra.Command, name string) string {
+	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			all.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	near := all.SuggestionsFor(name)
+	if len(name) < 2 || len(near) == 0 {
+		return ""
+	}
+	letters := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
+	lacks := func(s string) int { // 0 for letters that only changed places
+		if letters(s) == letters(name) {
+			return 0
+		}
+		return 1 + max(len(s)-len(name), len(name)-len(s))
+	}
+	return slices.MinFunc(near, func(a, b string) int { return cmp.Compare(lacks(a), lacks(b)) })
 }
 
 // refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra would

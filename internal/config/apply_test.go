@@ -114,6 +114,7 @@ func TestSuppressionsMatch(t *testing.T) {
 		{"crd: '**'\n  version: v1", true},
 		{"crd: '**'\n  version: v2", false},
 		{"crd: '**'\n  version: 'v*'", true},
+		{"path: .spec.tasks[*].timeout", true},
 		{"crd: '**'\n  path: .spec.tasks[*].timeout", true},
 		{"crd: '**'\n  path: spec.tasks[*].timeout", true},
 		{"crd: '**'\n  path: .spec.tasks[*]", false},

@@ -156,8 +156,8 @@ func (p *parser) readSuppression(item *yaml.Node) {
 	if !whole {
 		return
 	}
-	if s.rule.text == "" && s.crd.text == "" {
-		p.failNode(item, "a suppression must name a rule, a crd, or both")
+	if s.rule.text == "" && s.crd.text == "" && s.path.text == "" {
+		p.failNode(item, "a suppression must name a rule, a crd or a path")
 	}
 	if s.reason == "" {
 		p.failNode(item, "a suppression must give its reason")

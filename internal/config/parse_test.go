@@ -150,7 +150,7 @@ func TestParseRefuses(t *testing.T) {
 		{"keys under config", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n    mod: warn\n    kind: x\n", []mistake{{6, []string{`"mode"?`}}, {7, []string{`"kind"`}}}},
 		{"suppressions", ownHead + "suppressions:\n- reason: x\n- rule: property-removed\n- rule: property-remove\n  reason: x\n- rule: 'x*'\n  reason: x\n- crd: a\n  reason: x\n  expires: 31.1.2027\n" +
 			"- crd: a\n  reason: ' '\n- crd: a\n  reasn: x\n- x\n- crd: [a]\n  reason: x\n- crd: a\n  reason: x\n  expires: 2027-02-30\n", []mistake{
-			{4, []string{"rule, a crd, or both"}},
+			{4, []string{"rule, a crd or a path"}},
 			{5, []string{"reason"}},
 			{6, []string{`"property-removed"?`}},
 			{8, []string{"no rule matches"}},
