@@ -1,10 +1,20 @@
 package cli
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,8 +106,9 @@ func TestTheActionChecks(t *testing.T) {
 		Runs              struct {
 			Using string
 			Steps []struct {
-				Name, Uses, Shell, Run string
-				With, Env              map[string]string
+				Name, ID, If, Uses, Shell, Run string
+				With                           map[string]any
+				Env                            map[string]string
 			}
 		}
 	}
@@ -284,6 +295,62 @@ func TestJobsOfCISystems(t *testing.T) {
 			out, code := bash(t, repo, bin, "git update-ref refs/remotes/origin/unsafe HEAD; sluice check --ci", env...)
 			if code != test.code || !strings.Contains(out, test.want) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", code, test.code, test.want, out)
+			}
+		})
+	}
+}
+
+// TestTheActionGetsARelease runs ci/install.sh against a server with a release.
+func TestTheActionGetsARelease(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	arch := map[string]string{"amd64": "amd64", "arm64": "arm64"}[runtime.GOARCH]
+	name := fmt.Sprintf("sluice_v1.2.3_%s_%s.tar.gz", runtime.GOOS, arch)
+	var archive bytes.Buffer
+	zip := gzip.NewWriter(&archive)
+	pack := tar.NewWriter(zip)
+	program := []byte("#!/bin/sh\necho sluice v1.2.3\n")
+	if err := errors.Join(pack.WriteHeader(&tar.Header{Name: "sluice", Mode: 0o755, Size: int64(len(program))})); err != nil {
+		t.Fatal(err)
+	}
+	_, err = pack.Write(program)
+	if err := errors.Join(err, pack.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, ref, sums string
+		code            int
+		found           string
+	}{
+		{"a release", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0, "found=true"},
+		{"another sum", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(nil), name), 1, ""},
+		{"no sum", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(archive.Bytes()), "other.tar.gz"), 1, ""},
+		{"no release", "v1.2.4", "", 0, "found=false"},
+		{"a branch", "main", "", 0, "found=false"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			mux := http.NewServeMux()
+			mux.HandleFunc("/acme/sluice/releases/download/v1.2.3/checksums.txt", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, test.sums) })
+			mux.HandleFunc("/acme/sluice/releases/download/v1.2.3/"+name, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive.Bytes()) })
+			server := httptest.NewServer(mux)
+			t.Cleanup(server.Close)
+			dir := t.TempDir()
+			bin, output := filepath.Join(dir, "bin"), filepath.Join(dir, "output")
+			said, code := bash(t, dir, dir, filepath.Join(root, "ci", "install.sh")+" release", "ACTION_PATH="+filepath.Join(root, "ci"), "ACTION_REPOSITORY=acme/sluice",
+				"ACTION_REF="+test.ref, "GITHUB_SERVER_URL="+server.URL, "SLUICE_BIN="+bin, "GITHUB_OUTPUT="+output)
+			data, _ := os.ReadFile(output)
+			if code != test.code || !strings.Contains(string(data), test.found) || test.found == "" && len(data) > 0 {
+				t.Fatalf("exit code %d, output %q:\n%s", code, data, said)
+			}
+			_, err := os.Stat(filepath.Join(bin, "sluice"))
+			if (err == nil) != (test.found == "found=true") {
+				t.Errorf("the program: %v", err)
+			}
+			if test.found == "found=false" && !regexp.MustCompile(`key=[0-9a-f]{64}\n`).Match(data) {
+				t.Errorf("no key in %q", data)
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func runCommand(ctx context.Context, args []string, e *command.Env) int {
 	if e.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	e.Version = sluiceVersion
+	e.Version = versionOfBuild()
 	return command.Run(ctx, e, args, newRoot)
 }
 

@@ -175,7 +175,7 @@ func processMetrics(reg prometheus.Registerer) *certificates {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "sluice_build_info", Help: "1, with the version of the program, its commit, and the version of Go.",
 	}, []string{"version", "revision", "goversion"})
-	build.WithLabelValues(sluiceVersion, buildRevision(), runtime.Version()).Set(1)
+	build.WithLabelValues(versionOfBuild(), buildRevision(), runtime.Version()).Set(1)
 	reg.MustRegister(build, c)
 	return c
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	kubeversion "k8s.io/component-base/version"
@@ -11,7 +13,18 @@ import (
 )
 
 // sluiceVersion is set when the program is linked (see the Makefile).
-var sluiceVersion = "unknown"
+var sluiceVersion = ""
+
+// versionOfBuild returns the version of this program: that of the link, or of the module that go install built, or the commit.
+func versionOfBuild() string {
+	if sluiceVersion != "" {
+		return sluiceVersion
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "unknown")
+	}
+	return cmp.Or(buildRevision(), "unknown")
+}
 
 type versionInfo struct {
 	APIVersion string `json:"apiVersion"`
@@ -24,7 +37,7 @@ type versionInfo struct {
 
 func thisVersion() versionInfo {
 	return versionInfo{
-		"sluice.dev/v1alpha1", "Version", sluiceVersion, kubeversion.DefaultKubeBinaryVersion,
+		"sluice.dev/v1alpha1", "Version", versionOfBuild(), kubeversion.DefaultKubeBinaryVersion,
 		runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }
