@@ -108,6 +108,9 @@ type htmlPlace struct {
 	Versions, Path, At, Before, After string
 }
 
+// undecidedMeaning stands where a level has its meaning.
+const undecidedMeaning = "neither safety nor harm could be shown"
+
 // Cells of the picture, in SVG units.
 const (
 	htmlCell  = 26
@@ -137,26 +140,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		h.Heading, h.Noun = "Preflight report", strings.ToUpper(p.noun[:1])+p.noun[1:]
 	}
 	h.Result, h.Class, h.Conclusion = p.htmlResult()
-	safe := 0
-	for i := range p.crds {
-		if p.crds[i].worst > warning && p.crds[i].verdict != IsNew {
-			safe++
-		}
-	}
-	for _, x := range []htmlTile{
-		{"fail", "failing findings", brief.Number(p.sum.Fail)},
-		{"warn", "warnings", brief.Number(p.sum.Warn)},
-		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
-		{"note", "notes", brief.Number(p.sum.Notes)},
-		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
-		{"ok", p.noun + "s pass", brief.Number(safe)},
-		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
-	} {
-		if x.Count == "0" {
-			x.Class += " none"
-		}
-		h.Tiles = append(h.Tiles, x)
-	}
+	h.Tiles = p.htmlTiles()
 	if p.total > 0 {
 		h.Skipped = fmt.Sprintf("Skipped %s of other kinds: %s.", brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))
 	}
@@ -181,15 +165,47 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	}
 	h.QuietTitle = brief.Count(len(h.Quiet), p.noun) + " without anything to tell"
 	h.Told = len(h.Sheets) > 0
+	h.Filters = htmlFilters(shown, o.Verbose)
+	return h
+}
+
+// htmlTiles has the counts at the head of the page.
+func (p *page) htmlTiles() []htmlTile {
+	safe := 0
+	for i := range p.crds {
+		if p.crds[i].worst > warning && p.crds[i].verdict != IsNew {
+			safe++
+		}
+	}
+	tiles := []htmlTile{
+		{"fail", "failing findings", brief.Number(p.sum.Fail)},
+		{"warn", "warnings", brief.Number(p.sum.Warn)},
+		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
+		{"note", "notes", brief.Number(p.sum.Notes)},
+		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
+		{"ok", p.noun + "s pass", brief.Number(safe)},
+		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
+	}
+	for i := range tiles {
+		if tiles[i].Count == "0" {
+			tiles[i].Class += " none"
+		}
+	}
+	return tiles
+}
+
+// htmlFilters has a button for each class of findings that the page shows.
+func htmlFilters(shown [classes]int, verbose bool) []htmlFilter {
+	var filters []htmlFilter
 	for _, x := range []struct {
 		class class
 		label string
 	}{{failing, "failing"}, {warning, "warnings"}, {noting, "notes"}, {suppressed, "suppressed"}, {silent, "off"}} {
-		if shown[x.class] > 0 && (x.class != silent || o.Verbose) {
-			h.Filters = append(h.Filters, htmlFilter{x.class.String(), x.label, brief.Number(shown[x.class])})
+		if shown[x.class] > 0 && (x.class != silent || verbose) {
+			filters = append(filters, htmlFilter{x.class.String(), x.label, brief.Number(shown[x.class])})
 		}
 	}
-	return h
+	return filters
 }
 
 func (p *page) htmlResult() (result, class, conclusion string) {
@@ -215,7 +231,7 @@ func (p *page) htmlResult() (result, class, conclusion string) {
 // htmlLevels lists the levels, and what is undecided, as cells of a picture with the counts of n.
 func htmlLevels(n map[Level]int) []htmlLevel {
 	var all []htmlLevel
-	infos := append(Levels(), LevelInfo{ID: Level(Undecided), Meaning: "neither safety nor harm could be shown"})
+	infos := append(Levels(), LevelInfo{ID: Level(Undecided), Meaning: undecidedMeaning})
 	for i, info := range infos {
 		l := htmlLevel{
 			Index: fmt.Sprint(i), Number: fmt.Sprint(i + 1), Name: string(info.ID), Meaning: info.Meaning,
@@ -261,28 +277,7 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 	if s.objects != nil {
 		h.Objects = s.objects.scanSummary()
 	}
-	told := make(map[Level]int)
-	for _, g := range s.groups {
-		if e := g.leadEntry(); e.Outcome == Undecided {
-			told[Level(Undecided)] += len(g.entries)
-		} else {
-			told[e.Level] += len(g.entries)
-		}
-	}
-	h.Strip = htmlLevels(told)
-	var said []string
-	for _, l := range h.Strip {
-		if l.Present {
-			said = append(said, l.Count+" "+l.Name)
-		}
-	}
-	h.StripText = strings.Join(said, ", ")
-	if h.StripText == "" {
-		h.StripText = "no harm"
-		if s.verdict == IsNew {
-			h.StripText = "not compared"
-		}
-	}
+	h.Strip, h.StripText = s.htmlStrip()
 	groups := s.allGroups()
 	if !m.Verbose {
 		groups = withoutSilent(groups)
@@ -298,6 +293,32 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 		h.Groups = append(h.Groups, g)
 	}
 	return h
+}
+
+// htmlStrip is the picture of a CRD: the levels of its findings, and the same in words.
+func (s *sheet) htmlStrip() (strip []htmlLevel, text string) {
+	told := make(map[Level]int)
+	for _, g := range s.groups {
+		if e := g.leadEntry(); e.Outcome == Undecided {
+			told[Level(Undecided)] += len(g.entries)
+		} else {
+			told[e.Level] += len(g.entries)
+		}
+	}
+	strip = htmlLevels(told)
+	var said []string
+	for _, l := range strip {
+		if l.Present {
+			said = append(said, l.Count+" "+l.Name)
+		}
+	}
+	switch {
+	case len(said) > 0:
+		return strip, strings.Join(said, ", ")
+	case s.verdict == IsNew:
+		return strip, "not compared"
+	}
+	return strip, "no harm"
 }
 
 func withoutSilent(groups []group) []group {
@@ -317,7 +338,7 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.severityRank()), Who: e.Level.whoIsHurt(), Meaning: e.Level.meaningOf(),
 	}
 	if e.Outcome == Undecided {
-		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), "neither safety nor harm could be shown"
+		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), undecidedMeaning
 	}
 	if h.Meaning == "" {
 		h.LevelID = "x"
@@ -325,21 +346,7 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	if n := len(g.places); n > 1 {
 		h.Count = brief.Count(n, "place")
 	}
-	at := g.sourcePositions()
-	for i, p := range g.places {
-		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
-			h.MorePlaces = "… and " + brief.Count(len(g.places)-i, "more place")
-			break
-		}
-		path := p.path
-		if path == "" {
-			path = "the CRD as a whole"
-		}
-		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after})
-		h.HasBefore = h.HasBefore || p.before != ""
-		h.HasAfter = h.HasAfter || p.after != ""
-		h.HasAt = h.HasAt || p.at.file != ""
-	}
+	m.addPlaces(g, &h)
 	if c := g.mostAffectedEntry(); c != nil {
 		h.Objects, h.Affected = c.effectOnObjects(), c.Objects.Affected > 0
 		limit := manyExamples
@@ -361,6 +368,24 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 		}
 	}
 	return h
+}
+
+func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
+	at := g.sourcePositions()
+	for i, p := range g.places {
+		if !m.Verbose && i == htmlPlaces && len(g.places) > htmlPlaces+1 {
+			h.MorePlaces = "… and " + brief.Count(len(g.places)-i, "more place")
+			break
+		}
+		path := p.path
+		if path == "" {
+			path = "the CRD as a whole"
+		}
+		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after})
+		h.HasBefore = h.HasBefore || p.before != ""
+		h.HasAfter = h.HasAfter || p.after != ""
+		h.HasAt = h.HasAt || p.at.file != ""
+	}
 }
 
 func (m *htmlMaker) addEvidence(g *group, h *htmlGroup) {

@@ -118,15 +118,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 			notes.WriteString(text)
 			continue
 		}
-		name := e.Rule
-		switch {
-		case e.class == suppressed:
-			name += " (suppressed)"
-		case e.Outcome == Undecided:
-			name += " (undecided)"
-		case e.class == warning:
-			name += " (warning)"
-		}
+		name := e.junitName()
 		c := cases[name]
 		if c == nil {
 			c = newJUnitCase(name, s, &g, o)
@@ -141,21 +133,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 	if len(suite.Cases) == 0 {
 		suite.Cases = []*junitCase{p.quietCase(s)}
 	}
-	for _, c := range suite.Cases {
-		suite.Tests++
-		if len(c.left) > 0 {
-			c.text.WriteString("… and " + countsOfLeft(c.left) + "\n")
-		}
-		switch {
-		case c.Failure != nil:
-			suite.Failures++
-			c.Failure.Text = c.text.String()
-		case c.Skipped != nil:
-			suite.Skipped++
-		case c.text.Len() > 0:
-			c.Out = &junitText{c.text.String()}
-		}
-	}
+	suite.closeCases()
 	if s.objects != nil {
 		notes.WriteString(s.objects.scanSummary() + "\n")
 	}
@@ -163,6 +141,38 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 		suite.Out = &junitText{notes.String()}
 	}
 	return suite
+}
+
+// junitName names the case that the finding belongs to: its rule, and what becomes of it if it does not fail.
+func (e *entry) junitName() string {
+	switch {
+	case e.class == suppressed:
+		return e.Rule + " (suppressed)"
+	case e.Outcome == Undecided:
+		return e.Rule + " (undecided)"
+	case e.class == warning:
+		return e.Rule + " (warning)"
+	}
+	return e.Rule
+}
+
+// closeCases puts the text of each case where a reader of its result looks for it, and counts the cases.
+func (s *junitSuite) closeCases() {
+	for _, c := range s.Cases {
+		s.Tests++
+		if len(c.left) > 0 {
+			c.text.WriteString("… and " + countsOfLeft(c.left) + "\n")
+		}
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+			c.Failure.Text = c.text.String()
+		case c.Skipped != nil:
+			s.Skipped++
+		case c.text.Len() > 0:
+			c.Out = &junitText{c.text.String()}
+		}
+	}
 }
 
 // quietCase is the case of a CRD without findings to show. A CRD that was compared with nothing was not tested.

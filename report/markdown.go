@@ -147,24 +147,7 @@ func (a annotation) markdownDetails() string {
 	e := a.group.leadEntry()
 	fmt.Fprintf(&b, "<details><summary>%s %s in %s: %s</summary>\n\n", e.class.markdownLabel(), mdCode(e.Rule), mdCode(a.sheet.name),
 		mdText(clipVisible(a.group.message, markdownRowWidth)))
-	for i := range a.group.places {
-		if i == markdownPlaces && len(a.group.places) > markdownPlaces+1 {
-			fmt.Fprintf(&b, "- … and %s\n", brief.Count(len(a.group.places)-i, "more place"))
-			break
-		}
-		p := &a.group.places[i]
-		if len(a.group.places) == 1 && p.isWholeCRD() && p.at.file == "" && p.changeText() == "" {
-			break
-		}
-		b.WriteString("- " + mdCode(p.String()))
-		if v := p.changeText(); v != "" {
-			b.WriteString(": " + mdCode(v))
-		}
-		if p.at.file != "" {
-			b.WriteString(" (" + mdCode(p.at.String()) + ")")
-		}
-		b.WriteString("\n")
-	}
+	a.group.writeMarkdownPlaces(&b)
 	b.WriteString("\n")
 	if harm := e.Level.harmSentence(); harm != "" {
 		fmt.Fprintf(&b, "**%s** %s\n\n", mdText(string(e.Level)), mdText(harm))
@@ -180,20 +163,47 @@ func (a annotation) markdownDetails() string {
 		b.WriteString("\n\n")
 	}
 	if w := a.group.witnessEntry(); w != nil {
-		accepting, judging := w.witness.sidesOf()
-		if w.witness.Old != "" {
-			b.WriteString("A stored object:\n\n" + mdBlock(w.witness.Old))
-			fmt.Fprintf(&b, "An update of it that %s accepts:\n\n", accepting)
-		} else {
-			fmt.Fprintf(&b, "%s accepts:\n\n", capitalizeFirst(accepting))
-		}
-		b.WriteString(mdBlock(w.witness.Object))
-		if said := firstLines(w.witness.Effect, textEffect, textEffectWidth, Options{}); said != "" {
-			b.WriteString(capitalizeFirst(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
-		}
+		w.witness.writeMarkdown(&b)
 	}
 	fmt.Fprintf(&b, "%s: what to do\n\n</details>\n\n", mdCode("sluice explain "+e.Rule))
 	return b.String()
+}
+
+// writeMarkdownPlaces writes the places of a group as a list.
+func (g *group) writeMarkdownPlaces(b *strings.Builder) {
+	for i := range g.places {
+		if i == markdownPlaces && len(g.places) > markdownPlaces+1 {
+			fmt.Fprintf(b, "- … and %s\n", brief.Count(len(g.places)-i, "more place"))
+			break
+		}
+		p := &g.places[i]
+		if len(g.places) == 1 && p.isWholeCRD() && p.at.file == "" && p.changeText() == "" {
+			break
+		}
+		b.WriteString("- " + mdCode(p.String()))
+		if v := p.changeText(); v != "" {
+			b.WriteString(": " + mdCode(v))
+		}
+		if p.at.file != "" {
+			b.WriteString(" (" + mdCode(p.at.String()) + ")")
+		}
+		b.WriteString("\n")
+	}
+}
+
+// writeMarkdown writes the object of a witness, and what happens to it.
+func (w *Witness) writeMarkdown(b *strings.Builder) {
+	accepting, judging := w.sidesOf()
+	if w.Old != "" {
+		b.WriteString("A stored object:\n\n" + mdBlock(w.Old))
+		fmt.Fprintf(b, "An update of it that %s accepts:\n\n", accepting)
+	} else {
+		fmt.Fprintf(b, "%s accepts:\n\n", capitalizeFirst(accepting))
+	}
+	b.WriteString(mdBlock(w.Object))
+	if said := firstLines(w.Effect, textEffect, textEffectWidth, Options{}); said != "" {
+		b.WriteString(capitalizeFirst(judging) + ": " + strings.ReplaceAll(mdCode(said), "\n", "<br>") + "\n\n")
+	}
 }
 
 func capitalizeFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -155,16 +156,20 @@ func (c *Cluster) CRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDe
 	return out, nil
 }
 
-func (c *Cluster) readRaw(ctx context.Context, path string, query url.Values) ([]byte, error) {
+// readJSON reads one JSON document into out.
+func (c *Cluster) readJSON(ctx context.Context, path string, query url.Values, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
 	result := c.newRequest(path, query).Do(ctx)
 	// Error returns the API server's message. Raw and DoRaw return "unknown" for every refusal.
 	if err := result.Error(); err != nil {
-		return nil, orCause(ctx, explainAccess(err))
+		return orCause(ctx, explainAccess(err))
 	}
 	b, err := result.Raw()
-	return b, orCause(ctx, explainAccess(err))
+	if err != nil {
+		return orCause(ctx, explainAccess(err))
+	}
+	return json.Unmarshal(b, out)
 }
 
 func (c *Cluster) newRequest(path string, query url.Values) *rest.Request {

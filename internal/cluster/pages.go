@@ -68,13 +68,11 @@ func (p *pager) listAll(ctx context.Context) error {
 	for {
 		meta, got, err := p.readPage(ctx, token)
 		if apierrors.IsResourceExpired(err) && got.objects == 0 {
-			// The server offers a token that leads on behind the last object in its newest state.
-			var status apierrors.APIStatus
-			expired++
-			if p.exact != "" || !errors.As(err, &status) || status.Status().Continue == "" || expired > maxTries {
+			newer := p.newerToken(err)
+			if expired++; newer == "" || expired > maxTries {
 				return fmt.Errorf("%w: %w", ErrExpired, err)
 			}
-			token = status.Status().Continue
+			token = newer
 			p.renewed++
 			continue
 		}
@@ -85,14 +83,7 @@ func (p *pager) listAll(ctx context.Context) error {
 		if empty++; got.objects > 0 {
 			empty = 0
 		}
-		remaining := int64(-1)
-		switch {
-		case meta.Continue == "":
-			remaining = 0
-		case meta.RemainingItemCount != nil:
-			remaining = max(0, *meta.RemainingItemCount)
-		}
-		if err := p.page(remaining); err != nil {
+		if err := p.page(meta.objectsLeft()); err != nil {
 			return err
 		}
 		if p.last = meta; p.first.ResourceVersion == "" {
@@ -110,6 +101,27 @@ func (p *pager) listAll(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// newerToken returns the token that the server offers when it has forgotten a state: it leads on behind the last object in the
+// newest state. It is empty if there is none, or if the pager may read one state only.
+func (p *pager) newerToken(err error) string {
+	var status apierrors.APIStatus
+	if p.exact != "" || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
+// objectsLeft returns the number of objects after this page, or -1 if the server does not tell.
+func (m listMeta) objectsLeft() int64 {
+	switch {
+	case m.Continue == "":
+		return 0
+	case m.RemainingItemCount != nil:
+		return max(0, *m.RemainingItemCount)
+	}
+	return -1
 }
 
 // resizePage chooses the size of the next page from the size of the objects of the last one.

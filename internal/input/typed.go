@@ -3,6 +3,7 @@ package input
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -66,7 +67,7 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 		}
 	case t.Kind() == reflect.Map:
 		if w.noteUnless(isObject, path, wordsForType(t), v) {
-			for _, key := range sortedKeys(object) {
+			for _, key := range slices.Sorted(maps.Keys(object)) {
 				w.walkValue(pathStep(path, key), object[key], t.Elem())
 			}
 		}
@@ -114,7 +115,7 @@ func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type)
 		}
 		w.structs[t] = fields
 	}
-	for _, key := range sortedKeys(object) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if f, ok := fields[key]; ok {
 			w.walkValue(pathStep(path, key), object[key], f)
 		} else {
@@ -189,15 +190,6 @@ func kindOf(v any) string {
 		b, _ := json.Marshal(v) // a number always marshals
 		return "the number " + string(b)
 	}
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // pathStep returns path with one more step. The next step from path may overwrite it, so a caller that keeps it must copy it.

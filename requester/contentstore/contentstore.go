@@ -165,21 +165,34 @@ func (s *Store) Get(ctx context.Context, ref, digest string, size int64) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	got, err := puller.Get(ctx, s.repository.Digest(of))
+	layer, err := s.layerOf(ctx, puller, of)
 	if err != nil {
-		return nil, s.explainError(err)
+		return nil, err
 	}
-	if Digest(got.Manifest) != of {
-		return nil, fmt.Errorf("%w: the manifest has the digest %s, not %s", ErrMismatch, Digest(got.Manifest), of)
-	}
-	var m manifest
-	if err := json.NewDecoder(bytes.NewReader(got.Manifest)).Decode(&m); err != nil || len(m.Layers) != 1 || m.Layers[0].MediaType != MediaTypeContent {
-		return nil, fmt.Errorf("%w: the manifest is not that of a content", ErrMismatch)
-	}
-	layer := m.Layers[0]
 	if layer.Digest.String() != digest || layer.Size != size {
 		return nil, fmt.Errorf("%w: the manifest names %s with %d bytes, not %.100s with %d", ErrMismatch, layer.Digest, layer.Size, digest, size)
 	}
+	return s.readLayer(ctx, puller, digest, size)
+}
+
+// layerOf reads the manifest of a content, which must have that digest, and returns its layer.
+func (s *Store) layerOf(ctx context.Context, puller *remote.Puller, of string) (v1.Descriptor, error) {
+	got, err := puller.Get(ctx, s.repository.Digest(of))
+	if err != nil {
+		return v1.Descriptor{}, s.explainError(err)
+	}
+	if Digest(got.Manifest) != of {
+		return v1.Descriptor{}, fmt.Errorf("%w: the manifest has the digest %s, not %s", ErrMismatch, Digest(got.Manifest), of)
+	}
+	var m manifest
+	if err := json.NewDecoder(bytes.NewReader(got.Manifest)).Decode(&m); err != nil || len(m.Layers) != 1 || m.Layers[0].MediaType != MediaTypeContent {
+		return v1.Descriptor{}, fmt.Errorf("%w: the manifest is not that of a content", ErrMismatch)
+	}
+	return m.Layers[0], nil
+}
+
+// readLayer reads the content itself, which must have that size and digest.
+func (s *Store) readLayer(ctx context.Context, puller *remote.Puller, digest string, size int64) ([]byte, error) {
 	blob, err := puller.Layer(ctx, s.repository.Digest(digest))
 	if err != nil {
 		return nil, s.explainError(err)
