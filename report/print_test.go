@@ -359,3 +359,48 @@ func TestAFindingSaysThingsInOneOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestTextTellsACauseOnce has one change in three CRDs, one of which has worse besides. The worst comes first, the others refer to it.
+func TestTextTellsACauseOnce(t *testing.T) {
+	added := func(crd, path string) Finding {
+		return Finding{
+			Rule: "required-added", Level: ObjectsRatcheted, Outcome: Violation, Severity: Fail, CRD: crd, Version: "v1", Path: path,
+			Message: `property "ip" became required`, Witness: &Witness{Object: "spec: {}\n", Effect: path + ": Required value"},
+		}
+	}
+	stuck := Finding{Rule: "max-length-lowered", Level: ObjectsStuck, Outcome: Violation, Severity: Fail, CRD: "z", Version: "v1", Path: ".spec.a", Message: "lowered"}
+	counted := added("c", ".spec.ip")
+	counted.Objects = &Objects{Checked: 5, Affected: 2}
+	r := &Report{Old: "a", New: "b", CRDs: []CRD{
+		{Name: "a", Verdict: Unsafe, Findings: []Finding{added("a", ".spec.ip")}},
+		{Name: "b", Verdict: Unsafe, Findings: []Finding{added("b", ".spec.ip"), {Rule: "x", Level: ObjectsRatcheted, Outcome: Violation, Severity: Fail, CRD: "b", Version: "v1", Path: ".spec.b", Message: "new"}}},
+		{Name: "c", Verdict: Unsafe, Findings: []Finding{counted}},
+		{Name: "z", Verdict: Unsafe, Findings: []Finding{added("z", ".spec.host.ip"), stuck}},
+	}}
+	r.Sort()
+	text := func(o Options) string {
+		var b bytes.Buffer
+		if err := Print(&b, "text", r, o); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	short := text(Options{})
+	at := -1
+	for _, want := range []string{
+		"FAIL  z  unsafe", "FAIL max-length-lowered", "FAIL required-added: property \"ip\" became required\n",
+		"FAIL  a  unsafe", "the same as in z: 1 objects-ratcheted\n",
+		"FAIL  b  unsafe", "FAIL required-added: property \"ip\" became required, v1 .spec.ip (as in z)\n\n    FAIL x: new",
+		"FAIL  c  unsafe", "FAIL required-added: property \"ip\" became required\n", "2 of 5",
+		"next: sluice explain max-length-lowered",
+	} {
+		i := strings.Index(short[at+1:], want)
+		if i < 0 {
+			t.Fatalf("no %q behind byte %d in:\n%s", want, at, short)
+		}
+		at += 1 + i
+	}
+	if long := text(Options{Verbose: true}); strings.Contains(long, "as in z") || strings.Count(long, "Required value") != 4 {
+		t.Errorf("-v leaves something out:\n%s", long)
+	}
+}

@@ -52,7 +52,7 @@ func paintStyles(s string, color bool) string {
 }
 
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
-	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses}
+	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string]string{}}
 	b.WriteString(t.printAll())
 	return nil
 }
@@ -64,6 +64,8 @@ type textPrinter struct {
 	witness int  // lines of witnesses that still fit
 	each    int  // lines that one witness may have
 	cut     bool // the text omits something that Verbose shows
+	// told has the CRD in which each cause was printed in full, by its key. The same cause in another CRD takes one line.
+	told map[string]string
 }
 
 func (t *textPrinter) printAll() string {
@@ -99,10 +101,21 @@ func (t *textPrinter) splitByAttention() (loud, quiet []sheet) {
 			quiet = append(quiet, s)
 		}
 	}
-	slices.SortStableFunc(loud, func(a, b sheet) int { return cmp.Compare(a.worst, b.worst) })
+	slices.SortStableFunc(loud, func(a, b sheet) int { return a.compareHarm(&b) })
 	// CRDs that are not simply safe come first, because readers look there.
 	slices.SortStableFunc(quiet, func(a, b sheet) int { return compareBool(a.plainSafe(), b.plainSafe()) })
 	return loud, quiet
+}
+
+// compareHarm orders CRDs by their worst finding: by severity, then by level.
+func (s *sheet) compareHarm(other *sheet) int {
+	rank := func(s *sheet) int {
+		if len(s.groups) == 0 {
+			return len(Levels())
+		}
+		return s.groups[0].leadEntry().Level.severityRank()
+	}
+	return cmp.Or(cmp.Compare(s.worst, other.worst), cmp.Compare(rank(s), rank(other)))
 }
 
 func (s *sheet) plainSafe() bool { return s.verdict.Proven() && len(s.hidden) == 0 }
@@ -353,7 +366,7 @@ func countsByClass(n [classes]int, undecided int) string {
 func (p *page) worstRule() string {
 	worst := -1
 	for i := range p.crds {
-		if s := &p.crds[i]; s.worst <= warning && (worst < 0 || s.worst < p.crds[worst].worst) {
+		if s := &p.crds[i]; s.worst <= warning && (worst < 0 || s.compareHarm(&p.crds[worst]) < 0) {
 			worst = i
 		}
 	}

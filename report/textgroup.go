@@ -29,8 +29,14 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		room -= 2 * textRemarkReserve
 		groups, rest = chooseGroups(groups, manyGroups)
 	}
+	if in := t.repeatedSheet(groups); in != "" && len(rest) == 0 {
+		t.cut = true
+		text := fmt.Sprintf("the same as in %s: %s", in, leftByLevel(groups))
+		b.WriteString(t.finishLines([]textLine{{indent: 6, hang: 2, text: text}, {}}))
+		return b.String()
+	}
 	t.shareWitnessLines(groups)
-	section := ""
+	section, repeats := "", false // repeats: the group before took one line
 	for i := range groups {
 		g := &groups[i]
 		title := ""
@@ -38,13 +44,25 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 			section = next
 			title = t.finishLines([]textLine{{indent: 2, hang: 2, text: next}, {}})
 		}
-		text, ok := t.fitGroup(g, room-b.Len()-len(title))
+		text, ok := t.repeatedGroup(g), true
+		repeated := text != ""
+		if !repeated {
+			text, ok = t.fitGroup(g, room-b.Len()-len(title))
+			t.told[g.repeatKey()] = s.name
+		}
 		if !ok {
 			rest = append(groups[i:len(groups):len(groups)], rest...)
 			break
 		}
+		if repeats && (title != "" || !repeated) {
+			b.WriteString("\n")
+		}
+		repeats = repeated
 		b.WriteString(title)
 		b.WriteString(text)
+	}
+	if repeats {
+		b.WriteString("\n")
 	}
 	if len(rest) > 0 {
 		t.cut = true
@@ -99,6 +117,51 @@ func (t *textPrinter) shareWitnessLines(groups []group) {
 		}
 	}
 	t.each = min(max(t.witness/max(n, 1), textShortWitness), textWitness)
+}
+
+// repeatedSheet names the CRDs that have told all that groups tell; empty if something is new.
+func (t *textPrinter) repeatedSheet(groups []group) string {
+	var in []string
+	for i := range groups {
+		other := t.told[groups[i].repeatKey()]
+		if other == "" || t.Verbose || groups[i].mostAffectedEntry() != nil {
+			return ""
+		}
+		if !slices.Contains(in, other) {
+			in = append(in, other)
+		}
+	}
+	return strings.Join(in, ", ")
+}
+
+// repeatKey is equal for groups of several CRDs that tell the same.
+func (g *group) repeatKey() string { return g.leadEntry().cause + "\x00" + g.message }
+
+// repeatedGroup prints a group in one line if another CRD has told the same; otherwise it returns an empty text.
+func (t *textPrinter) repeatedGroup(g *group) string {
+	in := t.told[g.repeatKey()]
+	if in == "" || t.Verbose || g.mostAffectedEntry() != nil {
+		return ""
+	}
+	t.cut = true
+	head := t.groupHead(g)
+	if len(g.places) == 1 {
+		head += ", " + g.places[0].String()
+	}
+	return t.finishLines([]textLine{{indent: 4, hang: 2, text: head + styleFaint + " (as in " + in + ")" + styleEnd}})
+}
+
+// groupHead is the first line of a group: the severity, the rule, how many places, the message.
+func (t *textPrinter) groupHead(g *group) string {
+	e := g.leadEntry()
+	head := e.severityWord() + " " + styleStrong + e.Rule + styleEnd
+	if len(g.places) > 1 {
+		head += ", " + brief.Count(len(g.places), "place")
+		if g.under != "" {
+			head += " under " + g.under
+		}
+	}
+	return head + ": " + g.message
 }
 
 // fitGroup prints a group with as much detail as fits. It returns false if not even one line fits.
@@ -204,14 +267,7 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 		lines = append(lines, textLine{indent: indent, hang: hang, text: text})
 	}
 	e := g.leadEntry()
-	head := e.severityWord() + " " + styleStrong + e.Rule + styleEnd
-	if len(g.places) > 1 {
-		head += ", " + brief.Count(len(g.places), "place")
-		if g.under != "" {
-			head += " under " + g.under
-		}
-	}
-	head += ": " + g.message
+	head := t.groupHead(g)
 	if d == oneLine {
 		if len(g.places) == 1 {
 			head += ", " + g.places[0].String()
