@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/report"
 )
@@ -40,7 +43,7 @@ type loader struct {
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
 	// objects tells that all objects are wanted, passPatches that patches are skipped in the file that is read.
-	objects, passPatches, keepAll bool
+	objects, passPatches, passTemplates, keepAll bool
 	// key and sum are those of the file that is read, see [Unread], and blob is its name in git.
 	key, sum, blob string
 }
@@ -274,7 +277,8 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 		}
 		return err
 	}
-	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
+	templated := l.passTemplates && dropTemplates(crd)
+	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Templated: templated, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
 	if i, ok := l.byName[crd.Name]; ok && (!l.keepAll || l.set.Documents[i].File == doc.File) {
 		earlier := l.set.Documents[i]
 		if reflect.DeepEqual(earlier.CRD, crd) {
@@ -303,4 +307,16 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 		return cmp.Or(cmp.Compare(a.Position.Line, b.Position.Line), cmp.Compare(a.Position.Column, b.Position.Column))
 	})
 	return nil
+}
+
+// dropTemplates leaves out labels and annotations that are templates, such as '{{ .Release.Name }}'. In quotes they are YAML, but the API
+// server never sees them: Helm replaces them, and they change no schema.
+func dropTemplates(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	dropped := false
+	for _, m := range []map[string]string{crd.Labels, crd.Annotations} {
+		before := len(m)
+		maps.DeleteFunc(m, func(key, value string) bool { return strings.Contains(key, "{{") || strings.Contains(value, "{{") })
+		dropped = dropped || len(m) < before
+	}
+	return dropped
 }

@@ -90,8 +90,8 @@ type Document struct {
 	Positions *Positions
 	// Key and Sum are those of the file.
 	Key, Sum string
-	// Patched is set if patches of a kustomization changed CRD.
-	Patched bool
+	// Patched is set if patches of a kustomization changed CRD, and Templated if labels or annotations that are templates were left out.
+	Patched, Templated bool
 }
 
 // Unread is a file that may have a definition and cannot be read.

@@ -16,7 +16,7 @@ import (
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
-	r.objects, r.keepAll = opts.Objects, opts.KeepAll
+	r.objects, r.keepAll, r.passTemplates = opts.Objects, opts.KeepAll, opts.PassTemplates
 	var err error
 	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ type Options struct {
 	Exclude []string
 	// PassTemplates skips files that cannot be read because they are templates of a Helm chart, and lists them in [Set.Templates].
 	// Without it, such a file is an error. In the same way it skips patches of definitions for kustomize, and lists them in
-	// [Set.Patches].
+	// [Set.Patches], and labels and annotations of definitions that are templates.
 	PassTemplates bool
 	// KeepAll reads on where a comparison of two sources can tell whether a problem matters: definitions of one name with different content
 	// are all kept, also equal ones, and files of directories that cannot be read are listed in [Set.Unread]. Without it, both are errors.

@@ -41,14 +41,20 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
 	}
-	patched := 0
+	patched, templated := 0, 0
 	for i := range set.Documents {
 		if set.Documents[i].Patched {
 			patched++
 		}
+		if set.Documents[i].Templated {
+			templated++
+		}
 	}
 	if patched > 0 {
 		fmt.Fprintf(c.Err, "note: %s: CRDs with the patches of their kustomization: %d\n", source, patched)
+	}
+	if templated > 0 {
+		fmt.Fprintf(c.Err, "note: %s: CRDs compared without labels and annotations that are templates ({{): %d\n", source, templated)
 	}
 	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
 		c.patches = set.Patches
