@@ -100,7 +100,7 @@ var proofFaults = []fault{
 		in: "schema/contain.(*walker).impliedByForm", find: "parsed.ImpliedBy(olds, false) && same()", put: "parsed.ImpliedBy(olds, false)",
 		broken: "a rule is taken for implied though its fields are of other types",
 	},
-	{in: "schema/contain/internal/celrule.atom.impliesAtom", find: `a.op == "=="`, put: `a.op != ""`, broken: "a comparison is taken to imply any other"},
+	{in: "schema/contain/internal/celrule.atom.impliesAtom", find: `switch a.op + " implies "`, put: `switch "==" + " implies "`, broken: "a comparison is taken to imply any other"},
 	{
 		in: "schema/contain/internal/celrule.withMeta", find: "declared != nil", put: "false",
 		broken: "rules do not see what is filled in for the kind of an embedded resource", tests: []string{"compat"},

@@ -37,15 +37,7 @@ func (t *translator) evalCall(e *expr, env *variable) (value, error) {
 	case 1:
 		return t.eachBranch(args[0], func(a sval) (value, error) { return t.evalUnary(e, a) })
 	case 2:
-		if e.name == "or" || e.name == "orValue" {
-			return t.orElse(e.name, args[0], args[1])
-		}
-		if e.name == operators.Add {
-			if v, ok := addSums(args[0], args[1]); ok {
-				return v, nil
-			}
-		}
-		return t.eachPair(args[0], args[1], func(a, b sval) (value, error) { return t.evalBinary(e, a, b) })
+		return t.evalPair(e, args[0], args[1])
 	case 3:
 		return t.eachBranch(args[0], func(a sval) (value, error) {
 			return t.eachPair(args[1], args[2], func(b, c sval) (value, error) {
@@ -54,6 +46,19 @@ func (t *translator) evalCall(e *expr, env *variable) (value, error) {
 		})
 	}
 	return nil, errUnsupported
+}
+
+// evalPair evaluates a call with two arguments, each pair of their values by itself, unless the function needs all values of both.
+func (t *translator) evalPair(e *expr, a, b value) (value, error) {
+	switch e.name {
+	case "or", "orValue":
+		return t.orElse(e.name, a, b)
+	case operators.Add:
+		if v, ok := addSums(a, b); ok {
+			return v, nil
+		}
+	}
+	return t.eachPair(a, b, func(a, b sval) (value, error) { return t.evalBinary(e, a, b) })
 }
 
 // evalConditional evaluates c ? a : b.
@@ -224,13 +229,7 @@ func typeName(v sval) string {
 	case durV:
 		return durationType
 	case numV:
-		switch {
-		case v.typ != "":
-			return v.typ
-		case v.numberAt(v.lo).dbl:
-			return "double"
-		}
-		return "int"
+		return v.typeName()
 	case typeV:
 		return "type"
 	case listV, comprV:
@@ -238,19 +237,31 @@ func typeName(v sval) string {
 	case mapV:
 		return "map"
 	case refV:
-		if v.node.Type == "array" {
-			return "list"
-		}
-		return "map"
+		return listOrMap(v.node.Type == "array")
 	case constV:
-		if _, ok := v.val.([]any); ok {
-			return "list"
-		}
-		return "map"
+		_, isList := v.val.([]any)
+		return listOrMap(isList)
 	case termV:
 		return v.typ
 	}
 	return ""
+}
+
+func (n numV) typeName() string {
+	switch {
+	case n.typ != "":
+		return n.typ
+	case n.numberAt(n.lo).dbl:
+		return "double"
+	}
+	return "int"
+}
+
+func listOrMap(isList bool) string {
+	if isList {
+		return "list"
+	}
+	return "map"
 }
 
 func (t *translator) evalEquals(_ *expr, a, b sval) (value, error) {

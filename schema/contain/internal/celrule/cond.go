@@ -109,65 +109,69 @@ func andConds(cs ...*cond) *cond { return joinConds(opAnd, opTrue, opFalse, yes,
 
 func orConds(cs ...*cond) *cond { return joinConds(opOr, opFalse, opTrue, no, yes, cs) }
 
-// joinConds makes a conjunction or a disjunction, flat, without repetition, and decided where two parts decide it.
+// junction collects the parts of a conjunction or a disjunction: flat, without repetition, and decided where two parts decide it.
+type junction struct {
+	op, unit, zero condOp // a part that is unit adds nothing, one that is zero decides
+	parts          []*cond
+}
+
+// maxRelated bounds the parts that a new part is compared with.
+const maxRelated = 32
+
+// joinConds makes a conjunction or a disjunction; one is that of no parts, none that of parts that decide it.
 func joinConds(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
-	var out []*cond
-	var add func(cs []*cond) bool
-	add = func(cs []*cond) bool {
-	next:
-		for _, c := range cs {
-			if c.op == unit {
-				continue
-			}
-			if c.op == op {
-				if !add(c.kids) {
-					return false
-				}
-				continue
-			}
-			if c.op == zero {
-				return false
-			}
-			if len(out) <= 32 {
-				for i, d := range out {
-					switch relateConds(op, d, c) {
-					case same:
-						continue next
-					case stronger:
-						out[i] = c
-						continue next
-					case decides:
-						return false
-					case present:
-						out = append(out[:i:i], out[i+1:]...)
-						if !add([]*cond{leafCond(c.at, logic.True)}) {
-							return false
-						}
-						continue next
-					case unrelated:
-					}
-				}
-			}
-			out = append(out, c)
-		}
-		return true
-	}
-	if !add(cs) {
+	j := &junction{op: op, unit: unit, zero: zero}
+	if !j.addAll(cs) {
 		return none
 	}
-	switch len(out) {
+	switch len(j.parts) {
 	case 0:
 		return one
 	case 1:
-		return out[0]
+		return j.parts[0]
 	}
-	r := &cond{op: op, kids: out, size: 1}
-	for _, c := range out {
+	r := &cond{op: op, kids: j.parts, size: 1}
+	for _, c := range j.parts {
 		r.scopes |= c.scopes
 		r.size += c.size
 		r.rels = r.rels || c.rels
 	}
 	return r
+}
+
+// addAll adds parts. It returns false if they decide the junction.
+func (j *junction) addAll(cs []*cond) bool {
+	return !slices.ContainsFunc(cs, func(c *cond) bool { return !j.addPart(c) })
+}
+
+func (j *junction) addPart(c *cond) bool {
+	switch {
+	case c.op == j.unit:
+		return true
+	case c.op == j.op:
+		return j.addAll(c.kids)
+	case c.op == j.zero:
+		return false
+	}
+	if len(j.parts) <= maxRelated {
+		for i, d := range j.parts {
+			switch relateConds(j.op, d, c) {
+			case same:
+				return true
+			case stronger:
+				j.parts[i] = c
+				return true
+			case decides:
+				return false
+			case present:
+				j.parts = append(j.parts[:i:i], j.parts[i+1:]...)
+				return j.addPart(leafCond(c.at, logic.True))
+			case unrelated:
+			}
+		}
+	}
+	j.parts = append(j.parts, c)
+	return true
 }
 
 // notCond negates: the result is true if the place is absent or the formula is false there.

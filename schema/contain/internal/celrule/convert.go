@@ -4,6 +4,7 @@ package celrule
 // elsewhere.
 
 import (
+	"slices"
 	"strconv"
 
 	"sluice.dev/schema/contain/internal/logic"
@@ -21,14 +22,8 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case mapV:
 		return singleBranch(intV(0)), nil
 	case constV:
-		switch x := a.val.(type) {
-		case []any:
-			return singleBranch(intV(len(x))), nil
-		case map[string]any:
-			if isMap(a.node) {
-				return singleBranch(intV(len(x))), nil
-			}
-		}
+		n, ok := a.entryCount()
+		return singleBranch(intV(n)), unsupportedUnless(ok)
 	case refV:
 		if n := sizeOf(a); n != nil {
 			return singleBranch(newNum(n)), nil
@@ -36,10 +31,10 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case comprV:
 		return t.comprSize(a.compr)
 	case termV:
-		if a.split != nil {
+		switch {
+		case a.split != nil:
 			return singleBranch(newNum(*a.split)), nil
-		}
-		if a.typ == "string" || a.typ == "list" || a.typ == "bytes" {
+		case slices.Contains([]string{"string", "list", "bytes"}, a.typ):
 			return singleBranch(functionTerm("size", "int", false, a)), nil
 		}
 	case numV:
@@ -48,6 +43,17 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 		}
 	}
 	return nil, errUnsupported
+}
+
+// entryCount counts the items of a list, or the keys of a map. An object has no size in CEL.
+func (v constV) entryCount() (int, bool) {
+	switch x := v.val.(type) {
+	case []any:
+		return len(x), true
+	case map[string]any:
+		return len(x), isMap(v.node)
+	}
+	return 0, false
 }
 
 // codePointCount counts the code points.
@@ -196,11 +202,11 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 		return singleBranch(intV(r)), nil
 	case xn && yc:
 		if r, ok := n.withConst(op, y.i, false); ok {
-			return r.asValue(), nil
+			return r.asValue()
 		}
 	case xc && yn:
 		if r, ok := m.withConst(op, x.i, true); ok {
-			return r.asValue(), nil
+			return r.asValue()
 		}
 	case op == '+':
 		if s, ok := concatStrings(a, b); ok {

@@ -4,6 +4,7 @@ package celrule
 
 import (
 	"reflect"
+	"slices"
 	"unicode/utf8"
 
 	"sluice.dev/schema"
@@ -14,30 +15,21 @@ import (
 // upstream (evalNe in github.com/google/cel-go/interpreter): equality that can be an error is left to opaque statements, which take
 // that into account.
 func (t *translator) equalityOf(a, b sval) (boolV, error) {
-	_, an := a.(nullV)
-	_, bn := b.(nullV)
-	if an || bn {
-		return boolConst(an && bn), unsupportedUnless(!mayFail(a) && !mayFail(b))
+	if isNull(a) || isNull(b) {
+		return boolConst(isNull(a) && isNull(b)), unsupportedUnless(!mayFail(a) && !mayFail(b))
 	}
 	if r, ok := compareNumbers(eq, a, b); ok {
-		return r, nil
+		return r, unsupportedUnless(r.t != nil)
 	}
 	if isConstant(b) && !isConstant(a) {
 		a, b = b, a
 	}
 	switch a := a.(type) {
-	case boolV:
-		if b, ok := b.(boolV); ok {
-			return boolV{orConds(andConds(a.t, b.t), andConds(a.f, b.f)), orConds(andConds(a.t, b.f), andConds(a.f, b.t))}, nil
-		}
-	case typeV:
-		if b, ok := b.(typeV); ok {
-			return boolConst(a == b), nil
+	case boolV, typeV:
+		if r, ok := equalSimple(a, b); ok {
+			return r, nil
 		}
 	case strV:
-		if b, ok := b.(strV); ok {
-			return boolConst(a == b), nil
-		}
 		if r, ok := t.amongStrings(b, []string{string(a)}); ok {
 			return r, nil
 		}
@@ -52,6 +44,21 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 	return t.equalTerms(a, b)
 }
 
+func isNull(v sval) bool { _, ok := v.(nullV); return ok }
+
+// equalSimple compares two booleans, or two types.
+func equalSimple(a, b sval) (boolV, bool) {
+	if p, ok := a.(boolV); ok {
+		q, ok := b.(boolV)
+		if !ok {
+			return boolV{}, false
+		}
+		return boolV{orConds(andConds(p.t, q.t), andConds(p.f, q.f)), orConds(andConds(p.t, q.f), andConds(p.f, q.t))}, true
+	}
+	_, ok := b.(typeV)
+	return boolConst(a == b), ok
+}
+
 // equalEmpty compares an empty list or map with one at a place.
 func equalEmpty(a, b sval) (boolV, bool) {
 	if emptyList(b) {
@@ -64,9 +71,11 @@ func equalEmpty(a, b sval) (boolV, bool) {
 	return boolV{n.indexWithin(0, 0), n.indexWithin(1, maxSize)}, true
 }
 
-// amongStrings says that a string that is not constant is one of some.
+// amongStrings says that a string is one of some.
 func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 	switch v := v.(type) {
+	case strV:
+		return boolConst(slices.Contains(consts, string(v))), true
 	case strAt:
 		return t.oneOf(v, consts), true
 	case schemeAt:
@@ -109,37 +118,56 @@ func sizeOf(v sval) numBase {
 	return nil
 }
 
-// equalTerms compares values that can only be named.
+// equalTerms compares values that can only be named. The same name means the same value, and different names mean an opaque statement, about
+// which some cases are certain. It fails where == may be an error.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	ta, tb := typeName(a), typeName(b)
 	if otherType(a, b) && (!isNumericType(ta) || !isNumericType(tb)) {
 		return boolConst(false), nil
 	}
-	x, ok := t.termOf(a)
-	y, ok2 := t.termOf(b)
-	if !ok || !ok2 {
+	x, y, _, ok := t.termsInOrder(a, b)
+	if !ok || (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
 		return boolV{}, errUnsupported
 	}
 	valid := whereValid(a, b)
-	if (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
-		return boolV{}, errUnsupported
-	}
-	if y.sortText() < x.sortText() {
-		x, y = y, x
-	}
 	if reflect.DeepEqual(x, y) && !x.partial {
 		return boolV{valid, no}, nil
 	}
 	if r, ok := t.equalByEnum(a, b); ok {
 		return r, nil
 	}
-	r := t.predicateOf(functionTerm("==", "bool", false, x, y))
-	if r.t.op == opRel && len(x.refs) == 1 && len(y.refs) == 1 && x.text == mark && y.text == mark &&
-		x.refs[0].node == y.refs[0].node && rawEqual(x.refs[0].node) {
-		r.t.equal = &[2]ref{x.refs[0], y.refs[0]}
-	}
-	r = t.equalOpaque(a, b, r)
+	r := t.equalOpaque(a, b, t.namedEquality(x, y))
 	return boolV{andConds(valid, r.t), andConds(valid, r.f)}, nil
+}
+
+// termsInOrder names two values. The order of the names does not depend on that of the values: swapped says that it is the other one.
+func (t *translator) termsInOrder(a, b sval) (x, y termV, swapped, ok bool) {
+	x, ok = t.termOf(a)
+	y, ok2 := t.termOf(b)
+	if y.sortText() < x.sortText() {
+		return y, x, true, ok && ok2
+	}
+	return x, y, false, ok && ok2
+}
+
+// namedEquality is the opaque statement that two values are equal. If it relates a place of one item to that of another, it notes which, so
+// that [translator.countSame] recognises items that differ.
+func (t *translator) namedEquality(x, y termV) boolV {
+	r := t.predicateOf(functionTerm("==", "bool", false, x, y))
+	if p, ok := x.onlyPlace(); ok && r.t.op == opRel {
+		if q, ok := y.onlyPlace(); ok && p.node == q.node && rawEqual(p.node) {
+			r.t.equal = &[2]ref{p, q}
+		}
+	}
+	return r
+}
+
+// onlyPlace returns the place if the term is the value at a place, and no function of it.
+func (x termV) onlyPlace() (ref, bool) {
+	if x.text != mark || len(x.refs) != 1 {
+		return ref{}, false
+	}
+	return x.refs[0], true
 }
 
 // rawEqualBoth tells whether == never fails for two lists or maps. Where it may, != is true: no exact pair of statements for both.
@@ -241,28 +269,35 @@ func (t *translator) evalIn(_ *expr, a, b sval) (value, error) {
 			return t.inList(a, l)
 		}
 		if s, ok := a.(strV); ok && isMap(b.node) {
-			c, err := t.propertyOf(b, string(s))
-			return singleBranch(boolV{c.whenPresent(), c.absent}), err
+			return t.hasKey(b, s)
 		}
 	case refV:
-		if isMap(b.node) {
-			s, ok := a.(strV)
-			if !ok {
-				if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
-					return singleBranch(boolConst(true)), nil
-				}
-				return t.partialPredicate("in", a, b)
-			}
-			c, err := t.propertyOf(b, string(s))
-			return singleBranch(boolV{c.whenPresent(), c.absent}), err
-		}
-		if b.node.Type == "array" {
+		switch {
+		case isMap(b.node):
+			return t.inMap(a, b)
+		case b.node.Type == "array":
 			return t.inArray(a, b)
 		}
 	case comprV:
 		return t.evalQuantified("exists", b.compr, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
 	}
 	return nil, errUnsupported
+}
+
+// inMap evaluates a in b for a map at a place. The present key of a macro over the map is in it, if its value is one that CEL reads.
+func (t *translator) inMap(a sval, b refV) (value, error) {
+	if s, ok := a.(strV); ok {
+		return t.hasKey(b, s)
+	}
+	if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
+		return singleBranch(boolConst(true)), nil
+	}
+	return t.partialPredicate("in", a, b)
+}
+
+func (t *translator) hasKey(m sval, key strV) (value, error) {
+	c, err := t.propertyOf(m, string(key))
+	return singleBranch(boolV{c.whenPresent(), c.absent}), err
 }
 
 func (t *translator) inList(a sval, b listV) (value, error) {
@@ -287,10 +322,8 @@ func (t *translator) inList(a sval, b listV) (value, error) {
 func (l listV) constantStrings() ([]string, bool) {
 	out := make([]string, len(l.elems))
 	for i, e := range l.elems {
-		if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
-			return nil, false
-		}
-		s, ok := e.v[0].v.(strV)
+		v, _ := e.onlyValue()
+		s, ok := v.(strV)
 		if !ok {
 			return nil, false
 		}
@@ -334,15 +367,12 @@ func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
 		}
 		return t.evalIndex(x.v, b, true)
 	case mapV:
-		if optional {
-			return singleBranch(optV{}), nil
-		}
-		return nil, nil
+		return noElement(optional)
 	case refV:
-		if !isMap(x.node) {
-			return t.indexArray(x, b, optional)
+		if isMap(x.node) {
+			return t.indexMap(x, b, optional)
 		}
-		return t.indexMap(x, b, optional)
+		return t.indexArray(x, b, optional)
 	case constV:
 		if s, ok := b.(strV); ok && isMap(x.node) {
 			return t.selectField(a, string(s), optional)
@@ -353,12 +383,20 @@ func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
 	case listV:
 		return t.indexList(x, b, optional)
 	case termV:
-		if i, ok := b.(intV); ok && i == 0 && x.split != nil && !optional {
+		if x.split != nil && b == intV(0) && !optional { // what stands before the first separator
 			r, _ := utf8.DecodeRuneInString(x.split.sep)
 			return singleBranch(prefixAt{x.split.ref, allBut(r)}), nil
 		}
 	}
 	return nil, errUnsupported
+}
+
+// noElement is the value at an index that is out of range: an error, or none.
+func noElement(optional bool) (value, error) {
+	if optional {
+		return singleBranch(optV{}), nil
+	}
+	return nil, nil
 }
 
 // indexMap evaluates an index into a map at a place.
@@ -377,29 +415,9 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	if l.node.Type != "array" || l.node.Items == nil {
 		return nil, errUnsupported
 	}
-	size := sizeAt{l.ref, logic.Array}
-	beyond, rest := yes, no // when the index is out of range, when it is that of an unknown item
-	first := false          // when it is that of the only item
-	switch i := b.(type) {
-	case intV:
-		if i >= 0 {
-			beyond, rest = size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)
-		}
-		if i == 0 {
-			first, rest = true, size.indexWithin(2, maxSize)
-		}
-	case numV: // such as size(list) - 1
-		s, ok := i.base.(sizeAt)
-		if !ok || !s.at.equalPlace(l.at) || i.numberAt(1).dbl {
-			return nil, errUnsupported
-		}
-		first = i.numberAt(1).i == 0
-		rest, beyond = size.indexWithin(2, maxSize), size.indexWithin(0, 1)
-		if first {
-			beyond = size.indexWithin(0, 0)
-		}
-	default:
-		return nil, errUnsupported
+	first, beyond, rest, err := indexCases(sizeAt{l.ref, logic.Array}, b)
+	if err != nil {
+		return nil, err
 	}
 	var out value
 	if first {
@@ -420,16 +438,37 @@ func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
 	return out.addBranch(rest, lostV{}), nil
 }
 
+// indexCases says of an index into a list of some size whether it is that of the only item of a list with one, when it is out of range, and
+// when it is that of an item of which nothing is known.
+func indexCases(size sizeAt, index sval) (first bool, beyond, rest *cond, err error) {
+	several := size.indexWithin(2, maxSize)
+	switch i := index.(type) {
+	case intV:
+		switch {
+		case i < 0:
+			return false, yes, no, nil
+		case i == 0:
+			return true, size.indexWithin(0, 0), several, nil
+		}
+		return false, size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize), nil
+	case numV: // such as size(list) - 1
+		if s, ok := i.base.(sizeAt); ok && s.at.equalPlace(size.at) && !i.numberAt(1).dbl {
+			if i.numberAt(1).i == 0 {
+				return true, size.indexWithin(0, 0), several, nil
+			}
+			return false, size.indexWithin(0, 1), several, nil
+		}
+	}
+	return false, nil, nil, errUnsupported
+}
+
 func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
 	i, ok := b.(intV)
 	if !ok || !l.hasFixedElements() {
 		return nil, errUnsupported
 	}
 	if i < 0 || int(i) >= len(l.elems) {
-		if optional {
-			return singleBranch(optV{}), nil
-		}
-		return nil, nil
+		return noElement(optional)
 	}
 	v := l.elems[i].v
 	if !optional {

@@ -52,44 +52,51 @@ func (t *translator) dropScopes(c *compr) {
 // newQuantifier goes over all of the list, counted or not.
 func (c *compr) newQuantifier(all bool) quantifier {
 	q := quantifier{all: all, mask: 1 << c.scope, spend: c.t.chargeWork}
-	if c.of.node.Type == "array" {
-		q.list = &c.of
-		q.wrap = func(_ scope, f logic.Formula) *cond {
-			switch {
-			case all && isFalse(f):
-				return leafCond(c.of.at, logic.NumItems{Min: 0, Max: 0})
-			case !all && isTrue(f):
-				return leafCond(c.of.at, logic.NumItems{Min: 1, Max: logic.Unbounded})
-			case all && isTrue(f):
-				return leafCond(c.of.at, logic.True)
-			case all:
-				return leafCond(c.of.at, logic.Items{F: f})
-			}
-			return leafCond(c.of.at, logic.SomeItem{F: f})
-		}
-		return q
+	said := c.saidOfSome
+	if all {
+		said = c.saidOfAll
 	}
-	q.dict = &c.of
-	q.mask |= 2 << c.scope
-	q.wrap = func(s scope, f logic.Formula) *cond {
-		key := s == c.scope
-		switch {
-		case all && isFalse(f):
-			return leafCond(c.of.at, logic.NumProps{Min: 0, Max: 0})
-		case !all && isTrue(f):
-			return leafCond(c.of.at, logic.NumProps{Min: 1, Max: logic.Unbounded})
-		case all && isTrue(f):
-			return leafCond(c.of.at, logic.True)
-		case all && key:
-			return leafCond(c.of.at, logic.AllKeys{F: f})
-		case all:
-			return leafCond(c.of.at, logic.Rest{F: f})
-		case key:
-			return leafCond(c.of.at, logic.SomeKey{F: f})
-		}
-		return leafCond(c.of.at, logic.SomeRest{F: f})
+	q.wrap = func(s scope, f logic.Formula) *cond { return leafCond(c.of.at, said(s == c.scope, f)) }
+	if c.isList() {
+		q.list = &c.of
+	} else {
+		q.mask |= 2 << c.scope // the keys, and the values
 	}
 	return q
+}
+
+func (c *compr) isList() bool { return c.of.node.Type == "array" }
+
+// saidOfAll is true of the lists whose items all satisfy f, or of the maps whose keys or values do.
+func (c *compr) saidOfAll(key bool, f logic.Formula) logic.Formula {
+	switch {
+	case isTrue(f):
+		return logic.True
+	case c.isList() && isFalse(f):
+		return logic.NumItems{Min: 0, Max: 0}
+	case c.isList():
+		return logic.Items{F: f}
+	case isFalse(f):
+		return logic.NumProps{Min: 0, Max: 0}
+	case key:
+		return logic.AllKeys{F: f}
+	}
+	return logic.Rest{F: f}
+}
+
+// saidOfSome is true of the lists with an item that satisfies f, or of the maps with such a key or value.
+func (c *compr) saidOfSome(key bool, f logic.Formula) logic.Formula {
+	switch {
+	case c.isList() && isTrue(f):
+		return logic.NumItems{Min: 1, Max: logic.Unbounded}
+	case c.isList():
+		return logic.SomeItem{F: f}
+	case isTrue(f):
+		return logic.NumProps{Min: 1, Max: logic.Unbounded}
+	case key:
+		return logic.SomeKey{F: f}
+	}
+	return logic.SomeRest{F: f}
 }
 
 // whenValid says when a strict list is no error.
@@ -275,107 +282,127 @@ func (t *translator) macroCompr(name string, c *compr, bodies []*expr, v *variab
 		})
 		return out, compares, err
 	case "filter", "map":
-		if c.same != nil {
-			return nil, false, errMixed
-		}
-		d := *c
-		if name == "filter" || len(bodies) == 2 {
-			p, err := t.evalBoolean(bodies[0], v)
-			if err != nil {
-				return nil, false, err
-			}
-			compares = p.t.alone != nil
-			d.pred = boolV{andConds(c.pred.t, p.t), orConds(c.pred.f, andConds(c.pred.t, p.f))}
-		}
-		if name == "map" {
-			elem, err := t.evalValue(bodies[len(bodies)-1], v)
-			if err != nil {
-				return nil, false, err
-			}
-			d.elem = elem
-		}
-		d.strict = true
-		valid, err := d.whenValid()
-		if errors.Is(err, errMixed) && name == "filter" {
-			if n, ok := t.countSame(&d); ok {
-				d.same = n
-				return singleBranch(comprV{&d}), compares, nil
-			}
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		d.strict = false // said by the guard
-		return value{}.addBranch(valid, comprV{&d}), compares, nil
+		return t.filterOrMap(name, c, bodies, v)
 	}
 	return nil, false, errUnsupported
 }
 
+// filterOrMap evaluates filter or map over a list or a map at a place, with the second result of macroCompr.
+func (t *translator) filterOrMap(name string, c *compr, bodies []*expr, v *variable) (out value, compares bool, err error) {
+	if c.same != nil {
+		return nil, false, errMixed
+	}
+	d := *c
+	if name == "filter" || len(bodies) == 2 {
+		p, err := t.evalBoolean(bodies[0], v)
+		if err != nil {
+			return nil, false, err
+		}
+		compares = p.t.alone != nil
+		d.pred = boolV{andConds(c.pred.t, p.t), orConds(c.pred.f, andConds(c.pred.t, p.f))}
+	}
+	if name == "map" {
+		if d.elem, err = t.evalValue(bodies[len(bodies)-1], v); err != nil {
+			return nil, false, err
+		}
+	}
+	d.strict = true
+	valid, err := d.whenValid()
+	if errors.Is(err, errMixed) && name == "filter" {
+		if n, ok := t.countSame(&d); ok {
+			d.same = n
+			return singleBranch(comprV{&d}), compares, nil
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	d.strict = false // said by the guard
+	return value{}.addBranch(valid, comprV{&d}), compares, nil
+}
+
 // macroList evaluates a macro over a list written in the rule.
 func (t *translator) macroList(name string, l listV, names []string, bodies []*expr, env *variable) (value, error) {
-	var ts, fs []*cond
-	var elems []element
-	guard := yes
-	for i, e := range l.elems {
-		v := bindVariables(names, e.v, computed, env)
-		if len(names) == 2 && l.hasFixedElements() {
-			v.up.val = singleBranch(intV(i))
-		}
-		switch name {
-		case "all", "exists":
-			b, err := t.evalBoolean(bodies[0], v)
-			if err != nil {
-				return nil, err
-			}
-			out := e.out
-			if name == "all" {
-				ts, fs = append(ts, orConds(out, b.t)), append(fs, andConds(e.in, b.f))
-			} else {
-				ts, fs = append(ts, andConds(e.in, b.t)), append(fs, orConds(out, b.f))
-			}
-		case "exists_one", "existsOne", "filter", "map":
-			next := e
-			if name != "map" || len(bodies) == 2 {
-				b, err := t.evalBoolean(bodies[0], v)
-				if err != nil {
-					return nil, err
-				}
-				guard = andConds(guard, orConds(e.out, b.t, b.f))
-				next.in, next.out = andConds(e.in, b.t), orConds(e.out, b.f)
-			}
-			if name == "map" {
-				m, err := t.evalValue(bodies[len(bodies)-1], v)
-				if err != nil {
-					return nil, err
-				}
-				next.v = m
-			}
-			if name == "map" || name == "filter" {
-				d, err := next.v.whenDefined()
-				if err != nil {
-					return nil, err
-				}
-				guard = andConds(guard, orConds(next.out, d))
-			}
-			elems = append(elems, next)
-		default:
-			return nil, errUnsupported
-		}
-	}
 	switch name {
-	case "all":
-		return singleBranch(boolV{andConds(ts...), orConds(fs...)}), nil
-	case "exists":
-		return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
-	case "filter", "map":
-		return value{}.addBranch(guard, listV{elems}), nil
+	case "all", "exists":
+		return t.quantifyElements(name == "all", l, names, bodies[0], env)
+	case "exists_one", "existsOne", "filter", "map":
+	default:
+		return nil, errUnsupported
 	}
-	n, err := t.countElements(listV{elems})
+	guard, kept := yes, listV{}
+	for i, e := range l.elems {
+		next, valid, err := t.keepElement(name, e, bodies, l.bindElement(i, names, env))
+		if err != nil {
+			return nil, err
+		}
+		guard = andConds(guard, valid)
+		kept.elems = append(kept.elems, next)
+	}
+	if name == "filter" || name == "map" {
+		return value{}.addBranch(guard, kept), nil
+	}
+	n, err := t.countElements(kept)
 	if err != nil {
 		return nil, err
 	}
 	r, err := t.equalValues(n, singleBranch(intV(1)))
 	return value{}.addBranch(guard, r), err
+}
+
+// bindElement binds the variables of a macro to the i-th element of a list, and to its index if there is a name for it.
+func (l listV) bindElement(i int, names []string, env *variable) *variable {
+	v := bindVariables(names, l.elems[i].v, computed, env)
+	if len(names) == 2 && l.hasFixedElements() {
+		v.up.val = singleBranch(intV(i))
+	}
+	return v
+}
+
+// quantifyElements evaluates all or exists over a list written in the rule.
+func (t *translator) quantifyElements(all bool, l listV, names []string, body *expr, env *variable) (value, error) {
+	var ts, fs []*cond
+	for i, e := range l.elems {
+		b, err := t.evalBoolean(body, l.bindElement(i, names, env))
+		if err != nil {
+			return nil, err
+		}
+		if all {
+			ts, fs = append(ts, orConds(e.out, b.t)), append(fs, andConds(e.in, b.f))
+		} else {
+			ts, fs = append(ts, andConds(e.in, b.t)), append(fs, orConds(e.out, b.f))
+		}
+	}
+	if all {
+		return singleBranch(boolV{andConds(ts...), orConds(fs...)}), nil
+	}
+	return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
+}
+
+// keepElement returns what filter, map or exists_one leave of an element of a list, and when that is no error.
+func (t *translator) keepElement(name string, e element, bodies []*expr, v *variable) (next element, valid *cond, err error) {
+	next, valid = e, yes
+	if name != "map" || len(bodies) == 2 {
+		b, err := t.evalBoolean(bodies[0], v)
+		if err != nil {
+			return next, nil, err
+		}
+		valid = orConds(e.out, b.t, b.f)
+		next.in, next.out = andConds(e.in, b.t), orConds(e.out, b.f)
+	}
+	if name == "map" {
+		if next.v, err = t.evalValue(bodies[len(bodies)-1], v); err != nil {
+			return next, nil, err
+		}
+	}
+	if name == "map" || name == "filter" {
+		d, err := next.v.whenDefined()
+		if err != nil {
+			return next, nil, err
+		}
+		valid = andConds(valid, orConds(next.out, d))
+	}
+	return next, valid, nil
 }
 
 // countElements returns the number of elements of a list written in the rule.
@@ -421,7 +448,7 @@ func (t *translator) comprSize(c *compr) (value, error) {
 	if c.pred.t.op == opTrue {
 		return value{}.addBranch(valid, newNum(sizeAt{c.of, kind})), nil
 	}
-	b := countAt{t: t, size: sizeAt{c.of, kind}}
+	b := countAt{size: sizeAt{c.of, kind}}
 	if b.some, err = c.newQuantifier(false).quantifyCond(c.pred.t); err != nil {
 		return nil, err
 	}
@@ -435,7 +462,6 @@ func (t *translator) comprSize(c *compr) (value, error) {
 
 // countAt is the number of items of a list that satisfy a formula.
 type countAt struct {
-	t         *translator
 	size      sizeAt
 	all, some *cond // all items do, some item does; all is nil if only the latter can be expressed
 	id        string
@@ -446,13 +472,19 @@ func (b countAt) numberAt(i int64) num        { return num{i: i} }
 func (b countAt) asTerm() (termV, bool)       { return termV{}, false }
 
 func (b countAt) indexWithin(lo, hi int64) *cond {
-	if hi >= maxSize {
-		return b.atLeast(lo)
+	least := b.atLeast(lo)
+	if hi >= maxSize || least == nil {
+		return least
 	}
-	return andConds(b.atLeast(lo), notCond(b.atLeast(hi+1)))
+	more := b.atLeast(hi + 1)
+	if more == nil {
+		return nil
+	}
+	return andConds(least, notCond(more))
 }
 
-// atLeast says that at least n items satisfy the formula. For n over 1, no formula can express that.
+// atLeast says that at least n items satisfy the formula. For n over 1, no formula can express that: an opaque part decides, or the result
+// is nil if not even the bounds of that part can be said.
 func (b countAt) atLeast(n int64) *cond {
 	switch {
 	case n <= 0:
@@ -461,8 +493,7 @@ func (b countAt) atLeast(n int64) *cond {
 		return b.some
 	}
 	if b.all == nil {
-		b.t.fail = errMixed
-		return no
+		return nil
 	}
 	// At least n says at least 2, 3 and so on: so that one bound implies another.
 	var unknown []*cond

@@ -52,13 +52,13 @@ func signOf(less, more bool) int {
 
 // numBase is a number that a value has, or its size. Each number has an index, in the same order.
 type numBase interface {
-	// bounds returns the smallest and the largest index.
+	// indexBounds returns the smallest and the largest index.
 	indexBounds() (lo, hi int64)
-	// within says that the number exists and its index is between both, inclusive.
+	// indexWithin says that the number exists and its index is between both, inclusive. It is nil where no formula can say that.
 	indexWithin(lo, hi int64) *cond
-	// at returns the number with the index.
+	// numberAt returns the number with the index.
 	numberAt(index int64) num
-	// term returns its text in IDs.
+	// asTerm returns its text in IDs.
 	asTerm() (termV, bool)
 }
 
@@ -147,6 +147,7 @@ type interval struct {
 	none   bool
 }
 
+// condOfIntervals says that the index is in one of the intervals. It is nil where no formula can say that.
 func (n numV) condOfIntervals(is ...interval) *cond {
 	var out []*cond
 	for i, v := range is {
@@ -157,7 +158,11 @@ func (n numV) condOfIntervals(is ...interval) *cond {
 			is[i+1].lo = v.lo
 			continue
 		}
-		out = append(out, n.base.indexWithin(v.lo, v.hi))
+		c := n.base.indexWithin(v.lo, v.hi)
+		if c == nil {
+			return nil
+		}
+		out = append(out, c)
 	}
 	return orConds(out...)
 }
@@ -233,7 +238,7 @@ func (o ordering) holdsForSign(sign int) bool {
 
 func (o ordering) operatorSymbol() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
 
-// compareConst returns the conditions for which the comparison of n with c is true, and false.
+// compareConst returns the conditions for which the comparison of n with c is true, and false; nil where no formula can say that.
 func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 	less, equal, more := n.splitAround(c)
 	in := func(want func(int) bool) *cond {
@@ -246,7 +251,11 @@ func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 		sortIntervals(is)
 		return n.condOfIntervals(is...)
 	}
-	return in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
+	t, f = in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
+	if t == nil || f == nil {
+		return nil, nil
+	}
+	return t, f
 }
 
 func sortIntervals(is []interval) {
@@ -257,7 +266,7 @@ func sortIntervals(is []interval) {
 	}
 }
 
-// whenValid says when n has a value.
+// whenValid says when n has a value. It is nil where no formula can say that.
 func (n numV) whenValid() *cond {
 	if n.lo > n.hi {
 		return no
@@ -320,8 +329,14 @@ func (n numV) withConst(op byte, c int64, flipped bool) (numV, bool) {
 	return n.applyStep(step, down), true
 }
 
-// asValue returns n as a value. It is an error if a step has failed.
-func (n numV) asValue() value { return value{}.addBranch(n.whenValid(), n) }
+// asValue returns n as a value. It is an error of the rule if a step has failed.
+func (n numV) asValue() (value, error) {
+	valid := n.whenValid()
+	if valid == nil {
+		return nil, errUnsupported
+	}
+	return value{}.addBranch(valid, n), nil
+}
 
 // intAt is an Int at a place.
 type intAt struct{ ref }

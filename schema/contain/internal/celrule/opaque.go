@@ -41,20 +41,31 @@ func (t *translator) termOf(v sval) (termV, bool) {
 	case constV:
 		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
 	case listV:
-		parts := make([]termV, len(v.elems))
-		for i, e := range v.elems {
-			if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
-				return termV{}, false
-			}
-			x, ok := t.termOf(e.v[0].v)
-			if !ok {
-				return termV{}, false
-			}
-			parts[i] = x
-		}
-		return functionTerm("list", "list", false, parts...), true
+		return t.termOfList(v)
 	}
 	return constantTerm(v)
+}
+
+func (t *translator) termOfList(l listV) (termV, bool) {
+	parts := make([]termV, len(l.elems))
+	for i, e := range l.elems {
+		v, ok := e.onlyValue()
+		if !ok {
+			return termV{}, false
+		}
+		if parts[i], ok = t.termOf(v); !ok {
+			return termV{}, false
+		}
+	}
+	return functionTerm("list", "list", false, parts...), true
+}
+
+// onlyValue returns the value of an element that is always in its list and has one value.
+func (e element) onlyValue() (sval, bool) {
+	if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
+		return nil, false
+	}
+	return e.v[0].v, true
 }
 
 // constantTerm names a value that comes from no place.

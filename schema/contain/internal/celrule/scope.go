@@ -117,15 +117,21 @@ func (t *translator) seenAsChild(n *schema.Node) *schema.Node {
 	return m
 }
 
+// mayHoldNull reports whether a null counts as a value here: rules are not evaluated on null, and a nullable property with null is absent.
+func (p place) mayHoldNull() bool {
+	if n := len(p.path); n > 0 {
+		return !p.path[n-1].nullable
+	}
+	return p.scope != 0
+}
+
 // loadPlace returns the values at a place, with guards that say that the place is present.
 func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 	n = t.seenAsChild(n)
 	r := ref{at, n}
 	kind := func(k logic.Kind) *cond { return leafCond(at, logic.Kinds(k)) }
 	var out value
-	root := at.scope == 0 && len(at.path) == 0 // rules are not evaluated on null
-	absent := len(at.path) > 0 && at.path[len(at.path)-1].nullable
-	if n.Nullable && !root && !absent {
+	if n.Nullable && at.mayHoldNull() {
 		out = out.addBranch(kind(logic.Null), nullV{})
 	}
 	there := leafCond(at, logic.True)
@@ -153,14 +159,7 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 		if p := readable[n.Format]; p != "" {
 			there = leafCond(at, logic.And{logic.Kinds(logic.String), logic.Pattern{Expr: p}})
 		}
-		if typ := celTypeOfFormat(n); typ == durationType {
-			d := newNum(durationIn{ref: r, t: t, formatted: true})
-			d.typ = typ
-			return out.addBranch(there, d), nil
-		} else if typ != "" {
-			return out.addBranch(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
-		}
-		return out.addBranch(there, strAt{ref: r, hi: -1}), nil
+		return out.addBranch(there, t.stringAt(r)), nil
 	case "boolean":
 		return out.addBranch(there, boolV{
 			leafCond(at, logic.Enum{Values: []any{true}}), leafCond(at, logic.Enum{Values: []any{false}}),
@@ -172,6 +171,20 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 		return out.addBranch(kind(logic.Int), i).addBranch(kind(logic.Float), newNum(floatAt{r})), nil
 	}
 	return nil, errUnsupported
+}
+
+// stringAt is the string at a place in the type that its format gives it.
+func (t *translator) stringAt(r ref) sval {
+	switch typ := celTypeOfFormat(r.node); typ {
+	case "":
+		return strAt{ref: r, hi: -1}
+	case durationType:
+		d := newNum(durationIn{ref: r, t: t, formatted: true})
+		d.typ = typ
+		return d
+	default:
+		return termV{text: mark, refs: []ref{r}, typ: typ}
+	}
 }
 
 // child is the value of an object at a name.
@@ -251,7 +264,7 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 	if !cn.HasDefault {
 		return child{vs, orConds(lacks, null)}, nil
 	}
-	dv, ok, err := t.constantValue(applyDefaults(copyJSON(cn.Default), cn), t.seenAsChild(cn))
+	dv, ok, err := t.constantValue(schema.WithDefaults(cn, cn.Default), t.seenAsChild(cn))
 	if err != nil {
 		return child{}, err
 	}
@@ -267,23 +280,17 @@ func (t *translator) constantValue(x any, n *schema.Node) (sval, bool, error) {
 	if x == nil {
 		return nullV{}, n.Nullable, nil
 	}
+	whole := n.IntOrString || n.Type == "integer"
 	switch x := x.(type) {
 	case string:
 		return t.constantText(x, n)
 	case int64:
-		switch {
-		case n.IntOrString, n.Type == "integer":
+		if whole {
 			return intV(x), true, nil
-		case n.Type == "number":
-			return dblV(x), true, nil
 		}
-	case float64:
-		switch {
-		case n.IntOrString, n.Type == "integer":
-			return nil, false, nil
-		case n.Type == "number":
-			return dblV(x), true, nil
-		}
+		return dblV(x), true, unsupportedUnless(n.Type == "number")
+	case float64: // CEL reads no integer that is a float
+		return dblV(x), !whole, unsupportedUnless(whole || n.Type == "number")
 	case bool:
 		if n.Type == "boolean" {
 			return boolConst(x), true, nil
@@ -324,69 +331,4 @@ func boolConst(b bool) boolV {
 		return boolV{yes, no}
 	}
 	return boolV{no, yes}
-}
-
-// maxDefaultDepth bounds how deep defaults are filled in.
-const maxDefaultDepth = 200
-
-// applyDefaults fills in defaults (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default). It changes x.
-func applyDefaults(x any, n *schema.Node) any {
-	fillDefaults(x, n, 0)
-	return x
-}
-
-func fillDefaults(x any, n *schema.Node, depth int) {
-	if n == nil || depth > maxDefaultDepth {
-		return
-	}
-	switch x := x.(type) {
-	case map[string]any:
-		for _, p := range n.Properties {
-			if !p.Node.HasDefault {
-				continue
-			}
-			if v, ok := x[p.Name]; !ok || v == nil && !p.Node.Nullable {
-				x[p.Name] = copyJSON(p.Node.Default)
-			}
-		}
-		for k := range x {
-			if c := n.Property(k); c != nil {
-				fillDefaults(x[k], c, depth+1)
-			} else if n.Additional != nil {
-				x[k] = orDefault(x[k], n.Additional)
-				fillDefaults(x[k], n.Additional, depth+1)
-			}
-		}
-	case []any:
-		for i := range x {
-			x[i] = orDefault(x[i], n.Items)
-			fillDefaults(x[i], n.Items, depth+1)
-		}
-	}
-}
-
-// orDefault returns the default in place of a null that is not allowed.
-func orDefault(x any, n *schema.Node) any {
-	if n != nil && x == nil && !n.Nullable && n.HasDefault {
-		return copyJSON(n.Default)
-	}
-	return x
-}
-
-func copyJSON(x any) any {
-	switch x := x.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, v := range x {
-			out[k] = copyJSON(v)
-		}
-		return out
-	case []any:
-		out := make([]any, len(x))
-		for i, v := range x {
-			out[i] = copyJSON(v)
-		}
-		return out
-	}
-	return x
 }

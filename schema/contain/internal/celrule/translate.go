@@ -111,7 +111,6 @@ type translator struct {
 	metas  map[*schema.Node]*schema.Node
 	shapes map[*schema.Node]string
 	asides []aside
-	fail   error // of a statement that could not be made
 	// standIn, unless nil, takes the place of a list while a macro is decided for lists of few items.
 	standIn *listStandIn
 	// fresh is set where values may have fields that only the newer of two nodes has.
@@ -273,10 +272,6 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	}
 	v, err := t.tryValue(e, env)
 	if err != nil {
-		return nil, err
-	}
-	if t.fail != nil {
-		err, t.fail = t.fail, nil
 		return nil, err
 	}
 	v = t.standIn.replaceIn(v.mergeBranches())

@@ -46,7 +46,6 @@ type aside struct {
 // sameItems counts the items of a list that are equal to another item of the same list, the one at scope x. It is at
 // least 1, that item itself.
 type sameItems struct {
-	t     *translator
 	x     scope
 	alone alone
 }
@@ -66,8 +65,7 @@ func (b sameItems) indexWithin(lo, hi int64) *cond {
 	case lo == 2 && hi >= maxSize:
 		return notCond(only)
 	}
-	b.t.fail = errUnsupported
-	return no
+	return nil
 }
 
 // countSame recognises a filtered list that has the items equal to another item of the same list by some keys.
@@ -112,7 +110,7 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		strict := !slices.ContainsFunc(there, func(k *cond) bool { return !c.pred.f.needsLeaf(k) })
 		t.asides = append(t.asides, aside{x, all, strict})
 	}
-	return singleBranch(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
+	return singleBranch(newNum(sameItems{x, alone{c.of, listType(items, keys)}})), true
 }
 
 // comparedPlaces returns the places of the items, or of their keys, that must be equal to those of the item at scope x.
@@ -156,37 +154,6 @@ func (c *compr) presenceParts(parts []*cond, x scope, paths []place) (there []*c
 		}
 	}
 	return there, true
-}
-
-// rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error
-// (integers are an error where they are floats without fraction, which is said elsewhere for an integer by itself).
-func rawEqual(n *schema.Node) bool {
-	return n.Type == "integer" && !n.IntOrString || rawEqualBelow(n, 0)
-}
-
-func rawEqualBelow(n *schema.Node, depth int) bool {
-	if n == nil || n.Nullable || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > 10 {
-		return false
-	}
-	switch n.Type {
-	case "boolean":
-		return true
-	case "string":
-		return celTypeOfFormat(n) == ""
-	case "array":
-		return (n.ListType == "" || n.ListType == "atomic") && rawEqualBelow(n.Items, depth+1)
-	case "object":
-		if isMap(n) {
-			return rawEqualBelow(n.Additional, depth+1)
-		}
-		for _, p := range n.Properties {
-			if p.Node.HasDefault || !sameInCEL(p.Name) || !rawEqualBelow(p.Node, depth+1) {
-				return false
-			}
-		}
-		return len(n.Properties) > 0 && n.Additional == nil
-	}
-	return false
 }
 
 // settleAssumptions applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
