@@ -112,8 +112,7 @@ func (s *Solver) propertyState(st *state, name string) (*state, bool) {
 	}
 	for ; x.rested < len(st.rests); x.rested++ {
 		f := st.rests[x.rested]
-		r := f.f.(Rest) //nolint:errcheck // nothing else is in there
-		if _, ok := slices.BinarySearch(r.Except, name); !ok && !s.addFormula(x.inside, r.F, f.why) {
+		if !inSorted(f.f.Except, name) && !s.addFormula(x.inside, f.f.F, f.why) {
 			return nil, false
 		}
 	}
@@ -172,8 +171,8 @@ func (st *state) childFacts(name string) []fact {
 		out = append(out, x.facts...)
 	}
 	for _, r := range st.rests {
-		if f := r.f.(Rest); !inSorted(f.Except, name) { //nolint:errcheck // nothing else is in there
-			out = append(out, fact{f.F, r.why})
+		if !inSorted(r.f.Except, name) {
+			out = append(out, fact{r.f.F, r.why})
 		}
 	}
 	return out
@@ -193,7 +192,7 @@ func (st *state) mentionedNames() []string {
 		}
 	}
 	for _, r := range st.rests {
-		out = append(out, r.f.(Rest).Except...) //nolint:errcheck // nothing else is in there
+		out = append(out, r.f.Except...)
 	}
 	for _, r := range st.someRests {
 		out = append(out, r.Except...)

@@ -35,31 +35,19 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 			return t, why
 		}
 	case Lazy:
-		g, why, ok := st.lazyOf(f.ID)
-		switch {
-		case ok:
-			return truthOf(g.Neg == f.Neg), why
-		case f.Small:
-			return s.knownTruth(st, f.Expand())
-		}
+		return s.knownLazy(st, f)
 	case Opaque:
 		if g, why, ok := st.opaqueOf(f.ID); ok {
 			return truthOf(g.Neg == f.Neg), why
 		}
-	case Pattern, Format, Length:
+	case Pattern, Format:
 		return st.knownOfString(f)
-	case IntRange:
-		return st.judgeForKind(Int, rangeIncludes(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi), rangesDisjoint(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi))
-	case FloatRange:
-		return st.judgeForKind(Float, st.floats.isWithin(f), st.floats.intersect(f).isEmpty())
-	case NumItems:
-		return st.judgeForKind(Array, rangeIncludes(f.Min, f.Max, st.numItems.Min, st.numItems.Max), rangesDisjoint(f.Min, f.Max, st.numItems.Min, st.numItems.Max))
+	case Length, IntRange, FloatRange, NumItems, NumProps:
+		return st.knownBounds(f)
 	case Items:
 		return s.knownItems(st, st.items, st.someItems, f.F)
 	case SomeItem:
 		return s.knownItems(st, st.someItems, st.items, f.F)
-	case NumProps:
-		return st.judgeForKind(Object, rangeIncludes(f.Min, f.Max, st.numProps.Min, st.numProps.Max), rangesDisjoint(f.Min, f.Max, st.numProps.Min, st.numProps.Max))
 	case Has:
 		return st.knownField(f.Name, true)
 	case Lacks:
@@ -70,9 +58,36 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	return st.vacuousTruth(f)
 }
 
-// rangeIncludes reports whether a range includes another one, disjoint whether they have no number in common.
-func rangeIncludes(lo, hi, lo2, hi2 int64) bool  { return lo <= lo2 && hi2 <= hi }
-func rangesDisjoint(lo, hi, lo2, hi2 int64) bool { return hi < lo2 || hi2 < lo }
+// knownLazy judges a part that is made when it is needed: by its name, or by what it stands for if that is short.
+func (s *Solver) knownLazy(st *state, f Lazy) (Truth, deps) {
+	if g, why, ok := st.lazyOf(f.ID); ok {
+		return truthOf(g.Neg == f.Neg), why
+	}
+	if f.Small {
+		return s.knownTruth(st, f.Expand())
+	}
+	return Unsure, 0
+}
+
+// knownBounds judges bounds by those that hold already.
+func (st *state) knownBounds(f Formula) (Truth, deps) {
+	whole := func(k Kind, lo, hi, knownLo, knownHi int64) (Truth, deps) {
+		return st.judgeForKind(k, lo <= knownLo && knownHi <= hi, hi < knownLo || knownHi < lo)
+	}
+	switch f := f.(type) {
+	case Length:
+		return whole(String, f.Min, f.Max, st.length.Min, st.length.Max)
+	case IntRange:
+		return whole(Int, f.Lo, f.Hi, st.ints.Lo, st.ints.Hi)
+	case NumItems:
+		return whole(Array, f.Min, f.Max, st.numItems.Min, st.numItems.Max)
+	case NumProps:
+		return whole(Object, f.Min, f.Max, st.numProps.Min, st.numProps.Max)
+	case FloatRange:
+		return st.judgeForKind(Float, st.floats.isWithin(f), st.floats.intersect(f).isEmpty())
+	}
+	return Unsure, 0
+}
 
 func (st *state) knownKinds(k Kind) (Truth, deps) {
 	switch {
@@ -87,8 +102,8 @@ func (st *state) knownKinds(k Kind) (Truth, deps) {
 // lazyOf and opaqueOf return what was taken in with an ID.
 func (st *state) lazyOf(id any) (Lazy, deps, bool) {
 	for _, l := range st.lazy {
-		if g := l.f.(Lazy); g.ID == id { //nolint:errcheck // nothing else is in there
-			return g, l.why, true
+		if l.f.ID == id {
+			return l.f, l.why, true
 		}
 	}
 	return Lazy{}, 0, false
@@ -96,8 +111,8 @@ func (st *state) lazyOf(id any) (Lazy, deps, bool) {
 
 func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
 	for _, o := range st.opaque {
-		if g := o.f.(Opaque); g.ID == id { //nolint:errcheck // nothing else is in there
-			return g, o.why, true
+		if o.f.ID == id {
+			return o.f, o.why, true
 		}
 	}
 	return Opaque{}, 0, false
@@ -155,8 +170,6 @@ func (st *state) knownOfString(f Formula) (Truth, deps) {
 		return st.judgeForKind(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
 	case Format:
 		return st.judgeForKind(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
-	case Length:
-		return st.judgeForKind(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
 	}
 	return Unsure, 0
 }
@@ -255,15 +268,15 @@ func (s *Solver) simplifyState(st *state) bool {
 			switch {
 			case entailed:
 				changed = true
-			case len(short.or) == 0:
+			case len(short.f) == 0:
 				return s.recordClash(short.why)
-			case len(short.or) == 1:
-				if !s.addFormula(st, short.or[0], short.why) {
+			case len(short.f) == 1:
+				if !s.addFormula(st, short.f[0], short.why) {
 					return false
 				}
 				changed = true
 			default:
-				changed = changed || len(short.or) < len(d.or)
+				changed = changed || len(short.f) < len(d.f)
 				st.ors = append(st.ors, short)
 			}
 		}
@@ -279,26 +292,26 @@ func (s *Solver) simplifyState(st *state) bool {
 }
 
 // shortenDisjunction leaves out the disjuncts that are contradicted, and reports whether one is entailed.
-func (s *Solver) shortenDisjunction(st *state, d disjunction) (disjunction, bool) {
-	out := disjunction{why: d.why}
-	for i, f := range d.or {
+func (s *Solver) shortenDisjunction(st *state, d given[Or]) (given[Or], bool) {
+	out := given[Or]{why: d.why}
+	for i, f := range d.f {
 		t, why := s.knownTruth(st, f)
 		switch t {
 		case Yes:
 			return out, true
 		case No:
-			if out.or == nil {
-				out.or = append(make(Or, 0, len(d.or)), d.or[:i]...)
+			if out.f == nil {
+				out.f = append(make(Or, 0, len(d.f)), d.f[:i]...)
 			}
 			out.why |= why
 		case Unsure:
-			if out.or != nil {
-				out.or = append(out.or, f)
+			if out.f != nil {
+				out.f = append(out.f, f)
 			}
 		}
 	}
-	if out.or == nil {
-		out.or = d.or
+	if out.f == nil {
+		out.f = d.f
 	}
 	return out, false
 }

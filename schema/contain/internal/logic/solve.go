@@ -255,7 +255,7 @@ func (s *Solver) searchState(st *state, want, depth int) ([]any, bool) {
 func (s *Solver) splitDisjunction(st *state, want, depth int) ([]any, bool) {
 	best := 0
 	for i, d := range st.ors {
-		if len(d.or) < len(st.ors[best].or) {
+		if len(d.f) < len(st.ors[best].f) {
 			best = i
 		}
 	}
@@ -267,13 +267,13 @@ func (s *Solver) splitDisjunction(st *state, want, depth int) ([]any, bool) {
 	this, why := choiceAt(level), d.why
 	var out []any
 	complete := true
-	for i, f := range d.or {
+	for i, f := range d.f {
 		c := st.cloneState()
 		c.ors = slices.Clip(rest)
 		none := true
 		var found []any
 		if s.addFormula(c, f, this|d.why) {
-			share := max(1, (want-len(out))/(len(d.or)-i))
+			share := max(1, (want-len(out))/(len(d.f)-i))
 			found, none = s.searchState(c, share, depth)
 		}
 		switch {
@@ -340,12 +340,9 @@ func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 // keepUnrefused returns the candidates that no literal refuses, up to want.
 func (s *Solver) keepUnrefused(st *state, candidates []any, want int) []any {
 	var out []any
-next:
 	for _, v := range candidates {
-		for _, f := range st.all {
-			if s.evalFormula(f, v) == No {
-				continue next
-			}
+		if s.isRefused(st, v) {
+			continue
 		}
 		if s.workSpent() {
 			break
@@ -357,35 +354,18 @@ next:
 	return out
 }
 
+// isRefused reports whether a literal of st is certainly false of v.
+func (s *Solver) isRefused(st *state, v any) bool {
+	return slices.ContainsFunc(st.all, func(f Formula) bool { return s.evalFormula(f, v) == No })
+}
+
 // solveEnum tries every value that can equal an enum value in the sense of [Same], or one of each sort.
 func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bool) {
 	var candidates []any
 	complete := true
 	for _, e := range values {
-		switch e := e.(type) {
-		case string:
-			candidates = append(candidates, e)
-			if r := []rune(e); len(r) == 1 {
-				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream accepts it
-				// Go converts every number that is no code point to U+FFFD.
-				complete = complete && (r[0] != utf8.RuneError || k != Int)
-			}
-		case int64:
-			candidates = append(candidates, e, float64(e))
-			if k == Float {
-				found, all := st.truncatedTo(e)
-				candidates, complete = append(candidates, found...), complete && all
-			}
-		case float64:
-			candidates = append(candidates, e)
-			if i := int64(e); float64(i) == e {
-				candidates = append(candidates, i)
-			}
-			// Beyond, several integers convert to the same float.
-			complete = complete && (math.Abs(e) < exactFloat || k != Int)
-		default:
-			candidates = append(candidates, e)
-		}
+		equal, all := st.valuesSameAs(e, k)
+		candidates, complete = append(candidates, equal...), complete && all
 	}
 	candidates = slices.DeleteFunc(candidates, func(v any) bool { return KindOf(v) != k })
 	out := s.keepUnrefused(st, candidates, want)
@@ -393,6 +373,33 @@ func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bo
 		s.recordReason("other numbers that upstream takes for one of an enum")
 	}
 	return out, complete
+}
+
+// valuesSameAs returns values that equal an enum value in the sense of [Same], and whether they stand for all of kind k.
+func (st *state) valuesSameAs(e any, k Kind) (equal []any, all bool) {
+	switch e := e.(type) {
+	case string:
+		r := []rune(e)
+		if len(r) != 1 {
+			return []any{e}, true
+		}
+		// Go converts 65 to "A", and so upstream accepts it; and it converts every number that is no code point to U+FFFD.
+		return []any{e, int64(r[0])}, r[0] != utf8.RuneError || k != Int
+	case int64:
+		equal, all = []any{e, float64(e)}, true
+		if k == Float {
+			found, complete := st.truncatedTo(e)
+			equal, all = append(equal, found...), complete
+		}
+		return equal, all
+	case float64:
+		equal = []any{e}
+		if i := int64(e); float64(i) == e {
+			equal = append(equal, i)
+		}
+		return equal, math.Abs(e) < exactFloat || k != Int // beyond, several integers convert to the same float
+	}
+	return []any{e}, true
 }
 
 // exactFloat bounds the floats that represent every integer exactly.

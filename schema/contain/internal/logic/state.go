@@ -15,23 +15,14 @@ func choiceAt(level int) deps { return 1 << min(level, lastChoice) }
 
 const lastChoice = 63
 
-// fact is a formula that holds, with the choices that it rests on.
-type fact struct {
-	f   Formula
+// given is a statement that holds, with the choices that it rests on.
+type given[F any] struct {
+	f   F
 	why deps
 }
 
-// disjunction is an Or that is not split yet, with the choices that it and its present length rest on.
-type disjunction struct {
-	or  Or
-	why deps
-}
-
-// asserted is a formula that was added to the conjunction as a whole.
-type asserted struct {
-	id  ID
-	why deps
-}
+// fact is a formula that holds.
+type fact = given[Formula]
 
 // state is a conjunction of literals, and of disjunctions that are not split yet. Its slices only grow by append, so a copy may share
 // them once they are clipped.
@@ -59,7 +50,7 @@ type state struct {
 	triedAt int
 
 	fields    fields
-	rests     []fact // of Rest
+	rests     []given[Rest]
 	someRests []SomeRest
 	allKeys   []Formula
 	someKeys  []Formula
@@ -70,11 +61,11 @@ type state struct {
 	numItems  NumItems
 	unique    []Unique
 
-	opaque []fact
-	lazy   []fact
-	wholes []asserted
-	ors    []disjunction
-	depth  int // the number of fields that lead to it from the first state of a search
+	opaque []given[Opaque]
+	lazy   []given[Lazy]
+	wholes []given[ID] // formulas that were added as a whole
+	ors    []given[Or] // disjunctions that are not split yet; why is also for the parts that they have lost
+	depth  int         // the number of fields that lead to it from the first state of a search
 }
 
 func newState() *state {
@@ -174,6 +165,11 @@ func (s *Solver) addFormula(st *state, f Formula, why deps) bool {
 		}
 		return st.kinds != 0 || s.recordClash(st.why)
 	}
+	return s.addLiteral(st, f, why)
+}
+
+// addLiteral adds a statement about values of one kind, or about single values.
+func (s *Solver) addLiteral(st *state, f Formula, why deps) bool {
 	st.all = append(st.all, f)
 	switch f := f.(type) {
 	case Length, Pattern, Format:
@@ -210,8 +206,8 @@ func (s *Solver) addOr(st *state, f Or, why deps) bool {
 	if at, ok := st.takenWhole(s.table.Not(f, &s.work)); ok {
 		return s.recordClash(why | at)
 	}
-	st.wholes = append(st.wholes, asserted{id, why})
-	st.ors = append(st.ors, disjunction{f, why})
+	st.wholes = append(st.wholes, given[ID]{id, why})
+	st.ors = append(st.ors, given[Or]{f, why})
 	return true
 }
 
@@ -223,7 +219,7 @@ func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
 	if g, at, ok := st.lazyOf(f.ID); ok {
 		return g.Neg == f.Neg || s.recordClash(why|at)
 	}
-	st.lazy = append(st.lazy, fact{f, why})
+	st.lazy = append(st.lazy, given[Lazy]{f, why})
 	return s.addFormula(st, f.Expand(), why)
 }
 
@@ -234,14 +230,14 @@ func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 	if g, at, ok := st.opaqueOf(f.ID); ok {
 		return g.Neg == f.Neg || s.recordClash(why|at)
 	}
-	st.opaque = append(st.opaque, fact{f, why})
+	st.opaque = append(st.opaque, given[Opaque]{f, why})
 	return true
 }
 
 // takenWhole reports whether the formula of this number was taken in as a whole.
 func (st *state) takenWhole(id ID) (deps, bool) {
 	for _, a := range st.wholes {
-		if a.id == id {
+		if a.f == id {
 			return a.why, true
 		}
 	}
@@ -379,10 +375,15 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	case Prop:
 		return s.addProp(st, f, why)
 	}
+	return s.addToObject(st, f, why)
+}
+
+// addToObject adds a statement about properties that it does not name, or about their number.
+func (s *Solver) addToObject(st *state, f Formula, why deps) bool {
 	st.said[kindIndex(Object)] |= why
 	switch f := f.(type) {
 	case Rest:
-		st.rests = append(st.rests, fact{f, why})
+		st.rests = append(st.rests, given[Rest]{f, why})
 	case SomeRest:
 		st.someRests = append(st.someRests, f)
 	case AllKeys:
@@ -398,8 +399,7 @@ func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	}
 	for _, a := range st.someRests {
 		for _, b := range st.rests {
-			r := b.f.(Rest) //nolint:errcheck // nothing else is in there
-			if slices.Equal(a.Except, r.Except) && s.table.ID(r.F, &s.work) == s.table.Not(a.F, &s.work) {
+			if slices.Equal(a.Except, b.f.Except) && s.table.ID(b.f.F, &s.work) == s.table.Not(a.F, &s.work) {
 				return s.dropKind(st, Object, st.said[kindIndex(Object)])
 			}
 		}
