@@ -161,16 +161,22 @@ func Decide(ctx context.Context, old, new Side, opts Options) Result {
 	return r
 }
 
-// newComparison walks the two schemas and collects what the parts alone do not prove.
-func newComparison(old, new Side, o *Options) *search {
-	if o.Work == nil {
-		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
-	}
+// newWalker returns a walker that has compared nothing yet.
+func (o *Options) newWalker() *walker {
 	t := o.sharedTranslator()
 	w := &walker{opts: o, old: t, new: t, memory: o.formulaMemory()}
 	w.solver = logic.Solver{Strings: o.solverStrings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
 	w.local = w.solver
 	w.local.Budget /= localShare
+	return w
+}
+
+// newComparison walks the two schemas and collects what the parts alone do not prove.
+func newComparison(old, new Side, o *Options) *search {
+	if o.Work == nil {
+		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
+	}
+	w := o.newWalker()
 	oldRoot, newRoot := old.rootPlace(), new.rootPlace()
 	w.comparePlaces(oldRoot, newRoot)
 	if w.cut = nonStructuralKeyword(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared

@@ -242,20 +242,10 @@ func (s *search) seenByUpdates(path Path) bool {
 func (s *search) placesAt(path Path) (o, n place, correlated bool) {
 	o, n = s.oldRoot, s.sides[1].rootPlace()
 	for _, step := range path {
-		if n.kind != declared {
+		if n.kind != declared || step.Kind == AnyItem && !itemsFoundByKeys(o, n) {
 			return o, n, false
 		}
-		switch step.Kind {
-		case Field:
-			o, n = o.childPlace(step.Name), n.childPlace(step.Name)
-		case AnyKey:
-			o, n = o.restPlace(), n.restPlace()
-		case AnyItem:
-			if !itemsFoundByKeys(o, n) {
-				return o, n, false
-			}
-			o, n = o.itemPlace(), n.itemPlace()
-		}
+		o, n = o.stepPlace(step), n.stepPlace(step)
 	}
 	return o, n, n.kind == declared
 }
@@ -282,15 +272,23 @@ func equalsItself(o, n place, depth int) bool {
 
 // itemsFoundByKeys reports whether each item of every list that is stored at o and read as n is found by its keys.
 func itemsFoundByKeys(o, n place) bool {
-	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || n.node.ListType != "map" || o.node.ListType != "map" ||
-		o.node.Items.Type != "object" || o.node.Items.Nullable || !slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
+	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || !sameKeyNames(o.node, n.node) {
 		return false
 	}
-	return !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
-		a, b := o.node.Items.Property(key), n.node.Items.Property(key)
-		if a == nil || b == nil || a.Nullable || !schema.SameDefault(a, b) || !a.HasDefault && !slices.Contains(o.node.Items.Required, key) {
-			return true
-		}
-		return a.Type != b.Type || a.IntOrString || a.Type != "string" && a.Type != "integer" && a.Type != "boolean"
+	items := o.node.Items
+	return items.Type == "object" && !items.Nullable && !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
+		a, b := items.Property(key), n.node.Items.Property(key)
+		return a == nil || b == nil || !findsItems(a, b) || !a.HasDefault && !items.IsRequired(key)
 	})
+}
+
+// sameKeyNames reports whether both lists are of type map and have the same keys.
+func sameKeyNames(o, n *schema.Node) bool {
+	return o.ListType == "map" && n.ListType == "map" &&
+		slices.Equal(slices.Sorted(slices.Values(o.ListMapKeys)), slices.Sorted(slices.Values(n.ListMapKeys)))
+}
+
+// findsItems reports whether a key, stored as a and read as b, is the same scalar on both sides.
+func findsItems(a, b *schema.Node) bool {
+	return !a.Nullable && !a.IntOrString && a.Type == b.Type && schema.SameDefault(a, b) && slices.Contains([]string{"string", "integer", "boolean"}, a.Type)
 }

@@ -54,24 +54,8 @@ func (l *library) defaultsText(n *schema.Node) string {
 // withDefault is the default of n with the defaults below it. Its size is charged.
 func (l *library) withDefault(n *schema.Node) any {
 	v := schema.WithDefaults(n, n.Default)
-	l.work.Charge(int64(valueSize(v)))
+	l.work.Charge(weightOf(v))
 	return v
-}
-
-// valueSize counts the values that v consists of.
-func valueSize(v any) int {
-	size := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, x := range v {
-			size += valueSize(x)
-		}
-	case []any:
-		for _, x := range v {
-			size += valueSize(x)
-		}
-	}
-	return size
 }
 
 // enumFormula is true of the values in the enum. Lists and objects are compared after defaulting.
@@ -158,7 +142,7 @@ type filling struct {
 func (w *walker) filledAt(o, n place, name string) []filling {
 	var out []filling
 	for _, f := range w.fillings {
-		if !w.opts.Work.Charge(int64(valueSize(f.new) + valueSize(f.old))) { // the size of both values
+		if !w.opts.Work.Charge(weightOf(f.new) + weightOf(f.old)) { // the size of both values
 			return out
 		}
 		if f.below {

@@ -196,41 +196,51 @@ func (s *search) formulasIn(envelope logic.Formula, odd bool, p *pending, more .
 	return fs
 }
 
-// roundCandidates returns the candidates of a round: the simplest, then the other first ones, then more.
+// roundCandidates returns the candidates of a round: the simplest, then the other first ones, then more. The last round is for gaps that have
+// a witness already.
 func (s *search) roundCandidates(p *pending, round int) []any {
 	switch {
-	case p.done && round == roundOfFailures && !s.opts.Work.Spent():
-		return s.failures(p)
-	case p.done || len(p.models) == 0 || round == roundOfFailures:
-		return nil
-	case p.gap.Harm == RefusedTransition:
+	case round == roundOfFailures:
+		if p.done && !s.opts.Work.Spent() {
+			return s.failures(p)
+		}
+	case p.done || len(p.models) == 0:
+	case p.gap.Harm == RefusedTransition: // all pairs of states are tried at once
 		if round == 0 {
 			return p.models
 		}
 	case round == 0:
 		return p.models[:1]
 	case round == 1:
-		if w := cmp.Or(p.worst, p.mixed); w != nil && w.WritersOnly {
-			return append(s.storedCandidates(p), p.models[1:]...)
-		}
-		if p.mixed != nil || p.rule != "" {
-			return append(s.evaluatedCandidates(p), p.models[1:]...)
-		}
-		if p.firstModels() < firstModels {
-			p.models = s.solver.Solve(firstModels, s.formulasFor(p)...).Models
-		}
-		return p.models[min(1, len(p.models)):]
-	case s.opts.Work.Spent():
-		return nil
-	default:
-		more := s.solver.Solve(tries, s.formulasFor(p)...).Models
-		more = more[min(len(more), len(p.models)):]
-		if p.rule != "" {
-			more = append(more, s.probedCandidates(p)...)
-		}
-		return more
+		return s.otherCandidates(p)
+	case !s.opts.Work.Spent():
+		return s.moreCandidates(p)
 	}
 	return nil
+}
+
+// otherCandidates returns the candidates after the first one. If that was a witness with a flaw, they begin with ones that lack the flaw.
+func (s *search) otherCandidates(p *pending) []any {
+	if w := cmp.Or(p.worst, p.mixed); w != nil && w.WritersOnly {
+		return append(s.storedCandidates(p), p.models[1:]...)
+	}
+	if p.mixed != nil || p.rule != "" {
+		return append(s.evaluatedCandidates(p), p.models[1:]...)
+	}
+	if p.firstModels() < firstModels {
+		p.models = s.solver.Solve(firstModels, s.formulasFor(p)...).Models
+	}
+	return p.models[min(1, len(p.models)):]
+}
+
+// moreCandidates returns candidates that were not tried yet, and for a rule those that its own constants suggest.
+func (s *search) moreCandidates(p *pending) []any {
+	more := s.solver.Solve(tries, s.formulasFor(p)...).Models
+	more = more[min(len(more), len(p.models)):]
+	if p.rule != "" {
+		more = append(more, s.probedCandidates(p)...)
+	}
+	return more
 }
 
 // evaluatedCandidates returns candidates without other errors, so that the API server evaluates the rule.
@@ -310,9 +320,8 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 }
 
 // confirmAny confirms candidates until a stored object is harmed, and keeps the one that fares worst. If there is a witness already, it
-// looks for one that fares worse. For a rule, a witness that only
-// this change refuses is better than one that other changes refuse as well, so confirmAny looks for such a witness among the first
-// candidates.
+// looks for one that fares worse. For a rule, a witness that only this change refuses is better than one that other changes refuse as well,
+// so confirmAny looks for such a witness among the first candidates.
 func (c *confirmer) confirmAny(ctx context.Context, p *pending, objs []map[string]any) {
 	for _, obj := range objs {
 		w, alone, why := c.confirmWitness(ctx, p.suspect, obj)
@@ -356,42 +365,34 @@ func (p *pending) setWitness(w *Witness) {
 
 // anyEnvelope is true of every valid object of the resource.
 func (s *search) anyEnvelope() logic.Formula {
-	o := s.opts
-	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
-	return logic.And{
-		logic.Kinds(logic.Object),
-		logic.Has{Name: "apiVersion"},
-		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
-		logic.Has{Name: "kind"},
-		logic.Prop{Name: "kind", F: one(o.kindOrDefault())},
-		logic.Has{Name: "metadata"},
-		logic.Prop{Name: "metadata", F: logic.And{
-			logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: objectName},
-		}},
-	}
+	return s.envelope(logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: objectName}})
 }
 
 // simpleEnvelope is true of the simple objects of the resource, from which candidates are taken.
 func (s *search) simpleEnvelope() logic.Formula {
-	o := s.opts
-	one := func(v string) logic.Formula { return logic.Enum{Values: []any{v}} }
-	meta := logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: logic.Or{one("example"), objectName}}}
+	meta := logic.And{logic.Kinds(logic.Object), logic.Has{Name: "name"}, logic.Prop{Name: "name", F: logic.Or{oneValue("example"), objectName}}}
 	fields := []string{"name"}
-	if o.Namespaced {
-		meta = append(meta, logic.Has{Name: "namespace"}, logic.Prop{Name: "namespace", F: one("default")})
+	if s.opts.Namespaced {
+		meta = append(meta, logic.Has{Name: "namespace"}, logic.Prop{Name: "namespace", F: oneValue("default")})
 		fields = append(fields, "namespace")
 	}
-	meta = append(meta, logic.Rest{Except: fields, F: logic.False})
+	return s.envelope(append(meta, logic.Rest{Except: fields, F: logic.False}))
+}
+
+// envelope is true of objects of the resource with such metadata.
+func (s *search) envelope(metadata logic.Formula) logic.Formula {
 	return logic.And{
 		logic.Kinds(logic.Object),
 		logic.Has{Name: "apiVersion"},
-		logic.Prop{Name: "apiVersion", F: one(o.apiVersion())},
+		logic.Prop{Name: "apiVersion", F: oneValue(s.opts.apiVersion())},
 		logic.Has{Name: "kind"},
-		logic.Prop{Name: "kind", F: one(o.kindOrDefault())},
+		logic.Prop{Name: "kind", F: oneValue(s.opts.kindOrDefault())},
 		logic.Has{Name: "metadata"},
-		logic.Prop{Name: "metadata", F: meta},
+		logic.Prop{Name: "metadata", F: metadata},
 	}
 }
+
+func oneValue(v any) logic.Formula { return logic.Enum{Values: []any{v}} }
 
 // objectName is true of names of objects (NameIsDNSSubdomain in k8s.io/apimachinery/pkg/api/validation).
 var objectName = logic.And{
@@ -474,16 +475,15 @@ func (c *confirmer) confirmWitness(ctx context.Context, x *suspect, obj map[stri
 	return w, alone, why
 }
 
+// tryObject is confirmWitness without regard to the budget.
 func (c *confirmer) tryObject(ctx context.Context, x *suspect, obj map[string]any) (w *Witness, alone bool, why string) {
-	g := &x.gap
 	before, err := c.old.Create(ctx, obj)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, false, err.Error()
-	}
-	if len(before.Errors) > 0 {
+	case len(before.Errors) > 0:
 		return nil, false, "the old schema refuses the candidates: " + before.Errors[0].Error()
-	}
-	if len(before.Pruned) > 0 {
+	case len(before.Pruned) > 0:
 		return nil, false, "the old schema prunes the candidates: " + strings.Join(before.Pruned, ", ")
 	}
 	after, err := c.new.Create(ctx, obj)
@@ -491,7 +491,7 @@ func (c *confirmer) tryObject(ctx context.Context, x *suspect, obj map[string]an
 		return nil, false, err.Error()
 	}
 	w = &Witness{Object: obj, PrunedPaths: after.Pruned, Errors: errorTexts(after.Errors)}
-	switch g.Harm {
+	switch g := &x.gap; g.Harm {
 	case Redefaulted:
 		w.Before, _ = valueAt(before.Stored, g.Path)
 		w.After, _ = valueAt(after.Stored, g.Path)
@@ -507,29 +507,46 @@ func (c *confirmer) tryObject(ctx context.Context, x *suspect, obj map[string]an
 		return w, true, ""
 	case Refused, RefusedTransition:
 	}
+	return c.blameRefusal(ctx, x, w, before.Stored, after)
+}
+
+// blameRefusal completes the witness of a gap about refusals, if the gap is a reason of the refusal. stored is the object as the old schema
+// stores it, after the result under the new one.
+func (c *confirmer) blameRefusal(ctx context.Context, x *suspect, w *Witness, stored map[string]any, after upstream.Result) (_ *Witness, alone bool, why string) {
 	errs := after.Errors
 	about := x.errorsAbout(errs)
-	if g.Keyword == keywordRules && len(about) == 0 && len(errs) > 0 {
-		if bare, err := c.rulesAlone(); err == nil {
-			if r, err := bare.Create(ctx, obj); err == nil {
-				if masked := x.errorsAbout(r.Errors); len(masked) > 0 {
-					w.Masked = errorTexts(masked)
-					return w, false, c.determineFate(ctx, x, w, before.Stored)
-				}
-			}
+	if len(about) == 0 && len(errs) > 0 {
+		if w.Masked = c.maskedErrors(ctx, x, w.Object); len(w.Masked) > 0 {
+			return w, false, c.determineFate(ctx, x, w, stored)
 		}
 	}
-	if len(about) == 0 {
-		if len(errs) == 0 {
-			return nil, false, "the new schema accepts the candidates"
-		}
+	switch {
+	case len(errs) == 0:
+		return nil, false, "the new schema accepts the candidates"
+	case len(about) == 0:
 		return nil, false, "the new schema refuses the candidates for another reason: " + errs[0].Error()
 	}
-	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(g.Path), Step{Kind: AnyKey}), appendLostPaths(obj, after.Stored, "", nil))
+	w.Lost = x.loses != nil && matchesPath(append(slices.Clone(x.gap.Path), Step{Kind: AnyKey}), appendLostPaths(w.Object, after.Stored, "", nil))
 	// The errors of the gap come first.
 	others := slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool { return slices.Contains(about, e) })
 	w.Errors = append(errorTexts(about), errorTexts(others)...)
-	return w, len(others) == 0, c.determineFate(ctx, x, w, before.Stored)
+	return w, len(others) == 0, c.determineFate(ctx, x, w, stored)
+}
+
+// maskedErrors are the errors of the gap's rule that the API server does not come to, because the object has others.
+func (c *confirmer) maskedErrors(ctx context.Context, x *suspect, obj map[string]any) []string {
+	if x.gap.Keyword != keywordRules {
+		return nil
+	}
+	bare, err := c.rulesAlone()
+	if err != nil {
+		return nil
+	}
+	r, err := bare.Create(ctx, obj)
+	if err != nil {
+		return nil
+	}
+	return errorTexts(x.errorsAbout(r.Errors))
 }
 
 // determineFate determines the fate of the object once it is stored.

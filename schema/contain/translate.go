@@ -347,6 +347,20 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 	for _, x := range t.valuePieces(n, p) {
 		out = append(out, x.formula)
 	}
+	out = append(out, t.nestedProperties(n, p, inAllOf)...)
+	if n.Items != nil {
+		out = append(out, logic.Items{F: t.nestedFormula(n.Items, p.itemPlace().orAnything(), inAllOf)})
+	}
+	out = append(out, t.nestedRules(n, p, inAllOf)...)
+	// For null, only the type and the enum of a branch count.
+	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
+		return logic.Or{logic.Kinds(logic.Null), out}
+	}
+	return append(out, logic.Kinds(logic.NonNull))
+}
+
+// nestedProperties are the statements of a branch about the properties, named or not.
+func (t *translator) nestedProperties(n *schema.Node, p place, inAllOf bool) (out []logic.Formula) {
 	var names []string
 	for _, c := range n.Properties {
 		names = append(names, c.Name)
@@ -369,15 +383,7 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 		}
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 	}
-	if n.Items != nil {
-		out = append(out, logic.Items{F: t.nestedFormula(n.Items, p.itemPlace().orAnything(), inAllOf)})
-	}
-	out = append(out, t.nestedRules(n, p, inAllOf)...)
-	// For null, only the type and the enum of a branch count.
-	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
-		return logic.Or{logic.Kinds(logic.Null), out}
-	}
-	return append(out, logic.Kinds(logic.NonNull))
+	return out
 }
 
 // nestedProperty is the statement of a branch about a property. If the property is missing, it is about its default.

@@ -178,43 +178,53 @@ func (w *walker) compareTypes(o, n place) bool {
 		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
 	}
 	found := false
-	goal := logic.Not(allowed)
-	if w.old.letsListsThrough(o) {
-		// By an oversight, upstream accepts a list in place of a string with a format. Such lists are a separate gap, so that they hide
-		// nothing else.
-		lists := logic.And{logic.Kinds(logic.Array), goal}
-		if !w.provedLocally(o, lists) {
-			w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
-		}
-		goal = logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
-	}
-	if !w.provedLocally(o, goal) {
-		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
-		if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
-			g.Before, g.After = o.node.Nullable, n.node.Nullable
-		}
-		w.recordSuspect(o, n, g, goal)
-		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
-		if found && !w.opts.Work.Spent() {
-			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.acceptedAt(n))
-			if !n.mayBeType("object") {
-				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
-			}
-		}
-	} else {
+	if goal := w.withoutLists(o, n, logic.Not(allowed)); w.provedLocally(o, goal) {
 		w.traceProven("type", "", impliedHere)
+	} else {
+		found = w.recordType(o, n, goal)
 	}
 	if n.pos == atProperty && !n.node.Nullable {
-		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.provedLocally(o, goal) {
-			g := Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}
-			if !found {
-				w.recordSuspect(o, n, g, goal)
-			}
-		} else {
+		if goal := logic.Kinds(logic.Null); w.provedLocally(o, goal) {
 			w.traceProven("nullable", "", impliedHere)
+		} else if !found {
+			w.recordSuspect(o, n, Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}, goal)
 		}
 	}
 	return found
+}
+
+// withoutLists leaves lists out of a goal where upstream, by an oversight, accepts them in place of a string with a format. Such lists are a
+// separate gap, so that they hide nothing else.
+func (w *walker) withoutLists(o, n place, goal logic.Formula) logic.Formula {
+	if !w.old.letsListsThrough(o) {
+		return goal
+	}
+	lists := logic.And{logic.Kinds(logic.Array), goal}
+	if !w.provedLocally(o, lists) {
+		w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
+	}
+	return logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
+}
+
+// recordType records that another type is refused. It returns true if the old place accepts values of any type. Then the search of this
+// suspect covers all below it.
+func (w *walker) recordType(o, n place, goal logic.Formula) bool {
+	g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
+	if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
+		g.Before, g.After = o.node.Nullable, n.node.Nullable
+	}
+	w.recordSuspect(o, n, g, goal)
+	if o.kind != anything && (o.kind != declared || o.node.Type != "" || o.node.IntOrString) || w.hasTransitions(n.node) {
+		return false
+	}
+	if !w.opts.Work.Spent() {
+		x := &w.suspects[len(w.suspects)-1]
+		x.whole = logic.Not(w.new.acceptedAt(n))
+		if !n.mayBeType("object") {
+			x.loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
+		}
+	}
+	return true
 }
 
 // sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it traces that.

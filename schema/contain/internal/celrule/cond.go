@@ -145,13 +145,11 @@ func (j *junction) addAll(cs []*cond) bool {
 }
 
 func (j *junction) addPart(c *cond) bool {
-	switch {
-	case c.op == j.unit:
-		return true
-	case c.op == j.op:
+	if c.op == j.unit || c.op == j.zero {
+		return c.op == j.unit
+	}
+	if c.op == j.op {
 		return j.addAll(c.kids)
-	case c.op == j.zero:
-		return false
 	}
 	if len(j.parts) <= maxRelated {
 		for i, d := range j.parts {
