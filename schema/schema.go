@@ -222,25 +222,9 @@ func (n *Node) readOdd(p *apiextensionsv1.JSONSchemaProps) error {
 
 // buildChildren builds the nodes below n, which are depth levels deep.
 func (b *builder) buildChildren(n *Node, p *apiextensionsv1.JSONSchemaProps, depth int) error {
-	var err error
-	if len(p.Properties) > 0 {
-		n.Properties = make([]Property, 0, len(p.Properties))
-		var sub apiextensionsv1.JSONSchemaProps // one for all: a schema is large, and not kept
-		for name := range p.Properties {
-			sub = p.Properties[name]
-			child, err := b.buildNode(&sub, depth)
-			if err != nil {
-				return prependStep(".properties["+name+"]", err)
-			}
-			n.Properties = append(n.Properties, Property{name, child})
-		}
-		slices.SortFunc(n.Properties, func(x, y Property) int { return strings.Compare(x.Name, y.Name) })
-		if len(n.Properties) > 16 {
-			n.index = make(map[string]*Node, len(n.Properties))
-			for _, c := range n.Properties {
-				n.index[c.Name] = c.Node
-			}
-		}
+	err := b.buildProperties(n, p.Properties, depth)
+	if err != nil {
+		return err
 	}
 	if ap := p.AdditionalProperties; ap != nil {
 		if ap.Schema != nil {
@@ -274,6 +258,30 @@ func (b *builder) buildChildren(n *Node, p *apiextensionsv1.JSONSchemaProps, dep
 	if p.Not != nil {
 		if n.Not, err = b.buildNode(p.Not, depth); err != nil {
 			return prependStep(".not", err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) buildProperties(n *Node, properties map[string]apiextensionsv1.JSONSchemaProps, depth int) error {
+	if len(properties) == 0 {
+		return nil
+	}
+	n.Properties = make([]Property, 0, len(properties))
+	var sub apiextensionsv1.JSONSchemaProps // one for all: a schema is large, and not kept
+	for name := range properties {
+		sub = properties[name]
+		child, err := b.buildNode(&sub, depth)
+		if err != nil {
+			return prependStep(".properties["+name+"]", err)
+		}
+		n.Properties = append(n.Properties, Property{name, child})
+	}
+	slices.SortFunc(n.Properties, func(x, y Property) int { return strings.Compare(x.Name, y.Name) })
+	if len(n.Properties) > 16 {
+		n.index = make(map[string]*Node, len(n.Properties))
+		for _, c := range n.Properties {
+			n.index[c.Name] = c.Node
 		}
 	}
 	return nil

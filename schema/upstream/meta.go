@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -9,38 +10,54 @@ import (
 // canonicalMeta reports whether an object's metadata stays the same if it is decoded into its Go type and encoded again
 // (schemaobjectmeta.GetObjectMeta, SetObjectMeta). It may return false for such metadata, but never true for other metadata. It does
 // not validate the metadata.
-func canonicalMeta(v any) bool {
-	meta, ok := v.(map[string]any)
+func canonicalMeta(v any) bool { return fieldsPass(v, canonicalFields) }
+
+// canonicalFields, ownerFields and managedFields have the fields of metadata, of owners and of entries about managers, and a test of each that
+// values pass which stay the same.
+var (
+	canonicalFields = map[string]func(any) bool{
+		"name": fullString, "generateName": fullString, "namespace": fullString, "selfLink": fullString, "uid": fullString, "resourceVersion": fullString,
+		"generation":        func(v any) bool { return isA[int64](v) && v != int64(0) },
+		"creationTimestamp": canonicalTime, "deletionTimestamp": canonicalTime, "deletionGracePeriodSeconds": isA[int64],
+		"labels": stringMap, "annotations": stringMap,
+		"ownerReferences": func(v any) bool { return fullList(v, canonicalOwner) },
+		"finalizers":      func(v any) bool { return fullList(v, anyString) },
+		"managedFields":   func(v any) bool { return fullList(v, canonicalManaged) },
+	}
+	ownerFields = map[string]func(any) bool{
+		"apiVersion": anyString, "kind": anyString, "name": anyString, "uid": anyString, "controller": isA[bool], "blockOwnerDeletion": isA[bool],
+	}
+	managedFields = map[string]func(any) bool{
+		"manager": fullString, "operation": fullString, "apiVersion": fullString, "fieldsType": fullString, "subresource": fullString,
+		"time": canonicalTime, "fieldsV1": fieldSet,
+	}
+)
+
+// fieldsPass reports whether v is an object whose fields all have a test and pass it.
+func fieldsPass(v any, tests map[string]func(any) bool) bool {
+	fields, ok := v.(map[string]any)
 	if !ok {
 		return false
 	}
-	for name, v := range meta {
-		var ok bool
-		switch name {
-		case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
-			ok = fullString(v)
-		case "generation":
-			i, isInt := v.(int64)
-			ok = isInt && i != 0
-		case "creationTimestamp", "deletionTimestamp":
-			ok = canonicalTime(v)
-		case "deletionGracePeriodSeconds":
-			_, ok = v.(int64)
-		case "labels", "annotations":
-			ok = stringMap(v)
-		case "ownerReferences":
-			ok = fullList(v, canonicalOwner)
-		case "finalizers":
-			ok = fullList(v, anyString)
-		case "managedFields":
-			ok = fullList(v, canonicalManaged)
-		}
-		if !ok {
+	for name, v := range fields {
+		if test := tests[name]; test == nil || !test(v) {
 			return false
 		}
 	}
 	return true
 }
+
+func isA[T any](v any) bool { _, ok := v.(T); return ok }
+
+// identifying are the fields of an owner that are encoded even if they are empty.
+var identifying = []string{"apiVersion", "kind", "name", "uid"}
+
+func canonicalOwner(v any) bool {
+	owner, _ := v.(map[string]any)
+	return fieldsPass(v, ownerFields) && !slices.ContainsFunc(identifying, func(name string) bool { return owner[name] == nil })
+}
+
+func canonicalManaged(v any) bool { return fieldsPass(v, managedFields) }
 
 func anyString(v any) bool {
 	s, ok := v.(string)
@@ -77,59 +94,7 @@ func fullList(v any, item func(any) bool) bool {
 	if !ok || len(l) == 0 {
 		return false
 	}
-	for _, v := range l {
-		if !item(v) {
-			return false
-		}
-	}
-	return true
-}
-
-func canonicalOwner(v any) bool {
-	owner, ok := v.(map[string]any)
-	if !ok {
-		return false
-	}
-	always := 0
-	for name, v := range owner {
-		switch name {
-		case "apiVersion", "kind", "name", "uid":
-			always++
-			if !anyString(v) {
-				return false
-			}
-		case "controller", "blockOwnerDeletion":
-			if _, ok := v.(bool); !ok {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return always == 4
-}
-
-func canonicalManaged(v any) bool {
-	entry, ok := v.(map[string]any)
-	if !ok {
-		return false
-	}
-	for name, v := range entry {
-		var ok bool
-		switch name {
-		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
-			ok = fullString(v)
-		case "time":
-			ok = canonicalTime(v)
-		case "fieldsV1":
-			_, isMap := v.(map[string]any)
-			ok = isMap && fieldSet(v)
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l, func(v any) bool { return !item(v) })
 }
 
 // fieldSet reports whether v consists only of maps, as the field sets in managedFields do.
@@ -149,37 +114,38 @@ func fieldSet(v any) bool {
 // plainMeta reports whether canonical metadata is certainly valid, at creation and in an update that does not change it
 // (metavalidation.ValidateObjectMetaDeclaratively and ValidateObjectMetaAccessor). It returns false for everything unusual.
 func (v *Validator) plainMeta(meta map[string]any) bool {
-	text := func(name string) string { s, _ := meta[name].(string); return s }
-	if !dnsSubdomain(text("name")) || meta["generateName"] != nil || meta["selfLink"] != nil {
-		return false
-	}
-	if namespace := text("namespace"); v.opts.Namespaced != (namespace != "") || (namespace != "" && !dnsLabel(namespace)) {
-		return false
-	}
-	if generation, _ := meta["generation"].(int64); generation < 0 {
-		return false
-	}
-	for _, name := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
+	for _, name := range []string{"generateName", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"} {
 		if meta[name] != nil {
 			return false
 		}
 	}
+	generation, _ := meta["generation"].(int64)
+	return generation >= 0 && v.plainName(meta) && plainLabels(meta) && plainAnnotations(meta) && plainFinalizers(meta) &&
+		plainOwners(meta) && plainManaged(meta)
+}
+
+func (v *Validator) plainName(meta map[string]any) bool {
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	return dnsSubdomain(name) && v.opts.Namespaced == (namespace != "") && (namespace == "" || dnsLabel(namespace))
+}
+
+func plainLabels(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
 	for k, value := range labels {
 		if s, _ := value.(string); !qualifiedName(k) || len(s) > 63 || (s != "" && !alphanumericEnds(s)) {
 			return false
 		}
 	}
-	if !plainAnnotations(meta) {
-		return false
-	}
+	return true
+}
+
+func plainFinalizers(meta map[string]any) bool {
 	finalizers, _ := meta["finalizers"].([]any)
-	for _, f := range finalizers {
-		if s, _ := f.(string); !qualifiedName(s) || !strings.Contains(s, "/") {
-			return false
-		}
-	}
-	return plainOwners(meta) && plainManaged(meta)
+	return !slices.ContainsFunc(finalizers, func(f any) bool {
+		s, _ := f.(string)
+		return !qualifiedName(s) || !strings.Contains(s, "/")
+	})
 }
 
 func plainAnnotations(meta map[string]any) bool {
@@ -200,7 +166,7 @@ func plainOwners(meta map[string]any) bool {
 	controllers := 0
 	for _, o := range owners {
 		owner, _ := o.(map[string]any)
-		for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
+		for _, name := range identifying {
 			if owner[name] == "" {
 				return false
 			}

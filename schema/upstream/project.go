@@ -147,21 +147,7 @@ func (c *cut) cutObject(in, out *props, values []any, said *words, root bool) {
 	if len(in.Properties) == 0 && !additional {
 		return
 	}
-	found := map[string][]any{}
-	var others []any
-	for _, v := range values {
-		object, ok := v.(map[string]any)
-		if !ok {
-			continue
-		}
-		for name, value := range object {
-			if _, ok := in.Properties[name]; ok {
-				found[name] = append(found[name], value)
-			} else if additional {
-				others = append(others, value)
-			}
-		}
-	}
+	found, others := divideValues(in, values)
 	if additional {
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
 			Allows: in.AdditionalProperties.Allows,
@@ -190,6 +176,22 @@ func (c *cut) cutObject(in, out *props, values []any, said *words, root bool) {
 		child := in.Properties[name]
 		out.Properties[name] = *c.cutSchema(&child, nil, said, false)
 	}
+}
+
+// divideValues returns the values of each property in the objects among values, and those of keys that the schema does not name.
+func divideValues(in *props, values []any) (found map[string][]any, others []any) {
+	found = map[string][]any{}
+	for _, v := range values {
+		object, _ := v.(map[string]any)
+		for name, value := range object {
+			if _, ok := in.Properties[name]; ok {
+				found[name] = append(found[name], value)
+			} else {
+				others = append(others, value)
+			}
+		}
+	}
+	return found, others
 }
 
 func isMetaField(name string) bool {

@@ -119,29 +119,34 @@ func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bo
 	}
 	ok := true
 	n.eachInvalidPart(v, path, func(key any, child *valueNode, part any, at string) {
-		var partShape *shapeNode
-		switch key := key.(type) {
-		case string:
-			partShape = shape.partNode(key)
-			if root && isMetaField(key) {
-				partShape = nil
-				ok = ok && key != "metadata" // its labels differ
-			}
-		case int:
-			if shape.listType == "map" && shape.correlatesItem(part) == same {
-				partShape = shape.items
-			}
+		if root && key == "metadata" { // its labels differ
+			ok = false
 		}
-		if partShape == nil {
+		if partShape := shape.comparedPart(key, part, root); partShape == nil {
 			child.explainInvalid(part, at, result)
-			return
+		} else {
+			ok = child.explainTouched(part, partShape, at, false, result) && ok
 		}
-		ok = child.explainTouched(part, partShape, at, false, result) && ok
 	})
 	if !n.validOwn(v) {
 		n.explainOwn(v, path, result)
 	}
 	return ok
+}
+
+// comparedPart is the node of a property or an item that ratcheting compares with the old one; nil if it does not.
+func (n *shapeNode) comparedPart(key, part any, root bool) *shapeNode {
+	switch key := key.(type) {
+	case string:
+		if !root || !isMetaField(key) {
+			return n.partNode(key)
+		}
+	case int:
+		if n.listType == "map" && n.correlatesItem(part) == same {
+			return n.items
+		}
+	}
+	return nil
 }
 
 // eachInvalidPart calls f for each property (key is its name) and item (its index) that is not valid.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/utils/ptr"
 )
 
 // ruleRun is one evaluation of a rule tree over an object. It follows cel.Validator.Validate in
@@ -150,21 +151,14 @@ func (r *ruleRun) runExpressions(n *ruleNode, at *step, value, old any) bool {
 		return true
 	}
 	compiled := made.results
-	if len(compiled) == 0 {
-		return true
-	}
-	if r.budget <= 0 {
+	if len(compiled) > 0 && r.budget <= 0 {
 		return r.reportSpent(n, at)
 	}
 	plain, optional := n.activations(value, old, made.usesOldSelf)
 	for i := range compiled {
 		rule := &n.rules[i]
-		isOptional := rule.OptionalOldSelf != nil && *rule.OptionalOldSelf
-		switch {
-		case compiled[i].Error != nil:
-			r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compile error: %v", compiled[i].Error)))
-			continue
-		case compiled[i].Program == nil, compiled[i].UsesOldSelf && old == nil && !isOptional:
+		isOptional := ptr.Deref(rule.OptionalOldSelf, false)
+		if !r.canRun(n, at, &compiled[i], old != nil || isOptional) {
 			continue
 		}
 		vars := plain
@@ -189,6 +183,14 @@ func (r *ruleRun) runExpressions(n *ruleNode, at *step, value, old any) bool {
 		}
 	}
 	return true
+}
+
+// canRun reports whether a rule is evaluated: it compiles, and has an oldSelf if it needs one. An error of the compiler is noted.
+func (r *ruleRun) canRun(n *ruleNode, at *step, c *cel.CompilationResult, hasOld bool) bool {
+	if c.Error != nil {
+		r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compile error: %v", c.Error)))
+	}
+	return c.Error == nil && c.Program != nil && (hasOld || !c.UsesOldSelf)
 }
 
 // spare notes what calls an evaluation left out, and reports whether its result depends on them.
