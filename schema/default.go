@@ -1,5 +1,8 @@
 package schema
 
+// What does a value look like with its defaults? For example, {} becomes {a: 1} if a has the default 1. An item that is null becomes the
+// default of the items, if null is not allowed.
+
 import (
 	"maps"
 	"reflect"

@@ -1,5 +1,8 @@
 package schema
 
+// Which schemas are below a schema? For example, those of properties and items, and on request those of allOf. All walks and rewrites go
+// through this one list of keywords.
+
 import (
 	"iter"
 	"maps"

@@ -1,5 +1,8 @@
 package upstream
 
+// Is a value small enough for the API server's libraries? For example, a value of 10,000 levels is refused before a recursion of theirs
+// overflows the stack, and a panic of theirs becomes an error.
+
 import (
 	"errors"
 	"fmt"

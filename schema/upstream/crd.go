@@ -1,5 +1,7 @@
 package upstream
 
+// Does the API server take a CRD? For example, it refuses a schema without types, and an update that removes a stored version.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package upstream
 
+// Which calls of a rule would take too long? For example, quantity("1e999999999") writes out a billion digits, which the cost limits of the
+// API server do not foresee. Such a call is not made, and a result that depends on it is an error of ours, no verdict.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package upstream
 
+// What does the API server say about an invalid value? The library is asked about the invalid parts alone. For example, if one of a thousand
+// items is too long, it sees that item.
+
 import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"

@@ -1,5 +1,7 @@
 package upstream
 
+// How is a part made once, when it is needed first? For example, the types of a schema, which only a question about applies needs.
+
 import (
 	"sync"
 	"sync/atomic"

@@ -1,5 +1,8 @@
 package upstream
 
+// Are the metadata of an object what nearly all metadata are? Then they stay the same when they are decoded, and are valid, and the library is
+// not asked. For example, a name and two labels are; a name with capital letters is not, and the library says what is wrong with it.
+
 import (
 	"slices"
 	"strings"

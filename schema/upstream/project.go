@@ -1,5 +1,8 @@
 package upstream
 
+// Which part of a large schema do a few objects need? For example, for an object with .spec.a alone, the schema of .spec.b is left out, unless
+// it has a default or a rule mentions it.
+
 import (
 	"maps"
 	"slices"

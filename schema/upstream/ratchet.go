@@ -1,5 +1,8 @@
 package upstream
 
+// Does an update that changes a label pass although a value is invalid? The API server tolerates errors in values that equal the old ones. For
+// example, it does in .spec.a, unless .spec.a has a field that the schema does not declare: then it does not equal itself.
+
 import (
 	"fmt"
 

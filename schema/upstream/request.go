@@ -1,5 +1,8 @@
 package upstream
 
+// What comes of a request? For example, Create decodes an object, fills in what the API server fills in, validates, and returns the object as
+// it would be stored, or the errors.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,8 @@
 package upstream
 
+// Which rules does an object break? The walk goes through the object and the tree of rules together, in the order and within the budget of the
+// API server. For example, it stops with an error once the rules of the object have cost too much.
+
 import (
 	"context"
 	"errors"

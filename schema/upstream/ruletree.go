@@ -1,5 +1,8 @@
 package upstream
 
+// Where in a schema are rules, and which are compiled? For example, of a schema with 200 rules, those of .spec.a alone are compiled for an
+// object that has nothing else. Projections of one schema share what is compiled.
+
 import (
 	"crypto/sha256"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package upstream
 
+// Does decoding or defaulting change an object? For example, {a: 1} stays the same if the schema declares a and no default is missing. Most
+// objects do, and need no copy.
+
 import (
 	"slices"
 

@@ -1,5 +1,7 @@
 package upstream
 
+// How does the API server serve a CRD that it has accepted? For example, with the missing names and the conversion filled in.
+
 import (
 	"fmt"
 

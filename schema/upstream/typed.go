@@ -1,5 +1,8 @@
 package upstream
 
+// Can anything be applied to a stored object? For example, if a field that is a list now holds a string, no server-side apply passes, whatever
+// it applies.
+
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"

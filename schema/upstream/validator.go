@@ -1,5 +1,7 @@
 package upstream
 
+// What is prepared once for all objects of a version? For example, the validator of the schema, and the trees that decide simple cases.
+
 import (
 	"fmt"
 

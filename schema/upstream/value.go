@@ -1,5 +1,8 @@
 package upstream
 
+// Is a value valid? For example, 5 is for {type: integer, maximum: 5}. The answer is that of the library, without the validators that it makes
+// for each value; why a value is not valid, the library says itself.
+
 import (
 	"reflect"
 	"regexp"

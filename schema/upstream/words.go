@@ -1,5 +1,8 @@
 package upstream
 
+// Which properties may a rule mention? Every word in its text counts. For example, self.a == 'b' may mention a and b. What no rule may mention
+// can be left out of a projection.
+
 import (
 	"strings"
 

@@ -1,5 +1,8 @@
 package upstream
 
+// How long would the validation of a CRD take? For example, a schema with a pattern of many copies takes long to compile. Whoever reads CRDs
+// of strangers asks before the validation begins.
+
 import (
 	"bytes"
 	"cmp"

@@ -1,5 +1,9 @@
 package logic
 
+// Which list satisfies all that is known? The search makes an item for each statement about some item, and pads the list to its least length
+// with items that all statements about all items allow. For example, for "some item is over 5, and the items differ" of two items it makes 6
+// and another one.
+
 import "slices"
 
 // manyItems bounds the distinct items that are made.

@@ -1,5 +1,8 @@
 package logic
 
+// Is a formula true of a value? For example, "all items are over 5" is true of [6, 7], of [] and of "text", which has no items. The answer is
+// Unsure only because of opaque parts. Numbers, enums and equal items count as the API server counts them, with the same libraries.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package logic
 
+// What is known of the properties of an object? Each property has a state of its own for its value, made once its facts may interact. For
+// example, from "a is over 5" and "a is below 3" follows that the object has no a, long before an object is searched.
+
 import (
 	"maps"
 	"slices"

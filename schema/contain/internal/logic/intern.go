@@ -1,5 +1,8 @@
 package logic
 
+// Do two formulas say the same, as far as their form shows? Each gets a number for its meaning. For example, "a and b" and "b and a and a"
+// have one number. The search remembers its results by these numbers, and finds contradictions by the number of a negation.
+
 import (
 	"encoding/binary"
 	"fmt"

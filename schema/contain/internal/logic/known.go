@@ -1,5 +1,9 @@
 package logic
 
+// Is a disjunct decided by what is known, without a search? For example, if it is known that a number is over 5, "is over 3" is entailed, and
+// "is below 2" is contradicted: a disjunction with the former is dropped, and one with the latter gets shorter. What is left has to be split,
+// and each split multiplies the work.
+
 import "slices"
 
 // knownTruth judges a formula by the literals alone, without a search: Yes if they entail it, No if they contradict it. It also returns the

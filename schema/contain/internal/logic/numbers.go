@@ -1,5 +1,8 @@
 package logic
 
+// Which number satisfies all that is known? In a small range each integer is tried, which may be a proof that there is none. In a large one
+// those near the bounds and multiples are. For example, for "over 5 and divided by 4" it tries 8.
+
 import (
 	"math"
 	"slices"

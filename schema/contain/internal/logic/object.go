@@ -1,5 +1,9 @@
 package logic
 
+// Which object satisfies all that is known? The search chooses the names first: those that are demanded, those for statements about some other
+// property, and more to reach a least number. Then it solves each property by itself. For example, for "has a, and some key begins with x" it
+// takes a and x.
+
 import (
 	"fmt"
 	"maps"

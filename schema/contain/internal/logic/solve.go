@@ -1,5 +1,11 @@
 package logic
 
+// Is there a value that makes all of these formulas true? The solver adds them to a state, splits disjunctions one by one, and looks for a
+// value of each kind that is left. For example, of "is an integer over 5, and is 3 or 8" it drops 3 and finds 8.
+//
+// A search returns models and whether there certainly are none. No models and no proof means that it gave up, and s.reason says why. If there
+// certainly are none, s.why has the choices that this rests on (see state.go).
+
 import (
 	"cmp"
 	"math"

@@ -1,13 +1,20 @@
 package logic
 
+// What is known, and which choices does each fact rest on? A state is a conjunction of literals, with disjunctions that wait. For example, of
+// (a or b) and c, the search first takes a: that is choice 0, and all that follows from a has the bit of choice 0 in its deps, while c has
+// none.
+//
+// If facts contradict each other, the add functions return false and s.why has the choices of those facts. If the bit of choice 0 is not among
+// them, b leads to the same contradiction, and is not tried. So deps may have too many bits, which costs time, but never too few: then a
+// disjunct would be left out that has a model.
+
 import (
 	"math"
 	"math/bits"
 	"slices"
 )
 
-// deps is a set of choices: the disjuncts that were taken on the way to a state. Each fact has the choices that it rests on, or a
-// larger set. Choices that a contradiction does not rest on need no other try.
+// deps is a set of choices: the disjuncts that were taken on the way to a state.
 type deps uint64
 
 // choiceAt is the set with the choice at a level. Deep levels share one bit, which stands for all of them.

@@ -1,5 +1,9 @@
 package logic
 
+// Which string matches some patterns and formats and avoids others? The automata of package regular find strings for patterns; for formats
+// there are samples. For example, for the pattern ^a and the format ipv4 it finds nothing, but has no proof, because formats have no
+// automaton.
+
 import (
 	"regexp"
 	"strings"

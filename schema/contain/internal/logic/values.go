@@ -1,5 +1,8 @@
 package logic
 
+// Has a scalar any value left? If it can be one of few, each is tried against all that is known. For example, an enum of a and b with a
+// pattern ^c has none left. The search does not have to split anything to see that.
+
 import "slices"
 
 // manyCandidates bounds the remaining values of a scalar that are tried one by one.

@@ -1,5 +1,8 @@
 package logic
 
+// How much work is left? Everything that takes time charges for it. For example, the comparison with an enum of a thousand values charges for
+// each at first, and then builds an index of them.
+
 // Work counts the work of a decision: formulas visited, values compared, and other work that callers charge (steps of automata, rules
 // translated, objects confirmed). A unit is far less than a microsecond of one core, and allocates a few hundred bytes at most, so that
 // a bound on work bounds time and memory as well. It holds no clock: the same question costs the same on every machine. The nil Work

@@ -1,5 +1,8 @@
 package regular
 
+// What does a pattern demand of each next character? For example, after ab the pattern ^a+b is done, and ^a+c can no longer match. The
+// instructions are those of Go's own compiler of regular expressions, so that they mean what the API server's do.
+
 import (
 	"errors"
 	"regexp/syntax"
