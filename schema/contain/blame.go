@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"sluice.dev/schema"
 )
 
 // blamesGap reports whether one of the errors is about the place of the gap, or below it. So the refusal of another change does not count
@@ -45,18 +43,6 @@ func fieldOf(e *field.Error) string {
 
 // noField stands for a missing path of a field.
 var noField = (*field.Path)(nil).String()
-
-// refusalTextOf is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
-// expression makes it.
-func refusalTextOf(r *schema.Rule) string {
-	switch {
-	case r.MessageExpression != "":
-		return ""
-	case strings.TrimSpace(r.Message) != "":
-		return strings.TrimSpace(r.Message)
-	}
-	return strings.TrimSpace(r.Rule)
-}
 
 // errorsAbout returns the errors that are about the gap, without those of other changes.
 func (x *suspect) errorsAbout(errs field.ErrorList) field.ErrorList {

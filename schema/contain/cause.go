@@ -32,12 +32,6 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 	return said[w.idOf(x)]
 }
 
-// pieceID identifies a piece by its content.
-type pieceID struct {
-	keyword string
-	id      logic.ID
-}
-
 func (w *walker) idOf(x piece) pieceID {
 	return pieceID{x.keyword, w.memory.Table.ID(x.formula, w.opts.Work)}
 }
@@ -55,11 +49,6 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 		}
 		return !schema.SameDefault(a, b) && !w.provedLocally(o.itemPlace(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})
 	})
-}
-
-// sameFormula reports whether both formulas are identical.
-func (w *walker) sameFormula(f, g logic.Formula) bool {
-	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
 // actualCause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.

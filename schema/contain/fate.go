@@ -10,34 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Fate is the fate of refused objects once they are stored, from the best to the worst.
-type Fate int
-
-// The fates.
-const (
-	// Spared: no stored object is harmed.
-	Spared Fate = iota
-	// Tolerated: an update that changes only a label passes, thanks to ratcheting alone.
-	Tolerated
-	// Stuck: even such an update is refused.
-	Stuck
-	// Lost: fields are pruned as well.
-	Lost
-)
-
-// Fate is that of the witness.
-func (w *Witness) Fate() Fate {
-	switch {
-	case w.Lost:
-		return Lost
-	case w.Stuck:
-		return Stuck
-	case w.Ratcheted:
-		return Tolerated
-	}
-	return Spared
-}
-
 // storedCandidates returns candidates in their stored form, for a gap whose witness is spared. They have the defaults of the old schema, and a
 // rule that sees the stored value refuses it unchanged. If it is proven that there are none, every object is spared.
 func (s *search) storedCandidates(p *pending) []any {
@@ -56,13 +28,6 @@ func (s *search) storedCandidates(p *pending) []any {
 		return nil
 	}
 	return s.solveBriefly(4, fs...)
-}
-
-// provesNone reports whether it is proven that no object, with any metadata, satisfies fs.
-func (s *search) provesNone(fs []logic.Formula) bool {
-	fs = slices.Clone(fs)
-	fs[1] = s.anyEnvelope()
-	return s.solver.Solve(1, fs...).None
 }
 
 // hasAllDefaults is true of the values at p that have all defaults of the old schema, as stored values do.

@@ -7,48 +7,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// A piece is one keyword of a node as a formula.
-type piece struct {
-	keyword string
-	// detail distinguishes pieces of one keyword: the property that is required, the text of a rule.
-	detail  string
-	formula logic.Formula
-	before  any
-	rule    *schema.Rule
-	index   int // of a rule or a junctor's branch
-}
-
-// detailOrIndex distinguishes the pieces of one keyword at one place.
-func (x piece) detailOrIndex() string {
-	if x.keyword == "allOf" {
-		return strconv.Itoa(x.index)
-	}
-	return x.detail
-}
-
-// translator turns places into formulas. The formulas are about raw values: as a client sends them, after unknown fields and nulls
-// are dropped, and before defaults are filled in.
-type translator struct {
-	opts  *Options
-	cache map[placeKey]logic.Formula
-	// branches caches the branches of junctors.
-	branches map[nestedKey]logic.Formula
-	odd      map[*schema.Node]bool      // the results of hasOdd
-	writes   map[placeKey]logic.Formula // the results of written
-	// parts has the results of pieces. Its key has the node, too, because the messages of rules are not part of the hash.
-	parts map[pieceKey][]piece
-}
-
-func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}, parts: map[pieceKey][]piece{}}
-}
 
 // acceptedAt is true of the raw values that are accepted at p and not changed by pruning.
 func (t *translator) acceptedAt(p place) logic.Formula {
@@ -135,11 +98,6 @@ func typeKinds(n *schema.Node) (logic.Kind, bool) {
 		return logic.NonNull, false
 	}
 	return 0, false // no value has a type that does not exist
-}
-
-type pieceKey struct {
-	placeKey
-	node *schema.Node
 }
 
 // piecesAt returns the demands of the keywords of the node at p, except types, children and pruning.
@@ -316,14 +274,6 @@ func (t *translator) exactlyOne(n *schema.Node, fs []logic.Formula) logic.Formul
 		or[i] = append(and, nots[i+1:]...)
 	}
 	return or
-}
-
-// nestedKey identifies the meaning of a branch of a junctor. It depends on the structural schema at its place, whose defaults are
-// filled in before.
-type nestedKey struct {
-	branch  schema.Hash
-	place   placeKey
-	inAllOf bool
 }
 
 // nestedFormula is the formula of a branch of a junctor at p.

@@ -8,9 +8,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// writtenKey is the key of the formula that written returns for a place.
-type writtenKey struct{ place placeKey }
-
 // writtenAt is true of the values at p in the form that storage and nearly all clients write: an integer has no fraction. Go's
 // encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that no stored object
 // holds 1.0 and nothing that kubectl sends does. Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or

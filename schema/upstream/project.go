@@ -14,8 +14,6 @@ import (
 	"sluice.dev/schema"
 )
 
-type props = apiextensionsv1.JSONSchemaProps
-
 // Projector makes validators for a few objects out of a large schema, at a cost that depends on the objects. The validators share the
 // compiled validation rules. It is safe for concurrent use.
 type Projector struct {
@@ -195,10 +193,6 @@ func divideValues(in *props, values []any) (found map[string][]any, others []any
 		}
 	}
 	return found, others
-}
-
-func isMetaField(name string) bool {
-	return name == "metadata" || name == "apiVersion" || name == "kind"
 }
 
 // unprojectable reports whether a schema has a keyword that no structural schema has.

@@ -4,8 +4,6 @@ package upstream
 // example, it does in .spec.a, unless .spec.a has a field that the schema does not declare: then it does not equal itself.
 
 import (
-	"fmt"
-
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
@@ -150,28 +148,4 @@ func (n *shapeNode) comparedPart(key, part any, root bool) *shapeNode {
 		}
 	}
 	return nil
-}
-
-// eachInvalidPart calls f for each property (key is its name) and item (its index) that is not valid.
-func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *valueNode, part any, at string)) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, part := range v {
-			child := n.partNode(name)
-			if child == nil || child.isValid(part) {
-				continue
-			}
-			at := path + "." + name
-			if _, declared := n.props[name]; declared && path == "" {
-				at = name
-			}
-			f(name, child, part, at)
-		}
-	case []any:
-		for i, item := range v {
-			if n.items != nil && !n.items.isValid(item) {
-				f(i, n.items, item, fmt.Sprintf("%s[%d]", path, i))
-			}
-		}
-	}
 }

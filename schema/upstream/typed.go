@@ -37,10 +37,3 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 	}
 	return "", nil
 }
-
-// typeConverter has the types of a schema, as an apply needs them.
-type typeConverter struct {
-	managedfields.TypeConverter
-
-	err error
-}

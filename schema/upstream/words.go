@@ -73,3 +73,9 @@ func (w *words) mayMention(name string) bool {
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
+
+type props = apiextensionsv1.JSONSchemaProps
+
+func isMetaField(name string) bool {
+	return name == "metadata" || name == "apiVersion" || name == "kind"
+}

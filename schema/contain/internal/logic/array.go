@@ -94,9 +94,6 @@ func (s *Solver) makeArrays(st *state, some []fact, lo, hi int64, distinct []Uni
 	return out, false
 }
 
-// searchWidth is the number of alternatives to search for one part if the whole needs want.
-func searchWidth(want int) int { return min(want, 6) }
-
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	for _, c := range candidates {
 		if !collidesWith(c, others, distinct) {

@@ -221,20 +221,6 @@ func (c evaluator) evalArray(f Formula, v []any) Truth {
 	return Yes
 }
 
-// Same reports whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
-// deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
-// equals "A"; null equals nothing.
-func Same(v, e any) bool {
-	if v == nil || e == nil {
-		return false
-	}
-	have, want := reflect.ValueOf(v), reflect.TypeOf(e)
-	if !have.Type().ConvertibleTo(want) {
-		return false
-	}
-	return reflect.DeepEqual(have.Convert(want).Interface(), e)
-}
-
 // holdsFor reports whether v has no fraction.
 func (f Integral) holdsFor(v float64) bool {
 	return IsIntegral(v) && (!f.Exact || v == math.Trunc(v))

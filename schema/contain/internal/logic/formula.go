@@ -344,3 +344,8 @@ func (l Lazy) Expand() Formula {
 	}
 	return f
 }
+
+func inSorted(names []string, name string) bool {
+	_, ok := slices.BinarySearch(names, name)
+	return ok
+}

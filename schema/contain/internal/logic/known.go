@@ -3,6 +3,9 @@ package logic
 // Is a disjunct decided by what is known, without a search? For example, if it is known that a number is over 5, "is over 3" is entailed, and
 // "is below 2" is contradicted: a disjunction with the former is dropped, and one with the latter gets shorter. What is left has to be split,
 // and each split multiplies the work.
+//
+// The value of a property has a state of its own once its facts may interact. For example, from "a is over 5" and "a is below 3" follows that
+// the object has no a, long before an object is searched.
 
 import "slices"
 
@@ -101,25 +104,6 @@ func (st *state) knownKinds(k Kind) (Truth, deps) {
 		return Yes, 0
 	}
 	return Unsure, 0
-}
-
-// lazyOf and opaqueOf return what was taken in with an ID.
-func (st *state) lazyOf(id any) (Lazy, deps, bool) {
-	for _, l := range st.lazy {
-		if l.f.ID == id {
-			return l.f, l.why, true
-		}
-	}
-	return Lazy{}, 0, false
-}
-
-func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
-	for _, o := range st.opaque {
-		if o.f.ID == id {
-			return o.f, o.why, true
-		}
-	}
-	return Opaque{}, 0, false
 }
 
 func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
@@ -319,3 +303,82 @@ func (s *Solver) shortenDisjunction(st *state, d given[Or]) (given[Or], bool) {
 	}
 	return out, false
 }
+
+// maxInside bounds the depth of fields that are checked without a search.
+const maxInside = 64
+
+// propertyState returns the conjunction of the facts of st about a property's value. It returns false if they contradict each other; s.why has
+// the reason.
+func (s *Solver) propertyState(st *state, name string) (*state, bool) {
+	x := s.fieldForChange(st, name)
+	if x.inside == nil {
+		x.inside, x.insideOwner, x.fed, x.rested = newState(), st, 0, 0
+		x.inside.depth = st.depth + 1
+	}
+	if x.fed == len(x.facts) && x.rested == len(st.rests) {
+		return x.inside, true
+	}
+	if x.insideOwner != st {
+		x.inside, x.insideOwner = x.inside.cloneState(), st
+	}
+	for ; x.fed < len(x.facts); x.fed++ {
+		if f := x.facts[x.fed]; !s.addFormula(x.inside, f.f, f.why) {
+			return nil, false
+		}
+	}
+	for ; x.rested < len(st.rests); x.rested++ {
+		f := st.rests[x.rested]
+		if !inSorted(f.f.Except, name) && !s.addFormula(x.inside, f.f.F, f.why) {
+			return nil, false
+		}
+	}
+	return x.inside, s.simplifyState(x.inside)
+}
+
+// checkProperties checks the properties with new facts. If no value satisfies them, the object must not have the property.
+func (s *Solver) checkProperties(st *state) bool {
+	for len(st.fields.meet) > 0 && !s.workSpent() {
+		name := st.fields.meet[0]
+		st.fields.meet = st.fields.meet[1:]
+		x := st.fields.named[name]
+		if x.lacks || st.kinds&Object == 0 || st.depth > maxInside {
+			continue
+		}
+		if _, ok := s.propertyState(st, name); !ok && !s.mustLack(st, name, s.why) {
+			return false
+		}
+	}
+	return true
+}
+
+// knownOf judges a formula about the value of a property by the known facts.
+func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
+	x := st.fields.named[name]
+	if x == nil || len(x.facts) == 0 || st.depth > maxInside {
+		return Unsure, 0
+	}
+	if x.lacks {
+		return No, x.lacksWhy
+	}
+	if k, ok := f.(Kinds); ok && x.kinds&Kind(k) == 0 {
+		return No, x.kindsWhy
+	}
+	if l, ok := f.(Lazy); ok && !l.Small { // a whole schema: a check would take too long
+		for _, y := range x.facts {
+			if g, ok := y.f.(Lazy); ok && g.ID == l.ID {
+				return truthOf(g.Neg == l.Neg), y.why
+			}
+		}
+		return Unsure, 0
+	}
+	in, ok := s.propertyState(st, name)
+	if !ok {
+		why := s.why
+		s.mustLack(st, name, why) // the next simplify handles it; the caller continues
+		return No, why
+	}
+	return s.knownTruth(in, f)
+}
+
+// scanned is the number of parts that a unit of work pays to search.
+const scanned = 8

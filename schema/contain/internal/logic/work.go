@@ -1,5 +1,7 @@
 package logic
 
+import "reflect"
+
 // How much work is left? Everything that takes time charges for it. For example, the comparison with an enum of a thousand values charges for
 // each at first, and then builds an index of them.
 
@@ -142,4 +144,18 @@ func characterOf(v int64) string {
 		return string(r)
 	}
 	return "\uFFFD"
+}
+
+// Same reports whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
+// deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
+// equals "A"; null equals nothing.
+func Same(v, e any) bool {
+	if v == nil || e == nil {
+		return false
+	}
+	have, want := reflect.ValueOf(v), reflect.TypeOf(e)
+	if !have.Type().ConvertibleTo(want) {
+		return false
+	}
+	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }
