@@ -6,6 +6,7 @@ package celrule
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -151,34 +152,6 @@ func (t *translator) opaqueConversion(e *expr, a sval) (value, error) {
 	return singleBranch(functionTerm(e.name, typ, !total, x)), nil
 }
 
-// evalSubstring evaluates substring.
-func evalSubstring(a sval, lo, hi int64) (value, error) {
-	if x, ok := a.(strV); ok {
-		rs := []rune(string(x))
-		n := int64(len(rs))
-		switch {
-		case lo < 0 || lo > n || hi > n || hi >= 0 && hi < lo:
-			return nil, nil
-		case hi < 0:
-			return singleBranch(strV(rs[lo:])), nil
-		}
-		return singleBranch(strV(rs[lo:hi])), nil
-	}
-	s, ok := a.(strAt)
-	if !ok {
-		return nil, errUnsupported
-	}
-	v, ok := s.sliceBetween(lo, hi)
-	return v, unsupportedUnless(ok)
-}
-
-func unsupportedUnless(ok bool) error {
-	if ok {
-		return nil
-	}
-	return errUnsupported
-}
-
 // arithmeticBy translates + and -. Other operators of arithmetic, and steps of type double, only get a name.
 func arithmeticBy(op byte) func(*translator, *expr, sval, sval) (value, error) {
 	return func(t *translator, e *expr, a, b sval) (value, error) { return t.evalArithmetic(op, e, a, b) }
@@ -234,4 +207,73 @@ func concatStrings(a, b sval) (sval, bool) {
 		}
 	}
 	return nil, false
+}
+
+// isString translates isURL and the like.
+func (t *translator) isString(e *expr, a sval) (value, error) {
+	if b, ok := t.isA(e.name, a); ok {
+		return singleBranch(b), nil
+	}
+	return t.opaqueFunction(e, a)
+}
+
+// fromString translates url(s) and the like: an error where the string cannot be converted.
+func (t *translator) fromString(e *expr, a sval) (value, error) {
+	valid, ok := t.isA(conversions[e.name], a)
+	x, ok2 := t.termOf(a)
+	if !ok || !ok2 || x.partial {
+		return t.opaqueFunction(e, a)
+	}
+	out := functionTerm(e.name, e.name, false, x)
+	if s, ok := a.(strAt); ok {
+		out.of = &s
+	}
+	return value{}.addBranch(valid.t, out), nil
+}
+
+func (t *translator) toDuration(e *expr, a sval) (value, error) {
+	switch a := a.(type) {
+	case durV:
+		return singleBranch(a), nil
+	case strV:
+		d, err := time.ParseDuration(string(a))
+		if err != nil {
+			return nil, nil //nolint:nilerr // an error of the rule is no value
+		}
+		return singleBranch(durV(d)), nil
+	case strAt:
+		if a.isPlain() {
+			x, _ := t.termOf(a)
+			valid := refineByPatterns(a.at, known{shortDuration, duration}, t.predicateOf(functionTerm("is duration", "bool", false, x)))
+			n := newNum(durationIn{ref: a.ref, t: t})
+			n.typ = durationType
+			return value{}.addBranch(valid.t, n), nil
+		}
+	case numV:
+		if a.typ == durationType {
+			return singleBranch(a), nil
+		}
+	}
+	return t.opaqueConversion(e, a)
+}
+
+// validateFormat evaluates format.validate(s), an optional list of errors.
+func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
+	f, ok := format.(formatV)
+	if !ok {
+		return t.opaqueFunction(e, format, s)
+	}
+	x, ok := t.termOf(s)
+	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
+		return nil, errUnsupported
+	}
+	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
+	a, isAt := s.(strAt)
+	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
+		m := matchesPattern(a.ref, p.pattern)
+		n := newNum(sizeAt{a.ref, logic.String})
+		short, long := n.compareConst(le, num{i: p.max})
+		b = boolV{andConds(m.t, short), orConds(m.f, long)}
+	}
+	return value{}.addBranch(b.t, optV{}).addBranch(b.f, optV{functionTerm("errors "+string(f), "list", false, x)}), nil
 }

@@ -1,13 +1,12 @@
 package celrule
 
-// When are two values equal, is one in a list, and what is at an index? For example, self.k in ['a', 'b'] is an enum of the property k.
+// When are two values equal? For example, self.k == 'a' is an enum of the property k, and self.a == self.b an opaque part of which some certain
+// cases are known.
 
 import (
 	"reflect"
 	"slices"
-	"unicode/utf8"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -86,14 +85,6 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 	return boolV{}, false
 }
 
-func isConstant(v sval) bool {
-	switch v.(type) {
-	case intV, dblV, strV, typeV, nullV, durV:
-		return true
-	}
-	return false
-}
-
 func emptyList(v sval) bool {
 	switch v := v.(type) {
 	case listV:
@@ -138,16 +129,6 @@ func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	}
 	r := t.equalOpaque(a, b, t.namedEquality(x, y))
 	return boolV{andConds(valid, r.t), andConds(valid, r.f)}, nil
-}
-
-// termsInOrder names two values. The order of the names does not depend on that of the values: swapped says that it is the other one.
-func (t *translator) termsInOrder(a, b sval) (x, y termV, swapped, ok bool) {
-	x, ok = t.termOf(a)
-	y, ok2 := t.termOf(b)
-	if y.sortText() < x.sortText() {
-		return y, x, true, ok && ok2
-	}
-	return x, y, false, ok && ok2
 }
 
 // namedEquality is the opaque statement that two values are equal. If it relates a place of one item to that of another, it notes which, so
@@ -205,8 +186,6 @@ func (t *translator) equalByEnum(a, b sval) (boolV, bool) {
 	return boolV{orConds(ts...), orConds(fs...)}, true
 }
 
-func isNumericType(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }
-
 func isScalar(typ string) bool {
 	switch typ {
 	case "int", "uint", "double", "string", "bool", "bytes", "type", "null_type",
@@ -245,269 +224,4 @@ func (t *translator) equalValues(a, b value) (boolV, error) {
 		return boolV{}, err
 	}
 	return t.asBool(v, nil)
-}
-
-// hasFixedElements reports whether all elements of the list are always in it.
-func (l listV) hasFixedElements() bool {
-	for _, e := range l.elems {
-		if e.in.op != opTrue {
-			return false
-		}
-	}
-	return true
-}
-
-// evalIn evaluates a in b.
-func (t *translator) evalIn(_ *expr, a, b sval) (value, error) {
-	switch b := b.(type) {
-	case mapV:
-		return singleBranch(boolConst(false)), nil
-	case listV:
-		return t.inList(a, b)
-	case constV:
-		if l, ok := t.constList(b); ok {
-			return t.inList(a, l)
-		}
-		if s, ok := a.(strV); ok && isMap(b.node) {
-			return t.hasKey(b, s)
-		}
-	case refV:
-		switch {
-		case isMap(b.node):
-			return t.inMap(a, b)
-		case b.node.Type == "array":
-			return t.inArray(a, b)
-		}
-	case comprV:
-		return t.evalQuantified("exists", b.compr, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
-	}
-	return nil, errUnsupported
-}
-
-// inMap evaluates a in b for a map at a place. The present key of a macro over the map is in it, if its value is one that CEL reads.
-func (t *translator) inMap(a sval, b refV) (value, error) {
-	if s, ok := a.(strV); ok {
-		return t.hasKey(b, s)
-	}
-	if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
-		return singleBranch(boolConst(true)), nil
-	}
-	return t.partialPredicate("in", a, b)
-}
-
-func (t *translator) hasKey(m sval, key strV) (value, error) {
-	c, err := t.propertyOf(m, string(key))
-	return singleBranch(boolV{c.whenPresent(), c.absent}), err
-}
-
-func (t *translator) inList(a sval, b listV) (value, error) {
-	if consts, ok := b.constantStrings(); ok {
-		if r, ok := t.amongStrings(a, consts); ok {
-			return singleBranch(r), nil
-		}
-	}
-	ts, fs := []*cond{}, []*cond{}
-	for _, e := range b.elems {
-		r, err := t.equalValues(singleBranch(a), e.v)
-		if err != nil {
-			return nil, err
-		}
-		ts = append(ts, andConds(e.in, r.t))
-		fs = append(fs, orConds(e.out, r.f))
-	}
-	return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
-}
-
-// constantStrings returns the elements of a list of string constants.
-func (l listV) constantStrings() ([]string, bool) {
-	out := make([]string, len(l.elems))
-	for i, e := range l.elems {
-		v, _ := e.onlyValue()
-		s, ok := v.(strV)
-		if !ok {
-			return nil, false
-		}
-		out[i] = string(s)
-	}
-	return out, true
-}
-
-// inArray evaluates a in b for a list at a place.
-func (t *translator) inArray(a sval, b refV) (value, error) {
-	if !isConstant(a) {
-		if _, ok := a.(strAt); ok && scalarItems(b.node) {
-			return t.totalPredicate("in", a, b)
-		}
-		return t.partialPredicate("in", a, b)
-	}
-	c, err := t.newCompr(b.ref)
-	if err != nil {
-		return nil, err
-	}
-	defer t.dropScopes(c)
-	return t.evalQuantified("exists", c, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
-}
-
-func scalarItems(list *schema.Node) bool {
-	n := list.Items
-	return n.Type == "string" && celTypeOfFormat(n) == "" && !n.Nullable || n.Type == "boolean"
-}
-
-// indexingBy translates a[b] and a[?b].
-func indexingBy(optional bool) func(*translator, *expr, sval, sval) (value, error) {
-	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.evalIndex(a, b, optional) }
-}
-
-// evalIndex evaluates a[b] and a[?b].
-func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
-	switch x := a.(type) {
-	case optV:
-		if x.v == nil {
-			return singleBranch(x), nil
-		}
-		return t.evalIndex(x.v, b, true)
-	case mapV:
-		return noElement(optional)
-	case refV:
-		if isMap(x.node) {
-			return t.indexMap(x, b, optional)
-		}
-		return t.indexArray(x, b, optional)
-	case constV:
-		if s, ok := b.(strV); ok && isMap(x.node) {
-			return t.selectField(a, string(s), optional)
-		}
-		if l, ok := t.constList(x); ok {
-			return t.indexList(l, b, optional)
-		}
-	case listV:
-		return t.indexList(x, b, optional)
-	case termV:
-		if x.split != nil && b == intV(0) && !optional { // what stands before the first separator
-			r, _ := utf8.DecodeRuneInString(x.split.sep)
-			return singleBranch(prefixAt{x.split.ref, allBut(r)}), nil
-		}
-	}
-	return nil, errUnsupported
-}
-
-// noElement is the value at an index that is out of range: an error, or none.
-func noElement(optional bool) (value, error) {
-	if optional {
-		return singleBranch(optV{}), nil
-	}
-	return nil, nil
-}
-
-// indexMap evaluates an index into a map at a place.
-func (t *translator) indexMap(m refV, b sval, optional bool) (value, error) {
-	if s, ok := b.(strV); ok {
-		return t.selectField(m, string(s), optional)
-	}
-	if k, ok := t.keyOf(b); ok && k.of.at.equalPlace(m.at) && !optional {
-		return t.loadPlace(place{scope: k.scope + 1}, m.node.Additional)
-	}
-	return nil, errUnsupported
-}
-
-// indexArray evaluates an index into a list at a place. The result is known only if the list has one item or none.
-func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
-	if l.node.Type != "array" || l.node.Items == nil {
-		return nil, errUnsupported
-	}
-	first, beyond, rest, err := indexCases(sizeAt{l.ref, logic.Array}, b)
-	if err != nil {
-		return nil, err
-	}
-	var out value
-	if first {
-		v, err := t.loadPlace(l.at.withStep(step{only: true}), l.node.Items)
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range v {
-			if optional {
-				b.v = optV{b.v}
-			}
-			out = out.addBranch(b.g, b.v)
-		}
-	}
-	if optional {
-		out = out.addBranch(beyond, optV{})
-	}
-	return out.addBranch(rest, lostV{}), nil
-}
-
-// indexCases says of an index into a list of some size whether it is that of the only item of a list with one, when it is out of range, and
-// when it is that of an item of which nothing is known.
-func indexCases(size sizeAt, index sval) (first bool, beyond, rest *cond, err error) {
-	several := size.indexWithin(2, maxSize)
-	switch i := index.(type) {
-	case intV:
-		switch {
-		case i < 0:
-			return false, yes, no, nil
-		case i == 0:
-			return true, size.indexWithin(0, 0), several, nil
-		}
-		return false, size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize), nil
-	case numV: // such as size(list) - 1
-		if s, ok := i.base.(sizeAt); ok && s.at.equalPlace(size.at) && !i.numberAt(1).dbl {
-			if i.numberAt(1).i == 0 {
-				return true, size.indexWithin(0, 0), several, nil
-			}
-			return false, size.indexWithin(0, 1), several, nil
-		}
-	}
-	return false, nil, nil, errUnsupported
-}
-
-func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
-	i, ok := b.(intV)
-	if !ok || !l.hasFixedElements() {
-		return nil, errUnsupported
-	}
-	if i < 0 || int(i) >= len(l.elems) {
-		return noElement(optional)
-	}
-	v := l.elems[i].v
-	if !optional {
-		return v, nil
-	}
-	return t.eachBranch(v, optionalWith)
-}
-
-// keyAt is the present key of a macro, in its scope, with its map.
-type keyAt struct {
-	of    ref
-	scope scope
-}
-
-// keyOf returns the map if v is the present key of a macro over it.
-func (t *translator) keyOf(v sval) (key keyAt, ok bool) {
-	s, ok := v.(strAt)
-	if !ok || len(s.at.path) > 0 || !s.isPlain() || !t.ranges[s.at.scope].key {
-		return key, false
-	}
-	return keyAt{t.ranges[s.at.scope].of, s.at.scope}, true
-}
-
-// constList makes a list of constants of a list that comes from a default.
-func (t *translator) constList(c constV) (listV, bool) {
-	xs, ok := c.val.([]any)
-	if !ok || c.node.Items == nil {
-		return listV{}, false
-	}
-	l := listV{elems: make([]element, len(xs))}
-	for i, x := range xs {
-		v, ok, err := t.constantValue(x, c.node.Items)
-		if err != nil {
-			return listV{}, false
-		}
-		l.elems[i].in, l.elems[i].out = yes, no
-		if ok {
-			l.elems[i].v = singleBranch(v)
-		}
-	}
-	return l, true
 }

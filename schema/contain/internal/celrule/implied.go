@@ -73,13 +73,6 @@ func followsFrom(s signed, facts [][]atom, scalar bool) bool {
 	})
 }
 
-// atom is a part that is not split further, in its normal form.
-type atom struct {
-	text string
-	// op is <, <=, == or != for a comparison of the texts a and b.
-	op, a, b string
-}
-
 func atomsOf(ss []signed) []atom {
 	out := make([]atom, len(ss))
 	for i, s := range ss {

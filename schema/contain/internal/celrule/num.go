@@ -10,13 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// num is an int or a double of CEL.
-type num struct {
-	dbl bool
-	i   int64
-	d   float64
-}
-
 func (n num) asFloat() float64 {
 	if n.dbl {
 		return n.d
@@ -48,47 +41,6 @@ func signOf(less, more bool) int {
 		return 1
 	}
 	return 0
-}
-
-// numBase is a number that a value has, or its size. Each number has an index, in the same order.
-type numBase interface {
-	// indexBounds returns the smallest and the largest index.
-	indexBounds() (lo, hi int64)
-	// indexWithin says that the number exists and its index is between both, inclusive. It is nil where no formula can say that.
-	indexWithin(lo, hi int64) *cond
-	// numberAt returns the number with the index.
-	numberAt(index int64) num
-	// asTerm returns its text in IDs.
-	asTerm() (termV, bool)
-}
-
-// numOp is one arithmetic step with a constant.
-type numOp struct {
-	f    func(num) (num, bool) // false: an error
-	text string
-}
-
-// numV is a number that monotone steps compute from one base.
-type numV struct {
-	base   numBase
-	lo, hi int64 // indices without an error
-	ops    []numOp
-	down   bool   // decreasing
-	dyn    bool   // its type is known at run time only
-	typ    string // in CEL, empty for int and double
-}
-
-func newNum(b numBase) numV {
-	lo, hi := b.indexBounds()
-	return numV{base: b, lo: lo, hi: hi}
-}
-
-func (n numV) numberAt(index int64) num {
-	x := n.base.numberAt(index)
-	for _, op := range n.ops {
-		x, _ = op.f(x)
-	}
-	return x
 }
 
 // applyStep adds a step, which is decreasing if down is set. Numbers for which the step fails must be at one or both ends.

@@ -12,9 +12,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// mark stands for a value at a place in the text of a term. It has no other use there, because names and strings are quoted.
-const mark = "\x01"
-
 // termOf names a value.
 func (t *translator) termOf(v sval) (termV, bool) {
 	switch v := v.(type) {
@@ -58,14 +55,6 @@ func (t *translator) termOfList(l listV) (termV, bool) {
 		}
 	}
 	return functionTerm("list", "list", false, parts...), true
-}
-
-// onlyValue returns the value of an element that is always in its list and has one value.
-func (e element) onlyValue() (sval, bool) {
-	if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
-		return nil, false
-	}
-	return e.v[0].v, true
 }
 
 // constantTerm names a value that comes from no place.
@@ -290,4 +279,58 @@ func freeNames(e *expr, bound []string, out map[string]bool) {
 			freeNames(a, inner, out)
 		}
 	}
+}
+
+// opaqueFunction makes a term for the value of a function that is not understood.
+func (t *translator) opaqueFunction(e *expr, args ...sval) (value, error) {
+	name := e.name
+	if e.member {
+		name = "." + name
+	}
+	f := functionsByName()[e.name]
+	return t.namedTerm(name, f.typ, !f.total, args)
+}
+
+// asBool joins the branches of a boolean value. If the value is lost, the opaque statement decides.
+func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error) {
+	var ts, fs []*cond
+	for _, b := range v {
+		var bv boolV
+		switch x := b.v.(type) {
+		case boolV:
+			bv = x
+		case termV:
+			if x.typ != "" && x.typ != "bool" {
+				return boolV{}, errUnsupported
+			}
+			bv = t.predicateOf(x)
+		case lostV:
+			if opaque == nil {
+				return boolV{}, errUnsupported
+			}
+			o, err := opaque()
+			if err != nil {
+				return boolV{}, err
+			}
+			bv = o
+		default:
+			if isDyn(b.v) {
+				continue
+			}
+			return boolV{}, errUnsupported
+		}
+		ts = append(ts, andConds(b.g, bv.t))
+		fs = append(fs, andConds(b.g, bv.f))
+	}
+	return boolV{orConds(ts...), orConds(fs...)}, nil
+}
+
+// termsInOrder names two values. The order of the names does not depend on that of the values: swapped says that it is the other one.
+func (t *translator) termsInOrder(a, b sval) (x, y termV, swapped, ok bool) {
+	x, ok = t.termOf(a)
+	y, ok2 := t.termOf(b)
+	if y.sortText() < x.sortText() {
+		return y, x, true, ok && ok2
+	}
+	return x, y, false, ok && ok2
 }

@@ -3,21 +3,11 @@ package celrule
 // How is a statement about an item said about the list? For example, self.l.all(x, x > 1 || self.b) is "b, or all items are over 1".
 
 import (
-	"errors"
 	"math/bits"
 	"slices"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// errMixed says that a statement relates several scopes in a way that no formula can express.
-var errMixed = errors.New("relates two values")
-
-// mixed is errMixed with bounds: when the result is certainly true, and when it may be true.
-type mixed struct{ sure, maybe boolV }
-
-func (mixed) Error() string        { return errMixed.Error() }
-func (mixed) Is(target error) bool { return target == errMixed }
 
 // withoutRelations replaces relations: by false for the case that c certainly holds, by true for the case that it may hold.
 func withoutRelations(c *cond, by bool) *cond {

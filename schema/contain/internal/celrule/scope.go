@@ -5,51 +5,12 @@ package celrule
 
 import (
 	"slices"
-	"strings"
 
-	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// Scope is the place of a rule.
-type Scope struct {
-	// Spine is the structural node with the rule. For a rule inside allOf it is the node outside, whose types count.
-	Spine *schema.Node
-	// Root says that the node is the root of a custom resource or of an embedded one: there only apiVersion, kind and
-	// metadata with name and generateName are visible besides what the schema declares.
-	Root bool
-	// OptionalOldSelf says that the rule has optionalOldSelf: true. Then the translation is for a creation, with oldSelf as
-	// optional.none().
-	OptionalOldSelf bool
-	// Checker decides patterns for values that come from defaults.
-	Checker logic.Checker
-	// Work is charged for the translation. Once it is spent, the rest becomes opaque.
-	Work *logic.Work
-}
-
-// isMap reports whether an object node is a map: has additionalProperties with a schema, and no properties.
-func isMap(n *schema.Node) bool {
-	return n.Type == "object" && len(n.Properties) == 0 && n.Additional != nil && !n.Embedded
-}
-
-// celTypeOfFormat returns the format that gives a string another type in CEL, or nothing
-// (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
-func celTypeOfFormat(n *schema.Node) string {
-	if n.Type == "string" && !n.IntOrString {
-		switch n.Format {
-		case "byte":
-			return "bytes"
-		case "duration":
-			return durationType
-		case "date", "date-time":
-			return "google.protobuf.Timestamp"
-		}
-	}
-	return ""
-}
 
 // TimeText matches the strings of the format date-time that CEL can read: validation ignores case, accepts any character before a
 // fraction and any two digits in an offset, and ignores the text after a second t (IsDateTime and ParseDateTime in
@@ -60,62 +21,6 @@ const TimeText = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-
 // accepts more. Any other string is an error if a rule uses it. For byte, validation accepts the alphabet with + and /, and CEL reads
 // the one with - and _ (UnmarshalText of Base64 there).
 var readable = map[string]string{"date-time": TimeText, "byte": `^[^+/]*$`}
-
-// withMeta returns the node as CEL sees the root of a resource: with apiVersion, kind and the two visible fields of
-// metadata (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model, WithTypeAndObjectMeta).
-func withMeta(n *schema.Node) *schema.Node {
-	str := func(c *schema.Node) bool { return c != nil && c.Type == "string" }
-	meta := n.Property("metadata")
-	if str(n.Property("kind")) && str(n.Property("apiVersion")) && meta != nil && meta.Type == "object" &&
-		str(meta.Property("name")) && str(meta.Property("generateName")) {
-		return n
-	}
-	// Whatever the schema says of these fields, CEL has these types. What it fills in counts.
-	known := func(declared *schema.Node, typeName string) *schema.Node {
-		out := &schema.Node{Type: typeName}
-		if declared != nil {
-			out.Default, out.HasDefault = declared.Default, declared.HasDefault
-		}
-		return out
-	}
-	seenMeta := known(meta, "object")
-	for _, name := range []string{"generateName", "name"} {
-		seenMeta.Properties = append(seenMeta.Properties, schema.Property{Name: name, Node: known(meta.Property(name), "string")})
-	}
-	out := &schema.Node{
-		Type: n.Type, Nullable: n.Nullable, PreserveUnknown: n.PreserveUnknown, Embedded: n.Embedded,
-		Default: n.Default, HasDefault: n.HasDefault, Additional: n.Additional, AdditionalBool: n.AdditionalBool,
-		MapType: n.MapType,
-		Properties: []schema.Property{
-			{Name: "apiVersion", Node: known(n.Property("apiVersion"), "string")},
-			{Name: "kind", Node: known(n.Property("kind"), "string")},
-			{Name: "metadata", Node: seenMeta},
-		},
-	}
-	for _, p := range n.Properties {
-		if p.Name != "apiVersion" && p.Name != "kind" && p.Name != "metadata" {
-			out.Properties = append(out.Properties, p)
-		}
-	}
-	slices.SortFunc(out.Properties, func(a, b schema.Property) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// seenAsChild returns the node as CEL sees it as a child.
-func (t *translator) seenAsChild(n *schema.Node) *schema.Node {
-	if n == nil || !n.Embedded {
-		return n
-	}
-	m := t.metas[n]
-	if m == nil {
-		m = withMeta(n)
-		if t.metas == nil {
-			t.metas = map[*schema.Node]*schema.Node{}
-		}
-		t.metas[n] = m
-	}
-	return m
-}
 
 // mayHoldNull reports whether a null counts as a value here: rules are not evaluated on null, and a nullable property with null is absent.
 func (p place) mayHoldNull() bool {
@@ -221,28 +126,6 @@ func (t *translator) propertyOf(v sval, name string) (child, error) {
 	return child{}, errUnsupported
 }
 
-// childNode returns the schema of a child and its name in JSON.
-func childNode(n *schema.Node, name string) (*schema.Node, string, error) {
-	if n.Type != "object" {
-		return nil, "", errUnsupported
-	}
-	if isMap(n) {
-		return n.Additional, name, nil
-	}
-	if n.Additional != nil { // with properties as well: upstream's views of it contradict each other
-		return nil, "", errUnsupported
-	}
-	key, ok := apiservercel.Unescape(name)
-	if !ok {
-		return nil, "", errUnsupported
-	}
-	c := n.Property(key)
-	if c == nil {
-		return nil, "", errUnsupported
-	}
-	return c, key, nil
-}
-
 func (t *translator) propertyAt(r ref, name string) (child, error) {
 	cn, key, err := childNode(r.node, name)
 	if err != nil {
@@ -326,9 +209,64 @@ func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) 
 	return nil, false, errUnsupported
 }
 
-func boolConst(b bool) boolV {
-	if b {
-		return boolV{yes, no}
+func newTranslator(s Scope) *translator {
+	t := &translator{s: s}
+	n := s.Spine
+	if s.Root || n.Embedded {
+		n = withMeta(n)
 	}
-	return boolV{no, yes}
+	t.nodes = []*schema.Node{n}
+	t.ranges = []rangeOf{{}}
+	v, err := t.loadPlace(place{}, n)
+	if err == nil {
+		t.top = &variable{name: self, val: v}
+	}
+	if s.OptionalOldSelf {
+		t.top = &variable{name: oldSelf, val: singleBranch(optV{}), scope: fixed, up: t.top}
+	}
+	return t
+}
+
+// selectField selects from one value; if optional is set, the result is an optional one.
+func (t *translator) selectField(s sval, name string, optional bool) (value, error) {
+	switch s := s.(type) {
+	case nullV:
+		if optional {
+			return singleBranch(optV{}), nil // neither list nor map
+		}
+		return nil, nil
+	case optV:
+		if s.v == nil {
+			return singleBranch(s), nil
+		}
+		return t.selectField(s.v, name, true)
+	case mapV:
+		if optional {
+			return singleBranch(optV{}), nil
+		}
+		return nil, nil
+	case refV, constV:
+		c, err := t.propertyOf(s, name)
+		if err != nil {
+			return nil, err
+		}
+		if !optional {
+			return c.present, nil
+		}
+		out := make(value, 0, len(c.present)+1)
+		for _, b := range c.present {
+			out = out.addBranch(b.g, optV{b.v})
+		}
+		return out.addBranch(c.absent, optV{}), nil
+	}
+	return nil, errUnsupported
+}
+
+// whenPresent says when the child is present, with any value.
+func (c child) whenPresent() *cond {
+	parts := make([]*cond, len(c.present))
+	for i, b := range c.present {
+		parts[i] = b.g
+	}
+	return orConds(parts...)
 }

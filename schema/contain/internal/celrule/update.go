@@ -5,7 +5,6 @@ package celrule
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/google/cel-go/common/operators"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -168,13 +167,4 @@ func (e *expr) replaceNames(by map[string]*expr) (*expr, bool) {
 		out.args[i] = x
 	}
 	return &out, true
-}
-
-func newRule(root *expr) *Rule {
-	r := &Rule{root: root}
-	r.canon = sync.OnceValue(func() string { return canonicalText(root) })
-	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
-	r.said = sync.OnceValue(func() [][]atom { return saidBy(root) })
-	r.old = root.mentionsName(oldSelf)
-	return r
 }
