@@ -25,6 +25,8 @@ type confirmer struct {
 	exact    bool // the validators are exact
 }
 
+// newConfirmer prepares the validators of both sides for some objects. That costs more than to judge them, so all candidates of a round share
+// one.
 func (s *search) newConfirmer(ctx context.Context, objs []map[string]any) (*confirmer, error) {
 	c := &confirmer{s: s, objs: slices.Clip(objs)}
 	var err error

@@ -175,6 +175,7 @@ func takeAlternately(a, b []logic.Formula) []logic.Formula {
 	return out
 }
 
+// confirmRound confirms the candidates of one round. If the budget does not cover them, no suspect gets more candidates.
 func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	batches := make([][]map[string]any, len(all))
 	var objs []map[string]any

@@ -26,6 +26,8 @@ func (t *translator) acceptedAt(p place) logic.Formula {
 	}}
 }
 
+// expandAccepted makes the formula of acceptedAt: the type, the keywords, and the places of the parts. A place that is pruned accepts nothing,
+// because an object with a value there is changed.
 func (t *translator) expandAccepted(p place) logic.Formula {
 	switch p.kind {
 	case anything:
@@ -111,6 +113,7 @@ func (t *translator) piecesAt(p place) []piece {
 	return out
 }
 
+// translateKeywords makes the pieces of piecesAt. Where null is allowed, only the enum says something about it.
 func (t *translator) translateKeywords(p place) []piece {
 	n := p.node
 	out := t.valuePieces(n, p)
@@ -191,6 +194,7 @@ func atMost(limit int64, k logic.Kind, f func(int64) logic.Formula) logic.Formul
 	return f(limit)
 }
 
+// addObjectPieces translates required and the bounds on the number of properties. Defaults are filled in before both are checked.
 func (t *translator) addObjectPieces(n *schema.Node, p place, out *[]piece) {
 	for _, name := range n.Required {
 		var f logic.Formula

@@ -210,6 +210,8 @@ func (w *walker) counterpart(o place, x piece) any {
 	return nil
 }
 
+// compareChildren compares the properties that one side names, all others, and the items. Below, it knows which defaults differ above, and
+// whether updates find the items in another way.
 func (w *walker) compareChildren(o, n place) {
 	names := declaredNames(o, n)
 	for _, name := range names {

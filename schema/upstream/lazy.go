@@ -14,6 +14,7 @@ type lazy[T any] struct {
 	value atomic.Pointer[T]
 }
 
+// getOrCreate returns the value, and makes it if nobody has.
 func (l *lazy[T]) getOrCreate(create func() *T) *T {
 	if v := l.value.Load(); v != nil {
 		return v

@@ -94,6 +94,7 @@ func (r *ruleRun) runNode(n *ruleNode, at *step, value, old any) bool {
 	return true
 }
 
+// runList runs the rules of the items. The old item is the one with the same keys, or none in a list of another type.
 func (r *ruleRun) runList(n *ruleNode, at *step, value []any, old any) bool {
 	if n.items == nil {
 		return true
@@ -108,6 +109,7 @@ func (r *ruleRun) runList(n *ruleNode, at *step, value []any, old any) bool {
 	return true
 }
 
+// runObject runs the rules of the properties. Old values count only if the type of the map lets an update find them.
 func (r *ruleRun) runObject(n *ruleNode, at *step, value map[string]any, old any) bool {
 	oldMap, _ := old.(map[string]any)
 	if !n.correlatable {

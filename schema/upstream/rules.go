@@ -20,6 +20,7 @@ const (
 	declaresObject
 )
 
+// declaredKind follows SchemaDeclType step by step.
 func declaredKind(s *props) declared {
 	switch {
 	case s == nil:

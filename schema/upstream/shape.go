@@ -27,6 +27,7 @@ type shapeNode struct {
 	anyList                      bool // of type set or map, here or below
 }
 
+// newShapeNode makes the node of a schema, and notes for each node what is below, so that most values need no walk.
 func newShapeNode(s *structuralschema.Structural) *shapeNode {
 	if s == nil {
 		return nil
@@ -143,6 +144,8 @@ func (n *shapeNode) changesItems(list []any, mode pruningMode) (c change) {
 	return c
 }
 
+// changesObject is changesTo for an object. Pruning spares the fields of metadata, and treats what the schema names in another way than what
+// it does not.
 func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool) change {
 	var c change
 	for name, v := range x {

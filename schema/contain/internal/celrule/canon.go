@@ -143,6 +143,8 @@ func (p *printer) junctionOperands(e *expr, op string, neg bool, parts []string)
 	return parts
 }
 
+// writeEquality writes == or !=. Only with a scalar literal is a != b the negation of a == b: for lists and maps, a != b is true where a == b
+// is an error.
 func (p *printer) writeEquality(e *expr, neg bool) string {
 	a, b := e.args[0], e.args[1]
 	if a.isConst() && !b.isConst() && !p.dyn {
@@ -158,6 +160,7 @@ func (p *printer) writeEquality(e *expr, neg bool) string {
 	return negatedText(operatorText(op, p.writeValue(a), p.writeValue(b)), neg)
 }
 
+// writeIn writes x in l. The order of literals in l makes no difference; if one part may be an error, it might.
 func (p *printer) writeIn(e *expr) string {
 	x, l := e.args[0], e.args[1]
 	if l.kind != list || l.optional != nil || len(l.args) == 0 || slices.ContainsFunc(l.args, func(a *expr) bool { return !a.isConst() }) {
@@ -239,6 +242,8 @@ func (p *printer) writeEntries(e *expr, width int) []string {
 	return vs
 }
 
+// writeCall writes a call at a place that allows any value. Forms that drop the check of a boolean, as !!x for x, are for places that need
+// one.
 func (p *printer) writeCall(e *expr) string {
 	switch e.name {
 	case operators.LogicalNot:

@@ -83,6 +83,7 @@ func (t *translator) toText(e *expr, a sval) (value, error) {
 	return t.opaqueConversion(e, a)
 }
 
+// toInt translates int(a). Of a text, it is a number where the text is written like one, and an error elsewhere.
 func (t *translator) toInt(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case intV:
@@ -157,6 +158,8 @@ func arithmeticBy(op byte) func(*translator, *expr, sval, sval) (value, error) {
 	return func(t *translator, e *expr, a, b sval) (value, error) { return t.evalArithmetic(op, e, a, b) }
 }
 
+// evalArithmetic computes with constants, adds a step to a number, or joins strings. A step that overflows is an error of the rule, so that
+// the number has no value there.
 func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) {
 	x, xc := constNum(a)
 	y, yc := constNum(b)

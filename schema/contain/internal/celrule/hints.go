@@ -326,6 +326,7 @@ func (x *Hint) addText(i int64) {
 	}
 }
 
+// addString notes a string and others that nearly are it: a rule may ask how it begins, or ends, or how long it is.
 func (x *Hint) addString(s string) {
 	x.addValue(s)
 	x.addValue(s + "a")

@@ -73,6 +73,7 @@ func followsFrom(s signed, facts [][]atom, scalar bool) bool {
 	})
 }
 
+// atomsOf returns the normal forms of parts. Comparisons are also split, because a < b implies other comparisons of a and b.
 func atomsOf(ss []signed) []atom {
 	out := make([]atom, len(ss))
 	for i, s := range ss {

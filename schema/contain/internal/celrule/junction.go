@@ -48,6 +48,8 @@ func (j *junction) addAll(cs []*cond) bool {
 	return !slices.ContainsFunc(cs, func(c *cond) bool { return !j.addPart(c) })
 }
 
+// addPart adds a part, unless one of those that are there implies it. It takes the place of one that it implies. Only so many parts are
+// compared, because the work grows with their square.
 func (j *junction) addPart(c *cond) bool {
 	if c.op == j.unit || c.op == j.zero {
 		return c.op == j.unit

@@ -86,6 +86,7 @@ func (t *translator) macroAt(e *expr, over ref, names []string, bodies []*expr, 
 	return t.settleAssumptions(mark, c.scope, v, e.name, compares, opaque)
 }
 
+// optMap evaluates optMap and optFlatMap: the body for the value, or none where there is none.
 func (t *translator) optMap(name string, s sval, varName string, body *expr, env *variable) (value, error) {
 	o, ok := s.(optV)
 	if !ok {

@@ -98,6 +98,7 @@ func (t *translator) hasKey(m sval, key strV) (value, error) {
 	return singleBranch(boolV{c.whenPresent(), c.absent}), err
 }
 
+// inList evaluates a in b for a list written in the rule: a is equal to an element that the list has. An enum of strings becomes one demand.
 func (t *translator) inList(a sval, b listV) (value, error) {
 	if consts, ok := b.constantStrings(); ok {
 		if r, ok := t.amongStrings(a, consts); ok {

@@ -190,6 +190,7 @@ func (t *translator) partialPredicate(name string, args ...sval) (value, error) 
 	return t.namedTerm(name, "bool", true, args)
 }
 
+// namedTerm names a call by its function and the names of its arguments. It has a value only where numbers among the arguments have one.
 func (t *translator) namedTerm(name, typ string, partial bool, args []sval) (value, error) {
 	terms := make([]termV, len(args))
 	valid := yes

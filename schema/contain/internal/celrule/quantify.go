@@ -84,6 +84,8 @@ func (q quantifier) divideByScope(c *cond) (outer, inner []*cond) {
 	return outer, inner
 }
 
+// quantifyWithin is quantifyCond with a bound on how often a statement is split by cases. A statement about one scope becomes a formula about
+// the items; one about several is taken apart until each part is about one.
 func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	if err := q.spend(c.size / 16); err != nil {
 		return nil, err

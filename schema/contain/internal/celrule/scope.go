@@ -126,6 +126,8 @@ func (t *translator) propertyOf(v sval, name string) (child, error) {
 	return child{}, errUnsupported
 }
 
+// propertyAt looks up a property at a place. It is absent where the object lacks it or, for a nullable one, has null there. If it has a
+// default, it is the default where the object lacks it.
 func (t *translator) propertyAt(r ref, name string) (child, error) {
 	cn, key, err := childNode(r.node, name)
 	if err != nil {
@@ -209,6 +211,7 @@ func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) 
 	return nil, false, errUnsupported
 }
 
+// newTranslator binds self to the value at the place of the rule. For optionalOldSelf, it also binds oldSelf, to none.
 func newTranslator(s Scope) *translator {
 	t := &translator{s: s}
 	n := s.Spine

@@ -36,6 +36,8 @@ func (r *Rule) seesSame(o, n *schema.Node, root, keep bool, t *translator, value
 	return t.sameTouched(touched(o), touched(n), keep)
 }
 
+// sameTouched reports whether the parts that a rule reads are the same. What it uses as a whole has to be the same in all parts; of the rest,
+// the parts that it names.
 func (t *translator) sameTouched(a, b *touch, keep bool) bool {
 	if a.whole || b.whole {
 		return t.sameWhole(a.node, b.node, keep, 0)

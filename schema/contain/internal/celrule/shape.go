@@ -84,6 +84,7 @@ func shortDigest(s string) string {
 	return "#" + hex.EncodeToString(h[:12])
 }
 
+// writeWhole writes the shape of a node with all below, and the defaults that are filled in there.
 func (t *translator) writeWhole(n *schema.Node, depth int) string {
 	n = t.seenAsChild(n)
 	if depth > schema.MaxDepth {
@@ -170,6 +171,7 @@ func (u *toucher) visitExpr(e *expr, vars *touchVars) []*touch {
 	return nil
 }
 
+// visitCall marks what a call reads. A call that is not listed may read all of its arguments.
 func (u *toucher) visitCall(e *expr, vars *touchVars) []*touch {
 	switch e.name {
 	case operators.Conditional:

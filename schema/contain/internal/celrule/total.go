@@ -218,6 +218,7 @@ func (x *totality) knowing(e *expr, is bool) *totality {
 	return out
 }
 
+// learn notes what e says if it is true or, with is unset, false: of has(a.b) that a.b is there, of isURL(a.b) that url(a.b) is no error.
 func (x *totality) learn(e *expr, is bool) {
 	if e.kind != call {
 		return

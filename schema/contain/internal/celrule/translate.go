@@ -99,6 +99,8 @@ func (t *translator) approximateUnclear(e *expr, env *variable) (boolV, error) {
 	return b, nil
 }
 
+// tryBoolean evaluates e, or fails. The operators of logic have statements of their own for true and for false, because in CEL an operand that
+// decides wins over an error of the other: neither is the negation of the other.
 func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	if err := t.chargeWork(1); err != nil {
 		return boolV{}, err
@@ -173,6 +175,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	return v, t.chargeWork(len(v) + size/64)
 }
 
+// tryValue is evalValue without its bounds.
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	switch e.kind {
 	case literal:

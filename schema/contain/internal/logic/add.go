@@ -112,6 +112,8 @@ func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 	return true
 }
 
+// addString narrows the length, or adds a pattern or a format. If its negation is there too, no string is left; whether patterns exclude each
+// other, only the search for strings finds out.
 func (s *Solver) addString(st *state, f Formula, why deps) bool {
 	st.said[kindIndex(String)] |= why
 	all := st.said[kindIndex(String)]
@@ -135,6 +137,8 @@ func (s *Solver) addString(st *state, f Formula, why deps) bool {
 	return true
 }
 
+// addNumber narrows the range of integers or floats, or adds a divisor. Both kinds are kept apart, because the API server treats 1 and 1.0 in
+// different ways.
 func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case IntRange:
@@ -172,6 +176,8 @@ func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
 	return true
 }
 
+// addArray narrows the number of items, or adds what all items or some item are like. If what some item is like is denied of all items, by its
+// number in the table, no list is left. Other contradictions between items need a search.
 func (s *Solver) addArray(st *state, f Formula, why deps) bool {
 	st.said[kindIndex(Array)] |= why
 	all := st.said[kindIndex(Array)]
@@ -227,6 +233,8 @@ func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
 	return 0, false
 }
 
+// addObject adds that a property is there, is missing, or has some value. These facts are kept by property, with their own choices, so that a
+// contradiction in one property does not depend on what is known of the others.
 func (s *Solver) addObject(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case Has:
@@ -275,6 +283,8 @@ func (s *Solver) addToObject(st *state, f Formula, why deps) bool {
 	return true
 }
 
+// addHas adds that a property is there. That contradicts what is known if it is missing, if no kind of value is left for it, or if there are
+// too many properties then.
 func (s *Solver) addHas(st *state, name string, why deps) bool {
 	x := s.fieldForChange(st, name)
 	if x.has {
@@ -293,6 +303,8 @@ func (s *Solver) addHas(st *state, name string, why deps) bool {
 	return true
 }
 
+// addProp adds a fact about the value of a property. Facts that may interact with others are checked by checkProperties. Two whole schemas are
+// not: that would take the time of a search.
 func (s *Solver) addProp(st *state, p Prop, why deps) bool {
 	x := s.fieldForChange(st, p.Name)
 	x.facts = append(x.facts, fact{p.F, why})

@@ -9,6 +9,8 @@ import "slices"
 // manyItems bounds the distinct items that are made.
 const manyItems = 300
 
+// solveArray searches lists. Each statement about some item may be about an item of its own. If there is room for one item only, it has to
+// satisfy all of them, and the search is exhaustive; with more room it is not.
 func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 	lo, hi := st.numItems.Min, st.numItems.Max
 	var distinct []UniqueBy

@@ -49,6 +49,7 @@ type evaluator struct {
 	work *Work
 }
 
+// evalFormula evaluates what is about all kinds, and leaves the rest to the function for the kind of v. A formula about another kind is true.
 func (c evaluator) evalFormula(f Formula, v any) Truth {
 	if !c.work.Charge(1) {
 		return Unsure

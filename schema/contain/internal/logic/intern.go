@@ -122,6 +122,8 @@ func (t *Table) textID(b []byte) ID {
 	return id
 }
 
+// listID numbers an And or Or by the numbers of its parts, sorted and without repetition. The slice itself is remembered too, because the same
+// one is numbered many times.
 func (t *Table) listID(fs []Formula, or bool, w *Work) ID {
 	var key listKey
 	if len(fs) > 0 {

@@ -31,6 +31,7 @@ func (s *Solver) knownTruth(st *state, f Formula) (Truth, deps) {
 	return t, why
 }
 
+// knownByForm judges by what is known of the same sort: ranges by ranges, names by names.
 func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	switch f := f.(type) {
 	case And:
@@ -106,6 +107,7 @@ func (st *state) knownKinds(k Kind) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownAnd is No if one part is. It also is if a property is demanded whose value is impossible, although neither part alone is contradicted.
 func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	t := Yes
 	for _, g := range and {
@@ -134,6 +136,7 @@ func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownOr is Yes if one part is, or if the disjunction was added as a whole before.
 func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 	t, all := No, deps(0)
 	for _, g := range or {
@@ -171,6 +174,7 @@ func (s *Solver) knownItems(st *state, same, other []fact, f Formula) (Truth, de
 	return st.judgeForKind(Array, entailed, contradicted)
 }
 
+// knownField judges whether a property is there. What contradicts it counts only if nothing but an object is left: other kinds satisfy both.
 func (st *state) knownField(name string, has bool) (Truth, deps) {
 	x := st.fields.named[name]
 	if st.kinds&Object == 0 {

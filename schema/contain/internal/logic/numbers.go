@@ -10,6 +10,7 @@ import (
 
 const fewInts = 4096
 
+// solveInt tries all integers of a small range, which may be a proof that there is none, and likely ones of a large range.
 func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 	lo, hi := st.ints.Lo, st.ints.Hi
 	for _, no := range st.intMults {
@@ -94,6 +95,8 @@ func (r FloatRange) finiteBounds() (lo, hi float64) {
 	return lo, hi
 }
 
+// solveFloat tries likely floats. There is a proof that there is none only if the range has one value, or if only whole numbers count and few
+// or none are in the range.
 func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	r := st.floats
 	exact := slices.Contains(st.integral, Integral{Exact: true})

@@ -16,6 +16,8 @@ type member struct {
 	values []any
 }
 
+// solveObject searches objects. If a statement leaves open which property makes it true, a failure is no proof, because another property might
+// have done.
 func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	names, extra, found, none := s.chooseNames(st, depth)
 	if !found {
@@ -133,6 +135,8 @@ func (s *Solver) assembleObjects(st *state, members []member, want int) []any {
 	return out
 }
 
+// wholeHolds reports whether an object satisfies the facts about it as a whole. Those about single properties were satisfied when their values
+// were searched.
 func (s *Solver) wholeHolds(st *state, v any) bool {
 	for _, f := range st.all {
 		switch f.(type) {

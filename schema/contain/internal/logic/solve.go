@@ -149,6 +149,8 @@ func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	return s.searchState(st, want, depth)
 }
 
+// searchState splits a disjunction if one is left, and searches each kind of value otherwise. The proof that there is none rests on all that
+// rules out kinds, and on the facts about each kind that is left.
 func (s *Solver) searchState(st *state, want, depth int) ([]any, bool) {
 	if !s.simplifyState(st) {
 		return nil, true
@@ -238,6 +240,7 @@ func (st *state) kindsInOrder() []Kind {
 	return out
 }
 
+// solveKind searches values of one kind. An enum comes first: its few values are tried, whatever else is known.
 func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 	if !s.chargeStep(1) {
 		return nil, false

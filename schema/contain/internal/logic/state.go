@@ -90,6 +90,8 @@ const (
 	maxCount  = maxLength / 2
 )
 
+// cloneState returns a copy that a choice may change. The slices only grow, so both share them; the properties are copied once one of both
+// changes them.
 func (st *state) cloneState() *state {
 	c := *st
 	c.all = slices.Clip(st.all)

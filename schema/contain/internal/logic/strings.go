@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 )
 
+// solveString tries samples of formats, then strings that fit the patterns. If an enum excludes all that were found, it asks for strings that
+// are none of the excluded words either.
 func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 	excluded := 0
 	for _, e := range st.enums {

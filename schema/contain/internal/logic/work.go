@@ -120,6 +120,7 @@ func indexOf(values []any) *enumIndex {
 	return x
 }
 
+// holdsValue looks v up in the index, with the conversions of Same.
 func (x *enumIndex) holdsValue(w *Work, v any) bool {
 	switch v := v.(type) {
 	case string:
