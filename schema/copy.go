@@ -1,5 +1,7 @@
 package schema
 
+// How is a schema copied so that nothing is shared? For example, the copy of Kubernetes shares the values of an enum.
+
 import (
 	"slices"
 

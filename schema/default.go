@@ -1,5 +1,8 @@
 package schema
 
+// What does a value look like with its defaults? For example, {} becomes {a: 1} if a has the default 1. An item that is null becomes the
+// default of the items, if null is not allowed.
+
 import (
 	"maps"
 	"reflect"
@@ -14,37 +17,43 @@ func WithDefaults(n *Node, v any) any {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		out := maps.Clone(v)
-		for _, p := range n.Properties {
-			if !p.Node.HasDefault {
-				continue
-			}
-			if x, ok := out[p.Name]; !ok || x == nil && !p.Node.Nullable {
-				out[p.Name] = p.Node.Default
-			}
-		}
-		for k, x := range out {
-			sub := n.Property(k)
-			if sub == nil {
-				sub = n.Additional
-				if x == nil && sub != nil && !sub.Nullable {
-					x = sub.Default
-				}
-			}
-			out[k] = WithDefaults(sub, x)
-		}
-		return out
+		return n.fillObject(v)
 	case []any:
 		out := slices.Clone(v)
 		for i, x := range out {
-			if x == nil && n.Items != nil && !n.Items.Nullable {
-				x = n.Items.Default
-			}
-			out[i] = WithDefaults(n.Items, x)
+			out[i] = WithDefaults(n.Items, n.Items.inPlaceOfNull(x))
 		}
 		return out
 	}
 	return v
+}
+
+func (n *Node) fillObject(v map[string]any) map[string]any {
+	out := maps.Clone(v)
+	for _, p := range n.Properties {
+		if !p.Node.HasDefault {
+			continue
+		}
+		if x, ok := out[p.Name]; !ok || x == nil && !p.Node.Nullable {
+			out[p.Name] = p.Node.Default
+		}
+	}
+	for k, x := range out {
+		if sub := n.Property(k); sub != nil {
+			out[k] = WithDefaults(sub, x)
+		} else {
+			out[k] = WithDefaults(n.Additional, n.Additional.inPlaceOfNull(x))
+		}
+	}
+	return out
+}
+
+// inPlaceOfNull returns an item, or the value of a key, and the default in place of a null that n does not allow.
+func (n *Node) inPlaceOfNull(x any) any {
+	if x == nil && n != nil && !n.Nullable {
+		return n.Default
+	}
+	return x
 }
 
 // SameDefault reports whether two properties get the same value when they are left out. Defaults inside of the default count, so

@@ -1,5 +1,8 @@
 package schema
 
+// Do two nodes say the same? They do if their hashes are equal. For example, the order of required does not matter, and a description does
+// not, either.
+
 import (
 	"bytes"
 	"crypto/sha256"

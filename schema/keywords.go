@@ -1,5 +1,7 @@
 package schema
 
+// What does each keyword of a schema do? For example, maximum restricts values, default fills them in, and description does neither.
+
 import (
 	"fmt"
 	"slices"

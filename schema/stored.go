@@ -1,5 +1,7 @@
 package schema
 
+// What does a value look like once it was stored? For example, 1.0 is read back as 1.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package schema
 
+// Which schemas are below a schema? For example, those of properties and items, and on request those of allOf. All walks and rewrites go
+// through this one list of keywords.
+
 import (
 	"iter"
 	"maps"
@@ -48,14 +51,19 @@ func (v visitor) walkTree(p *props, in Parts, depth int) bool {
 }
 
 func (v visitor) visitChildren(p *props, in Parts) bool {
-	if p == nil {
-		return true
-	}
-	return (in&InStructure == 0 || v.visitNamed(p.Properties) && v.visitSchemaOrBool(p.AdditionalProperties) && (p.Items == nil || v.visitOne(p.Items.Schema))) &&
-		(in&InJunctors == 0 || v.visitList(p.AllOf) && v.visitList(p.AnyOf) && v.visitList(p.OneOf) && v.visitOne(p.Not)) &&
+	return p == nil || (in&InStructure == 0 || v.visitStructure(p)) &&
+		(in&InJunctors == 0 || v.visitJunctors(p)) &&
 		(in&InItemLists == 0 || p.Items == nil || v.visitList(p.Items.JSONSchemas)) &&
 		(in&InOtherNames == 0 || v.visitNamed(p.PatternProperties) && v.visitNamed(p.Definitions)) &&
 		(in&InOthers == 0 || v.visitSchemaOrBool(p.AdditionalItems) && v.visitDependencies(p.Dependencies))
+}
+
+func (v visitor) visitStructure(p *props) bool {
+	return v.visitNamed(p.Properties) && v.visitSchemaOrBool(p.AdditionalProperties) && (p.Items == nil || v.visitOne(p.Items.Schema))
+}
+
+func (v visitor) visitJunctors(p *props) bool {
+	return v.visitList(p.AllOf) && v.visitList(p.AnyOf) && v.visitList(p.OneOf) && v.visitOne(p.Not)
 }
 
 func (v visitor) visitOne(s *props) bool { return s == nil || v(s) }

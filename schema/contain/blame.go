@@ -5,14 +5,13 @@ package contain
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"sluice.dev/schema"
 )
 
 // blamesGap reports whether one of the errors is about the place of the gap, or below it. So the refusal of another change does not count
@@ -45,18 +44,6 @@ func fieldOf(e *field.Error) string {
 // noField stands for a missing path of a field.
 var noField = (*field.Path)(nil).String()
 
-// refusalTextOf is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
-// expression makes it.
-func refusalTextOf(r *schema.Rule) string {
-	switch {
-	case r.MessageExpression != "":
-		return ""
-	case strings.TrimSpace(r.Message) != "":
-		return strings.TrimSpace(r.Message)
-	}
-	return strings.TrimSpace(r.Rule)
-}
-
 // errorsAbout returns the errors that are about the gap, without those of other changes.
 func (x *suspect) errorsAbout(errs field.ErrorList) field.ErrorList {
 	var out field.ErrorList
@@ -82,33 +69,48 @@ func matchAt(text string, path Path) bool {
 	if len(path) == 0 {
 		return true
 	}
-	s := path[0]
-	switch s.Kind {
-	case Field:
-		for _, prefix := range []string{"." + s.Name, s.Name, "[" + s.Name + "]"} {
-			if rest, ok := strings.CutPrefix(text, prefix); ok && (rest == "" || !isPlainName(rest[:1]) || strings.HasSuffix(prefix, "]")) && matchAt(rest, path[1:]) {
-				return true
-			}
-		}
-		return false
-	case AnyItem:
-		if !strings.HasPrefix(text, "[") {
-			return false
-		}
-		_, rest, ok := strings.Cut(text, "]")
-		return ok && matchAt(rest, path[1:])
-	case AnyKey:
-	}
-	for _, open := range []string{".", "["} { // any key, which may itself have dots
-		rest, ok := strings.CutPrefix(text, open)
-		for n := 1; ok && n <= len(rest); n++ {
-			if tail := strings.TrimPrefix(rest[n:], "]"); (tail == "" || !isPlainName(tail[:1])) && matchAt(tail, path[1:]) {
-				return true
-			}
+	for rest := range restsAfter(text, path[0]) {
+		if matchAt(rest, path[1:]) {
+			return true
 		}
 	}
 	return false
 }
+
+// restsAfter yields what may follow a step at the beginning of a text. A key may itself have dots, so that there are several.
+func restsAfter(text string, s Step) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch s.Kind {
+		case Field:
+			for _, prefix := range []string{"." + s.Name, s.Name, "[" + s.Name + "]"} {
+				rest, ok := strings.CutPrefix(text, prefix)
+				if ok && (endsName(rest) || strings.HasSuffix(prefix, "]")) && !yield(rest) {
+					return
+				}
+			}
+		case AnyItem:
+			if _, rest, ok := strings.Cut(text, "]"); ok && strings.HasPrefix(text, "[") {
+				yield(rest)
+			}
+		case AnyKey:
+			if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "[") {
+				yieldAfterKeys(text[1:], yield)
+			}
+		}
+	}
+}
+
+// yieldAfterKeys yields what may follow a key at the beginning of a text.
+func yieldAfterKeys(text string, yield func(string) bool) {
+	for n := 1; n <= len(text); n++ {
+		if rest := strings.TrimPrefix(text[n:], "]"); endsName(rest) && !yield(rest) {
+			return
+		}
+	}
+}
+
+// endsName reports whether a name ends before the text.
+func endsName(rest string) bool { return rest == "" || !isPlainName(rest[:1]) }
 
 // appendLostPaths lists the paths in a that are missing in b.
 func appendLostPaths(a, b any, path string, out []string) []string {

@@ -32,12 +32,6 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 	return said[w.idOf(x)]
 }
 
-// pieceID identifies a piece by its content.
-type pieceID struct {
-	keyword string
-	id      logic.ID
-}
-
 func (w *walker) idOf(x piece) pieceID {
 	return pieceID{x.keyword, w.memory.Table.ID(x.formula, w.opts.Work)}
 }
@@ -45,8 +39,7 @@ func (w *walker) idOf(x piece) pieceID {
 // sameKeys reports whether a list of type map has the same keys on both sides, and their defaults make no difference, because no item
 // of the old schema lacks a key.
 func (w *walker) sameKeys(o, n place, x piece) bool {
-	if x.keyword != "x-kubernetes-list-type" || o.kind != declared || o.node.ListType != "map" || n.node.ListType != "map" ||
-		!slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
+	if x.keyword != "x-kubernetes-list-type" || o.kind != declared || !sameKeyNames(o.node, n.node) {
 		return false
 	}
 	return !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
@@ -56,11 +49,6 @@ func (w *walker) sameKeys(o, n place, x piece) bool {
 		}
 		return !schema.SameDefault(a, b) && !w.provedLocally(o.itemPlace(), logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: key}})
 	})
-}
-
-// sameFormula reports whether both formulas are identical.
-func (w *walker) sameFormula(f, g logic.Formula) bool {
-	return w.memory.Table.ID(f, w.opts.Work) == w.memory.Table.ID(g, w.opts.Work)
 }
 
 // actualCause names the actual change if the keyword of a piece is the same on both sides. It is empty if the keyword itself changed.
@@ -168,22 +156,20 @@ func (c *changes) findChange(path Path, o, n *schema.Node, names map[string]bool
 	if c.compareKeywords(path, o, n); c.first != "" {
 		return
 	}
+	below := func(s Step) Path { return append(slices.Clip(path), s) }
+	told := func(name string) bool { return names == nil || names[name] }
 	for _, p := range n.Properties {
-		if names == nil || names[p.Name] {
-			c.findChange(append(slices.Clip(path), Step{Field, p.Name}), o.Property(p.Name), p.Node, names, depth+1)
+		if told(p.Name) {
+			c.findChange(below(Step{Field, p.Name}), o.Property(p.Name), p.Node, names, depth+1)
 		}
 	}
 	for _, p := range o.Properties {
-		if (names == nil || names[p.Name]) && n.Property(p.Name) == nil {
-			c.recordFirst(append(slices.Clip(path), Step{Field, p.Name}), "is gone")
+		if told(p.Name) && n.Property(p.Name) == nil {
+			c.recordFirst(below(Step{Field, p.Name}), "is gone")
 		}
 	}
-	if o.Items != nil || n.Items != nil {
-		c.findChange(append(slices.Clip(path), Step{Kind: AnyItem}), o.Items, n.Items, names, depth+1)
-	}
-	if o.Additional != nil || n.Additional != nil {
-		c.findChange(append(slices.Clip(path), Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
-	}
+	c.findChange(below(Step{Kind: AnyItem}), o.Items, n.Items, names, depth+1)
+	c.findChange(below(Step{Kind: AnyKey}), o.Additional, n.Additional, names, depth+1)
 }
 
 func (c *changes) recordFirst(path Path, format string, args ...any) {

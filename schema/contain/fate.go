@@ -10,34 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// Fate is the fate of refused objects once they are stored, from the best to the worst.
-type Fate int
-
-// The fates.
-const (
-	// Spared: no stored object is harmed.
-	Spared Fate = iota
-	// Tolerated: an update that changes only a label passes, thanks to ratcheting alone.
-	Tolerated
-	// Stuck: even such an update is refused.
-	Stuck
-	// Lost: fields are pruned as well.
-	Lost
-)
-
-// Fate is that of the witness.
-func (w *Witness) Fate() Fate {
-	switch {
-	case w.Lost:
-		return Lost
-	case w.Stuck:
-		return Stuck
-	case w.Ratcheted:
-		return Tolerated
-	}
-	return Spared
-}
-
 // storedCandidates returns candidates in their stored form, for a gap whose witness is spared. They have the defaults of the old schema, and a
 // rule that sees the stored value refuses it unchanged. If it is proven that there are none, every object is spared.
 func (s *search) storedCandidates(p *pending) []any {
@@ -56,13 +28,6 @@ func (s *search) storedCandidates(p *pending) []any {
 		return nil
 	}
 	return s.solveBriefly(4, fs...)
-}
-
-// provesNone reports whether it is proven that no object, with any metadata, satisfies fs.
-func (s *search) provesNone(fs []logic.Formula) bool {
-	fs = slices.Clone(fs)
-	fs[1] = s.anyEnvelope()
-	return s.solver.Solve(1, fs...).None
 }
 
 // hasAllDefaults is true of the values at p that have all defaults of the old schema, as stored values do.
@@ -242,20 +207,10 @@ func (s *search) seenByUpdates(path Path) bool {
 func (s *search) placesAt(path Path) (o, n place, correlated bool) {
 	o, n = s.oldRoot, s.sides[1].rootPlace()
 	for _, step := range path {
-		if n.kind != declared {
+		if n.kind != declared || step.Kind == AnyItem && !itemsFoundByKeys(o, n) {
 			return o, n, false
 		}
-		switch step.Kind {
-		case Field:
-			o, n = o.childPlace(step.Name), n.childPlace(step.Name)
-		case AnyKey:
-			o, n = o.restPlace(), n.restPlace()
-		case AnyItem:
-			if !itemsFoundByKeys(o, n) {
-				return o, n, false
-			}
-			o, n = o.itemPlace(), n.itemPlace()
-		}
+		o, n = o.stepPlace(step), n.stepPlace(step)
 	}
 	return o, n, n.kind == declared
 }
@@ -282,15 +237,23 @@ func equalsItself(o, n place, depth int) bool {
 
 // itemsFoundByKeys reports whether each item of every list that is stored at o and read as n is found by its keys.
 func itemsFoundByKeys(o, n place) bool {
-	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || n.node.ListType != "map" || o.node.ListType != "map" ||
-		o.node.Items.Type != "object" || o.node.Items.Nullable || !slices.Equal(slices.Sorted(slices.Values(o.node.ListMapKeys)), slices.Sorted(slices.Values(n.node.ListMapKeys))) {
+	if o.kind != declared || n.kind != declared || n.node.Items == nil || o.node.Items == nil || !sameKeyNames(o.node, n.node) {
 		return false
 	}
-	return !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
-		a, b := o.node.Items.Property(key), n.node.Items.Property(key)
-		if a == nil || b == nil || a.Nullable || !schema.SameDefault(a, b) || !a.HasDefault && !slices.Contains(o.node.Items.Required, key) {
-			return true
-		}
-		return a.Type != b.Type || a.IntOrString || a.Type != "string" && a.Type != "integer" && a.Type != "boolean"
+	items := o.node.Items
+	return items.Type == "object" && !items.Nullable && !slices.ContainsFunc(n.node.ListMapKeys, func(key string) bool {
+		a, b := items.Property(key), n.node.Items.Property(key)
+		return a == nil || b == nil || !findsItems(a, b) || !a.HasDefault && !items.IsRequired(key)
 	})
+}
+
+// sameKeyNames reports whether both lists are of type map and have the same keys.
+func sameKeyNames(o, n *schema.Node) bool {
+	return o.ListType == "map" && n.ListType == "map" &&
+		slices.Equal(slices.Sorted(slices.Values(o.ListMapKeys)), slices.Sorted(slices.Values(n.ListMapKeys)))
+}
+
+// findsItems reports whether a key, stored as a and read as b, is the same scalar on both sides.
+func findsItems(a, b *schema.Node) bool {
+	return !a.Nullable && !a.IntOrString && a.Type == b.Type && schema.SameDefault(a, b) && slices.Contains([]string{"string", "integer", "boolean"}, a.Type)
 }

@@ -5,7 +5,6 @@ package contain
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -54,24 +53,8 @@ func (l *library) defaultsText(n *schema.Node) string {
 // withDefault is the default of n with the defaults below it. Its size is charged.
 func (l *library) withDefault(n *schema.Node) any {
 	v := schema.WithDefaults(n, n.Default)
-	l.work.Charge(int64(valueSize(v)))
+	l.work.Charge(weightOf(v))
 	return v
-}
-
-// valueSize counts the values that v consists of.
-func valueSize(v any) int {
-	size := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, x := range v {
-			size += valueSize(x)
-		}
-	case []any:
-		for _, x := range v {
-			size += valueSize(x)
-		}
-	}
-	return size
 }
 
 // enumFormula is true of the values in the enum. Lists and objects are compared after defaulting.
@@ -145,53 +128,20 @@ func objectMeta() logic.Formula {
 	return append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 }
 
-// filling has the defaults that both schemas fill in at a place if the value, or one around it, is missing.
-type filling struct {
-	from     int // the length of the path to the value that is left out
-	new, old any
-	had      bool // old is filled in
-	below    bool // the place is in a list or map that is filled in
-}
-
-// filledAt returns the defaults at a property of the walk's place, if the two schemas fill in different ones. If the new schema fills
-// in nothing, an update finds no value, and no rule about updates is evaluated.
-func (w *walker) filledAt(o, n place, name string) []filling {
-	var out []filling
-	for _, f := range w.fillings {
-		if !w.opts.Work.Charge(int64(valueSize(f.new) + valueSize(f.old))) { // the size of both values
-			return out
+// weightOf is the number of values in v, and more for long strings.
+func weightOf(v any) int64 {
+	n := int64(1)
+	switch v := v.(type) {
+	case string:
+		n += int64(len(v)) / 512
+	case map[string]any:
+		for _, x := range v {
+			n += weightOf(x)
 		}
-		if f.below {
-			out = append(out, f)
-			continue
-		}
-		after, _ := f.new.(map[string]any)
-		before, _ := f.old.(map[string]any)
-		f.new, f.old = after[name], before[name]
-		_, filled := after[name]
-		if _, f.had = before[name]; filled && !f.fillsSame() {
-			out = append(out, f)
+	case []any:
+		for _, x := range v {
+			n += weightOf(x)
 		}
 	}
-	if n.kind == declared && n.node.HasDefault {
-		f := filling{from: len(w.path), new: w.opts.sharedLibrary().withDefault(n.node)}
-		if f.had = o.kind == declared && o.node.HasDefault; f.had {
-			f.old = w.opts.sharedLibrary().withDefault(o.node)
-		}
-		if !f.fillsSame() {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func (f filling) fillsSame() bool { return f.had && reflect.DeepEqual(f.old, f.new) }
-
-// fillBelow returns the defaults at the items or values of the walk's place.
-func (w *walker) fillBelow() []filling {
-	out := slices.Clone(w.fillings)
-	for i := range out {
-		out[i].below = true
-	}
-	return out
+	return n
 }

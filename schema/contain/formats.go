@@ -75,3 +75,9 @@ func matchFormat(name, s string) bool {
 func (t *translator) letsListsThrough(p place) bool {
 	return p.kind == declared && p.node.Type == "string" && t.effectiveFormat(p.node) != ""
 }
+
+// MatchFormat implements [logic.Checker].
+func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s) }
+
+// Samples implements [logic.Strings].
+func (l *library) Samples(format string) []string { return formats[format].samples }

@@ -176,3 +176,48 @@ type Witness struct {
 	// Before and After are, for Redefaulted, the value that each side fills in.
 	Before, After any
 }
+
+// Fate is the fate of refused objects once they are stored, from the best to the worst.
+type Fate int
+
+// The fates.
+const (
+	// Spared: no stored object is harmed.
+	Spared Fate = iota
+	// Tolerated: an update that changes only a label passes, thanks to ratcheting alone.
+	Tolerated
+	// Stuck: even such an update is refused.
+	Stuck
+	// Lost: fields are pruned as well.
+	Lost
+)
+
+// Fate is that of the witness.
+func (w *Witness) Fate() Fate {
+	switch {
+	case w.Lost:
+		return Lost
+	case w.Stuck:
+		return Stuck
+	case w.Ratcheted:
+		return Tolerated
+	}
+	return Spared
+}
+
+// TooMuch is the reason for undecided changes when the budget is spent.
+const TooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
+
+// Event is a step of a comparison, for [Options.Trace].
+type Event struct {
+	// Path leads to the place that the step is about.
+	Path Path
+	// Keyword and Detail are those of a [Gap], or of a demand of the new schema that is proven.
+	Keyword, Detail string
+	// Text is the question or the result, in the words of docs/containment.md.
+	Text string
+	// Object is the candidate that Text is about, nil if there is none.
+	Object map[string]any
+	// Below is true if the step decides all places below its path as well.
+	Below bool
+}

@@ -14,57 +14,22 @@ import (
 // addNumberBounds translates bounds, multipleOf and the ranges of formats as kube-openapi's numberValidator applies them: for integers a bound
 // is cut to an integer, and a bound outside the type and format refuses every number.
 func (t *translator) addNumberBounds(n *schema.Node, add func(string, logic.Formula, any)) {
-	typeName := n.Type
-	if n.IntOrString {
-		typeName = ""
+	fits, format := t.numberRange(n)
+	if format != nil {
+		add("format", format, n.Format)
 	}
-	refuseAll := logic.Kinds(logic.AnyKind &^ logic.Number)
-	fits := func(float64) bool { return true }
-	format := n.Format
-	if !upstream.ChecksNumbers(t.opts.KubeVersion) {
-		format = ""
-	}
-	switch {
-	case typeName == "integer" && format == "int32":
-		fits = func(f float64) bool { return fitsInt(f, 32) }
-		add("format", logic.And{
-			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
-		}, n.Format)
-	case typeName == "integer":
-		fits = func(f float64) bool { return fitsInt(f, 64) }
-	case typeName == "number" && format == "float":
-		fits = func(f float64) bool { return math.Abs(f) <= lastFloat32 }
-		add("format", logic.FloatRange{Lo: -lastFloat32, Hi: lastFloat32}, n.Format)
+	bound := func(keyword string, value *float64, ints, floats logic.Formula) {
+		f := logic.Formula(logic.And{ints, floats})
+		if !fits(*value) {
+			f = logic.Kinds(logic.AnyKind &^ logic.Number)
+		}
+		add(keyword, f, *value)
 	}
 	if m := n.Minimum; m != nil {
-		lo := int64(*m)
-		var ints logic.Formula = logic.IntRange{Lo: lo, Hi: math.MaxInt64}
-		if n.ExclusiveMinimum {
-			ints = logic.IntRange{Lo: lo + 1, Hi: math.MaxInt64}
-			if lo == math.MaxInt64 {
-				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
-			}
-		}
-		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: *m, LoOpen: n.ExclusiveMinimum, Hi: math.Inf(1)}})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("minimum", f, *m)
+		bound("minimum", m, integersFrom(int64(*m), n.ExclusiveMinimum), logic.FloatRange{Lo: *m, LoOpen: n.ExclusiveMinimum, Hi: math.Inf(1)})
 	}
 	if m := n.Maximum; m != nil {
-		hi := int64(*m)
-		var ints logic.Formula = logic.IntRange{Lo: math.MinInt64, Hi: hi}
-		if n.ExclusiveMaximum {
-			ints = logic.IntRange{Lo: math.MinInt64, Hi: hi - 1}
-			if hi == math.MinInt64 {
-				ints = logic.Kinds(logic.AnyKind &^ logic.Int)
-			}
-		}
-		f := logic.Formula(logic.And{ints, logic.FloatRange{Lo: math.Inf(-1), Hi: *m, HiOpen: n.ExclusiveMaximum}})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("maximum", f, *m)
+		bound("maximum", m, integersUpTo(int64(*m), n.ExclusiveMaximum), logic.FloatRange{Lo: math.Inf(-1), Hi: *m, HiOpen: n.ExclusiveMaximum})
 	}
 	if m := n.MultipleOf; m != nil {
 		ints := logic.Formula(logic.Kinds(logic.AnyKind &^ logic.Int))
@@ -75,12 +40,47 @@ func (t *translator) addNumberBounds(n *schema.Node, add func(string, logic.Form
 		if *m > 0 {
 			floats = logic.FloatMultiple{F: *m}
 		}
-		f := logic.Formula(logic.And{ints, floats})
-		if !fits(*m) {
-			f = refuseAll
-		}
-		add("multipleOf", f, *m)
+		bound("multipleOf", m, ints, floats)
 	}
+}
+
+// numberRange says which bounds fit the type and format of a node, and which numbers the format allows; nil for all.
+func (t *translator) numberRange(n *schema.Node) (fits func(float64) bool, format logic.Formula) {
+	checked := upstream.ChecksNumbers(t.opts.KubeVersion)
+	switch {
+	case n.IntOrString:
+	case n.Type == "integer" && n.Format == "int32" && checked:
+		return func(f float64) bool { return fitsInt(f, 32) }, logic.And{
+			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
+		}
+	case n.Type == "integer":
+		return func(f float64) bool { return fitsInt(f, 64) }, nil
+	case n.Type == "number" && n.Format == "float" && checked:
+		return func(f float64) bool { return math.Abs(f) <= lastFloat32 }, logic.FloatRange{Lo: -lastFloat32, Hi: lastFloat32}
+	}
+	return func(float64) bool { return true }, nil
+}
+
+// integersFrom is true of the integers from lo on, or after it.
+func integersFrom(lo int64, exclusive bool) logic.Formula {
+	switch {
+	case !exclusive:
+		return logic.IntRange{Lo: lo, Hi: math.MaxInt64}
+	case lo == math.MaxInt64:
+		return logic.Kinds(logic.AnyKind &^ logic.Int)
+	}
+	return logic.IntRange{Lo: lo + 1, Hi: math.MaxInt64}
+}
+
+// integersUpTo is true of the integers up to hi, or before it.
+func integersUpTo(hi int64, exclusive bool) logic.Formula {
+	switch {
+	case !exclusive:
+		return logic.IntRange{Lo: math.MinInt64, Hi: hi}
+	case hi == math.MinInt64:
+		return logic.Kinds(logic.AnyKind &^ logic.Int)
+	}
+	return logic.IntRange{Lo: math.MinInt64, Hi: hi - 1}
 }
 
 // lastFloat32 is the greatest number that upstream accepts as a float32. It is half-way between the greatest float32 and the next

@@ -6,7 +6,6 @@ package contain
 import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"
-	"sluice.dev/schema/contain/internal/logic"
 )
 
 // Reading has the schemas of a version for the old values of updates that another version reads: they are those of the version, with the
@@ -25,23 +24,10 @@ func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
 	if o.Work == nil {
 		o.Work = NewWork(orDefault(o.Budget, DefaultBudget))
 	}
-	type ruleAt struct {
-		path string
-		rule int
-	}
-	moved := map[ruleAt]bool{}
-	for _, r := range readings {
-		w := o.updateWalker()
-		w.eachUpdateRule(rootPlaceOf(r.Old), rootPlaceOf(r.New), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
-			if w.moved > 0 || len(w.fillings) > 0 || changed && hasOptionalOldSelf(&n.node.Rules[i]) || p.kind != declared ||
-				!parsed.SeesSameOld(p.node, n.node, n.hasMeta(), p.keep || p.whole || n.keep || n.whole) {
-				moved[ruleAt{w.publicPath().String(), i}] = true
-			}
-		})
-	}
+	moved := o.rulesWithMovedValues(readings)
 	var out []Gap
 	types, known := onlyTypes(old, new)
-	w := o.updateWalker()
+	w := o.newWalker()
 	w.eachUpdateRule(rootPlaceOf(old), rootPlaceOf(new), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
 		r := &n.node.Rules[i]
 		elsewhere := moved[ruleAt{w.publicPath().String(), i}] || changed && hasOptionalOldSelf(r)
@@ -59,17 +45,28 @@ func DecideOldValues(old, new Side, readings []Reading, opts Options) []Gap {
 	return out
 }
 
-func rootPlaceOf(s Side) place { return place{node: s.Node, pos: atRoot} }
-
-// updateWalker returns a walker that compares nothing by itself.
-func (o *Options) updateWalker() *walker {
-	t := o.sharedTranslator()
-	w := &walker{opts: o, old: t, new: t, memory: o.formulaMemory()}
-	w.solver = logic.Solver{Strings: o.solverStrings(), Budget: max(1, orDefault(o.Budget, DefaultBudget)/wholeShare), Total: o.Work, Memory: w.memory}
-	w.local = w.solver
-	w.local.Budget /= localShare
-	return w
+// ruleAt is a rule of the schema at a path.
+type ruleAt struct {
+	path string
+	rule int
 }
+
+// rulesWithMovedValues returns the rules that see other old values in a new reading than in the old one.
+func (o *Options) rulesWithMovedValues(readings []Reading) map[ruleAt]bool {
+	moved := map[ruleAt]bool{}
+	for _, r := range readings {
+		w := o.newWalker()
+		w.eachUpdateRule(rootPlaceOf(r.Old), rootPlaceOf(r.New), false, func(p, n place, i int, parsed *celrule.Rule, changed bool) {
+			if w.moved > 0 || len(w.fillings) > 0 || changed && hasOptionalOldSelf(&n.node.Rules[i]) || p.kind != declared ||
+				!parsed.SeesSameOld(p.node, n.node, n.hasMeta(), p.keep || p.whole || n.keep || n.whole) {
+				moved[ruleAt{w.publicPath().String(), i}] = true
+			}
+		})
+	}
+	return moved
+}
+
+func rootPlaceOf(s Side) place { return place{node: s.Node, pos: atRoot} }
 
 // eachUpdateRule calls f for each rule about updates of the new place and below. changed reports whether any default differs, of the value or
 // of those around it.
@@ -144,16 +141,4 @@ func (w *walker) allowsAll(o, n place, types [2]place, moved bool, r *schema.Rul
 		}
 	}
 	return false
-}
-
-// stepPlace returns the place of a part.
-func (p place) stepPlace(s Step) place {
-	switch s.Kind {
-	case AnyKey:
-		return p.restPlace()
-	case AnyItem:
-		return p.itemPlace()
-	case Field:
-	}
-	return p.childPlace(s.Name)
 }

@@ -137,6 +137,26 @@ func (p place) itemPlace() place {
 	return place{kind: emptied, pos: atItem}
 }
 
+// stepPlace returns the place of a part.
+func (p place) stepPlace(s Step) place {
+	switch s.Kind {
+	case AnyKey:
+		return p.restPlace()
+	case AnyItem:
+		return p.itemPlace()
+	case Field:
+	}
+	return p.childPlace(s.Name)
+}
+
+// placeAtPath returns the place at the path.
+func placeAtPath(p place, path Path) place {
+	for _, s := range path {
+		p = p.stepPlace(s)
+	}
+	return p
+}
+
 // mayBeType reports whether a value here can be of the JSON type.
 func (p place) mayBeType(typeName string) bool {
 	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString

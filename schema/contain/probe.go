@@ -252,13 +252,6 @@ func (s *search) passingObjects(p *pending, f logic.Formula) []any {
 	return s.solveBriefly(1, fs...)
 }
 
-// solveBriefly returns up to n models, with a small budget.
-func (s *search) solveBriefly(n int, fs ...logic.Formula) []any {
-	small := s.solver
-	small.Budget /= 10
-	return small.Solve(n, fs...).Models
-}
-
 // varietyOf has statements that make values of the place differ: the number of items or entries, and their values, down to the given
 // depth.
 func (s *search) varietyOf(p place, depth int) []logic.Formula {

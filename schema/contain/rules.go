@@ -4,17 +4,12 @@ package contain
 
 import (
 	"errors"
+	"strings"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// parsedRule is a rule that has been parsed once for all its uses.
-type parsedRule struct {
-	rule *celrule.Rule
-	err  error
-}
 
 // unitsToParse is the work of parsing a rule, and of each byte of it.
 const (
@@ -88,4 +83,16 @@ func (t *translator) nestedRules(n *schema.Node, p place, inAllOf bool) []logic.
 		out = append(out, logic.Or{logic.Kinds(logic.Null), x.formula})
 	}
 	return out
+}
+
+// refusalTextOf is the text in the refusal of a rule (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel, validator), empty if an
+// expression makes it.
+func refusalTextOf(r *schema.Rule) string {
+	switch {
+	case r.MessageExpression != "":
+		return ""
+	case strings.TrimSpace(r.Message) != "":
+		return strings.TrimSpace(r.Message)
+	}
+	return strings.TrimSpace(r.Rule)
 }

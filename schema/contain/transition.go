@@ -66,6 +66,8 @@ func (c *confirmer) confirmStuck(ctx context.Context, x *suspect, obj map[string
 	return &Witness{Object: obj, Stuck: true, Errors: errorTexts(x.errorsAbout(r.Errors)), StuckErrors: errorTexts(r.Errors)}
 }
 
+// confirmTransition checks whether the rule refuses an update that the old schema allows. The new schema must accept the new object by itself,
+// or at least its rules and types must, if another change refuses it.
 func (c *confirmer) confirmTransition(ctx context.Context, x *suspect, before, after map[string]any) *Witness {
 	if !acceptsAll(ctx, c.old, after) {
 		return nil

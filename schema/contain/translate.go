@@ -7,48 +7,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// A piece is one keyword of a node as a formula.
-type piece struct {
-	keyword string
-	// detail distinguishes pieces of one keyword: the property that is required, the text of a rule.
-	detail  string
-	formula logic.Formula
-	before  any
-	rule    *schema.Rule
-	index   int // of a rule or a junctor's branch
-}
-
-// detailOrIndex distinguishes the pieces of one keyword at one place.
-func (x piece) detailOrIndex() string {
-	if x.keyword == "allOf" {
-		return strconv.Itoa(x.index)
-	}
-	return x.detail
-}
-
-// translator turns places into formulas. The formulas are about raw values: as a client sends them, after unknown fields and nulls
-// are dropped, and before defaults are filled in.
-type translator struct {
-	opts  *Options
-	cache map[placeKey]logic.Formula
-	// branches caches the branches of junctors.
-	branches map[nestedKey]logic.Formula
-	odd      map[*schema.Node]bool      // the results of hasOdd
-	writes   map[placeKey]logic.Formula // the results of written
-	// parts has the results of pieces. Its key has the node, too, because the messages of rules are not part of the hash.
-	parts map[pieceKey][]piece
-}
-
-func newTranslator(o *Options) *translator {
-	return &translator{opts: o, cache: map[placeKey]logic.Formula{}, branches: map[nestedKey]logic.Formula{}, odd: map[*schema.Node]bool{}, writes: map[placeKey]logic.Formula{}, parts: map[pieceKey][]piece{}}
-}
 
 // acceptedAt is true of the raw values that are accepted at p and not changed by pruning.
 func (t *translator) acceptedAt(p place) logic.Formula {
@@ -63,6 +26,8 @@ func (t *translator) acceptedAt(p place) logic.Formula {
 	}}
 }
 
+// expandAccepted makes the formula of acceptedAt: the type, the keywords, and the places of the parts. A place that is pruned accepts nothing,
+// because an object with a value there is changed.
 func (t *translator) expandAccepted(p place) logic.Formula {
 	switch p.kind {
 	case anything:
@@ -137,11 +102,6 @@ func typeKinds(n *schema.Node) (logic.Kind, bool) {
 	return 0, false // no value has a type that does not exist
 }
 
-type pieceKey struct {
-	placeKey
-	node *schema.Node
-}
-
 // piecesAt returns the demands of the keywords of the node at p, except types, children and pruning.
 func (t *translator) piecesAt(p place) []piece {
 	key := pieceKey{p.cacheKey(), p.node}
@@ -153,6 +113,7 @@ func (t *translator) piecesAt(p place) []piece {
 	return out
 }
 
+// translateKeywords makes the pieces of piecesAt. Where null is allowed, only the enum says something about it.
 func (t *translator) translateKeywords(p place) []piece {
 	n := p.node
 	out := t.valuePieces(n, p)
@@ -233,6 +194,7 @@ func atMost(limit int64, k logic.Kind, f func(int64) logic.Formula) logic.Formul
 	return f(limit)
 }
 
+// addObjectPieces translates required and the bounds on the number of properties. Defaults are filled in before both are checked.
 func (t *translator) addObjectPieces(n *schema.Node, p place, out *[]piece) {
 	for _, name := range n.Required {
 		var f logic.Formula
@@ -318,14 +280,6 @@ func (t *translator) exactlyOne(n *schema.Node, fs []logic.Formula) logic.Formul
 	return or
 }
 
-// nestedKey identifies the meaning of a branch of a junctor. It depends on the structural schema at its place, whose defaults are
-// filled in before.
-type nestedKey struct {
-	branch  schema.Hash
-	place   placeKey
-	inAllOf bool
-}
-
 // nestedFormula is the formula of a branch of a junctor at p.
 func (t *translator) nestedFormula(n *schema.Node, p place, inAllOf bool) logic.Formula {
 	key := nestedKey{n.Hash(), p.cacheKey(), inAllOf}
@@ -347,6 +301,20 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 	for _, x := range t.valuePieces(n, p) {
 		out = append(out, x.formula)
 	}
+	out = append(out, t.nestedProperties(n, p, inAllOf)...)
+	if n.Items != nil {
+		out = append(out, logic.Items{F: t.nestedFormula(n.Items, p.itemPlace().orAnything(), inAllOf)})
+	}
+	out = append(out, t.nestedRules(n, p, inAllOf)...)
+	// For null, only the type and the enum of a branch count.
+	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
+		return logic.Or{logic.Kinds(logic.Null), out}
+	}
+	return append(out, logic.Kinds(logic.NonNull))
+}
+
+// nestedProperties are the statements of a branch about the properties, named or not.
+func (t *translator) nestedProperties(n *schema.Node, p place, inAllOf bool) (out []logic.Formula) {
 	var names []string
 	for _, c := range n.Properties {
 		names = append(names, c.Name)
@@ -369,15 +337,7 @@ func (t *translator) expandNested(n *schema.Node, p place, inAllOf bool) logic.F
 		}
 		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})
 	}
-	if n.Items != nil {
-		out = append(out, logic.Items{F: t.nestedFormula(n.Items, p.itemPlace().orAnything(), inAllOf)})
-	}
-	out = append(out, t.nestedRules(n, p, inAllOf)...)
-	// For null, only the type and the enum of a branch count.
-	if (n.Nullable || n.Type == "" && !n.IntOrString) && len(n.Enum) == 0 {
-		return logic.Or{logic.Kinds(logic.Null), out}
-	}
-	return append(out, logic.Kinds(logic.NonNull))
+	return out
 }
 
 // nestedProperty is the statement of a branch about a property. If the property is missing, it is about its default.

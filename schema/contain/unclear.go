@@ -43,21 +43,6 @@ func (s *search) explainUnknown(p *pending) string {
 		"; a rule in which these are comparisons of single fields can be decided, and " + objects
 }
 
-// placeAtPath returns the place at the path.
-func placeAtPath(p place, path Path) place {
-	for _, step := range path {
-		switch step.Kind {
-		case Field:
-			p = p.childPlace(step.Name)
-		case AnyKey:
-			p = p.restPlace()
-		case AnyItem:
-			p = p.itemPlace()
-		}
-	}
-	return p
-}
-
 // maxParts bounds the parts of rules that are named.
 const maxParts = 3
 

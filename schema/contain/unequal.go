@@ -32,35 +32,16 @@ func (c *confirmer) confirmUnequal(ctx context.Context, x *suspect, w *Witness, 
 }
 
 // withUnknown returns v with an undeclared field in each object for which both schemas keep it. With absent, it also creates missing
-// objects that can hold such a field.
+// objects that can hold such a field. The second result is false if there is no place for one.
 func withUnknown(v any, o, n place, absent bool) (any, bool) {
 	if o.kind != declared || n.kind != declared {
 		return v, false
 	}
-	changed := false
 	switch v := v.(type) {
 	case map[string]any:
-		out := maps.Clone(v)
-		for k, x := range v {
-			if o.hasMeta() && isMeta(k) {
-				continue
-			}
-			sub, ok := withUnknown(x, o.childPlace(k), n.childPlace(k), absent)
-			out[k], changed = sub, changed || ok
-		}
-		for _, c := range n.node.Properties {
-			if _, ok := v[c.Name]; ok || !absent || c.Node.Type != "object" || o.hasMeta() && isMeta(c.Name) {
-				continue
-			}
-			if sub, ok := withUnknown(map[string]any{}, o.childPlace(c.Name), n.childPlace(c.Name), false); ok {
-				out[c.Name], changed = sub, true
-			}
-		}
-		if o.childPlace(unknownField).kind == anything && n.childPlace(unknownField).kind == anything {
-			out[unknownField], changed = "x", true
-		}
-		return out, changed
+		return objectWithUnknown(v, o, n, absent)
 	case []any:
+		changed := false
 		out := make([]any, len(v))
 		for i, x := range v {
 			sub, ok := withUnknown(x, o.itemPlace(), n.itemPlace(), absent)
@@ -69,4 +50,28 @@ func withUnknown(v any, o, n place, absent bool) (any, bool) {
 		return out, changed
 	}
 	return v, false
+}
+
+func objectWithUnknown(v map[string]any, o, n place, absent bool) (any, bool) {
+	out, changed := maps.Clone(v), false
+	put := func(name string, x any, absent bool) {
+		if o.hasMeta() && isMeta(name) {
+			return
+		}
+		if sub, ok := withUnknown(x, o.childPlace(name), n.childPlace(name), absent); ok {
+			out[name], changed = sub, true
+		}
+	}
+	for k, x := range v {
+		put(k, x, absent)
+	}
+	for _, c := range n.node.Properties {
+		if _, ok := v[c.Name]; !ok && absent && c.Node.Type == "object" {
+			put(c.Name, map[string]any{}, false)
+		}
+	}
+	if o.childPlace(unknownField).kind == anything && n.childPlace(unknownField).kind == anything {
+		out[unknownField], changed = "x", true
+	}
+	return out, changed
 }

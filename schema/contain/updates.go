@@ -82,7 +82,8 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 	for i := range o.node.Rules {
 		q := &o.node.Rules[i]
 		other, err := w.opts.sharedLibrary().parseRule(q.Rule)
-		if err != nil || hasOptionalOldSelf(q) != hasOptionalOldSelf(r) || other.UsesOldSelf() && !parsed.UsesOldSelf() && !hasOptionalOldSelf(r) {
+		optional := hasOptionalOldSelf(q)
+		if err != nil || optional != hasOptionalOldSelf(r) || other.Transition(optional) && !parsed.Transition(optional) {
 			continue // the API server may not evaluate it when it evaluates the new rule
 		}
 		if other.Canonical() == parsed.Canonical() && same() {
@@ -93,11 +94,8 @@ func (w *walker) impliedByForm(o, n place, r *schema.Rule, parsed *celrule.Rule)
 		}
 		olds = append(olds, other)
 	}
-	switch o.node.Type {
-	case "string", "integer", "number", "boolean":
-		return parsed.ImpliedBy(olds, true) && same()
-	}
-	return len(olds) > 0 && parsed.ImpliedBy(olds, false) && same()
+	scalar := slices.Contains([]string{"string", "integer", "number", "boolean"}, o.node.Type)
+	return (scalar || len(olds) > 0) && parsed.ImpliedBy(olds, scalar) && same()
 }
 
 // allOfBranches are those of allOf, none if the place is not declared.

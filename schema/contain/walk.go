@@ -10,108 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// suspect is a place and a keyword for which the local proof failed: a goal for the search.
-type suspect struct {
-	gap   Gap
-	where string // see piece.where
-	path  []walkStep
-	local logic.Formula // true of values at the path that the new schema harms
-	old   place         // the old schema at the path
-	rule  string        // of a validation rule, its text
-	says  string        // of a validation rule, the text of its refusals
-	// missing has the lengths of the paths to values, at the place or above it, for which the two schemas fill in different defaults.
-	missing []int
-	// loses, if not nil, is true of values that also lose fields; a witness with such a value is preferred.
-	loses logic.Formula
-	// whole, if not nil, covers all that the walk skipped. It is searched if local is proven impossible.
-	whole logic.Formula
-}
-
-// walker compares two places and everything below them, and collects suspects.
-type walker struct {
-	opts     *Options
-	old, new *translator
-	solver   logic.Solver
-	local    logic.Solver // with a smaller budget: questions that it gives up are asked again with the whole schema
-	suspects []suspect
-	path     []walkStep
-	above    [][2]place // the old and the new place around each step of path
-	memory   *logic.Memory
-	// moved counts the places above whose lists or maps are merged differently, so that an update compares other values.
-	moved int
-	// fillings are the different defaults of the two schemas, for this value and the values above, that change the value here, outermost
-	// first.
-	fillings    []filling
-	transitions map[*schema.Node]bool         // the results of hasTransitions
-	said        map[pieceKey]map[pieceID]bool // the pieces of old places
-	cut         string                        // why the comparison was cut short
-}
-
-type walkStep struct {
-	Step
-	except []string
-}
-
-// atPath is true of objects with a value at the path for which goal is true.
-func atPath(path []walkStep, goal logic.Formula) logic.Formula {
-	for _, s := range slices.Backward(path) {
-		switch s.Kind {
-		case Field:
-			goal = logic.And{logic.Kinds(logic.Object), logic.Has{Name: s.Name}, logic.Prop{Name: s.Name, F: goal}}
-		case AnyKey:
-			goal = logic.And{logic.Kinds(logic.Object), logic.SomeRest{Except: s.except, F: goal}}
-		case AnyItem:
-			goal = logic.And{logic.Kinds(logic.Array), logic.SomeItem{F: goal}}
-		}
-	}
-	return goal
-}
-
-func (w *walker) publicPath() Path {
-	p := make(Path, len(w.path))
-	for i, s := range w.path {
-		p[i] = s.Step
-	}
-	return p
-}
-
-// provedLocally reports whether no value that the old schema accepts here makes goal true.
-func (w *walker) provedLocally(o place, goal logic.Formula) bool {
-	return w.local.Solve(1, w.old.acceptedAt(o), goal).None
-}
-
-// TooMuch is the reason for undecided changes when the budget is spent.
-const TooMuch = "the schemas differ in too much: the budget of the comparison is spent; a larger one (--budget) may decide this"
-
-// unitsToSuspect is the work for a suspect, which stays in memory, and for each step of its path.
-const (
-	unitsToSuspect     = 50
-	unitsToSuspectStep = 10
-)
-
-// recordSuspect records a question that is not proven. If the budget is spent, cut stands for all remaining questions.
-func (w *walker) recordSuspect(o, n place, g Gap, goal logic.Formula) {
-	if !w.opts.Work.Charge(unitsToSuspect + int64(len(w.path))*unitsToSuspectStep) {
-		return
-	}
-	g.Path = w.publicPath()
-	if g.Keyword != keywordRules {
-		g.Rule = -1
-	}
-	x := suspect{gap: g, where: g.Detail, path: slices.Clone(w.path), local: goal, old: o}
-	if g.Rule >= 0 {
-		x.rule = n.node.Rules[g.Rule].Rule
-		x.says = refusalTextOf(&n.node.Rules[g.Rule])
-	}
-	for _, f := range w.fillings {
-		x.missing = append(x.missing, f.from)
-	}
-	w.suspects = append(w.suspects, x)
-	if w.opts.Trace != nil {
-		w.opts.traceStep(&x.gap, nil, "not proven at this place alone. Asked: is there an object that the old schema accepts with a value here that %s", logic.Text(goal))
-	}
-}
-
 // comparePlaces compares the old place o with the new place n, and all below them.
 func (w *walker) comparePlaces(o, n place) {
 	if o.kind == gone {
@@ -178,43 +76,53 @@ func (w *walker) compareTypes(o, n place) bool {
 		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
 	}
 	found := false
-	goal := logic.Not(allowed)
-	if w.old.letsListsThrough(o) {
-		// By an oversight, upstream accepts a list in place of a string with a format. Such lists are a separate gap, so that they hide
-		// nothing else.
-		lists := logic.And{logic.Kinds(logic.Array), goal}
-		if !w.provedLocally(o, lists) {
-			w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
-		}
-		goal = logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
-	}
-	if !w.provedLocally(o, goal) {
-		g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
-		if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
-			g.Before, g.After = o.node.Nullable, n.node.Nullable
-		}
-		w.recordSuspect(o, n, g, goal)
-		found = (o.kind == anything || o.kind == declared && o.node.Type == "" && !o.node.IntOrString) && !w.hasTransitions(n.node)
-		if found && !w.opts.Work.Spent() {
-			w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.acceptedAt(n))
-			if !n.mayBeType("object") {
-				w.suspects[len(w.suspects)-1].loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
-			}
-		}
-	} else {
+	if goal := w.withoutLists(o, n, logic.Not(allowed)); w.provedLocally(o, goal) {
 		w.traceProven("type", "", impliedHere)
+	} else {
+		found = w.recordType(o, n, goal)
 	}
 	if n.pos == atProperty && !n.node.Nullable {
-		if goal := logic.Formula(logic.Kinds(logic.Null)); !w.provedLocally(o, goal) {
-			g := Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}
-			if !found {
-				w.recordSuspect(o, n, g, goal)
-			}
-		} else {
+		if goal := logic.Kinds(logic.Null); w.provedLocally(o, goal) {
 			w.traceProven("nullable", "", impliedHere)
+		} else if !found {
+			w.recordSuspect(o, n, Gap{Keyword: "nullable", Harm: Pruned, Before: true, After: false}, goal)
 		}
 	}
 	return found
+}
+
+// withoutLists leaves lists out of a goal where upstream, by an oversight, accepts them in place of a string with a format. Such lists are a
+// separate gap, so that they hide nothing else.
+func (w *walker) withoutLists(o, n place, goal logic.Formula) logic.Formula {
+	if !w.old.letsListsThrough(o) {
+		return goal
+	}
+	lists := logic.And{logic.Kinds(logic.Array), goal}
+	if !w.provedLocally(o, lists) {
+		w.recordSuspect(o, n, Gap{Keyword: "format", Detail: ListsLetThrough, Harm: Refused, Before: o.node.Format, After: formatOf(n)}, lists)
+	}
+	return logic.And{logic.Kinds(logic.AnyKind &^ logic.Array), goal}
+}
+
+// recordType records that another type is refused. It returns true if the old place accepts values of any type. Then the search of this
+// suspect covers all below it.
+func (w *walker) recordType(o, n place, goal logic.Formula) bool {
+	g := Gap{Keyword: "type", Harm: Refused, Before: typeName(o), After: typeName(n)}
+	if g.Before != nil && g.Before == g.After && o.node.Nullable { // only null is refused
+		g.Before, g.After = o.node.Nullable, n.node.Nullable
+	}
+	w.recordSuspect(o, n, g, goal)
+	if o.kind != anything && (o.kind != declared || o.node.Type != "" || o.node.IntOrString) || w.hasTransitions(n.node) {
+		return false
+	}
+	if !w.opts.Work.Spent() {
+		x := &w.suspects[len(w.suspects)-1]
+		x.whole = logic.Not(w.new.acceptedAt(n))
+		if !n.mayBeType("object") {
+			x.loses = logic.And{logic.Kinds(logic.Object), logic.NumProps{Min: 1, Max: logic.Unbounded}}
+		}
+	}
+	return true
 }
 
 // sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it traces that.
@@ -231,26 +139,6 @@ func (w *walker) sameTypes(o, n place) bool {
 		w.traceProven("nullable", "", equalKeyword)
 	}
 	return true
-}
-
-func formatOf(p place) any {
-	if p.kind != declared || p.node.Format == "" {
-		return nil
-	}
-	return p.node.Format
-}
-
-func typeName(p place) any {
-	if p.kind != declared {
-		return nil
-	}
-	switch {
-	case p.node.IntOrString:
-		return "int-or-string"
-	case p.node.Type == "":
-		return nil
-	}
-	return p.node.Type
 }
 
 // compareDefaults records properties for which the schemas fill in different defaults.
@@ -322,12 +210,8 @@ func (w *walker) counterpart(o place, x piece) any {
 	return nil
 }
 
-func (w *walker) withStep(o, n place, s walkStep, f func()) {
-	w.path, w.above = append(w.path, s), append(w.above, [2]place{o, n})
-	f()
-	w.path, w.above = w.path[:len(w.path)-1], w.above[:len(w.above)-1]
-}
-
+// compareChildren compares the properties that one side names, all others, and the items. Below, it knows which defaults differ above, and
+// whether updates find the items in another way.
 func (w *walker) compareChildren(o, n place) {
 	names := declaredNames(o, n)
 	for _, name := range names {
@@ -351,20 +235,4 @@ func (w *walker) compareChildren(o, n place) {
 	if o.mayBeType("array") || w.old.letsListsThrough(o) {
 		w.withStep(o, n, walkStep{Step: Step{Kind: AnyItem}}, func() { w.comparePlaces(o.itemPlace(), n.itemPlace()) })
 	}
-}
-
-// declaredNames are the properties that one of the places declares, sorted.
-func declaredNames(o, n place) []string {
-	var names []string
-	for _, p := range []place{o, n} {
-		if p.kind == declared {
-			for _, c := range p.node.Properties {
-				names = append(names, c.Name)
-			}
-		}
-		if p.hasMeta() {
-			names = append(names, metaFields...)
-		}
-	}
-	return logic.NamesExcept(names...)
 }

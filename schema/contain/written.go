@@ -8,9 +8,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// writtenKey is the key of the formula that written returns for a place.
-type writtenKey struct{ place placeKey }
-
 // writtenAt is true of the values at p in the form that storage and nearly all clients write: an integer has no fraction. Go's
 // encoding/json writes the float64 1.0 as 1, which is read as an int64 (k8s.io/apimachinery/pkg/util/json), so that no stored object
 // holds 1.0 and nothing that kubectl sends does. Nor is there a list in place of a string that has a format (see [ListsLetThrough]), or
@@ -25,42 +22,53 @@ func (t *translator) writtenAt(p place) logic.Formula {
 		if f, ok := t.writes[key]; ok {
 			return f
 		}
-		n, out := p.node, logic.And{}
-		if kinds, integral := typeKinds(n); integral {
-			out = append(out, logic.Kinds(logic.AnyKind&^logic.Float))
-		} else if kinds&logic.Float != 0 {
-			out = append(out, logic.Integral{Neg: true, Exact: true})
-		}
-		if t.letsListsThrough(p) {
-			out = append(out, logic.Kinds(logic.AnyKind&^logic.Array))
-		}
-		if t.effectiveFormat(n) == "datetime" {
-			out = append(out, logic.Pattern{Expr: celrule.TimeText})
-		}
-		var names []string
-		for _, c := range n.Properties {
-			names = append(names, c.Name)
-			if child := p.childPlace(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
-				out = append(out, logic.Prop{Name: c.Name, F: t.writtenAt(child)})
-			}
-		}
-		if p.hasMeta() {
-			names = append(names, metaFields...)
-		}
-		if rest := p.restPlace(); rest.kind == declared {
-			out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.writtenAt(rest)})
-		}
-		if n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
-			by := t.equalByKeys(n, n.ListMapKeys)
-			by.Numbers = true
-			out = append(out, logic.Unique{By: by})
-		}
-		if item := p.itemPlace(); item.kind == declared {
-			out = append(out, logic.Items{F: t.writtenAt(item)})
-		}
+		out := append(t.writtenHere(p), t.writtenBelow(p)...)
 		t.writes[key] = out
 		return out
 	}}
+}
+
+// writtenHere is writtenAt without the parts of the value.
+func (t *translator) writtenHere(p place) (out logic.And) {
+	n := p.node
+	if kinds, integral := typeKinds(n); integral {
+		out = append(out, logic.Kinds(logic.AnyKind&^logic.Float))
+	} else if kinds&logic.Float != 0 {
+		out = append(out, logic.Integral{Neg: true, Exact: true})
+	}
+	if t.letsListsThrough(p) {
+		out = append(out, logic.Kinds(logic.AnyKind&^logic.Array))
+	}
+	if t.effectiveFormat(n) == "datetime" {
+		out = append(out, logic.Pattern{Expr: celrule.TimeText})
+	}
+	return out
+}
+
+// writtenBelow is writtenAt for the parts of the value, and says which items of a list differ.
+func (t *translator) writtenBelow(p place) (out logic.And) {
+	var names []string
+	for _, c := range p.node.Properties {
+		names = append(names, c.Name)
+		if child := p.childPlace(c.Name); child.kind == declared && t.hasOdd(child.node, 0) {
+			out = append(out, logic.Prop{Name: c.Name, F: t.writtenAt(child)})
+		}
+	}
+	if p.hasMeta() {
+		names = append(names, metaFields...)
+	}
+	if rest := p.restPlace(); rest.kind == declared {
+		out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: t.writtenAt(rest)})
+	}
+	if n := p.node; n.ListType == "map" && len(n.ListMapKeys) == 1 { // numbers in this form differ in their text, too
+		by := t.equalByKeys(n, n.ListMapKeys)
+		by.Numbers = true
+		out = append(out, logic.Unique{By: by})
+	}
+	if item := p.itemPlace(); item.kind == declared {
+		out = append(out, logic.Items{F: t.writtenAt(item)})
+	}
+	return out
 }
 
 // hasOdd reports whether written restricts the node, or a part of it.

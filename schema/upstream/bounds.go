@@ -1,9 +1,14 @@
 package upstream
 
+// Is a value small enough for the API server's libraries? For example, a value of 10,000 levels is refused before a recursion of theirs
+// overflows the stack, and a panic of theirs becomes an error.
+
 import (
 	"errors"
 	"fmt"
 	"math"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/schema"
 )
@@ -76,6 +81,18 @@ func checkValue(x any, depth int) error {
 		}
 	default:
 		return fmt.Errorf("%w: %T", ErrNotJSON, x)
+	}
+	return nil
+}
+
+// checkSchemas returns an error if a schema of the CRD is deeper than [schema.MaxDepth].
+func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
+	for i := range crd.Spec.Versions {
+		if s := crd.Spec.Versions[i].Schema; s != nil {
+			if err := checkSchema(s.OpenAPIV3Schema, 0); err != nil {
+				return fmt.Errorf("CRD %s, version %s: %w", crd.Name, crd.Spec.Versions[i].Name, err)
+			}
+		}
 	}
 	return nil
 }

@@ -1,5 +1,8 @@
 package upstream
 
+// What does CEL know of a schema? For example, it knows metadata.name of every resource. The answers are those of the API server, made once:
+// its own code makes the schemas of all properties again whenever it needs one.
+
 import (
 	"sync"
 

@@ -1,10 +1,10 @@
 package upstream
 
+// Does the API server take a CRD? For example, it refuses a schema without types, and an update that removes a stored version.
+
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -47,33 +47,6 @@ func orTooNew(ctx context.Context, errs field.ErrorList, crd, old *apiextensions
 		return errs, err
 	}
 	return rulesTooNew(crd, old, kube)
-}
-
-// checkSchemas returns an error if a schema of the CRD is deeper than [schema.MaxDepth].
-func checkSchemas(crd *apiextensionsv1.CustomResourceDefinition) error {
-	for i := range crd.Spec.Versions {
-		if s := crd.Spec.Versions[i].Schema; s != nil {
-			if err := checkSchema(s.OpenAPIV3Schema, 0); err != nil {
-				return fmt.Errorf("CRD %s, version %s: %w", crd.Name, crd.Spec.Versions[i].Name, err)
-			}
-		}
-	}
-	return nil
-}
-
-// internalCRD converts a CRD as the API server does when it reads a request: defaults, then the internal form. It does not change crd,
-// but the result shares parts with it.
-func internalCRD(crd *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, error) {
-	own := *crd
-	own.Spec.Conversion = crd.Spec.Conversion.DeepCopy()
-	own.Status.StoredVersions = slices.Clone(crd.Status.StoredVersions)
-	own.Namespace = ""
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&own)
-	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&own, internal, nil); err != nil {
-		return nil, fmt.Errorf("CRD %s: %w", crd.Name, err)
-	}
-	return internal, nil
 }
 
 // addStoredVersion adds the storage version to status.storedVersions (PrepareForCreate and PrepareForUpdate of

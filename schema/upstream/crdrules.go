@@ -1,5 +1,8 @@
 package upstream
 
+// Which rules of a CRD does an older API server not understand? For example, the functions for semantic versions came with one version of
+// Kubernetes. An update may keep a rule that the old CRD has.
+
 import (
 	"slices"
 

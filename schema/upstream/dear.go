@@ -1,7 +1,9 @@
 package upstream
 
+// Which calls of a rule would take too long? For example, quantity("1e999999999") writes out a billion digits, which the cost limits of the
+// API server do not foresee. Such a call is not made, and a result that depends on it is an error of ours, no verdict.
+
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp/syntax"
@@ -16,8 +18,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -219,26 +219,6 @@ func (b boundedText) Eval(vars interpreter.Activation) ref.Val {
 	return b.Exec(interpreter.AsFrame(vars))
 }
 
-// dearDefaults returns [ErrTooDear] if the API server's code would spend that time on the rules of a default, which it evaluates when it
-// validates the CRD.
-func dearDefaults(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
-	for i := range crd.Spec.Versions {
-		s := crd.Spec.Versions[i].Schema
-		if s == nil {
-			continue
-		}
-		for p := range schema.Walk(s.OpenAPIV3Schema, schema.InStructure) {
-			if p.Default == nil || !mayBeDear(p) {
-				continue
-			}
-			if err := dearDefault(ctx, *p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // mayBeDear reports whether the rules at p and below may be dear for its default. Nothing but a quantity is dear in a short text.
 func mayBeDear(p *props) bool {
 	const short = 4096
@@ -255,40 +235,6 @@ func mayBeDear(p *props) bool {
 
 // quantityName is in the names of both functions that read quantities.
 const quantityName = "uantity"
-
-func dearDefault(ctx context.Context, p props) error {
-	var value any
-	if utiljson.Unmarshal(p.Default.Raw, &value) != nil {
-		return nil //nolint:nilerr // the validation says so
-	}
-	v, err := New(&props{Type: "object", Properties: map[string]props{"default": p}}, Options{})
-	if err != nil {
-		return nil //nolint:nilerr // the validation says so
-	}
-	obj := map[string]any{"default": value}
-	return v.dearRules(ctx, obj, obj)
-}
-
-// dearRules returns [ErrTooDear] if the evaluation of the rules on the object, or of the update of old, would take too long.
-func (v *Validator) dearRules(ctx context.Context, obj, old map[string]any) error {
-	switch tree := v.lazyTrees(); {
-	case tree.rules != nil:
-		run := runRules(ctx, tree.rules, obj, old, nil)
-		if run.spared && run.dear == nil {
-			return fmt.Errorf("%w: its cost is over the limit of the API server in any case", ErrTooDear)
-		}
-		return run.dear
-	case tree.oddRules:
-		for p := range schema.Walk(v.props, schema.Everywhere) {
-			for i := range p.XValidations {
-				if strings.Contains(p.XValidations[i].Rule+p.XValidations[i].MessageExpression, quantityName) {
-					return fmt.Errorf("%w: quantity() is not evaluated where no structural schema has rules", ErrTooDear)
-				}
-			}
-		}
-	}
-	return nil
-}
 
 // mentionsDear reports whether the text of a rule has a name of dearCalls.
 func mentionsDear(rule string) bool {

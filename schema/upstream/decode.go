@@ -1,5 +1,8 @@
 package upstream
 
+// What is left of an object that the API server has read? For example, unknown fields are pruned, nulls are dropped, and defaults are filled
+// in. Where shape.go says that nothing changes, nothing is copied.
+
 import (
 	"errors"
 	"fmt"

@@ -1,6 +1,11 @@
 package upstream
 
+// What does the API server say about an invalid value? The library is asked about the invalid parts alone. For example, if one of a thousand
+// items is too long, it sees that item.
+
 import (
+	"fmt"
+
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
@@ -45,4 +50,28 @@ func (n *valueNode) explainOwn(v any, path string, result *validate.Result) {
 
 func askUpstream(schema *spec.Schema, v any, path string, result *validate.Result) {
 	result.Merge(validate.NewSchemaValidator(schema, nil, path, strfmt.Default).Validate(v))
+}
+
+// eachInvalidPart calls f for each property (key is its name) and item (its index) that is not valid.
+func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *valueNode, part any, at string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, part := range v {
+			child := n.partNode(name)
+			if child == nil || child.isValid(part) {
+				continue
+			}
+			at := path + "." + name
+			if _, declared := n.props[name]; declared && path == "" {
+				at = name
+			}
+			f(name, child, part, at)
+		}
+	case []any:
+		for i, item := range v {
+			if n.items != nil && !n.items.isValid(item) {
+				f(i, n.items, item, fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	}
 }

@@ -1,5 +1,7 @@
 package upstream
 
+// Which schema and options has a version of a CRD? For example, the options say whether it has the status subresource.
+
 import (
 	"errors"
 	"fmt"

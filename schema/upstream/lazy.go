@@ -1,5 +1,7 @@
 package upstream
 
+// How is a part made once, when it is needed first? For example, the types of a schema, which only a question about applies needs.
+
 import (
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,7 @@ type lazy[T any] struct {
 	value atomic.Pointer[T]
 }
 
+// getOrCreate returns the value, and makes it if nobody has.
 func (l *lazy[T]) getOrCreate(create func() *T) *T {
 	if v := l.value.Load(); v != nil {
 		return v

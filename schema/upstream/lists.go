@@ -1,5 +1,8 @@
 package upstream
 
+// May a list of type set or map hold an item twice? If it certainly does not, the library is not asked. For example, the list [{name: a},
+// {name: b}] with the key name does not.
+
 import "slices"
 
 // mayRepeat reports whether a list of type set or map in x may hold an item twice, or otherwise be wrong. It returns false only if

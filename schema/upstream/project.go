@@ -1,5 +1,8 @@
 package upstream
 
+// Which part of a large schema do a few objects need? For example, for an object with .spec.a alone, the schema of .spec.b is left out, unless
+// it has a default or a rule mentions it.
+
 import (
 	"maps"
 	"slices"
@@ -10,8 +13,6 @@ import (
 
 	"sluice.dev/schema"
 )
-
-type props = apiextensionsv1.JSONSchemaProps
 
 // Projector makes validators for a few objects out of a large schema, at a cost that depends on the objects. The validators share the
 // compiled validation rules. It is safe for concurrent use.
@@ -147,21 +148,7 @@ func (c *cut) cutObject(in, out *props, values []any, said *words, root bool) {
 	if len(in.Properties) == 0 && !additional {
 		return
 	}
-	found := map[string][]any{}
-	var others []any
-	for _, v := range values {
-		object, ok := v.(map[string]any)
-		if !ok {
-			continue
-		}
-		for name, value := range object {
-			if _, ok := in.Properties[name]; ok {
-				found[name] = append(found[name], value)
-			} else if additional {
-				others = append(others, value)
-			}
-		}
-	}
+	found, others := divideValues(in, values)
 	if additional {
 		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{
 			Allows: in.AdditionalProperties.Allows,
@@ -192,8 +179,20 @@ func (c *cut) cutObject(in, out *props, values []any, said *words, root bool) {
 	}
 }
 
-func isMetaField(name string) bool {
-	return name == "metadata" || name == "apiVersion" || name == "kind"
+// divideValues returns the values of each property in the objects among values, and those of keys that the schema does not name.
+func divideValues(in *props, values []any) (found map[string][]any, others []any) {
+	found = map[string][]any{}
+	for _, v := range values {
+		object, _ := v.(map[string]any)
+		for name, value := range object {
+			if _, ok := in.Properties[name]; ok {
+				found[name] = append(found[name], value)
+			} else {
+				others = append(others, value)
+			}
+		}
+	}
+	return found, others
 }
 
 // unprojectable reports whether a schema has a keyword that no structural schema has.

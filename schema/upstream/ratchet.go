@@ -1,8 +1,9 @@
 package upstream
 
-import (
-	"fmt"
+// Does an update that changes a label pass although a value is invalid? The API server tolerates errors in values that equal the old ones. For
+// example, it does in .spec.a, unless .spec.a has a field that the schema does not declare: then it does not equal itself.
 
+import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
@@ -119,24 +120,14 @@ func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bo
 	}
 	ok := true
 	n.eachInvalidPart(v, path, func(key any, child *valueNode, part any, at string) {
-		var partShape *shapeNode
-		switch key := key.(type) {
-		case string:
-			partShape = shape.partNode(key)
-			if root && isMetaField(key) {
-				partShape = nil
-				ok = ok && key != "metadata" // its labels differ
-			}
-		case int:
-			if shape.listType == "map" && shape.correlatesItem(part) == same {
-				partShape = shape.items
-			}
+		if root && key == "metadata" { // its labels differ
+			ok = false
 		}
-		if partShape == nil {
+		if partShape := shape.comparedPart(key, part, root); partShape == nil {
 			child.explainInvalid(part, at, result)
-			return
+		} else {
+			ok = child.explainTouched(part, partShape, at, false, result) && ok
 		}
-		ok = child.explainTouched(part, partShape, at, false, result) && ok
 	})
 	if !n.validOwn(v) {
 		n.explainOwn(v, path, result)
@@ -144,26 +135,17 @@ func (n *valueNode) explainTouched(v any, shape *shapeNode, path string, root bo
 	return ok
 }
 
-// eachInvalidPart calls f for each property (key is its name) and item (its index) that is not valid.
-func (n *valueNode) eachInvalidPart(v any, path string, f func(key any, child *valueNode, part any, at string)) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, part := range v {
-			child := n.partNode(name)
-			if child == nil || child.isValid(part) {
-				continue
-			}
-			at := path + "." + name
-			if _, declared := n.props[name]; declared && path == "" {
-				at = name
-			}
-			f(name, child, part, at)
+// comparedPart is the node of a property or an item that ratcheting compares with the old one; nil if it does not.
+func (n *shapeNode) comparedPart(key, part any, root bool) *shapeNode {
+	switch key := key.(type) {
+	case string:
+		if !root || !isMetaField(key) {
+			return n.partNode(key)
 		}
-	case []any:
-		for i, item := range v {
-			if n.items != nil && !n.items.isValid(item) {
-				f(i, n.items, item, fmt.Sprintf("%s[%d]", path, i))
-			}
+	case int:
+		if n.listType == "map" && n.correlatesItem(part) == same {
+			return n.items
 		}
 	}
+	return nil
 }

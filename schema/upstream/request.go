@@ -1,5 +1,8 @@
 package upstream
 
+// What comes of a request? For example, Create decodes an object, fills in what the API server fills in, validates, and returns the object as
+// it would be stored, or the errors.
+
 import (
 	"cmp"
 	"context"
@@ -174,15 +177,6 @@ func (v *Validator) Convert(obj map[string]any) (converted map[string]any, dropp
 	}
 	d, err := v.convertVersion(obj)
 	return d.object, d.pruned, err
-}
-
-// how describes an update.
-type how struct {
-	from    *Validator // of the version that the object is stored in; nil: this one
-	ratchet bool       // tolerate errors in unchanged values
-	status  bool       // through the status subresource
-	touch   bool       // nothing but a label differs from the stored object
-	plain   bool       // the metadata are certainly valid, and differ from those of the stored object at most in a label
 }
 
 func (v *Validator) updateObject(ctx context.Context, obj, stored map[string]any, h how) (res Result, err error) {

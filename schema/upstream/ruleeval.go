@@ -1,5 +1,8 @@
 package upstream
 
+// Which rules does an object break? The walk goes through the object and the tree of rules together, in the order and within the budget of the
+// API server. For example, it stops with an error once the rules of the object have cost too much.
+
 import (
 	"context"
 	"errors"
@@ -16,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/utils/ptr"
 )
 
 // ruleRun is one evaluation of a rule tree over an object. It follows cel.Validator.Validate in
@@ -90,6 +94,7 @@ func (r *ruleRun) runNode(n *ruleNode, at *step, value, old any) bool {
 	return true
 }
 
+// runList runs the rules of the items. The old item is the one with the same keys, or none in a list of another type.
 func (r *ruleRun) runList(n *ruleNode, at *step, value []any, old any) bool {
 	if n.items == nil {
 		return true
@@ -104,6 +109,7 @@ func (r *ruleRun) runList(n *ruleNode, at *step, value []any, old any) bool {
 	return true
 }
 
+// runObject runs the rules of the properties. Old values count only if the type of the map lets an update find them.
 func (r *ruleRun) runObject(n *ruleNode, at *step, value map[string]any, old any) bool {
 	oldMap, _ := old.(map[string]any)
 	if !n.correlatable {
@@ -150,21 +156,14 @@ func (r *ruleRun) runExpressions(n *ruleNode, at *step, value, old any) bool {
 		return true
 	}
 	compiled := made.results
-	if len(compiled) == 0 {
-		return true
-	}
-	if r.budget <= 0 {
+	if len(compiled) > 0 && r.budget <= 0 {
 		return r.reportSpent(n, at)
 	}
 	plain, optional := n.activations(value, old, made.usesOldSelf)
 	for i := range compiled {
 		rule := &n.rules[i]
-		isOptional := rule.OptionalOldSelf != nil && *rule.OptionalOldSelf
-		switch {
-		case compiled[i].Error != nil:
-			r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compile error: %v", compiled[i].Error)))
-			continue
-		case compiled[i].Program == nil, compiled[i].UsesOldSelf && old == nil && !isOptional:
+		isOptional := ptr.Deref(rule.OptionalOldSelf, false)
+		if !r.canRun(n, at, &compiled[i], old != nil || isOptional) {
 			continue
 		}
 		vars := plain
@@ -189,6 +188,14 @@ func (r *ruleRun) runExpressions(n *ruleNode, at *step, value, old any) bool {
 		}
 	}
 	return true
+}
+
+// canRun reports whether a rule is evaluated: it compiles, and has an oldSelf if it needs one. An error of the compiler is noted.
+func (r *ruleRun) canRun(n *ruleNode, at *step, c *cel.CompilationResult, hasOld bool) bool {
+	if c.Error != nil {
+		r.addError(field.Invalid(at.fieldPath(), n.structural.Type, fmt.Sprintf("rule compile error: %v", c.Error)))
+	}
+	return c.Error == nil && c.Program != nil && (hasOld || !c.UsesOldSelf)
 }
 
 // spare notes what calls an evaluation left out, and reports whether its result depends on them.

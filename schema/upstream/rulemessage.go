@@ -1,5 +1,8 @@
 package upstream
 
+// What does a broken rule say? For example, its messageExpression, if that can be evaluated within the budget, or its message, or "failed
+// rule" with its text.
+
 import (
 	"fmt"
 	"math"

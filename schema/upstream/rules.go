@@ -1,5 +1,8 @@
 package upstream
 
+// Has a schema rules that the API server evaluates? For example, rules of a property without a type are not, because CEL has no type for its
+// values.
+
 import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
@@ -17,6 +20,7 @@ const (
 	declaresObject
 )
 
+// declaredKind follows SchemaDeclType step by step.
 func declaredKind(s *props) declared {
 	switch {
 	case s == nil:

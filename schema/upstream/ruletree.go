@@ -1,5 +1,8 @@
 package upstream
 
+// Where in a schema are rules, and which are compiled? For example, of a schema with 200 rules, those of .spec.a alone are compiled for an
+// object that has nothing else. Projections of one schema share what is compiled.
+
 import (
 	"crypto/sha256"
 	"encoding/json"
@@ -154,16 +157,7 @@ func (m *ruleTreeMaker) makeNode(p *props, resource bool, whole *schema.Node, pa
 		}
 		m.odd = m.odd || declaredKind(p) == declaresNothing
 	}
-	var items, additional *schema.Node
-	if whole != nil {
-		items, additional = whole.Items, whole.Additional
-	}
-	if p.Items != nil && p.Items.Schema != nil {
-		n.items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, items, path+"/items")
-	}
-	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		n.additional = m.makeElement(p.AdditionalProperties.Schema, declaredKind(p) == declaresMap, additional, path+"/additionalProperties")
-	}
+	n.items, n.additional = m.makeElements(p, whole, path)
 	n.props = m.makeProperties(p, resource, whole, path)
 	if !some && n.items == nil && n.additional == nil && len(n.props) == 0 {
 		return nil
@@ -193,6 +187,20 @@ func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.No
 	}
 	slices.SortFunc(out, func(a, b ruleProperty) int { return strings.Compare(a.name, b.name) })
 	return out
+}
+
+// makeElements makes the trees of the items and of the values of keys.
+func (m *ruleTreeMaker) makeElements(p *props, whole *schema.Node, path string) (items, additional *ruleNode) {
+	if whole == nil {
+		whole = &schema.Node{}
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, whole.Items, path+"/items")
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		additional = m.makeElement(p.AdditionalProperties.Schema, declaredKind(p) == declaresMap, whole.Additional, path+"/additionalProperties")
+	}
+	return items, additional
 }
 
 // makeElement makes the tree of the items or values of a list or map; typed reports whether CEL has a type for it.

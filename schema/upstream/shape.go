@@ -1,6 +1,11 @@
 package upstream
 
+// Does decoding or defaulting change an object? For example, {a: 1} stays the same if the schema declares a and no default is missing. Most
+// objects do, and need no copy.
+
 import (
+	"slices"
+
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
@@ -22,6 +27,7 @@ type shapeNode struct {
 	anyList                      bool // of type set or map, here or below
 }
 
+// newShapeNode makes the node of a schema, and notes for each node what is below, so that most values need no walk.
 func newShapeNode(s *structuralschema.Structural) *shapeNode {
 	if s == nil {
 		return nil
@@ -109,32 +115,37 @@ func (n *shapeNode) changesTo(x any, mode pruningMode, root bool) change {
 			return prunes
 		}
 	case []any:
-		var items *shapeNode
-		itemMode := notPruned
-		if n != nil {
-			items = n.items
+		if n == nil {
+			n = &shapeNode{}
 		}
-		switch mode {
-		case pruned:
-			itemMode = items.pruneMode()
-		case skipped:
-			if items != nil {
-				itemMode = skipped
-			}
-		case notPruned:
-		}
-		var c change
-		for _, v := range x {
-			if v == nil && items != nil && !items.nullable && items.hasDefault {
-				c |= defaults
-			}
-			c |= items.changesTo(v, itemMode, false)
-		}
-		return c
+		return n.items.changesItems(x, mode)
 	}
 	return 0
 }
 
+// changesItems is changesTo for the items of a list, of which n is the schema. mode is that of the list.
+func (n *shapeNode) changesItems(list []any, mode pruningMode) (c change) {
+	itemMode := notPruned
+	switch mode {
+	case pruned:
+		itemMode = n.pruneMode()
+	case skipped:
+		if n != nil {
+			itemMode = skipped
+		}
+	case notPruned:
+	}
+	for _, v := range list {
+		if v == nil && n.replacesNull() {
+			c |= defaults
+		}
+		c |= n.changesTo(v, itemMode, false)
+	}
+	return c
+}
+
+// changesObject is changesTo for an object. Pruning spares the fields of metadata, and treats what the schema names in another way than what
+// it does not.
 func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool) change {
 	var c change
 	for name, v := range x {
@@ -154,12 +165,8 @@ func (n *shapeNode) changesObject(x map[string]any, mode pruningMode, root bool)
 		if !declared {
 			child = n.additional
 		}
-		if v == nil && child != nil && !child.nullable {
-			if child.hasDefault {
-				c |= defaults
-			} else {
-				c |= dropsNulls
-			}
+		if v == nil {
+			c |= child.changesNull()
 		}
 		if meta && n.embedded && !cleanMeta(name, v) {
 			c |= coerces
@@ -183,6 +190,17 @@ func cleanMeta(name string, v any) bool {
 	return ok
 }
 
+// changesNull is what would be done to a null: n, the schema of a property, may allow it or be nil.
+func (n *shapeNode) changesNull() change {
+	switch {
+	case n.replacesNull():
+		return defaults
+	case n != nil && !n.nullable:
+		return dropsNulls
+	}
+	return 0
+}
+
 // replacesNull reports whether the default of an item or of the value of a key replaces null.
 func (n *shapeNode) replacesNull() bool { return n != nil && !n.nullable && n.hasDefault }
 
@@ -193,31 +211,28 @@ func (n *shapeNode) wantsDefaults(x any) bool {
 	}
 	switch x := x.(type) {
 	case map[string]any:
-		for _, name := range n.defaulted {
-			if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {
-				return true
-			}
-		}
-		for name, v := range x {
-			child, declared := n.props[name]
-			if !declared {
-				child = n.additional
-				if v == nil && child.replacesNull() {
-					return true
-				}
-			}
-			if child.wantsDefaults(v) {
-				return true
-			}
-		}
+		return n.lacksDefaults(x)
 	case []any:
-		for _, v := range x {
-			if v == nil && n.items.replacesNull() {
-				return true
-			}
-			if n.items.wantsDefaults(v) {
-				return true
-			}
+		return slices.ContainsFunc(x, n.items.getsDefault)
+	}
+	return false
+}
+
+// getsDefault reports whether an item, or the value of a key, is replaced by the default or gets defaults below.
+func (n *shapeNode) getsDefault(x any) bool {
+	return x == nil && n.replacesNull() || n.wantsDefaults(x)
+}
+
+// lacksDefaults is wantsDefaults for an object.
+func (n *shapeNode) lacksDefaults(x map[string]any) bool {
+	for _, name := range n.defaulted {
+		if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {
+			return true
+		}
+	}
+	for name, v := range x {
+		if child, declared := n.props[name]; declared && child.wantsDefaults(v) || !declared && n.additional.getsDefault(v) {
+			return true
 		}
 	}
 	return false

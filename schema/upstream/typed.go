@@ -1,5 +1,8 @@
 package upstream
 
+// Can anything be applied to a stored object? For example, if a field that is a list now holds a string, no server-side apply passes, whatever
+// it applies.
+
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -33,11 +36,4 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 		return err.Error(), nil
 	}
 	return "", nil
-}
-
-// typeConverter has the types of a schema, as an apply needs them.
-type typeConverter struct {
-	managedfields.TypeConverter
-
-	err error
 }

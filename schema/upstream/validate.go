@@ -1,5 +1,8 @@
 package upstream
 
+// In which order does the API server validate? For example, rules are not evaluated if a field has the wrong type. Each step is a call of its
+// libraries, or a shorter way to the same answer where value.go, meta.go or lists.go know it.
+
 import (
 	"cmp"
 	"context"

@@ -1,5 +1,7 @@
 package upstream
 
+// What is prepared once for all objects of a version? For example, the validator of the schema, and the trees that decide simple cases.
+
 import (
 	"fmt"
 
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -201,4 +204,20 @@ func (v *Validator) oddRules() *cel.Validator {
 		}
 		return &oddRules{cel.NewValidator(v.structural, true, celconfig.PerCallLimit)}
 	}).validator
+}
+
+// typeConverter has the types of a schema, as an apply needs them.
+type typeConverter struct {
+	managedfields.TypeConverter
+
+	err error
+}
+
+// how describes an update.
+type how struct {
+	from    *Validator // of the version that the object is stored in; nil: this one
+	ratchet bool       // tolerate errors in unchanged values
+	status  bool       // through the status subresource
+	touch   bool       // nothing but a label differs from the stored object
+	plain   bool       // the metadata are certainly valid, and differ from those of the stored object at most in a label
 }

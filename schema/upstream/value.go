@@ -1,5 +1,8 @@
 package upstream
 
+// Is a value valid? For example, 5 is for {type: integer, maximum: 5}. The answer is that of the library, without the validators that it makes
+// for each value; why a value is not valid, the library says itself.
+
 import (
 	"reflect"
 	"regexp"
@@ -74,7 +77,14 @@ func newValueNode(s *spec.Schema) *valueNode {
 	}
 	n.setNumber(s)
 	n.setEnum()
+	if !n.setParts(s) {
+		return nil
+	}
+	return n
+}
 
+// setParts makes the nodes below n. It returns false if one has a keyword that is not modelled.
+func (n *valueNode) setParts(s *spec.Schema) bool {
 	ok := true
 	child := func(s *spec.Schema) *valueNode {
 		c := newValueNode(s)
@@ -108,10 +118,7 @@ func newValueNode(s *spec.Schema) *valueNode {
 	if s.Not != nil {
 		n.not = child(s.Not)
 	}
-	if !ok {
-		return nil
-	}
-	return n
+	return ok
 }
 
 // setNumber is SchemaValidator.numberValidator.
@@ -214,31 +221,28 @@ func (n *valueNode) validType(v any) bool {
 	if len(n.types) == 0 && n.format == "" {
 		return true
 	}
-	has := func(name string) bool { return slices.Contains(n.types, name) }
 	switch v := v.(type) {
 	case string:
-		if n.format != "" && !has("number") && !has("integer") {
-			return true
-		}
-		return has("string")
+		return n.formatHidesType() || n.hasType("string")
 	case []any:
-		if n.format != "" && !has("number") && !has("integer") {
-			return true
-		}
-		return has("array")
+		return n.formatHidesType() || n.hasType("array")
 	case map[string]any:
-		return has("object")
+		return n.hasType("object")
 	case bool:
-		return has("boolean")
+		return n.hasType("boolean")
 	case int64:
-		if has("integer") || has("number") {
-			return true
-		}
-		return false
+		return n.hasType("integer") || n.hasType("number")
 	case float64:
-		return has("number") || (has("integer") && conv.IsFloat64AJSONInteger(v))
+		return n.hasType("number") || (n.hasType("integer") && conv.IsFloat64AJSONInteger(v))
 	}
 	return false
+}
+
+func (n *valueNode) hasType(name string) bool { return slices.Contains(n.types, name) }
+
+// formatHidesType reports whether the library, by an oversight, takes strings and lists of any type, because there is a format.
+func (n *valueNode) formatHidesType() bool {
+	return n.format != "" && !n.hasType("number") && !n.hasType("integer")
 }
 
 // validEnum is basicCommonValidator.Validate: a value that Go can convert to an enum value counts as that value.

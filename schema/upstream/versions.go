@@ -1,5 +1,7 @@
 package upstream
 
+// What does an older API server do in another way? For example, before 1.36 none checks formats of numbers.
+
 import (
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"

@@ -1,5 +1,8 @@
 package upstream
 
+// Which properties may a rule mention? Every word in its text counts. For example, self.a == 'b' may mention a and b. What no rule may mention
+// can be left out of a projection.
+
 import (
 	"strings"
 
@@ -69,4 +72,10 @@ func (w *words) mayMention(name string) bool {
 
 func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+type props = apiextensionsv1.JSONSchemaProps
+
+func isMetaField(name string) bool {
+	return name == "metadata" || name == "apiVersion" || name == "kind"
 }

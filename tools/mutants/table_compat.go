@@ -188,7 +188,7 @@ var compatFaults = []fault{
 		broken: "what a version fills in when it writes is forgotten in the old values of updates in another one",
 	},
 	{
-		in: "schema/contain.DecideOldValues", without: "len(w.fillings) > 0",
+		in: "schema/contain.(*Options).rulesWithMovedValues", without: "len(w.fillings) > 0",
 		broken: "a default of another version gives an update an old value where it had none, which is not told", tests: []string{"compat"},
 	},
 	{
@@ -236,7 +236,8 @@ var compatFaults = []fault{
 		broken: "what a rule costs by the newest code is told of an older API server",
 	},
 	{
-		in: "schema/contain.(*translator).addNumberBounds", find: "!upstream.ChecksNumbers(t.opts.KubeVersion)", put: "!upstream.ChecksNumbers(t.opts.KubeVersion) && false",
+		in: "schema/contain.(*translator).numberRange", find: "checked := upstream.ChecksNumbers(t.opts.KubeVersion)",
+		put:    "checked := upstream.ChecksNumbers(t.opts.KubeVersion) || true",
 		broken: "formats of numbers are checked under versions whose API server ignores them",
 	},
 	{

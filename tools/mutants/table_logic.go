@@ -42,7 +42,7 @@ var logicFaults = []fault{
 		broken: "an inclusive bound is taken to entail an exclusive one",
 	},
 	{
-		in: "schema/contain/internal/logic.(*state).knownOfString", without: "st.length.Max <= f.Max",
+		in: "schema/contain/internal/logic.(*state).knownBounds", find: "whole(String, f.Min, f.Max,", put: "whole(String, f.Min, max(f.Max, st.length.Max),",
 		broken: "a disjunct about the length of strings counts as entailed whatever its maximum is",
 	},
 	{
@@ -75,11 +75,11 @@ var logicFaults = []fault{
 		broken: "that the last kind of value is impossible is taken for a proof for all",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).splitDisjunction", find: "for i, f := range d.or {", put: "for i, f := range d.or[:len(d.or)-1] {",
+		in: "schema/contain/internal/logic.(*Solver).splitDisjunction", find: "for i, f := range d.f {", put: "for i, f := range d.f[:len(d.f)-1] {",
 		broken: "the last disjunct is never tried",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).solveEnum", find: "candidates = append(candidates, int64(r[0]))", put: "_ = r",
+		in: "schema/contain/internal/logic.(*state).valuesSameAs", find: "[]any{e, int64(r[0])}", put: "[]any{e}",
 		broken: "that 65 passes for the enum value A is forgotten",
 	},
 	{
@@ -91,8 +91,8 @@ var logicFaults = []fault{
 		broken: "the integers that were tried are taken for all there are",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).solveFloat", find: "if exact && (math.Ceil(r.Lo) >",
-		put:    "if integral && (math.Ceil(r.Lo) >",
+		in: "schema/contain/internal/logic.(*Solver).solveFloat", find: "case exact && (math.Ceil(r.Lo) >",
+		put:    "case integral && (math.Ceil(r.Lo) >",
 		broken: "that almost integral numbers count as integral is forgotten",
 	},
 	{
@@ -123,7 +123,7 @@ var logicFaults = []fault{
 		broken: "an optional property cannot be the one that an undeclared property has to be",
 	},
 	{
-		in: "schema/contain/internal/logic.(*Solver).solveObject", without: "len(st.someRests) == 1",
+		in: "schema/contain/internal/logic.(*Solver).chooseNames", without: "len(st.someRests) == 1",
 		broken: "that a second property finds no place next to the first is taken for a proof",
 	},
 	{

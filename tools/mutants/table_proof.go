@@ -31,8 +31,8 @@ var proofFaults = []fault{
 	},
 	{in: "schema/contain.(*walker).compareChildren", call: "o.itemPlace", answers: "n.itemPlace()", broken: "items is not compared"},
 	{
-		in: "schema/contain.(*walker).compareTypes", find: "w.suspects[len(w.suspects)-1].whole = logic.Not(w.new.acceptedAt(n))",
-		put:    "found = true",
+		in: "schema/contain.(*walker).recordType", find: "x.whole = logic.Not(w.new.acceptedAt(n))",
+		put:    "x.whole = nil",
 		broken: "what the walk passed over below a type that differs is not proven",
 	},
 	{
@@ -57,7 +57,7 @@ var proofFaults = []fault{
 		broken: "what holds for objects with simple metadata is taken to hold for all",
 	},
 	{
-		in: "schema/contain.(*confirmer).tryObject", find: `return nil, false, "the new schema accepts the candidates"`, put: `return w, true, ""`,
+		in: "schema/contain.(*confirmer).blameRefusal", find: `return nil, false, "the new schema accepts the candidates"`, put: `return w, true, ""`,
 		broken: "a witness that the new schema accepts is reported",
 	},
 	{
@@ -93,14 +93,14 @@ var proofFaults = []fault{
 	},
 	{in: "schema/contain.correlatesDifferently", without: "slices.Equal", broken: "that list-map keys decide what oldSelf is, is forgotten"},
 	{
-		in: "schema/contain.(*walker).impliedByForm", without: "hasOptionalOldSelf(q) != hasOptionalOldSelf(r)",
+		in: "schema/contain.(*walker).impliedByForm", without: "optional != hasOptionalOldSelf(r)",
 		broken: "a transition rule that loses optionalOldSelf is taken for the same",
 	},
 	{
-		in: "schema/contain.(*walker).impliedByForm", find: "parsed.ImpliedBy(olds, false) && same()", put: "parsed.ImpliedBy(olds, false)",
+		in: "schema/contain.(*walker).impliedByForm", find: "parsed.ImpliedBy(olds, scalar) && same()", put: "parsed.ImpliedBy(olds, scalar)",
 		broken: "a rule is taken for implied though its fields are of other types",
 	},
-	{in: "schema/contain/internal/celrule.atom.impliesAtom", find: `a.op == "=="`, put: `a.op != ""`, broken: "a comparison is taken to imply any other"},
+	{in: "schema/contain/internal/celrule.atom.impliesAtom", find: `switch a.op + " implies "`, put: `switch "==" + " implies "`, broken: "a comparison is taken to imply any other"},
 	{
 		in: "schema/contain/internal/celrule.withMeta", find: "declared != nil", put: "false",
 		broken: "rules do not see what is filled in for the kind of an embedded resource", tests: []string{"compat"},
@@ -155,7 +155,7 @@ var proofFaults = []fault{
 		broken: "no special cases are tried against a rule that is not understood",
 	},
 	{
-		in: "schema/contain.matchAt", without: `rest == "" || !isPlainName(rest[:1]) || strings.HasSuffix(prefix, "]")`,
+		in: "schema/contain.restsAfter", without: `endsName(rest) || strings.HasSuffix(prefix, "]")`,
 		broken: "what is said about replicasMax is taken to be about replicas",
 	},
 	{

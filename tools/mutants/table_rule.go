@@ -57,7 +57,7 @@ var ruleFaults = []fault{
 		broken: "endsWith finds ends of lines",
 	},
 	{
-		in: "schema/contain/internal/celrule.rawEqualBelow", without: "p.Node.HasDefault",
+		in: "schema/contain/internal/celrule.rawEqual", without: "!n.HasDefault",
 		broken: "objects that differ before defaulting are taken to differ for ==",
 	},
 	{in: "schema/contain/internal/celrule.ToldApart", without: "p.Node.Nullable", broken: "a null that equals what is missing is forgotten"},
@@ -82,8 +82,8 @@ var ruleFaults = []fault{
 		broken: "rules with dyn() are put into a form that means something else",
 	},
 	{
-		in: "schema/contain/internal/celrule.(*printer).writeBoolean", find: "p.writeLess(e.args[1], e.args[0], !neg)",
-		put:    "p.writeLess(e.args[1], e.args[0], neg)",
+		in: "schema/contain/internal/celrule.comparisons", find: "operators.LessEquals: {true, true}",
+		put:    "operators.LessEquals: {true, false}",
 		broken: "a <= b has the normal form of b < a",
 	},
 	{
@@ -96,9 +96,9 @@ var ruleFaults = []fault{
 		broken: "the size of a filtered list may be one more than it may",
 	},
 	{
-		in:     "schema/contain/internal/celrule.(*translator).indexArray",
-		find:   "beyond, rest = size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)",
-		put:    "beyond, rest = size.indexWithin(0, int64(i)-1), size.indexWithin(int64(i), maxSize)",
+		in:     "schema/contain/internal/celrule.indexCases",
+		find:   "size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)",
+		put:    "size.indexWithin(0, int64(i)-1), size.indexWithin(int64(i), maxSize)",
 		broken: "an index behind the last item is not outside of the list",
 	},
 	{

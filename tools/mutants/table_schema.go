@@ -25,11 +25,11 @@ var schemaFaults = []fault{
 		broken: "required is not sorted, so that a search in it misses names",
 	},
 	{
-		in: "schema.WithDefaults", find: "x, ok := out[p.Name]; !ok || x == nil && !p.Node.Nullable {", put: "_, ok := out[p.Name]; !ok {",
+		in: "schema.(*Node).fillObject", find: "x, ok := out[p.Name]; !ok || x == nil && !p.Node.Nullable {", put: "_, ok := out[p.Name]; !ok {",
 		broken: "a default does not stand in for a null",
 	},
-	{in: "schema.WithDefaults", find: "WithDefaults(sub, x)", put: "x", broken: "defaults inside of objects are not filled in"},
+	{in: "schema.(*Node).fillObject", find: "WithDefaults(sub, x)", put: "x", broken: "defaults inside of objects are not filled in"},
 	{in: "schema.(*builder).buildChildren", find: "allows := ap.Allows", put: "allows := true", broken: "additionalProperties: false is read as true"},
-	{in: "schema.visitor.visitChildren", without: "v.visitList(p.AnyOf)", broken: "a walk through a schema leaves out anyOf"},
+	{in: "schema.visitor.visitJunctors", without: "v.visitList(p.AnyOf)", broken: "a walk through a schema leaves out anyOf"},
 	{in: "schema.rewriteTree", find: "slices.Clone(ss)", put: "slices.Clip(ss)", broken: "a changed copy of a schema changes the schema itself"},
 }

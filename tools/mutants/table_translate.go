@@ -50,7 +50,7 @@ var translateFaults = []fault{
 	},
 	{in: "schema/contain.(*translator).addJunctorPieces", call: "Not", answers: "t.nestedFormula(n.Not, p, false)", broken: "not is not negated"},
 	{
-		in: "schema/contain.(*translator).expandNested", without: "out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})",
+		in: "schema/contain.(*translator).nestedProperties", without: "out = append(out, logic.Rest{Except: logic.NamesExcept(names...), F: logic.False})",
 		broken: "additionalProperties: false is ignored in a branch of a junctor",
 	},
 	{
@@ -69,14 +69,15 @@ var translateFaults = []fault{
 		in: "schema/contain.(*translator).addNumberBounds", find: "LoOpen: n.ExclusiveMinimum", put: "LoOpen: false",
 		broken: "exclusiveMinimum is ignored for numbers with a fraction",
 	},
-	{in: "schema/contain.(*translator).addNumberBounds", find: "hi - 1", put: "hi", broken: "exclusiveMaximum is ignored for integers"},
+	{in: "schema/contain.integersUpTo", find: "hi - 1", put: "hi", broken: "exclusiveMaximum is ignored for integers"},
 	{
-		in: "schema/contain.(*translator).addNumberBounds", find: "logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}",
+		in: "schema/contain.(*translator).numberRange", find: "logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}",
 		put:    "logic.IntRange{Lo: math.MinInt32, Hi: math.MaxUint32}",
 		broken: "format: int32 takes unsigned numbers",
 	},
 	{
-		in: "schema/contain.(*translator).addNumberBounds", find: `f = refuseAll }; add("maximum"`, put: `f = logic.True }; add("maximum"`,
+		in: "schema/contain.(*translator).addNumberBounds", find: "f = logic.Kinds(logic.AnyKind &^ logic.Number)",
+		put:    `f = logic.Kinds(logic.AnyKind &^ logic.Number); if keyword == "maximum" { f = logic.True }`,
 		broken: "a maximum outside of the type's range, which refuses every number, accepts all",
 	},
 	{

@@ -70,7 +70,7 @@ var upstreamFaults = []fault{
 	},
 	{in: "schema/upstream.(*words).mayMention", find: "w.above", put: "nil", broken: "properties that only a rule higher up mentions are cut out"},
 	{
-		in: "schema/upstream.(*shapeNode).wantsDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
+		in: "schema/upstream.(*shapeNode).lacksDefaults", find: "if v, ok := x[name]; !ok || (v == nil && !n.props[name].nullable) {",
 		put:    "if _, ok := x[name]; !ok {",
 		broken: "a null in place of a default goes unnoticed",
 	},
@@ -79,7 +79,7 @@ var upstreamFaults = []fault{
 		put:    `if !v.opts.StatusSubresource { delete(u.Object, "status")`,
 		broken: "status is dropped at creation where there is no status subresource, and kept where there is one",
 	},
-	{in: "schema/upstream.(*ruleRun).runExpressions", without: "!isOptional", broken: "rules with optionalOldSelf are not evaluated at creation"},
+	{in: "schema/upstream.(*ruleRun).runExpressions", without: "isOptional", broken: "rules with optionalOldSelf are not evaluated at creation"},
 	{in: "schema/upstream.(*ruleRun).reportRefused", without: "!compiled.UsesOldSelf", broken: "ratcheting tolerates transition rules"},
 	{
 		in: "schema/upstream.(*ruleRun).payCost", find: "r.budget -= int64(*cost)", put: "_ = int64(*cost)",

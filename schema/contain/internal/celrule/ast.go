@@ -69,37 +69,44 @@ func (c *converter) convertKind(e ast.Expr) (*expr, error) {
 	case ast.CallKind:
 		return c.convertCall(e.AsCall())
 	case ast.ListKind:
-		l := e.AsList()
-		args, err := c.convertAll(l.Elements())
-		if err != nil {
-			return nil, err
-		}
-		out := &expr{kind: list, args: args}
-		for _, i := range l.OptionalIndices() {
-			if out.optional == nil {
-				out.optional = make([]bool, len(args))
-			}
-			if int(i) < len(args) {
-				out.optional[i] = true
-			}
-		}
-		return out, nil
+		return c.convertList(e.AsList())
 	case ast.MapKind:
-		out := &expr{kind: mapping}
-		for _, en := range e.AsMap().Entries() {
-			me := en.AsMapEntry()
-			kv, err := c.convertAll([]ast.Expr{me.Key(), me.Value()})
-			if err != nil {
-				return nil, err
-			}
-			out.args = append(out.args, kv...)
-			out.optional = append(out.optional, me.IsOptional())
-		}
-		return out, nil
+		return c.convertMap(e.AsMap())
 	case ast.UnspecifiedExprKind, ast.ComprehensionKind: // the parser makes none if macros are off
 	case ast.StructKind: // name{...}: no type of a CRD has a name
 	}
 	return nil, fmt.Errorf("expression of an unknown kind %d", e.Kind())
+}
+
+func (c *converter) convertList(l ast.ListExpr) (*expr, error) {
+	args, err := c.convertAll(l.Elements())
+	if err != nil {
+		return nil, err
+	}
+	out := &expr{kind: list, args: args}
+	for _, i := range l.OptionalIndices() {
+		if out.optional == nil {
+			out.optional = make([]bool, len(args))
+		}
+		if int(i) < len(args) {
+			out.optional[i] = true
+		}
+	}
+	return out, nil
+}
+
+func (c *converter) convertMap(m ast.MapExpr) (*expr, error) {
+	out := &expr{kind: mapping}
+	for _, en := range m.Entries() {
+		me := en.AsMapEntry()
+		kv, err := c.convertAll([]ast.Expr{me.Key(), me.Value()})
+		if err != nil {
+			return nil, err
+		}
+		out.args = append(out.args, kv...)
+		out.optional = append(out.optional, me.IsOptional())
+	}
+	return out, nil
 }
 
 func (c *converter) convertAll(es []ast.Expr) ([]*expr, error) {
@@ -204,3 +211,20 @@ func (e *expr) mentionsName(name string) bool {
 
 // isConst reports whether e is a literal of a scalar type.
 func (e *expr) isConst() bool { return e.kind == literal }
+
+// binding says what a name that a macro binds stands for. It hides the bindings of the same name above it.
+type binding[T any] struct {
+	name string
+	to   T
+	up   *binding[T]
+}
+
+// lookUp returns what a name stands for, or false if nothing binds it.
+func (b *binding[T]) lookUp(name string) (to T, ok bool) {
+	for ; b != nil; b = b.up {
+		if b.name == name {
+			return b.to, true
+		}
+	}
+	return to, false
+}

@@ -88,36 +88,47 @@ func (p *printer) writeBoolean(e *expr, neg bool) string {
 		return operatorText(op, parts...)
 	case operators.Equals, operators.NotEquals:
 		return p.writeEquality(e, neg)
-	case operators.Less:
-		return p.writeLess(e.args[0], e.args[1], neg)
-	case operators.LessEquals:
-		return p.writeLess(e.args[1], e.args[0], !neg)
-	case operators.Greater:
-		return p.writeLess(e.args[1], e.args[0], neg)
-	case operators.GreaterEquals:
-		return p.writeLess(e.args[0], e.args[1], !neg)
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		op, a, b := p.asLess(e, neg)
+		return operatorText(op, a, b)
 	case operators.In:
 		return negatedText(p.writeIn(e), neg)
 	case operators.Conditional:
 		return p.writeConditional(e, func(x *expr) string { return p.writeBoolean(x, neg) })
 	case "all", "exists":
 		if e.binders() > 0 {
-			name := e.name
-			if neg {
-				name = map[string]string{"all": "exists", "exists": "all"}[name]
-			}
-			return p.writeMacro(e, name, func(body *expr, last bool) string { return p.writeBoolean(body, neg && last) })
+			return p.writeQuantifier(e, neg)
 		}
 	}
 	return negatedText(p.writeValue(e), neg)
 }
 
-// writeLess writes a < b, or its negation b <= a.
-func (p *printer) writeLess(a, b *expr, neg bool) string {
+// writeQuantifier writes all or exists, or its negation, which is the other one of the negated body.
+func (p *printer) writeQuantifier(e *expr, neg bool) string {
+	name := e.name
 	if neg {
-		return operatorText("<=", p.writeValue(b), p.writeValue(a))
+		name = map[string]string{"all": "exists", "exists": "all"}[name]
 	}
-	return operatorText("<", p.writeValue(a), p.writeValue(b))
+	return p.writeMacro(e, name, func(body *expr, last bool) string { return p.writeBoolean(body, neg && last) })
+}
+
+// comparisons are the operators of order as a < b: with the operands swapped, or negated, as a <= b is !(b < a).
+var comparisons = map[string]struct{ swapped, negated bool }{
+	operators.Less: {false, false}, operators.LessEquals: {true, true},
+	operators.Greater: {true, false}, operators.GreaterEquals: {false, true},
+}
+
+// asLess returns a comparison, or its negation, as a < b or a <= b.
+func (p *printer) asLess(e *expr, neg bool) (op, a, b string) {
+	c := comparisons[e.name]
+	a, b = p.writeValue(e.args[0]), p.writeValue(e.args[1])
+	if c.swapped {
+		a, b = b, a
+	}
+	if c.negated != neg {
+		return "<=", b, a
+	}
+	return "<", a, b
 }
 
 // junctionOperands collects the operands of a chain of && or ||.
@@ -132,6 +143,8 @@ func (p *printer) junctionOperands(e *expr, op string, neg bool, parts []string)
 	return parts
 }
 
+// writeEquality writes == or !=. Only with a scalar literal is a != b the negation of a == b: for lists and maps, a != b is true where a == b
+// is an error.
 func (p *printer) writeEquality(e *expr, neg bool) string {
 	a, b := e.args[0], e.args[1]
 	if a.isConst() && !b.isConst() && !p.dyn {
@@ -147,6 +160,7 @@ func (p *printer) writeEquality(e *expr, neg bool) string {
 	return negatedText(operatorText(op, p.writeValue(a), p.writeValue(b)), neg)
 }
 
+// writeIn writes x in l. The order of literals in l makes no difference; if one part may be an error, it might.
 func (p *printer) writeIn(e *expr) string {
 	x, l := e.args[0], e.args[1]
 	if l.kind != list || l.optional != nil || len(l.args) == 0 || slices.ContainsFunc(l.args, func(a *expr) bool { return !a.isConst() }) {
@@ -228,6 +242,8 @@ func (p *printer) writeEntries(e *expr, width int) []string {
 	return vs
 }
 
+// writeCall writes a call at a place that allows any value. Forms that drop the check of a boolean, as !!x for x, are for places that need
+// one.
 func (p *printer) writeCall(e *expr) string {
 	switch e.name {
 	case operators.LogicalNot:

@@ -9,30 +9,6 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// sumWithin returns a condition that makes a comparison of a sum with a constant true: each of the n parts is at most the n-th part of
-// the constant. It is nil if e is no such comparison, or if nothing is known about it. An example of a sum is
-// (self.size() > 0 ? self[0].l.size() : 0) + (self.size() > 1 ? self[1].l.size() : 0).
-func (t *translator) sumWithin(e *expr, env *variable) *cond {
-	sum, most, ok := atMostConst(e)
-	if !ok || most < 0 {
-		return nil
-	}
-	parts := appendSummands(sum, nil)
-	if len(parts) < 2 {
-		return nil
-	}
-	enough := eachWithin(parts, most/int64(len(parts)))
-	conds := make([]*cond, len(enough))
-	for i, x := range enough {
-		b, err := t.evalBoolean(x, env)
-		if err != nil {
-			return nil
-		}
-		conds[i] = b.t
-	}
-	return andConds(conds...)
-}
-
 // atMostConst reads e as "sum is at most a constant".
 func atMostConst(e *expr) (sum *expr, most int64, ok bool) {
 	if e.kind != call || len(e.args) != 2 {

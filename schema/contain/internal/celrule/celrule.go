@@ -18,27 +18,8 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Limits of what [Parse] takes.
-const (
-	// MaxSize is the longest expression, in bytes.
-	MaxSize = 100_000
-	// maxNodes bounds the parts of an expression.
-	maxNodes = 20_000
-	// maxDepth bounds its nesting.
-	maxDepth = 250
-)
-
 // ErrTooLarge is returned by [Parse] for an expression beyond its limits.
 var ErrTooLarge = errors.New("rule is too large")
-
-// Rule is a parsed rule. It is immutable and may be used by several goroutines at once.
-type Rule struct {
-	root  *expr
-	canon func() string
-	names func() map[string]bool
-	said  func() [][]atom
-	old   bool
-}
 
 // theParser parses without macros, so that has(), all() and the like stay calls.
 var theParser = sync.OnceValues(func() (*parser.Parser, error) {
@@ -76,11 +57,6 @@ func Parse(text string) (*Rule, error) {
 	return newRule(root), nil
 }
 
-const (
-	self    = "self"
-	oldSelf = "oldSelf"
-)
-
 // Canonical returns a normal form. Two rules with the same normal form that both compile evaluate to the same result on the same value;
 // an error counts as a result. canon.go says what is normalised, and why that is sound.
 func (r *Rule) Canonical() string { return r.canon() }
@@ -114,4 +90,13 @@ func namesOf(root *expr) map[string]bool {
 		}
 	})
 	return out
+}
+
+func newRule(root *expr) *Rule {
+	r := &Rule{root: root}
+	r.canon = sync.OnceValue(func() string { return canonicalText(root) })
+	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
+	r.said = sync.OnceValue(func() [][]atom { return saidBy(root) })
+	r.old = root.mentionsName(oldSelf)
+	return r
 }

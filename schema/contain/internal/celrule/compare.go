@@ -18,7 +18,7 @@ func comparisonBy(o ordering) func(*translator, *expr, sval, sval) (value, error
 // evalComparison evaluates <, <=, > and >=.
 func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	if r, ok := compareNumbers(o, a, b); ok {
-		return singleBranch(r), nil
+		return singleBranch(r), unsupportedUnless(r.t != nil)
 	}
 	_, an := a.(numV)
 	_, bn := b.(numV)
@@ -31,7 +31,7 @@ func (t *translator) evalComparison(o ordering, a, b sval) (value, error) {
 	return nil, errUnsupported
 }
 
-// compareNumbers compares two numbers of which one at least is constant.
+// compareNumbers compares two numbers of which one at least is constant. The result is nil where no formula can say it.
 func compareNumbers(o ordering, a, b sval) (boolV, bool) {
 	x, xc := constNum(a)
 	y, yc := constNum(b)
@@ -70,20 +70,17 @@ func (t *translator) compareOpaque(o ordering, a, b sval) (value, error) {
 	if o == gt || o == ge {
 		a, b, o = b, a, o.flip()
 	}
-	valid := whereValid(a, b)
-	// a < b and !(b <= a) are the same statement: the operands that are written first decide the form.
-	x, ok := t.termOf(a)
-	y, ok2 := t.termOf(b)
-	if !ok || !ok2 {
+	x, y, swapped, ok := t.termsInOrder(a, b)
+	if !ok {
 		return nil, errUnsupported
 	}
-	name, flip := o.operatorSymbol(), false
-	if y.sortText() < x.sortText() {
-		x, y = y, x
-		name, flip = map[string]string{"<": "<=", "<=": "<"}[name], true
+	valid := whereValid(a, b)
+	written := o
+	if swapped { // a < b and !(b <= a) are the same statement
+		written = map[ordering]ordering{lt: le, le: lt}[o]
 	}
-	r := t.predicateOf(functionTerm(name, "bool", false, x, y))
-	if flip {
+	r := t.predicateOf(functionTerm(written.operatorSymbol(), "bool", false, x, y))
+	if swapped {
 		r = boolV{r.f, r.t}
 	}
 	n, ok := a.(numV)

@@ -4,9 +4,9 @@ package celrule
 // self.a) is a statement about two scopes.
 
 import (
-	"slices"
 	"strconv"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -105,112 +105,17 @@ func relationCond(scopes uint64, id string, neg bool) *cond {
 	return &cond{op: opRel, scopes: scopes, id: id, neg: neg, rels: true, size: 1}
 }
 
-func andConds(cs ...*cond) *cond { return joinConds(opAnd, opTrue, opFalse, yes, no, cs) }
-
-func orConds(cs ...*cond) *cond { return joinConds(opOr, opFalse, opTrue, no, yes, cs) }
-
-// joinConds makes a conjunction or a disjunction, flat, without repetition, and decided where two parts decide it.
-func joinConds(op, unit, zero condOp, one, none *cond, cs []*cond) *cond {
-	var out []*cond
-	var add func(cs []*cond) bool
-	add = func(cs []*cond) bool {
-	next:
-		for _, c := range cs {
-			if c.op == unit {
-				continue
-			}
-			if c.op == op {
-				if !add(c.kids) {
-					return false
-				}
-				continue
-			}
-			if c.op == zero {
-				return false
-			}
-			if len(out) <= 32 {
-				for i, d := range out {
-					switch relateConds(op, d, c) {
-					case same:
-						continue next
-					case stronger:
-						out[i] = c
-						continue next
-					case decides:
-						return false
-					case present:
-						out = append(out[:i:i], out[i+1:]...)
-						if !add([]*cond{leafCond(c.at, logic.True)}) {
-							return false
-						}
-						continue next
-					case unrelated:
-					}
-				}
-			}
-			out = append(out, c)
-		}
-		return true
-	}
-	if !add(cs) {
-		return none
-	}
-	switch len(out) {
-	case 0:
-		return one
-	case 1:
-		return out[0]
-	}
-	r := &cond{op: op, kids: out, size: 1}
-	for _, c := range out {
-		r.scopes |= c.scopes
-		r.size += c.size
-		r.rels = r.rels || c.rels
-	}
-	return r
-}
-
-// notCond negates: the result is true if the place is absent or the formula is false there.
-func notCond(c *cond) *cond {
-	switch c.op {
-	case opTrue:
-		return no
-	case opFalse:
-		return yes
-	case opAnd, opOr:
-		kids := make([]*cond, len(c.kids))
-		for i, k := range c.kids {
-			kids[i] = notCond(k)
-		}
-		if c.op == opAnd {
-			return orConds(kids...)
-		}
-		return andConds(kids...)
-	case opRel:
-		r := *c
-		r.neg = !c.neg
-		return &r
-	case opLeaf:
-	}
-	parts := []*cond{leafCond(c.at, logic.Not(c.f))}
-	for i, s := range slices.Backward(c.at.path) {
-		up := place{c.at.scope, c.at.path[:i]}
-		if s.only {
-			parts = append(parts, leafCond(up, logic.Not(one)))
-			continue
-		}
-		parts = append(parts, leafCond(up, logic.Lacks{Name: s.name}))
-		if s.nullable {
-			parts = append(parts, nullAt(up, s.name))
-		}
-	}
-	return orConds(parts...)
-}
-
 // one is true of lists with one item.
 var one = logic.NumItems{Min: 1, Max: 1}
 
-// nullAt says that a property is there and null.
-func nullAt(at place, name string) *cond {
-	return leafCond(at, logic.And{logic.Has{Name: name}, logic.Prop{Name: name, F: logic.Kinds(logic.Null)}})
+// ref is a place and the schema of its value.
+type ref struct {
+	at   place
+	node *schema.Node
+}
+
+// alone says that an item is the only one of its list with its values of some keys.
+type alone struct {
+	list ref
+	by   logic.UniqueBy // all ways to compare agree on these values; this is the one of a list-type map or set
 }

@@ -4,7 +4,9 @@ package celrule
 // elsewhere.
 
 import (
+	"slices"
 	"strconv"
+	"time"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
@@ -21,14 +23,8 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case mapV:
 		return singleBranch(intV(0)), nil
 	case constV:
-		switch x := a.val.(type) {
-		case []any:
-			return singleBranch(intV(len(x))), nil
-		case map[string]any:
-			if isMap(a.node) {
-				return singleBranch(intV(len(x))), nil
-			}
-		}
+		n, ok := a.entryCount()
+		return singleBranch(intV(n)), unsupportedUnless(ok)
 	case refV:
 		if n := sizeOf(a); n != nil {
 			return singleBranch(newNum(n)), nil
@@ -36,10 +32,10 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case comprV:
 		return t.comprSize(a.compr)
 	case termV:
-		if a.split != nil {
+		switch {
+		case a.split != nil:
 			return singleBranch(newNum(*a.split)), nil
-		}
-		if a.typ == "string" || a.typ == "list" || a.typ == "bytes" {
+		case slices.Contains([]string{"string", "list", "bytes"}, a.typ):
 			return singleBranch(functionTerm("size", "int", false, a)), nil
 		}
 	case numV:
@@ -48,6 +44,17 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 		}
 	}
 	return nil, errUnsupported
+}
+
+// entryCount counts the items of a list, or the keys of a map. An object has no size in CEL.
+func (v constV) entryCount() (int, bool) {
+	switch x := v.val.(type) {
+	case []any:
+		return len(x), true
+	case map[string]any:
+		return len(x), isMap(v.node)
+	}
+	return 0, false
 }
 
 // codePointCount counts the code points.
@@ -76,6 +83,7 @@ func (t *translator) toText(e *expr, a sval) (value, error) {
 	return t.opaqueConversion(e, a)
 }
 
+// toInt translates int(a). Of a text, it is a number where the text is written like one, and an error elsewhere.
 func (t *translator) toInt(e *expr, a sval) (value, error) {
 	switch v := a.(type) {
 	case intV:
@@ -145,39 +153,13 @@ func (t *translator) opaqueConversion(e *expr, a sval) (value, error) {
 	return singleBranch(functionTerm(e.name, typ, !total, x)), nil
 }
 
-// evalSubstring evaluates substring.
-func evalSubstring(a sval, lo, hi int64) (value, error) {
-	if x, ok := a.(strV); ok {
-		rs := []rune(string(x))
-		n := int64(len(rs))
-		switch {
-		case lo < 0 || lo > n || hi > n || hi >= 0 && hi < lo:
-			return nil, nil
-		case hi < 0:
-			return singleBranch(strV(rs[lo:])), nil
-		}
-		return singleBranch(strV(rs[lo:hi])), nil
-	}
-	s, ok := a.(strAt)
-	if !ok {
-		return nil, errUnsupported
-	}
-	v, ok := s.sliceBetween(lo, hi)
-	return v, unsupportedUnless(ok)
-}
-
-func unsupportedUnless(ok bool) error {
-	if ok {
-		return nil
-	}
-	return errUnsupported
-}
-
 // arithmeticBy translates + and -. Other operators of arithmetic, and steps of type double, only get a name.
 func arithmeticBy(op byte) func(*translator, *expr, sval, sval) (value, error) {
 	return func(t *translator, e *expr, a, b sval) (value, error) { return t.evalArithmetic(op, e, a, b) }
 }
 
+// evalArithmetic computes with constants, adds a step to a number, or joins strings. A step that overflows is an error of the rule, so that
+// the number has no value there.
 func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) {
 	x, xc := constNum(a)
 	y, yc := constNum(b)
@@ -196,11 +178,11 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 		return singleBranch(intV(r)), nil
 	case xn && yc:
 		if r, ok := n.withConst(op, y.i, false); ok {
-			return r.asValue(), nil
+			return r.asValue()
 		}
 	case xc && yn:
 		if r, ok := m.withConst(op, x.i, true); ok {
-			return r.asValue(), nil
+			return r.asValue()
 		}
 	case op == '+':
 		if s, ok := concatStrings(a, b); ok {
@@ -228,4 +210,73 @@ func concatStrings(a, b sval) (sval, bool) {
 		}
 	}
 	return nil, false
+}
+
+// isString translates isURL and the like.
+func (t *translator) isString(e *expr, a sval) (value, error) {
+	if b, ok := t.isA(e.name, a); ok {
+		return singleBranch(b), nil
+	}
+	return t.opaqueFunction(e, a)
+}
+
+// fromString translates url(s) and the like: an error where the string cannot be converted.
+func (t *translator) fromString(e *expr, a sval) (value, error) {
+	valid, ok := t.isA(conversions[e.name], a)
+	x, ok2 := t.termOf(a)
+	if !ok || !ok2 || x.partial {
+		return t.opaqueFunction(e, a)
+	}
+	out := functionTerm(e.name, e.name, false, x)
+	if s, ok := a.(strAt); ok {
+		out.of = &s
+	}
+	return value{}.addBranch(valid.t, out), nil
+}
+
+func (t *translator) toDuration(e *expr, a sval) (value, error) {
+	switch a := a.(type) {
+	case durV:
+		return singleBranch(a), nil
+	case strV:
+		d, err := time.ParseDuration(string(a))
+		if err != nil {
+			return nil, nil //nolint:nilerr // an error of the rule is no value
+		}
+		return singleBranch(durV(d)), nil
+	case strAt:
+		if a.isPlain() {
+			x, _ := t.termOf(a)
+			valid := refineByPatterns(a.at, known{shortDuration, duration}, t.predicateOf(functionTerm("is duration", "bool", false, x)))
+			n := newNum(durationIn{ref: a.ref, t: t})
+			n.typ = durationType
+			return value{}.addBranch(valid.t, n), nil
+		}
+	case numV:
+		if a.typ == durationType {
+			return singleBranch(a), nil
+		}
+	}
+	return t.opaqueConversion(e, a)
+}
+
+// validateFormat evaluates format.validate(s), an optional list of errors.
+func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
+	f, ok := format.(formatV)
+	if !ok {
+		return t.opaqueFunction(e, format, s)
+	}
+	x, ok := t.termOf(s)
+	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
+		return nil, errUnsupported
+	}
+	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
+	a, isAt := s.(strAt)
+	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
+		m := matchesPattern(a.ref, p.pattern)
+		n := newNum(sizeAt{a.ref, logic.String})
+		short, long := n.compareConst(le, num{i: p.max})
+		b = boolV{andConds(m.t, short), orConds(m.f, long)}
+	}
+	return value{}.addBranch(b.t, optV{}).addBranch(b.f, optV{functionTerm("errors "+string(f), "list", false, x)}), nil
 }

@@ -3,6 +3,8 @@ package celrule
 // Which formula says what a statement about one scope says? For example, self.a > 1 && self.a < 9 becomes one demand on the property a.
 
 import (
+	"fmt"
+
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -96,3 +98,6 @@ func joinFormulas(conj bool, fs []logic.Formula) logic.Formula {
 	}
 	return logic.Or(fs)
 }
+
+// formulaText writes a formula, for IDs.
+func formulaText(f logic.Formula) string { return fmt.Sprintf("%#v", f) }

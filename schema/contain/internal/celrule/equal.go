@@ -1,12 +1,12 @@
 package celrule
 
-// When are two values equal, is one in a list, and what is at an index? For example, self.k in ['a', 'b'] is an enum of the property k.
+// When are two values equal? For example, self.k == 'a' is an enum of the property k, and self.a == self.b an opaque part of which some certain
+// cases are known.
 
 import (
 	"reflect"
-	"unicode/utf8"
+	"slices"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -14,30 +14,21 @@ import (
 // upstream (evalNe in github.com/google/cel-go/interpreter): equality that can be an error is left to opaque statements, which take
 // that into account.
 func (t *translator) equalityOf(a, b sval) (boolV, error) {
-	_, an := a.(nullV)
-	_, bn := b.(nullV)
-	if an || bn {
-		return boolConst(an && bn), unsupportedUnless(!mayFail(a) && !mayFail(b))
+	if isNull(a) || isNull(b) {
+		return boolConst(isNull(a) && isNull(b)), unsupportedUnless(!mayFail(a) && !mayFail(b))
 	}
 	if r, ok := compareNumbers(eq, a, b); ok {
-		return r, nil
+		return r, unsupportedUnless(r.t != nil)
 	}
 	if isConstant(b) && !isConstant(a) {
 		a, b = b, a
 	}
 	switch a := a.(type) {
-	case boolV:
-		if b, ok := b.(boolV); ok {
-			return boolV{orConds(andConds(a.t, b.t), andConds(a.f, b.f)), orConds(andConds(a.t, b.f), andConds(a.f, b.t))}, nil
-		}
-	case typeV:
-		if b, ok := b.(typeV); ok {
-			return boolConst(a == b), nil
+	case boolV, typeV:
+		if r, ok := equalSimple(a, b); ok {
+			return r, nil
 		}
 	case strV:
-		if b, ok := b.(strV); ok {
-			return boolConst(a == b), nil
-		}
 		if r, ok := t.amongStrings(b, []string{string(a)}); ok {
 			return r, nil
 		}
@@ -52,6 +43,21 @@ func (t *translator) equalityOf(a, b sval) (boolV, error) {
 	return t.equalTerms(a, b)
 }
 
+func isNull(v sval) bool { _, ok := v.(nullV); return ok }
+
+// equalSimple compares two booleans, or two types.
+func equalSimple(a, b sval) (boolV, bool) {
+	if p, ok := a.(boolV); ok {
+		q, ok := b.(boolV)
+		if !ok {
+			return boolV{}, false
+		}
+		return boolV{orConds(andConds(p.t, q.t), andConds(p.f, q.f)), orConds(andConds(p.t, q.f), andConds(p.f, q.t))}, true
+	}
+	_, ok := b.(typeV)
+	return boolConst(a == b), ok
+}
+
 // equalEmpty compares an empty list or map with one at a place.
 func equalEmpty(a, b sval) (boolV, bool) {
 	if emptyList(b) {
@@ -64,9 +70,11 @@ func equalEmpty(a, b sval) (boolV, bool) {
 	return boolV{n.indexWithin(0, 0), n.indexWithin(1, maxSize)}, true
 }
 
-// amongStrings says that a string that is not constant is one of some.
+// amongStrings says that a string is one of some.
 func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 	switch v := v.(type) {
+	case strV:
+		return boolConst(slices.Contains(consts, string(v))), true
 	case strAt:
 		return t.oneOf(v, consts), true
 	case schemeAt:
@@ -75,14 +83,6 @@ func (t *translator) amongStrings(v sval, consts []string) (boolV, bool) {
 		return v.oneOf(consts), true
 	}
 	return boolV{}, false
-}
-
-func isConstant(v sval) bool {
-	switch v.(type) {
-	case intV, dblV, strV, typeV, nullV, durV:
-		return true
-	}
-	return false
 }
 
 func emptyList(v sval) bool {
@@ -109,37 +109,46 @@ func sizeOf(v sval) numBase {
 	return nil
 }
 
-// equalTerms compares values that can only be named.
+// equalTerms compares values that can only be named. The same name means the same value, and different names mean an opaque statement, about
+// which some cases are certain. It fails where == may be an error.
 func (t *translator) equalTerms(a, b sval) (boolV, error) {
 	ta, tb := typeName(a), typeName(b)
 	if otherType(a, b) && (!isNumericType(ta) || !isNumericType(tb)) {
 		return boolConst(false), nil
 	}
-	x, ok := t.termOf(a)
-	y, ok2 := t.termOf(b)
-	if !ok || !ok2 {
+	x, y, _, ok := t.termsInOrder(a, b)
+	if !ok || (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
 		return boolV{}, errUnsupported
 	}
 	valid := whereValid(a, b)
-	if (!isScalar(ta) || !isScalar(tb)) && !rawEqualBoth(a, b) {
-		return boolV{}, errUnsupported
-	}
-	if y.sortText() < x.sortText() {
-		x, y = y, x
-	}
 	if reflect.DeepEqual(x, y) && !x.partial {
 		return boolV{valid, no}, nil
 	}
 	if r, ok := t.equalByEnum(a, b); ok {
 		return r, nil
 	}
-	r := t.predicateOf(functionTerm("==", "bool", false, x, y))
-	if r.t.op == opRel && len(x.refs) == 1 && len(y.refs) == 1 && x.text == mark && y.text == mark &&
-		x.refs[0].node == y.refs[0].node && rawEqual(x.refs[0].node) {
-		r.t.equal = &[2]ref{x.refs[0], y.refs[0]}
-	}
-	r = t.equalOpaque(a, b, r)
+	r := t.equalOpaque(a, b, t.namedEquality(x, y))
 	return boolV{andConds(valid, r.t), andConds(valid, r.f)}, nil
+}
+
+// namedEquality is the opaque statement that two values are equal. If it relates a place of one item to that of another, it notes which, so
+// that [translator.countSame] recognises items that differ.
+func (t *translator) namedEquality(x, y termV) boolV {
+	r := t.predicateOf(functionTerm("==", "bool", false, x, y))
+	if p, ok := x.onlyPlace(); ok && r.t.op == opRel {
+		if q, ok := y.onlyPlace(); ok && p.node == q.node && rawEqual(p.node) {
+			r.t.equal = &[2]ref{p, q}
+		}
+	}
+	return r
+}
+
+// onlyPlace returns the place if the term is the value at a place, and no function of it.
+func (x termV) onlyPlace() (ref, bool) {
+	if x.text != mark || len(x.refs) != 1 {
+		return ref{}, false
+	}
+	return x.refs[0], true
 }
 
 // rawEqualBoth tells whether == never fails for two lists or maps. Where it may, != is true: no exact pair of statements for both.
@@ -176,8 +185,6 @@ func (t *translator) equalByEnum(a, b sval) (boolV, bool) {
 	}
 	return boolV{orConds(ts...), orConds(fs...)}, true
 }
-
-func isNumericType(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }
 
 func isScalar(typ string) bool {
 	switch typ {
@@ -217,258 +224,4 @@ func (t *translator) equalValues(a, b value) (boolV, error) {
 		return boolV{}, err
 	}
 	return t.asBool(v, nil)
-}
-
-// hasFixedElements reports whether all elements of the list are always in it.
-func (l listV) hasFixedElements() bool {
-	for _, e := range l.elems {
-		if e.in.op != opTrue {
-			return false
-		}
-	}
-	return true
-}
-
-// evalIn evaluates a in b.
-func (t *translator) evalIn(_ *expr, a, b sval) (value, error) {
-	switch b := b.(type) {
-	case mapV:
-		return singleBranch(boolConst(false)), nil
-	case listV:
-		return t.inList(a, b)
-	case constV:
-		if l, ok := t.constList(b); ok {
-			return t.inList(a, l)
-		}
-		if s, ok := a.(strV); ok && isMap(b.node) {
-			c, err := t.propertyOf(b, string(s))
-			return singleBranch(boolV{c.whenPresent(), c.absent}), err
-		}
-	case refV:
-		if isMap(b.node) {
-			s, ok := a.(strV)
-			if !ok {
-				if k, ok := t.keyOf(a); ok && k.of.at.equalPlace(b.at) && b.node.Additional.Type != "integer" && !b.node.Additional.IntOrString {
-					return singleBranch(boolConst(true)), nil
-				}
-				return t.partialPredicate("in", a, b)
-			}
-			c, err := t.propertyOf(b, string(s))
-			return singleBranch(boolV{c.whenPresent(), c.absent}), err
-		}
-		if b.node.Type == "array" {
-			return t.inArray(a, b)
-		}
-	case comprV:
-		return t.evalQuantified("exists", b.compr, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
-	}
-	return nil, errUnsupported
-}
-
-func (t *translator) inList(a sval, b listV) (value, error) {
-	if consts, ok := b.constantStrings(); ok {
-		if r, ok := t.amongStrings(a, consts); ok {
-			return singleBranch(r), nil
-		}
-	}
-	ts, fs := []*cond{}, []*cond{}
-	for _, e := range b.elems {
-		r, err := t.equalValues(singleBranch(a), e.v)
-		if err != nil {
-			return nil, err
-		}
-		ts = append(ts, andConds(e.in, r.t))
-		fs = append(fs, orConds(e.out, r.f))
-	}
-	return singleBranch(boolV{orConds(ts...), andConds(fs...)}), nil
-}
-
-// constantStrings returns the elements of a list of string constants.
-func (l listV) constantStrings() ([]string, bool) {
-	out := make([]string, len(l.elems))
-	for i, e := range l.elems {
-		if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
-			return nil, false
-		}
-		s, ok := e.v[0].v.(strV)
-		if !ok {
-			return nil, false
-		}
-		out[i] = string(s)
-	}
-	return out, true
-}
-
-// inArray evaluates a in b for a list at a place.
-func (t *translator) inArray(a sval, b refV) (value, error) {
-	if !isConstant(a) {
-		if _, ok := a.(strAt); ok && scalarItems(b.node) {
-			return t.totalPredicate("in", a, b)
-		}
-		return t.partialPredicate("in", a, b)
-	}
-	c, err := t.newCompr(b.ref)
-	if err != nil {
-		return nil, err
-	}
-	defer t.dropScopes(c)
-	return t.evalQuantified("exists", c, func(v value) (boolV, error) { return t.equalValues(v, singleBranch(a)) })
-}
-
-func scalarItems(list *schema.Node) bool {
-	n := list.Items
-	return n.Type == "string" && celTypeOfFormat(n) == "" && !n.Nullable || n.Type == "boolean"
-}
-
-// indexingBy translates a[b] and a[?b].
-func indexingBy(optional bool) func(*translator, *expr, sval, sval) (value, error) {
-	return func(t *translator, _ *expr, a, b sval) (value, error) { return t.evalIndex(a, b, optional) }
-}
-
-// evalIndex evaluates a[b] and a[?b].
-func (t *translator) evalIndex(a, b sval, optional bool) (value, error) {
-	switch x := a.(type) {
-	case optV:
-		if x.v == nil {
-			return singleBranch(x), nil
-		}
-		return t.evalIndex(x.v, b, true)
-	case mapV:
-		if optional {
-			return singleBranch(optV{}), nil
-		}
-		return nil, nil
-	case refV:
-		if !isMap(x.node) {
-			return t.indexArray(x, b, optional)
-		}
-		return t.indexMap(x, b, optional)
-	case constV:
-		if s, ok := b.(strV); ok && isMap(x.node) {
-			return t.selectField(a, string(s), optional)
-		}
-		if l, ok := t.constList(x); ok {
-			return t.indexList(l, b, optional)
-		}
-	case listV:
-		return t.indexList(x, b, optional)
-	case termV:
-		if i, ok := b.(intV); ok && i == 0 && x.split != nil && !optional {
-			r, _ := utf8.DecodeRuneInString(x.split.sep)
-			return singleBranch(prefixAt{x.split.ref, allBut(r)}), nil
-		}
-	}
-	return nil, errUnsupported
-}
-
-// indexMap evaluates an index into a map at a place.
-func (t *translator) indexMap(m refV, b sval, optional bool) (value, error) {
-	if s, ok := b.(strV); ok {
-		return t.selectField(m, string(s), optional)
-	}
-	if k, ok := t.keyOf(b); ok && k.of.at.equalPlace(m.at) && !optional {
-		return t.loadPlace(place{scope: k.scope + 1}, m.node.Additional)
-	}
-	return nil, errUnsupported
-}
-
-// indexArray evaluates an index into a list at a place. The result is known only if the list has one item or none.
-func (t *translator) indexArray(l refV, b sval, optional bool) (value, error) {
-	if l.node.Type != "array" || l.node.Items == nil {
-		return nil, errUnsupported
-	}
-	size := sizeAt{l.ref, logic.Array}
-	beyond, rest := yes, no // when the index is out of range, when it is that of an unknown item
-	first := false          // when it is that of the only item
-	switch i := b.(type) {
-	case intV:
-		if i >= 0 {
-			beyond, rest = size.indexWithin(0, int64(i)), size.indexWithin(int64(i)+1, maxSize)
-		}
-		if i == 0 {
-			first, rest = true, size.indexWithin(2, maxSize)
-		}
-	case numV: // such as size(list) - 1
-		s, ok := i.base.(sizeAt)
-		if !ok || !s.at.equalPlace(l.at) || i.numberAt(1).dbl {
-			return nil, errUnsupported
-		}
-		first = i.numberAt(1).i == 0
-		rest, beyond = size.indexWithin(2, maxSize), size.indexWithin(0, 1)
-		if first {
-			beyond = size.indexWithin(0, 0)
-		}
-	default:
-		return nil, errUnsupported
-	}
-	var out value
-	if first {
-		v, err := t.loadPlace(l.at.withStep(step{only: true}), l.node.Items)
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range v {
-			if optional {
-				b.v = optV{b.v}
-			}
-			out = out.addBranch(b.g, b.v)
-		}
-	}
-	if optional {
-		out = out.addBranch(beyond, optV{})
-	}
-	return out.addBranch(rest, lostV{}), nil
-}
-
-func (t *translator) indexList(l listV, b sval, optional bool) (value, error) {
-	i, ok := b.(intV)
-	if !ok || !l.hasFixedElements() {
-		return nil, errUnsupported
-	}
-	if i < 0 || int(i) >= len(l.elems) {
-		if optional {
-			return singleBranch(optV{}), nil
-		}
-		return nil, nil
-	}
-	v := l.elems[i].v
-	if !optional {
-		return v, nil
-	}
-	return t.eachBranch(v, optionalWith)
-}
-
-// keyAt is the present key of a macro, in its scope, with its map.
-type keyAt struct {
-	of    ref
-	scope scope
-}
-
-// keyOf returns the map if v is the present key of a macro over it.
-func (t *translator) keyOf(v sval) (key keyAt, ok bool) {
-	s, ok := v.(strAt)
-	if !ok || len(s.at.path) > 0 || !s.isPlain() || !t.ranges[s.at.scope].key {
-		return key, false
-	}
-	return keyAt{t.ranges[s.at.scope].of, s.at.scope}, true
-}
-
-// constList makes a list of constants of a list that comes from a default.
-func (t *translator) constList(c constV) (listV, bool) {
-	xs, ok := c.val.([]any)
-	if !ok || c.node.Items == nil {
-		return listV{}, false
-	}
-	l := listV{elems: make([]element, len(xs))}
-	for i, x := range xs {
-		v, ok, err := t.constantValue(x, c.node.Items)
-		if err != nil {
-			return listV{}, false
-		}
-		l.elems[i].in, l.elems[i].out = yes, no
-		if ok {
-			l.elems[i].v = singleBranch(v)
-		}
-	}
-	return l, true
 }

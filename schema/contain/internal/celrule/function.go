@@ -3,12 +3,9 @@ package celrule
 // What is known of each function of CEL? For example, the row of trim says that it gives a string and is never an error, and nothing more.
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/google/cel-go/common/operators"
-
-	"sluice.dev/schema/contain/internal/logic"
 )
 
 // function is what is known of a function of CEL. Of one without a row nothing is known: the empty row.
@@ -78,23 +75,3 @@ func functionsByName() map[string]function {
 	})
 	return functionTable.rows
 }
-
-// opaqueFunction makes a term for the value of a function that is not understood.
-func (t *translator) opaqueFunction(e *expr, args ...sval) (value, error) {
-	name := e.name
-	if e.member {
-		name = "." + name
-	}
-	f := functionsByName()[e.name]
-	return t.namedTerm(name, f.typ, !f.total, args)
-}
-
-// knownFormats are the names that format.named knows.
-var knownFormats = map[string]bool{
-	"dns1123Label": true, "dns1123Subdomain": true, "dns1035Label": true, "qualifiedName": true,
-	"dns1123LabelPrefix": true, "dns1123SubdomainPrefix": true, "dns1035LabelPrefix": true, "labelValue": true,
-	"uri": true, "uuid": true, "byte": true, "date": true, "datetime": true,
-}
-
-// formulaText writes a formula, for IDs.
-func formulaText(f logic.Formula) string { return fmt.Sprintf("%#v", f) }

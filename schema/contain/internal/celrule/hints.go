@@ -42,7 +42,7 @@ func Hints(r *Rule, s Scope) []Hint {
 		return nil
 	}
 	h := &hinter{t: newTranslator(s), found: map[string]*Hint{}}
-	h.walkExpr(r.root, &hintVar{name: self, at: &hintAt{node: h.t.nodes[0]}})
+	h.walkExpr(r.root, &hintVars{name: self, to: &hintAt{node: h.t.nodes[0]}})
 	out := make([]Hint, 0, len(h.found))
 	for _, x := range h.found {
 		out = append(out, *x)
@@ -59,11 +59,8 @@ type hintAt struct {
 	node *schema.Node
 }
 
-type hintVar struct {
-	name string
-	at   *hintAt // nil where not known
-	up   *hintVar
-}
+// hintVars say for which places names stand, nil where that is not known.
+type hintVars = binding[*hintAt]
 
 type hinter struct {
 	t     *translator
@@ -71,14 +68,14 @@ type hinter struct {
 }
 
 // walkExpr visits all parts of e; vars are what the names mean.
-func (h *hinter) walkExpr(e *expr, vars *hintVar) {
+func (h *hinter) walkExpr(e *expr, vars *hintVars) {
 	n := e.binders()
 	if n > 0 {
 		h.walkExpr(e.args[0], vars)
 		inner := vars
 		at := h.placeOf(e.args[0], vars)
 		for i, v := range e.args[1 : n+1] {
-			inner = &hintVar{v.name, h.elementPlace(at, i, n, e.name), inner}
+			inner = &hintVars{v.name, h.elementPlace(at, i, n, e.name), inner}
 		}
 		for _, b := range e.args[n+1:] {
 			h.walkExpr(b, inner)
@@ -119,32 +116,34 @@ func (a *hintAt) withStep(name string, n *schema.Node) *hintAt {
 }
 
 // placeOf returns the place that an expression stands for, nil if it is not a place.
-func (h *hinter) placeOf(e *expr, vars *hintVar) *hintAt {
-	switch {
-	case e.kind == ident:
-		for v := vars; v != nil; v = v.up {
-			if v.name == e.name {
-				return v.at
-			}
-		}
-	case e.kind == sel:
+func (h *hinter) placeOf(e *expr, vars *hintVars) *hintAt {
+	switch e.kind {
+	case ident:
+		at, _ := vars.lookUp(e.name)
+		return at
+	case sel:
 		return h.childPlace(h.placeOf(e.args[0], vars), e.name)
-	case e.kind != call:
-	case e.name == operators.OptSelect || e.name == operators.Index || e.name == operators.OptIndex:
+	case call:
+		return h.placeOfCall(e, vars)
+	case literal, list, mapping:
+	}
+	return nil
+}
+
+func (h *hinter) placeOfCall(e *expr, vars *hintVars) *hintAt {
+	switch e.name {
+	case operators.OptSelect, operators.Index, operators.OptIndex:
 		at := h.placeOf(e.args[0], vars)
-		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
+		if name, ok := e.args[1].val.(string); ok {
 			return h.childPlace(at, name)
 		}
-		if at != nil {
-			return h.elementPlace(at, 1, 2, "")
+		return h.elementPlace(at, 1, 2, "")
+	case "orValue", "value", "filter":
+		if len(e.args) > 0 {
+			return h.placeOf(e.args[0], vars)
 		}
-	case e.name == "orValue" || e.name == "value" || e.name == "filter" && len(e.args) > 0:
-		return h.placeOf(e.args[0], vars)
-	case e.name == operators.Conditional:
-		if at := h.placeOf(e.args[1], vars); at != nil {
-			return at
-		}
-		return h.placeOf(e.args[2], vars)
+	case operators.Conditional:
+		return cmp.Or(h.placeOf(e.args[1], vars), h.placeOf(e.args[2], vars))
 	}
 	return nil
 }
@@ -161,7 +160,7 @@ func (h *hinter) childPlace(at *hintAt, name string) *hintAt {
 }
 
 // pairConstants adds all constants below e to all places below e.
-func (h *hinter) pairConstants(e *expr, vars *hintVar) {
+func (h *hinter) pairConstants(e *expr, vars *hintVars) {
 	var places []*hintAt
 	var consts []any
 	var visit func(x *expr)
@@ -245,22 +244,30 @@ func (h *hinter) addConstant(at *hintAt, c any) {
 	if u, ok := c.(uint64); ok && u <= math.MaxInt64 {
 		c = int64(u)
 	}
-	i, isInt := c.(int64)
-	n := at.node
-	switch {
+	switch n := at.node; {
 	case n.Type == "array" || isMap(n):
 		h.addToList(x, at, c)
-	case n.Type == "integer" || n.Type == "number" || n.IntOrString && isInt:
+	case n.Type == "integer" || n.Type == "number":
 		x.addNumber(n.Type, c)
-	case (n.Type == "string" || n.IntOrString) && isInt:
-		x.addText(i)
-	case n.Type == "string" || n.IntOrString:
-		if s, ok := c.(string); ok {
-			x.addString(s)
-		}
 	case n.Type == "boolean":
 		x.addValue(true)
 		x.addValue(false)
+	case n.Type == "string" || n.IntOrString:
+		x.addToString(n, c)
+	}
+}
+
+// addToString notes a constant for a string, or for an integer or a string: a number may be that of its characters.
+func (x *Hint) addToString(n *schema.Node, c any) {
+	switch c := c.(type) {
+	case int64:
+		if n.IntOrString {
+			x.addNumber(n.Type, c)
+		} else {
+			x.addText(c)
+		}
+	case string:
+		x.addString(c)
 	}
 }
 
@@ -319,6 +326,7 @@ func (x *Hint) addText(i int64) {
 	}
 }
 
+// addString notes a string and others that nearly are it: a rule may ask how it begins, or ends, or how long it is.
 func (x *Hint) addString(s string) {
 	x.addValue(s)
 	x.addValue(s + "a")
@@ -374,14 +382,10 @@ func writeSample(b *strings.Builder, re *syntax.Regexp, depth int) {
 			b.WriteRune(r)
 		}
 	case syntax.OpCharClass:
-		if len(re.Rune) > 0 {
-			r := re.Rune[0]
-			for i := 0; i+1 < len(re.Rune); i += 2 { // a letter, if there is one
-				if re.Rune[i] <= 'a' && 'a' <= re.Rune[i+1] {
-					r = 'a'
-				}
-			}
-			b.WriteRune(r)
+		if class := (prefixAt{class: re.Rune}); class.classHasAll("a") { // a letter, if there is one
+			b.WriteByte('a')
+		} else if len(re.Rune) > 0 {
+			b.WriteRune(re.Rune[0])
 		}
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		b.WriteByte('a')

@@ -73,45 +73,23 @@ func followsFrom(s signed, facts [][]atom, scalar bool) bool {
 	})
 }
 
-// atom is a part that is not split further, in its normal form.
-type atom struct {
-	text string
-	// op is <, <=, == or != for a comparison of the texts a and b.
-	op, a, b string
-}
-
+// atomsOf returns the normal forms of parts. Comparisons are also split, because a < b implies other comparisons of a and b.
 func atomsOf(ss []signed) []atom {
 	out := make([]atom, len(ss))
 	for i, s := range ss {
 		p := &printer{dyn: usesDyn(s.e)}
 		out[i].text = p.writeBoolean(s.e, s.neg)
-		if s.e.kind != call || len(s.e.args) != 2 {
+		if s.e.kind != call {
 			continue
 		}
-		var op string
-		var swap bool
 		switch s.e.name {
-		case operators.Less:
-			op, swap = "<", s.neg
-		case operators.GreaterEquals:
-			op, swap = "<=", !s.neg
-		case operators.Greater:
-			op, swap = "<", !s.neg
-		case operators.LessEquals:
-			op, swap = "<=", s.neg
-		case operators.Equals:
-			op = "=="
-		case operators.NotEquals:
-			op = "!="
-		default:
-			continue
-		}
-		if s.neg {
-			op = map[string]string{"<": "<=", "<=": "<", "==": "", "!=": ""}[op] // a == b may be an error where a != b is none
-		}
-		out[i].op, out[i].a, out[i].b = op, p.writeValue(s.e.args[0]), p.writeValue(s.e.args[1])
-		if swap {
-			out[i].a, out[i].b = out[i].b, out[i].a
+		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+			out[i].op, out[i].a, out[i].b = p.asLess(s.e, s.neg)
+		case operators.Equals, operators.NotEquals:
+			if !s.neg { // a == b may be an error where a != b is none
+				out[i].op = map[string]string{operators.Equals: "==", operators.NotEquals: "!="}[s.e.name]
+				out[i].a, out[i].b = p.writeValue(s.e.args[0]), p.writeValue(s.e.args[1])
+			}
 		}
 	}
 	return out
@@ -122,16 +100,16 @@ func (a atom) impliesAtom(b atom, scalar bool) bool {
 	if a.text == b.text {
 		return true
 	}
-	along, across := a.a == b.a && a.b == b.b, a.a == b.b && a.b == b.a
-	switch {
-	case a.op == "<" && b.op == "<=":
+	along, across := a.a == b.a && a.b == b.b, scalar && a.a == b.b && a.b == b.a
+	switch a.op + " implies " + b.op {
+	case "< implies <=":
 		return along
-	case a.op == "<" && b.op == "!=":
-		return along || scalar && across
-	case a.op == "==" && (b.op == "<=" || b.op == "=="):
+	case "< implies !=":
+		return along || across
+	case "== implies <=", "== implies ==":
 		return scalar && (along || across) && !strings.Contains(a.text, "null")
-	case a.op == "!=" && b.op == "!=":
-		return scalar && across
+	case "!= implies !=":
+		return across
 	}
 	return false
 }

@@ -59,14 +59,6 @@ func refineByPatterns(at place, k known, b boolV) boolV {
 	return r
 }
 
-// isString translates isURL and the like.
-func (t *translator) isString(e *expr, a sval) (value, error) {
-	if b, ok := t.isA(e.name, a); ok {
-		return singleBranch(b), nil
-	}
-	return t.opaqueFunction(e, a)
-}
-
 // isA evaluates isURL and the like.
 func (t *translator) isA(name string, a sval) (boolV, bool) {
 	k, ok := isX[name]
@@ -91,20 +83,6 @@ func (t *translator) isA(name string, a sval) (boolV, bool) {
 
 // conversions from strings, and the function that reports whether they fail.
 var conversions = map[string]string{"url": "isURL", "ip": "isIP", "cidr": "isCIDR", "quantity": "isQuantity"}
-
-// fromString translates url(s) and the like: an error where the string cannot be converted.
-func (t *translator) fromString(e *expr, a sval) (value, error) {
-	valid, ok := t.isA(conversions[e.name], a)
-	x, ok2 := t.termOf(a)
-	if !ok || !ok2 || x.partial {
-		return t.opaqueFunction(e, a)
-	}
-	out := functionTerm(e.name, e.name, false, x)
-	if s, ok := a.(strAt); ok {
-		out.of = &s
-	}
-	return value{}.addBranch(valid.t, out), nil
-}
 
 var scheme = regexp.MustCompile(`\A[a-zA-Z][a-zA-Z0-9+.-]*:`)
 
@@ -131,13 +109,6 @@ func schemeOf(s strAt, consts []string) boolV {
 	}
 	return boolV{orConds(ts...), andConds(fs...)}
 }
-
-// durV is a constant duration in nanoseconds.
-type durV int64
-
-func (durV) isSval() {}
-
-const durationType = "google.protobuf.Duration"
 
 // durationIn is the duration in a string, as duration() or the format duration reads it. The index is its number of nanoseconds.
 type durationIn struct {
@@ -232,32 +203,6 @@ func refineBoth(at place, b boolV, enough, never string) boolV {
 	}
 }
 
-func (t *translator) toDuration(e *expr, a sval) (value, error) {
-	switch a := a.(type) {
-	case durV:
-		return singleBranch(a), nil
-	case strV:
-		d, err := time.ParseDuration(string(a))
-		if err != nil {
-			return nil, nil //nolint:nilerr // an error of the rule is no value
-		}
-		return singleBranch(durV(d)), nil
-	case strAt:
-		if a.isPlain() {
-			x, _ := t.termOf(a)
-			valid := refineByPatterns(a.at, known{shortDuration, duration}, t.predicateOf(functionTerm("is duration", "bool", false, x)))
-			n := newNum(durationIn{ref: a.ref, t: t})
-			n.typ = durationType
-			return value{}.addBranch(valid.t, n), nil
-		}
-	case numV:
-		if a.typ == durationType {
-			return singleBranch(a), nil
-		}
-	}
-	return t.opaqueConversion(e, a)
-}
-
 // Formats of the format library: a pattern and the longest length (k8s.io/apimachinery/pkg/util/validation).
 const (
 	label1123 = `[a-z0-9](?:[-a-z0-9]*[a-z0-9])?`
@@ -275,23 +220,9 @@ var formatPatterns = map[string]struct {
 	"labelValue":       {`\A(?:` + nameValue + `)?\z`, 63},
 }
 
-// validateFormat evaluates format.validate(s), an optional list of errors.
-func (t *translator) validateFormat(e *expr, format, s sval) (value, error) {
-	f, ok := format.(formatV)
-	if !ok {
-		return t.opaqueFunction(e, format, s)
-	}
-	x, ok := t.termOf(s)
-	if !ok || !knownFormats[string(f)] || x.typ != "string" || x.partial {
-		return nil, errUnsupported
-	}
-	b := t.predicateOf(functionTerm("valid "+string(f), "bool", false, x))
-	a, isAt := s.(strAt)
-	if p, ok := formatPatterns[string(f)]; ok && isAt && a.isPlain() {
-		m := matchesPattern(a.ref, p.pattern)
-		n := newNum(sizeAt{a.ref, logic.String})
-		short, long := n.compareConst(le, num{i: p.max})
-		b = boolV{andConds(m.t, short), orConds(m.f, long)}
-	}
-	return value{}.addBranch(b.t, optV{}).addBranch(b.f, optV{functionTerm("errors "+string(f), "list", false, x)}), nil
+// knownFormats are the names that format.named knows.
+var knownFormats = map[string]bool{
+	"dns1123Label": true, "dns1123Subdomain": true, "dns1035Label": true, "qualifiedName": true,
+	"dns1123LabelPrefix": true, "dns1123SubdomainPrefix": true, "dns1035LabelPrefix": true, "labelValue": true,
+	"uri": true, "uuid": true, "byte": true, "date": true, "datetime": true,
 }

@@ -10,13 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// num is an int or a double of CEL.
-type num struct {
-	dbl bool
-	i   int64
-	d   float64
-}
-
 func (n num) asFloat() float64 {
 	if n.dbl {
 		return n.d
@@ -48,47 +41,6 @@ func signOf(less, more bool) int {
 		return 1
 	}
 	return 0
-}
-
-// numBase is a number that a value has, or its size. Each number has an index, in the same order.
-type numBase interface {
-	// bounds returns the smallest and the largest index.
-	indexBounds() (lo, hi int64)
-	// within says that the number exists and its index is between both, inclusive.
-	indexWithin(lo, hi int64) *cond
-	// at returns the number with the index.
-	numberAt(index int64) num
-	// term returns its text in IDs.
-	asTerm() (termV, bool)
-}
-
-// numOp is one arithmetic step with a constant.
-type numOp struct {
-	f    func(num) (num, bool) // false: an error
-	text string
-}
-
-// numV is a number that monotone steps compute from one base.
-type numV struct {
-	base   numBase
-	lo, hi int64 // indices without an error
-	ops    []numOp
-	down   bool   // decreasing
-	dyn    bool   // its type is known at run time only
-	typ    string // in CEL, empty for int and double
-}
-
-func newNum(b numBase) numV {
-	lo, hi := b.indexBounds()
-	return numV{base: b, lo: lo, hi: hi}
-}
-
-func (n numV) numberAt(index int64) num {
-	x := n.base.numberAt(index)
-	for _, op := range n.ops {
-		x, _ = op.f(x)
-	}
-	return x
 }
 
 // applyStep adds a step, which is decreasing if down is set. Numbers for which the step fails must be at one or both ends.
@@ -147,6 +99,7 @@ type interval struct {
 	none   bool
 }
 
+// condOfIntervals says that the index is in one of the intervals. It is nil where no formula can say that.
 func (n numV) condOfIntervals(is ...interval) *cond {
 	var out []*cond
 	for i, v := range is {
@@ -157,7 +110,11 @@ func (n numV) condOfIntervals(is ...interval) *cond {
 			is[i+1].lo = v.lo
 			continue
 		}
-		out = append(out, n.base.indexWithin(v.lo, v.hi))
+		c := n.base.indexWithin(v.lo, v.hi)
+		if c == nil {
+			return nil
+		}
+		out = append(out, c)
 	}
 	return orConds(out...)
 }
@@ -233,7 +190,7 @@ func (o ordering) holdsForSign(sign int) bool {
 
 func (o ordering) operatorSymbol() string { return [...]string{"<", "<=", "==", ">=", ">"}[o] }
 
-// compareConst returns the conditions for which the comparison of n with c is true, and false.
+// compareConst returns the conditions for which the comparison of n with c is true, and false; nil where no formula can say that.
 func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 	less, equal, more := n.splitAround(c)
 	in := func(want func(int) bool) *cond {
@@ -246,7 +203,11 @@ func (n numV) compareConst(o ordering, c num) (t, f *cond) {
 		sortIntervals(is)
 		return n.condOfIntervals(is...)
 	}
-	return in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
+	t, f = in(o.holdsForSign), in(func(s int) bool { return !o.holdsForSign(s) })
+	if t == nil || f == nil {
+		return nil, nil
+	}
+	return t, f
 }
 
 func sortIntervals(is []interval) {
@@ -257,7 +218,7 @@ func sortIntervals(is []interval) {
 	}
 }
 
-// whenValid says when n has a value.
+// whenValid says when n has a value. It is nil where no formula can say that.
 func (n numV) whenValid() *cond {
 	if n.lo > n.hi {
 		return no
@@ -320,8 +281,14 @@ func (n numV) withConst(op byte, c int64, flipped bool) (numV, bool) {
 	return n.applyStep(step, down), true
 }
 
-// asValue returns n as a value. It is an error if a step has failed.
-func (n numV) asValue() value { return value{}.addBranch(n.whenValid(), n) }
+// asValue returns n as a value. It is an error of the rule if a step has failed.
+func (n numV) asValue() (value, error) {
+	valid := n.whenValid()
+	if valid == nil {
+		return nil, errUnsupported
+	}
+	return value{}.addBranch(valid, n), nil
+}
 
 // intAt is an Int at a place.
 type intAt struct{ ref }

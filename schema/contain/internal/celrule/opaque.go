@@ -12,9 +12,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// mark stands for a value at a place in the text of a term. It has no other use there, because names and strings are quoted.
-const mark = "\x01"
-
 // termOf names a value.
 func (t *translator) termOf(v sval) (termV, bool) {
 	switch v := v.(type) {
@@ -41,20 +38,23 @@ func (t *translator) termOf(v sval) (termV, bool) {
 	case constV:
 		return termV{text: operatorText("const", writeJSON(v.val), t.wholeShape(v.node)), typ: typeName(v)}, true
 	case listV:
-		parts := make([]termV, len(v.elems))
-		for i, e := range v.elems {
-			if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
-				return termV{}, false
-			}
-			x, ok := t.termOf(e.v[0].v)
-			if !ok {
-				return termV{}, false
-			}
-			parts[i] = x
-		}
-		return functionTerm("list", "list", false, parts...), true
+		return t.termOfList(v)
 	}
 	return constantTerm(v)
+}
+
+func (t *translator) termOfList(l listV) (termV, bool) {
+	parts := make([]termV, len(l.elems))
+	for i, e := range l.elems {
+		v, ok := e.onlyValue()
+		if !ok {
+			return termV{}, false
+		}
+		if parts[i], ok = t.termOf(v); !ok {
+			return termV{}, false
+		}
+	}
+	return functionTerm("list", "list", false, parts...), true
 }
 
 // constantTerm names a value that comes from no place.
@@ -190,6 +190,7 @@ func (t *translator) partialPredicate(name string, args ...sval) (value, error) 
 	return t.namedTerm(name, "bool", true, args)
 }
 
+// namedTerm names a call by its function and the names of its arguments. It has a value only where numbers among the arguments have one.
 func (t *translator) namedTerm(name, typ string, partial bool, args []sval) (value, error) {
 	terms := make([]termV, len(args))
 	valid := yes
@@ -279,4 +280,58 @@ func freeNames(e *expr, bound []string, out map[string]bool) {
 			freeNames(a, inner, out)
 		}
 	}
+}
+
+// opaqueFunction makes a term for the value of a function that is not understood.
+func (t *translator) opaqueFunction(e *expr, args ...sval) (value, error) {
+	name := e.name
+	if e.member {
+		name = "." + name
+	}
+	f := functionsByName()[e.name]
+	return t.namedTerm(name, f.typ, !f.total, args)
+}
+
+// asBool joins the branches of a boolean value. If the value is lost, the opaque statement decides.
+func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error) {
+	var ts, fs []*cond
+	for _, b := range v {
+		var bv boolV
+		switch x := b.v.(type) {
+		case boolV:
+			bv = x
+		case termV:
+			if x.typ != "" && x.typ != "bool" {
+				return boolV{}, errUnsupported
+			}
+			bv = t.predicateOf(x)
+		case lostV:
+			if opaque == nil {
+				return boolV{}, errUnsupported
+			}
+			o, err := opaque()
+			if err != nil {
+				return boolV{}, err
+			}
+			bv = o
+		default:
+			if isDyn(b.v) {
+				continue
+			}
+			return boolV{}, errUnsupported
+		}
+		ts = append(ts, andConds(b.g, bv.t))
+		fs = append(fs, andConds(b.g, bv.f))
+	}
+	return boolV{orConds(ts...), orConds(fs...)}, nil
+}
+
+// termsInOrder names two values. The order of the names does not depend on that of the values: swapped says that it is the other one.
+func (t *translator) termsInOrder(a, b sval) (x, y termV, swapped, ok bool) {
+	x, ok = t.termOf(a)
+	y, ok2 := t.termOf(b)
+	if y.sortText() < x.sortText() {
+		return y, x, true, ok && ok2
+	}
+	return x, y, false, ok && ok2
 }

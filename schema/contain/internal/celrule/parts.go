@@ -10,13 +10,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// partsOf is the number of parts of a string between separators of one code point.
-type partsOf struct {
-	ref
-	t   *translator
-	sep string
-}
-
 func (b partsOf) indexBounds() (int64, int64) { return 1, maxSize }
 func (b partsOf) numberAt(i int64) num        { return num{i: i} }
 

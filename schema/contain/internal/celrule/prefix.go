@@ -12,15 +12,6 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// prefixAt is the longest prefix of a string at a place with only code points of a class: the result of s.find('^[class]+'), or of
-// s.split(c)[0].
-type prefixAt struct {
-	ref
-	class []rune // pairs of first and last
-}
-
-func (prefixAt) isSval() {}
-
 // prefixOf reads an expression like ^([^/]+) as a class.
 func prefixOf(expr string) ([]rune, bool) {
 	re, err := syntax.Parse(expr, syntax.Perl)

@@ -3,21 +3,11 @@ package celrule
 // How is a statement about an item said about the list? For example, self.l.all(x, x > 1 || self.b) is "b, or all items are over 1".
 
 import (
-	"errors"
 	"math/bits"
 	"slices"
 
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// errMixed says that a statement relates several scopes in a way that no formula can express.
-var errMixed = errors.New("relates two values")
-
-// mixed is errMixed with bounds: when the result is certainly true, and when it may be true.
-type mixed struct{ sure, maybe boolV }
-
-func (mixed) Error() string        { return errMixed.Error() }
-func (mixed) Is(target error) bool { return target == errMixed }
 
 // withoutRelations replaces relations: by false for the case that c certainly holds, by true for the case that it may hold.
 func withoutRelations(c *cond, by bool) *cond {
@@ -63,8 +53,6 @@ type quantifier struct {
 	wrap func(s scope, f logic.Formula) *cond
 	// list is the list with the values, nil for a map.
 	list *ref
-	// dict is the map with the keys and values, nil for a list.
-	dict *ref
 	// spend fails when too much was done.
 	spend func(n int) error
 }
@@ -96,6 +84,8 @@ func (q quantifier) divideByScope(c *cond) (outer, inner []*cond) {
 	return outer, inner
 }
 
+// quantifyWithin is quantifyCond with a bound on how often a statement is split by cases. A statement about one scope becomes a formula about
+// the items; one about several is taken apart until each part is about one.
 func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 	if err := q.spend(c.size / 16); err != nil {
 		return nil, err
@@ -113,33 +103,46 @@ func (q quantifier) quantifyWithin(c *cond, budget int) (*cond, error) {
 		}
 		return q.wrap(bits.TrailingZeros64(c.scopes), f), nil
 	}
-	op, joined, other := opOr, orConds, andConds
-	if q.all {
-		op, joined, other = opAnd, andConds, orConds
-	}
-	if c.op == op {
-		parts := make([]*cond, len(c.kids))
-		for i, k := range c.kids {
-			p, err := q.quantifyWithin(k, budget)
-			if err != nil {
-				return nil, err
-			}
-			parts[i] = p
-		}
-		return joined(parts...), nil
-	}
-	if len(c.kids) == 0 {
+	switch {
+	case len(c.kids) == 0:
 		return nil, errMixed
+	case (c.op == opAnd) == q.all:
+		return q.quantifyEach(c, budget)
 	}
-	outer, inner := q.divideByScope(c)
-	if len(outer) > 0 {
-		p, err := q.quantifyWithin(other(inner...), budget)
+	return q.quantifyInner(c, budget)
+}
+
+// quantifyEach quantifies each part: for all of a conjunction, for some of a disjunction.
+func (q quantifier) quantifyEach(c *cond, budget int) (*cond, error) {
+	parts := make([]*cond, len(c.kids))
+	for i, k := range c.kids {
+		p, err := q.quantifyWithin(k, budget)
 		if err != nil {
 			return nil, err
 		}
-		return other(append(outer, p)...), nil
+		parts[i] = p
 	}
-	return q.byCases(c, budget)
+	if q.all {
+		return andConds(parts...), nil
+	}
+	return orConds(parts...), nil
+}
+
+// quantifyInner quantifies the parts that mention the scope: for all of a disjunction, for some of a conjunction.
+func (q quantifier) quantifyInner(c *cond, budget int) (*cond, error) {
+	outer, inner := q.divideByScope(c)
+	if len(outer) == 0 {
+		return q.byCases(c, budget)
+	}
+	join := andConds
+	if q.all {
+		join = orConds
+	}
+	p, err := q.quantifyWithin(join(inner...), budget)
+	if err != nil {
+		return nil, err
+	}
+	return join(append(outer, p)...), nil
 }
 
 // byCases quantifies for the case that a part about other scopes holds, and for the case that it does not.

@@ -22,26 +22,19 @@ const (
 
 // relateConds returns the effect of the second of two parts of a junction on the first.
 func relateConds(op condOp, a, b *cond) relation {
-	if a == b {
+	switch {
+	case a == b:
 		return same
-	}
-	if a.op == opRel && b.op == opRel && a.id == b.id && a.scopes == b.scopes {
-		if a.neg == b.neg {
-			return same
-		}
-		return decides
-	}
-	if a.op != opLeaf || b.op != opLeaf || a.at.scope != b.at.scope {
+	case a.op == opRel && b.op == opRel && a.id == b.id && a.scopes == b.scopes:
+		return equalOrOpposite(a.neg == b.neg, true)
+	case a.op != opLeaf || b.op != opLeaf || a.at.scope != b.at.scope:
 		return unrelated
-	}
-	if a.at.equalPlace(b.at) {
+	case a.at.equalPlace(b.at):
 		r := relateFormulas(op, a.f, b.f)
 		if r == decides && op == opOr && len(a.at.path) > 0 {
 			return present
 		}
 		return r
-	}
-	switch {
 	case leafIsBelow(b, a):
 		return relateBelow(op, a, b)
 	case leafIsBelow(a, b):
@@ -53,33 +46,33 @@ func relateConds(op condOp, a, b *cond) relation {
 // relateBelow relates b, whose place is within a's. A leaf further down says that the properties on the way are there.
 func relateBelow(op condOp, a, b *cond) relation {
 	next := b.at.path[len(a.at.path)]
-	if op == opOr {
-		if h, ok := a.f.(logic.Has); isTrue(a.f) || ok && h.Name == next.name {
-			return same
-		}
+	holds, fails := impliesStep(next, a.f)
+	switch {
+	case op == opOr && holds && a.f != logic.Formula(one):
+		return same
+	case op == opOr:
 		return unrelated
-	}
-	if isTrue(a.f) {
+	case holds:
 		return stronger
-	}
-	switch f := a.f.(type) {
-	case logic.Has:
-		if f.Name == next.name && !next.only {
-			return stronger
-		}
-	case logic.Lacks:
-		if f.Name == next.name && !next.only {
-			return decides
-		}
-	case logic.NumItems:
-		switch {
-		case next.only && f == one:
-			return stronger
-		case next.only && (f.Min > 1 || f.Max < 1):
-			return decides
-		}
+	case fails:
+		return decides
 	}
 	return unrelated
+}
+
+// impliesStep tells whether f is certainly true, or false, of a value with a part at the step.
+func impliesStep(next step, f logic.Formula) (holds, fails bool) {
+	switch f := f.(type) {
+	case logic.And:
+		return isTrue(f), false
+	case logic.Has:
+		return f.Name == next.name && !next.only, false
+	case logic.Lacks:
+		return false, f.Name == next.name && !next.only
+	case logic.NumItems:
+		return next.only && f == one, next.only && (f.Min > 1 || f.Max < 1)
+	}
+	return false, false
 }
 
 // swapped is the relation of the second part to the first.
@@ -166,21 +159,22 @@ func countRange(f logic.Formula) (lo, hi, least int64, ok bool) {
 
 // relateRanges is about two ranges of one number.
 func relateRanges(op condOp, lo, hi, lo2, hi2, least int64) relation {
+	within, around := stronger, same // the effect of a second range that is within the first, or around it
+	if op == opOr {
+		within, around = same, stronger
+	}
 	switch {
 	case op == opAnd && (hi < lo2 || hi2 < lo):
 		return decides
-	case lo <= lo2 && hi2 <= hi: // the second is within the first
-		if op == opAnd {
-			return stronger
-		}
-		return same
+	case lo <= lo2 && hi2 <= hi:
+		return within
 	case lo2 <= lo && hi <= hi2:
-		if op == opAnd {
-			return same
-		}
-		return stronger
-	case op == opOr && min(lo, lo2) <= least && max(hi, hi2) == math.MaxInt64 && (hi < lo2 && hi == lo2-1 || hi2 < lo && hi2 == lo-1):
+		return around
+	case op == opOr && min(lo, lo2) <= least && max(hi, hi2) == math.MaxInt64 && (endsBefore(hi, lo2) || endsBefore(hi2, lo)):
 		return decides
 	}
 	return unrelated
 }
+
+// endsBefore reports whether a range up to hi ends right before one from lo on.
+func endsBefore(hi, lo int64) bool { return hi < lo && hi == lo-1 }

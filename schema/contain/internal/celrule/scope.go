@@ -5,51 +5,12 @@ package celrule
 
 import (
 	"slices"
-	"strings"
 
-	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// Scope is the place of a rule.
-type Scope struct {
-	// Spine is the structural node with the rule. For a rule inside allOf it is the node outside, whose types count.
-	Spine *schema.Node
-	// Root says that the node is the root of a custom resource or of an embedded one: there only apiVersion, kind and
-	// metadata with name and generateName are visible besides what the schema declares.
-	Root bool
-	// OptionalOldSelf says that the rule has optionalOldSelf: true. Then the translation is for a creation, with oldSelf as
-	// optional.none().
-	OptionalOldSelf bool
-	// Checker decides patterns for values that come from defaults.
-	Checker logic.Checker
-	// Work is charged for the translation. Once it is spent, the rest becomes opaque.
-	Work *logic.Work
-}
-
-// isMap reports whether an object node is a map: has additionalProperties with a schema, and no properties.
-func isMap(n *schema.Node) bool {
-	return n.Type == "object" && len(n.Properties) == 0 && n.Additional != nil && !n.Embedded
-}
-
-// celTypeOfFormat returns the format that gives a string another type in CEL, or nothing
-// (k8s.io/apiserver/pkg/cel/common, SchemaDeclType).
-func celTypeOfFormat(n *schema.Node) string {
-	if n.Type == "string" && !n.IntOrString {
-		switch n.Format {
-		case "byte":
-			return "bytes"
-		case "duration":
-			return durationType
-		case "date", "date-time":
-			return "google.protobuf.Timestamp"
-		}
-	}
-	return ""
-}
 
 // TimeText matches the strings of the format date-time that CEL can read: validation ignores case, accepts any character before a
 // fraction and any two digits in an offset, and ignores the text after a second t (IsDateTime and ParseDateTime in
@@ -61,60 +22,12 @@ const TimeText = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-
 // the one with - and _ (UnmarshalText of Base64 there).
 var readable = map[string]string{"date-time": TimeText, "byte": `^[^+/]*$`}
 
-// withMeta returns the node as CEL sees the root of a resource: with apiVersion, kind and the two visible fields of
-// metadata (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model, WithTypeAndObjectMeta).
-func withMeta(n *schema.Node) *schema.Node {
-	str := func(c *schema.Node) bool { return c != nil && c.Type == "string" }
-	meta := n.Property("metadata")
-	if str(n.Property("kind")) && str(n.Property("apiVersion")) && meta != nil && meta.Type == "object" &&
-		str(meta.Property("name")) && str(meta.Property("generateName")) {
-		return n
+// mayHoldNull reports whether a null counts as a value here: rules are not evaluated on null, and a nullable property with null is absent.
+func (p place) mayHoldNull() bool {
+	if n := len(p.path); n > 0 {
+		return !p.path[n-1].nullable
 	}
-	// Whatever the schema says of these fields, CEL has these types. What it fills in counts.
-	known := func(declared *schema.Node, typeName string) *schema.Node {
-		out := &schema.Node{Type: typeName}
-		if declared != nil {
-			out.Default, out.HasDefault = declared.Default, declared.HasDefault
-		}
-		return out
-	}
-	seenMeta := known(meta, "object")
-	for _, name := range []string{"generateName", "name"} {
-		seenMeta.Properties = append(seenMeta.Properties, schema.Property{Name: name, Node: known(meta.Property(name), "string")})
-	}
-	out := &schema.Node{
-		Type: n.Type, Nullable: n.Nullable, PreserveUnknown: n.PreserveUnknown, Embedded: n.Embedded,
-		Default: n.Default, HasDefault: n.HasDefault, Additional: n.Additional, AdditionalBool: n.AdditionalBool,
-		MapType: n.MapType,
-		Properties: []schema.Property{
-			{Name: "apiVersion", Node: known(n.Property("apiVersion"), "string")},
-			{Name: "kind", Node: known(n.Property("kind"), "string")},
-			{Name: "metadata", Node: seenMeta},
-		},
-	}
-	for _, p := range n.Properties {
-		if p.Name != "apiVersion" && p.Name != "kind" && p.Name != "metadata" {
-			out.Properties = append(out.Properties, p)
-		}
-	}
-	slices.SortFunc(out.Properties, func(a, b schema.Property) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// seenAsChild returns the node as CEL sees it as a child.
-func (t *translator) seenAsChild(n *schema.Node) *schema.Node {
-	if n == nil || !n.Embedded {
-		return n
-	}
-	m := t.metas[n]
-	if m == nil {
-		m = withMeta(n)
-		if t.metas == nil {
-			t.metas = map[*schema.Node]*schema.Node{}
-		}
-		t.metas[n] = m
-	}
-	return m
+	return p.scope != 0
 }
 
 // loadPlace returns the values at a place, with guards that say that the place is present.
@@ -123,9 +36,7 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 	r := ref{at, n}
 	kind := func(k logic.Kind) *cond { return leafCond(at, logic.Kinds(k)) }
 	var out value
-	root := at.scope == 0 && len(at.path) == 0 // rules are not evaluated on null
-	absent := len(at.path) > 0 && at.path[len(at.path)-1].nullable
-	if n.Nullable && !root && !absent {
+	if n.Nullable && at.mayHoldNull() {
 		out = out.addBranch(kind(logic.Null), nullV{})
 	}
 	there := leafCond(at, logic.True)
@@ -153,14 +64,7 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 		if p := readable[n.Format]; p != "" {
 			there = leafCond(at, logic.And{logic.Kinds(logic.String), logic.Pattern{Expr: p}})
 		}
-		if typ := celTypeOfFormat(n); typ == durationType {
-			d := newNum(durationIn{ref: r, t: t, formatted: true})
-			d.typ = typ
-			return out.addBranch(there, d), nil
-		} else if typ != "" {
-			return out.addBranch(there, termV{text: mark, refs: []ref{r}, typ: typ}), nil
-		}
-		return out.addBranch(there, strAt{ref: r, hi: -1}), nil
+		return out.addBranch(there, t.stringAt(r)), nil
 	case "boolean":
 		return out.addBranch(there, boolV{
 			leafCond(at, logic.Enum{Values: []any{true}}), leafCond(at, logic.Enum{Values: []any{false}}),
@@ -172,6 +76,20 @@ func (t *translator) loadPlace(at place, n *schema.Node) (value, error) {
 		return out.addBranch(kind(logic.Int), i).addBranch(kind(logic.Float), newNum(floatAt{r})), nil
 	}
 	return nil, errUnsupported
+}
+
+// stringAt is the string at a place in the type that its format gives it.
+func (t *translator) stringAt(r ref) sval {
+	switch typ := celTypeOfFormat(r.node); typ {
+	case "":
+		return strAt{ref: r, hi: -1}
+	case durationType:
+		d := newNum(durationIn{ref: r, t: t, formatted: true})
+		d.typ = typ
+		return d
+	default:
+		return termV{text: mark, refs: []ref{r}, typ: typ}
+	}
 }
 
 // child is the value of an object at a name.
@@ -208,28 +126,8 @@ func (t *translator) propertyOf(v sval, name string) (child, error) {
 	return child{}, errUnsupported
 }
 
-// childNode returns the schema of a child and its name in JSON.
-func childNode(n *schema.Node, name string) (*schema.Node, string, error) {
-	if n.Type != "object" {
-		return nil, "", errUnsupported
-	}
-	if isMap(n) {
-		return n.Additional, name, nil
-	}
-	if n.Additional != nil { // with properties as well: upstream's views of it contradict each other
-		return nil, "", errUnsupported
-	}
-	key, ok := apiservercel.Unescape(name)
-	if !ok {
-		return nil, "", errUnsupported
-	}
-	c := n.Property(key)
-	if c == nil {
-		return nil, "", errUnsupported
-	}
-	return c, key, nil
-}
-
+// propertyAt looks up a property at a place. It is absent where the object lacks it or, for a nullable one, has null there. If it has a
+// default, it is the default where the object lacks it.
 func (t *translator) propertyAt(r ref, name string) (child, error) {
 	cn, key, err := childNode(r.node, name)
 	if err != nil {
@@ -251,7 +149,7 @@ func (t *translator) propertyAt(r ref, name string) (child, error) {
 	if !cn.HasDefault {
 		return child{vs, orConds(lacks, null)}, nil
 	}
-	dv, ok, err := t.constantValue(applyDefaults(copyJSON(cn.Default), cn), t.seenAsChild(cn))
+	dv, ok, err := t.constantValue(schema.WithDefaults(cn, cn.Default), t.seenAsChild(cn))
 	if err != nil {
 		return child{}, err
 	}
@@ -267,23 +165,17 @@ func (t *translator) constantValue(x any, n *schema.Node) (sval, bool, error) {
 	if x == nil {
 		return nullV{}, n.Nullable, nil
 	}
+	whole := n.IntOrString || n.Type == "integer"
 	switch x := x.(type) {
 	case string:
 		return t.constantText(x, n)
 	case int64:
-		switch {
-		case n.IntOrString, n.Type == "integer":
+		if whole {
 			return intV(x), true, nil
-		case n.Type == "number":
-			return dblV(x), true, nil
 		}
-	case float64:
-		switch {
-		case n.IntOrString, n.Type == "integer":
-			return nil, false, nil
-		case n.Type == "number":
-			return dblV(x), true, nil
-		}
+		return dblV(x), true, unsupportedUnless(n.Type == "number")
+	case float64: // CEL reads no integer that is a float
+		return dblV(x), !whole, unsupportedUnless(whole || n.Type == "number")
 	case bool:
 		if n.Type == "boolean" {
 			return boolConst(x), true, nil
@@ -319,74 +211,65 @@ func (t *translator) constantText(x string, n *schema.Node) (sval, bool, error) 
 	return nil, false, errUnsupported
 }
 
-func boolConst(b bool) boolV {
-	if b {
-		return boolV{yes, no}
+// newTranslator binds self to the value at the place of the rule. For optionalOldSelf, it also binds oldSelf, to none.
+func newTranslator(s Scope) *translator {
+	t := &translator{s: s}
+	n := s.Spine
+	if s.Root || n.Embedded {
+		n = withMeta(n)
 	}
-	return boolV{no, yes}
+	t.nodes = []*schema.Node{n}
+	t.ranges = []rangeOf{{}}
+	v, err := t.loadPlace(place{}, n)
+	if err == nil {
+		t.top = &variable{name: self, val: v}
+	}
+	if s.OptionalOldSelf {
+		t.top = &variable{name: oldSelf, val: singleBranch(optV{}), scope: fixed, up: t.top}
+	}
+	return t
 }
 
-// maxDefaultDepth bounds how deep defaults are filled in.
-const maxDefaultDepth = 200
-
-// applyDefaults fills in defaults (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default). It changes x.
-func applyDefaults(x any, n *schema.Node) any {
-	fillDefaults(x, n, 0)
-	return x
+// selectField selects from one value; if optional is set, the result is an optional one.
+func (t *translator) selectField(s sval, name string, optional bool) (value, error) {
+	switch s := s.(type) {
+	case nullV:
+		if optional {
+			return singleBranch(optV{}), nil // neither list nor map
+		}
+		return nil, nil
+	case optV:
+		if s.v == nil {
+			return singleBranch(s), nil
+		}
+		return t.selectField(s.v, name, true)
+	case mapV:
+		if optional {
+			return singleBranch(optV{}), nil
+		}
+		return nil, nil
+	case refV, constV:
+		c, err := t.propertyOf(s, name)
+		if err != nil {
+			return nil, err
+		}
+		if !optional {
+			return c.present, nil
+		}
+		out := make(value, 0, len(c.present)+1)
+		for _, b := range c.present {
+			out = out.addBranch(b.g, optV{b.v})
+		}
+		return out.addBranch(c.absent, optV{}), nil
+	}
+	return nil, errUnsupported
 }
 
-func fillDefaults(x any, n *schema.Node, depth int) {
-	if n == nil || depth > maxDefaultDepth {
-		return
+// whenPresent says when the child is present, with any value.
+func (c child) whenPresent() *cond {
+	parts := make([]*cond, len(c.present))
+	for i, b := range c.present {
+		parts[i] = b.g
 	}
-	switch x := x.(type) {
-	case map[string]any:
-		for _, p := range n.Properties {
-			if !p.Node.HasDefault {
-				continue
-			}
-			if v, ok := x[p.Name]; !ok || v == nil && !p.Node.Nullable {
-				x[p.Name] = copyJSON(p.Node.Default)
-			}
-		}
-		for k := range x {
-			if c := n.Property(k); c != nil {
-				fillDefaults(x[k], c, depth+1)
-			} else if n.Additional != nil {
-				x[k] = orDefault(x[k], n.Additional)
-				fillDefaults(x[k], n.Additional, depth+1)
-			}
-		}
-	case []any:
-		for i := range x {
-			x[i] = orDefault(x[i], n.Items)
-			fillDefaults(x[i], n.Items, depth+1)
-		}
-	}
-}
-
-// orDefault returns the default in place of a null that is not allowed.
-func orDefault(x any, n *schema.Node) any {
-	if n != nil && x == nil && !n.Nullable && n.HasDefault {
-		return copyJSON(n.Default)
-	}
-	return x
-}
-
-func copyJSON(x any) any {
-	switch x := x.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(x))
-		for k, v := range x {
-			out[k] = copyJSON(v)
-		}
-		return out
-	case []any:
-		out := make([]any, len(x))
-		for i, v := range x {
-			out[i] = copyJSON(v)
-		}
-		return out
-	}
-	return x
+	return orConds(parts...)
 }

@@ -36,6 +36,8 @@ func (r *Rule) seesSame(o, n *schema.Node, root, keep bool, t *translator, value
 	return t.sameTouched(touched(o), touched(n), keep)
 }
 
+// sameTouched reports whether the parts that a rule reads are the same. What it uses as a whole has to be the same in all parts; of the rest,
+// the parts that it names.
 func (t *translator) sameTouched(a, b *touch, keep bool) bool {
 	if a.whole || b.whole {
 		return t.sameWhole(a.node, b.node, keep, 0)
@@ -86,16 +88,19 @@ func (t *translator) samePropertiesWhole(o, n *schema.Node, keep bool, depth int
 	for _, p := range o.Properties {
 		c := n.Property(p.Name)
 		switch {
-		case c == nil && !keep && n.Additional == nil && n.AdditionalBool == nil: // a value that has it is pruned
+		case c == nil && !keep && !hasOthers(n): // a value that has it is pruned
 		case c == nil || !filledAlike(o, p.Name, p.Node, c) || !t.sameWhole(p.Node, c, false, depth+1):
 			return false
 		}
 	}
 	for _, p := range n.Properties {
 		// No value of o has it, unless o keeps unknown fields.
-		if o.Property(p.Name) == nil && (t.fresh || p.Node.HasDefault || keep || o.Additional != nil || o.AdditionalBool != nil) {
+		if o.Property(p.Name) == nil && (t.fresh || p.Node.HasDefault || keep || hasOthers(o)) {
 			return false
 		}
 	}
 	return true
 }
+
+// hasOthers reports whether the node says something about properties that it does not name.
+func hasOthers(n *schema.Node) bool { return n.Additional != nil || n.AdditionalBool != nil }

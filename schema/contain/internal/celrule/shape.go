@@ -84,6 +84,7 @@ func shortDigest(s string) string {
 	return "#" + hex.EncodeToString(h[:12])
 }
 
+// writeWhole writes the shape of a node with all below, and the defaults that are filled in there.
 func (t *translator) writeWhole(n *schema.Node, depth int) string {
 	n = t.seenAsChild(n)
 	if depth > schema.MaxDepth {
@@ -137,27 +138,22 @@ type toucher struct {
 	roots map[string]*touch
 }
 
-type touchVar struct {
-	name string
-	at   []*touch
-	up   *touchVar
-}
-
 // markWhole marks all parts of the value of e.
-func (u *toucher) markWhole(e *expr, vars *touchVar) {
+func (u *toucher) markWhole(e *expr, vars *touchVars) {
 	for _, x := range u.visitExpr(e, vars) {
 		x.whole = true
 	}
 }
 
+// touchVars say for which nodes names stand.
+type touchVars = binding[[]*touch]
+
 // visitExpr returns the nodes whose values e may be, and marks the nodes on the way.
-func (u *toucher) visitExpr(e *expr, vars *touchVar) []*touch {
+func (u *toucher) visitExpr(e *expr, vars *touchVars) []*touch {
 	switch e.kind {
 	case ident:
-		for v := vars; v != nil; v = v.up {
-			if v.name == e.name {
-				return v.at
-			}
+		if at, ok := vars.lookUp(e.name); ok {
+			return at
 		}
 		if r := u.roots[e.name]; r != nil {
 			return []*touch{r}
@@ -175,22 +171,14 @@ func (u *toucher) visitExpr(e *expr, vars *touchVar) []*touch {
 	return nil
 }
 
-func (u *toucher) visitCall(e *expr, vars *touchVar) []*touch {
+// visitCall marks what a call reads. A call that is not listed may read all of its arguments.
+func (u *toucher) visitCall(e *expr, vars *touchVars) []*touch {
 	switch e.name {
 	case operators.Conditional:
 		u.markWhole(e.args[0], vars)
-		return append(slices.Clone(u.visitExpr(e.args[1], vars)), u.visitExpr(e.args[2], vars)...)
-	case operators.OptSelect:
-		if name, ok := e.args[1].val.(string); ok {
-			return u.childrenNamed(u.visitExpr(e.args[0], vars), name)
-		}
-	case operators.Index, operators.OptIndex:
-		u.markWhole(e.args[1], vars)
-		at := u.visitExpr(e.args[0], vars)
-		if name, ok := e.args[1].val.(string); ok && e.args[1].kind == literal {
-			return u.childrenNamed(at, name)
-		}
-		return u.elementsOf(at)
+		return u.visitBoth(e.args[1], e.args[2], vars)
+	case operators.OptSelect, operators.Index, operators.OptIndex:
+		return u.visitPart(e, vars)
 	case "has":
 		if e.isHas() {
 			u.visitExpr(e.args[0], vars)
@@ -207,7 +195,7 @@ func (u *toucher) visitCall(e *expr, vars *touchVar) []*touch {
 		}
 	case "or", "orValue":
 		if len(e.args) == 2 {
-			return append(slices.Clone(u.visitExpr(e.args[0], vars)), u.visitExpr(e.args[1], vars)...)
+			return u.visitBoth(e.args[0], e.args[1], vars)
 		}
 	}
 	if e.binders() > 0 {
@@ -219,7 +207,22 @@ func (u *toucher) visitCall(e *expr, vars *touchVar) []*touch {
 	return nil
 }
 
-func (u *toucher) visitMacro(e *expr, vars *touchVar) []*touch {
+// visitPart visits a.?b, a[b] and a[?b].
+func (u *toucher) visitPart(e *expr, vars *touchVars) []*touch {
+	u.markWhole(e.args[1], vars)
+	at := u.visitExpr(e.args[0], vars)
+	if name, ok := e.args[1].val.(string); ok {
+		return u.childrenNamed(at, name)
+	}
+	return u.elementsOf(at)
+}
+
+// visitBoth visits two expressions of which one gives the value.
+func (u *toucher) visitBoth(a, b *expr, vars *touchVars) []*touch {
+	return append(slices.Clone(u.visitExpr(a, vars)), u.visitExpr(b, vars)...)
+}
+
+func (u *toucher) visitMacro(e *expr, vars *touchVars) []*touch {
 	n := e.binders()
 	at := u.visitExpr(e.args[0], vars)
 	elems := at
@@ -228,7 +231,7 @@ func (u *toucher) visitMacro(e *expr, vars *touchVar) []*touch {
 	}
 	inner := vars
 	for _, v := range e.args[1 : n+1] {
-		inner = &touchVar{v.name, elems, inner}
+		inner = &touchVars{v.name, elems, inner}
 	}
 	for _, b := range e.args[n+1:] {
 		u.markWhole(b, inner)

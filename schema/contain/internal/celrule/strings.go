@@ -142,55 +142,6 @@ func matchesPattern(r ref, pattern string) boolV {
 	return boolV{leafCond(r.at, logic.Pattern{Expr: pattern}), leafCond(r.at, logic.Pattern{Expr: pattern, Neg: true})}
 }
 
-// constSearch evaluates a search in a constant.
-func constSearch(name, s, arg string) (bool, error) {
-	switch name {
-	case "startsWith":
-		return strings.HasPrefix(s, arg), nil
-	case "endsWith":
-		return strings.HasSuffix(s, arg), nil
-	case "contains":
-		return strings.Contains(s, arg), nil
-	}
-	re, err := regexp.Compile(arg)
-	if err != nil {
-		return false, err
-	}
-	return re.MatchString(s), nil
-}
-
-// evalStringSearch evaluates the functions that look into strings.
-func (t *translator) evalStringSearch(e *expr, a, b sval) (value, error) {
-	name := e.name
-	if isDyn(a) && typeName(a) != "string" {
-		return nil, nil
-	}
-	if typeName(a) != "string" || typeName(b) != "string" {
-		return nil, errUnsupported
-	}
-	arg, ok := b.(strV)
-	if !ok {
-		return t.namedTerm(name, "bool", name == "matches", []sval{a, b})
-	}
-	if _, err := constSearch(name, "", string(arg)); err != nil {
-		return nil, errUnsupported // in place of the error of the API server's compiler
-	}
-	switch a := a.(type) {
-	case strV:
-		c, err := constSearch(name, string(a), string(arg))
-		return singleBranch(boolConst(c)), err
-	case strAt:
-		if r, ok := a.evalSearch(name, string(arg)); ok {
-			return singleBranch(r), nil
-		}
-	case prefixAt:
-		if r, ok := a.evalSearch(name, string(arg)); ok {
-			return singleBranch(r), nil
-		}
-	}
-	return t.namedTerm(name, "bool", false, []sval{a, b})
-}
-
 // intIn is the number that int() reads from a string. The index is the number.
 type intIn struct{ ref }
 

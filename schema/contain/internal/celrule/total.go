@@ -43,6 +43,11 @@ func (x *totality) total(e *expr) bool {
 	case e.binders() == 1:
 		return x.quantifier(e)
 	}
+	return x.totalOperator(e)
+}
+
+// totalOperator is total for a call. The operators of logic say which fields are there where they evaluate an operand.
+func (x *totality) totalOperator(e *expr) bool {
 	switch e.name {
 	case operators.LogicalAnd:
 		return x.total(e.args[0]) && x.knowing(e.args[0], true).total(e.args[1])
@@ -68,14 +73,16 @@ func (x *totality) totalFunction(e *expr) bool {
 		"isURL", "isIP", "isCIDR", "isQuantity":
 		return x.allTotal(e.args) && !slices.ContainsFunc(e.args, x.dyn)
 	case "matches":
-		pattern, ok := e.args[len(e.args)-1].val.(string)
-		if !ok || !x.allTotal(e.args) || slices.ContainsFunc(e.args, x.dyn) {
-			return false
-		}
-		_, err := regexp.Compile(pattern)
-		return err == nil
+		return compiles(e.args[len(e.args)-1]) && x.allTotal(e.args) && !slices.ContainsFunc(e.args, x.dyn)
 	}
-	return x.converted(e) || methods[e.name] && x.converted(e.args[0]) && (len(e.args) == 1 || x.converted(e.args[1]))
+	return x.converted(e) || methods[e.name] && !slices.ContainsFunc(e.args[:min(2, len(e.args))], func(a *expr) bool { return !x.converted(a) })
+}
+
+// compiles reports whether e is a constant that is a regular expression.
+func compiles(e *expr) bool {
+	pattern, ok := e.val.(string)
+	_, err := regexp.Compile(pattern)
+	return ok && err == nil
 }
 
 // methods are never an error for values that come of a conversion.
@@ -211,6 +218,7 @@ func (x *totality) knowing(e *expr, is bool) *totality {
 	return out
 }
 
+// learn notes what e says if it is true or, with is unset, false: of has(a.b) that a.b is there, of isURL(a.b) that url(a.b) is no error.
 func (x *totality) learn(e *expr, is bool) {
 	if e.kind != call {
 		return

@@ -2,6 +2,9 @@ package celrule
 
 // Of which values is a rule true? This file evaluates a rule over all values at once: an expression has several possible values, each with
 // a condition. For example, self.a has the values of the property a if it is there, and its default if not.
+//
+// A call is evaluated by the row of its function in function.go, for each possible value of its arguments. A part that cannot be expressed is
+// an error, which the smallest boolean expression around it catches: it becomes an opaque part, about which something may still be known.
 
 import (
 	"errors"
@@ -9,24 +12,7 @@ import (
 
 	"github.com/google/cel-go/common/operators"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
-)
-
-var (
-	// errUnsupported says that a part has no exact translation: the smallest boolean expression around it becomes
-	// opaque.
-	errUnsupported = errors.New("not supported")
-	// errBudget says that the whole rule becomes opaque.
-	errBudget = errors.New("budget spent")
-)
-
-// Budgets of one translation.
-const (
-	maxWork     = 20_000 // evaluated parts and combined cases
-	unitsInWork = 4      // units of [logic.Work] in one of them
-	maxBranches = 64     // of one value
-	maxCond     = 4_000  // size of one statement
 )
 
 // Translate returns the formula that is true of the values at which the rule, evaluated on creation, is true without an
@@ -80,77 +66,6 @@ func (t *translator) emitWhole(c *cond) (logic.Formula, error) {
 	return f, nil
 }
 
-// variable is a name that is bound.
-type variable struct {
-	name  string
-	val   value
-	scope scope // whose value it is, or one of the following
-	up    *variable
-}
-
-const (
-	computed scope = -1 // the value is computed
-	fixed    scope = -2 // it is a constant
-)
-
-func (v *variable) findVariable(name string) *variable {
-	for ; v != nil; v = v.up {
-		if v.name == name {
-			return v
-		}
-	}
-	return nil
-}
-
-type translator struct {
-	s      Scope
-	top    *variable
-	nodes  []*schema.Node // of each scope
-	ranges []rangeOf      // of each scope
-	work   int
-	metas  map[*schema.Node]*schema.Node
-	shapes map[*schema.Node]string
-	asides []aside
-	fail   error // of a statement that could not be made
-	// standIn, unless nil, takes the place of a list while a macro is decided for lists of few items.
-	standIn *listStandIn
-	// fresh is set where values may have fields that only the newer of two nodes has.
-	fresh bool
-	// unclear are the parts that only got a name, even if a part around them replaced them.
-	unclear []*expr
-}
-
-// rangeOf describes the values of a scope.
-type rangeOf struct {
-	of  ref
-	key bool // keys of the map; the next scope has the values
-}
-
-func newTranslator(s Scope) *translator {
-	t := &translator{s: s}
-	n := s.Spine
-	if s.Root || n.Embedded {
-		n = withMeta(n)
-	}
-	t.nodes = []*schema.Node{n}
-	t.ranges = []rangeOf{{}}
-	v, err := t.loadPlace(place{}, n)
-	if err == nil {
-		t.top = &variable{name: self, val: v}
-	}
-	if s.OptionalOldSelf {
-		t.top = &variable{name: oldSelf, val: singleBranch(optV{}), scope: fixed, up: t.top}
-	}
-	return t
-}
-
-func (t *translator) chargeWork(n int) error {
-	if t.work += n; !t.s.Work.Charge(int64(n)*unitsInWork) || t.work > maxWork {
-		return errBudget
-	}
-	return nil
-}
-
 // evalBoolean evaluates e at a place that needs a boolean. A part that cannot be translated becomes opaque.
 func (t *translator) evalBoolean(e *expr, env *variable) (boolV, error) {
 	b, err := t.tryBoolean(e, env)
@@ -184,6 +99,8 @@ func (t *translator) approximateUnclear(e *expr, env *variable) (boolV, error) {
 	return b, nil
 }
 
+// tryBoolean evaluates e, or fails. The operators of logic have statements of their own for true and for false, because in CEL an operand that
+// decides wins over an error of the other: neither is the negation of the other.
 func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	if err := t.chargeWork(1); err != nil {
 		return boolV{}, err
@@ -232,40 +149,6 @@ func (t *translator) tryBoolean(e *expr, env *variable) (boolV, error) {
 	return t.asBool(v, func() (boolV, error) { return t.approximateUnclear(e, env) })
 }
 
-// asBool joins the branches of a boolean value. If the value is lost, the opaque statement decides.
-func (t *translator) asBool(v value, opaque func() (boolV, error)) (boolV, error) {
-	var ts, fs []*cond
-	for _, b := range v {
-		var bv boolV
-		switch x := b.v.(type) {
-		case boolV:
-			bv = x
-		case termV:
-			if x.typ != "" && x.typ != "bool" {
-				return boolV{}, errUnsupported
-			}
-			bv = t.predicateOf(x)
-		case lostV:
-			if opaque == nil {
-				return boolV{}, errUnsupported
-			}
-			o, err := opaque()
-			if err != nil {
-				return boolV{}, err
-			}
-			bv = o
-		default:
-			if isDyn(b.v) {
-				continue
-			}
-			return boolV{}, errUnsupported
-		}
-		ts = append(ts, andConds(b.g, bv.t))
-		fs = append(fs, andConds(b.g, bv.f))
-	}
-	return boolV{orConds(ts...), orConds(fs...)}, nil
-}
-
 // evalValue evaluates e.
 func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	if err := t.chargeWork(1); err != nil {
@@ -273,10 +156,6 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	}
 	v, err := t.tryValue(e, env)
 	if err != nil {
-		return nil, err
-	}
-	if t.fail != nil {
-		err, t.fail = t.fail, nil
 		return nil, err
 	}
 	v = t.standIn.replaceIn(v.mergeBranches())
@@ -296,6 +175,7 @@ func (t *translator) evalValue(e *expr, env *variable) (value, error) {
 	return v, t.chargeWork(len(v) + size/64)
 }
 
+// tryValue is evalValue without its bounds.
 func (t *translator) tryValue(e *expr, env *variable) (value, error) {
 	switch e.kind {
 	case literal:
@@ -358,36 +238,6 @@ func literalValue(v any) (value, error) {
 	return nil, errUnsupported
 }
 
-// eachBranch evaluates f for each branch and joins the results. A failed evaluation loses only that branch.
-func (t *translator) eachBranch(v value, f func(sval) (value, error)) (value, error) {
-	var out value
-	for _, b := range v {
-		if _, lost := b.v.(lostV); lost {
-			out = out.addBranch(b.g, lostV{})
-			continue
-		}
-		w, err := f(b.v)
-		if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
-			w, err = singleBranch(lostV{}), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := t.chargeWork(len(w)); err != nil {
-			return nil, err
-		}
-		out = append(out, w.guardedBy(b.g)...)
-	}
-	return out, nil
-}
-
-// eachPair evaluates f for each pair of branches.
-func (t *translator) eachPair(v, w value, f func(a, b sval) (value, error)) (value, error) {
-	return t.eachBranch(v, func(a sval) (value, error) {
-		return t.eachBranch(w, func(b sval) (value, error) { return f(a, b) })
-	})
-}
-
 // evalField evaluates a selection.
 func (t *translator) evalField(e *expr, env *variable) (value, error) {
 	v, err := t.evalValue(e.args[0], env)
@@ -395,41 +245,6 @@ func (t *translator) evalField(e *expr, env *variable) (value, error) {
 		return nil, err
 	}
 	return t.eachBranch(v, func(s sval) (value, error) { return t.selectField(s, e.name, false) })
-}
-
-// selectField selects from one value; if optional is set, the result is an optional one.
-func (t *translator) selectField(s sval, name string, optional bool) (value, error) {
-	switch s := s.(type) {
-	case nullV:
-		if optional {
-			return singleBranch(optV{}), nil // neither list nor map
-		}
-		return nil, nil
-	case optV:
-		if s.v == nil {
-			return singleBranch(s), nil
-		}
-		return t.selectField(s.v, name, true)
-	case mapV:
-		if optional {
-			return singleBranch(optV{}), nil
-		}
-		return nil, nil
-	case refV, constV:
-		c, err := t.propertyOf(s, name)
-		if err != nil {
-			return nil, err
-		}
-		if !optional {
-			return c.present, nil
-		}
-		out := make(value, 0, len(c.present)+1)
-		for _, b := range c.present {
-			out = out.addBranch(b.g, optV{b.v})
-		}
-		return out.addBranch(c.absent, optV{}), nil
-	}
-	return nil, errUnsupported
 }
 
 // evalHas evaluates the macro has.
@@ -454,11 +269,157 @@ func (t *translator) evalHas(e *expr, env *variable) (value, error) {
 	})
 }
 
-// whenPresent says when the child is present, with any value.
-func (c child) whenPresent() *cond {
-	parts := make([]*cond, len(c.present))
-	for i, b := range c.present {
-		parts[i] = b.g
+// evalCall evaluates a call.
+func (t *translator) evalCall(e *expr, env *variable) (value, error) {
+	switch e.name {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+		b, err := t.evalBoolean(e, env)
+		return singleBranch(b), err
+	case operators.Conditional:
+		return t.evalConditional(e, env)
+	case "has":
+		if e.isHas() {
+			return t.evalHas(e, env)
+		}
 	}
-	return orConds(parts...)
+	if e.binders() > 0 {
+		return t.evalMacro(e, env)
+	}
+	if e.member && e.args[0].kind == ident && env.findVariable(e.args[0].name) == nil {
+		return t.evalNamespaced(e, env)
+	}
+	args, err := t.evalAll(e.args, env)
+	if err != nil {
+		return nil, err
+	}
+	switch len(args) {
+	case 1:
+		return t.eachBranch(args[0], func(a sval) (value, error) { return t.evalUnary(e, a) })
+	case 2:
+		return t.evalPair(e, args[0], args[1])
+	case 3:
+		return t.eachBranch(args[0], func(a sval) (value, error) {
+			return t.eachPair(args[1], args[2], func(b, c sval) (value, error) {
+				return t.evalTernary(e, a, b, c)
+			})
+		})
+	}
+	return nil, errUnsupported
+}
+
+// evalPair evaluates a call with two arguments, each pair of their values by itself, unless the function needs all values of both.
+func (t *translator) evalPair(e *expr, a, b value) (value, error) {
+	switch e.name {
+	case "or", "orValue":
+		return t.orElse(e.name, a, b)
+	case operators.Add:
+		if v, ok := addSums(a, b); ok {
+			return v, nil
+		}
+	}
+	return t.eachPair(a, b, func(a, b sval) (value, error) { return t.evalBinary(e, a, b) })
+}
+
+// evalConditional evaluates c ? a : b.
+func (t *translator) evalConditional(e *expr, env *variable) (value, error) {
+	c, err := t.evalBoolean(e.args[0], env)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.evalAll(e.args[1:], env)
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(v[0].guardedBy(c.t)), v[1].guardedBy(c.f)...), nil
+}
+
+func (t *translator) evalAll(exprs []*expr, env *variable) ([]value, error) {
+	out := make([]value, len(exprs))
+	for i, x := range exprs {
+		v, err := t.evalValue(x, env)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+// evalNamespaced evaluates functions with a dot in their name: optional.of, format.dns1123Label and the like.
+func (t *translator) evalNamespaced(e *expr, env *variable) (value, error) {
+	ns, args := e.args[0].name, e.args[1:]
+	switch {
+	case ns == "optional" && e.name == "none" && len(args) == 0:
+		return singleBranch(optV{}), nil
+	case ns == "optional" && e.name == "of" && len(args) == 1:
+		v, err := t.evalValue(args[0], env)
+		if err != nil {
+			return nil, err
+		}
+		return t.eachBranch(v, optionalWith)
+	case ns == "format" && len(args) == 0:
+		return singleBranch(formatV(e.name)), nil
+	}
+	return nil, errUnsupported
+}
+
+// orElse evaluates a.or(b) and a.orValue(b); b counts only where a is none.
+func (t *translator) orElse(name string, a, b value) (value, error) {
+	return t.eachBranch(a, func(s sval) (value, error) {
+		o, ok := s.(optV)
+		switch {
+		case !ok:
+			return nil, errUnsupported
+		case o.v == nil:
+			return b, nil
+		case name == "or":
+			return singleBranch(o), nil
+		}
+		return singleBranch(o.v), nil
+	})
+}
+
+func (t *translator) evalUnary(e *expr, a sval) (value, error) {
+	if f := functionsByName()[e.name]; f.one != nil {
+		return f.one(t, e, a)
+	}
+	return t.opaqueFunction(e, a)
+}
+
+func (t *translator) evalBinary(e *expr, a, b sval) (value, error) {
+	if f := functionsByName()[e.name]; f.two != nil {
+		return f.two(t, e, a, b)
+	}
+	return t.opaqueFunction(e, a, b)
+}
+
+func (t *translator) evalTernary(e *expr, a, b, c sval) (value, error) {
+	if f := functionsByName()[e.name]; f.three != nil {
+		return f.three(t, e, a, b, c)
+	}
+	return t.opaqueFunction(e, a, b, c)
+}
+
+// sumWithin returns a condition that makes a comparison of a sum with a constant true: each of the n parts is at most the n-th part of
+// the constant. It is nil if e is no such comparison, or if nothing is known about it. An example of a sum is
+// (self.size() > 0 ? self[0].l.size() : 0) + (self.size() > 1 ? self[1].l.size() : 0).
+func (t *translator) sumWithin(e *expr, env *variable) *cond {
+	sum, most, ok := atMostConst(e)
+	if !ok || most < 0 {
+		return nil
+	}
+	parts := appendSummands(sum, nil)
+	if len(parts) < 2 {
+		return nil
+	}
+	enough := eachWithin(parts, most/int64(len(parts)))
+	conds := make([]*cond, len(enough))
+	for i, x := range enough {
+		b, err := t.evalBoolean(x, env)
+		if err != nil {
+			return nil
+		}
+		conds[i] = b.t
+	}
+	return andConds(conds...)
 }

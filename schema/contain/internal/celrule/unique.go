@@ -4,7 +4,6 @@ package celrule
 // list of type map does.
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +11,6 @@ import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain/internal/logic"
 )
-
-// alone says that an item is the only one of its list with its values of some keys.
-type alone struct {
-	list ref
-	by   logic.UniqueBy // all ways to compare agree on these values; this is the one of a list-type map or set
-}
 
 // listType is the comparison of a list-type map or set with such items (see contain's translation of them).
 func listType(items *schema.Node, keys []string) logic.UniqueBy {
@@ -35,18 +28,9 @@ func plainType(n *schema.Node) bool {
 	return n.Type == "string" || n.Type == "boolean" || n.Type == "integer"
 }
 
-// aside is an assumption about a list.
-type aside struct {
-	of   scope // of the items that are compared with the others
-	that *cond
-	// strict is set if the comparison of any item with one that breaks the assumption is an error: no guard such as has() decides it.
-	strict bool
-}
-
 // sameItems counts the items of a list that are equal to another item of the same list, the one at scope x. It is at
 // least 1, that item itself.
 type sameItems struct {
-	t     *translator
 	x     scope
 	alone alone
 }
@@ -66,8 +50,7 @@ func (b sameItems) indexWithin(lo, hi int64) *cond {
 	case lo == 2 && hi >= maxSize:
 		return notCond(only)
 	}
-	b.t.fail = errUnsupported
-	return no
+	return nil
 }
 
 // countSame recognises a filtered list that has the items equal to another item of the same list by some keys.
@@ -112,7 +95,7 @@ func (t *translator) countSame(c *compr) (value, bool) {
 		strict := !slices.ContainsFunc(there, func(k *cond) bool { return !c.pred.f.needsLeaf(k) })
 		t.asides = append(t.asides, aside{x, all, strict})
 	}
-	return singleBranch(newNum(sameItems{t, x, alone{c.of, listType(items, keys)}})), true
+	return singleBranch(newNum(sameItems{x, alone{c.of, listType(items, keys)}})), true
 }
 
 // comparedPlaces returns the places of the items, or of their keys, that must be equal to those of the item at scope x.
@@ -158,37 +141,6 @@ func (c *compr) presenceParts(parts []*cond, x scope, paths []place) (there []*c
 	return there, true
 }
 
-// rawEqual tells whether two values of the node are equal in CEL exactly where they are deeply equal, without an error
-// (integers are an error where they are floats without fraction, which is said elsewhere for an integer by itself).
-func rawEqual(n *schema.Node) bool {
-	return n.Type == "integer" && !n.IntOrString || rawEqualBelow(n, 0)
-}
-
-func rawEqualBelow(n *schema.Node, depth int) bool {
-	if n == nil || n.Nullable || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > 10 {
-		return false
-	}
-	switch n.Type {
-	case "boolean":
-		return true
-	case "string":
-		return celTypeOfFormat(n) == ""
-	case "array":
-		return (n.ListType == "" || n.ListType == "atomic") && rawEqualBelow(n.Items, depth+1)
-	case "object":
-		if isMap(n) {
-			return rawEqualBelow(n.Additional, depth+1)
-		}
-		for _, p := range n.Properties {
-			if p.Node.HasDefault || !sameInCEL(p.Name) || !rawEqualBelow(p.Node, depth+1) {
-				return false
-			}
-		}
-		return len(n.Properties) > 0 && n.Additional == nil
-	}
-	return false
-}
-
 // settleAssumptions applies the assumptions about the list of scope s since mark. If they do not hold, and the macro only has a comparison that is
 // an error for each item (compares is set), the result is an error. Otherwise, it is the opaque statement.
 func (t *translator) settleAssumptions(mark int, s scope, v value, macro string, compares bool, opaque func() (boolV, error)) (value, error) {
@@ -218,114 +170,4 @@ func (t *translator) settleAssumptions(mark int, s scope, v value, macro string,
 		return nil, err
 	}
 	return out.addBranch(notCond(granted), o), nil
-}
-
-// Sizes of statements about short lists, and bounds of statements about all, beyond which they are left out: the larger
-// a formula, the longer a proof with it.
-const (
-	maxBounds = 80
-	maxRegion = 160
-)
-
-// decideFewItems decides a macro that no formula can express for all lists: for an empty list, for one item, and for two equal ones. Other lists
-// are opaque.
-func (t *translator) decideFewItems(e *expr, env *variable, c ref, why error) (value, error) {
-	if t.standIn != nil {
-		return nil, errUnsupported
-	}
-	o, err := t.opaqueStatement(e, env)
-	if err != nil {
-		return nil, err
-	}
-	var m mixed
-	if errors.As(why, &m) && m.sure.t.size+m.sure.f.size+m.maybe.t.size+m.maybe.f.size <= maxBounds {
-		o = boolV{orConds(m.sure.t, andConds(m.maybe.t, o.t)), orConds(m.sure.f, andConds(m.maybe.f, o.f))}
-	}
-	if c.node.Type != "array" {
-		return singleBranch(o), nil
-	}
-	size := sizeAt{c, logic.Array}
-	twice := leafCond(c.at, logic.Unique{Neg: true})
-	regions := []*cond{size.indexWithin(0, 0), size.indexWithin(1, 1), andConds(size.indexWithin(2, 2), twice)}
-	rest := andConds(size.indexWithin(2, maxSize), orConds(size.indexWithin(3, maxSize), leafCond(c.at, logic.Unique{})))
-	if c.node.ListType == "set" || c.node.ListType == "map" { // has no equal items
-		regions, rest = regions[:2], size.indexWithin(2, maxSize)
-	}
-	var out value
-	for n, region := range regions {
-		mark := len(t.asides)
-		r, err := t.evalWithCopies(e, env, c, n)
-		if err != nil || r.t.size+r.f.size > maxRegion {
-			t.asides = t.asides[:mark]
-		}
-		switch {
-		case errors.Is(err, errUnsupported) || errors.Is(err, errMixed):
-			rest = orConds(rest, region)
-		case err != nil:
-			return nil, err
-		case r.t.size+r.f.size > maxRegion:
-			rest = orConds(rest, region)
-		default:
-			out = out.addBranch(region, r)
-		}
-	}
-	return out.addBranch(rest, o), nil
-}
-
-// evalWithCopies evaluates e as if the list had the same item n times.
-func (t *translator) evalWithCopies(e *expr, env *variable, list ref, n int) (boolV, error) {
-	c, err := t.newCompr(list)
-	if err != nil {
-		return boolV{}, err
-	}
-	defer t.dropScopes(c)
-	l := listV{}
-	for range n {
-		l.elems = append(l.elems, element{c.elem, yes, no})
-	}
-	t.standIn = &listStandIn{of: list, by: l}
-	defer func() { t.standIn = nil }()
-	v, err := t.evalValue(e, env)
-	if err != nil {
-		return boolV{}, err
-	}
-	b, err := t.asBool(v, nil)
-	if err != nil || n == 0 {
-		return b, err
-	}
-	// All items are the same: a statement about one is a statement about all.
-	tr, err := c.newQuantifier(true).quantifyCond(b.t)
-	if err != nil {
-		return boolV{}, err
-	}
-	fa, err := c.newQuantifier(true).quantifyCond(b.f)
-	return boolV{tr, fa}, err
-}
-
-// listStandIn is a list of the same item, written in place of a list at a place.
-type listStandIn struct {
-	of ref
-	by listV
-}
-
-// replaceIn puts the stand-in in the place of the list.
-func (l *listStandIn) replaceIn(v value) value {
-	if l == nil {
-		return v
-	}
-	var out value
-	for i, b := range v {
-		r, ok := b.v.(refV)
-		if !ok || r.node != l.of.node || !r.at.equalPlace(l.of.at) {
-			continue
-		}
-		if out == nil {
-			out = slices.Clone(v)
-		}
-		out[i].v = l.by
-	}
-	if out == nil {
-		return v
-	}
-	return out
 }

@@ -5,7 +5,6 @@ package celrule
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/google/cel-go/common/operators"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -85,46 +84,22 @@ func (r *Rule) Unchanged(optionalOldSelf bool) (*Rule, bool) {
 // Freezes reports whether the rule, without optionalOldSelf, is true only if self == oldSelf is.
 func (r *Rule) Freezes() bool {
 	return slices.ContainsFunc(junctionParts(signed{r.root, false}, operators.LogicalAnd, operators.LogicalOr, nil), func(s signed) bool {
-		if s.neg || s.e.kind != call || s.e.name != operators.Equals {
-			return false
-		}
-		a, b := s.e.args[0], s.e.args[1]
-		return a.kind == ident && b.kind == ident && (a.name == self && b.name == oldSelf || a.name == oldSelf && b.name == self)
+		return !s.neg && s.e.saysUnchanged()
 	})
+}
+
+// saysUnchanged reports whether e is self == oldSelf.
+func (e *expr) saysUnchanged() bool {
+	if e.kind != call || e.name != operators.Equals || e.args[0].kind != ident || e.args[1].kind != ident {
+		return false
+	}
+	a, b := e.args[0].name, e.args[1].name
+	return a == self && b == oldSelf || a == oldSelf && b == self
 }
 
 // AllowsUnchanged reports whether the rule, without optionalOldSelf, is self == oldSelf of values of the node that CEL reads
 // without an error and that equal themselves.
-func (r *Rule) AllowsUnchanged(n *schema.Node) bool {
-	if n == nil || r.root.kind != call || r.root.name != operators.Equals {
-		return false
-	}
-	a, b := r.root.args[0], r.root.args[1]
-	return a.kind == ident && b.kind == ident && (a.name == self && b.name == oldSelf || a.name == oldSelf && b.name == self) && equalsItself(n, 0)
-}
-
-// equalsItself reports whether every value of the node that is not null equals itself in CEL, without an error.
-func equalsItself(n *schema.Node, depth int) bool {
-	if n == nil || n.IntOrString || n.PreserveUnknown || n.Embedded || depth > schema.MaxDepth {
-		return false
-	}
-	switch n.Type {
-	case "boolean", "integer":
-		return true
-	case "string":
-		return celTypeOfFormat(n) == ""
-	case "array":
-		return (n.ListType == "" || n.ListType == "atomic") && equalsItself(n.Items, depth+1) && !n.Items.Nullable
-	case "object":
-		if isMap(n) {
-			return equalsItself(n.Additional, depth+1) && !n.Additional.Nullable
-		}
-		return n.AdditionalBool == nil && !slices.ContainsFunc(n.Properties, func(p schema.Property) bool {
-			return p.Node.Nullable || !sameInCEL(p.Name) || !equalsItself(p.Node, depth+1)
-		})
-	}
-	return false
-}
+func (r *Rule) AllowsUnchanged(n *schema.Node) bool { return r.root.saysUnchanged() && equalsItself(n) }
 
 // SameWhereEqual reports whether the rule sees the same in two values of the node that are equal in CEL, with any defaults: everything
 // that it reads is deeply equal then. The result is also valid for equality of the objects around the node, if [ToldApart] is true of
@@ -132,27 +107,12 @@ func equalsItself(n *schema.Node, depth int) bool {
 func (r *Rule) SameWhereEqual(n *schema.Node) bool {
 	fields, ok := r.root.appendStateFields(nil)
 	if !ok || n == nil || n.Type != "object" || n.Additional != nil {
-		return sameWhereEqual(n, 0)
+		return sameWhereEqual(n)
 	}
 	return ToldApart(n) && !slices.ContainsFunc(fields, func(escaped string) bool {
 		name, ok := apiservercel.Unescape(escaped)
-		return !ok || !sameWhereEqual(n.Property(name), 1)
+		return !ok || !sameWhereEqual(n.Property(name))
 	})
-}
-
-// ToldApart reports whether objects of the node with properties that are equal in CEL have the same properties, and these are equal. That
-// is false if one may be null, which counts as a property and equals a missing one, or if CEL does not know its name
-// (unstructuredMap.Equal in k8s.io/apiserver/pkg/cel/common).
-func ToldApart(n *schema.Node) bool {
-	return n.Type == "object" && !n.Nullable && !n.IntOrString && !n.PreserveUnknown && !n.Embedded && !n.HasDefault &&
-		n.Additional == nil && n.AdditionalBool == nil &&
-		!slices.ContainsFunc(n.Properties, func(p schema.Property) bool { return p.Node.Nullable || !sameInCEL(p.Name) })
-}
-
-// sameInCEL reports whether a property is found in CEL by its own name.
-func sameInCEL(name string) bool {
-	s, ok := apiservercel.Unescape(name)
-	return ok && s == name
 }
 
 // appendStateFields appends the names of the fields of self and oldSelf that e selects; false if e uses self or oldSelf in another way.
@@ -170,27 +130,6 @@ func (e *expr) appendStateFields(names []string) ([]string, bool) {
 		}
 	}
 	return names, true
-}
-
-func sameWhereEqual(n *schema.Node, depth int) bool {
-	if n == nil || n.Nullable || n.IntOrString || n.PreserveUnknown || n.Embedded || n.HasDefault || depth > schema.MaxDepth {
-		return false
-	}
-	switch n.Type {
-	case "boolean", "integer": // CEL takes no integer that is a float
-		return true
-	case "string":
-		return celTypeOfFormat(n) == ""
-	case "array":
-		return (n.ListType == "" || n.ListType == "atomic") && sameWhereEqual(n.Items, depth+1)
-	case "object":
-		if isMap(n) {
-			return sameWhereEqual(n.Additional, depth+1)
-		}
-		return ToldApart(n) &&
-			!slices.ContainsFunc(n.Properties, func(p schema.Property) bool { return !sameWhereEqual(p.Node, depth+1) })
-	}
-	return false
 }
 
 func selectionOf(x *expr, name string) *expr { return &expr{kind: sel, name: name, args: []*expr{x}} }
@@ -228,13 +167,4 @@ func (e *expr) replaceNames(by map[string]*expr) (*expr, bool) {
 		out.args[i] = x
 	}
 	return &out, true
-}
-
-func newRule(root *expr) *Rule {
-	r := &Rule{root: root}
-	r.canon = sync.OnceValue(func() string { return canonicalText(root) })
-	r.names = sync.OnceValue(func() map[string]bool { return namesOf(root) })
-	r.said = sync.OnceValue(func() [][]atom { return saidBy(root) })
-	r.old = root.mentionsName(oldSelf)
-	return r
 }

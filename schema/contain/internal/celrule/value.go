@@ -3,13 +3,37 @@ package celrule
 // What values can an expression have? For example, has(self.a) ? self.a : 0 has two: the property a, and 0, each with its guard.
 
 import (
+	"errors"
+
 	"sluice.dev/schema"
 )
 
-// ref is a place and the schema of its value.
-type ref struct {
-	at   place
-	node *schema.Node
+// mark stands for a value at a place in the text of a term. It has no other use there, because names and strings are quoted.
+const mark = "\x01"
+
+var (
+	// errUnsupported says that a part has no exact translation: the smallest boolean expression around it becomes
+	// opaque.
+	errUnsupported = errors.New("not supported")
+	// errBudget says that the whole rule becomes opaque.
+	errBudget = errors.New("budget spent")
+)
+
+// errMixed says that a statement relates several scopes in a way that no formula can express.
+var errMixed = errors.New("relates two values")
+
+// mixed is errMixed with bounds: when the result is certainly true, and when it may be true.
+type mixed struct{ sure, maybe boolV }
+
+func (mixed) Error() string { return errMixed.Error() }
+
+func (mixed) Is(target error) bool { return target == errMixed }
+
+func unsupportedUnless(ok bool) error {
+	if ok {
+		return nil
+	}
+	return errUnsupported
 }
 
 // sval is one possible value of an expression.
@@ -65,6 +89,75 @@ type (
 	}
 )
 
+// num is an int or a double of CEL.
+type num struct {
+	dbl bool
+	i   int64
+	d   float64
+}
+
+// numBase is a number that a value has, or its size. Each number has an index, in the same order.
+type numBase interface {
+	// indexBounds returns the smallest and the largest index.
+	indexBounds() (lo, hi int64)
+	// indexWithin says that the number exists and its index is between both, inclusive. It is nil where no formula can say that.
+	indexWithin(lo, hi int64) *cond
+	// numberAt returns the number with the index.
+	numberAt(index int64) num
+	// asTerm returns its text in IDs.
+	asTerm() (termV, bool)
+}
+
+// numOp is one arithmetic step with a constant.
+type numOp struct {
+	f    func(num) (num, bool) // false: an error
+	text string
+}
+
+// numV is a number that monotone steps compute from one base.
+type numV struct {
+	base   numBase
+	lo, hi int64 // indices without an error
+	ops    []numOp
+	down   bool   // decreasing
+	dyn    bool   // its type is known at run time only
+	typ    string // in CEL, empty for int and double
+}
+
+// durV is a constant duration in nanoseconds.
+type durV int64
+
+const durationType = "google.protobuf.Duration"
+
+// prefixAt is the longest prefix of a string at a place with only code points of a class: the result of s.find('^[class]+'), or of
+// s.split(c)[0].
+type prefixAt struct {
+	ref
+	class []rune // pairs of first and last
+}
+
+// partsOf is the number of parts of a string between separators of one code point.
+type partsOf struct {
+	ref
+	t   *translator
+	sep string
+}
+
+// compr is the range of a macro, filtered and mapped: the items of a list or the keys of a map at a place.
+type compr struct {
+	t     *translator
+	of    ref
+	scope scope // of an item, or of a key; the value of the key is the next scope
+	elem  value // of an item
+	pred  boolV // which items count
+	// same is the size of a list of the items that are equal to another one; nothing else is known about that list.
+	same value
+	// strict: an error of pred or elem is an error of the whole, as in filter and map.
+	strict bool
+}
+
+func (prefixAt) isSval() {}
+func (durV) isSval()     {}
 func (nullV) isSval()    {}
 func (lostV) isSval()    {}
 func (intV) isSval()     {}
@@ -183,3 +276,108 @@ func isDyn(v sval) bool {
 	}
 	return false
 }
+
+func boolConst(b bool) boolV {
+	if b {
+		return boolV{yes, no}
+	}
+	return boolV{no, yes}
+}
+
+// typeName returns the name of the type, empty if it is not known.
+func typeName(v sval) string {
+	switch v := v.(type) {
+	case nullV:
+		return "null_type"
+	case intV:
+		return "int"
+	case dblV:
+		return "double"
+	case strV, strAt, schemeAt, prefixAt:
+		return "string"
+	case boolV:
+		return "bool"
+	case durV:
+		return durationType
+	case numV:
+		return v.typeName()
+	case typeV:
+		return "type"
+	case listV, comprV:
+		return "list"
+	case mapV:
+		return "map"
+	case refV:
+		return listOrMap(v.node.Type == "array")
+	case constV:
+		_, isList := v.val.([]any)
+		return listOrMap(isList)
+	case termV:
+		return v.typ
+	}
+	return ""
+}
+
+func (n numV) typeName() string {
+	switch {
+	case n.typ != "":
+		return n.typ
+	case n.numberAt(n.lo).dbl:
+		return "double"
+	}
+	return "int"
+}
+
+func listOrMap(isList bool) string {
+	if isList {
+		return "list"
+	}
+	return "map"
+}
+
+// mayFail reports whether the value may be an error.
+func mayFail(s sval) bool {
+	x, ok := s.(termV)
+	return ok && x.partial
+}
+
+func newNum(b numBase) numV {
+	lo, hi := b.indexBounds()
+	return numV{base: b, lo: lo, hi: hi}
+}
+
+func (n numV) numberAt(index int64) num {
+	x := n.base.numberAt(index)
+	for _, op := range n.ops {
+		x, _ = op.f(x)
+	}
+	return x
+}
+
+// onlyValue returns the value of an element that is always in its list and has one value.
+func (e element) onlyValue() (sval, bool) {
+	if len(e.v) != 1 || e.v[0].g.op != opTrue || e.in.op != opTrue {
+		return nil, false
+	}
+	return e.v[0].v, true
+}
+
+// hasFixedElements reports whether all elements of the list are always in it.
+func (l listV) hasFixedElements() bool {
+	for _, e := range l.elems {
+		if e.in.op != opTrue {
+			return false
+		}
+	}
+	return true
+}
+
+func isConstant(v sval) bool {
+	switch v.(type) {
+	case intV, dblV, strV, typeV, nullV, durV:
+		return true
+	}
+	return false
+}
+
+func isNumericType(typ string) bool { return typ == "int" || typ == "double" || typ == "uint" }

@@ -1,10 +1,16 @@
 package logic
 
+// Which list satisfies all that is known? The search makes an item for each statement about some item, and pads the list to its least length
+// with items that all statements about all items allow. For example, for "some item is over 5, and the items differ" of two items it makes 6
+// and another one.
+
 import "slices"
 
 // manyItems bounds the distinct items that are made.
 const manyItems = 300
 
+// solveArray searches lists. Each statement about some item may be about an item of its own. If there is room for one item only, it has to
+// satisfy all of them, and the search is exhaustive; with more room it is not.
 func (s *Solver) solveArray(st *state, want, depth int) ([]any, bool) {
 	lo, hi := st.numItems.Min, st.numItems.Max
 	var distinct []UniqueBy
@@ -89,9 +95,6 @@ func (s *Solver) makeArrays(st *state, some []fact, lo, hi int64, distinct []Uni
 	}
 	return out, false
 }
-
-// searchWidth is the number of alternatives to search for one part if the whole needs want.
-func searchWidth(want int) int { return min(want, 6) }
 
 func firstApart(candidates, others []any, distinct []UniqueBy) any {
 	for _, c := range candidates {

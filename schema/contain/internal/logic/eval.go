@@ -1,5 +1,8 @@
 package logic
 
+// Is a formula true of a value? For example, "all items are over 5" is true of [6, 7], of [] and of "text", which has no items. The answer is
+// Unsure only because of opaque parts. Numbers, enums and equal items count as the API server counts them, with the same libraries.
+
 import (
 	"bytes"
 	"encoding/json"
@@ -46,29 +49,16 @@ type evaluator struct {
 	work *Work
 }
 
+// evalFormula evaluates what is about all kinds, and leaves the rest to the function for the kind of v. A formula about another kind is true.
 func (c evaluator) evalFormula(f Formula, v any) Truth {
 	if !c.work.Charge(1) {
 		return Unsure
 	}
 	switch f := f.(type) {
 	case And:
-		t := Yes
-		for _, g := range f {
-			t = min(t, c.evalFormula(g, v))
-			if t == No {
-				break
-			}
-		}
-		return t
+		return c.evalParts(f, v, No)
 	case Or:
-		t := No
-		for _, g := range f {
-			t = max(t, c.evalFormula(g, v))
-			if t == Yes {
-				break
-			}
-		}
-		return t
+		return c.evalParts(f, v, Yes)
 	case Kinds:
 		return truthOf(KindOf(v)&Kind(f) != 0)
 	case Enum:
@@ -95,6 +85,17 @@ func (c evaluator) evalFormula(f Formula, v any) Truth {
 		return c.evalArray(f, v)
 	}
 	return Yes
+}
+
+// evalParts evaluates a conjunction, which one part that is No decides, or a disjunction, which one that is Yes decides.
+func (c evaluator) evalParts(fs []Formula, v any, decides Truth) Truth {
+	t := Yes - decides
+	for _, g := range fs {
+		if t = joinTruths(decides == No, t, c.evalFormula(g, v)); t == decides {
+			break
+		}
+	}
+	return t
 }
 
 // bytesCounted is the number of bytes of a string that a unit of work pays to count.
@@ -152,51 +153,60 @@ func (c evaluator) evalObject(f Formula, v map[string]any) Truth {
 	case NumProps:
 		return truthOf(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Rest:
-		t := Yes
-		for k, x := range v {
-			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = min(t, c.evalFormula(f.F, x))
-			}
-		}
-		return t
+		return c.evalOthers(f.Except, f.F, v, true)
 	case SomeRest:
-		t := No
-		for k, x := range v {
-			if _, ok := slices.BinarySearch(f.Except, k); !ok {
-				t = max(t, c.evalFormula(f.F, x))
-			}
-		}
-		return t
+		return c.evalOthers(f.Except, f.F, v, false)
 	case AllKeys:
-		t := Yes
-		for k := range v {
-			t = min(t, c.evalFormula(f.F, k))
-		}
-		return t
+		return c.evalKeys(f.F, v, true)
 	case SomeKey:
-		t := No
-		for k := range v {
-			t = max(t, c.evalFormula(f.F, k))
-		}
-		return t
+		return c.evalKeys(f.F, v, false)
 	}
 	return Yes
+}
+
+// evalOthers evaluates f on the properties that are not in except: whether all satisfy it, or some.
+func (c evaluator) evalOthers(except []string, f Formula, v map[string]any, all bool) Truth {
+	t := truthOf(all)
+	for k, x := range v {
+		if !inSorted(except, k) {
+			t = joinTruths(all, t, c.evalFormula(f, x))
+		}
+	}
+	return t
+}
+
+// evalKeys evaluates f on the keys: whether all satisfy it, or some.
+func (c evaluator) evalKeys(f Formula, v map[string]any, all bool) Truth {
+	t := truthOf(all)
+	for k := range v {
+		t = joinTruths(all, t, c.evalFormula(f, k))
+	}
+	return t
+}
+
+// evalItems evaluates f on the items: whether all satisfy it, or some.
+func (c evaluator) evalItems(f Formula, v []any, all bool) Truth {
+	t := truthOf(all)
+	for _, x := range v {
+		t = joinTruths(all, t, c.evalFormula(f, x))
+	}
+	return t
+}
+
+// joinTruths is "and" or "or".
+func joinTruths(all bool, a, b Truth) Truth {
+	if all {
+		return min(a, b)
+	}
+	return max(a, b)
 }
 
 func (c evaluator) evalArray(f Formula, v []any) Truth {
 	switch f := f.(type) {
 	case Items:
-		t := Yes
-		for _, x := range v {
-			t = min(t, c.evalFormula(f.F, x))
-		}
-		return t
+		return c.evalItems(f.F, v, true)
 	case SomeItem:
-		t := No
-		for _, x := range v {
-			t = max(t, c.evalFormula(f.F, x))
-		}
-		return t
+		return c.evalItems(f.F, v, false)
 	case NumItems:
 		return truthOf(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Unique:
@@ -210,20 +220,6 @@ func (c evaluator) evalArray(f Formula, v []any) Truth {
 		return truthOf(!f.Neg)
 	}
 	return Yes
-}
-
-// Same reports whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
-// deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
-// equals "A"; null equals nothing.
-func Same(v, e any) bool {
-	if v == nil || e == nil {
-		return false
-	}
-	have, want := reflect.ValueOf(v), reflect.TypeOf(e)
-	if !have.Type().ConvertibleTo(want) {
-		return false
-	}
-	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }
 
 // holdsFor reports whether v has no fraction.

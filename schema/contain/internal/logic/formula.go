@@ -216,17 +216,9 @@ func (Lazy) isFormula()          {}
 func Not(f Formula) Formula {
 	switch f := f.(type) {
 	case And:
-		out := make(Or, len(f))
-		for i, g := range f {
-			out[i] = Not(g)
-		}
-		return out
+		return Or(negateAll(f))
 	case Or:
-		out := make(And, len(f))
-		for i, g := range f {
-			out[i] = Not(g)
-		}
-		return out
+		return And(negateAll(f))
 	case Kinds:
 		return AnyKinds(AnyKind &^ Kind(f))
 	case Length:
@@ -253,6 +245,14 @@ func Not(f Formula) Formula {
 		return Lazy{f.ID, f.Make, !f.Neg, f.Small}
 	}
 	return notComposite(f)
+}
+
+func negateAll(fs []Formula) []Formula {
+	out := make([]Formula, len(fs))
+	for i, f := range fs {
+		out[i] = Not(f)
+	}
+	return out
 }
 
 // notComposite negates a formula about objects or arrays.
@@ -343,4 +343,9 @@ func (l Lazy) Expand() Formula {
 		return Not(f)
 	}
 	return f
+}
+
+func inSorted(names []string, name string) bool {
+	_, ok := slices.BinarySearch(names, name)
+	return ok
 }

@@ -1,5 +1,8 @@
 package logic
 
+// Do two formulas say the same, as far as their form shows? Each gets a number for its meaning. For example, "a and b" and "b and a and a"
+// have one number. The search remembers its results by these numbers, and finds contradictions by the number of a negation.
+
 import (
 	"encoding/binary"
 	"fmt"
@@ -119,6 +122,8 @@ func (t *Table) textID(b []byte) ID {
 	return id
 }
 
+// listID numbers an And or Or by the numbers of its parts, sorted and without repetition. The slice itself is remembered too, because the same
+// one is numbered many times.
 func (t *Table) listID(fs []Formula, or bool, w *Work) ID {
 	var key listKey
 	if len(fs) > 0 {

@@ -1,5 +1,12 @@
 package logic
 
+// Is a disjunct decided by what is known, without a search? For example, if it is known that a number is over 5, "is over 3" is entailed, and
+// "is below 2" is contradicted: a disjunction with the former is dropped, and one with the latter gets shorter. What is left has to be split,
+// and each split multiplies the work.
+//
+// The value of a property has a state of its own once its facts may interact. For example, from "a is over 5" and "a is below 3" follows that
+// the object has no a, long before an object is searched.
+
 import "slices"
 
 // knownTruth judges a formula by the literals alone, without a search: Yes if they entail it, No if they contradict it. It also returns the
@@ -24,6 +31,7 @@ func (s *Solver) knownTruth(st *state, f Formula) (Truth, deps) {
 	return t, why
 }
 
+// knownByForm judges by what is known of the same sort: ranges by ranges, names by names.
 func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	switch f := f.(type) {
 	case And:
@@ -35,31 +43,19 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 			return t, why
 		}
 	case Lazy:
-		g, why, ok := st.lazyOf(f.ID)
-		switch {
-		case ok:
-			return truthOf(g.Neg == f.Neg), why
-		case f.Small:
-			return s.knownTruth(st, f.Expand())
-		}
+		return s.knownLazy(st, f)
 	case Opaque:
 		if g, why, ok := st.opaqueOf(f.ID); ok {
 			return truthOf(g.Neg == f.Neg), why
 		}
-	case Pattern, Format, Length:
+	case Pattern, Format:
 		return st.knownOfString(f)
-	case IntRange:
-		return st.judgeForKind(Int, rangeIncludes(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi), rangesDisjoint(f.Lo, f.Hi, st.ints.Lo, st.ints.Hi))
-	case FloatRange:
-		return st.judgeForKind(Float, st.floats.isWithin(f), st.floats.intersect(f).isEmpty())
-	case NumItems:
-		return st.judgeForKind(Array, rangeIncludes(f.Min, f.Max, st.numItems.Min, st.numItems.Max), rangesDisjoint(f.Min, f.Max, st.numItems.Min, st.numItems.Max))
+	case Length, IntRange, FloatRange, NumItems, NumProps:
+		return st.knownBounds(f)
 	case Items:
 		return s.knownItems(st, st.items, st.someItems, f.F)
 	case SomeItem:
 		return s.knownItems(st, st.someItems, st.items, f.F)
-	case NumProps:
-		return st.judgeForKind(Object, rangeIncludes(f.Min, f.Max, st.numProps.Min, st.numProps.Max), rangesDisjoint(f.Min, f.Max, st.numProps.Min, st.numProps.Max))
 	case Has:
 		return st.knownField(f.Name, true)
 	case Lacks:
@@ -70,9 +66,36 @@ func (s *Solver) knownByForm(st *state, f Formula) (Truth, deps) {
 	return st.vacuousTruth(f)
 }
 
-// rangeIncludes reports whether a range includes another one, disjoint whether they have no number in common.
-func rangeIncludes(lo, hi, lo2, hi2 int64) bool  { return lo <= lo2 && hi2 <= hi }
-func rangesDisjoint(lo, hi, lo2, hi2 int64) bool { return hi < lo2 || hi2 < lo }
+// knownLazy judges a part that is made when it is needed: by its name, or by what it stands for if that is short.
+func (s *Solver) knownLazy(st *state, f Lazy) (Truth, deps) {
+	if g, why, ok := st.lazyOf(f.ID); ok {
+		return truthOf(g.Neg == f.Neg), why
+	}
+	if f.Small {
+		return s.knownTruth(st, f.Expand())
+	}
+	return Unsure, 0
+}
+
+// knownBounds judges bounds by those that hold already.
+func (st *state) knownBounds(f Formula) (Truth, deps) {
+	whole := func(k Kind, lo, hi, knownLo, knownHi int64) (Truth, deps) {
+		return st.judgeForKind(k, lo <= knownLo && knownHi <= hi, hi < knownLo || knownHi < lo)
+	}
+	switch f := f.(type) {
+	case Length:
+		return whole(String, f.Min, f.Max, st.length.Min, st.length.Max)
+	case IntRange:
+		return whole(Int, f.Lo, f.Hi, st.ints.Lo, st.ints.Hi)
+	case NumItems:
+		return whole(Array, f.Min, f.Max, st.numItems.Min, st.numItems.Max)
+	case NumProps:
+		return whole(Object, f.Min, f.Max, st.numProps.Min, st.numProps.Max)
+	case FloatRange:
+		return st.judgeForKind(Float, st.floats.isWithin(f), st.floats.intersect(f).isEmpty())
+	}
+	return Unsure, 0
+}
 
 func (st *state) knownKinds(k Kind) (Truth, deps) {
 	switch {
@@ -84,25 +107,7 @@ func (st *state) knownKinds(k Kind) (Truth, deps) {
 	return Unsure, 0
 }
 
-// lazyOf and opaqueOf return what was taken in with an ID.
-func (st *state) lazyOf(id any) (Lazy, deps, bool) {
-	for _, l := range st.lazy {
-		if g := l.f.(Lazy); g.ID == id { //nolint:errcheck // nothing else is in there
-			return g, l.why, true
-		}
-	}
-	return Lazy{}, 0, false
-}
-
-func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
-	for _, o := range st.opaque {
-		if g := o.f.(Opaque); g.ID == id { //nolint:errcheck // nothing else is in there
-			return g, o.why, true
-		}
-	}
-	return Opaque{}, 0, false
-}
-
+// knownAnd is No if one part is. It also is if a property is demanded whose value is impossible, although neither part alone is contradicted.
 func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	t := Yes
 	for _, g := range and {
@@ -131,6 +136,7 @@ func (s *Solver) knownAnd(st *state, and And) (Truth, deps) {
 	return Unsure, 0
 }
 
+// knownOr is Yes if one part is, or if the disjunction was added as a whole before.
 func (s *Solver) knownOr(st *state, or Or) (Truth, deps) {
 	t, all := No, deps(0)
 	for _, g := range or {
@@ -155,8 +161,6 @@ func (st *state) knownOfString(f Formula) (Truth, deps) {
 		return st.judgeForKind(String, slices.Contains(st.patterns, f), slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}))
 	case Format:
 		return st.judgeForKind(String, slices.Contains(st.formats, f), slices.Contains(st.formats, Format{f.Name, !f.Neg}))
-	case Length:
-		return st.judgeForKind(String, st.length.Min >= f.Min && st.length.Max <= f.Max, st.length.Min > f.Max || st.length.Max < f.Min)
 	}
 	return Unsure, 0
 }
@@ -170,6 +174,7 @@ func (s *Solver) knownItems(st *state, same, other []fact, f Formula) (Truth, de
 	return st.judgeForKind(Array, entailed, contradicted)
 }
 
+// knownField judges whether a property is there. What contradicts it counts only if nothing but an object is left: other kinds satisfy both.
 func (st *state) knownField(name string, has bool) (Truth, deps) {
 	x := st.fields.named[name]
 	if st.kinds&Object == 0 {
@@ -255,15 +260,15 @@ func (s *Solver) simplifyState(st *state) bool {
 			switch {
 			case entailed:
 				changed = true
-			case len(short.or) == 0:
+			case len(short.f) == 0:
 				return s.recordClash(short.why)
-			case len(short.or) == 1:
-				if !s.addFormula(st, short.or[0], short.why) {
+			case len(short.f) == 1:
+				if !s.addFormula(st, short.f[0], short.why) {
 					return false
 				}
 				changed = true
 			default:
-				changed = changed || len(short.or) < len(d.or)
+				changed = changed || len(short.f) < len(d.f)
 				st.ors = append(st.ors, short)
 			}
 		}
@@ -279,26 +284,105 @@ func (s *Solver) simplifyState(st *state) bool {
 }
 
 // shortenDisjunction leaves out the disjuncts that are contradicted, and reports whether one is entailed.
-func (s *Solver) shortenDisjunction(st *state, d disjunction) (disjunction, bool) {
-	out := disjunction{why: d.why}
-	for i, f := range d.or {
+func (s *Solver) shortenDisjunction(st *state, d given[Or]) (given[Or], bool) {
+	out := given[Or]{why: d.why}
+	for i, f := range d.f {
 		t, why := s.knownTruth(st, f)
 		switch t {
 		case Yes:
 			return out, true
 		case No:
-			if out.or == nil {
-				out.or = append(make(Or, 0, len(d.or)), d.or[:i]...)
+			if out.f == nil {
+				out.f = append(make(Or, 0, len(d.f)), d.f[:i]...)
 			}
 			out.why |= why
 		case Unsure:
-			if out.or != nil {
-				out.or = append(out.or, f)
+			if out.f != nil {
+				out.f = append(out.f, f)
 			}
 		}
 	}
-	if out.or == nil {
-		out.or = d.or
+	if out.f == nil {
+		out.f = d.f
 	}
 	return out, false
 }
+
+// maxInside bounds the depth of fields that are checked without a search.
+const maxInside = 64
+
+// propertyState returns the conjunction of the facts of st about a property's value. It returns false if they contradict each other; s.why has
+// the reason.
+func (s *Solver) propertyState(st *state, name string) (*state, bool) {
+	x := s.fieldForChange(st, name)
+	if x.inside == nil {
+		x.inside, x.insideOwner, x.fed, x.rested = newState(), st, 0, 0
+		x.inside.depth = st.depth + 1
+	}
+	if x.fed == len(x.facts) && x.rested == len(st.rests) {
+		return x.inside, true
+	}
+	if x.insideOwner != st {
+		x.inside, x.insideOwner = x.inside.cloneState(), st
+	}
+	for ; x.fed < len(x.facts); x.fed++ {
+		if f := x.facts[x.fed]; !s.addFormula(x.inside, f.f, f.why) {
+			return nil, false
+		}
+	}
+	for ; x.rested < len(st.rests); x.rested++ {
+		f := st.rests[x.rested]
+		if !inSorted(f.f.Except, name) && !s.addFormula(x.inside, f.f.F, f.why) {
+			return nil, false
+		}
+	}
+	return x.inside, s.simplifyState(x.inside)
+}
+
+// checkProperties checks the properties with new facts. If no value satisfies them, the object must not have the property.
+func (s *Solver) checkProperties(st *state) bool {
+	for len(st.fields.meet) > 0 && !s.workSpent() {
+		name := st.fields.meet[0]
+		st.fields.meet = st.fields.meet[1:]
+		x := st.fields.named[name]
+		if x.lacks || st.kinds&Object == 0 || st.depth > maxInside {
+			continue
+		}
+		if _, ok := s.propertyState(st, name); !ok && !s.mustLack(st, name, s.why) {
+			return false
+		}
+	}
+	return true
+}
+
+// knownOf judges a formula about the value of a property by the known facts.
+func (s *Solver) knownOf(st *state, name string, f Formula) (Truth, deps) {
+	x := st.fields.named[name]
+	if x == nil || len(x.facts) == 0 || st.depth > maxInside {
+		return Unsure, 0
+	}
+	if x.lacks {
+		return No, x.lacksWhy
+	}
+	if k, ok := f.(Kinds); ok && x.kinds&Kind(k) == 0 {
+		return No, x.kindsWhy
+	}
+	if l, ok := f.(Lazy); ok && !l.Small { // a whole schema: a check would take too long
+		for _, y := range x.facts {
+			if g, ok := y.f.(Lazy); ok && g.ID == l.ID {
+				return truthOf(g.Neg == l.Neg), y.why
+			}
+		}
+		return Unsure, 0
+	}
+	in, ok := s.propertyState(st, name)
+	if !ok {
+		why := s.why
+		s.mustLack(st, name, why) // the next simplify handles it; the caller continues
+		return No, why
+	}
+	return s.knownTruth(in, f)
+}
+
+// scanned is the number of parts that a unit of work pays to search.
+const scanned = 8

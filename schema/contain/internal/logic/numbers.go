@@ -1,5 +1,8 @@
 package logic
 
+// Which number satisfies all that is known? In a small range each integer is tried, which may be a proof that there is none. In a large one
+// those near the bounds and multiples are. For example, for "over 5 and divided by 4" it tries 8.
+
 import (
 	"math"
 	"slices"
@@ -7,6 +10,7 @@ import (
 
 const fewInts = 4096
 
+// solveInt tries all integers of a small range, which may be a proof that there is none, and likely ones of a large range.
 func (s *Solver) solveInt(st *state, want int) ([]any, bool) {
 	lo, hi := st.ints.Lo, st.ints.Hi
 	for _, no := range st.intMults {
@@ -41,12 +45,7 @@ func (st *state) likelyInts() (out []any) {
 	}
 	for _, m := range st.intMults {
 		for _, base := range []int64{0, lo, hi} {
-			for d := int64(-2); d <= 2; d++ {
-				if q := base/m.N + d; q == 0 || abs(q) <= math.MaxInt64/m.N {
-					try(q * m.N)
-					try(q*m.N + 1)
-				}
-			}
+			m.eachNear(base, func(v int64) { try(v); try(v + 1) })
 		}
 	}
 	for _, v := range []int64{1, 0, 2, 3, 10, -1} {
@@ -68,6 +67,15 @@ func (st *state) likelyInts() (out []any) {
 	return out
 }
 
+// eachNear calls f for multiples around a number.
+func (m IntMultiple) eachNear(base int64, f func(int64)) {
+	for d := int64(-2); d <= 2; d++ {
+		if q := base/m.N + d; q == 0 || abs(q) <= math.MaxInt64/m.N {
+			f(q * m.N)
+		}
+	}
+}
+
 func abs(v int64) int64 {
 	if v < 0 {
 		return -v
@@ -87,45 +95,24 @@ func (r FloatRange) finiteBounds() (lo, hi float64) {
 	return lo, hi
 }
 
+// solveFloat tries likely floats. There is a proof that there is none only if the range has one value, or if only whole numbers count and few
+// or none are in the range.
 func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	r := st.floats
 	exact := slices.Contains(st.integral, Integral{Exact: true})
 	integral := exact || slices.Contains(st.integral, Integral{})
-	var candidates []any
-	try := func(vs ...float64) {
-		for _, v := range vs {
-			if !math.IsInf(v, 0) && !math.IsNaN(v) && r.containsNumber(v) {
-				candidates = append(candidates, v)
-			}
-		}
-	}
-	lo, hi := r.finiteBounds()
-	if !integral {
-		try(0.5, 1.5, -0.5)
-		try(r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))
-	}
-	for _, m := range st.floatMult {
-		if m.F > 0 {
-			for d := -2.0; d <= 2; d++ {
-				try((math.Trunc(lo/m.F)+d)*m.F, d*m.F, (math.Trunc(hi/m.F)+d)*m.F)
-			}
-		}
-	}
-	try(1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1, r.Lo, r.Hi)
-	out := s.keepUnrefused(st, candidates, want)
-	if len(out) > 0 {
+	if out := s.keepUnrefused(st, st.likelyFloats(integral), want); len(out) > 0 {
 		return out, false
 	}
-	if exact && (math.Ceil(r.Lo) > math.Floor(r.Hi) || slices.Contains(st.floatMult, FloatMultiple{F: 1, Neg: true})) {
+	switch {
+	case exact && (math.Ceil(r.Lo) > math.Floor(r.Hi) || slices.Contains(st.floatMult, FloatMultiple{F: 1, Neg: true})):
 		return nil, true
-	}
-	if r.Lo == r.Hi { // the only possible value was tried
+	case r.Lo == r.Hi: // the only possible value was tried
 		return nil, true
-	}
-	if integral && r.Hi-r.Lo < fewInts {
-		candidates = nil
+	case integral && r.Hi-r.Lo < fewInts:
+		var candidates []any
 		for v := math.Ceil(r.Lo); v <= r.Hi; v++ {
-			try(v)
+			candidates = r.appendFinite(candidates, v)
 		}
 		// Unless exact, the tolerance of upstream's test for integers leaves floats that are no integers.
 		if out := s.keepUnrefused(st, candidates, want); len(out) > 0 || exact {
@@ -136,4 +123,31 @@ func (s *Solver) solveFloat(st *state, want int) ([]any, bool) {
 	}
 	s.recordReason("no number found")
 	return nil, false
+}
+
+// likelyFloats returns floats in the range that are worth a try: readable ones, the bounds and their neighbours, and multiples.
+func (st *state) likelyFloats(integral bool) (out []any) {
+	r := st.floats
+	lo, hi := r.finiteBounds()
+	if !integral {
+		out = r.appendFinite(out, 0.5, 1.5, -0.5, r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))
+	}
+	for _, m := range st.floatMult {
+		if m.F > 0 {
+			for d := -2.0; d <= 2; d++ {
+				out = r.appendFinite(out, (math.Trunc(lo/m.F)+d)*m.F, d*m.F, (math.Trunc(hi/m.F)+d)*m.F)
+			}
+		}
+	}
+	return r.appendFinite(out, 1, 0, 2, -1, math.Ceil(lo), math.Ceil(lo)+1, math.Floor(hi), math.Floor(hi)-1, r.Lo, r.Hi)
+}
+
+// appendFinite appends the numbers that are in the range, without infinite ones.
+func (r FloatRange) appendFinite(out []any, vs ...float64) []any {
+	for _, v := range vs {
+		if !math.IsInf(v, 0) && !math.IsNaN(v) && r.containsNumber(v) {
+			out = append(out, v)
+		}
+	}
+	return out
 }

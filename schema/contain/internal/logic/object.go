@@ -1,5 +1,9 @@
 package logic
 
+// Which object satisfies all that is known? The search chooses the names first: those that are demanded, those for statements about some other
+// property, and more to reach a least number. Then it solves each property by itself. For example, for "has a, and some key begins with x" it
+// takes a and x.
+
 import (
 	"fmt"
 	"maps"
@@ -12,14 +16,41 @@ type member struct {
 	values []any
 }
 
+// solveObject searches objects. If a statement leaves open which property makes it true, a failure is no proof, because another property might
+// have done.
 func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
-	names := slices.Clone(st.fields.had)
-	extra := map[string][]fact{} // additional demands of SomeRest on a property
+	names, extra, found, none := s.chooseNames(st, depth)
+	if !found {
+		s.why = st.sum
+		return nil, none
+	}
+	if int64(len(names)) > st.numProps.Max {
+		s.recordReason("too many properties are demanded")
+		s.why = st.sum
+		return nil, !st.choosesNames()
+	}
+	members, found, none := s.solveMembers(st, names, extra, want, depth)
+	if !found {
+		return nil, none
+	}
+	members, none = s.padObject(st, members, depth)
+	if int64(len(members)) < st.numProps.Min {
+		s.why = st.sum
+		return nil, none
+	}
+	return s.assembleObjects(st, members, want), false
+}
+
+// choosesNames reports whether statements leave open which property makes them true. Then the failure of one choice is no proof.
+func (st *state) choosesNames() bool { return len(st.someRests) > 0 || len(st.someKeys) > 0 }
+
+// chooseNames returns the names of the properties that an object needs, sorted, and what SomeRest demands of them besides. If it finds none,
+// it reports whether that is a proof.
+func (s *Solver) chooseNames(st *state, depth int) (names []string, extra map[string][]fact, found, none bool) {
+	names, extra = slices.Clone(st.fields.had), map[string][]fact{}
 	for _, sr := range st.someRests {
-		found, none := s.placeSomeRest(st, names, extra, sr, depth)
-		if !found {
-			s.why = st.sum
-			return nil, none && len(st.someRests) == 1
+		if found, none := s.placeSomeRest(st, names, extra, sr, depth); !found {
+			return nil, nil, false, none && len(st.someRests) == 1
 		}
 	}
 	for name := range extra {
@@ -30,42 +61,35 @@ func (s *Solver) solveObject(st *state, want, depth int) ([]any, bool) {
 	for _, f := range st.someKeys {
 		name, found, none := s.placeSomeKey(st, names, f, depth)
 		if !found {
-			s.why = st.sum
-			return nil, none && len(st.someKeys) == 1
+			return nil, nil, false, none && len(st.someKeys) == 1
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	chosen := len(st.someRests) > 0 || len(st.someKeys) > 0
 	slices.Sort(names)
-	if int64(len(names)) > st.numProps.Max {
-		s.recordReason("too many properties are demanded")
-		s.why = st.sum
-		return nil, !chosen
-	}
-	var members []member
+	return names, extra, true, false
+}
+
+// solveMembers returns values for the properties. If one has none, it reports whether that is a proof, and s.why has what it rests on.
+func (s *Solver) solveMembers(st *state, names []string, extra map[string][]fact, want, depth int) (members []member, found, none bool) {
 	for _, name := range names {
 		if !s.keyAllowed(st, name) {
 			s.why = st.sum
-			return nil, st.hasProperty(name) || !chosen
+			return nil, false, st.hasProperty(name) || !st.choosesNames()
 		}
-		found, none := s.solveFacts(append(slices.Clip(st.childFacts(name)), extra[name]...), searchWidth(want), depth+1)
-		if len(found) == 0 {
-			if st.hasProperty(name) && len(extra[name]) == 0 {
-				s.why |= st.why | st.fields.named[name].hasWhy
-				return nil, none
-			}
-			return nil, false // another choice might do
+		values, none := s.solveFacts(append(slices.Clip(st.childFacts(name)), extra[name]...), searchWidth(want), depth+1)
+		switch {
+		case len(values) > 0:
+			members = append(members, member{name, values})
+		case st.hasProperty(name) && len(extra[name]) == 0:
+			s.why |= st.why | st.fields.named[name].hasWhy
+			return nil, false, none
+		default:
+			return nil, false, false // another choice might do
 		}
-		members = append(members, member{name, found})
 	}
-	members, none := s.padObject(st, members, depth)
-	if int64(len(members)) < st.numProps.Min {
-		s.why = st.sum
-		return nil, none
-	}
-	return s.assembleObjects(st, members, want), false
+	return members, true, false
 }
 
 // entriesCopied is the number of entries of an object that a unit of work pays to copy.
@@ -111,6 +135,8 @@ func (s *Solver) assembleObjects(st *state, members []member, want int) []any {
 	return out
 }
 
+// wholeHolds reports whether an object satisfies the facts about it as a whole. Those about single properties were satisfied when their values
+// were searched.
 func (s *Solver) wholeHolds(st *state, v any) bool {
 	for _, f := range st.all {
 		switch f.(type) {
@@ -197,26 +223,11 @@ func (s *Solver) placeSomeKey(st *state, names []string, f Formula, depth int) (
 // second result is true if it is proven that there are none, in use or not.
 func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, f Formula, n int) ([]string, bool) {
 	used := map[string]bool{}
-	for _, group := range [][]string{except, st.mentionedNames(), st.fields.names} {
-		for _, n := range group {
-			used[n] = true
-		}
-	}
-	for n := range taken {
-		used[n] = true
+	for _, name := range slices.Concat(except, st.mentionedNames(), st.fields.names, slices.Collect(maps.Keys(taken))) {
+		used[name] = true
 	}
 	if len(st.allKeys) == 0 && f == nil {
-		var out []string
-		for i := 0; len(out) < n; i++ {
-			name := fmt.Sprintf("key%d", i)
-			if i < 8 {
-				name = string(rune('a' + i))
-			}
-			if !used[name] {
-				out = append(out, name)
-			}
-		}
-		return out, false
+		return plainKeys(used, n), false
 	}
 	fs := []fact{{Kinds(String), st.sum}}
 	for _, g := range st.allKeys {
@@ -241,6 +252,20 @@ func (s *Solver) freshKeys(st *state, except []string, taken map[string][]fact, 
 		}
 	}
 	return out, none
+}
+
+// plainKeys returns n names that are not used: single letters, then numbered ones.
+func plainKeys(used map[string]bool, n int) (out []string) {
+	for i := 0; len(out) < n; i++ {
+		name := fmt.Sprintf("key%d", i)
+		if i < 8 {
+			name = string(rune('a' + i))
+		}
+		if !used[name] {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // manyKeys bounds the properties that are generated.

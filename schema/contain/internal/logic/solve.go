@@ -1,59 +1,15 @@
 package logic
 
+// Is there a value that makes all of these formulas true? The solver adds them to a state, splits disjunctions one by one, and looks for a
+// value of each kind that is left. For example, of "is an integer over 5, and is 3 or 8" it drops 3 and finds 8.
+//
+// A search returns models and whether there certainly are none. No models and no proof means that it gave up, and s.reason says why. If there
+// certainly are none, s.why has the choices that this rests on (see state.go).
+
 import (
 	"cmp"
-	"math"
 	"slices"
-	"unicode/utf8"
 )
-
-// Strings finds strings for a [Solver].
-type Strings interface {
-	Checker
-	// Members returns up to n strings within the length in which every expression of match finds a match and none of
-	// avoid does, readable ones first. none is true only if it is proven that there is no such string.
-	// The work is charged to w; when it is spent, nothing is found and nothing proven.
-	Members(w *Work, match, avoid []string, length Length, n int) (found []string, none bool)
-	// Samples returns a few strings of the format, and false if every string has it.
-	Samples(format string) []string
-}
-
-// Solver searches models. It is not safe for concurrent use. It remembers results about parts, so that a second search for the same
-// part costs less.
-type Solver struct {
-	Strings Strings
-	// Budget bounds the work of one Solve.
-	Budget int64
-	// Total, if not nil, is charged for all work, and bounds it as well.
-	Total *Work
-	// Memory, if not nil, is shared with other solvers of the same Strings.
-	Memory *Memory
-
-	work   Work // of one Solve
-	table  *Table
-	reason string
-	why    deps // the choices of the last contradiction
-	level  int  // of the next choice
-}
-
-// Memory has the results of solvers about conjunctions. The zero value is ready for use.
-type Memory struct {
-	Table Table
-	parts map[string]part
-}
-
-// Full reports whether there is not much room for more.
-func (m *Memory) Full() bool { return len(m.parts) >= manyParts/2 }
-
-// part is the result about a conjunction.
-type part struct {
-	models []any
-	none   bool
-	reason string
-}
-
-// manyParts bounds the parts that are remembered.
-const manyParts = 1 << 14
 
 // Result is the answer of a search.
 type Result struct {
@@ -64,9 +20,6 @@ type Result struct {
 	// Reason says why the search gave up, if Models is empty and None is false.
 	Reason string
 }
-
-// Spent is the reason of a search that its budget ended.
-const Spent = "the search budget is spent; a larger one (--budget) may decide this"
 
 // Solve searches up to want models of the conjunction of fs.
 func (s *Solver) Solve(want int, fs ...Formula) Result {
@@ -143,32 +96,7 @@ func (s *Solver) prepareMemory() {
 	s.table = &s.Memory.Table
 }
 
-func (s *Solver) recordReason(reason string) {
-	if s.reason == "" {
-		s.reason = reason
-	}
-}
-
-// chargeStep charges n units, and reports whether there are any left.
-func (s *Solver) chargeStep(n int64) bool {
-	if s.work.Charge(n) {
-		return true
-	}
-	s.recordReason(Spent)
-	return false
-}
-
-// workSpent reports whether the work is done.
-func (s *Solver) workSpent() bool { return s.work.Spent() }
-
-func (s *Solver) evalFormula(f Formula, v any) Truth {
-	return evaluator{Checker: s.Strings, work: &s.work}.evalFormula(f, v)
-}
-
 const maxDepth = 200
-
-// scanned is the number of parts that a unit of work pays to search.
-const scanned = 8
 
 // solveFacts returns up to want models. If it returns none, it reports whether that is a proof, and s.why has the choices that the proof
 // rests on.
@@ -221,6 +149,8 @@ func (s *Solver) solveNew(fs []fact, want, depth int) ([]any, bool) {
 	return s.searchState(st, want, depth)
 }
 
+// searchState splits a disjunction if one is left, and searches each kind of value otherwise. The proof that there is none rests on all that
+// rules out kinds, and on the facts about each kind that is left.
 func (s *Solver) searchState(st *state, want, depth int) ([]any, bool) {
 	if !s.simplifyState(st) {
 		return nil, true
@@ -255,7 +185,7 @@ func (s *Solver) searchState(st *state, want, depth int) ([]any, bool) {
 func (s *Solver) splitDisjunction(st *state, want, depth int) ([]any, bool) {
 	best := 0
 	for i, d := range st.ors {
-		if len(d.or) < len(st.ors[best].or) {
+		if len(d.f) < len(st.ors[best].f) {
 			best = i
 		}
 	}
@@ -267,13 +197,13 @@ func (s *Solver) splitDisjunction(st *state, want, depth int) ([]any, bool) {
 	this, why := choiceAt(level), d.why
 	var out []any
 	complete := true
-	for i, f := range d.or {
+	for i, f := range d.f {
 		c := st.cloneState()
 		c.ors = slices.Clip(rest)
 		none := true
 		var found []any
 		if s.addFormula(c, f, this|d.why) {
-			share := max(1, (want-len(out))/(len(d.or)-i))
+			share := max(1, (want-len(out))/(len(d.f)-i))
 			found, none = s.searchState(c, share, depth)
 		}
 		switch {
@@ -310,6 +240,7 @@ func (st *state) kindsInOrder() []Kind {
 	return out
 }
 
+// solveKind searches values of one kind. An enum comes first: its few values are tried, whatever else is known.
 func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 	if !s.chargeStep(1) {
 		return nil, false
@@ -335,105 +266,4 @@ func (s *Solver) solveKind(st *state, k Kind, want, depth int) ([]any, bool) {
 	case AnyKind, Number, NonNull: // several kinds
 	}
 	return nil, true
-}
-
-// keepUnrefused returns the candidates that no literal refuses, up to want.
-func (s *Solver) keepUnrefused(st *state, candidates []any, want int) []any {
-	var out []any
-next:
-	for _, v := range candidates {
-		for _, f := range st.all {
-			if s.evalFormula(f, v) == No {
-				continue next
-			}
-		}
-		if s.workSpent() {
-			break
-		}
-		if out = append(out, v); len(out) >= want {
-			break
-		}
-	}
-	return out
-}
-
-// solveEnum tries every value that can equal an enum value in the sense of [Same], or one of each sort.
-func (s *Solver) solveEnum(st *state, k Kind, values []any, want int) ([]any, bool) {
-	var candidates []any
-	complete := true
-	for _, e := range values {
-		switch e := e.(type) {
-		case string:
-			candidates = append(candidates, e)
-			if r := []rune(e); len(r) == 1 {
-				candidates = append(candidates, int64(r[0])) // Go converts 65 to "A", and so upstream accepts it
-				// Go converts every number that is no code point to U+FFFD.
-				complete = complete && (r[0] != utf8.RuneError || k != Int)
-			}
-		case int64:
-			candidates = append(candidates, e, float64(e))
-			if k == Float {
-				found, all := st.truncatedTo(e)
-				candidates, complete = append(candidates, found...), complete && all
-			}
-		case float64:
-			candidates = append(candidates, e)
-			if i := int64(e); float64(i) == e {
-				candidates = append(candidates, i)
-			}
-			// Beyond, several integers convert to the same float.
-			complete = complete && (math.Abs(e) < exactFloat || k != Int)
-		default:
-			candidates = append(candidates, e)
-		}
-	}
-	candidates = slices.DeleteFunc(candidates, func(v any) bool { return KindOf(v) != k })
-	out := s.keepUnrefused(st, candidates, want)
-	if !complete && len(out) == 0 {
-		s.recordReason("other numbers that upstream takes for one of an enum")
-	}
-	return out, complete
-}
-
-// exactFloat bounds the floats that represent every integer exactly.
-const exactFloat = 1 << 53
-
-// truncatedTo returns floats that Go truncates to the integer e, readable ones first, and whether they stand for all of them. Between e
-// and the next integer, the truth of the facts of st about floats changes only at the bounds and values that they name, and at the
-// limits of [IsIntegral], which are next to the two ends. So one float on each side of each such point, and one in the middle,
-// represent the rest. That does not hold for multiples.
-func (st *state) truncatedTo(e int64) ([]any, bool) {
-	if slices.Contains(st.integral, Integral{Exact: true}) {
-		return nil, true // float64(e) is the only one
-	}
-	if e <= -exactFloat || e >= exactFloat {
-		return nil, false // what does not fit becomes some integer
-	}
-	lo, hi := float64(e), float64(e)
-	if e >= 0 {
-		hi++
-	}
-	if e <= 0 {
-		lo--
-	}
-	points := []float64{lo, hi, float64(e), st.floats.Lo, st.floats.Hi}
-	for _, n := range st.enums {
-		for _, v := range n.Values {
-			switch v := v.(type) {
-			case float64:
-				points = append(points, v)
-			case int64:
-				points = append(points, float64(v))
-			}
-		}
-	}
-	out := []any{(float64(e) + hi) / 2, (float64(e) + lo) / 2}
-	for _, p := range points {
-		for _, v := range []float64{p, math.Nextafter(p, math.Inf(-1)), math.Nextafter(p, math.Inf(1))} {
-			if v > lo && v < hi || v == float64(e) {
-				out = append(out, v)
-			}
-		}
-	}
-	return out, len(st.floatMult) == 0
 }

@@ -1,13 +1,20 @@
 package logic
 
+// What is known, and which choices does each fact rest on? A state is a conjunction of literals, with disjunctions that wait. For example, of
+// (a or b) and c, the search first takes a: that is choice 0, and all that follows from a has the bit of choice 0 in its deps, while c has
+// none.
+//
+// If facts contradict each other, the add functions return false and s.why has the choices of those facts. If the bit of choice 0 is not among
+// them, b leads to the same contradiction, and is not tried. So deps may have too many bits, which costs time, but never too few: then a
+// disjunct would be left out that has a model.
+
 import (
 	"math"
 	"math/bits"
 	"slices"
 )
 
-// deps is a set of choices: the disjuncts that were taken on the way to a state. Each fact has the choices that it rests on, or a
-// larger set. Choices that a contradiction does not rest on need no other try.
+// deps is a set of choices: the disjuncts that were taken on the way to a state.
 type deps uint64
 
 // choiceAt is the set with the choice at a level. Deep levels share one bit, which stands for all of them.
@@ -15,23 +22,14 @@ func choiceAt(level int) deps { return 1 << min(level, lastChoice) }
 
 const lastChoice = 63
 
-// fact is a formula that holds, with the choices that it rests on.
-type fact struct {
-	f   Formula
+// given is a statement that holds, with the choices that it rests on.
+type given[F any] struct {
+	f   F
 	why deps
 }
 
-// disjunction is an Or that is not split yet, with the choices that it and its present length rest on.
-type disjunction struct {
-	or  Or
-	why deps
-}
-
-// asserted is a formula that was added to the conjunction as a whole.
-type asserted struct {
-	id  ID
-	why deps
-}
+// fact is a formula that holds.
+type fact = given[Formula]
 
 // state is a conjunction of literals, and of disjunctions that are not split yet. Its slices only grow by append, so a copy may share
 // them once they are clipped.
@@ -59,7 +57,7 @@ type state struct {
 	triedAt int
 
 	fields    fields
-	rests     []fact // of Rest
+	rests     []given[Rest]
 	someRests []SomeRest
 	allKeys   []Formula
 	someKeys  []Formula
@@ -70,11 +68,11 @@ type state struct {
 	numItems  NumItems
 	unique    []Unique
 
-	opaque []fact
-	lazy   []fact
-	wholes []asserted
-	ors    []disjunction
-	depth  int // the number of fields that lead to it from the first state of a search
+	opaque []given[Opaque]
+	lazy   []given[Lazy]
+	wholes []given[ID] // formulas that were added as a whole
+	ors    []given[Or] // disjunctions that are not split yet; why is also for the parts that they have lost
+	depth  int         // the number of fields that lead to it from the first state of a search
 }
 
 func newState() *state {
@@ -92,6 +90,8 @@ const (
 	maxCount  = maxLength / 2
 )
 
+// cloneState returns a copy that a choice may change. The slices only grow, so both share them; the properties are copied once one of both
+// changes them.
 func (st *state) cloneState() *state {
 	c := *st
 	c.all = slices.Clip(st.all)
@@ -120,309 +120,14 @@ func (st *state) cloneState() *state {
 // kindIndex returns the place of a kind in said.
 func kindIndex(k Kind) int { return bits.TrailingZeros8(uint8(k)) }
 
-// recordClash records the choices that a contradiction rests on.
-func (s *Solver) recordClash(why deps) bool {
-	s.why = why
-	return false
-}
-
-// dropKind rules a kind out, because the facts about it contradict each other.
-func (s *Solver) dropKind(st *state, k Kind, why deps) bool {
-	if st.kinds&k != 0 {
-		st.kinds &^= k
-		st.why |= why
-	}
-	if st.kinds == 0 {
-		return s.recordClash(st.why)
-	}
-	return true
-}
-
-// seenAtOnce is the number of facts that a unit of work pays to check.
-const seenAtOnce = 64
-
-// addFormula adds a formula, which rests on the choices, to the conjunction. It returns false if the conjunction is now contradictory.
-func (s *Solver) addFormula(st *state, f Formula, why deps) bool {
-	if !s.chargeStep(1) {
-		return true // not a proof of anything
-	}
-	st.sum |= why
-	switch f := f.(type) {
-	case And:
-		for _, g := range f {
-			if !s.addFormula(st, g, why) {
-				return false
-			}
-		}
-		return true
-	case Or:
-		switch len(f) {
-		case 0:
-			return s.recordClash(why)
-		case 1:
-			return s.addFormula(st, f[0], why)
-		}
-		return s.addOr(st, f, why)
-	case Lazy:
-		return s.addLazy(st, f, why)
-	case Opaque:
-		return s.addOpaque(st, f, why)
-	case Kinds:
-		st.all = append(st.all, f)
-		if st.kinds&^Kind(f) != 0 {
-			st.kinds, st.why = st.kinds&Kind(f), st.why|why
-		}
-		return st.kinds != 0 || s.recordClash(st.why)
-	}
-	st.all = append(st.all, f)
-	switch f := f.(type) {
-	case Length, Pattern, Format:
-		return s.addString(st, f, why)
-	case IntRange, IntMultiple, FloatRange, FloatMultiple, Integral:
-		return s.addNumber(st, f, why)
-	case NumItems, Items, SomeItem, Unique:
-		return s.addArray(st, f, why)
-	case Enum:
-		for i := range st.said {
-			st.said[i] |= why
-		}
-		st.enums = append(st.enums, f)
-		return true
-	}
-	return s.addObject(st, f, why)
-}
-
-// addOr keeps a disjunction. If it was added before, it adds nothing; if its negation was, that is a contradiction. No part of a kept
-// disjunction means the same as the whole, so that none is justified by itself.
-func (s *Solver) addOr(st *state, f Or, why deps) bool {
-	id := s.table.ID(f, &s.work)
-	for _, d := range f {
-		switch d.(type) {
-		case And, Or, Lazy:
-			if s.table.ID(d, &s.work) == id { // the other parts add nothing
-				return s.addFormula(st, d, why)
-			}
-		}
-	}
-	if _, ok := st.takenWhole(id); ok {
-		return true
-	}
-	if at, ok := st.takenWhole(s.table.Not(f, &s.work)); ok {
-		return s.recordClash(why | at)
-	}
-	st.wholes = append(st.wholes, asserted{id, why})
-	st.ors = append(st.ors, disjunction{f, why})
-	return true
-}
-
-// addLazy keeps a formula that is made when it is needed, and adds what it stands for unless it was added before.
-func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
-	if !s.chargeStep(int64(len(st.lazy) / seenAtOnce)) {
-		return true
-	}
-	if g, at, ok := st.lazyOf(f.ID); ok {
-		return g.Neg == f.Neg || s.recordClash(why|at)
-	}
-	st.lazy = append(st.lazy, fact{f, why})
-	return s.addFormula(st, f.Expand(), why)
-}
-
-func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
-	if !s.chargeStep(int64(len(st.opaque) / seenAtOnce)) {
-		return true
-	}
-	if g, at, ok := st.opaqueOf(f.ID); ok {
-		return g.Neg == f.Neg || s.recordClash(why|at)
-	}
-	st.opaque = append(st.opaque, fact{f, why})
-	return true
-}
-
 // takenWhole reports whether the formula of this number was taken in as a whole.
 func (st *state) takenWhole(id ID) (deps, bool) {
 	for _, a := range st.wholes {
-		if a.id == id {
+		if a.f == id {
 			return a.why, true
 		}
 	}
 	return 0, false
-}
-
-func (s *Solver) addString(st *state, f Formula, why deps) bool {
-	st.said[kindIndex(String)] |= why
-	all := st.said[kindIndex(String)]
-	switch f := f.(type) {
-	case Length:
-		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
-		if st.length.Min > st.length.Max {
-			return s.dropKind(st, String, all)
-		}
-	case Pattern:
-		st.patterns = append(st.patterns, f)
-		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
-			return s.dropKind(st, String, all)
-		}
-	case Format:
-		st.formats = append(st.formats, f)
-		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
-			return s.dropKind(st, String, all)
-		}
-	}
-	return true
-}
-
-func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
-	switch f := f.(type) {
-	case IntRange:
-		st.said[kindIndex(Int)] |= why
-		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
-		if st.ints.Lo > st.ints.Hi {
-			return s.dropKind(st, Int, st.said[kindIndex(Int)])
-		}
-	case IntMultiple:
-		st.said[kindIndex(Int)] |= why
-		st.intMults = append(st.intMults, f)
-		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
-			return s.dropKind(st, Int, st.said[kindIndex(Int)])
-		}
-	case FloatRange:
-		st.said[kindIndex(Float)] |= why
-		st.floats = st.floats.intersect(f)
-		if st.floats.isEmpty() {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
-	case FloatMultiple:
-		st.said[kindIndex(Float)] |= why
-		st.floatMult = append(st.floatMult, f)
-		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
-	case Integral:
-		st.said[kindIndex(Float)] |= why
-		st.integral = append(st.integral, f)
-		exact := slices.Contains(st.integral, Integral{Exact: true})
-		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
-			return s.dropKind(st, Float, st.said[kindIndex(Float)])
-		}
-	}
-	return true
-}
-
-func (s *Solver) addArray(st *state, f Formula, why deps) bool {
-	st.said[kindIndex(Array)] |= why
-	all := st.said[kindIndex(Array)]
-	switch f := f.(type) {
-	case NumItems:
-		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
-		if st.numItems.Min > st.numItems.Max {
-			return s.dropKind(st, Array, all)
-		}
-	case Items:
-		st.items = append(st.items, fact{f.F, why})
-		if at, ok := s.deniedBy(st.someItems, f.F); ok {
-			return s.dropKind(st, Array, why|at)
-		}
-	case SomeItem:
-		st.someItems = append(st.someItems, fact{f.F, why})
-		if at, ok := s.deniedBy(st.items, f.F); ok {
-			return s.dropKind(st, Array, why|at)
-		}
-	case Unique:
-		st.unique = append(st.unique, f)
-		for _, u := range st.unique {
-			if !u.Neg && f.Neg && u.By.impliesUnique(f.By) || u.Neg && !f.Neg && f.By.impliesUnique(u.By) {
-				return s.dropKind(st, Array, all)
-			}
-		}
-	}
-	return true
-}
-
-// deniedBy searches the list for the negation of f.
-func (s *Solver) deniedBy(list []fact, f Formula) (deps, bool) {
-	if len(list) == 0 {
-		return 0, false
-	}
-	return s.findByID(list, s.table.Not(f, &s.work))
-}
-
-// listedIn searches the list for f.
-func (s *Solver) listedIn(list []fact, f Formula) (deps, bool) {
-	if len(list) == 0 {
-		return 0, false
-	}
-	return s.findByID(list, s.table.ID(f, &s.work))
-}
-
-func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
-	for _, x := range list {
-		if s.table.ID(x.f, &s.work) == id {
-			return x.why, true
-		}
-	}
-	return 0, false
-}
-
-func (s *Solver) addObject(st *state, f Formula, why deps) bool {
-	switch f := f.(type) {
-	case Has:
-		return s.addHas(st, f.Name, why)
-	case Lacks:
-		x := s.fieldForChange(st, f.Name)
-		if !x.lacks {
-			x.lacks, x.lacksWhy = true, why
-		}
-		if x.has {
-			return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
-		}
-		return true
-	case Prop:
-		return s.addProp(st, f, why)
-	}
-	st.said[kindIndex(Object)] |= why
-	switch f := f.(type) {
-	case Rest:
-		st.rests = append(st.rests, fact{f, why})
-	case SomeRest:
-		st.someRests = append(st.someRests, f)
-	case AllKeys:
-		st.allKeys = append(st.allKeys, f.F)
-	case SomeKey:
-		st.someKeys = append(st.someKeys, f.F)
-	case NumProps:
-		st.numProps = NumProps{max(st.numProps.Min, f.Min), min(st.numProps.Max, f.Max)}
-		if st.numProps.Min > st.numProps.Max {
-			return s.dropKind(st, Object, st.said[kindIndex(Object)])
-		}
-		return int64(len(st.fields.had)) <= st.numProps.Max || s.dropKind(st, Object, st.tooMany())
-	}
-	for _, a := range st.someRests {
-		for _, b := range st.rests {
-			r := b.f.(Rest) //nolint:errcheck // nothing else is in there
-			if slices.Equal(a.Except, r.Except) && s.table.ID(r.F, &s.work) == s.table.Not(a.F, &s.work) {
-				return s.dropKind(st, Object, st.said[kindIndex(Object)])
-			}
-		}
-	}
-	return true
-}
-
-func (s *Solver) addHas(st *state, name string, why deps) bool {
-	x := s.fieldForChange(st, name)
-	if x.has {
-		return true
-	}
-	x.has, x.hasWhy = true, why
-	st.fields.had = append(st.fields.had, name) // nobody shares it: field has clipped it
-	switch {
-	case x.lacks:
-		return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
-	case x.kinds == 0:
-		return s.dropKind(st, Object, x.hasWhy|x.kindsWhy)
-	case int64(len(st.fields.had)) > st.numProps.Max:
-		return s.dropKind(st, Object, st.tooMany())
-	}
-	return true
 }
 
 // tooMany returns the choices that cause more fields than allowed.
@@ -457,4 +162,48 @@ func (r FloatRange) isEmpty() bool {
 
 func (r FloatRange) isWithin(o FloatRange) bool {
 	return (r.Lo > o.Lo || r.Lo == o.Lo && (r.LoOpen || !o.LoOpen)) && (r.Hi < o.Hi || r.Hi == o.Hi && (r.HiOpen || !o.HiOpen))
+}
+
+// lazyOf and opaqueOf return what was taken in with an ID.
+func (st *state) lazyOf(id any) (Lazy, deps, bool) {
+	for _, l := range st.lazy {
+		if l.f.ID == id {
+			return l.f, l.why, true
+		}
+	}
+	return Lazy{}, 0, false
+}
+
+func (st *state) opaqueOf(id string) (Opaque, deps, bool) {
+	for _, o := range st.opaque {
+		if o.f.ID == id {
+			return o.f, o.why, true
+		}
+	}
+	return Opaque{}, 0, false
+}
+
+// field has the facts of a state about one property of an object.
+type field struct {
+	has, lacks       bool
+	hasWhy, lacksWhy deps
+	facts            []fact // facts about its value, if it has one
+	kinds            Kind   // the kinds that the plain facts allow
+	kindsWhy         deps
+	telling          bool   // there are facts other than kinds and whole schemas
+	owner            *state // the state that may change this
+
+	// inside is the conjunction of the facts, made if they may interact. Its consequences are known without a search.
+	inside      *state
+	insideOwner *state
+	fed, rested int // the number of facts and rests in it
+}
+
+// fields are the facts of a state about single properties.
+type fields struct {
+	named  map[string]*field
+	names  []string // in the order in which they were first named
+	had    []string // names that must exist
+	meet   []string // names whose facts may interact, and which were not checked since
+	shared bool
 }

@@ -1,67 +1,77 @@
 package logic
 
+// Which string matches some patterns and formats and avoids others? The automata of package regular find strings for patterns; for formats
+// there are samples. For example, for the pattern ^a and the format ipv4 it finds nothing, but has no proof, because formats have no
+// automaton.
+
 import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
 )
 
+// solveString tries samples of formats, then strings that fit the patterns. If an enum excludes all that were found, it asks for strings that
+// are none of the excluded words either.
 func (s *Solver) solveString(st *state, want int) ([]any, bool) {
-	match, avoid := st.matchAndAvoid()
-	excluded, refused := 0, false
-	var samples []string
-	positive := false
+	excluded := 0
 	for _, e := range st.enums {
 		excluded += len(e.Values)
 	}
-	for _, f := range st.formats {
-		if f.Neg {
-			refused = true
-			continue
-		}
-		positive = true
-		samples = append(samples, s.Strings.Samples(f.Name)...)
+	if out := s.keepUnrefused(st, stringValues(s.samplesOf(st.formats)), want); len(out) > 0 {
+		return out, false
 	}
-	if positive {
-		if out := s.keepUnrefused(st, stringValues(samples), want); len(out) > 0 {
-			return out, false
+	out, none := s.membersAndOthers(st, want, excluded)
+	if words := excludedWords(st.enums); len(out) == 0 && !none && words != "" {
+		match, avoid := st.matchAndAvoid()
+		var found []string
+		if found, none = s.Strings.Members(&s.work, match, append(avoid, words), st.length, want); !none {
+			s.chargeStep(bytesOf(found) / bytesMade)
+			out = s.keepUnrefused(st, stringValues(found), want)
 		}
-	}
-	var out []any
-	first := want + 8
-	if st.length.Min > longString {
-		first = 1
-	}
-	for n := first; ; n *= 8 { // more if the first ones are all excluded
-		found, none := s.Strings.Members(&s.work, match, avoid, st.length, min(n, want+excluded+8))
-		if none {
-			return nil, true
-		}
-		s.chargeStep(bytesOf(found) / bytesMade)
-		enough := len(found) < n || n >= want+excluded+8
-		if refused || positive {
-			found = append(found, notOfAnyFormat...)
-		}
-		if out = s.keepUnrefused(st, stringValues(found), want); len(out) > 0 || enough || s.workSpent() {
-			break
-		}
-	}
-	if words := excludedWords(st.enums); len(out) == 0 && words != "" {
-		found, none := s.Strings.Members(&s.work, match, append(avoid, words), st.length, want)
-		if none {
-			return nil, true
-		}
-		s.chargeStep(bytesOf(found) / bytesMade)
-		out = s.keepUnrefused(st, stringValues(found), want)
 	}
 	switch {
-	case len(out) > 0:
+	case none || len(out) > 0:
 	case s.work.Left() == 0: // the search for strings keeps to the rest of the budget
 		s.recordReason(Spent)
 	default:
 		s.recordReason("no string found for the patterns and formats")
 	}
-	return out, false
+	return out, none
+}
+
+// samplesOf are strings of the formats that a string must have.
+func (s *Solver) samplesOf(formats []Format) (samples []string) {
+	for _, f := range formats {
+		if !f.Neg {
+			samples = append(samples, s.Strings.Samples(f.Name)...)
+		}
+	}
+	return samples
+}
+
+// membersAndOthers returns strings that fit the patterns, and more if the first ones are all excluded. Where a format says something, it
+// also tries strings that few formats accept. none is a proof that no string fits the patterns.
+func (s *Solver) membersAndOthers(st *state, want, excluded int) (out []any, none bool) {
+	match, avoid := st.matchAndAvoid()
+	most := want + excluded + 8
+	n := want + 8
+	if st.length.Min > longString {
+		n = 1
+	}
+	for ; ; n *= 8 {
+		found, none := s.Strings.Members(&s.work, match, avoid, st.length, min(n, most))
+		if none {
+			return nil, true
+		}
+		s.chargeStep(bytesOf(found) / bytesMade)
+		enough := len(found) < n || n >= most
+		if len(st.formats) > 0 {
+			found = append(found, notOfAnyFormat...)
+		}
+		if out = s.keepUnrefused(st, stringValues(found), want); len(out) > 0 || enough || s.workSpent() {
+			return out, false
+		}
+	}
 }
 
 // longString is the length of strings that are made one at a time.

@@ -1,5 +1,7 @@
 package logic
 
+// How is a formula said to a person? For example, the trace of a comparison says "is of type string and has 1 to 5 characters".
+
 import (
 	"encoding/json"
 	"fmt"
@@ -14,7 +16,7 @@ const (
 	maxTextDepth = 4
 )
 
-// Text describes a formula in words: `is a string and has 1 to 5 characters`. It cuts long texts. For a [Lazy] part it only writes a
+// Text describes a formula in words: `is of type string and has 1 to 5 characters`. It cuts long texts. For a [Lazy] part it only writes a
 // name.
 func Text(f Formula) string {
 	w := &wording{}

@@ -1,5 +1,10 @@
 package logic
 
+// Has a scalar any value left? If it can be one of few, each is tried against all that is known. For example, an enum of a and b with a
+// pattern ^c has none left. The search does not have to split anything to see that.
+
+import "slices"
+
 // manyCandidates bounds the remaining values of a scalar that are tried one by one.
 const manyCandidates = 64
 
@@ -49,17 +54,7 @@ func stringsOf(values []any) []any {
 
 // unrefusedValues returns the values that no literal of st refuses.
 func (s *Solver) unrefusedValues(st *state, list []any) []any {
-	var out []any
-next:
-	for _, v := range list {
-		for _, f := range st.all {
-			if s.evalFormula(f, v) == No {
-				continue next
-			}
-		}
-		out = append(out, v)
-	}
-	return out
+	return slices.DeleteFunc(list, func(v any) bool { return s.isRefused(st, v) })
 }
 
 // knownScalar judges a statement about scalars by the few remaining values, or by the values that it names.

@@ -1,5 +1,10 @@
 package logic
 
+import "reflect"
+
+// How much work is left? Everything that takes time charges for it. For example, the comparison with an enum of a thousand values charges for
+// each at first, and then builds an index of them.
+
 // Work counts the work of a decision: formulas visited, values compared, and other work that callers charge (steps of automata, rules
 // translated, objects confirmed). A unit is far less than a microsecond of one core, and allocates a few hundred bytes at most, so that
 // a bound on work bounds time and memory as well. It holds no clock: the same question costs the same on every machine. The nil Work
@@ -115,6 +120,7 @@ func indexOf(values []any) *enumIndex {
 	return x
 }
 
+// holdsValue looks v up in the index, with the conversions of Same.
 func (x *enumIndex) holdsValue(w *Work, v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -139,4 +145,18 @@ func characterOf(v int64) string {
 		return string(r)
 	}
 	return "\uFFFD"
+}
+
+// Same reports whether the value v equals the enum value e as upstream has it: v converted to the Go type of e, then
+// deeply equal (k8s.io/kube-openapi/pkg/validation/validate, basicCommonValidator). So 1.5 equals the integer 1, and 65
+// equals "A"; null equals nothing.
+func Same(v, e any) bool {
+	if v == nil || e == nil {
+		return false
+	}
+	have, want := reflect.ValueOf(v), reflect.TypeOf(e)
+	if !have.Type().ConvertibleTo(want) {
+		return false
+	}
+	return reflect.DeepEqual(have.Convert(want).Interface(), e)
 }

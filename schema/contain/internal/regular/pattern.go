@@ -1,5 +1,8 @@
 package regular
 
+// What does a pattern demand of each next character? For example, after ab the pattern ^a+b is done, and ^a+c can no longer match. The
+// instructions are those of Go's own compiler of regular expressions, so that they mean what the API server's do.
+
 import (
 	"errors"
 	"regexp/syntax"
@@ -67,6 +70,15 @@ type scratch struct {
 	steps int // the instructions that were visited
 }
 
+// unseen returns a cleared set of so many words.
+func (u *scratch) unseen(words int) []uint64 {
+	if len(u.seen) < words {
+		u.seen = make([]uint64, words)
+	}
+	clear(u.seen[:words])
+	return u.seen[:words]
+}
+
 // beforeRune follows the instructions that take no rune, between the runes last and next. It returns the instructions that take
 // a rune, or true if a match is found.
 func (p *Pattern) beforeRune(from threads, last, next rune, use *scratch) (takesRune []uint32, found bool) {
@@ -74,12 +86,7 @@ func (p *Pattern) beforeRune(from threads, last, next rune, use *scratch) (takes
 		return nil, true
 	}
 	flags := syntax.EmptyOpContext(last, next)
-	words := len(p.prog.Inst)/64 + 1
-	if len(use.seen) < words {
-		use.seen = make([]uint64, words)
-	}
-	seen, work := use.seen[:words], use.work[:0]
-	clear(seen)
+	seen, work := use.unseen(len(p.prog.Inst)/64+1), use.work[:0]
 	visit := func(pc uint32) {
 		if seen[pc/64]&(1<<(pc%64)) == 0 {
 			seen[pc/64] |= 1 << (pc % 64)
@@ -92,7 +99,7 @@ func (p *Pattern) beforeRune(from threads, last, next rune, use *scratch) (takes
 	if last == noText || !p.fromStart {
 		visit(uint32(p.prog.Start)) //nolint:gosec // an index
 	}
-	use.steps += words/8 + 1
+	use.steps += len(seen)/8 + 1
 	for len(work) > 0 && !found {
 		pc := work[len(work)-1]
 		work = work[:len(work)-1]

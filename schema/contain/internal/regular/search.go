@@ -10,6 +10,9 @@
 // docs/containment-patterns.md argues why this is sound.
 package regular
 
+// Which strings match all of some patterns and none of others? The search walks through the product of their automata, the shortest strings
+// first. For example, for ^a and not b$ it finds a, then aa.
+
 import (
 	"regexp/syntax"
 	"slices"

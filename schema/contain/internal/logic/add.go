@@ -1,0 +1,336 @@
+package logic
+
+// What does one more formula add to what is known? For example, "is over 5" narrows the range of integers. If the range is empty then, integers are
+// ruled out, and if no kind is left, the state is contradictory.
+
+import (
+	"slices"
+)
+
+// seenAtOnce is the number of facts that a unit of work pays to check.
+const seenAtOnce = 64
+
+// addFormula adds a formula, which rests on the choices, to the conjunction. It returns false if the conjunction is now contradictory.
+func (s *Solver) addFormula(st *state, f Formula, why deps) bool {
+	if !s.chargeStep(1) {
+		return true // not a proof of anything
+	}
+	st.sum |= why
+	switch f := f.(type) {
+	case And:
+		for _, g := range f {
+			if !s.addFormula(st, g, why) {
+				return false
+			}
+		}
+		return true
+	case Or:
+		switch len(f) {
+		case 0:
+			return s.recordClash(why)
+		case 1:
+			return s.addFormula(st, f[0], why)
+		}
+		return s.addOr(st, f, why)
+	case Lazy:
+		return s.addLazy(st, f, why)
+	case Opaque:
+		return s.addOpaque(st, f, why)
+	case Kinds:
+		st.all = append(st.all, f)
+		if st.kinds&^Kind(f) != 0 {
+			st.kinds, st.why = st.kinds&Kind(f), st.why|why
+		}
+		return st.kinds != 0 || s.recordClash(st.why)
+	}
+	return s.addLiteral(st, f, why)
+}
+
+// addLiteral adds a statement about values of one kind, or about single values.
+func (s *Solver) addLiteral(st *state, f Formula, why deps) bool {
+	st.all = append(st.all, f)
+	switch f := f.(type) {
+	case Length, Pattern, Format:
+		return s.addString(st, f, why)
+	case IntRange, IntMultiple, FloatRange, FloatMultiple, Integral:
+		return s.addNumber(st, f, why)
+	case NumItems, Items, SomeItem, Unique:
+		return s.addArray(st, f, why)
+	case Enum:
+		for i := range st.said {
+			st.said[i] |= why
+		}
+		st.enums = append(st.enums, f)
+		return true
+	}
+	return s.addObject(st, f, why)
+}
+
+// addOr keeps a disjunction. If it was added before, it adds nothing; if its negation was, that is a contradiction. No part of a kept
+// disjunction means the same as the whole, so that none is justified by itself.
+func (s *Solver) addOr(st *state, f Or, why deps) bool {
+	id := s.table.ID(f, &s.work)
+	for _, d := range f {
+		switch d.(type) {
+		case And, Or, Lazy:
+			if s.table.ID(d, &s.work) == id { // the other parts add nothing
+				return s.addFormula(st, d, why)
+			}
+		}
+	}
+	if _, ok := st.takenWhole(id); ok {
+		return true
+	}
+	if at, ok := st.takenWhole(s.table.Not(f, &s.work)); ok {
+		return s.recordClash(why | at)
+	}
+	st.wholes = append(st.wholes, given[ID]{id, why})
+	st.ors = append(st.ors, given[Or]{f, why})
+	return true
+}
+
+// addLazy keeps a formula that is made when it is needed, and adds what it stands for unless it was added before.
+func (s *Solver) addLazy(st *state, f Lazy, why deps) bool {
+	if !s.chargeStep(int64(len(st.lazy) / seenAtOnce)) {
+		return true
+	}
+	if g, at, ok := st.lazyOf(f.ID); ok {
+		return g.Neg == f.Neg || s.recordClash(why|at)
+	}
+	st.lazy = append(st.lazy, given[Lazy]{f, why})
+	return s.addFormula(st, f.Expand(), why)
+}
+
+func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
+	if !s.chargeStep(int64(len(st.opaque) / seenAtOnce)) {
+		return true
+	}
+	if g, at, ok := st.opaqueOf(f.ID); ok {
+		return g.Neg == f.Neg || s.recordClash(why|at)
+	}
+	st.opaque = append(st.opaque, given[Opaque]{f, why})
+	return true
+}
+
+// addString narrows the length, or adds a pattern or a format. If its negation is there too, no string is left; whether patterns exclude each
+// other, only the search for strings finds out.
+func (s *Solver) addString(st *state, f Formula, why deps) bool {
+	st.said[kindIndex(String)] |= why
+	all := st.said[kindIndex(String)]
+	switch f := f.(type) {
+	case Length:
+		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
+		if st.length.Min > st.length.Max {
+			return s.dropKind(st, String, all)
+		}
+	case Pattern:
+		st.patterns = append(st.patterns, f)
+		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
+			return s.dropKind(st, String, all)
+		}
+	case Format:
+		st.formats = append(st.formats, f)
+		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
+			return s.dropKind(st, String, all)
+		}
+	}
+	return true
+}
+
+// addNumber narrows the range of integers or floats, or adds a divisor. Both kinds are kept apart, because the API server treats 1 and 1.0 in
+// different ways.
+func (s *Solver) addNumber(st *state, f Formula, why deps) bool {
+	switch f := f.(type) {
+	case IntRange:
+		st.said[kindIndex(Int)] |= why
+		st.ints = IntRange{max(st.ints.Lo, f.Lo), min(st.ints.Hi, f.Hi)}
+		if st.ints.Lo > st.ints.Hi {
+			return s.dropKind(st, Int, st.said[kindIndex(Int)])
+		}
+	case IntMultiple:
+		st.said[kindIndex(Int)] |= why
+		st.intMults = append(st.intMults, f)
+		if slices.Contains(st.intMults, IntMultiple{f.N, !f.Neg}) {
+			return s.dropKind(st, Int, st.said[kindIndex(Int)])
+		}
+	case FloatRange:
+		st.said[kindIndex(Float)] |= why
+		st.floats = st.floats.intersect(f)
+		if st.floats.isEmpty() {
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
+		}
+	case FloatMultiple:
+		st.said[kindIndex(Float)] |= why
+		st.floatMult = append(st.floatMult, f)
+		if slices.Contains(st.floatMult, FloatMultiple{f.F, !f.Neg}) {
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
+		}
+	case Integral:
+		st.said[kindIndex(Float)] |= why
+		st.integral = append(st.integral, f)
+		exact := slices.Contains(st.integral, Integral{Exact: true})
+		if slices.Contains(st.integral, Integral{!f.Neg, f.Exact}) || exact && slices.Contains(st.integral, Integral{Neg: true}) {
+			return s.dropKind(st, Float, st.said[kindIndex(Float)])
+		}
+	}
+	return true
+}
+
+// addArray narrows the number of items, or adds what all items or some item are like. If what some item is like is denied of all items, by its
+// number in the table, no list is left. Other contradictions between items need a search.
+func (s *Solver) addArray(st *state, f Formula, why deps) bool {
+	st.said[kindIndex(Array)] |= why
+	all := st.said[kindIndex(Array)]
+	switch f := f.(type) {
+	case NumItems:
+		st.numItems = NumItems{max(st.numItems.Min, f.Min), min(st.numItems.Max, f.Max)}
+		if st.numItems.Min > st.numItems.Max {
+			return s.dropKind(st, Array, all)
+		}
+	case Items:
+		st.items = append(st.items, fact{f.F, why})
+		if at, ok := s.deniedBy(st.someItems, f.F); ok {
+			return s.dropKind(st, Array, why|at)
+		}
+	case SomeItem:
+		st.someItems = append(st.someItems, fact{f.F, why})
+		if at, ok := s.deniedBy(st.items, f.F); ok {
+			return s.dropKind(st, Array, why|at)
+		}
+	case Unique:
+		st.unique = append(st.unique, f)
+		for _, u := range st.unique {
+			if !u.Neg && f.Neg && u.By.impliesUnique(f.By) || u.Neg && !f.Neg && f.By.impliesUnique(u.By) {
+				return s.dropKind(st, Array, all)
+			}
+		}
+	}
+	return true
+}
+
+// deniedBy searches the list for the negation of f.
+func (s *Solver) deniedBy(list []fact, f Formula) (deps, bool) {
+	if len(list) == 0 {
+		return 0, false
+	}
+	return s.findByID(list, s.table.Not(f, &s.work))
+}
+
+// listedIn searches the list for f.
+func (s *Solver) listedIn(list []fact, f Formula) (deps, bool) {
+	if len(list) == 0 {
+		return 0, false
+	}
+	return s.findByID(list, s.table.ID(f, &s.work))
+}
+
+func (s *Solver) findByID(list []fact, id ID) (deps, bool) {
+	for _, x := range list {
+		if s.table.ID(x.f, &s.work) == id {
+			return x.why, true
+		}
+	}
+	return 0, false
+}
+
+// addObject adds that a property is there, is missing, or has some value. These facts are kept by property, with their own choices, so that a
+// contradiction in one property does not depend on what is known of the others.
+func (s *Solver) addObject(st *state, f Formula, why deps) bool {
+	switch f := f.(type) {
+	case Has:
+		return s.addHas(st, f.Name, why)
+	case Lacks:
+		x := s.fieldForChange(st, f.Name)
+		if !x.lacks {
+			x.lacks, x.lacksWhy = true, why
+		}
+		if x.has {
+			return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
+		}
+		return true
+	case Prop:
+		return s.addProp(st, f, why)
+	}
+	return s.addToObject(st, f, why)
+}
+
+// addToObject adds a statement about properties that it does not name, or about their number.
+func (s *Solver) addToObject(st *state, f Formula, why deps) bool {
+	st.said[kindIndex(Object)] |= why
+	switch f := f.(type) {
+	case Rest:
+		st.rests = append(st.rests, given[Rest]{f, why})
+	case SomeRest:
+		st.someRests = append(st.someRests, f)
+	case AllKeys:
+		st.allKeys = append(st.allKeys, f.F)
+	case SomeKey:
+		st.someKeys = append(st.someKeys, f.F)
+	case NumProps:
+		st.numProps = NumProps{max(st.numProps.Min, f.Min), min(st.numProps.Max, f.Max)}
+		if st.numProps.Min > st.numProps.Max {
+			return s.dropKind(st, Object, st.said[kindIndex(Object)])
+		}
+		return int64(len(st.fields.had)) <= st.numProps.Max || s.dropKind(st, Object, st.tooMany())
+	}
+	for _, a := range st.someRests {
+		for _, b := range st.rests {
+			if slices.Equal(a.Except, b.f.Except) && s.table.ID(b.f.F, &s.work) == s.table.Not(a.F, &s.work) {
+				return s.dropKind(st, Object, st.said[kindIndex(Object)])
+			}
+		}
+	}
+	return true
+}
+
+// addHas adds that a property is there. That contradicts what is known if it is missing, if no kind of value is left for it, or if there are
+// too many properties then.
+func (s *Solver) addHas(st *state, name string, why deps) bool {
+	x := s.fieldForChange(st, name)
+	if x.has {
+		return true
+	}
+	x.has, x.hasWhy = true, why
+	st.fields.had = append(st.fields.had, name) // nobody shares it: field has clipped it
+	switch {
+	case x.lacks:
+		return s.dropKind(st, Object, x.hasWhy|x.lacksWhy)
+	case x.kinds == 0:
+		return s.dropKind(st, Object, x.hasWhy|x.kindsWhy)
+	case int64(len(st.fields.had)) > st.numProps.Max:
+		return s.dropKind(st, Object, st.tooMany())
+	}
+	return true
+}
+
+// addProp adds a fact about the value of a property. Facts that may interact with others are checked by checkProperties. Two whole schemas are
+// not: that would take the time of a search.
+func (s *Solver) addProp(st *state, p Prop, why deps) bool {
+	x := s.fieldForChange(st, p.Name)
+	x.facts = append(x.facts, fact{p.F, why})
+	switch f := p.F.(type) {
+	case Kinds:
+		if x.kinds&^Kind(f) != 0 {
+			x.kinds, x.kindsWhy = x.kinds&Kind(f), x.kindsWhy|why
+		}
+		if x.kinds == 0 {
+			return s.mustLack(st, p.Name, x.kindsWhy)
+		}
+	case Lazy:
+		x.telling = x.telling || f.Small
+	default:
+		x.telling = true
+	}
+	if x.inside != nil || x.telling && len(x.facts) > 1 {
+		st.fields.meet = append(st.fields.meet, p.Name)
+	}
+	return true
+}
+
+// mustLack records that no value of the property is possible.
+func (s *Solver) mustLack(st *state, name string, why deps) bool {
+	if x := st.fields.named[name]; x != nil && x.lacks {
+		return true
+	}
+	return s.addFormula(st, Lacks{name}, why)
+}

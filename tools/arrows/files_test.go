@@ -1,0 +1,101 @@
+package arrows
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gopackages "golang.org/x/tools/go/packages"
+)
+
+// layers has, for packages that are read from the bottom up, their files in that order: a file may use what files before it declare. Some
+// recursions run through several files; at most one pair of files in twenty may use each other against the order.
+var layers = map[string]string{
+	"schema": `schema keywords hash build default walk stored copy`,
+	"schema/upstream": `doc words versions value estimate bounds celschema dear explain lazy meta rulemessage rules ruletree ruleeval
+		shape lists ratchet stored validator deardefaults plainmeta validate decode request forcrd project crdrules
+		typed work crd`,
+	"schema/contain/internal/logic":   `work formula eval intern state solver fields values add known enum numbers strings array object text solve`,
+	"schema/contain/internal/regular": `pattern search`,
+	"schema/contain/internal/celrule": `cond value node rule ast translator canon cardinality strings relate prefix emit implied junction quantify
+		equalnode shape num opaque library needed celrule scope sum compr total fewitems parts unique update count
+		members index compare textcalls equal convert call macro sees hints function translate unclear`,
+	"schema/contain": `doc gap place translator options fill patterns rules strange strip trace numbers formats translate written
+		walker blame search confirm transition lastword searchtrace unequal fillings fate probe unclear cause updates
+		walk rounds implied oldvalue contain`,
+}
+
+// TestFilesAreLayers: whoever reads a package in the order of its files knows nearly all that a file uses.
+func TestFilesAreLayers(t *testing.T) {
+	var patterns []string
+	for pkg := range layers {
+		patterns = append(patterns, module+"/"+pkg)
+	}
+	loaded, err := gopackages.Load(&gopackages.Config{
+		Mode: gopackages.NeedName | gopackages.NeedSyntax | gopackages.NeedTypes | gopackages.NeedTypesInfo | gopackages.NeedImports | gopackages.NeedDeps,
+		Dir:  "../..",
+	}, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(loaded) != len(layers) {
+		t.Fatalf("%d packages of %d", len(loaded), len(layers))
+	}
+	for _, p := range loaded {
+		pkg := strings.TrimPrefix(p.PkgPath, module+"/")
+		order := strings.Fields(layers[pkg])
+		uses := usesOfFiles(p)
+		for file := range uses {
+			if !slices.Contains(order, file) {
+				t.Errorf("%s: %s.go has no place in the order of the files", pkg, file)
+			}
+		}
+		for _, file := range order {
+			if _, ok := uses[file]; !ok {
+				t.Errorf("%s: there is no file %s.go", pkg, file)
+			}
+		}
+		all, up := 0, []string{}
+		for file, others := range uses {
+			for other, name := range others {
+				if all++; slices.Index(order, other) > slices.Index(order, file) {
+					up = append(up, file+".go uses "+name+" of "+other+".go")
+				}
+			}
+		}
+		if len(up)*20 > all {
+			slices.Sort(up)
+			t.Errorf("%s: %d of %d arrows between files run up:\n%s", pkg, len(up), all, strings.Join(up, "\n"))
+		}
+	}
+}
+
+// usesOfFiles returns for each file of a package which other files it uses, with a name that it uses.
+func usesOfFiles(p *gopackages.Package) map[string]map[string]string {
+	fileOf := func(n interface{ Pos() token.Pos }) string {
+		return strings.TrimSuffix(filepath.Base(p.Fset.Position(n.Pos()).Filename), ".go")
+	}
+	uses := map[string]map[string]string{}
+	for _, f := range p.Syntax {
+		file := fileOf(f)
+		uses[file] = map[string]string{}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				if o := p.TypesInfo.Uses[id]; o != nil && declaredIn(p.Types, o) && fileOf(o) != file {
+					uses[file][fileOf(o)] = o.Name()
+				}
+			}
+			return true
+		})
+	}
+	return uses
+}
+
+// declaredIn reports whether a package declares the object, on its own or as a field or method: not inside of a function.
+func declaredIn(pkg *types.Package, o types.Object) bool {
+	return o.Pkg() == pkg && (o.Parent() == pkg.Scope() || o.Parent() == nil)
+}
