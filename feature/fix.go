@@ -21,7 +21,7 @@ func (f *Feature) howToOpen(byLevel bool) string {
 	m := f.model
 	switch {
 	case f.Entry < 0:
-		return "it comes with " + sinceOf(&f.Spec.Stages[0]) + " of the component"
+		return "it comes with " + Since(&f.Spec.Stages[0]) + " of the component"
 	case f.Locked:
 		return "it is " + f.lockedText()
 	case f.isCapped():
@@ -45,10 +45,10 @@ func (f *Feature) lockedText() string {
 	on := f.Defaults()
 	for i := f.Entry + 1; i < len(on); i++ {
 		if s := &f.Spec.Stages[i]; s.Stage != v1alpha1.Removed && (!s.LockToDefault || on[i] != f.Default) {
-			return fmt.Sprintf("%s, whatever is set, until %s", onOff(f.Default), sinceOf(s))
+			return fmt.Sprintf("%s, whatever is set, until %s", OnOff(f.Default), Since(s))
 		}
 	}
-	return fmt.Sprintf("%s for good since %s", onOff(f.Default), stageSince(f))
+	return fmt.Sprintf("%s for good since %s", OnOff(f.Default), stageSince(f))
 }
 
 // howToOptIn says how users without the right to change the settings can opt in. It is empty if the component has no opt-in.

@@ -137,7 +137,7 @@ func (m *Model) lintOverdue(l *findings, f *Feature, day time.Time) {
 	if ages == nil {
 		return
 	}
-	l.addWarning(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), sinceOf(begin), t.what)
+	l.addWarning(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), Since(begin), t.what)
 }
 
 func stageName(f *Feature) string {

@@ -281,7 +281,7 @@ func (r *resolver) resolveState(s *State) {
 	}
 	fixed := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
 	if p, ok := r.settings.pinnedValue(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
-		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", onOff(p.own))}
+		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", OnOff(p.own))}
 		lifted.open = p.ownLifted
 	}
 	s.own, s.ownLifted = v.open, lifted.open
@@ -327,7 +327,7 @@ func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
 	}
 	switch {
 	case f.Entry < 0:
-		return say(false, WhyUnborn, "it comes with %s", sinceOf(&f.Spec.Stages[0]))
+		return say(false, WhyUnborn, "it comes with %s", Since(&f.Spec.Stages[0]))
 	case f.Locked:
 		return say(f.Default, WhyLocked, "it is %s", f.lockedText())
 	case f.isCapped():
@@ -335,7 +335,7 @@ func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
 	case f.Spec.ImpliedByLevel && opens:
 		return say(true, WhyImplied, "%s is %s", m.component.LevelKey, level)
 	case set:
-		return say(value, WhyKey, "the settings say %s", onOff(value))
+		return say(value, WhyKey, "the settings say %s", OnOff(value))
 	case f.FollowsLevel:
 		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, level)
 	}

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -312,14 +313,14 @@ func (p *settingsParser) setFeature(f *Feature, key string, on, allowed bool) {
 	if other, ok := p.mentions[gate]; !ok {
 		p.mentions[gate] = key
 	} else if s := p.settings.gates[gate]; other != key && (s.yes && !on || s.no && on) {
-		p.addError(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, onOff(!on))
+		p.addError(CodeDisagree, gate, key, "%s says that %s is %s", other, gate, OnOff(!on))
 	}
 	p.noteGate(gate, on, allowed)
 	switch {
 	case f.Stage == v1alpha1.Removed:
 		p.addWarning(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Entry < 0:
-		p.addError(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, sinceOf(&f.Spec.Stages[0]))
+		p.addError(CodeLocked, gate, key, "%s is not there yet, it comes with %s", gate, Since(&f.Spec.Stages[0]))
 	case f.Locked && on != f.Default:
 		p.addError(CodeLocked, gate, key, "%s is %s", gate, f.lockedText())
 	case on && !f.Locked && f.isCapped():
@@ -350,7 +351,8 @@ func (m *Model) findUnmet(settings *Settings, tell func(gate, other string)) {
 	}
 }
 
-func onOff(on bool) string {
+// OnOff is the state of a feature in words.
+func OnOff(on bool) string {
 	if on {
 		return "on"
 	}
@@ -358,11 +360,7 @@ func onOff(on bool) string {
 }
 
 // stageSince says when a feature's stage began.
-func stageSince(f *Feature) string { return sinceOf(&f.Spec.Stages[f.Entry]) }
+func stageSince(f *Feature) string { return Since(&f.Spec.Stages[f.Entry]) }
 
-func sinceOf(s *v1alpha1.FeatureStage) string {
-	if s.Release != "" {
-		return s.Release
-	}
-	return s.Date
-}
+// Since is the release with which a stage begins, or else its day.
+func Since(s *v1alpha1.FeatureStage) string { return cmp.Or(s.Release, s.Date) }

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"k8s.io/component-base/featuregate"
+
+	"sluice.dev/feature"
 )
 
 // warnOfFlips logs a warning for each feature that gates behaviour only, is off, and is announced to be on by default, or is
@@ -12,15 +14,11 @@ func (g *Gates) warnOfFlips() {
 		if !ok || s.Open || len(s.Feature.Spec.Parts) > 0 {
 			continue
 		}
-		when := at.Release
-		if when == "" {
-			when = at.Date
-		}
 		text := "this feature is off; it will be on by default"
 		if done {
 			text = "this feature is off; it is on by default"
 		}
-		g.log.Info("warning: "+text, "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "since", when, "why", s.Reason)
+		g.log.Info("warning: "+text, "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "since", feature.Since(&at), "why", s.Reason)
 	}
 }
 

@@ -47,7 +47,7 @@ func (d *Disagreement) String() string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if d.Settings != nil {
-		add("the settings say %s", onOff(*d.Settings))
+		add("the settings say %s", feature.OnOff(*d.Settings))
 	}
 	if d.On != nil {
 		add("on in %s", joinNames(d.On))
@@ -63,9 +63,9 @@ func (d *Disagreement) String() string {
 	}
 	if e := d.Enforced; e != nil {
 		if d.Settings == nil || *d.Settings != d.Effective {
-			add("%s in effect", onOff(d.Effective))
+			add("%s in effect", feature.OnOff(d.Effective))
 		}
-		add("enforced as %s by %s", onOff(e.Open), e.By)
+		add("enforced as %s by %s", feature.OnOff(e.Open), e.By)
 	}
 	text := d.Gate + ": " + strings.Join(parts, "; ")
 	if d.RollingUpdate {
@@ -79,13 +79,6 @@ func joinNames(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 // Judge decides whether all agree.
@@ -242,7 +235,7 @@ func (j *judge) concludeFeature(d *Disagreement, differs, want bool) metav1.Cond
 	case reporting == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.ReasonNoReports, "no process reports this feature"
 	default:
-		c.Message = fmt.Sprintf("%s in %s", onOff(want), processCount(reporting))
+		c.Message = fmt.Sprintf("%s in %s", feature.OnOff(want), processCount(reporting))
 	}
 	if c.Status == metav1.ConditionTrue {
 		c.Message = brief.Clip(d.String(), maxMessage)

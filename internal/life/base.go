@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature"
-	"sluice.dev/feature/rules"
 	"sluice.dev/internal/input"
 )
 
@@ -148,22 +147,16 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 // that [Project.Outputs] has written into their descriptions.
 func NewBase(name string, component *v1alpha1.Component, features []v1alpha1.Feature, crds []*apiextensionsv1.CustomResourceDefinition, day time.Time) (*State, error) {
 	state := &State{Name: name, Release: component.Spec.Release, CRDs: crds}
-	var resources []feature.Resource
 	for _, c := range crds {
 		undescribe(c)
-		r, err := feature.ResourceOf(c)
-		if err != nil {
-			return nil, fmt.Errorf("the base %s: %w", name, err)
-		}
-		resources = append(resources, r)
 	}
 	for i := range features {
 		state.Features = append(state.Features, features[i].Spec)
 	}
-	var findings feature.Findings
-	state.Model, findings = rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
-	if err := findings.Err(); err != nil {
+	model, findings, err := defineFor(component, features, crds, day)
+	if err := cmp.Or(err, findings.Err()); err != nil {
 		return nil, fmt.Errorf("the base %s: %w", name, err)
 	}
+	state.Model = model
 	return state, nil
 }

@@ -102,19 +102,11 @@ func stageText(f *feature.Feature) string {
 // stageOf returns the stage in small letters, since when, and the default. A stage that has not begun is planned.
 func stageOf(f *feature.Feature) (stage, since, value string) {
 	if f.Entry < 0 {
-		return "planned", beginningOf(&f.Spec.Stages[0]), onOff(false, false)
+		return "planned", feature.Since(&f.Spec.Stages[0]), onOff(false, false)
 	}
 	first := f.Entry
 	for first > 0 && f.Spec.Stages[first-1].Stage == f.Stage {
 		first--
 	}
-	return lowerStage(f.Stage), beginningOf(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
-}
-
-// beginningOf is the release of a stage, or its day.
-func beginningOf(s *v1alpha1.FeatureStage) string {
-	if s.Release != "" {
-		return s.Release
-	}
-	return s.Date
+	return lowerStage(f.Stage), feature.Since(&f.Spec.Stages[first]), onOff(f.Default, f.Locked)
 }

@@ -124,7 +124,7 @@ func (p *Project) Docs() *Docs {
 		defaults := f.Defaults()
 		for i := range f.Spec.Stages {
 			s := &f.Spec.Stages[i]
-			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), beginningOf(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
+			x.Stages = append(x.Stages, StageDoc{lowerStage(s.Stage), feature.Since(s), onOff(defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed)})
 		}
 		d.Features = append(d.Features, x)
 	}
@@ -155,11 +155,10 @@ func (d *Docs) docOf(name string) *CRDDoc {
 
 // onOff is a default in words.
 func onOff(on, fixed bool) string {
-	text := map[bool]string{true: "on", false: "off"}[on]
 	if fixed {
-		text = "always " + text
+		return "always " + feature.OnOff(on)
 	}
-	return text
+	return feature.OnOff(on)
 }
 
 func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -224,15 +223,15 @@ func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
 	value := onOff(on, s.LockToDefault)
 	switch {
 	case s.Stage == v1alpha1.Removed:
-		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, beginningOf(s), onOff(on, false))
+		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, feature.Since(s), onOff(on, false))
 	case i == 0:
-		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), beginningOf(s), value, strings.TrimSpace(f.Spec.Description)))
+		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), feature.Since(s), value, strings.TrimSpace(f.Spec.Description)))
 	case s.Stage == v1alpha1.Deprecated:
-		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, beginningOf(s), value)
+		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, feature.Since(s), value)
 	case s.Stage != f.Spec.Stages[i-1].Stage:
-		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), beginningOf(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
+		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), feature.Since(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
 	}
-	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, beginningOf(s))
+	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, feature.Since(s))
 }
 
 // announcements has a sentence for each kind of announcement in features.yaml.
@@ -318,7 +317,7 @@ func partsDoc(f *feature.Feature) (out []PartDoc) {
 func (p *Project) howTo(f *feature.Feature) string {
 	switch {
 	case f.Entry < 0:
-		return "it comes with " + beginningOf(&f.Spec.Stages[0])
+		return "it comes with " + feature.Since(&f.Spec.Stages[0])
 	case f.Locked || f.Stage == v1alpha1.Removed:
 		return "it cannot be changed"
 	}

@@ -59,7 +59,8 @@ func randomLives(r *rand.Rand) *lives {
 				s = v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: s.Release, Default: new(r.IntN(4) == 0), LockToDefault: true}
 				at = 1
 			}
-			now := (&moment{on: was}).after(&s)
+			so := feature.Feature{Spec: v1alpha1.FeatureSpec{Stages: append(slices.Clone(e.Stages), s)}}
+			now := so.Defaults()[len(e.Stages)]
 			if now != was && r.IntN(2) == 0 {
 				announced = append(announced, releaseOf(max(0, release-r.IntN(3))))
 			}

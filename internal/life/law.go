@@ -279,10 +279,11 @@ type moment struct {
 // stepsOf returns the steps of a feature since the base, by the history in features.yaml, so that it does not matter how many releases lie
 // between. An entry that is older than the base, and that the base does not have, is a claim of today: it is passed over.
 func (l *law) stepsOf(p *pair) (out []step) {
-	var from, now moment
+	var from moment
+	defaults := p.is.Defaults()
 	for i := range p.next.Stages[:p.nextAt+1] {
 		s := &p.next.Stages[i]
-		now = moment{s.Stage, now.after(s), s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, beginningOf(s)}
+		now := moment{s.Stage, defaults[i], s.LockToDefault || s.Stage == v1alpha1.Removed, s.Release, feature.Since(s)}
 		if i > p.oldAt {
 			if i < p.nextAt && isNewerRelease(l.old.Release, s.Release) {
 				continue
@@ -292,17 +293,6 @@ func (l *law) stepsOf(p *pair) (out []step) {
 		from = now
 	}
 	return out
-}
-
-// after is the default from an entry on, which follows this moment.
-func (m *moment) after(s *v1alpha1.FeatureStage) bool {
-	switch {
-	case s.Default != nil:
-		return *s.Default
-	case s.Stage == v1alpha1.Deprecated || s.Stage == v1alpha1.Removed:
-		return m.on
-	}
-	return s.Stage == v1alpha1.Stable
 }
 
 // eachPair calls f for each feature that both sides have and that had begun, and for new features, with old nil.

@@ -322,7 +322,7 @@ func (l *law) wasEndAnnounced(gate string) bool {
 	if i <= 0 {
 		return false
 	}
-	end, from := beginningOf(&e.Stages[i]), e.Announced["Removed"]
+	end, from := feature.Since(&e.Stages[i]), e.Announced["Removed"]
 	return e.Stages[i-1].Stage == v1alpha1.Deprecated || from != "" && isNewerRelease(end, from) || isNewerRelease(l.next.Release, end) || sameRelease(end, l.old.Release)
 }
 

@@ -2,6 +2,7 @@ package life
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -148,17 +149,11 @@ func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 		spec.Parts = append(spec.Parts, own...)
 		p.Declaration.Features = append(p.Declaration.Features, spec)
 	}
-	var resources []feature.Resource
-	for _, c := range p.CRDs {
-		r, err := feature.ResourceOf(c)
-		if err != nil {
-			wrong.addProblem("", 0, "%s", err)
-			continue
-		}
-		resources = append(resources, r)
-	}
 	component, features := p.Declaration.Objects()
-	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
+	model, findings, err := defineFor(component, features, p.CRDs, day)
+	if err != nil {
+		wrong.addProblem("", 0, "%s", err)
+	}
 	p.Model = model
 	for _, x := range slices.Concat(findings, model.Lint(day)) {
 		to := &wrong
@@ -189,6 +184,22 @@ func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 		}
 	}
 	return wrong
+}
+
+// defineFor makes the model of a component whose features gate parts of CRDs. The error says which CRDs cannot be read; the model is without them.
+func defineFor(c *v1alpha1.Component, features []v1alpha1.Feature, crds []*apiextensionsv1.CustomResourceDefinition, day time.Time) (*feature.Model, feature.Findings, error) {
+	var resources []feature.Resource
+	var unread []error
+	for _, crd := range crds {
+		r, err := feature.ResourceOf(crd)
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		resources = append(resources, r)
+	}
+	model, findings := rules.Define(c, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
+	return model, findings, errors.Join(unread...)
 }
 
 // mergedParts returns the parts that marks gate, with the mark of each. It joins versions with the same gated part, and values of the same

@@ -16,7 +16,6 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/feature/rules"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 	"sluice.dev/report"
@@ -39,7 +38,7 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	if last := &e.Stages[len(e.Stages)-1]; last.Stage == stage {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
 		file, line := p.File.placeOf(fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1))
-		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), beginningOf(last))}}
+		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))}}
 	}
 	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
 	next, err := p.stateWithStage(gate, entry, release, day)
@@ -75,16 +74,11 @@ func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, relea
 		}
 	}
 	s.Features = d.Features
-	var resources []feature.Resource
-	for _, c := range p.CRDs {
-		r, err := feature.ResourceOf(c)
-		if err != nil {
-			return nil, err
-		}
-		resources = append(resources, r)
-	}
 	component, features := d.Objects()
-	model, findings := rules.Define(component, features, feature.Options{Date: day, Resources: resources, OtherGroups: true})
+	model, findings, err := defineFor(component, features, p.CRDs, day)
+	if err != nil {
+		return nil, err
+	}
 	if err := findings.Of(gate).Err(); err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (l *law) stageMovedBack(p *pair) {
 func (l *law) historyChanged(p *pair) {
 	for i := range p.oldAt + 1 {
 		if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
-			l.addFinding(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lowerStage(p.old.Stages[i].Stage), beginningOf(&p.old.Stages[i]), p.gate, l.old.Release)
+			l.addFinding(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lowerStage(p.old.Stages[i].Stage), feature.Since(&p.old.Stages[i]), p.gate, l.old.Release)
 			return
 		}
 	}

@@ -212,7 +212,7 @@ func (s *setter) planChange() *Change {
 	for _, gate := range s.gates {
 		f := p.model.Feature(gate)
 		if is, _ := before.State(gate); is.Open == s.on && (s.on || !is.Lifted) {
-			c.Unchanged = append(c.Unchanged, fmt.Sprintf("%s is %s: %s", f.Name, onOff(s.on), is.Reason))
+			c.Unchanged = append(c.Unchanged, fmt.Sprintf("%s is %s: %s", f.Name, feature.OnOff(s.on), is.Reason))
 			continue
 		}
 		for key, value := range editedKeys(f, p.model.Spec().GatesKey, data, s.on) {
@@ -315,13 +315,6 @@ func whyItStays(m *feature.Model, state *feature.State, on bool) string {
 		text = fmt.Sprintf("%s stays on where the highest stage of the resource is Beta", f.Name)
 	}
 	return text
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 // editedKeys returns the keys that turn a feature on or off: its entry among the gates if it has one, and its own key if that exists or if
@@ -479,7 +472,7 @@ func (c *Change) printText(e *command.Env, f *setFlags) error {
 		if c.Refused != nil && !c.DryRun {
 			break
 		}
-		fmt.Fprintf(e.Out, "%s: %s, %s\n", x.Name, onOff(x.Enabled), x.Why)
+		fmt.Fprintf(e.Out, "%s: %s, %s\n", x.Name, feature.OnOff(x.Enabled), x.Why)
 		if x.Needs != "" {
 			fmt.Fprintf(e.Out, "  %s\n", x.Needs)
 		}
