@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -102,6 +103,7 @@ type law struct {
 	rule      *Rule
 	severity  report.Severity
 	found     []report.Finding
+	compared  []report.Finding // of compat; nil before it is asked
 }
 
 // Verify compares a component with its earlier state, by the policy of its features.yaml; nil stands for nothing to compare with, and then
@@ -118,6 +120,12 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 	if err != nil {
 		return nil, err
 	}
+	l.applyRules(off, nothing)
+	return l.reportFound(), nil
+}
+
+// applyRules checks the rules that are on; nothing says that there is no earlier state, and off are the rules that the policy does not have.
+func (l *law) applyRules(off []string, nothing bool) {
 	rules := Rules()
 	for i := range rules {
 		l.rule = &rules[i]
@@ -128,14 +136,18 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		if slices.Contains(off, l.rule.ID) {
 			l.severity = report.Off
 		}
-		if s, ok := f.Rules[l.rule.ID]; ok {
+		if s, ok := l.next.File.Rules[l.rule.ID]; ok {
 			l.severity = severities[s]
 		}
 		if l.severity != report.Off && (l.rule.alone || !nothing) {
 			l.rule.check(l)
 		}
 	}
-	r := &report.Report{Old: old.Name, New: next.Name, Mode: "error", FailMode: "closed"}
+}
+
+// reportFound makes the report of the findings: features first, each even without a finding, then CRDs.
+func (l *law) reportFound() *report.Report {
+	r := &report.Report{Old: l.old.Name, New: l.next.Name, Mode: "error", FailMode: "closed"}
 	put := func(name string) *report.CRD {
 		for i := range r.CRDs {
 			if r.CRDs[i].Name == name {
@@ -145,9 +157,9 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 		r.CRDs = append(r.CRDs, report.CRD{Name: name, Verdict: report.Safe})
 		return &r.CRDs[len(r.CRDs)-1]
 	}
-	for i := range next.Features {
-		gate := next.Features[i].Gate
-		if c := put(feature.ObjectName(f.Component, gate)); old.Model.Feature(gate) == nil {
+	for i := range l.next.Features {
+		gate := l.next.Features[i].Gate
+		if c := put(feature.ObjectName(l.next.File.Component, gate)); l.old.Model.Feature(gate) == nil {
 			c.Verdict = report.IsNew
 		}
 	}
@@ -158,14 +170,14 @@ func Verify(ctx context.Context, old, next *State, day time.Time) (*report.Repor
 			c.Verdict = report.Unsafe
 		}
 	}
-	switch crds := len(r.CRDs) - len(next.Features); {
+	switch crds := len(r.CRDs) - len(l.next.Features); {
 	case crds == 0:
 		r.Noun = "feature"
-	case len(next.Features) > 0:
+	case len(l.next.Features) > 0:
 		r.Noun = "features and CRD" // there are at least two, so that an s follows
 	}
 	r.Sort()
-	return r, nil
+	return r
 }
 
 // readPolicy reads policy, windows, rules and releases.
@@ -224,32 +236,26 @@ func (l *law) readPolicy(f *File) (off []string, err error) {
 
 // addFinding adds a finding about a feature.
 func (l *law) addFinding(gate, where, format string, args ...any) {
-	x := report.Finding{
-		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
-		CRD: feature.ObjectName(l.next.File.Component, gate),
-	}
 	i := slices.IndexFunc(l.next.File.Features, func(e Entry) bool { return e.Gate == gate })
-	path := "features"
+	place := "features"
 	if i >= 0 {
-		path = fmt.Sprintf("features[%d].%s", i, where)
+		place = strings.TrimSuffix(fmt.Sprintf("features[%d].%s", i, where), ".")
 	}
-	x.Path = where
-	if where == "" {
-		x.Path = "definition"
-	}
-	if file, line := l.next.File.placeOf(strings.TrimSuffix(path, ".")); file != "" {
-		x.Position = &report.Position{File: file, Line: line}
-	}
-	l.found = append(l.found, x)
+	l.noteFinding(place, report.Finding{CRD: feature.ObjectName(l.next.File.Component, gate), Path: cmp.Or(where, "definition"), Message: fmt.Sprintf(format, args...)})
 }
 
 // tellCRD adds a finding about a CRD.
 func (l *law) tellCRD(crd, version, path, format string, args ...any) {
-	file, line := l.next.File.placeOf("source")
-	l.found = append(l.found, report.Finding{
-		Rule: l.rule.ID, Level: l.rule.Level, Outcome: report.Violation, Severity: l.severity, Message: fmt.Sprintf(format, args...),
-		CRD: crd, Version: version, Path: path, Position: &report.Position{File: file, Line: line},
-	})
+	l.noteFinding("source", report.Finding{CRD: crd, Version: version, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// noteFinding adds a finding of the present rule at a place in features.yaml.
+func (l *law) noteFinding(place string, x report.Finding) {
+	x.Rule, x.Level, x.Outcome, x.Severity = l.rule.ID, l.rule.Level, report.Violation, l.severity
+	if file, line := l.next.File.placeOf(place); file != "" {
+		x.Position = &report.Position{File: file, Line: line}
+	}
+	l.found = append(l.found, x)
 }
 
 // pair is a feature on both sides. entry is its entry in features.yaml.

@@ -340,10 +340,29 @@ func orVersion(t *feature.Target) string {
 	return t.Path.String()
 }
 
+// harmful are the levels of the findings of compat that are about stored objects and writers.
+var harmful = []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
+
 // eachBreakage calls f for each harmful finding of compat in fields that stay, with the gate of the field. It leaves out fields and versions
 // of features in development, because no object has them.
 func (l *law) eachBreakage(f func(gate string, x *report.Finding)) {
-	harmful := []report.Level{report.RefusedByAPIServer, report.ObjectsStuck, report.ObjectsRatcheted, report.WritersRefused}
+	if l.compared == nil {
+		l.compared = l.compareCRDs()
+	}
+	for i := range l.compared {
+		x := &l.compared[i]
+		if x.Outcome != report.Violation || !slices.Contains(harmful, x.Level) {
+			continue
+		}
+		if gate, planned := l.gateOf(x); !planned {
+			f(gate, x)
+		}
+	}
+}
+
+// compareCRDs asks compat about each CRD that both sides have.
+func (l *law) compareCRDs() []report.Finding {
+	out := []report.Finding{}
 	for _, old := range l.old.CRDs {
 		next := l.next.crdNamed(old.Name)
 		if next == nil {
@@ -353,17 +372,12 @@ func (l *law) eachBreakage(f func(gate string, x *report.Finding)) {
 		if err != nil {
 			continue // one of them is always there
 		}
-		for i := range result.Findings {
-			x := &result.Findings[i]
-			if x.Outcome != report.Violation || !slices.Contains(harmful, x.Level) {
-				continue
-			}
+		for _, x := range result.Findings {
 			x.CRD = old.Name
-			if gate, planned := l.gateOf(x); !planned {
-				f(gate, x)
-			}
+			out = append(out, x)
 		}
 	}
+	return out
 }
 
 // gateOf returns the feature that gated the place of a finding, empty for none, and whether one in development did.
