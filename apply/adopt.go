@@ -18,9 +18,6 @@ import (
 // the mark of the app: an annotation with its name, and a label that the server can select by. Sluice finds them by the label and
 // records them again.
 
-// LabelApp on an object identifies the app of [AnnotationApp]: its value is a digest of that name, which is too long for a label.
-const LabelApp = "sluice.dev/app-id"
-
 // appID is the value of [LabelApp] for the owner NAMESPACE/NAME.
 func appID(owner string) string { return digestOf([]byte(owner)) }
 

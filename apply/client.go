@@ -26,6 +26,9 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
+// Manager is the field manager of all that is applied.
+const Manager = "sluice"
+
 // client sends requests to the API server, with objects as JSON.
 type client struct {
 	config *rest.Config
@@ -309,3 +312,30 @@ func listPath(group, version, resource, namespace string) string {
 	b.WriteString("/" + resource)
 	return b.String()
 }
+
+// ErrChanged means that somebody has, or may have, changed the app since the plan was made. The latter happens if another run had
+// not ended then. A plan that is made after [Applier.Resume] can be applied.
+var ErrChanged = errors.New("somebody has changed the app since the plan was made")
+
+// leaseClock is the clock of leases. The time since the last renewal is real time, so it is not injected.
+func leaseClock() time.Time { return time.Now() } //nolint:forbidigo // see above
+
+func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
+
+// noNamespace reports whether the server refuses an object because its namespace is missing.
+func noNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
+// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
+// that answer.
+func isAlwaysRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// Pauses between two polls.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)

@@ -147,3 +147,6 @@ func (a *Applier) checkOwners(p *Plan) error {
 	}
 	return errors.Join(errs...)
 }
+
+// ErrOtherApp means that an object belongs to another app.
+var ErrOtherApp = errors.New("belongs to the app")

@@ -4,35 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"sluice.dev/internal/brief"
 )
-
-// Annotations of Helm that change how Sluice treats an object (helm.sh/helm/v3/pkg/release/hook.go, pkg/kube/resource_policy.go).
-const (
-	annotationHook   = "helm.sh/hook"
-	annotationPolicy = "helm.sh/resource-policy"
-)
-
-// Hook is an object that Helm applies only at certain events. helm template prints it among the other objects.
-type Hook struct {
-	ID ID `json:"object"`
-	// Events are those of the annotation helm.sh/hook, such as pre-install. There is at least one.
-	Events []string `json:"events"`
-}
-
-// String returns the object and the first few of its events.
-func (h Hook) String() string {
-	const most = 5
-	events := make([]string, 0, most+1)
-	for _, e := range h.Events[:min(len(h.Events), most)] {
-		events = append(events, brief.Clip(e, 30))
-	}
-	if len(h.Events) > most {
-		events = append(events, "…")
-	}
-	return h.ID.String() + " (" + strings.Join(events, ",") + ")"
-}
 
 // leaveOut removes the objects that are not to be applied from a source. It names each of them once.
 func leaveOut(source []Object) (objects []Object, left []Hook) {
@@ -54,18 +26,6 @@ func leaveOut(source []Object) (objects []Object, left []Hook) {
 // apart lists the events that are no part of an install or an upgrade. A hook for these events alone must not run because somebody
 // applies a source: a Job for pre-delete removes the installation. test-success and test-failure are older names of test.
 var apart = []string{"test", "test-success", "test-failure", "pre-delete", "post-delete", "pre-rollback", "post-rollback"}
-
-// hookEvents reads the annotation as Helm does; none if it is missing or names nothing.
-func hookEvents(annotations map[string]any) []string {
-	value, _ := annotations[annotationHook].(string)
-	var out []string
-	for event := range strings.SplitSeq(value, ",") {
-		if event = strings.ToLower(strings.TrimSpace(event)); event != "" {
-			out = append(out, event)
-		}
-	}
-	return out
-}
 
 // isApart reports whether the apply leaves an object out.
 func isApart(events []string) bool {

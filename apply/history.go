@@ -3,22 +3,10 @@ package apply
 import (
 	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // maxHistory is the number of revisions in an inventory.
 const maxHistory = 10
-
-// Revision is a state of the sources that an apply has brought an app to.
-type Revision struct {
-	// Sources are the applied sources with their digests.
-	Sources []Source `json:"sources"`
-	// Applied is when the apply ended; nil if that was not recorded.
-	Applied *metav1.Time `json:"applied,omitempty"`
-	// Objects is the number of objects of the app at that time.
-	Objects int `json:"objects"`
-}
 
 // Has reports whether a source of the revision has a digest that begins with text. The text may have the algorithm before it, as in sha1:0c4e1f0.
 func (r *Revision) Has(text string) bool {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -21,19 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/limit"
-)
-
-// Names in the cluster.
-const (
-	// AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
-	// without this annotation.
-	AnnotationApp = "sluice.dev/app"
-	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
-	LabelInventory = "sluice.dev/inventory"
-
-	inventoryPrefix = "sluice-app-"
-	inventoryKey    = "inventory.json"
-	packedKey       = "inventory.json.gz"
 )
 
 // State is the progress of an app.
@@ -374,4 +362,20 @@ func (a *Applier) Apps(ctx context.Context, namespace string) ([]*Inventory, err
 func timestampOf(t time.Time) *metav1.Time {
 	m := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &m
+}
+
+// Revision is a state of the sources that an apply has brought an app to.
+type Revision struct {
+	// Sources are the applied sources with their digests.
+	Sources []Source `json:"sources"`
+	// Applied is when the apply ended; nil if that was not recorded.
+	Applied *metav1.Time `json:"applied,omitempty"`
+	// Objects is the number of objects of the app at that time.
+	Objects int `json:"objects"`
+}
+
+func sameSources(a, b []Source) bool {
+	return slices.EqualFunc(a, b, func(a, b Source) bool {
+		return a.Name == b.Name && a.URI == b.URI && a.EntryPoint == b.EntryPoint && maps.Equal(a.Digest, b.Digest)
+	})
 }

@@ -18,37 +18,6 @@ import (
 	"sluice.dev/internal/cluster"
 )
 
-// live is the state of an object in the cluster; nil stands for an object that does not exist.
-type live struct {
-	uid string
-	// version is the resourceVersion.
-	version string
-	// owner is the value of [AnnotationApp], empty if there is none.
-	owner string
-	// marks is the meaning of the annotations of other tools.
-	marks
-	// terminating: the object is being deleted.
-	terminating bool
-	// formers are the managers of other appliers that own fields of the object.
-	formers []former
-	// own is the digest of our entry in managedFields; empty if there is none.
-	own string
-	// versions are the API versions that field owners are recorded in, as GROUP/VERSION.
-	versions []string
-	// applied: the object already is as the item wants it.
-	applied bool
-	health  health
-}
-
-// health is the status of an object, in the terms of kstatus.
-type health struct {
-	status  status.Status
-	message string
-}
-
-// isReady reports whether the object has reached its final state.
-func (h health) isReady() bool { return h.status == status.CurrentStatus }
-
 // healthOf reads the status from the object's readiness annotations. If they do not decide, it asks kstatus. kstatus does not know
 // an object without a kind, and would report it as ready.
 func healthOf(obj map[string]any) health {

@@ -27,15 +27,8 @@ import (
 // the clocks of other machines, as in k8s.io/client-go/tools/leaderelection. Or its holder was a process of this machine that has
 // ended.
 
-// lockDuration is the time that a lock is valid without a renewal.
-const lockDuration = 15 * time.Second
-
 // annotationProcess on a lock identifies the process that holds it, for other processes of the same machine.
 const annotationProcess = "sluice.dev/process"
-
-// ErrChanged means that somebody has, or may have, changed the app since the plan was made. The latter happens if another run had
-// not ended then. A plan that is made after [Applier.Resume] can be applied.
-var ErrChanged = errors.New("somebody has changed the app since the plan was made")
 
 // errLost ends the writes of a run whose lock is, or may be, taken by somebody else. errLate is the reason if no request has failed.
 var (
@@ -58,24 +51,6 @@ func (e *LockedError) Error() string {
 
 // Is makes a [LockedError] match [ErrWaiting]: callers handle both alike.
 func (e *LockedError) Is(target error) bool { return target == ErrWaiting }
-
-// Locks remembers the locks of others that a process has seen. Share one between appliers that repeatedly try to get the same lock:
-// only a lock that was watched for its duration is known to be stale. The zero value is ready for use.
-type Locks struct {
-	mu   sync.Mutex
-	seen map[string]sighting
-	// duration replaces lockDuration, and process the identity of this process; for tests.
-	duration time.Duration
-	process  string
-}
-
-// sighting is a Lease and the time when it was first seen in this state.
-type sighting struct {
-	version string
-	at      time.Time
-}
-
-func (l *Locks) lockLength() time.Duration { return cmp.Or(l.duration, lockDuration) }
 
 // isLeaseStale reports whether a Lease is stale.
 func (l *Locks) isLeaseStale(path string, lease *coordinationv1.Lease) bool {
@@ -405,5 +380,10 @@ func whoami() string {
 	return fmt.Sprintf("%s on %s, process %d", name, host, os.Getpid())
 }
 
-// leaseClock is the clock of leases. The time since the last renewal is real time, so it is not injected.
-func leaseClock() time.Time { return time.Now() } //nolint:forbidigo // see above
+// asErrChanged replaces an error about an inventory that is not the plan's by [ErrChanged].
+func asErrChanged(err error) error {
+	if errors.Is(err, ErrConcurrent) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}

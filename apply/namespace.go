@@ -9,11 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// annotationMadeBy on a namespace names the app that has created it, as NAMESPACE/NAME. The annotation comes with the creation, so
-// it is right even if the run is interrupted or the inventory is lost. Server-side apply would not do: it cannot tell a creation
-// from a change.
-const annotationMadeBy = "sluice.dev/made-by"
-
 // makeNamespace creates the namespace of an item, without its content. If the namespace exists by now, somebody else has created
 // it.
 func (a *Applier) makeNamespace(ctx context.Context, p *Plan, it *Item) error {

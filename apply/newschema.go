@@ -3,14 +3,11 @@ package apply
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -21,16 +18,6 @@ import (
 // A source may have a CRD together with objects that only the new schema allows. A dry run uses the schema that the server has now.
 // So an answer about the schema does not count for such an object. Sluice judges the object itself, by the new schema, with the API
 // server's code. It leaves out what it cannot know: what mutating webhooks would fill in, and the exact result of a merge.
-
-// aboutSchema reports whether the schema of a kind may be the cause of an error. The server answers with code 500 and no reason if an
-// apply has a field that the schema does not have, or a value of another type (k8s.io/apimachinery/pkg/util/managedfields).
-func aboutSchema(err error) bool {
-	var status apierrors.APIStatus
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		return true
-	}
-	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && status.Status().Reason == metav1.StatusReasonUnknown
-}
 
 // crdOf returns the name of the CRD of an item.
 func crdOf(it *Item) string {

@@ -2,10 +2,7 @@ package apply
 
 import (
 	"context"
-	"slices"
-	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
 
@@ -21,16 +18,6 @@ type Preflight struct {
 	Doc string
 	// Run returns the findings by CRD, or by resource if they are about other kinds. An error means that it could not decide.
 	Run func(ctx context.Context, p *PreflightInput) ([]report.CRD, error)
-}
-
-// PreflightInput is the input of a preflight.
-type PreflightInput struct {
-	Applier *Applier
-	Plan    *Plan
-	// KubeVersion is the Kubernetes version whose rules apply; the cluster's.
-	KubeVersion *version.Version
-	// Progress receives progress as Event.Phase, Done and Total.
-	Progress func(Event)
 }
 
 // The names of preflights.
@@ -119,27 +106,3 @@ func (e *PreflightError) Error() string { return "preflight " + e.Name + ": " + 
 
 // Unwrap returns e.Err.
 func (e *PreflightError) Unwrap() error { return e.Err }
-
-// newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
-func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
-	for i := range p.Plan.Items {
-		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {
-			names = append(names, it.Name)
-		}
-	}
-	slices.Sort(names)
-	old = map[string]*apiextensionsv1.CustomResourceDefinition{}
-	var mu sync.Mutex
-	c := p.Applier.client
-	err = forEachIndex(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
-		crd, err := c.reads.CRD(ctx, names[i])
-		if err != nil || crd == nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		old[names[i]] = crd
-		return nil
-	})
-	return names, old, err
-}

@@ -3,6 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/crdcheck"
@@ -49,4 +53,28 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 		crdcheck.Tell(&out[i], s)
 	}
 	return out, nil
+}
+
+// newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
+func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {
+	for i := range p.Plan.Items {
+		if it := &p.Plan.Items[i]; it.isCRD() && it.Action != Unchanged {
+			names = append(names, it.Name)
+		}
+	}
+	slices.Sort(names)
+	old = map[string]*apiextensionsv1.CustomResourceDefinition{}
+	var mu sync.Mutex
+	c := p.Applier.client
+	err = forEachIndex(ctx, len(names), cap(c.slots), func(ctx context.Context, i int) error {
+		crd, err := c.reads.CRD(ctx, names[i])
+		if err != nil || crd == nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		old[names[i]] = crd
+		return nil
+	})
+	return names, old, err
 }

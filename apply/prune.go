@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -176,8 +175,6 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 	}
 }
 
-func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
-
 // awaitGone waits until the deleted objects are gone. Later steps may depend on it, and the inventory must not forget an object
 // that still exists.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
@@ -237,27 +234,6 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 		return fmt.Errorf("%s is deleted but not gone yet, a finalizer may wait for something%s: %w", example, held, err)
 	}
 	return err
-}
-
-// Deletion describes what the deletion of an app will do. [Applier.PlanDeletion] makes it.
-type Deletion struct {
-	// Removals are in the order of deletion.
-	Removals []Removal
-
-	request DeletionRequest
-	plan    *Plan
-}
-
-// DeletionRequest names the app to delete.
-type DeletionRequest struct {
-	// App and Namespace name the app.
-	App, Namespace string
-	// AllowDeleteCRDs and AllowDeleteNamespaces are those of [Request].
-	AllowDeleteCRDs, AllowDeleteNamespaces bool
-	// KeepProtected deletes the other objects if CRDs and namespaces stay because their deletion would delete objects of others.
-	KeepProtected bool
-	// Patience is that of [Request].
-	Patience time.Duration
 }
 
 // ErrNoApp means that there is no inventory of that name.

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,53 +8,6 @@ import (
 
 	"sluice.dev/apply/kapprules"
 )
-
-// Annotations on an object that decide by its conditions whether it is ready, instead of kstatus. They stay on the object in the
-// cluster, so that later runs use them too.
-const (
-	// AnnotationReadyWhen has conditions as TYPE=STATUS, separated by commas. The object is ready when it has one of them. The only
-	// other value is "applied": the apply does not wait for the object.
-	AnnotationReadyWhen = "sluice.dev/ready-when"
-	// AnnotationFailedWhen has conditions. The object has failed when it has one of them.
-	AnnotationFailedWhen = "sluice.dev/failed-when"
-
-	readyApplied = "applied"
-	// kappNoWait is kapp's annotation for objects that an apply does not wait for.
-	kappNoWait = "kapp.k14s.io/disable-wait"
-)
-
-// condition is a type and a status of a condition.
-type condition struct{ kind, status string }
-
-func (c condition) String() string { return c.kind + "=" + c.status }
-
-// parseConditions reads the value of an annotation.
-func parseConditions(name, text string) ([]condition, error) {
-	var out []condition
-	for part := range strings.SplitSeq(text, ",") {
-		kind, value, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok || kind == "" || value == "" {
-			return nil, fmt.Errorf("annotation %s is %q: it has conditions as TYPE=STATUS, separated by commas", name, text)
-		}
-		out = append(out, condition{kind, value})
-	}
-	return out, nil
-}
-
-// checkReady checks the readiness annotations of a manifest.
-func checkReady(annotations map[string]any) error {
-	for _, name := range []string{AnnotationReadyWhen, AnnotationFailedWhen} {
-		value, there := annotations[name]
-		text, _ := value.(string)
-		if !there || name == AnnotationReadyWhen && text == readyApplied {
-			continue
-		}
-		if _, err := parseConditions(name, text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // healthByAnnotations returns the status of an object by its annotations; ok is false if they do not decide.
 func healthByAnnotations(obj map[string]any) (h health, ok bool) {

@@ -1,51 +1,10 @@
 package apply
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"sluice.dev/apply/kapprules"
 )
-
-// AnnotationIgnore on an object lists fields that keep the cluster's values, as JSON pointers (RFC 6901) separated by commas. The
-// source's values count only when the object is created.
-const AnnotationIgnore = "sluice.dev/ignore-fields"
-
-// ignoreRuleOf reads the annotation as a rule.
-func ignoreRuleOf(annotations map[string]any) (*kapprules.RebaseRule, error) {
-	value, there := annotations[AnnotationIgnore]
-	if !there {
-		return nil, nil
-	}
-	text, _ := value.(string)
-	rule := &kapprules.RebaseRule{Type: "copy", Sources: []string{"existing", "new"}}
-	for _, pointer := range splitNames(text) {
-		steps := strings.Split(pointer, "/")
-		if len(steps) < 2 || steps[0] != "" || steps[1] == "" {
-			return nil, fmt.Errorf("annotation %s has %q: it has JSON pointers such as /spec/replicas, separated by commas", AnnotationIgnore, pointer)
-		}
-		if steps[1] == "apiVersion" || steps[1] == "kind" {
-			return nil, fmt.Errorf("annotation %s has %q: an object without it is none", AnnotationIgnore, pointer)
-		}
-		var path kapprules.Path
-		for _, s := range steps[1:] {
-			e := kapprules.Element{Key: strings.NewReplacer("~1", "/", "~0", "~").Replace(s)}
-			if n, err := strconv.Atoi(s); err == nil && n >= 0 {
-				e.Index, e.InList = n, true
-			} else if s == "*" {
-				e.All = true
-			}
-			path = append(path, e)
-		}
-		rule.Paths = append(rule.Paths, path)
-	}
-	if len(rule.Paths) == 0 {
-		return nil, fmt.Errorf("annotation %s names no field", AnnotationIgnore)
-	}
-	return rule, nil
-}
 
 // rebaseItem takes the values of fields from the live object if rules say so. If others own a field, the item leaves it to them: it is
 // neither in conflict nor ours. Otherwise the field keeps its live value.

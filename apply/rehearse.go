@@ -16,25 +16,6 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// Untried is an object that the server cannot try before the first write.
-type Untried struct {
-	ID ID `json:"object"`
-	// Reason says why.
-	Reason string `json:"reason"`
-}
-
-// answer is the server's answer to the dry run of an item.
-type answer struct {
-	// after is the object after the apply; nil if the server was not asked or did not answer.
-	after map[string]any
-	// note says why after is nil.
-	note string
-	// replace names the immutable fields that differ, if the object must be replaced.
-	replace string
-	// local says why the client has computed after, and not the server.
-	local string
-}
-
 // rehearse asks the server to try, by dry runs, every write and deletion of the plan. take, if not nil, receives each answer; calls
 // are concurrent. If the only obstacle is fields of other owners, the error is a [*ConflictError].
 //
@@ -152,12 +133,6 @@ func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, er
 		return answer{}, fmt.Errorf("namespace %s does not exist and is not in the source: %w", it.Namespace, err)
 	}
 	return a.askReplacing(ctx, p, it, err)
-}
-
-// noNamespace reports whether the server refuses an object because its namespace is missing.
-func noNamespace(err error) bool {
-	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // mayPass says why the real write may succeed although the dry run failed; empty if it will fail as well.

@@ -13,24 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationOnImmutable on an object decides what happens if immutable fields differ. Its only value is "replace": the apply
-// deletes and creates the object again.
-const AnnotationOnImmutable = "sluice.dev/on-immutable"
-
-// onImmutable reads the annotation.
-func onImmutable(id ID, annotations map[string]any) (bool, error) {
-	value, there := annotations[AnnotationOnImmutable]
-	switch {
-	case !there:
-		return false, nil
-	case value != "replace":
-		return false, fmt.Errorf("annotation %s is %q: its one value is replace", AnnotationOnImmutable, value)
-	case isNamespace(id) || id.isCRD():
-		return false, fmt.Errorf("annotation %s: a %s is not replaced, for all that is in it would be deleted", AnnotationOnImmutable, id.Kind)
-	}
-	return true, nil
-}
-
 // mayReplace reports whether the apply may delete and create the item again. The request's Replace does not cover objects that hold
 // data.
 func (p *Plan) mayReplace(it *Item) bool {
@@ -147,4 +129,25 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 		return err
 	}
 	return a.goneBefore(ctx, p, it, l.uid)
+}
+
+// goneBefore waits until an object that is being deleted is gone, so that another one can have its name.
+func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string) error {
+	ctx, cancel := a.withPatience(ctx, p)
+	defer cancel()
+	held := ""
+	still := func() Event { return Event{Note: fmt.Sprintf("%s is being deleted and not gone yet%s", it.ID, held)} }
+	err := asErrWaiting(ctx, a.pollAloud(ctx, still, func() (bool, error) {
+		obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
+		if err != nil || obj == nil {
+			return err == nil, err
+		}
+		held = heldBy(obj)
+		l, err := observeObject(obj, nil, nil)
+		return err == nil && uid != "" && l.uid != uid, err
+	}))
+	if err != nil {
+		return it.wrapError(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -156,12 +155,6 @@ func (p *Plan) hasPendingWrites(next *Inventory) bool {
 	return !slices.Equal(have.Objects, next.Objects) || !sameSources(have.Sources, next.Sources)
 }
 
-func sameSources(a, b []Source) bool {
-	return slices.EqualFunc(a, b, func(a, b Source) bool {
-		return a.Name == b.Name && a.URI == b.URI && a.EntryPoint == b.EntryPoint && maps.Equal(a.Digest, b.Digest)
-	})
-}
-
 // lockFor gets the lock of the plan's app. If the app's namespace comes with the source, lockFor creates this one object first.
 func (a *Applier) lockFor(ctx context.Context, p *Plan) (locked context.Context, unlock func(), err error) {
 	locked, unlock, err = a.acquireLock(ctx, p.inventory)
@@ -219,28 +212,6 @@ func (a *Applier) recordStart(ctx context.Context, p *Plan) error {
 	}
 	p.inventory = v
 	return nil
-}
-
-// asErrChanged replaces an error about an inventory that is not the plan's by [ErrChanged].
-func asErrChanged(err error) error {
-	if errors.Is(err, ErrConcurrent) {
-		return fmt.Errorf("%w: %w", ErrChanged, err)
-	}
-	return err
-}
-
-// isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
-// that answer.
-func isAlwaysRefused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
-}
-
-// wrapError adds the item to an error, unless the error has one already.
-func (i *Item) wrapError(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && e.ID == i.ID {
-		return err
-	}
-	return &Error{File: i.File, Line: i.Line, ID: i.ID, Err: err}
 }
 
 // applyStep applies the objects of one step of a stage. If one fails, the others of its step continue, and later steps do not run.
@@ -394,27 +365,6 @@ func (a *Applier) makeWay(ctx context.Context, p *Plan, it *Item) error {
 	}
 	if isNamespace(it.ID) && !it.made && (it.live == nil || it.live.terminating) {
 		return a.makeNamespace(ctx, p, it)
-	}
-	return nil
-}
-
-// goneBefore waits until an object that is being deleted is gone, so that another one can have its name.
-func (a *Applier) goneBefore(ctx context.Context, p *Plan, it *Item, uid string) error {
-	ctx, cancel := a.withPatience(ctx, p)
-	defer cancel()
-	held := ""
-	still := func() Event { return Event{Note: fmt.Sprintf("%s is being deleted and not gone yet%s", it.ID, held)} }
-	err := asErrWaiting(ctx, a.pollAloud(ctx, still, func() (bool, error) {
-		obj, err := a.client.fetchObject(ctx, it.mapping.objectPath(&it.Object))
-		if err != nil || obj == nil {
-			return err == nil, err
-		}
-		held = heldBy(obj)
-		l, err := observeObject(obj, nil, nil)
-		return err == nil && uid != "" && l.uid != uid, err
-	}))
-	if err != nil {
-		return it.wrapError(fmt.Errorf("the one that is being deleted is not gone yet, a finalizer may wait for something%s: %w", held, err))
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -19,16 +21,6 @@ import (
 
 	"sluice.dev/internal/brief"
 )
-
-// former is a field manager of a tool that applies whole manifests. When Sluice applies an object, it takes over the fields of that
-// tool and removes those that the source does not have. kubectl does the same with its own client-side applies (KEP-555, package
-// client-go/util/csaupgrade). Sluice uses that package.
-type former struct {
-	manager   string
-	operation metav1.ManagedFieldsOperationType
-	// forced: takes fields only if the request forces it. Such a manager may share an object on purpose.
-	forced bool
-}
 
 // formers is in the order of the documentation.
 var formers = []former{
@@ -87,11 +79,6 @@ func takeOverFields(obj map[string]any, from []string) ([]metav1.ManagedFieldsEn
 		u.SetManagedFields(list)
 	}
 	return u.GetManagedFields(), nil
-}
-
-func metadataOf(obj map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	return meta
 }
 
 // takeOver makes the fields of the item's former managers ours. The following apply removes those that the manifest does not have.
@@ -304,4 +291,14 @@ func (p *Plan) sharedNotes() []string {
 	}
 	slices.Sort(names)
 	return []string{fmt.Sprintf("fields of %s in %s stay where the source does not have them; --app or --force-conflicts takes them over", strings.Join(names, ", "), brief.Count(n, "object"))}
+}
+
+// aboutSchema reports whether the schema of a kind may be the cause of an error. The server answers with code 500 and no reason if an
+// apply has a field that the schema does not have, or a value of another type (k8s.io/apimachinery/pkg/util/managedfields).
+func aboutSchema(err error) bool {
+	var status apierrors.APIStatus
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return true
+	}
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && status.Status().Reason == metav1.StatusReasonUnknown
 }

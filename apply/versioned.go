@@ -23,13 +23,6 @@ const (
 	numVersions = 5
 )
 
-// versioned is an object of the source whose name gets a version.
-type versioned struct {
-	original ID
-	current  int
-	keep     int
-}
-
 // versionedName returns the object's name with a version.
 func (v *versioned) versionedName(n int) string {
 	return v.original.Name + versionInfix + strconv.Itoa(n)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -17,12 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/internal/brief"
-)
-
-// Pauses between two polls.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = 2 * time.Second
 )
 
 // pollUntil calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
@@ -38,12 +31,6 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 		}
 	}
 }
-
-// A wait is reported after firstReminder, and then again after pauses that double.
-const (
-	firstReminder = 5 * time.Second
-	lastReminder  = time.Minute
-)
 
 // pollAloud is poll with reminders: they name the objects that are not ready yet.
 func (a *Applier) pollAloud(ctx context.Context, still func() Event, done func() (bool, error)) error {
@@ -94,12 +81,6 @@ func heldBy(obj map[string]any) string {
 // ErrWaiting means that an apply has waited for others for as long as [Request.Patience] allows. Finished writes stay, and the same
 // request resumes the apply.
 var ErrWaiting = errors.New("not waited for any longer")
-
-// patience is the rest of [Request.Patience]. It starts with the first wait.
-type patience struct {
-	mu  sync.Mutex
-	end time.Time
-}
 
 // withPatience bounds a wait by the patience of the plan.
 func (a *Applier) withPatience(ctx context.Context, p *Plan) (context.Context, context.CancelFunc) {

@@ -65,12 +65,6 @@ func (w *warnings) sortedWarnings() []Warning {
 	return out
 }
 
-// Warnings returns the API server's warnings so far, from dry runs and writes.
-func (p *Plan) Warnings() []Warning { return p.warnings.sortedWarnings() }
-
-// Warnings returns the API server's warnings so far.
-func (d *Deletion) Warnings() []Warning { return d.plan.warnings.sortedWarnings() }
-
 type warningKey struct{}
 
 // attributeTo attributes the warnings in answers to requests with the returned context to an object.

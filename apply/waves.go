@@ -24,11 +24,6 @@ const (
 	kappRule  = "kapp.k14s.io/change-rule"
 )
 
-// ordering says when an item is written.
-type ordering struct {
-	groups, after, before []string
-}
-
 // orderOf reads the order of an object from its annotations and the bindings of kapp's configuration. notDone has the parts that
 // Sluice does not carry out.
 func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDone []string, err error) {
@@ -72,16 +67,6 @@ func orderOf(content map[string]any, rules *kapprules.Rules) (o ordering, notDon
 		}
 	}
 	return o, notDone, nil
-}
-
-func splitNames(text string) []string {
-	var out []string
-	for n := range strings.SplitSeq(text, ",") {
-		if n = strings.TrimSpace(n); n != "" {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // expandGroupName expands {name}, {kind} and the like in a group's name (kapp pkg/kapp/diffgraph/change_group_name.go).
