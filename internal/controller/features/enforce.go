@@ -14,73 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/internal/brief"
 )
 
 // observeWithin is the time to wait for the API server's type check of a policy. After that, the policy counts as one without a type
 // check, because not every cluster runs the controller that records it.
 const observeWithin = 20 * time.Second
-
-// settle is the time after its write when a policy counts as in force: the API server looks for new ones every second
-// (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policyRefreshInterval).
-const settle = 2 * time.Second
-
-// outcome is the result of enforcing a plan.
-type outcome struct {
-	// failed says by name why an object could not be written.
-	failed map[string]error
-	// waiting are the policies that the API server has not type-checked yet, and warned has the warnings of its type check about others.
-	waiting map[string]bool
-	// fresh are the names of objects that were written so recently that they may not be in force.
-	fresh  map[string]bool
-	wait   time.Duration
-	warned map[string]string
-	// frozen are the names of objects that were not changed.
-	frozen map[string]bool
-	// parked are the policies for resources and versions that no longer exist, by name. They stay as they are.
-	parked map[string]runtime.Object
-	// removed are the deleted objects, by resource and name.
-	removed map[string]bool
-	// hook says why the API server does not call the webhook, although a part needs it; nil if it does.
-	hook error
-	// absent is set if there is no webhook to call.
-	absent bool
-	// untold says why there are no warnings about uses of a gate for tellUse.
-	untold map[string]error
-	// hookKept is set if it is called as before, because the definition of a feature that it enforces has become bad.
-	hookKept bool
-	// restored are objects that another client had changed or deleted.
-	restored []string
-	// settings says why the settings could not be restored.
-	settings error
-	// reading is set if the settings of a live component are not known yet.
-	reading bool
-	// standing are the differences between the enforced and the wanted state.
-	standing
-	// putBack is set if they were restored.
-	putBack bool
-	// hooks are the webhooks that are called. unseen and unseenHook say why the enforcement by policies, and by webhooks, was not
-	// observed. lost says why the API server cannot call the webhooks.
-	hooks                    *hookSet
-	unseen, unseenHook, lost error
-	// held is set if nothing was written, because settings are not known.
-	held bool
-}
-
-// retryErrors joins the errors that need a retry.
-func (o *outcome) retryErrors() error { return errors.Join(o.settings, o.enforceErrors()) }
-
-// enforceErrors joins the reasons why objects do not enforce the wanted state.
-func (o *outcome) enforceErrors() error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(o.failed)) {
-		errs = append(errs, o.failed[name])
-	}
-	if !o.absent {
-		errs = append(errs, o.hook)
-	}
-	return errors.Join(errs...)
-}
 
 // enforcePlan writes the wanted objects, and returns when to check again.
 func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.Duration {
@@ -278,20 +216,38 @@ func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]b
 	}
 }
 
-// enforcersByGate lists the objects that enforce each feature, by gate.
-func (p *plan) enforcersByGate() map[string][]v1alpha1.Enforcer {
-	out := map[string][]v1alpha1.Enforcer{}
-	for _, e := range p.set.Enforced {
-		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: brief.Clip(e.Reason, 500)}
-		if e.Kind == "" {
-			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
-			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop && !e.Undropped {
-				x.Kind = "MutatingWebhookConfiguration"
+// enforceByHook makes the API server call the webhook for the parts that need it.
+func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
+	address := s.settings.watchedState(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
+	if !address.known {
+		done.absent, done.hook = true, errors.New("how the webhook is reached is not known yet")
+		return
+	}
+	if len(address.data[bundleKey]) == 0 {
+		done.absent, done.hook, done.untold = true, errNoWebhook, p.unwarnedGates(false)
+		if !p.set.Webhook {
+			done.hook = nil
+		}
+		return
+	}
+	done.untold = p.unwarnedGates(true)
+	for i := range p.features {
+		for _, e := range p.features[i].Status.EnforcedBy {
+			if p.isLeftOut(p.features[i].Spec.Gate) && e.Name == Configuration {
+				done.hookKept = true // its definition has become bad: the webhook continues with the last good one
+				done.hooks = s.hooksStored(p.component.Name)
+				return
 			}
 		}
-		if !slices.Contains(out[e.Gate], x) {
-			out[e.Gate] = append(out[e.Gate], x)
-		}
 	}
-	return out
+	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
+	if p.gated.missing != nil {
+		want.keepStored(s.hooksStored(p.component.Name).only(p.gated.lacks))
+	}
+	if len(p.pendingGates(done)) > 0 {
+		// Parts that move to policies stay with the webhook until the policies are in force.
+		want.keepStored(s.hooksStored(p.component.Name))
+	}
+	want.addProbes(p.component.Name, s.Namespace, address.data)
+	done.hooks, done.hook = want, s.writeHooks(ctx, p.component.Name, want)
 }

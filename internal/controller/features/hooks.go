@@ -1,7 +1,6 @@
 package features
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -59,12 +58,6 @@ var errNoWebhook = errors.New("the webhook has not run in this cluster yet: inst
 
 // hookPath is where the API server posts reviews.
 func hookPath(component, ask string) string { return "/features/" + component + "/" + ask }
-
-// hook is a webhook of either kind. A validating one has no ReinvocationPolicy, which is all in which the two types differ.
-type hook = admissionregistrationv1.MutatingWebhook
-
-// hookSet are the webhooks of a component.
-type hookSet struct{ validating, mutating []hook }
 
 // keepStored adds stored webhooks that are no longer wanted.
 func (h *hookSet) keepStored(stored *hookSet) {
@@ -126,42 +119,6 @@ func keepRules(rules, others []admissionregistrationv1.RuleWithOperations) []adm
 		rules[at].APIVersions = slices.Compact(versions)
 	}
 	return rules
-}
-
-// enforceByHook makes the API server call the webhook for the parts that need it.
-func (s *session) enforceByHook(ctx context.Context, p *plan, done *outcome) {
-	address := s.settings.watchedState(ctx, addressUser, v1alpha1.ConfigMapReference{Namespace: s.Namespace, Name: Address})
-	if !address.known {
-		done.absent, done.hook = true, errors.New("how the webhook is reached is not known yet")
-		return
-	}
-	if len(address.data[bundleKey]) == 0 {
-		done.absent, done.hook, done.untold = true, errNoWebhook, p.unwarnedGates(false)
-		if !p.set.Webhook {
-			done.hook = nil
-		}
-		return
-	}
-	done.untold = p.unwarnedGates(true)
-	for i := range p.features {
-		for _, e := range p.features[i].Status.EnforcedBy {
-			if p.isLeftOut(p.features[i].Spec.Gate) && e.Name == Configuration {
-				done.hookKept = true // its definition has become bad: the webhook continues with the last good one
-				done.hooks = s.hooksStored(p.component.Name)
-				return
-			}
-		}
-	}
-	want := hooksOf(p, s.Namespace, address.data, s.server.matchConditions())
-	if p.gated.missing != nil {
-		want.keepStored(s.hooksStored(p.component.Name).only(p.gated.lacks))
-	}
-	if len(p.pendingGates(done)) > 0 {
-		// Parts that move to policies stay with the webhook until the policies are in force.
-		want.keepStored(s.hooksStored(p.component.Name))
-	}
-	want.addProbes(p.component.Name, s.Namespace, address.data)
-	done.hooks, done.hook = want, s.writeHooks(ctx, p.component.Name, want)
 }
 
 // unwarnedGates returns the gates without warnings about their use, and why.

@@ -9,17 +9,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/feature/policy"
 )
-
-// gatesOf are the gates that a policy enforces.
-func gatesOf(o runtime.Object) []string {
-	m, err := meta.Accessor(o)
-	if err != nil || m.GetAnnotations()[policy.GatesAnnotation] == "" {
-		return nil
-	}
-	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
-}
 
 // frozenPolicies returns the names of policies that are not changed: those that enforce features with a definition that has become bad.
 func (s *session) frozenPolicies(p *plan) map[string]bool {

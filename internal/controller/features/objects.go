@@ -20,14 +20,6 @@ import (
 	"sluice.dev/feature/policy"
 )
 
-// Resources of admissionregistration.k8s.io/v1.
-const (
-	validatingPolicies = "validatingadmissionpolicies"
-	validatingBindings = "validatingadmissionpolicybindings"
-	mutatingPolicies   = "mutatingadmissionpolicies"
-	mutatingBindings   = "mutatingadmissionpolicybindings"
-)
-
 const (
 	// ManagedByLabel is on all objects that the controller has made, with the value [Manager]. The controller deletes no others.
 	ManagedByLabel = "app.kubernetes.io/managed-by"

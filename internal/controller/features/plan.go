@@ -7,13 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -21,91 +19,6 @@ import (
 	"sluice.dev/feature/rules"
 	"sluice.dev/internal/featureusage"
 )
-
-// plan is the wanted state for a component.
-type plan struct {
-	component *v1alpha1.Component
-	features  []v1alpha1.Feature
-	model     *feature.Model
-	gated     gated
-	// definition has the errors of component and features.
-	definition feature.Findings
-	// neighbours are the components that this plan changes something for, because both gate the same part.
-	neighbours []string
-	live       bool
-	// current is the ConfigMap, zero if the component has none.
-	current configMap
-	// wrong has the errors of its settings.
-	wrong feature.Findings
-	// settings are in force; nil stands for defaults. They are not known if known is false.
-	settings *feature.Settings
-	known    bool
-	// kept are the last good settings, in the form of the ConfigMap; nil if there are none.
-	kept map[string]string
-	// version is the resourceVersion of the ConfigMap whose settings are in force, empty for others.
-	version string
-	// since is the time when the settings in force were seen first.
-	since time.Time
-	// detached is set if the ConfigMap of a live component is missing and cannot be created: then the policies contain the settings in
-	// force.
-	detached bool
-	// without are the settings that were left out when the ConfigMap was restored.
-	without []string
-	states  *feature.States
-	set     *policy.Set
-}
-
-// planner makes plans. For each component, it caches results that take time.
-type planner struct {
-	*world
-
-	// sticky keeps the last good definition of a feature whose definition has become bad, so that nothing opens.
-	sticky bool
-
-	// compiling serialises the compilation of components, because it needs most of the memory of a process.
-	compiling sync.Mutex
-
-	mu     sync.Mutex
-	server server
-	known  map[string]*remembered
-	crd    map[string]*knownCRD
-	gone   map[string]time.Time // the last time when a CRD was seen as being deleted, or as deleted; see tidy
-}
-
-// remembered is the cache of a planner for one component. Only one goroutine at a time makes plans for a component.
-type remembered struct {
-	key        string
-	model      *feature.Model
-	definition feature.Findings
-
-	sharedKey string
-	shared    feature.Findings
-	beside    []string // the components with the same ConfigMap
-	near      []string // the components that gate parts of the same resources
-
-	setKey string
-	set    *policy.Set
-
-	began   bool // the status of an earlier process was read
-	kept    map[string]string
-	version string
-	current string // the last seen version of the ConfigMap
-	since   time.Time
-
-	detached bool     // the settings could not be restored
-	made     string   // the version of the ConfigMap when it was last restored
-	without  []string // the settings that were left out then
-	standing standing // at the last check
-}
-
-// knownCRD is a CRD that has been read.
-type knownCRD struct {
-	uid        types.UID
-	generation int64
-	resource   feature.Resource
-	usage      featureusage.Resource
-	err        error
-}
 
 func (p *planner) rememberedOf(component string) *remembered {
 	p.mu.Lock()
@@ -303,14 +216,6 @@ func (out *plan) keepLastGood(before, after *feature.Model, o feature.Options) *
 		}
 	}
 	return before
-}
-
-// gated are the resources that features gate.
-type gated struct {
-	crds   []*knownCRD
-	others []feature.Resource
-	// missing are the names of the CRDs for resources that do not exist.
-	missing []string
 }
 
 // lacks reports whether a resource that features gate does not exist.
@@ -533,14 +438,4 @@ func (out *plan) waiting() (gates []string) {
 func (out *plan) settingsSource() string {
 	ref := out.model.Spec().ConfigMap
 	return cmp.Or(ref.Namespace, "?") + "/" + cmp.Or(ref.Name, "?")
-}
-
-// errorsIn counts errors among findings.
-func errorsIn(findings feature.Findings) (n int) {
-	for _, f := range findings {
-		if f.Severity == feature.Error {
-			n++
-		}
-	}
-	return n
 }

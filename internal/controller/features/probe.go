@@ -44,16 +44,6 @@ const (
 	unseen = "unseen" // the holder of the Lease in the request
 )
 
-// seen is what was observed about a component.
-type seen struct {
-	// policies and hooks are the last observed states of the API server.
-	policies, hooks string
-	// lost is the number of calls in a row without an answer, asked the time of the last call, and err its error.
-	lost  int
-	asked time.Time
-	err   error
-}
-
 // unreachableError means that an API server cannot call the webhook.
 type unreachableError struct{ err error }
 

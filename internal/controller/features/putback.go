@@ -50,12 +50,6 @@ func (s *session) followsSettings(component string) bool {
 	})
 }
 
-// isAnchor reports whether an object only keeps the API server watching the settings.
-func isAnchor(o runtime.Object) bool {
-	m, err := meta.Accessor(o)
-	return err == nil && policy.IsAnchor(m.GetName())
-}
-
 // makeSettings creates the ConfigMap with the last good settings. It leaves out settings that have become bad, for example because a
 // feature was deleted: the policy that guards the settings would refuse all of them.
 func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {

@@ -81,11 +81,6 @@ func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.
 	return r.shared
 }
 
-// guardedElsewhere reports whether the ConfigMap belongs to another component, whose policy guards it.
-func (out *plan) guardedElsewhere() bool {
-	return slices.ContainsFunc(out.definition, func(x feature.Finding) bool { return x.Code == feature.CodeSettingsShared })
-}
-
 // neighboursOf are the components that gate parts of the same resources as a component did when it was last planned.
 func (p *planner) neighboursOf(component string) []string {
 	r := p.rememberedOf(component)

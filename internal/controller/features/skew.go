@@ -1,20 +1,16 @@
 package features
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/skew"
 )
-
-const reportsResource = "featurereports"
 
 const (
 	// contactEvery is the interval of checks for reports that are about to expire. contactAhead is the time before the expiry when the API
@@ -114,12 +110,6 @@ func (w *world) refreshReport(ctx context.Context, r *v1alpha1.FeatureReport) {
 	}
 }
 
-func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
-	w.reported.Lock()
-	defer w.reported.Unlock()
-	return w.follower.Of(component, w.Clock.Now())
-}
-
 // untilExpiry returns in how long the first report expires of those that count for a component; 0: none does.
 func (w *world) untilExpiry(m *feature.Model) (first time.Duration) {
 	now := w.Clock.Now()
@@ -127,11 +117,6 @@ func (w *world) untilExpiry(m *feature.Model) (first time.Duration) {
 		first = soonest(first, max(skew.Expires(&r).Sub(now), time.Millisecond))
 	}
 	return first
-}
-
-// runtimeOf returns the known reports of the processes of a component.
-func (w *world) runtimeOf(m *feature.Model) feature.Runtime {
-	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
 
 // judgeSkew returns the condition Skew: whether the processes of a component agree with each other, with the settings and with what is
@@ -149,9 +134,4 @@ func (s *session) judgeSkew(ctx context.Context, p *plan, done *outcome) *skew.R
 	}
 	in.Enforced = enforced
 	return skew.Judge(in)
-}
-
-// tellSkew adds the condition to a list.
-func (s *session) tellSkew(list *[]metav1.Condition, generation int64, c metav1.Condition) {
-	setCondition(list, generation, s.Clock.Now(), v1alpha1.ConditionSkew, cmp.Or(c.Status, metav1.ConditionUnknown), cmp.Or(c.Reason, v1alpha1.ReasonNoReports), c.Message)
 }

@@ -18,34 +18,6 @@ import (
 	"sluice.dev/internal/brief"
 )
 
-// standing are the differences between the enforced and the wanted state: objects that could not be written or deleted, or that were
-// not changed on purpose. Objects that were just written, or that wait for their replacement, do not count.
-type standing struct {
-	// left are policies that enforce a feature and should not, by gate.
-	left map[string][]leftover
-	// missing are the names of policies that should enforce something and do not exist, or have no binding.
-	missing map[string]bool
-	// without are the gates that a policy should enforce and the stored policy does not, by its name.
-	without map[string]map[string]bool
-	// stale are policies whose enforced form differs from the wanted one.
-	stale []stale
-}
-
-// stale is a policy whose enforced form differs from the wanted one.
-type stale struct {
-	policy runtime.Object
-	gates  []string
-	// settings is the ConfigMap that it reads, nil if it names none.
-	settings *v1alpha1.ConfigMapReference
-}
-
-// leftover is a policy that enforces a part that it should not.
-type leftover struct {
-	v1alpha1.Enforcer
-
-	err error // says why
-}
-
 var errFrozen = errors.New("it stays as it was, because another feature that it enforces has errors")
 
 // observeStanding finds the differences from the wanted state.
@@ -96,9 +68,6 @@ func (s *session) observeStanding(p *plan, done *outcome) {
 	done.standing = out
 	s.rememberedOf(p.component.Name).standing = out
 }
-
-// bound is a policy with its binding; nil if it is not there.
-type bound struct{ policy, binding runtime.Object }
 
 // boundPolicies returns the stored policies of a component by their names.
 func (s *session) boundPolicies(p *plan, done *outcome) map[string]*bound {
@@ -254,4 +223,22 @@ func (p *plan) enforcedAsBefore(ctx context.Context, done *outcome) (out []skew.
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// enforcersByGate lists the objects that enforce each feature, by gate.
+func (p *plan) enforcersByGate() map[string][]v1alpha1.Enforcer {
+	out := map[string][]v1alpha1.Enforcer{}
+	for _, e := range p.set.Enforced {
+		x := v1alpha1.Enforcer{Kind: e.Kind, Name: e.Name, Group: e.Group, Resource: e.Resource, Reason: brief.Clip(e.Reason, 500)}
+		if e.Kind == "" {
+			x.Kind, x.Name = "ValidatingWebhookConfiguration", Configuration
+			if f := p.model.Feature(e.Gate); f != nil && f.Spec.WhenDisabled == v1alpha1.Drop && !e.Undropped {
+				x.Kind = "MutatingWebhookConfiguration"
+			}
+		}
+		if !slices.Contains(out[e.Gate], x) {
+			out[e.Gate] = append(out[e.Gate], x)
+		}
+	}
+	return out
 }

@@ -15,19 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
-)
-
-const (
-	// maxMessage bounds the message of a condition, and maxEvent that of an event, in bytes.
-	maxMessage = 16 << 10
-	maxEvent   = 1000
-	// maxKept bounds the last good settings in a status. Larger ones are not kept.
-	maxKept = 256 << 10
 )
 
 // writeStatus writes the outcome for a component and its features into their status, and sends events about changes. It returns when to check
@@ -198,10 +189,6 @@ type enforcement struct {
 	lost                    bool     // the webhook cannot be reached
 }
 
-func enforcedWhere(e *v1alpha1.Enforcer) string {
-	return schema.GroupResource{Group: e.Group, Resource: e.Resource}.String()
-}
-
 func (t *enforcement) addHook(e *v1alpha1.Enforcer) {
 	where := enforcedWhere(e)
 	t.hooks = append(t.hooks, fmt.Sprintf("%s by the webhook (%s)", where, e.Reason))
@@ -259,13 +246,6 @@ func (t *enforcement) enforcedCondition() (status metav1.ConditionStatus, reason
 
 // notSeen begins the message about enforcement that was not observed.
 const notSeen = "the API server has not been seen to enforce it yet: "
-
-// beyondWebhooks reports whether the API server never calls the webhook for objects of a group: because the webhook needs them itself,
-// or because the API server calls no webhook for its admission configuration (k8s.io/apiserver,
-// admission/plugin/webhook/predicates/rules).
-func beyondWebhooks(group string) bool {
-	return group == v1alpha1.GroupName || group == "admissionregistration.k8s.io"
-}
 
 // wasEnforcedByHook reports whether the webhook enforced the present definition of the feature at the last check.
 func wasEnforcedByHook(f *v1alpha1.Feature) bool {
@@ -479,12 +459,6 @@ func (s *session) writeOrphans(ctx context.Context, component string) error {
 	return errors.Join(errs...)
 }
 
-func setCondition(list *[]metav1.Condition, generation int64, now time.Time, conditionType string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(list, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: brief.Clip(message, maxMessage), ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
-	})
-}
-
 // storeStatus writes a changed status and sends events about changed conditions. It reports whether to try again.
 func (s *session) storeStatus(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
@@ -522,17 +496,4 @@ func (s *session) storeStatus(ctx context.Context, resource string, o runtime.Ob
 		s.Recorder.Event(o, kind, now.Reason, brief.Clip(now.Message, maxEvent))
 	}
 	return false
-}
-
-// withRemarks appends the warnings to a message.
-func withRemarks(message string, findings feature.Findings) string {
-	parts := []string{message}
-	for _, x := range findings {
-		word := string(x.Severity)
-		if x.Waits() {
-			word = "waiting"
-		}
-		parts = append(parts, word+": "+x.String())
-	}
-	return strings.Join(parts, "; ")
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,43 +41,6 @@ const (
 	usageRest = 4
 	maxRest   = 10 * time.Second
 )
-
-// usage counts which stored objects use features: for each resource one scan for all features of the components that this
-// process works on. It holds one object in memory at a time, and a number for each feature and resource.
-type usage struct {
-	clock    clock.Clock
-	interval time.Duration
-	// namespace is Sluice's own.
-	namespace string
-	log       *slog.Logger
-	poke      chan struct{}
-
-	mu     sync.Mutex
-	parts  map[string]*gatedBy // by component
-	counts map[string]*tally   // by resource, in the form of crdName
-}
-
-// gatedBy are the resources that the features of a component gate.
-type gatedBy struct {
-	model     *feature.Model
-	resources map[string]featureusage.Resource // by name, in the form of crdName
-}
-
-// tally is the last count for one resource.
-type tally struct {
-	// of are the models whose features were counted, by component; nil before the first count.
-	of map[string]*feature.Model
-	// objects has the number of objects for each feature; features without any are left out.
-	objects map[gateOf]int64
-	// at is the time of the count.
-	at time.Time
-	// err says why the last count failed.
-	err error
-	// tried is the end of the last scan, due the earliest begin of the next one.
-	tried, due time.Time
-}
-
-type gateOf struct{ component, gate string }
 
 func newUsage(c clock.Clock, interval time.Duration, namespace string, log *slog.Logger) *usage {
 	return &usage{clock: c, interval: interval, namespace: namespace, log: log, poke: make(chan struct{}, 1), parts: map[string]*gatedBy{}, counts: map[string]*tally{}}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/feature/skew"
 )
 
@@ -241,4 +242,17 @@ func (w *world) today() (day time.Time, left time.Duration) {
 	now := w.Clock.Now().UTC()
 	day = now.Truncate(24 * time.Hour)
 	return day, day.Add(24*time.Hour + time.Second).Sub(now)
+}
+
+const reportsResource = "featurereports"
+
+func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
+	w.reported.Lock()
+	defer w.reported.Unlock()
+	return w.follower.Of(component, w.Clock.Now())
+}
+
+// runtimeOf returns the known reports of the processes of a component.
+func (w *world) runtimeOf(m *feature.Model) feature.Runtime {
+	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
