@@ -17,12 +17,6 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// answer is what the prover said of a pair, and the version of the objects that it showed.
-type answer struct {
-	gaps    []contain.Gap
-	version string
-}
-
 // askProver asks the prover about two versions, once for all versions that say the same.
 func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Gap {
 	key := pair{c.firstAlike(from), c.firstAlike(to)}

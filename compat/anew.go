@@ -13,12 +13,6 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// storageMoves reports whether another version stores objects than before.
-func (c *comparison) storageMoves() bool {
-	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
-	return o != nil && n != nil && o.Name != n.Name
-}
-
 // storedAnew reports whether a version of the new CRD stores objects and did not store them before. Fields that it does not know are then
 // lost with each write, in every version.
 func (c *comparison) storedAnew(p *part) bool { return p.Storage && c.storageMoves() }

@@ -13,19 +13,6 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// Undetermined begins the message of every undecided finding.
-const Undetermined = "unable to determine if change to existing field is safe"
-
-// change is a gap between two schemas, with its surroundings.
-type change struct {
-	contain.Gap
-	pair pair
-	// old and new are the nodes at the path; nil if none is declared.
-	old, new *schema.Node
-	// oldParent and newParent are the nodes one step up; nil at the root.
-	oldParent, newParent *schema.Node
-}
-
 func newChange(p pair, g contain.Gap) *change {
 	c := &change{Gap: g, pair: p}
 	_, c.old, c.oldParent = descendSchema(p.from.schemaNode(), g.Path)

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/report"
@@ -21,46 +20,9 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// Options say under which circumstances CRDs are compared. The zero value is usable.
-type Options struct {
-	// KubeVersion is the Kubernetes version whose rules hold: which formats are checked, whether updates are ratcheted.
-	// nil means that of the linked libraries.
-	KubeVersion *version.Version
-	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
-	// status.storedVersions of the old CRD names.
-	Stored []string
-	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
-	// [DefaultBudget]. A third of it is for the API server's validation of the CRDs.
-	Budget int64
-	// Trace, if not nil, is told each step of the comparison of each two versions of the CRD: what was asked of a place of the
-	// schemas, and what answered it. Steps of one CRD come in order.
-	Trace func(Step)
-	// Server, if not nil, asks an API server whether it accepts new in place of old (nil: as a new CRD), and stores
-	// nothing. Its refusals replace those of the linked code, which may be of another version. It may be called
-	// concurrently. An error says why there is no answer, and makes the finding undecided; after an [AdmissionError] the
-	// linked code answers, and a note tells what admission says.
-	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
-}
-
-// Step is a step of the comparison of two versions of a CRD.
-type Step struct {
-	// CRD is the name of the CRD, From the version in the old one, To that in the new one.
-	CRD, From, To string
-	contain.Event
-}
-
-// AdmissionError says that admission refuses a CRD, and not the API server's validation: a webhook, a policy, or a plugin.
-type AdmissionError struct{ Says string }
-
-// Error implements error.
-func (e *AdmissionError) Error() string { return "admission refuses it: " + e.Says }
-
 // KubeVersions returns the oldest and the newest Kubernetes version whose rules are known. The newest is that of the linked
 // libraries.
 func KubeVersions() (oldest, newest *version.Version) { return upstream.Oldest, upstream.Newest }
-
-// DefaultBudget is the Budget where none is given.
-const DefaultBudget = 6_000_000
 
 // ErrNothing is the error of [Check] for two nil CRDs.
 var ErrNothing = errors.New("there is no CRD to check")

@@ -5,91 +5,20 @@ package compat
 
 import (
 	"cmp"
-	"context"
 	"reflect"
 	"slices"
 	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"sluice.dev/report"
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
-	"sluice.dev/schema/upstream"
 )
-
-type (
-	crd        = apiextensionsv1.CustomResourceDefinition
-	crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
-	props      = apiextensionsv1.JSONSchemaProps
-)
-
-// comparison is the state of one call of [Check].
-type comparison struct {
-	opts     Options
-	rules    []Rule
-	old, new *crd // at most one is nil
-	oldParts []*part
-	newParts []*part
-	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
-	oldConversions, newConversions []conversion
-	// pairs are the versions that are compared with themselves, in the order of the old CRD.
-	pairs    []pair
-	gaps     map[pair][]contain.Gap
-	answers  map[pair]answer
-	asked    map[schema.Hash][]*part // what alike returns
-	work     *contain.Work           // of all comparisons of schemas
-	checks   *contain.Work           // of the API server's validation
-	shared   contain.Shared
-	findings []report.Finding
-	// refusal is what the API server says, once it has been asked.
-	refusal func() *refusal
-	// moved are the answer of storageGaps, once it was asked for.
-	moved        []contain.Gap
-	storageAsked bool
-	crossed      *crossings // what reachable found, once it was asked for
-	settledParts map[pair]*part
-	wayParts     map[pair]*part // see travelsOtherwise
-	namingParts  map[pair]*part
-	versionParts map[*part]*part
-	bareParts    map[*part]*part
-	looseParts   map[*part]*part
-	unfilled     map[*part]*part
-	writing      []*part // the answer of writers
-	// surprises are what readers asks for, once it was.
-	surprises    []report.Finding
-	readersAsked bool
-}
-
-// part is one version of one of the CRDs.
-type part struct {
-	*crdVersion
-	index int
-	isOld bool
-	// asItself is set for objects of an old version that is served and no longer stored: those that were stored in it before.
-	asItself bool
-	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
-	unchecked bool
-	// onlyLost is set by naming: the question about this version is only what is pruned.
-	onlyLost bool
-	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
-
-	built bool
-	side  contain.Side
-	err   error
-	// plain is the same without spec.preserveUnknownFields, and plainGaps what is in its way, where that is asked for.
-	plain     *part
-	plainGaps told
-	judge     *upstream.Validator // made by validator
-}
 
 // withSchema returns the version with another schema, for a question about it.
 func (p *part) withSchema(changed *props) *part {
 	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
-
-// pair are two versions of which objects of the first should pass as the second.
-type pair struct{ from, to *part }
 
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
@@ -258,41 +187,6 @@ func (p *part) schemaNode() *schema.Node { return p.side.Node }
 // documentTokens leads to this version in the document, and on.
 func (p *part) documentTokens(more ...string) []string {
 	return append([]string{"spec", "versions", strconv.Itoa(p.index)}, more...)
-}
-
-// decidePair asks the prover about a pair, once for each pair.
-func (c *comparison) decidePair(ctx context.Context, p pair) []contain.Gap {
-	gaps, ok := c.gaps[p]
-	if !ok {
-		gaps = c.decideHere(ctx, p)
-		gaps = append(slices.Clip(gaps), c.withoutStatus(ctx, p, gaps)...)
-		gaps = c.inStatusWrites(ctx, p, c.withoutUncheckedWrites(ctx, p, gaps))
-		gaps = append(slices.Clip(gaps), c.withUnfilledStatus(ctx, p, gaps)...)
-		c.gaps[p] = gaps
-	}
-	return gaps
-}
-
-func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
-	var gaps []contain.Gap
-	from := p.from
-	if from.buildSchema() != nil || !isUnchangedSchema(p.from, p.to) { // what the scale subresource refuses was never stored
-		from = withScaleDemands(from, scalePaths(from))
-	}
-	to := p.to
-	if from.Name != to.Name {
-		from, to = c.withOwnVersion(from), c.withOwnVersion(to)
-	}
-	err := from.buildSchema()
-	if err == nil {
-		err = to.buildSchema()
-	}
-	if err != nil {
-		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
-	} else {
-		gaps = inOwnWords(c.askProver(ctx, from, to), to, p.to)
-	}
-	return gaps
 }
 
 func (c *comparison) containOptions(p *part) contain.Options {

@@ -11,10 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
-// an object is stored in another version.
-type conversion struct{ request, from, to string }
-
 // webhookConversions are the steps that requests in the served versions of a CRD need: none under the strategy None, and none if all
 // objects are stored and served in one version (crdConversionRESTOptionsGetter in k8s.io/apiextensions-apiserver/pkg/apiserver). The given
 // versions may hold objects, besides the storage version.
@@ -111,4 +107,10 @@ func stepNames(steps []conversion) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// storageMoves reports whether another version stores objects than before.
+func (c *comparison) storageMoves() bool {
+	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
+	return o != nil && n != nil && o.Name != n.Name
 }

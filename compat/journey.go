@@ -37,18 +37,6 @@ func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ra
 	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return isPathOfGap(path, g) })
 }
 
-// journey is the fate of one such object.
-type journey struct {
-	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
-	dropped []string
-	nulls   bool
-	// errors are why an update that sets a label is refused and was not before. filled are those of them that come from defaults
-	// which the new CRD fills in when it reads the object, updates those of rules about updates that allowed it before.
-	errors, filled, updates []string
-	// ofRules are those errors that validation rules gave.
-	ofRules map[string]bool
-}
-
 var errNoJourney = errors.New("the object is not stored")
 
 // makeJourney writes an object in an old version, stores it, reads it under the new CRD, and writes it back in another version, all by the
@@ -115,10 +103,6 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
 }
-
-// route has a validator for each version on a journey. Under the old CRD, from creates the object, and storing stores it. Under the new
-// CRD, home reads it first, reader reads it last, and to writes it back.
-type route struct{ from, storing, home, reader, to *upstream.Validator }
 
 func (c *comparison) routeOf(p pair, filler *part) (route, error) {
 	storing, home := p.from, c.readingVersion(p.from)

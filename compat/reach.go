@@ -18,18 +18,6 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// crossing is a gap between two versions of different names that nothing converts between.
-type crossing struct {
-	pair
-	contain.Gap
-	// filler is the version whose default makes the other version refuse the object; nil if no default does.
-	filler *part
-	// updates is set if rules about updates may refuse what they allowed before, see crossUpdates; labels if they may refuse to set a label.
-	updates, labels bool
-	// anew is set if the version drops something of each write, because it stores objects and did not before.
-	anew bool
-}
-
 // describeClash says what happens to objects between the two versions.
 func (x *crossing) describeClash() string {
 	unknown := x.Verdict == contain.Unknown
@@ -50,13 +38,6 @@ func (x *crossing) describeClash() string {
 		return "objects written as " + x.from.Name + " may not fit " + x.to.Name
 	}
 	return "objects written as " + x.from.Name + " do not fit " + x.to.Name
-}
-
-// crossings are the fates of objects that are written in one version, and read and written back in another one
-// (docs/containment.md, Several versions without a webhook).
-type crossings struct {
-	// erased and refused concern objects that the old CRD can hold, onesided those that only the new one can.
-	erased, refused, onesided []crossing
 }
 
 // reachableCrossings finds the crossings, once.
@@ -582,10 +563,6 @@ func (c *comparison) sameAsBefore(from, to *part) bool {
 // the same, so that no default is filled in later. A rule may say something else of each version by its apiVersion.
 func fitsWithoutQuestion(from, stored, to *part) bool {
 	return stored != nil && isUnchangedSchema(from, to) && isUnchangedSchema(stored, to) && !mindsVersion(to.props)
-}
-
-func isUnchangedSchema(o, n *part) bool {
-	return o.buildSchema() == nil && n.buildSchema() == nil && o.schemaNode().Hash() == n.schemaNode().Hash()
 }
 
 // preferredVersionOf is the served version that discovery names first, and kubectl uses.

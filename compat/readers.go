@@ -7,7 +7,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -15,8 +14,6 @@ import (
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 )
-
-func indexToken(i int) string { return strconv.Itoa(i) }
 
 // widening is a place at which new objects can hold what no old object could.
 type widening struct {

@@ -17,22 +17,6 @@ import (
 	"sluice.dev/schema/upstream"
 )
 
-// refusal is the API server's answer to the new CRD.
-type refusal struct {
-	// errs are why the update (or, without an old CRD, the creation) is refused.
-	errs field.ErrorList
-	// fresh are why the new CRD would be refused where there is no old one, if the update passes.
-	fresh field.ErrorList
-	// old are why the old CRD would be refused.
-	old field.ErrorList
-	// err is why there is no answer.
-	err error
-	// denied is what admission says; the rest is then from the linked code. byServer is set where the API server of a cluster
-	// answers.
-	denied   string
-	byServer bool
-}
-
 // validateByServer asks the API server, or runs its validation where there is none.
 func (c *comparison) validateByServer(ctx context.Context) *refusal {
 	r := c.validateHere(ctx)
@@ -110,13 +94,6 @@ func (c *comparison) validateHere(ctx context.Context) *refusal {
 	}
 	return r
 }
-
-// validationShare is the part of the budget that the validation of the CRDs may take. leastValidation is the number of units that
-// it may take in any case, so that small CRDs are always validated. The rest of the budget is for the comparison.
-const (
-	validationShare = 3
-	leastValidation = 50_000
-)
 
 var errTooMuchToValidate = errors.New("its schemas and rules are too many or too long: the part of the budget that is for the API server's validation does not suffice; " +
 	"a larger one (--budget) may decide this")

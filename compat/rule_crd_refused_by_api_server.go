@@ -113,12 +113,6 @@ versions:
 	},
 }
 
-// otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
-func (c *comparison) otherVersion() bool {
-	k := c.opts.KubeVersion
-	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
-}
-
 // serverName names whose code speaks.
 func (c *comparison) serverName() string {
 	switch {

@@ -1,0 +1,52 @@
+package compat
+
+import (
+	"context"
+	"slices"
+
+	"sluice.dev/schema/contain"
+)
+
+// This file asks the prover which objects that one part accepts the other one harms. The answer depends on what else the API server does to an
+// object before it is stored: the scale subresource refuses some, and the status subresource drops and fills in others.
+
+// decidePair asks the prover about a pair, once for each pair.
+func (c *comparison) decidePair(ctx context.Context, p pair) []contain.Gap {
+	gaps, ok := c.gaps[p]
+	if !ok {
+		gaps = c.decideHere(ctx, p)
+		gaps = append(slices.Clip(gaps), c.withoutStatus(ctx, p, gaps)...)
+		gaps = c.inStatusWrites(ctx, p, c.withoutUncheckedWrites(ctx, p, gaps))
+		gaps = append(slices.Clip(gaps), c.withUnfilledStatus(ctx, p, gaps)...)
+		c.gaps[p] = gaps
+	}
+	return gaps
+}
+
+// decideHere asks the prover about a pair as if there were no status subresource.
+func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
+	var gaps []contain.Gap
+	from := p.from
+	if from.buildSchema() != nil || !isUnchangedSchema(p.from, p.to) { // what the scale subresource refuses was never stored
+		from = withScaleDemands(from, scalePaths(from))
+	}
+	to := p.to
+	if from.Name != to.Name {
+		from, to = c.withOwnVersion(from), c.withOwnVersion(to)
+	}
+	err := from.buildSchema()
+	if err == nil {
+		err = to.buildSchema()
+	}
+	if err != nil {
+		gaps = []contain.Gap{{Keyword: "schema", Harm: contain.Refused, Verdict: contain.Unknown, Reason: err.Error(), Rule: -1}}
+	} else {
+		gaps = inOwnWords(c.askProver(ctx, from, to), to, p.to)
+	}
+	return gaps
+}
+
+// isUnchangedSchema reports whether both parts have the same schema and it is valid.
+func isUnchangedSchema(o, n *part) bool {
+	return o.buildSchema() == nil && n.buildSchema() == nil && o.schemaNode().Hash() == n.schemaNode().Hash()
+}

@@ -1,0 +1,251 @@
+package compat
+
+import (
+	"context"
+	"strconv"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/report"
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
+)
+
+// This file has the types that the comparison of two CRDs is made of: what the caller may set, what a rule is, and what the comparison knows
+// so far. A part is one version of one of the CRDs. A pair is two parts that are compared, such as v1 of the old CRD with v1 of the new one.
+// A crossing is a harm that only shows if an object goes through another version.
+
+type (
+	crd        = apiextensionsv1.CustomResourceDefinition
+	crdVersion = apiextensionsv1.CustomResourceDefinitionVersion
+	props      = apiextensionsv1.JSONSchemaProps
+)
+
+// Options say under which circumstances CRDs are compared. The zero value is usable.
+type Options struct {
+	// KubeVersion is the Kubernetes version whose rules hold: which formats are checked, whether updates are ratcheted.
+	// nil means that of the linked libraries.
+	KubeVersion *version.Version
+	// Stored are versions in which objects may be stored, besides the storage version of the old CRD and what the
+	// status.storedVersions of the old CRD names.
+	Stored []string
+	// Budget bounds the work of the comparison of one CRD, in units of less than a microsecond ([contain.Work]); 0 means
+	// [DefaultBudget]. A third of it is for the API server's validation of the CRDs.
+	Budget int64
+	// Trace, if not nil, is told each step of the comparison of each two versions of the CRD: what was asked of a place of the
+	// schemas, and what answered it. Steps of one CRD come in order.
+	Trace func(Step)
+	// Server, if not nil, asks an API server whether it accepts new in place of old (nil: as a new CRD), and stores
+	// nothing. Its refusals replace those of the linked code, which may be of another version. It may be called
+	// concurrently. An error says why there is no answer, and makes the finding undecided; after an [AdmissionError] the
+	// linked code answers, and a note tells what admission says.
+	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
+}
+
+// Step is a step of the comparison of two versions of a CRD.
+type Step struct {
+	// CRD is the name of the CRD, From the version in the old one, To that in the new one.
+	CRD, From, To string
+	contain.Event
+}
+
+// AdmissionError says that admission refuses a CRD, and not the API server's validation: a webhook, a policy, or a plugin.
+type AdmissionError struct{ Says string }
+
+// Error implements error.
+func (e *AdmissionError) Error() string { return "admission refuses it: " + e.Says }
+
+// DefaultBudget is the Budget where none is given.
+const DefaultBudget = 6_000_000
+
+// Rule is one thing that is looked for, and its documentation. Texts are plain, with paragraphs separated by empty lines.
+type Rule struct {
+	// ID is the name in findings and configurations, kebab-case. It is never used for something else later.
+	ID string
+	// Title says in a few words what the rule reports, without a full stop.
+	Title string
+	// Level is the level of its findings, or of most of them where Varies is set; empty for rules that only give notes.
+	Level report.Level
+	// Varies is true if the level of a finding depends on its witness.
+	Varies bool
+	// Why explains whom the change harms and how. Help explains the way out.
+	Why, Help string
+	// Unsafe is a change that the rule reports.
+	Unsafe Example
+	// Instead is the recommended alternative to Unsafe.New, as YAML. The rule does not report it, and it harms no stored object: if
+	// it still fails, then at writers-refused only. It is empty if there is nothing to do. Tests run it.
+	Instead string
+
+	// whole looks at a CRD as a whole; claim takes a gap between two schemas and says what it is, or false. Each rule has
+	// one of them.
+	whole func(context.Context, *comparison) []report.Finding
+	claim func(*change) (string, bool)
+	// outcome is that of its findings, where it is not decided by the witness.
+	outcome report.Outcome
+	// inSpec is set where whole looks at schemas, and the examples are properties.
+	inSpec bool
+}
+
+// Example is a change, as fragments of YAML, for people and for tests.
+type Example struct {
+	// Old and New are the two versions: for rules about the CRD as a whole fragments of its spec, for rules about schemas
+	// properties of the object's spec. Empty means that there is no such CRD.
+	Old, New string
+}
+
+// InSpec reports whether the rule's examples are properties of the object's spec, not fragments of the CRD's.
+func (r *Rule) InSpec() bool { return r.claim != nil || r.inSpec }
+
+// Undetermined begins the message of every undecided finding.
+const Undetermined = "unable to determine if change to existing field is safe"
+
+// comparison is the state of one call of [Check].
+type comparison struct {
+	opts     Options
+	rules    []Rule
+	old, new *crd // at most one is nil
+	oldParts []*part
+	newParts []*part
+	// oldConversions and newConversions are what a webhook has to convert under each of the CRDs.
+	oldConversions, newConversions []conversion
+	// pairs are the versions that are compared with themselves, in the order of the old CRD.
+	pairs    []pair
+	gaps     map[pair][]contain.Gap
+	answers  map[pair]answer
+	asked    map[schema.Hash][]*part // what alike returns
+	work     *contain.Work           // of all comparisons of schemas
+	checks   *contain.Work           // of the API server's validation
+	shared   contain.Shared
+	findings []report.Finding
+	// refusal is what the API server says, once it has been asked.
+	refusal func() *refusal
+	// moved are the answer of storageGaps, once it was asked for.
+	moved        []contain.Gap
+	storageAsked bool
+	crossed      *crossings // what reachable found, once it was asked for
+	settledParts map[pair]*part
+	wayParts     map[pair]*part // see travelsOtherwise
+	namingParts  map[pair]*part
+	versionParts map[*part]*part
+	bareParts    map[*part]*part
+	looseParts   map[*part]*part
+	unfilled     map[*part]*part
+	writing      []*part // the answer of writers
+	// surprises are what readers asks for, once it was.
+	surprises    []report.Finding
+	readersAsked bool
+}
+
+// otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
+func (c *comparison) otherVersion() bool {
+	k := c.opts.KubeVersion
+	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
+}
+
+// validationShare is the part of the budget that the validation of the CRDs may take. leastValidation is the number of units that
+// it may take in any case, so that small CRDs are always validated. The rest of the budget is for the comparison.
+const (
+	validationShare = 3
+	leastValidation = 50_000
+)
+
+// part is one version of one of the CRDs.
+type part struct {
+	*crdVersion
+	index int
+	isOld bool
+	// asItself is set for objects of an old version that is served and no longer stored: those that were stored in it before.
+	asItself bool
+	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
+	unchecked bool
+	// onlyLost is set by naming: the question about this version is only what is pruned.
+	onlyLost bool
+	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
+
+	built bool
+	side  contain.Side
+	err   error
+	// plain is the same without spec.preserveUnknownFields, and plainGaps what is in its way, where that is asked for.
+	plain     *part
+	plainGaps told
+	judge     *upstream.Validator // made by validator
+}
+
+// pair are two versions of which objects of the first should pass as the second.
+type pair struct{ from, to *part }
+
+// change is a gap between two schemas, with its surroundings.
+type change struct {
+	contain.Gap
+	pair pair
+	// old and new are the nodes at the path; nil if none is declared.
+	old, new *schema.Node
+	// oldParent and newParent are the nodes one step up; nil at the root.
+	oldParent, newParent *schema.Node
+}
+
+func indexToken(i int) string { return strconv.Itoa(i) }
+
+// conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
+// an object is stored in another version.
+type conversion struct{ request, from, to string }
+
+// refusal is the API server's answer to the new CRD.
+type refusal struct {
+	// errs are why the update (or, without an old CRD, the creation) is refused.
+	errs field.ErrorList
+	// fresh are why the new CRD would be refused where there is no old one, if the update passes.
+	fresh field.ErrorList
+	// old are why the old CRD would be refused.
+	old field.ErrorList
+	// err is why there is no answer.
+	err error
+	// denied is what admission says; the rest is then from the linked code. byServer is set where the API server of a cluster
+	// answers.
+	denied   string
+	byServer bool
+}
+
+// answer is what the prover said of a pair, and the version of the objects that it showed.
+type answer struct {
+	gaps    []contain.Gap
+	version string
+}
+
+// crossing is a gap between two versions of different names that nothing converts between.
+type crossing struct {
+	pair
+	contain.Gap
+	// filler is the version whose default makes the other version refuse the object; nil if no default does.
+	filler *part
+	// updates is set if rules about updates may refuse what they allowed before, see crossUpdates; labels if they may refuse to set a label.
+	updates, labels bool
+	// anew is set if the version drops something of each write, because it stores objects and did not before.
+	anew bool
+}
+
+// crossings are the fates of objects that are written in one version, and read and written back in another one
+// (docs/containment.md, Several versions without a webhook).
+type crossings struct {
+	// erased and refused concern objects that the old CRD can hold, onesided those that only the new one can.
+	erased, refused, onesided []crossing
+}
+
+// journey is the fate of one such object.
+type journey struct {
+	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
+	dropped []string
+	nulls   bool
+	// errors are why an update that sets a label is refused and was not before. filled are those of them that come from defaults
+	// which the new CRD fills in when it reads the object, updates those of rules about updates that allowed it before.
+	errors, filled, updates []string
+	// ofRules are those errors that validation rules gave.
+	ofRules map[string]bool
+}
+
+// route has a validator for each version on a journey. Under the old CRD, from creates the object, and storing stores it. Under the new
+// CRD, home reads it first, reader reads it last, and to writes it back.
+type route struct{ from, storing, home, reader, to *upstream.Validator }
