@@ -93,7 +93,8 @@ func (c *comparison) verdictOf(findings []report.Finding) report.Verdict {
 	return v
 }
 
-// startAhead starts f and returns a function that waits for its result. A panic of f reaches whoever waits, who can recover.
+// startAhead starts f at once. The returned function waits for the result of f. If f panics, each call of that function panics too, so that
+// the caller can recover.
 func startAhead[T any](f func() T) func() T {
 	once := sync.OnceValue(f)
 	go func() {

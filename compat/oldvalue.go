@@ -294,7 +294,7 @@ func (c *comparison) writeStored(ctx context.Context, in, home *part, stored, ob
 	return v.UpdateFrom(ctx, reader, obj, stored, v.Ratchets())
 }
 
-// readStored returns what clients of a version get of what another one stores.
+// readStored returns a stored object as clients of the version in see it. The version home stored it.
 func (c *comparison) readStored(in, home *part, stored map[string]any) (map[string]any, error) {
 	v, err := c.validatorOf(in)
 	if err != nil {

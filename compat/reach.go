@@ -1,8 +1,8 @@
 package compat
 
-// What happens to objects that are written in one version and read or written back in another one? Without a webhook the API server changes
-// the apiVersion only, prunes, and fills in defaults. For example, v1 accepts name: "", v2 demands a character: whoever reads the object as
-// v2 cannot write it back.
+// What happens to an object that a client writes in one version and another client reads or writes back in another version? Without a webhook
+// the API server changes only the apiVersion, prunes, and fills in defaults. For example, v1 accepts name: "" and v2 demands a character: a
+// client that reads the object as v2 cannot write it back.
 
 import (
 	"context"

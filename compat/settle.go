@@ -14,8 +14,8 @@ import (
 	"sluice.dev/schema/contain"
 )
 
-// withDefaultsAsRequired returns the version as the schema of what it leaves behind: defaults are filled in, its own and, where the object
-// is read by another version, those of the reader.
+// withDefaultsAsRequired returns a version whose schema describes the objects after their defaults are filled in. A field with a default is
+// required there. If another version reads the objects, the defaults of the reader count, too.
 func (c *comparison) withDefaultsAsRequired(p, reader *part) *part {
 	if reader == p || reader == nil {
 		reader = p

@@ -33,10 +33,10 @@ func NewIntake(n int) *Intake {
 	return &Intake{turns: make(chan struct{}, n), memory: make(chan struct{}, n*MaxReview/chunk), beyond: make(chan struct{}, 1)}
 }
 
-// errBusy says that there is no room for a request, and was none for as long as it had time.
+// errBusy says that a request found no room within its time.
 var errBusy = errors.New("the webhook is busy with other requests; try again")
 
-// awaitTurn waits for a turn to be judged, which whoever has it gives back.
+// awaitTurn waits until the request may be judged. The caller gives the turn back.
 func (i *Intake) awaitTurn(ctx context.Context) error {
 	select {
 	case i.turns <- struct{}{}:

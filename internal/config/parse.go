@@ -245,7 +245,7 @@ func wordsFor(n *yaml.Node) string {
 	return "nothing"
 }
 
-// failUnknown says that f is no key of what.
+// failUnknown reports that the mapping what has no key f, and lists the keys that it has.
 func (p *parser) failUnknown(f field, what string, keys []string) {
 	p.failNode(f.key, "unknown key %q%s; the keys of %s are %s", f.name, brief.Hint(f.name, keys), what, strings.Join(keys, ", "))
 }

@@ -407,17 +407,17 @@ func hasController(kind string, o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains([]string{"ReplicaSet", "Pod", "ControllerRevision"}, kind) && metav1.GetControllerOf(o) != nil
 }
 
-// needsNoStep tells of objects that need no step of their own: Kubernetes makes or removes them, or an earlier step does.
+// needsNoStep reports whether an object needs no step of its own: Kubernetes makes or removes it, or an earlier step does.
 func needsNoStep(kind string, o *metav1.PartialObjectMetadata) bool {
 	return inEveryNamespace(kind, o.Name) || hasController(kind, o) || o.Labels["app.kubernetes.io/part-of"] == "sluice" || o.DeletionTimestamp != nil
 }
 
-// inEveryNamespace tells of what Kubernetes puts into each namespace.
+// inEveryNamespace reports whether Kubernetes puts the object into each namespace.
 func inEveryNamespace(kind, name string) bool {
 	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
 }
 
-// madeByPrograms tells of what the programs make: certificates, Leases, and the schemas of resolvers.
+// madeByPrograms reports whether Sluice's programs make the object: certificates, Leases, and the schemas of resolvers.
 func madeByPrograms(kind string, o *metav1.PartialObjectMetadata) bool {
 	switch kind {
 	case "Secret":
