@@ -111,6 +111,9 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 	case ch.Verdict == contain.NotContained:
 		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), levelOfGap(&ch.Gap)
 		f.Witness = witnessOf(&ch.Gap)
+		if f.Level == report.ObjectsStuck && f.Witness != nil {
+			f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, ch.Witness.Object)
+		}
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
 			f.MayBe = worst
 			f.Message += fmt.Sprintf(" (at least %s: %s is not ruled out)", f.Level, worst)
@@ -124,6 +127,43 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		f.Message = Undetermined + ": " + message
 	}
 	return f
+}
+
+// lacksListKey says why ratcheting does not help an object: the API server finds the items of a list of type map by their keys, so an item
+// without a key never counts as unchanged (CachedDeepEqual in k8s.io/apiserver/pkg/cel/common/equality.go). It is empty if no list on the path
+// is the reason.
+func lacksListKey(n *schema.Node, path contain.Path, value any) string {
+	for i := 0; n != nil; i++ {
+		if list, ok := value.([]any); ok && n.ListType == "map" && n.Items != nil {
+			for _, key := range n.ListMapKeys {
+				if p := n.Items.Property(key); p != nil && !p.HasDefault && slices.ContainsFunc(list, func(item any) bool { return fieldIn(item, key) == nil }) {
+					return fmt.Sprintf("; ratcheting does not help, because an item of a list of type map without its key %q never counts as unchanged", key)
+				}
+			}
+		}
+		if i == len(path) {
+			return ""
+		}
+		switch s := path[i]; s.Kind {
+		case contain.Field:
+			n, value = n.Property(s.Name), fieldIn(value, s.Name)
+		case contain.AnyItem:
+			list, _ := value.([]any)
+			if len(list) == 0 {
+				return ""
+			}
+			n, value = n.Items, list[0]
+		case contain.AnyKey:
+			return "" // lists of type map are rare below maps
+		}
+	}
+	return ""
+}
+
+// fieldIn returns a field of a value; nil if the value is no object or lacks the field.
+func fieldIn(value any, name string) any {
+	fields, _ := value.(map[string]any)
+	return fields[name]
 }
 
 // keywordSubject names the keyword that a change is about.

@@ -413,3 +413,36 @@ func manyChanges(t *testing.T) (old, new *crd) {
 	}
 	return specCRD(t, before.String()), specCRD(t, after.String())
 }
+
+// A list of type map finds its items by their keys. An item without a key makes the whole list count as changed, but not if the list is
+// part of an atomic list, which is compared as a whole.
+func TestAStuckObjectSaysWhichKeyIsMissing(t *testing.T) {
+	list := func(more string) string {
+		return "{type: array, items: {type: object, properties: {ip: {type: string}}" + more
+	}
+	atomic, keyed := list("}}"), list(", required: [ip]}, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [ip]}")
+	inList := func(schema string) string {
+		return "outer: {type: array, items: {type: object, properties: {hosts: " + schema + "}}}"
+	}
+	for name, x := range map[string]struct {
+		old, new string
+		says     bool
+	}{
+		"on its own":       {"hosts: " + atomic, "hosts: " + keyed, true},
+		"in another list":  {inList(atomic), inList(keyed), false},
+		"required, as map": {"hosts: " + list("}, x-kubernetes-list-type: atomic}"), "hosts: " + keyed, true},
+	} {
+		got := check(t, specCRD(t, x.old), specCRD(t, x.new))
+		said := false
+		for _, f := range got.Findings {
+			why := f.Witness != nil && strings.Contains(f.Witness.Effect, `without its key "ip" never counts as unchanged`)
+			said = said || why
+			if why && f.Level != report.ObjectsStuck {
+				t.Errorf("%s: %s at level %s: %s", name, f.Rule, f.Level, f.Witness.Effect)
+			}
+		}
+		if said != x.says {
+			t.Errorf("%s: says why %t, want %t: %+v", name, said, x.says, got.Findings)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func newJUnitSuite(p *page, s *sheet, o Options) junitSuite {
 		}
 	}
 	o.Color, o.Width = false, 0
-	t := textPrinter{Options: o, page: p, witness: textWitnesses}
+	t := textPrinter{Options: o, page: p, witness: textWitnesses, sheet: s}
 	room := junitBytes
 	cases := make(map[string]*junitCase)
 	var notes strings.Builder

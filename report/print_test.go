@@ -349,7 +349,11 @@ func TestAFindingSaysThingsInOneOrder(t *testing.T) {
 			out = out[i:]
 		}
 		at := 0
-		for _, want := range []string{"property mode is gone", "string", "hurts those who have stored objects", "spec.mode is dropped", last} {
+		order := []string{"property mode is gone", "string", "hurts those who have stored objects", "spec.mode is dropped", last}
+		if format == "text" || format == "github" { // the heading of the level says who is hurt, once for all findings
+			order = []string{"hurts those who have stored objects", "property mode is gone", "string", "spec.mode is dropped", "way out: Leave it", "path: .spec.mode", last}
+		}
+		for _, want := range order {
 			i := strings.Index(out[at:], want)
 			if i < 0 {
 				t.Errorf("%s: no %q after what comes before it:\n%s", format, want, out)
@@ -389,7 +393,7 @@ func TestTextTellsACauseOnce(t *testing.T) {
 	at := -1
 	for _, want := range []string{
 		"FAIL  z  unsafe", "FAIL max-length-lowered", "FAIL required-added: property \"ip\" became required\n",
-		"FAIL  a  unsafe", "the same as in z: 1 objects-ratcheted\n",
+		"FAIL  a  unsafe: 1 fail; the same as in z\n\n",
 		"FAIL  b  unsafe", "FAIL required-added: property \"ip\" became required, v1 .spec.ip (as in z)\n\n    FAIL x: new",
 		"FAIL  c  unsafe", "FAIL required-added: property \"ip\" became required\n", "2 of 5",
 		"next: sluice explain max-length-lowered",
@@ -402,5 +406,39 @@ func TestTextTellsACauseOnce(t *testing.T) {
 	}
 	if long := text(Options{Verbose: true}); strings.Contains(long, "as in z") || strings.Count(long, "Required value") != 4 {
 		t.Errorf("-v leaves something out:\n%s", long)
+	}
+}
+
+// TestTextSaysWhereACauseHasAnotherLevel has one change that leaves objects stuck in one CRD and ratcheted in another.
+func TestTextSaysWhereACauseHasAnotherLevel(t *testing.T) {
+	r := &Report{}
+	for crd, level := range map[string]Level{"a": ObjectsRatcheted, "z": ObjectsStuck} {
+		r.CRDs = append(r.CRDs, CRD{Name: crd, Verdict: Unsafe, Findings: []Finding{
+			{Rule: "required-added", Level: level, Outcome: Violation, Severity: Fail, CRD: crd, Version: "v1", Path: ".spec.ip", Message: "ip became required"},
+		}})
+	}
+	out := printed(t, "text", r, Options{})
+	if want := "FAIL required-added: ip became required, v1 .spec.ip (as in z, where it is objects-stuck)\n"; !strings.Contains(out, want) {
+		t.Errorf("no %q in:\n%s", want, out)
+	}
+}
+
+// TestOneSuppressionCoversOneGroup has three groups of one rule: the pattern of one of them would cover the second, and not the third.
+func TestOneSuppressionCoversOneGroup(t *testing.T) {
+	finding := func(path, message string) Finding {
+		return Finding{Rule: "maximum-lowered", Level: ObjectsRatcheted, Outcome: Violation, Severity: Fail, CRD: "a", Version: "v1", Path: path, Message: message}
+	}
+	r := &Report{CRDs: []CRD{{Name: "a", Verdict: Unsafe, Findings: []Finding{
+		finding(".spec.x.a", "one"), finding(".spec.x.b", "one"), finding(".spec.x.c", "two"), finding(".spec.y.a", "three"), finding(".spec.y.b", "three"),
+	}}}}
+	short, long := printed(t, "text", r, Options{}), printed(t, "text", r, Options{Verbose: true})
+	for path, inShort := range map[string]bool{".spec.x.c": true, ".spec.y**": true, ".spec.x.a": false, ".spec.x.b": false} {
+		entry := "- {rule: maximum-lowered, crd: a, path: " + path + ", reason: WHY}\n"
+		if strings.Contains(short, entry) != inShort || !strings.Contains(long, entry) {
+			t.Errorf("%s in:\n%s\n-v:\n%s", path, short, long)
+		}
+	}
+	if strings.Contains(short, ".spec.x**") {
+		t.Errorf("a suppression covers two groups:\n%s", short)
 	}
 }

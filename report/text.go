@@ -24,6 +24,7 @@ const (
 	textEffect        = 6 // lines of an effect
 	textEffectWidth   = 400
 	textOneLine       = 160
+	textFullGroups    = 4 // groups of the whole text that show their witness as a manifest; if there are more, each is one line
 	textRemarkReserve = 200
 )
 
@@ -52,7 +53,8 @@ func paintStyles(s string, color bool) string {
 }
 
 func appendText(b *bytes.Buffer, r *Report, o Options) error {
-	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string]string{}}
+	t := textPrinter{Options: o, page: newPage(r, o), witness: textWitnesses, told: map[string][]toldCause{}}
+	t.dense = !o.Verbose && t.page.countCauses() > textFullGroups
 	b.WriteString(t.printAll())
 	return nil
 }
@@ -64,8 +66,28 @@ type textPrinter struct {
 	witness int  // lines of witnesses that still fit
 	each    int  // lines that one witness may have
 	cut     bool // the text omits something that Verbose shows
-	// told has the CRD in which each cause was printed in full, by its key. The same cause in another CRD takes one line.
-	told map[string]string
+	dense   bool // there are many groups, so each takes few lines
+	tight   bool // the CRD before took one line
+	sheet   *sheet
+	// told says where each cause was printed in full, by its key, and with which levels. The same cause in another CRD takes one line.
+	told map[string][]toldCause
+}
+
+// toldCause is the CRD in which a cause was printed, and its level there.
+type toldCause struct {
+	crd   string
+	level Level
+}
+
+// countCauses counts the groups of all CRDs that differ in their cause.
+func (p *page) countCauses() int {
+	keys := map[string]bool{}
+	for i := range p.crds {
+		for j := range p.crds[i].groups {
+			keys[p.crds[i].groups[j].repeatKey()] = true
+		}
+	}
+	return len(keys)
 }
 
 func (t *textPrinter) printAll() string {
@@ -88,6 +110,9 @@ func (t *textPrinter) printAll() string {
 		s := t.printSheet(&loud[i], room/(shown-i))
 		room -= len(s)
 		body.WriteString(s)
+	}
+	if t.tight {
+		body.WriteByte('\n')
 	}
 	return head + body.String() + last + t.finishLines(t.closingLines())
 }
@@ -148,6 +173,8 @@ type textLine struct {
 	fixed  bool // a line of a witness: not wrapped
 }
 
+func (l textLine) isBlank() bool { return l.text == "" }
+
 func (l textLine) wrapLine(width int) []string {
 	pad := strings.Repeat(" ", l.indent)
 	if l.text == "" {
@@ -195,9 +222,32 @@ func (t *textPrinter) headLines() []textLine {
 		if t.page.kube != "" {
 			s += ", by the rules of Kubernetes " + t.page.kube
 		}
+		if told := t.page.countsByVerdict(); told != "" {
+			s += ": " + told
+		}
 		lines = append(lines, textLine{text: styleFaint + s + styleEnd, hang: 2}, textLine{})
 	}
 	return lines
+}
+
+// countsByVerdict counts the CRDs that were compared, and those among them that are new, removed or unchanged; empty for one CRD.
+func (p *page) countsByVerdict() string {
+	if len(p.crds) < 2 || p.noun != crdNoun {
+		return ""
+	}
+	parts := []string{brief.Count(len(p.crds), p.noun)}
+	for _, v := range []Verdict{IsNew, IsRemoved, IsUnchanged} {
+		n := 0
+		for i := range p.crds {
+			if p.crds[i].verdict == v {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, brief.Number(n)+" "+string(v))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // quietLines lists CRDs that need no attention: one line each, or a count if there are many.
@@ -292,7 +342,10 @@ func (t *textPrinter) closingLines() []textLine {
 	if rule := p.worstRule(); rule != "" {
 		next = append(next, fmt.Sprintf("sluice explain %s: why it matters and the way out", rule))
 	}
-	if t.cut {
+	switch {
+	case t.cut && t.dense && len(next) > 0:
+		next[0] += "; -v shows the rest"
+	case t.cut:
 		next = append(next, "-v: everything that is left out above")
 	}
 	for i, s := range next {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"sluice.dev/internal/brief"
 )
 
@@ -21,7 +23,6 @@ const (
 // printSheet prints one CRD in at most room bytes (Verbose: any). Groups that do not fit get less detail, and in the end only a count.
 func (t *textPrinter) printSheet(s *sheet, room int) string {
 	var b strings.Builder
-	b.WriteString(t.finishLines(t.page.headerLines(s, t.Verbose)))
 	groups, rest := s.groups, []group(nil)
 	if t.Verbose {
 		groups = s.allGroups()
@@ -29,12 +30,18 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		room -= 2 * textRemarkReserve
 		groups, rest = chooseGroups(groups, manyGroups)
 	}
-	if in := t.repeatedSheet(groups); in != "" && len(rest) == 0 {
-		t.cut = true
-		text := fmt.Sprintf("the same as in %s: %s", in, leftByLevel(groups))
-		b.WriteString(t.finishLines([]textLine{{indent: 6, hang: 2, text: text}, {}}))
-		return b.String()
+	t.sheet = s
+	header := t.withoutBlanks(t.page.headerLines(s, t.Verbose))
+	if in := t.repeatedSheet(s, groups); in != "" && len(rest) == 0 {
+		t.cut, t.tight = true, true
+		header[0].text += "; the same as in " + in
+		return t.finishLines(slices.DeleteFunc(header, textLine.isBlank))
 	}
+	if t.tight {
+		b.WriteByte('\n')
+		t.tight = false
+	}
+	b.WriteString(t.finishLines(header))
 	t.shareWitnessLines(groups)
 	section, repeats := "", false // repeats: the group before took one line
 	for i := range groups {
@@ -42,26 +49,26 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		title := ""
 		if next := t.levelTitle(g); next != section {
 			section = next
-			title = t.finishLines([]textLine{{indent: 2, hang: 2, text: next}, {}})
+			title = t.finishLines(t.withoutBlanks([]textLine{{indent: 2, hang: 2, text: next}, {}}))
 		}
-		text, ok := t.repeatedGroup(g), true
+		text, ok := t.repeatedGroup(s, g), true
 		repeated := text != ""
 		if !repeated {
 			text, ok = t.fitGroup(g, room-b.Len()-len(title))
-			t.told[g.repeatKey()] = s.name
 		}
+		t.told[g.repeatKey()] = append(t.told[g.repeatKey()], toldCause{s.name, g.leadEntry().Level})
 		if !ok {
 			rest = append(groups[i:len(groups):len(groups)], rest...)
 			break
 		}
-		if repeats && (title != "" || !repeated) {
+		if repeats && !t.dense && (title != "" || !repeated) {
 			b.WriteString("\n")
 		}
 		repeats = repeated
 		b.WriteString(title)
 		b.WriteString(text)
 	}
-	if repeats {
+	if repeats || t.dense {
 		b.WriteString("\n")
 	}
 	if len(rest) > 0 {
@@ -76,6 +83,14 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		t.cut = true
 	}
 	return b.String()
+}
+
+// withoutBlanks removes the empty lines if the text is dense.
+func (t *textPrinter) withoutBlanks(lines []textLine) []textLine {
+	if !t.dense {
+		return lines
+	}
+	return slices.DeleteFunc(lines, textLine.isBlank)
 }
 
 // chooseGroups splits groups into at most limit that represent all, and the rest, both in order. It chooses the first group of each rule
@@ -120,35 +135,57 @@ func (t *textPrinter) shareWitnessLines(groups []group) {
 }
 
 // repeatedSheet names the CRDs that have told all that groups tell; empty if something is new.
-func (t *textPrinter) repeatedSheet(groups []group) string {
+func (t *textPrinter) repeatedSheet(s *sheet, groups []group) string {
 	var in []string
 	for i := range groups {
-		other := t.told[groups[i].repeatKey()]
-		if other == "" || t.Verbose || groups[i].mostAffectedEntry() != nil {
+		other, ok := t.toldElsewhere(s, &groups[i])
+		if !ok || other.level != groups[i].leadEntry().Level {
 			return ""
 		}
-		if !slices.Contains(in, other) {
-			in = append(in, other)
+		if !slices.Contains(in, other.crd) {
+			in = append(in, other.crd)
 		}
 	}
-	return strings.Join(in, ", ")
+	return strings.Join(in, " and ")
 }
 
-// repeatKey is equal for groups of several CRDs that tell the same.
-func (g *group) repeatKey() string { return g.leadEntry().cause + "\x00" + g.message }
+// toldElsewhere returns where a group's cause was printed, if that was in another CRD: with the same level, or else with another one.
+func (t *textPrinter) toldElsewhere(s *sheet, g *group) (toldCause, bool) {
+	if t.Verbose || g.mostAffectedEntry() != nil {
+		return toldCause{}, false
+	}
+	told := t.told[g.repeatKey()]
+	i := slices.IndexFunc(told, func(c toldCause) bool { return c.level == g.leadEntry().Level && c.crd != s.name })
+	if i < 0 {
+		i = slices.IndexFunc(told, func(c toldCause) bool { return c.crd != s.name })
+	}
+	if i < 0 {
+		return toldCause{}, false
+	}
+	return told[i], true
+}
+
+// repeatKey is equal for groups of several CRDs that tell the same. The level may differ: it depends on what is around the place.
+func (g *group) repeatKey() string {
+	e := g.leadEntry()
+	return strings.Join([]string{e.class.String(), string(e.Outcome), e.Rule, g.message, e.Reason}, "\x00")
+}
 
 // repeatedGroup prints a group in one line if another CRD has told the same; otherwise it returns an empty text.
-func (t *textPrinter) repeatedGroup(g *group) string {
-	in := t.told[g.repeatKey()]
-	if in == "" || t.Verbose || g.mostAffectedEntry() != nil {
+func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
+	in, ok := t.toldElsewhere(s, g)
+	if !ok {
 		return ""
 	}
 	t.cut = true
-	head := t.groupHead(g)
+	head, as := t.groupHead(g), "as in "+in.crd
+	if in.level != g.leadEntry().Level {
+		as += fmt.Sprintf(", where it is %s", in.level)
+	}
 	if len(g.places) == 1 {
 		head += ", " + g.places[0].String()
 	}
-	return t.finishLines([]textLine{{indent: 4, hang: 2, text: head + styleFaint + " (as in " + in + ")" + styleEnd}})
+	return t.finishLines([]textLine{{indent: 4, hang: 2, text: head + styleFaint + " (" + as + ")" + styleEnd}})
 }
 
 // groupHead is the first line of a group: the severity, the rule, how many places, the message.
@@ -256,7 +293,7 @@ func (t *textPrinter) levelTitle(g *group) string {
 	case e.Outcome == Note:
 		return styleStrong + "notes" + styleEnd
 	case e.Level.meaningOf() != "":
-		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaningOf()
+		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaningOf() + " (hurts " + e.Level.whoIsHurt() + ")"
 	}
 	return styleStrong + string(e.Level) + styleEnd
 }
@@ -273,13 +310,10 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 			head += ", " + g.places[0].String()
 		}
 		add(4, 2, clipVisible(head, textOneLine+40))
-		return append(lines, textLine{}), 0
+		return append(lines, t.withoutBlanks([]textLine{{}})...), 0
 	}
 	add(4, 2, head)
 	t.printPlaces(g, add)
-	if who := e.Level.whoIsHurt(); who != "" {
-		add(6, 2, "hurts "+who)
-	}
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
@@ -303,7 +337,80 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 	}
 	shown, lines2 := t.printEvidence(g, d)
 	lines = append(lines, lines2...)
-	return append(lines, textLine{}), shown
+	t.printWaysOut(g, add)
+	return append(lines, t.withoutBlanks([]textLine{{}})...), shown
+}
+
+// printWaysOut prints, for a group that fails, the way out that the rule knows, and the suppression to paste into sluice.yaml.
+func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text string)) {
+	e := g.leadEntry()
+	if e.class != failing || t.page.noun != crdNoun {
+		return
+	}
+	if t.Rules != nil && !t.dense {
+		if doc, ok := t.Rules(e.Rule); ok && doc.Help != "" {
+			help, _, _ := strings.Cut(strings.ReplaceAll(doc.Help, "\n", " "), ". ")
+			add(6, 2, "way out: "+clipVisible(strings.TrimSuffix(help, "."), textEffectWidth))
+		}
+	}
+	title := "or accept it in sluice.yaml:"
+	for _, path := range t.pathsToAccept(g) {
+		switch text := suppressionText(e, path); {
+		case text == "":
+		case t.dense:
+			add(6, 4, "accept it in sluice.yaml: "+text)
+		default:
+			if title != "" {
+				add(6, 2, title)
+				add(10, 2, "suppressions:")
+				title = ""
+			}
+			add(10, 4, text)
+		}
+	}
+}
+
+// pathsToAccept returns the paths of suppressions that accept a group: one pattern if it covers nothing else of the rule, and otherwise, if
+// everything is asked for, each place. An empty path stands for the whole CRD.
+func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
+	if len(g.places) == 1 {
+		return []string{g.places[0].path}
+	}
+	for _, other := range t.sheet.groups {
+		if other.leadEntry().Rule != g.leadEntry().Rule || other.places[0].path == g.places[0].path {
+			continue
+		}
+		if slices.ContainsFunc(other.places, func(p place) bool { return strings.HasPrefix(p.path, g.under) }) {
+			for i := range g.places {
+				paths = append(paths, g.places[i].path)
+			}
+			if !t.Verbose {
+				t.cut, paths = true, nil
+			}
+			return paths
+		}
+	}
+	return []string{g.under + "**"}
+}
+
+// suppressionText is an entry for the suppressions of sluice.yaml in one line; empty if it takes more.
+func suppressionText(e *entry, path string) string {
+	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
+	for _, kv := range [][2]string{{"rule", e.Rule}, {"crd", e.CRD}, {"path", path}, {"reason", "WHY"}} {
+		if kv[1] != "" {
+			entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: kv[0]}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: kv[1]})
+		}
+	}
+	return flowText(&yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})
+}
+
+// flowText writes a document in one visible line; empty if it takes more.
+func flowText(n *yaml.Node) string {
+	raw, err := yaml.Marshal(n)
+	if text := strings.TrimSuffix(string(raw), "\n"); err == nil && !strings.Contains(text, "\n") {
+		return visibleLine(text)
+	}
+	return ""
 }
 
 // severityWord is the word that readers scan for.
@@ -323,6 +430,24 @@ func (e *entry) severityWord() string {
 // printPlaces lists the places of a group, and their values.
 func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text string)) {
 	sources := g.sourcePositions()
+	if t.dense {
+		p := &g.places[0]
+		text := p.String()
+		if sources[0] != "" {
+			text += styleFaint + " (" + sources[0] + ")" + styleEnd
+		}
+		if p.changeText() != "" {
+			text += ": " + p.changeText()
+		}
+		if n := len(g.places) - 1; n > 0 {
+			t.cut = true
+			text += " … and " + brief.Count(n, "more place")
+		}
+		if !p.isWholeCRD() || p.changeText() != "" || sources[0] != "" {
+			add(6, 2, text)
+		}
+		return
+	}
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
 			add(6, 2, fmt.Sprintf("… and %s", brief.Count(len(g.places)-i, "more place")))
@@ -364,11 +489,81 @@ func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
 		return 0, lines
 	}
 	limit := min(t.each, t.witness)
-	if d < inFull || limit < textSlack {
+	switch {
+	case t.dense && d == inFull:
+		if lines := first.witnessLines(); lines != nil {
+			t.cut = true
+			return 0, append(lines, t.effectLines(first)...)
+		}
+		fallthrough
+	case d < inFull || limit < textSlack:
 		t.cut = true
 		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effectLines(first)...)
 	}
 	return t.printWitness(first, first != g.leadEntry(), limit)
+}
+
+// witnessLines shows a witness in one line for each object, without the parts that all objects have; nil if the lines are long.
+func (e *entry) witnessLines() []textLine {
+	accepting, _ := e.witness.sidesOf()
+	titles := map[string]string{accepting + " accepts: ": e.witness.Object}
+	order := []string{accepting + " accepts: "}
+	if e.witness.Old != "" {
+		order = []string{"a stored object: ", "an update of it: "}
+		titles = map[string]string{order[0]: e.witness.Old, order[1]: e.witness.Object}
+	}
+	var lines []textLine
+	for _, title := range order {
+		text := contentInOneLine(titles[title])
+		if text == "" || len(text) > textOneLine {
+			return nil
+		}
+		lines = append(lines, textLine{indent: 6, hang: 2, text: title + text})
+	}
+	return lines
+}
+
+// contentInOneLine writes a manifest as one line without its apiVersion and kind, and without metadata that has only a name; empty if it
+// cannot.
+func contentInOneLine(manifest string) string {
+	var doc yaml.Node
+	if yaml.Unmarshal([]byte(manifest), &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return ""
+	}
+	root := doc.Content[0]
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i].Value, root.Content[i+1]
+		if key == "apiVersion" || key == "kind" || key == "metadata" && namesOnly(value) {
+			continue
+		}
+		kept = append(kept, root.Content[i], value)
+	}
+	root.Content = kept
+	setFlowStyle(root)
+	return flowText(root)
+}
+
+// namesOnly reports whether metadata has nothing but a name and a namespace.
+func namesOnly(metadata *yaml.Node) bool {
+	for i := 0; i < len(metadata.Content); i += 2 {
+		if key := metadata.Content[i].Value; key != "name" && key != "namespace" {
+			return false
+		}
+	}
+	return true
+}
+
+func setFlowStyle(n *yaml.Node) {
+	if n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode {
+		n.Style = yaml.FlowStyle
+	}
+	if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, child := range n.Content {
+		setFlowStyle(child)
+	}
 }
 
 // printWitness prints one witness, with about limit lines for each object (0: all), and the effect on it.
