@@ -524,10 +524,10 @@ func (e *entry) witnessLines() []textLine {
 }
 
 // contentInOneLine writes a manifest as one line without its apiVersion and kind, and without metadata that has only a name; empty if it
-// cannot.
+// cannot, or if the line would be long.
 func contentInOneLine(manifest string) string {
 	var doc yaml.Node
-	if yaml.Unmarshal([]byte(manifest), &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+	if len(manifest) > 20*textOneLine || yaml.Unmarshal([]byte(manifest), &doc) != nil || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return ""
 	}
 	root := doc.Content[0]
