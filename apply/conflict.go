@@ -140,9 +140,14 @@ func (a *Applier) checkOwners(p *Plan) error {
 		if slices.Contains(p.request.TakeOver, it.live.owner) {
 			continue
 		}
+		own := ""
+		if p.inventory == nil {
+			namespace, name, _ := strings.Cut(it.live.owner, "/")
+			own = fmt.Sprintf("--app %s -n %s if this is the source of that app, ", name, namespace)
+		}
 		errs = append(errs, &Error{
 			File: it.File, Line: it.Line, ID: it.ID,
-			Err: fmt.Errorf("%w %s; --take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, it.live.owner),
+			Err: fmt.Errorf("%w %s; %s--take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, own, it.live.owner),
 		})
 	}
 	return errors.Join(errs...)

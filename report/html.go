@@ -45,6 +45,7 @@ type htmlPage struct {
 	QuietTitle     string
 	MoreSheets     string
 	Skipped        string
+	Version, Date  string
 	Filters        []htmlFilter
 	Told           bool // there are findings to show
 }
@@ -134,6 +135,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		Style:     template.CSS(htmlStyle), // the embedded file, nothing of the report
 		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
 		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
+		Version: visibleClip(o.Version, nameWidth), Date: visibleClip(o.Date, nameWidth),
 		Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,
 	}
 	if p.noun != crdNoun {

@@ -22,8 +22,10 @@ type Options struct {
 	// Root is the directory of the repository. Formats that need paths inside a repository (sarif, junit, github) print positions
 	// relative to it. If it is empty, relative paths stay as they are.
 	Root string
-	// Version is the version of the program, for formats that name their producer (sarif). It may be empty.
+	// Version is the version of the program, for formats that name their producer (sarif, html). It may be empty.
 	Version string
+	// Date is the day of the report, for formats that people keep (html). It may be empty.
+	Date string
 	// Rules returns the documentation of a rule, for formats that include it (sarif, html). It may be nil.
 	Rules func(id string) (RuleDoc, bool)
 }

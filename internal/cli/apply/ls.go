@@ -84,7 +84,11 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier,
 		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", apps}))
 	}
 	if len(apps) == 0 && err == nil {
-		fmt.Fprintln(e.Err, "no app")
+		if namespace == "" {
+			fmt.Fprintln(e.Err, "no app in any namespace")
+		} else {
+			fmt.Fprintf(e.Err, "no app in the namespace %s; -A lists those of all namespaces\n", namespace)
+		}
 		return nil
 	}
 	w := command.Columns(e.Out)

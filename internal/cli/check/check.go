@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -178,7 +179,7 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 		return err
 	}
 	o := report.Options{
-		Verbose: c.flags.verbose, Color: color, Version: c.Version, Rules: preflight.Doc,
+		Verbose: c.flags.verbose, Color: color, Version: c.Version, Date: c.Now().Format(time.DateOnly), Rules: preflight.Doc,
 	}
 	if c.OutTTY {
 		o.Width = c.Width
