@@ -125,7 +125,7 @@ func readPolicy(n *yaml.Node, at string) (Policy, error) {
 		}
 		return err
 	})
-	if err == nil && p.Allow == nil && p.Deny == nil && len(p.Namespaces) == 0 {
+	if err == nil && p.Allow == nil && len(p.Deny) == 0 && len(p.Namespaces) == 0 {
 		err = fmt.Errorf("%s%w", prefixed(at), errNoRule)
 	}
 	return p, err
@@ -278,11 +278,16 @@ func openPattern(pattern string) (string, error) {
 // portAndPath is what follows a colon that is before a port, of digits and wildcards, not before the path of an scp-like address.
 var portAndPath = regexp.MustCompile(`\A([0-9]|[asq][0-9]+z)+/`)
 
+// portAlone is what follows a colon that is before a port, and nothing else.
+var portAlone = regexp.MustCompile(`\A([0-9]|[asq][0-9]+z)+\z`)
+
 // asAddress returns the address for HOST/PATH and HOST:PORT/PATH, and an scp-like address as it is.
 func asAddress(text string) (string, error) {
 	head, tail, colon := strings.Cut(text, ":")
 	if colon && !strings.ContainsAny(head, "/[") && (strings.Contains(head, "@") || !portAndPath.MatchString(tail)) {
 		switch first, _, _ := strings.Cut(tail, "/"); {
+		case portAlone.MatchString(tail) && !strings.Contains(head, "@"): // an scp-like address of such a path begins with a user
+			return "", errors.New("url: it names no repository; write HOST:PORT/** for all of a host, or USER@HOST:PATH")
 		case defaultPorts[head] != "":
 			return "", errors.New("url: two slashes have to follow the scheme")
 		case strings.Contains(first, ":") || strings.Contains(first, "@") && !strings.Contains(head, "@"):

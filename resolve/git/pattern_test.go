@@ -138,7 +138,9 @@ func TestAPolicyThatCouldRestrictLessIsAnError(t *testing.T) {
 		"deny: [{path: a, path: b}]":                       `"path" stands twice`,
 		"deny: [{path: a}]\ndeny: [{path: b}]":             `"deny" stands twice`,
 		"deny: [{path: a}]\n---\ndeny: [{path: b}]":        "several YAML documents",
-		"deny: [": "line 1",
+		"deny: []":                                         "no rule",
+		"namespaces: {team-a: {deny: []}}":                 "namespaces.team-a: it has no rule",
+		"deny: [":                                          "line 1",
 	} {
 		p, err := ParsePolicy(policy)
 		if err == nil || !strings.Contains(err.Error(), told) || strings.Contains(err.Error(), "\n") {
@@ -150,6 +152,7 @@ func TestAPolicyThatCouldRestrictLessIsAnError(t *testing.T) {
 			"git.example.com", "git.example.com/", "git.example.com/team/", "https://git.example.com", "https://git.example.com/team/", "*", "*.example.com", "/team/x",
 			"file:///srv/x", "ftp://h/x", "ftp*://h/x", "https:/h/x", "h/./x", "h/../x", "**//x", "h:0/x", "h:65536/x", "https://h:x/y", "bücher.example/x",
 			"https://user:password@h/x", "user:password@h/x", "127.1/x", " h/x", "h/x ", "h/a b", "h/x#main", `h\x`, "-h/x", "!h/x", "h:8*/x", "git@h", "git@h:", ".*", "https://",
+			"h:21250", "git.example.com:8443", "h:*", "h:80?0", "h:8*",
 		},
 		"revision": {" main", "main ", "v1..v2", "main~1", "main^", "refs/heads/", "/main", "main.", "a b", "main:x", "x.lock", "[ab]", "-x", "HEAD@{1}", "refs//x", ".x"},
 		"path":     {"secret/", "./", "/", ".", "..", "a//b", "a/./b", "a/../b", "../a", `secret\x`, " a", "a ", "//a", "././a", "**/"},
