@@ -421,6 +421,9 @@ func (e *entry) effectOnObjects() string {
 		return fmt.Sprintf("none of the %s is affected", brief.Count(e.Objects.Checked, "stored object"))
 	}
 	verb := "would be affected"
+	if e.Outcome == Undecided {
+		verb = "could not be judged"
+	}
 	switch e.Level {
 	case DataLost:
 		verb = "would lose data"
@@ -454,7 +457,7 @@ func (s *ObjectScan) scanSummary() string {
 	for _, x := range []struct {
 		n    int64
 		what string
-	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Changed, "would read differently"}} {
+	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Changed, "would read differently"}, {s.Unjudged, "could not be judged"}} {
 		if x.n > 0 {
 			parts = append(parts, brief.Number(x.n)+" "+x.what)
 		}

@@ -163,6 +163,8 @@ type ObjectScan struct {
 	Refused int64 `json:"refused"`
 	Pruned  int64 `json:"pruned"`
 	Changed int64 `json:"changed"`
+	// Unjudged counts objects that could not be judged.
+	Unjudged int64 `json:"unjudged,omitempty"`
 }
 
 // Verdict is the answer for one CRD.

@@ -32,3 +32,10 @@ func TestUnknownSeveritiesComeLast(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestObjectsThatWereNotJudgedAreNotFine(t *testing.T) {
+	s := ObjectScan{Version: "v1", Checked: 2, Unjudged: 1}
+	if got, want := s.scanSummary(), "2 stored objects read in v1: 1 could not be judged"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

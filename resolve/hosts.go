@@ -60,11 +60,11 @@ var hostName = regexp.MustCompile(`\A[a-z0-9_]([-a-z0-9_.]*[a-z0-9_])?\z`)
 var numeric = regexp.MustCompile(`(\A|\.)[0-9]+\z`)
 
 // HostName returns the name of a host, or an IP address, as requests have it: in lower case, without a dot at the end, without the
-// brackets of an IPv6 address. The error says why no host has that name.
+// brackets of an IPv6 address, and an IPv4 address in IPv6 form as IPv4. The error says why no host has that name.
 func HostName(s string) (string, error) {
 	name := strings.TrimSuffix(strings.ToLower(s), ".")
 	if ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")); err == nil {
-		return ip.String(), nil
+		return ip.Unmap().String(), nil
 	}
 	if strings.ContainsFunc(name, func(c rune) bool { return c >= 0x80 }) {
 		return "", errors.New("it has other letters than ASCII; write its xn-- form")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/report"
 )
@@ -101,7 +102,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 		return
 	}
 	out.Objects = &report.ObjectScan{
-		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted,
+		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted, Unjudged: s.Unjudged,
 	}
 	if s.Unjudged > 0 {
 		tellUnjudged(out, &s)
@@ -125,7 +126,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 				f.Objects.Examples = append(f.Objects.Examples, fate.Name)
 			}
 		}
-		f.Message = fmt.Sprintf("%d of %d stored objects %s", n, s.Checked, message)
+		f.Message = fmt.Sprintf("%d of %s %s", n, brief.Count(s.Checked, "stored object"), message)
 		f.After = why
 		out.Findings = append(out.Findings, f)
 		if s, _ := level.Default(); s == report.Fail {
@@ -148,7 +149,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 func tellUnjudged(out *report.CRD, s *cluster.Scan) {
 	f := report.Finding{
 		Rule: ruleObjectsUnread, Outcome: report.Undecided, Severity: report.Fail, CRD: out.Name, Version: s.Target,
-		Message: fmt.Sprintf("%d of %d stored objects could not be judged", s.Unjudged, s.Checked),
+		Message: fmt.Sprintf("%d of %s could not be judged", s.Unjudged, brief.Count(s.Checked, "stored object")),
 		Objects: &report.Objects{Checked: s.Checked, Affected: s.Unjudged},
 	}
 	for _, fate := range s.Fates {

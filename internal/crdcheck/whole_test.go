@@ -203,6 +203,9 @@ func TestObjectsThatCouldNotBeJudgedAreUndecided(t *testing.T) {
 		t.Fatalf("%+v", out.Findings)
 	}
 	f := out.Findings[0]
+	if out.Objects.Unjudged != 2 {
+		t.Errorf("the scan does not count them: %+v", out.Objects)
+	}
 	if f.Rule != ruleObjectsUnread || f.Outcome != report.Undecided || f.Reason != "quantity() would take too long" || f.Message != "2 of 7 stored objects could not be judged" ||
 		f.Objects.Affected != 2 || len(f.Objects.Examples) != 2 || f.Objects.Examples[1] != "n/c" {
 		t.Errorf("%+v %+v", f, f.Objects)

@@ -93,6 +93,11 @@ func TestAPatternMatchesAPort(t *testing.T) {
 			t.Errorf("%s is no repository of github.com", address)
 		}
 	}
+	for _, host := range []string{"127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"} {
+		if !refused(t, "deny: [{repository: 127.0.0.1/**}]", "https://"+host+"/a/b", "main", "x") {
+			t.Errorf("%s is another host than 127.0.0.1", host)
+		}
+	}
 }
 
 func TestPatternsOfRevisionsAndPaths(t *testing.T) {
