@@ -15,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/gate"
 	"sluice.dev/internal/input"
 )
 
@@ -110,6 +111,8 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	if base.Output.Manifests == "" {
 		return nil, fmt.Sprintf("its %s has no output.manifests, so that nothing tells what its features gated", name), nil
 	}
+	component := &v1alpha1.Component{}
+	component.Name, component.Spec = base.Component, base.Spec
 	paths := []string{base.Output.Manifests}
 	for _, c := range base.Output.CRDs {
 		if c.isWhole() {
@@ -120,17 +123,25 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		paths = append(paths, base.Source.CRDs...)
 	}
 	set, err = read(paths...)
+	var features []v1alpha1.Feature
 	if _, missing := os.Stat(f.resolvePath(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
-		return nil, "it lacks a generated file: " + err.Error(), nil
+		lacks := "it lacks a generated file: " + err.Error()
+		if len(base.Source.Packages) > 0 {
+			return nil, lacks, nil // what markers gate is in Go
+		}
+		set, err = &input.Set{}, nil
+		if len(base.Source.CRDs) > 0 {
+			set, err = read(base.Source.CRDs...)
+		}
+		if errors.Is(err, input.ErrNotFound) {
+			return nil, lacks, nil
+		}
+		features = base.declaredFeatures()
+	} else if err == nil {
+		features, err = featuresIn(set)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("the base %s: %w; commit the files that sluice features generate writes", against, err)
-	}
-	component := &v1alpha1.Component{}
-	component.Name, component.Spec = base.Component, base.Spec
-	features, err := featuresIn(set)
-	if err != nil {
-		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, d := range set.Documents {
@@ -141,6 +152,18 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	}
 	state.File = base
 	return state, "", nil
+}
+
+// declaredFeatures returns the features as features.yaml itself defines them, without what markers gate.
+func (f *File) declaredFeatures() []v1alpha1.Feature {
+	d := gate.Declaration{Name: f.Component, Spec: f.Spec}
+	for i := range f.Features {
+		spec := *f.Features[i].DeepCopy()
+		spec.Component = f.Component
+		d.Features = append(d.Features, spec)
+	}
+	_, features := d.Objects()
+	return features
 }
 
 // NewBase is an earlier state of a component, from its objects and CRDs, such as those of a cluster. It removes from the CRDs the texts
