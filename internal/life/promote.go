@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ func (p *Project) editsFor(ctx context.Context, gate string, entry v1alpha1.Feat
 	log := filepath.Join(p.File.dir, changelog)
 	if data, err := os.ReadFile(log); err == nil { //nolint:gosec // beside the file that the user names
 		text, restore := unixLines(data)
-		out = append(out, outFile{log, restore(addLine(text, what))})
+		out = append(out, outFile{log, restore(addLine(text, entry.Release, what))})
 	}
 	return out, nil
 }
@@ -247,11 +248,20 @@ func (p *Project) withoutMarkers(gate string) (out Outputs, err error) {
 	return out, nil
 }
 
-// addLine puts a line at the end of the list below the first heading of the second level that has one, or at the end.
-func addLine(text, line string) string {
+// anyVersion matches a version in a heading, such as 1.3 or v1.3.0.
+var anyVersion = regexp.MustCompile(`[0-9]+\.[0-9]+`)
+
+// addLine puts a line at the end of the list below the first heading of the second level, or at the end if there is none. If that heading
+// names another version, which is out, the release gets a heading of its own before it.
+func addLine(text, release, line string) string {
 	_, rest, ok := strings.Cut("\n"+text, "\n## ")
 	if !ok {
 		return text + line
+	}
+	title, _, _ := strings.Cut(rest, "\n")
+	if anyVersion.MatchString(title) && !strings.Contains(title, strings.TrimPrefix(release, "v")) {
+		at := len(text) - len(rest) - len("## ")
+		return text[:at] + "## " + release + "\n\n" + line + "\n" + text[at:]
 	}
 	head := len(text) - len(rest)
 	section, after, more := strings.Cut(rest, "\n## ")
