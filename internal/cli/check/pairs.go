@@ -165,11 +165,15 @@ func sharedSteps(a, b string) int {
 // that names each file, because a change of a CRD may be in it.
 func (c *checker) settleUnread() error {
 	var changed, same []string
+	wayOut := "compare with an earlier revision that has the file in order, or leave it out with --exclude"
 	for _, s := range []struct{ side, other *side }{{&c.next, &c.old}, {&c.old, &c.next}} {
 		for _, u := range s.side.unread {
 			switch file := u.Err.Position.File; {
+			case !s.other.hasFile(u) && s.side == &c.old:
+				changed = append(changed, "the old side: "+brief.OneLine(u.Err.Error()))
 			case !s.other.hasFile(u):
 				changed = append(changed, brief.OneLine(u.Err.Error()))
+				wayOut = "repair the file, or leave it out with --exclude"
 			case s.side == &c.next || !s.other.isUnread(u): // otherwise it is counted already
 				same = append(same, file)
 				s.other.dropFile(u.Key)
@@ -184,7 +188,7 @@ func (c *checker) settleUnread() error {
 	}
 	slices.Sort(changed)
 	if len(changed) == 1 {
-		return fmt.Errorf("%s; repair the file, or leave it out with --exclude", changed[0])
+		return fmt.Errorf("%s; %s", changed[0], wayOut)
 	}
 	for _, why := range changed {
 		fmt.Fprintln(c.Err, "cannot be read:", why)

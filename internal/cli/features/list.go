@@ -121,6 +121,9 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 		for _, x := range p.wrong {
 			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).placePrefix(), x.Severity, p.component.Name, x)
 		}
+		for _, text := range p.immutableRefusal() {
+			fmt.Fprintf(e.Err, "warning: settings of %s: %s\n", p.component.Name, text)
+		}
 		if p.keepsLastSettings() {
 			fmt.Fprintf(e.Err, "note: until they hold no error the last good settings of %s stay in force, or the defaults where there never were any\n", p.component.Name)
 		}
@@ -253,6 +256,7 @@ func (c *chosenFeature) detailsOf() featureDetails {
 		featureState: c.stateValue(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
 		Requires: s.Requires, ImpliedBy: s.ImpliedBy, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
 	}
+	d.Warnings = append(d.Warnings, c.immutableRefusal()...)
 	if len(d.Parts) == 0 {
 		d.WhenDisabled, d.Ratchet = "", ""
 	}
