@@ -218,6 +218,8 @@ type Item struct {
 	unread  error  // why its state in the cluster is unknown
 	found   bool   // when the plan was made, it was in the cluster, and the app did not own or record it
 	made    bool   // this run has created it
+	// deleted is the object as it was, if this run has deleted it for its replacement.
+	deleted map[string]any
 }
 
 // wrapError adds the item to an error, unless the error has one already.

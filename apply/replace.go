@@ -34,14 +34,17 @@ func (it *Item) keptReason(l *live) string {
 	return ""
 }
 
-// askReplacing examines a failed dry run. If only the update is invalid, and creating the same manifest is valid, the item can be
+// askReplacing examines a failed dry run. If only the update is invalid, and the server would create the same manifest, the item can be
 // replaced. Otherwise it returns the error of the dry run.
 func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal error) (answer, error) {
 	if it.live == nil || !apierrors.IsInvalid(refusal) {
 		return answer{}, refusal
 	}
 	fresh, err := a.tryFresh(ctx, it)
-	if err != nil && (!apierrors.IsInvalid(err) || !onlyIn(refusal, err)) {
+	switch {
+	case err != nil && p.mayReplace(it):
+		return answer{}, fmt.Errorf("%w; nor can it be deleted and created again, because the server would refuse the new object: %w", refusal, err)
+	case err != nil:
 		return answer{}, refusal
 	}
 	if why := it.keptReason(it.live); why != "" {
@@ -60,51 +63,74 @@ func (a *Applier) askReplacing(ctx context.Context, p *Plan, it *Item, refusal e
 	if err := a.client.deleteObject(ctx, it.mapping.objectPath(&it.Object), it.live.uid, "", true); err != nil && !apierrors.IsConflict(err) {
 		return answer{}, fmt.Errorf("%w; it cannot be deleted and created again: %w", refusal, err)
 	}
-	return answer{after: fresh, replace: refusal.Error()}, nil
+	fresh.replace = refusal.Error()
+	return fresh, nil
 }
 
-// tryFresh asks the server to try to create the manifest under another name.
-func (a *Applier) tryFresh(ctx context.Context, it *Item) (map[string]any, error) {
+// tryFresh asks the server whether it would create the object of a manifest anew, and what it would be. There is an object of this name, so
+// the server is asked twice: a creation under this name passes validation and admission, and then fails because the name is taken (Store.Create
+// in k8s.io/apiserver/pkg/registry/generic/registry/store.go); and an apply under another name shows what the apply itself refuses.
+func (a *Applier) tryFresh(ctx context.Context, it *Item) (answer, error) {
 	ctx = context.WithValue(ctx, warningKey{}, nil) // the update brought the same warnings
 	content, err := it.decodeContent()
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	meta := metadataOf(content)
-	delete(meta, "name")
-	meta["generateName"] = "trial-"
+	if it.Group == "" && it.Kind == "Service" {
+		leaveAllocatedOut(content)
+	}
 	body, err := json.Marshal(content)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	b, err := a.client.sendWithRetries(ctx, request{
+	_, err = a.client.sendWithRetries(ctx, request{
 		verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body,
 		query: url.Values{"fieldManager": {Manager}, "fieldValidation": {"Strict"}, "dryRun": {"All"}},
 	})
-	if err != nil {
-		return nil, err
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return answer{}, err
 	}
-	fresh, err := decodeObject(b)
-	if err == nil {
-		meta = metadataOf(fresh)
-		delete(meta, "generateName")
-		meta["name"] = it.Name
+	other := it.Object
+	other.Name = "trial-" + it.contentDigest()[:8]
+	metadataOf(content)["name"] = other.Name
+	if body, err = json.Marshal(content); err != nil {
+		return answer{}, err
 	}
-	return fresh, err
+	fresh, err := a.client.applyPatch(ctx, it.mapping.objectPath(&other), body, true, false)
+	metadataOf(content)["name"] = it.Name
+	switch {
+	case err == nil:
+		metadataOf(fresh)["name"] = it.Name
+		return answer{after: fresh}, nil
+	case apierrors.IsInvalid(err) && !onlyAboutName(err):
+		return answer{}, err
+	}
+	return answer{after: content, local: "the server cannot try it under another name, so values that the server fills in are missing"}, nil
 }
 
-// onlyIn reports whether two errors have no cause in common.
-func onlyIn(err, other error) bool {
-	mine, theirs := statusCausesOf(err), statusCausesOf(other)
-	return len(mine) > 0 && !slices.ContainsFunc(mine, func(c metav1.StatusCause) bool { return slices.Contains(theirs, c) })
+// leaveAllocatedOut removes what two Services cannot have in common: addresses and ports that the server allocates.
+func leaveAllocatedOut(service map[string]any) {
+	spec, _ := service["spec"].(map[string]any)
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		if spec[field] != "None" {
+			delete(spec, field)
+		}
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, port := range ports {
+		if port, ok := port.(map[string]any); ok {
+			delete(port, "nodePort")
+		}
+	}
 }
 
-func statusCausesOf(err error) []metav1.StatusCause {
+// onlyAboutName reports whether a refusal has no other cause than the name of the object, as for a CRD under another name.
+func onlyAboutName(err error) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return false
 	}
-	return status.Status().Details.Causes
+	return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
 // deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
@@ -128,7 +154,29 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	if err := a.client.deleteObject(ctx, path, l.uid, "", false); err != nil {
 		return err
 	}
+	it.deleted = obj
 	return a.goneBefore(ctx, p, it, l.uid)
+}
+
+// restoreDeleted creates the object again that was deleted for its replacement, because the server has refused the replacement.
+func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) error {
+	obj := it.deleted
+	meta := metadataOf(obj)
+	for _, f := range serverFields {
+		if f != "managedFields" {
+			delete(meta, f)
+		}
+	}
+	body, err := json.Marshal(obj)
+	if err == nil {
+		_, err = a.client.sendWithRetries(ctx, request{
+			verb: http.MethodPost, path: listPath(it.Group, it.Version, it.mapping.resource, it.Namespace), body: body, query: url.Values{"fieldManager": {Manager}},
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the former object was deleted, and the server refuses to create it again, too: %w", refusal, err)
+	}
+	return fmt.Errorf("%w; the former object, which was deleted for it, was created again", refusal)
 }
 
 // goneBefore waits until an object that is being deleted is gone, so that another one can have its name.

@@ -326,7 +326,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 			if err != nil {
 				return err
 			}
-			it.live, it.owned = l, l.own
+			it.live, it.owned, it.deleted = l, l.own, nil
 			return nil
 		}
 		if !renoted && len(a.otherVersions(ctx, p, it, err)) > 0 {
@@ -337,6 +337,9 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 			continue
 		}
 		if !p.mayStillSettle(it, err) || a.opts.Now().After(deadline) {
+			if it.deleted != nil {
+				err = a.restoreDeleted(ctx, it, err)
+			}
 			return err
 		}
 		if err := sleepUnlessDone(ctx, pause); err != nil {

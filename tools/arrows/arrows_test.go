@@ -162,7 +162,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
-		may: []string{"compat", "internal/cluster", "report"},
+		may: []string{"compat", "internal/brief", "internal/cluster", "report"},
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
