@@ -200,7 +200,11 @@ kubectl wait --for=condition=Established crd/components.sluice.dev crd/features.
 			"helm install":  "sluice uninstall --yes\n" + otherTools("helm"),
 			"kubectl apply": "sluice uninstall --yes; helm uninstall sluice --namespace sluice-system",
 		},
-		skip: map[string]string{"kubectl -n sluice-system port-forward": "it needs the processes of an installation; serve_listen_test.go asks for /flagz"},
+		skip: map[string]string{
+			"kubectl -n sluice-system port-forward": "it needs the processes of an installation; serve_listen_test.go asks for /flagz",
+			"make build image":                      "it needs Docker, for the cluster that kind makes",
+			"make build cluster":                    "it builds this project; docs/tutorials/guard-a-cluster.md goes on from here",
+		},
 	},
 	"docs/resolution.md": {
 		cluster: true, replace: []string{"IMAGE", "sluice:test"},
