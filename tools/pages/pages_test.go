@@ -89,6 +89,24 @@ func TestEachPageIsListed(t *testing.T) {
 	}
 }
 
+// TestRunbooksLeadToHeadings: the runbook of each alert is the heading of its name.
+func TestRunbooksLeadToHeadings(t *testing.T) {
+	text, err := os.ReadFile("../../config/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alert := regexp.MustCompile(`(?ms)^  - alert: (\w+)$.*?^      runbook_url: https://github.com/OWNER/sluice/blob/main/(\S+?)#(\S+)$`)
+	runbooks := alert.FindAllStringSubmatch(string(text), -1)
+	if n := strings.Count(string(text), "- alert: "); len(runbooks) != n || n == 0 {
+		t.Errorf("%d alerts, %d runbooks", n, len(runbooks))
+	}
+	for _, m := range runbooks {
+		if m[3] != strings.ToLower(m[1]) || !slices.Contains(anchors(t, m[2]), m[3]) {
+			t.Errorf("%s: %s has no heading #%s", m[1], m[2], m[3])
+		}
+	}
+}
+
 //go:embed banned.txt
 var banned string
 
