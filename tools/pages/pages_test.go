@@ -17,7 +17,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	root := os.DirFS("../..")
-	names := []string{"CHANGELOG.md", "CONTRIBUTING.md", "README.md"}
+	names := []string{"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}
 	err := fs.WalkDir(root, "docs", func(name string, _ fs.DirEntry, err error) error {
 		if path.Ext(name) == ".md" {
 			names = append(names, name)
@@ -103,6 +103,27 @@ func TestRunbooksLeadToHeadings(t *testing.T) {
 	for _, m := range runbooks {
 		if m[3] != strings.ToLower(m[1]) || !slices.Contains(anchors(t, m[2]), m[3]) {
 			t.Errorf("%s: %s has no heading #%s", m[1], m[2], m[3])
+		}
+	}
+}
+
+// TestVersionsAreThoseOfTheModules: docs/versions.md says that a go.mod has a line, and it has.
+func TestVersionsAreThoseOfTheModules(t *testing.T) {
+	page, err := os.ReadFile("../../docs/versions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("`([a-z/]*go\\.mod)` has `([^`]+)`").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 6 {
+		t.Errorf("docs/versions.md names %d versions of go.mod", len(rows))
+	}
+	for _, m := range rows {
+		module, err := os.ReadFile(path.Join("../..", m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)(^|\s)` + regexp.QuoteMeta(m[2]) + `(\s|$)`).Match(module) {
+			t.Errorf("docs/versions.md: %s has no %s", m[1], m[2])
 		}
 	}
 }
