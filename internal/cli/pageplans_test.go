@@ -80,6 +80,8 @@ var pagePlans = map[string]pagePlan{
 	"docs/tutorials/deliver-from-git.md": {cluster: true},
 	"docs/tutorials/tekton-resolvers.md": {cluster: true},
 
+	"docs/proof.md": {},
+
 	"docs/howto/add-required-field.md": {},
 	"docs/howto/suppress-finding.md":   {},
 	"docs/howto/air-gap.md":            {cluster: true},
