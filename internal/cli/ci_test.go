@@ -355,3 +355,26 @@ func TestTheActionGetsARelease(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckersAreComparedOnReleases runs tools/compare-corpus.sh on a repository with three releases, beside a checker that objects to each
+// change.
+func TestCheckersAreComparedOnReleases(t *testing.T) {
+	repo, bin := ciRepo(t)
+	script, err := filepath.Abs(filepath.Join("..", "..", "tools", "compare-corpus.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "crdify"), []byte("#!/bin/sh\necho no\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, code := bash(t, repo, bin, `git tag v1.9.0 first; git tag v1.10.0 safe; git tag v1.11.0 HEAD; git tag v1.11.1 HEAD; git tag other HEAD
+dir=$(mktemp -d); echo "example file://$PWD ." > $dir/projects; PROJECTS=$dir/projects bash `+script+` $dir/out; cat $dir/out/disagreements.tsv`)
+	for _, want := range []string{
+		"2 pairs. Sluice: 1 safe, 1 unsafe, 0 undecided, 0 errors.", "| crdify | 1 of 1 (100.0%) | 0 of 1 (0.0%) | 0 |",
+		"\nexample/crd.yaml/v1.10.0\tcrds/example/v1.9.0/crd.yaml\tcrds/example/v1.10.0/crd.yaml\tv1.9.0\tv1.10.0\tsafe\tflags",
+	} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, want %q in\n%s", code, want, out)
+		}
+	}
+}

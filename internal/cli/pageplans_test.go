@@ -80,6 +80,8 @@ var pagePlans = map[string]pagePlan{
 	"docs/tutorials/deliver-from-git.md": {cluster: true},
 	"docs/tutorials/tekton-resolvers.md": {cluster: true},
 
+	"docs/proof.md": {},
+
 	"docs/howto/add-required-field.md": {},
 	"docs/howto/suppress-finding.md":   {},
 	"docs/howto/air-gap.md":            {cluster: true},
@@ -158,6 +160,7 @@ cp -r config shop.git/deploy; git -C shop.git init -q -b main; git -C shop.git a
 			"git worktree add ../base origin/main\nkubectl": "git worktree remove --force ../base",
 		},
 	},
+	"docs/comparison.md": {skip: map[string]string{everyBlock: "it fetches repositories from the Internet"}},
 	"docs/delivery.md": {
 		cluster: true, replace: []string{"IMAGE", "sluice:test"},
 		assume: map[string]string{
@@ -200,7 +203,11 @@ kubectl wait --for=condition=Established crd/components.sluice.dev crd/features.
 			"helm install":  "sluice uninstall --yes\n" + otherTools("helm"),
 			"kubectl apply": "sluice uninstall --yes; helm uninstall sluice --namespace sluice-system",
 		},
-		skip: map[string]string{"kubectl -n sluice-system port-forward": "it needs the processes of an installation; serve_listen_test.go asks for /flagz"},
+		skip: map[string]string{
+			"kubectl -n sluice-system port-forward": "it needs the processes of an installation; serve_listen_test.go asks for /flagz",
+			"make build image":                      "it needs Docker, for the cluster that kind makes",
+			"make build cluster":                    "it builds this project; docs/tutorials/guard-a-cluster.md goes on from here",
+		},
 	},
 	"docs/resolution.md": {
 		cluster: true, replace: []string{"IMAGE", "sluice:test"},

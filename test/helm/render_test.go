@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -136,8 +137,38 @@ func command(t *testing.T, program, values string) ([]byte, error) {
 	return out, nil
 }
 
+// TestTheNotesNameTheRolesThatRun: what Helm prints after an installation has a line for each Deployment, and no other.
+func TestTheNotesNameTheRolesThatRun(t *testing.T) {
+	for name, values := range cases {
+		files, err := renderFiles(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]bool{}
+		for key := range objects(t, manifests(files)) {
+			if role, ok := strings.CutPrefix(key, "Deployment/ns/sluice-"); ok {
+				want[role] = true
+			}
+		}
+		got := map[string]bool{}
+		for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+): it `).FindAllStringSubmatch(files["sluice/templates/NOTES.txt"], -1) {
+			got[m[1]] = true
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: roles of the notes (-installed +named)\n%s", name, diff)
+		}
+	}
+}
+
 // render is helm template with the values.
 func render(t *testing.T, values string) ([]byte, error) {
+	t.Helper()
+	files, err := renderFiles(t, values)
+	return manifests(files), err
+}
+
+// renderFiles returns what Helm makes of each file of the chart.
+func renderFiles(t *testing.T, values string) (map[string]string, error) {
 	t.Helper()
 	chart, err := loader.Load(root + "/config/chart")
 	if err != nil {
@@ -151,17 +182,18 @@ func render(t *testing.T, values string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(chart, all)
-	if err != nil {
-		return nil, err
-	}
+	return engine.Render(chart, all)
+}
+
+// manifests joins the files with objects.
+func manifests(files map[string]string) []byte {
 	var out bytes.Buffer
 	for name, text := range files {
 		if strings.HasSuffix(name, ".yaml") {
 			out.WriteString("---\n" + text + "\n")
 		}
 	}
-	return out.Bytes(), nil
+	return out.Bytes()
 }
 
 func objects(t *testing.T, stream []byte) map[string]map[string]any {

@@ -17,7 +17,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	root := os.DirFS("../..")
-	names := []string{"CHANGELOG.md", "CONTRIBUTING.md", "README.md"}
+	names := []string{"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}
 	err := fs.WalkDir(root, "docs", func(name string, _ fs.DirEntry, err error) error {
 		if path.Ext(name) == ".md" {
 			names = append(names, name)
@@ -85,6 +85,45 @@ func TestEachPageIsListed(t *testing.T) {
 	for name := range all {
 		if short, ok := strings.CutPrefix(name, "docs/"); ok && short != "README.md" && !strings.Contains(all["docs/README.md"], "]("+short+")") {
 			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
+}
+
+// TestRunbooksLeadToHeadings: the runbook of each alert is the heading of its name.
+func TestRunbooksLeadToHeadings(t *testing.T) {
+	text, err := os.ReadFile("../../config/monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alert := regexp.MustCompile(`(?ms)^  - alert: (\w+)$.*?^      runbook_url: https://github.com/OWNER/sluice/blob/main/(\S+?)#(\S+)$`)
+	runbooks := alert.FindAllStringSubmatch(string(text), -1)
+	if n := strings.Count(string(text), "- alert: "); len(runbooks) != n || n == 0 {
+		t.Errorf("%d alerts, %d runbooks", n, len(runbooks))
+	}
+	for _, m := range runbooks {
+		if m[3] != strings.ToLower(m[1]) || !slices.Contains(anchors(t, m[2]), m[3]) {
+			t.Errorf("%s: %s has no heading #%s", m[1], m[2], m[3])
+		}
+	}
+}
+
+// TestVersionsAreThoseOfTheModules: docs/versions.md says that a go.mod has a line, and it has.
+func TestVersionsAreThoseOfTheModules(t *testing.T) {
+	page, err := os.ReadFile("../../docs/versions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("`([a-z/]*go\\.mod)` has `([^`]+)`").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 6 {
+		t.Errorf("docs/versions.md names %d versions of go.mod", len(rows))
+	}
+	for _, m := range rows {
+		module, err := os.ReadFile(path.Join("../..", m[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(`(?m)(^|\s)` + regexp.QuoteMeta(m[2]) + `(\s|$)`).Match(module) {
+			t.Errorf("docs/versions.md: %s has no %s", m[1], m[2])
 		}
 	}
 }
