@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice.dev/api/v1alpha1"
@@ -252,6 +253,16 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 		d.addError(CodePart, gate, where+".values", "the field is of type %s; values are those of strings, numbers and booleans", n.Type)
 		return
 	}
+	for i, v := range values {
+		numbers := NumberTexts(v)
+		switch {
+		case n.IntOrString:
+		case n.Type == "integer" && !slices.ContainsFunc(numbers, func(s string) bool { _, err := strconv.ParseInt(s, 10, 64); return err == nil }),
+			n.Type == "number" && numbers == nil, n.Type == "boolean" && v != "true" && v != "false":
+			d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field is of type %s, and %q is no such value", n.Type, clipWord(v))
+			return
+		}
+	}
 	if n.Enum == nil {
 		return
 	}
@@ -262,7 +273,7 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 		}
 	}
 	for i, v := range values {
-		if !slices.Contains(names, v) {
+		if !slices.ContainsFunc(n.Enum, func(e any) bool { return scalarIs(e, []string{v}, nil) }) {
 			d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field has no value %q%s; it has %s", clipWord(v), nameHint(v, names), clipWord(strings.Join(names, ", ")))
 		}
 	}
@@ -288,8 +299,7 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 		case drop && t.Reset == nil:
 			d.addError(CodeNoDrop, gate, where+".field", "version %s: %s is required: its values cannot be dropped, but reset to another (resetTo)", t.Version, t.Path)
 		case t.Schema != nil && t.Schema.Enum != nil && !slices.ContainsFunc(t.Schema.Enum, func(v any) bool {
-			s, ok := scalarText(v)
-			return !ok || !slices.Contains(t.Values, s)
+			return !scalarIs(v, t.Values, nil)
 		}) && t.Values != nil:
 			d.addError(CodeRequired, gate, where+".values", "version %s: %s is required, and no value of it would be left", t.Version, t.Path)
 		}

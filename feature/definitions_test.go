@@ -27,6 +27,8 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		{"metadata", part("field: metadata.labels"), []string{"error bad-path G spec.parts[0].field"}},
 		{"status", part("field: status.phase"), []string{"error bad-path G spec.parts[0].field"}},
 		{"a value that the enum does not have", part("field: spec.onError, values: [Retry, Retyr]"), []string{"error unknown-enum-value G spec.parts[0].values[1]"}},
+		{"a value that is no number", part("field: spec.replicas, values: [\"7\", \"7.0\", two]"), []string{"error unknown-enum-value G spec.parts[0].values[2]"}},
+		{"a value that is no integer", part("field: spec.replicas, values: [\"7.5\"]"), []string{"error unknown-enum-value G spec.parts[0].values[0]"}},
 		{"no value", part("field: spec.onError, values: []"), []string{"error too-many G spec.parts[0].values"}},
 		{"values of an object", part("field: spec.free, values: [x]"), []string{"error bad-part G spec.parts[0].values"}},
 		{"a pattern of a number", part("field: spec.replicas, pattern: x"), []string{"error bad-part G spec.parts[0].pattern"}},

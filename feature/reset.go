@@ -31,7 +31,7 @@ func (d *definer) readReset(f *Feature, t *Target, where string) {
 	kind := ""
 	if n != nil {
 		kind = n.Type
-		if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { s, ok := scalarText(v); return ok && s == text }) {
+		if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { return scalarIs(v, []string{text}, nil) }) {
 			d.addError(CodeUnknownValue, gate, where, "the field has no value %q", clipWord(text))
 			return
 		}

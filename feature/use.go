@@ -1,6 +1,8 @@
 package feature
 
 import (
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 )
@@ -87,10 +89,35 @@ func (c *Condition) holdsFor(v any) bool {
 func scalarIs(v any, values []string, p *pattern) bool {
 	if values != nil {
 		s, ok := scalarText(v)
-		return ok && slices.Contains(values, s)
+		_, isText := v.(string)
+		return ok && (slices.Contains(values, s) || !isText && slices.ContainsFunc(values, func(text string) bool { return slices.Contains(NumberTexts(text), s) }))
 	}
 	s, ok := v.(string)
 	return ok && p.matchesIn(s)
+}
+
+// jsonNumber is a number of JSON (RFC 8259).
+var jsonNumber = regexp.MustCompile(`\A-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?\z`)
+
+// NumberTexts returns the texts, as strconv writes them, of the integer and of the floating-point number that a JSON number stands for: both for
+// 2.0 and 2e0, of which the API server stores 2. It returns nil if the text is no number, or none that the API server can store.
+func NumberTexts(text string) []string {
+	if !jsonNumber.MatchString(text) {
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil
+	}
+	fraction := strconv.FormatFloat(f, 'g', -1, 64)
+	whole, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil && int64(f) != whole: // no floating-point number is the same
+		return []string{strconv.FormatInt(whole, 10)}
+	case err != nil && (f != math.Trunc(f) || math.Abs(f) >= 1<<63):
+		return []string{fraction}
+	}
+	return slices.Compact([]string{fraction, strconv.FormatInt(int64(f), 10)})
 }
 
 // scalarText returns a string as it is, and the JSON text of a number or boolean.

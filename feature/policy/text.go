@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"math"
 	"regexp/syntax"
 	"slices"
 	"strconv"
@@ -91,15 +90,15 @@ func isOneOf(v string, values []string) string {
 			bools = append(bools, s)
 			continue
 		}
-		if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
-			ints = append(ints, s)
-			continue
-		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) && strconv.FormatFloat(f, 'g', -1, 64) == s {
-			if !strings.ContainsAny(s, ".e") {
-				s += ".0"
+		for _, n := range feature.NumberTexts(s) {
+			if _, err := strconv.ParseInt(n, 10, 64); err == nil {
+				ints = append(ints, n)
+				break
 			}
-			doubles = append(doubles, s)
+			if !strings.ContainsAny(n, ".e") {
+				n += ".0"
+			}
+			doubles = append(doubles, n)
 		}
 	}
 	list := func(values []string) string {

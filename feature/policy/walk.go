@@ -516,8 +516,8 @@ func valueTexts(values []string) (out []string) {
 			out = append(out, "t")
 		case v == "false":
 			out = append(out, "f")
-		case len(v) > 0 && strings.Trim(v, "0123456789+-.e") == "":
-			out = append(out, v)
+		default:
+			out = append(out, feature.NumberTexts(v)...)
 		}
 	}
 	return out
