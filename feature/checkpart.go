@@ -253,15 +253,9 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 		d.addError(CodePart, gate, where+".values", "the field is of type %s; values are those of strings, numbers and booleans", n.Type)
 		return
 	}
-	for i, v := range values {
-		numbers := NumberTexts(v)
-		switch {
-		case n.IntOrString:
-		case n.Type == "integer" && !slices.ContainsFunc(numbers, func(s string) bool { _, err := strconv.ParseInt(s, 10, 64); return err == nil }),
-			n.Type == "number" && numbers == nil, n.Type == "boolean" && v != "true" && v != "false":
-			d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field is of type %s, and %q is no such value", n.Type, clipWord(v))
-			return
-		}
+	if i := slices.IndexFunc(values, func(v string) bool { return !isOfType(n, v) }); i >= 0 {
+		d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field is of type %s, and %q is no such value", n.Type, clipWord(values[i]))
+		return
 	}
 	if n.Enum == nil {
 		return
@@ -277,6 +271,21 @@ func (d *definer) checkScalars(gate, where string, n *schema.Node, values []stri
 			d.addError(CodeUnknownValue, gate, fmt.Sprintf("%s.values[%d]", where, i), "the field has no value %q%s; it has %s", clipWord(v), nameHint(v, names), clipWord(strings.Join(names, ", ")))
 		}
 	}
+}
+
+// isOfType reports whether a text can stand for a value of a scalar.
+func isOfType(n *schema.Node, text string) bool {
+	switch {
+	case n.IntOrString:
+		return true
+	case n.Type == "integer":
+		return slices.ContainsFunc(NumberTexts(text), func(s string) bool { _, err := strconv.ParseInt(s, 10, 64); return err == nil })
+	case n.Type == "number":
+		return NumberTexts(text) != nil
+	case n.Type == "boolean":
+		return text == "true" || text == "false"
+	}
+	return true
 }
 
 // checkParents checks the demands of the objects and lists around the target.

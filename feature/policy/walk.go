@@ -511,10 +511,10 @@ func (e *emitter) existsUse(t *feature.Target, v string, i int, name string) str
 func valueTexts(values []string) (out []string) {
 	for _, v := range values {
 		out = append(out, "s"+v)
-		switch {
-		case v == "true":
+		switch v {
+		case "true":
 			out = append(out, "t")
-		case v == "false":
+		case "false":
 			out = append(out, "f")
 		default:
 			out = append(out, feature.NumberTexts(v)...)

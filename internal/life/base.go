@@ -126,14 +126,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	var features []v1alpha1.Feature
 	if _, missing := os.Stat(f.resolvePath(f.Output.Manifests)); errors.Is(err, input.ErrNotFound) && missing == nil {
 		lacks := "it lacks a generated file: " + err.Error()
-		if len(base.Source.Packages) > 0 {
-			return nil, lacks, nil // what markers gate is in Go
-		}
-		set, err = &input.Set{}, nil
-		if len(base.Source.CRDs) > 0 {
-			set, err = read(base.Source.CRDs...)
-		}
-		if errors.Is(err, input.ErrNotFound) {
+		if set, err = base.readDeclared(read); set == nil && err == nil {
 			return nil, lacks, nil
 		}
 		features = base.declaredFeatures()
@@ -152,6 +145,22 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	}
 	state.File = base
 	return state, "", nil
+}
+
+// readDeclared reads the CRDs that features.yaml names, for a base without generated files. The set is nil if they do not tell what the
+// features gate, because that is in Go, or because they are missing.
+func (f *File) readDeclared(read func(paths ...string) (*input.Set, error)) (*input.Set, error) {
+	switch {
+	case len(f.Source.Packages) > 0:
+		return nil, nil
+	case len(f.Source.CRDs) == 0:
+		return &input.Set{}, nil
+	}
+	set, err := read(f.Source.CRDs...)
+	if errors.Is(err, input.ErrNotFound) {
+		return nil, nil
+	}
+	return set, err
 }
 
 // declaredFeatures returns the features as features.yaml itself defines them, without what markers gate.
