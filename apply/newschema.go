@@ -92,6 +92,7 @@ func (a *Applier) judgeByNewSchema(ctx context.Context, schemas *newSchemas, it 
 	refusals := slices.DeleteFunc(alone.Errors, func(e *field.Error) bool {
 		return !slices.ContainsFunc(whole, func(o *field.Error) bool { return o.Error() == e.Error() })
 	})
+	refusals = append(refusals, v.RefusedNulls(want)...)
 	for _, path := range alone.Pruned {
 		refusals = append(refusals, field.Forbidden(field.NewPath(path), "the schema does not have this field"))
 	}

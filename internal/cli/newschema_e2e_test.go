@@ -210,6 +210,8 @@ func TestE2EWhatTheNewSchemaRefusesIsToldBeforeAnythingIsWritten(t *testing.T) {
 		{"a field that is required now", only(props), only("required: [b], properties: {a: {type: string}, b: {type: string}}"), "{a: x}", "{a: w}", "v1", "spec.b: Required value"},
 		{"a value that is refused now", only(props), only("properties: {a: {type: string, maxLength: 1}}"), "{a: x}", "{a: yy}", "v1", "spec.a: Too long"},
 		{"a rule", only(props), only("properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a) != has(self.b)', message: one of a and b}]"), "{a: x}", "{a: x, b: z}", "v1", "one of a and b"},
+		{"null in a new field", only(props), only("properties: {a: {type: string}, b: {type: string}}"), "{a: x}", "{a: w, b: null}", "v1", "spec.b: Invalid value"},
+		{"null in a new object", only(props), only("properties: {a: {type: string}, b: {type: string}}"), "", "{a: w, b: null}", "v1", "spec.b: Invalid value"},
 		{"a new version", only(props), only(props) + ", " + schemaVersion("v2", false, true, "properties: {a: {type: integer}}"), "", "{a: x}", "v2", "spec.a: Invalid value"},
 		{"a new CRD", "", only(props), "", "{a: 5}", "v1", "spec.a: Invalid value"},
 	} {

@@ -4,11 +4,31 @@ package upstream
 // it applies.
 
 import (
+	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
+
+// RefusedNulls returns the errors about null in a manifest that is applied. A server-side apply fills in defaults and, unlike other requests,
+// keeps null where the schema does not allow it (Apply in k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go), so
+// that validation refuses it. The manifest is not changed.
+func (v *Validator) RefusedNulls(manifest map[string]any) (errs field.ErrorList) {
+	if v.structural == nil || v.opts.PreserveUnknownFields {
+		return nil
+	}
+	obj := runtime.DeepCopyJSON(manifest)
+	structuraldefaulting.Default(obj, v.structural)
+	for _, e := range v.validateSchema(obj) {
+		if e.Type == field.ErrorTypeTypeInvalid && e.BadValue == "null" {
+			errs = append(errs, e)
+		}
+	}
+	return errs
+}
 
 // Unappliable says why an API server refuses every server-side apply to a stored object, whatever is applied; empty if it does not. Then
 // the object has a value of another type than the schema says. An update may replace the value. An apply is merged with the stored

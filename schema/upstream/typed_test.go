@@ -33,3 +33,23 @@ func TestUnappliable(t *testing.T) {
 		t.Errorf("without a schema: %q, %v", why, err)
 	}
 }
+
+// An apply keeps null, unless a default takes its place.
+func TestRefusedNulls(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema, spec string
+		want         int
+	}{
+		"no null":                  {"{type: object, properties: {a: {type: string}}}", "{a: x}", 0},
+		"null for a text":          {"{type: object, properties: {a: {type: string}}}", "{a: null}", 1},
+		"two of them, deep":        {"{type: object, properties: {a: {type: array, items: {type: object, properties: {b: {type: integer}}}}}}", "{a: [{b: null}, {b: null}]}", 2},
+		"null that is allowed":     {"{type: object, properties: {a: {type: string, nullable: true}}}", "{a: null}", 0},
+		"null with a default":      {"{type: object, properties: {a: {type: string, default: x}}}", "{a: null}", 0},
+		"null in an unknown field": {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{a: null}", 0},
+		"another error":            {"{type: object, properties: {a: {type: string}}}", "{a: 5}", 0},
+	} {
+		if got := newValidator(t, schemaOf(t, test.schema), widgets).RefusedNulls(widget(t, test.spec)); len(got) != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
