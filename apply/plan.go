@@ -110,6 +110,10 @@ func (a *Applier) placeObjects(ctx context.Context, p *Plan, objects []Object, d
 		if err == nil && m.pending {
 			m.before, err = a.mapper.servedBefore(ctx, o.GVK(), m, groups)
 		}
+		if served, isHere := p.servedBySource(o.GVK()); isHere && !slices.Contains(served, o.Version) {
+			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("the CRD of the source does not serve the version %s, but %s", o.Version, strings.Join(served, ", "))})
+			continue
+		}
 		if errors.Is(err, ErrNoKind) {
 			errs = append(errs, &Error{File: o.File, Line: o.Line, ID: o.ID, Err: fmt.Errorf("%w, and the source has no CRD for it", err)})
 			continue
@@ -138,6 +142,22 @@ func (a *Applier) placeObjects(ctx context.Context, p *Plan, objects []Object, d
 		p.Items = append(p.Items, item)
 	}
 	return errors.Join(errs...)
+}
+
+// servedBySource returns the versions of a kind that the CRD in the source serves, and whether there is such a CRD.
+func (p *Plan) servedBySource(gvk schema.GroupVersionKind) (versions []string, isHere bool) {
+	for _, crd := range p.crds {
+		if crd.Spec.Group != gvk.Group || crd.Spec.Names.Kind != gvk.Kind {
+			continue
+		}
+		for i := range crd.Spec.Versions {
+			if v := &crd.Spec.Versions[i]; v.Served {
+				versions = append(versions, v.Name)
+			}
+		}
+		return versions, true
+	}
+	return nil, false
 }
 
 // versionsOf returns the API versions of objects, each once.

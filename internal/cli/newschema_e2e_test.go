@@ -212,6 +212,8 @@ func TestE2EWhatTheNewSchemaRefusesIsToldBeforeAnythingIsWritten(t *testing.T) {
 		{"a rule", only(props), only("properties: {a: {type: string}, b: {type: string}}, x-kubernetes-validations: [{rule: 'has(self.a) != has(self.b)', message: one of a and b}]"), "{a: x}", "{a: x, b: z}", "v1", "one of a and b"},
 		{"null in a new field", only(props), only("properties: {a: {type: string}, b: {type: string}}"), "{a: x}", "{a: w, b: null}", "v1", "spec.b: Invalid value"},
 		{"null in a new object", only(props), only("properties: {a: {type: string}, b: {type: string}}"), "", "{a: w, b: null}", "v1", "spec.b: Invalid value"},
+		{"a version that is no longer served", only(props), schemaVersion("v1", false, false, props) + ", " + schemaVersion("v2", true, true, props), "{a: x}", "{a: w}", "v1", "does not serve the version v1, but v2"},
+		{"a version that it never had", only(props), only(props), "{a: x}", "{a: w}", "v3", "does not serve the version v3, but v1"},
 		{"a new version", only(props), only(props) + ", " + schemaVersion("v2", false, true, "properties: {a: {type: integer}}"), "", "{a: x}", "v2", "spec.a: Invalid value"},
 		{"a new CRD", "", only(props), "", "{a: 5}", "v1", "spec.a: Invalid value"},
 	} {

@@ -31,7 +31,7 @@ func leftBehind(written []apply.ID) string {
 	} else if len(names) > 0 {
 		what += fmt.Sprintf(" (%s written)", strings.Join(names, ", "))
 	}
-	return what + " stays; the same command goes on"
+	return what + " stays; when the cause is mended, the same command goes on"
 }
 
 // showConflicts tells each field with its owner.

@@ -172,7 +172,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 	case err != nil:
 		result.Outcome, result.Error = command.OutcomeFailed, brief.OneLine(err.Error())
 		if ctx.Err() != nil {
-			fmt.Fprintln(e.Err, "note: what was done so far stays; the same command goes on")
+			fmt.Fprintln(e.Err, "note: what was done so far stays; when the cause is mended, the same command goes on")
 		}
 	case kept > 0:
 		result.Outcome, err = OutcomeBlocked, errBlocked
