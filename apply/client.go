@@ -328,6 +328,14 @@ func noNamespace(err error) bool {
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
+// isKindDown reports whether the server cannot read or delete the objects of a kind now, because its conversion webhook fails or because its
+// CRD changes (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go, pkg/registry of k8s.io/apiserver: "storage is
+// (re)initializing").
+func isKindDown(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "conversion webhook for ") ||
+		apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "initializing")
+}
+
 // isAlwaysRefused reports whether the server will always refuse the object. Invalid and BadRequest do not count: an updated CRD may change
 // that answer.
 func isAlwaysRefused(err error) bool {

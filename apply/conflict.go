@@ -125,32 +125,29 @@ func fieldsPresentIn(want, live map[string]any) map[string]any {
 
 // checkOwners refuses to take objects from other apps.
 func (a *Applier) checkOwners(p *Plan) error {
-	if p.request.Force {
-		return nil
-	}
 	var errs []error
 	for i := range p.Items {
-		it := &p.Items[i]
-		if it.live == nil || it.live.owner == "" || p.inventory != nil && it.live.owner == p.inventory.ownerMark() {
-			continue
-		}
-		if (p.inventory == nil || it.Reason != "") && it.Action == Unchanged {
-			continue
-		}
-		if slices.Contains(p.request.TakeOver, it.live.owner) {
-			continue
-		}
-		own := ""
-		if p.inventory == nil {
-			namespace, name, _ := strings.Cut(it.live.owner, "/")
-			own = fmt.Sprintf("--app %s -n %s if this is the source of that app, ", name, namespace)
-		}
-		errs = append(errs, &Error{
-			File: it.File, Line: it.Line, ID: it.ID,
-			Err: fmt.Errorf("%w %s; %s--take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, own, it.live.owner),
-		})
+		errs = append(errs, a.checkOwner(p, &p.Items[i]))
 	}
 	return errors.Join(errs...)
+}
+
+// checkOwner refuses to take an object from another app.
+func (a *Applier) checkOwner(p *Plan, it *Item) error {
+	switch {
+	case p.request.Force, it.live == nil, it.live.owner == "", p.inventory != nil && it.live.owner == p.inventory.ownerMark(),
+		(p.inventory == nil || it.Reason != "") && it.Action == Unchanged, slices.Contains(p.request.TakeOver, it.live.owner):
+		return nil
+	}
+	own := ""
+	if p.inventory == nil {
+		namespace, name, _ := strings.Cut(it.live.owner, "/")
+		own = fmt.Sprintf("--app %s -n %s if this is the source of that app, ", name, namespace)
+	}
+	return &Error{
+		File: it.File, Line: it.Line, ID: it.ID,
+		Err: fmt.Errorf("%w %s; %s--take-over %s takes what is that app's, --force-conflicts takes it from whomever", ErrOtherApp, it.live.owner, own, it.live.owner),
+	}
 }
 
 // ErrOtherApp means that an object belongs to another app.

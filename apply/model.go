@@ -216,6 +216,7 @@ type Item struct {
 	live    *live
 	owned   string // digest of our entry once applied
 	unread  error  // why its state in the cluster is unknown
+	unseen  string // why it cannot be read before the CRD of the source is written
 	found   bool   // when the plan was made, it was in the cluster, and the app did not own or record it
 	made    bool   // this run has created it
 	// deleted is the object as it was, if this run has deleted it for its replacement.

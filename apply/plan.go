@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sluice.dev/internal/brief"
 )
 
 // Err lists objects that this user cannot read. Nothing is known about them, so the plan cannot be applied. The preflight
@@ -302,17 +304,7 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	err := a.client.readObjects(ctx, wanted, take, func(at place, name string, err error) bool {
-		if !apierrors.IsForbidden(err) {
-			return false
-		}
-		if it := items[at][name]; it != nil {
-			it.unread = it.wrapError(err)
-			return true
-		}
-		r := gone[at][name]
-		r.unread = &Error{ID: r.ID, Err: err}
-		r.Action, r.Reason = Keep, "it may not be read"
-		return true
+		return p.goOnUnread(ctx, items[at][name], gone[at][name], err)
 	})
 	if err != nil {
 		return err
@@ -340,6 +332,28 @@ func ownerWords(owner string) string {
 		return "nobody's"
 	}
 	return "that of app " + owner
+}
+
+// goOnUnread records why an item or a removal cannot be read, and reports whether the plan can be made without it. An item may be one whose
+// conversion webhook is down: if the source has its CRD, that may mend it.
+func (p *Plan) goOnUnread(ctx context.Context, it *Item, r *Removal, err error) bool {
+	switch {
+	case apierrors.IsForbidden(err) && it != nil:
+		it.unread = it.wrapError(err)
+	case apierrors.IsForbidden(err):
+		r.unread = &Error{ID: r.ID, Err: err}
+		r.Action, r.Reason = Keep, "it may not be read"
+	case !isOfOneKind(ctx, err):
+		return false
+	case it == nil:
+		r.Action, r.Reason = Keep, "it cannot be read now: "+brief.OneLine(err.Error())
+	default:
+		if _, isHere := p.servedBySource(it.GVK()); !isHere {
+			return false
+		}
+		it.Action, it.unseen = Update, "it cannot be read before its CRD is written, so the server was not asked: "+brief.OneLine(err.Error())
+	}
+	return true
 }
 
 // compareWithLive decides about an item that exists in the cluster.

@@ -14,6 +14,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"sluice.dev/internal/brief"
 )
 
 // pruneRemovals carries out the plan's deletions, stage by stage, and waits until the objects are gone.
@@ -52,11 +54,7 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 		group := list[from:to]
 		from = to
 		for _, r := range p.shelterRemovals() { // removals that stay now
-			did := "left alone"
-			if r.Action == Keep {
-				did = "kept"
-			}
-			a.events.notifyObserver(Event{ID: r.ID, Did: did, Note: r.Reason})
+			a.events.notifyObserver(r.spared())
 		}
 		err := forEachIndex(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
 			r := &group[i]
@@ -67,14 +65,14 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.notifyObserver(Event{ID: r.ID, Did: "kept", Note: r.Reason})
+				a.events.notifyObserver(r.spared())
 				return nil
 			}
 			if err := a.removeOwned(p.warnings.attributeTo(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.notifyObserver(Event{ID: r.ID, Did: "left alone", Note: r.Reason})
+				a.events.notifyObserver(r.spared())
 				return nil
 			}
 			did := "deleted"
@@ -141,6 +139,15 @@ func (a *Applier) keepUnservedEntries(ctx context.Context, p *Plan) error {
 	})
 }
 
+// spared is the event for a removal that is not deleted.
+func (r *Removal) spared() Event {
+	did := "left alone"
+	if r.Action == Keep {
+		did = "kept"
+	}
+	return Event{ID: r.ID, Did: did, Note: r.Reason}
+}
+
 // removeOwned deletes an object if it has not changed since the check of its owner. If it has, removeOwned checks again, because
 // another app may have taken it over.
 func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dryRun bool) error {
@@ -150,6 +157,10 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 			version = "" // status writes change it all the time; its owner was checked a moment ago
 		}
 		err := a.client.deleteObject(ctx, r.objectPath(), r.live.uid, version, dryRun)
+		if isKindDown(err) {
+			r.Action, r.Reason = Keep, "it cannot be deleted now: "+brief.OneLine(err.Error())
+			return nil
+		}
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -98,6 +98,8 @@ func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, er
 	case it.mapping.pending:
 		err := a.tryIn(ctx, p, it, it.mapping.before)
 		return answer{note: "its CRD is not served yet, so the server was not asked"}, err
+	case it.unseen != "":
+		return answer{note: it.unseen}, nil
 	case it.live != nil && it.live.terminating:
 		return answer{note: "it is being deleted; the server was not asked"}, nil
 	}

@@ -312,6 +312,11 @@ const settle = 10 * time.Second
 func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 	ctx = p.warnings.attributeTo(ctx, it.ID)
 	path := it.mapping.objectPath(&it.Object)
+	if it.unseen != "" {
+		if err := a.readAfterCRD(ctx, p, it); err != nil || it.Action == Unchanged {
+			return err
+		}
+	}
 	if err := a.makeWay(ctx, p, it); err != nil {
 		return err
 	}
@@ -340,6 +345,27 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 			if it.deleted != nil {
 				err = a.restoreDeleted(ctx, it, err)
 			}
+			return err
+		}
+		if err := sleepUnlessDone(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// readAfterCRD reads an item that could not be read before its CRD was written, and decides what the apply does with it.
+func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
+	deadline := a.opts.Now().Add(settle)
+	for pause := firstPause; ; pause = min(2*pause, time.Second) {
+		obj, err := a.client.hurried().fetchObject(ctx, it.mapping.objectPath(&it.Object))
+		switch {
+		case err == nil && obj == nil:
+			it.Action, it.unseen = Create, ""
+			return nil
+		case err == nil:
+			it.unseen = ""
+			return errors.Join(a.compareWithLive(p, it, obj), a.checkOwner(p, it))
+		case !isOfOneKind(ctx, err) || a.opts.Now().After(deadline):
 			return err
 		}
 		if err := sleepUnlessDone(ctx, pause); err != nil {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -233,5 +234,25 @@ func TestRefusedRequestsAreNoWrites(t *testing.T) {
 	s.forbidden[thing], s.broken[thing] = false, true
 	if err := a.client.deleteObject(t.Context(), thing, "", "", false); err == nil || a.Writes() != 1 {
 		t.Errorf("%d writes: %v", a.Writes(), err)
+	}
+}
+
+// An item that could not be read before its CRD was written is read then, and belongs to whom it belongs.
+func TestAnItemIsReadOnceItsCRDIsWritten(t *testing.T) {
+	s, a := newServer(t)
+	s.shop()
+	s.owned("shops/other")
+	item := func(name string) *Item {
+		return &Item{
+			Object:  Object{ID: ID{Kind: "ConfigMap", Namespace: "shops", Name: name}, Version: "v1", json: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`)},
+			mapping: mapping{resource: "configmaps", namespaced: true}, Action: Update, unseen: "down",
+		}
+	}
+	it := item("thing")
+	if err := a.readAfterCRD(t.Context(), planOf(), it); err == nil || !errors.Is(err, ErrOtherApp) || it.live == nil || it.unseen != "" {
+		t.Errorf("of another app: %v, %+v", err, it)
+	}
+	if it = item("none"); a.readAfterCRD(t.Context(), planOf(), it) != nil || it.Action != Create || it.unseen != "" {
+		t.Errorf("missing: %+v", it)
 	}
 }

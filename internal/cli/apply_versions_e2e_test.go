@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -470,4 +471,49 @@ func TestE2EACRDWhoseConversionIsNotThereYetStopsNothing(t *testing.T) {
 		_, err := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v2", Resource: "gadgets"}).List(t.Context(), metav1.ListOptions{})
 		return err
 	})
+}
+
+// The conversion webhook of a CRD is dead, so nobody can read its objects. The source that mends the CRD is applied, and the rest of an app is
+// pruned and deleted: what cannot be read stays, and stays recorded.
+func TestE2EASourceMendsTheCRDOfItsObjects(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	crd := gadgetCRD(group, "v1", "v2")
+	dead := strings.Replace(crd, "  scope: Namespaced\n", `  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/none"}}
+`, 1)
+	mended := strings.Replace(crd, "  scope: Namespaced\n", "  scope: Namespaced\n  conversion: {strategy: None}\n", 1)
+	w.run(ExitOK, "apply", "--app", "crd", "--preflight=", "-f", w.file("crd.yaml", gadgetCRD(group, "v1")))
+	w.apply(ExitOK, "--app", "x", "-f", w.file("a.yaml", gadget(group, "v1", "{size: small}")+configMap("a")+configMap("b")))
+	broken := func() {
+		t.Helper()
+		if _, errs, err := w.Kubectl(t, dead, "apply", "-f", "-"); err != nil {
+			t.Fatalf("%v: %s", err, errs)
+		}
+		until(t, "the webhook to be called", func() error {
+			_, err := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v2", Resource: "gadgets"}).List(t.Context(), metav1.ListOptions{})
+			if err == nil {
+				return errors.New("the objects can be read")
+			}
+			return nil
+		})
+	}
+	broken()
+	// Without the CRD in the source, only what is not of its kind can be brought.
+	w.run(ExitFailed, "apply", "--app", "x", "-f", w.file("b.yaml", gadget(group, "v2", "{size: small}")+configMap("a")))
+	r := w.apply(ExitFindings, "--app", "x", "--prune", "--max-deletes", "3", "--wait=false", "-f", w.file("c.yaml", configMap("a")))
+	if objects, _ := w.inventory("x"); !slices.Contains(objects, "Gadget/g") || slices.Contains(objects, "ConfigMap/b") {
+		t.Errorf("%v recorded: %+v", objects, r)
+	}
+	_, errs := w.run(ExitFindings, "delete", "x", "--yes")
+	if objects, _ := w.inventory("x"); !slices.Equal(objects, []string{"Gadget/g"}) {
+		t.Errorf("%v recorded: %s", objects, errs)
+	}
+	w.apply(ExitOK, "--app", "x", "--preflight=", "--force-conflicts", "--wait=false", "-f", w.file("e.yaml", mended+gadget(group, "v2", "{size: large}")+configMap("a")))
+	got, err := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v2", Resource: "gadgets"}).Namespace(w.namespace).Get(t.Context(), "g", metav1.GetOptions{})
+	if err != nil || !strings.Contains(fmt.Sprint(got.Object["spec"]), "large") {
+		t.Errorf("%v, %v", got, err)
+	}
 }
