@@ -352,6 +352,8 @@ type PreflightInput struct {
 	KubeVersion *version.Version
 	// Progress receives progress as Event.Phase, Done and Total.
 	Progress func(Event)
+	// Unread receives why stored objects could not be read. They are undecided now, and another run may read them.
+	Unread func(error)
 }
 
 // DeletionRequest names the app to delete.

@@ -245,6 +245,9 @@ func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Ap
 	if sameSubject(st.Decided, decision) {
 		st.Report = withWarnings(st.Report, warned)
 	}
+	if ran.Unread != nil && found.Failing() > 0 {
+		return false, &apply.PreflightError{Name: apply.CRDUpgradeSafety, Err: ran.Unread} // the next try may read them
+	}
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
 	if found.Failing() == 0 {
