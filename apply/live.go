@@ -31,6 +31,11 @@ func healthOf(obj map[string]any) health {
 	if err != nil {
 		return health{status.UnknownStatus, "its status cannot be read: " + err.Error()}
 	}
+	if r.Status == status.CurrentStatus || r.Status == status.FailedStatus {
+		if stale := staleCondition(obj, isDecidingCondition); stale != "" { // kstatus looks at the generation of the whole status only
+			return health{status.InProgressStatus, staleMessage(stale)}
+		}
+	}
 	return health{r.Status, r.Message}
 }
 
