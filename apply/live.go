@@ -76,7 +76,9 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 	if err != nil {
 		return nil, err
 	}
-	l.applied = mine.isAlreadyApplied(content, obj)
+	if l.applied = mine.isAlreadyApplied(content, obj); !l.applied {
+		l.stored = digestOfStored(obj)
+	}
 	return l, nil
 }
 

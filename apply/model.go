@@ -252,7 +252,9 @@ type live struct {
 	versions []string
 	// applied: the object already is as the item wants it.
 	applied bool
-	health  health
+	// stored is the digest of the object, if the client cannot decide whether it is as the item wants it.
+	stored string
+	health health
 }
 
 // health is the status of an object, in the terms of kstatus.
@@ -340,6 +342,8 @@ type answer struct {
 	note string
 	// replace names the immutable fields that differ, if the object must be replaced.
 	replace string
+	// same: an apply changes nothing.
+	same bool
 	// local says why the client has computed after, and not the server.
 	local string
 }
