@@ -148,7 +148,7 @@ func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, er
 	if noNamespace(err) {
 		return answer{}, fmt.Errorf("namespace %s does not exist and is not in the source: %w", it.Namespace, err)
 	}
-	return a.askReplacing(ctx, p, it, err)
+	return a.askReplacing(ctx, p, it, a.explainLeftover(ctx, it, err))
 }
 
 // mayPass says why the real write may succeed although the dry run failed; empty if it will fail as well.
