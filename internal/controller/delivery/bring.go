@@ -356,6 +356,7 @@ func (r *run) endFailed(ctx context.Context, got *fetched, err error) time.Durat
 	if reason == v1alpha1.ReasonPreflightFailed {
 		r.setCondition(v1alpha1.ConditionPreflightsPassed, metav1.ConditionUnknown, reason, message)
 	}
+	r.stuck = reason == v1alpha1.ReasonApplyFailed && isRefusedAsInvalid(err)
 	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
 	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	return again

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,6 +134,7 @@ func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	switch {
 	case isFailed:
 		message = failureMessage(failed)
+		r.stuck = slices.Contains(stalledSources, failed.Exact)
 	case isConflict:
 		// No other process makes requests of this name: it is being deleted, or was created by hand.
 		message = conflict.Error()
