@@ -182,6 +182,10 @@ func shortenValues(err error) error {
 			continue
 		}
 		short := brief.Cut(c.Message, maxCause/3) + " … " + tailOf(c.Message, maxCause*2/3)
+		const object = "Invalid value: {"
+		if end := strings.LastIndex(c.Message, "}: "); strings.HasPrefix(c.Message, object) && end >= len(c.Message)-maxCause {
+			short = object + "…" + c.Message[end:]
+		}
 		invalid.ErrStatus.Message = strings.ReplaceAll(invalid.ErrStatus.Message, c.Message, short)
 		invalid.ErrStatus.Details.Causes[i].Message = short
 	}

@@ -81,10 +81,11 @@ func TestLongValuesInRefusalsAreShortened(t *testing.T) {
 	long := strings.Repeat("\"é\": 1, ", 1000)
 	err := shortenValues(apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "j", field.ErrorList{
 		field.Invalid(field.NewPath("spec", "parallelism"), -1, "must not be negative"),
-		field.Invalid(field.NewPath("spec", "template"), long, "field is immutable"),
+		field.Invalid(field.NewPath("spec", "name"), long, "is too long"),
+		field.Invalid(field.NewPath("spec", "template"), map[string]string{"x": long}, "field is immutable"),
 	}))
 	text := err.Error()
-	for _, want := range []string{`Job.batch "j" is invalid`, "spec.parallelism: Invalid value: -1: must not be negative", "spec.template: Invalid value: ", "…", ": field is immutable"} {
+	for _, want := range []string{`Job.batch "j" is invalid`, "spec.parallelism: Invalid value: -1: must not be negative", "spec.name: Invalid value: \"", ": is too long", "spec.template: Invalid value: {…}: field is immutable"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
