@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 )
 
@@ -152,7 +154,7 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 	if r.status != nil {
 		res.StatusCode(r.status)
 	}
-	err := res.Error() // unlike the error of Raw, it has the server's message
+	err := shortenValues(res.Error()) // unlike the error of Raw, it has the server's message
 	if changes && !isRefusal(err) {
 		c.writes.Add(1)
 	}
@@ -163,6 +165,40 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 		return nil, noAccess(err)
 	}
 	return res.Raw()
+}
+
+// maxCause is the length up to which the server's words about one field stay whole.
+const maxCause = 300
+
+// shortenValues shortens the values in an error about invalid fields: the server writes whole templates of Pods into it. The words after a
+// value, which say what is wrong, stay.
+func shortenValues(err error) error {
+	invalid, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(invalid) || invalid.ErrStatus.Details == nil {
+		return err
+	}
+	for i, c := range invalid.ErrStatus.Details.Causes {
+		if len(c.Message) <= maxCause {
+			continue
+		}
+		short := brief.Cut(c.Message, maxCause/3) + " … " + tailOf(c.Message, maxCause*2/3)
+		const object = "Invalid value: {"
+		if end := strings.LastIndex(c.Message, "}: "); strings.HasPrefix(c.Message, object) && end >= len(c.Message)-maxCause {
+			short = object + "…" + c.Message[end:]
+		}
+		invalid.ErrStatus.Message = strings.ReplaceAll(invalid.ErrStatus.Message, c.Message, short)
+		invalid.ErrStatus.Details.Causes[i].Message = short
+	}
+	return invalid
+}
+
+// tailOf returns the end of a text, from the beginning of a character.
+func tailOf(s string, n int) string {
+	at := len(s) - n
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return s[at:]
 }
 
 // isOfOneKind reports whether an error of a request is about its kind alone: the server answers for other kinds, or may.

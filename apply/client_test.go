@@ -2,12 +2,18 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 )
 
@@ -67,5 +73,29 @@ func TestARequestEndsWithItsContextHoweverBusyTheServerIs(t *testing.T) {
 	defer cancel()
 	if _, err := a.client.fetchObject(ctx, "/api/v1/namespaces/default/configmaps/x"); err == nil {
 		t.Error("there is an answer")
+	}
+}
+
+// The server writes whole templates of Pods into the error about a Job whose template has changed.
+func TestLongValuesInRefusalsAreShortened(t *testing.T) {
+	long := strings.Repeat("\"é\": 1, ", 1000)
+	err := shortenValues(apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "j", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "parallelism"), -1, "must not be negative"),
+		field.Invalid(field.NewPath("spec", "name"), long, "is too long"),
+		field.Invalid(field.NewPath("spec", "template"), map[string]string{"x": long}, "field is immutable"),
+	}))
+	text := err.Error()
+	for _, want := range []string{`Job.batch "j" is invalid`, "spec.parallelism: Invalid value: -1: must not be negative", "spec.name: Invalid value: \"", ": is too long", "spec.template: Invalid value: {…}: field is immutable"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if len(text) > 800 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	for _, other := range []error{nil, errors.New("x"), apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New(long))} {
+		if got := shortenValues(other); !errors.Is(got, other) {
+			t.Errorf("%v became %v", other, got)
+		}
 	}
 }

@@ -45,6 +45,20 @@ var specimens = []string{
 	`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"s4"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get","list"]}]}`,
 	`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"s5"},"imagePullSecrets":[{"name":"b"},{"name":"a"}],"automountServiceAccountToken":false}`,
 	`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"s6"},"spec":{"minAvailable":"50%","selector":{"matchExpressions":[{"key":"a","operator":"In","values":["x","y"]}]}}}`,
+	// Values that the server writes in another form.
+	`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n0"},"data":{"a":"QUFB\nQUFB\n","b":"","c":"QQ=="}}`,
+	`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n1","annotations":{},"labels":{}},"binaryData":{"a":"/w==\n"},"data":{}}`,
+	`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"n2","creationTimestamp":null},"spec":{"replicas":0,"minReadySeconds":0,"selector":{"matchLabels":{"app":"d"}},
+"template":{"metadata":{"labels":{"app":"d"},"creationTimestamp":null},"spec":{"nodeSelector":{},"tolerations":[],"securityContext":{},"hostNetwork":false,"serviceAccountName":"",
+"volumes":[{"name":"v","emptyDir":{"sizeLimit":"1024Mi"}}],"containers":[{"name":"c","image":"i","args":[],"env":[{"name":"B","value":""}],"stdin":false,
+"resources":{"requests":{"memory":"0.5Gi","cpu":0.5},"limits":{"cpu":1,"memory":"1024Mi"}}}]}},"paused":false}}`,
+	`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"n3"},"spec":{"hard":{"pods":"0.1e3","requests.cpu":"1000m","limits.memory":"1048576Ki"}}}`,
+	`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"n4"},"spec":{"limits":[{"type":"Container","default":{"memory":"1024Ki"},"defaultRequest":{"memory":"0.5Ki"}}]}}`,
+	`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n5"},"spec":{"renewTime":"2026-01-01T01:00:00.000000+01:00","holderIdentity":""}}`,
+	`{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"n7"},"spec":{"maxUnavailable":1,"selector":{}}}`,
+	`{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"n8"},"spec":{"podSelector":{},"ingress":[],"egress":[{}],"policyTypes":["Ingress"]}}`,
+	`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"n9"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"","resources":{"requests":{"storage":"1024Mi"}}}}`,
+	`{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"n10"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"s1","apiVersion":"apps/v1"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"AverageValue","averageValue":"1000m"}}}]}}`,
 	`{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"s7"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"s1","apiVersion":"apps/v1"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}`,
 }
 
@@ -183,6 +197,36 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 	t.Logf("%d taken for applied, %d not, %d refused", applied, changed, refused)
 	if applied < 30 || changed < 30 {
 		t.Errorf("%d taken for applied, %d not: the test shows little", applied, changed)
+	}
+}
+
+// TestE2ENothingIsWrittenWhereTheServerSeesNoChange: the client cannot decide about these objects, but the dry run can.
+func TestE2ENothingIsWrittenWhereTheServerSeesNoChange(t *testing.T) {
+	a := newApplier(t)
+	for name, text := range map[string]string{
+		"defaults in an atomic list": `{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"u0"},"spec":{"limits":[{"type":"Container","max":{"cpu":"2000m"}}]}}`,
+		"a default of an empty map":  `{"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"u2"},"spec":{"replicas":0,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"securityContext":{},"containers":[{"name":"c","image":"i"}]}}}}`,
+	} {
+		content, err := decodeObject([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []Action{Create, Unchanged, Update} {
+			if want == Update {
+				addMetadataTexts(content, "labels", map[string]string{"more": "x"})
+			}
+			before := a.Writes()
+			p, err := a.Plan(t.Context(), Request{Objects: []Object{objectFrom(t, content)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Apply(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if it := p.Items[0]; it.Action != want || (a.Writes() == before) != (want == Unchanged) {
+				t.Errorf("%s: %s, want %s; %d writes", name, it.Action, want, a.Writes()-before)
+			}
+		}
 	}
 }
 

@@ -31,6 +31,11 @@ func healthOf(obj map[string]any) health {
 	if err != nil {
 		return health{status.UnknownStatus, "its status cannot be read: " + err.Error()}
 	}
+	if r.Status == status.CurrentStatus || r.Status == status.FailedStatus {
+		if stale := staleCondition(obj, isDecidingCondition); stale != "" { // kstatus looks at the generation of the whole status only
+			return health{status.InProgressStatus, staleMessage(stale)}
+		}
+	}
 	return health{r.Status, r.Message}
 }
 
@@ -71,7 +76,9 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 	if err != nil {
 		return nil, err
 	}
-	l.applied = mine.isAlreadyApplied(content, obj)
+	if l.applied = mine.isAlreadyApplied(content, obj); !l.applied {
+		l.stored = digestOfStored(obj)
+	}
 	return l, nil
 }
 

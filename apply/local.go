@@ -39,6 +39,7 @@ func (a *Applier) compareLocally(ctx context.Context, it *Item, refusal error) (
 	if err != nil {
 		return answer{}, false, err
 	}
+	want = normalForm(want)
 	got = answer{after: want, local: localNote}
 	if it.live == nil {
 		return got, true, nil

@@ -235,7 +235,7 @@ func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	switch err := l.writeLease(ctx, verb, path); {
 	case err == nil:
 		if held != nil && valueOrZero(held.Spec.HolderIdentity) != "" {
-			l.events.notifyObserver(Event{Note: fmt.Sprintf("took the lock of app %s over from %s, which has ended", l.app, valueOrZero(held.Spec.HolderIdentity))})
+			l.events.notifyObserver(Event{Note: l.takeoverNote(held)})
 		}
 		l.locks.forgetSighting(l.path)
 		return nil, nil
@@ -248,6 +248,15 @@ func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	default:
 		return nil, l.wrapLockError(err)
 	}
+}
+
+// takeoverNote says from whom this run has taken the lock, and why. A holder that does not renew may only be stopped, or cut off.
+func (l *lock) takeoverNote(held *coordinationv1.Lease) string {
+	why := fmt.Sprintf("which has not renewed it for %s", l.locks.lockLength())
+	if hasEnded(held.Annotations[annotationProcess]) {
+		why = "which has ended"
+	}
+	return fmt.Sprintf("took the lock of app %s over from %s, %s", l.app, valueOrZero(held.Spec.HolderIdentity), why)
 }
 
 // wrapLockError adds the subject to an error, and the rights that are needed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -50,4 +51,26 @@ func TestALockThatIsNotRenewedIsLostForAReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A holder that was stopped, or that is on another machine, may still run.
+func TestTheNoteOfALockTakenOverSaysWhatIsKnown(t *testing.T) {
+	holder := "ann on host, process 1"
+	l := &lock{locks: &Locks{}, app: "shops/shop"}
+	for process, want := range map[string]string{
+		"": "which has not renewed it for 15s", "another machine": "which has not renewed it for 15s", thisProcess(): "which has not renewed it for 15s",
+		endedProcess(): "which has ended",
+	} {
+		held := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+		held.Annotations = map[string]string{annotationProcess: process}
+		if got := l.takeoverNote(held); !strings.HasSuffix(got, holder+", "+want) {
+			t.Errorf("%q: %s", process, got)
+		}
+	}
+}
+
+// endedProcess identifies a process that had the ID of this one.
+func endedProcess() string {
+	fields := strings.Fields(thisProcess())
+	return strings.Join(append(fields[:len(fields)-1], "1"), " ")
 }

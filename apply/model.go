@@ -255,7 +255,9 @@ type live struct {
 	versions []string
 	// applied: the object already is as the item wants it.
 	applied bool
-	health  health
+	// stored is the digest of the object, if the client cannot decide whether it is as the item wants it.
+	stored string
+	health health
 }
 
 // health is the status of an object, in the terms of kstatus.
@@ -343,6 +345,8 @@ type answer struct {
 	note string
 	// replace names the immutable fields that differ, if the object must be replaced.
 	replace string
+	// same: an apply changes nothing.
+	same bool
 	// local says why the client has computed after, and not the server.
 	local string
 }
@@ -355,6 +359,8 @@ type PreflightInput struct {
 	KubeVersion *version.Version
 	// Progress receives progress as Event.Phase, Done and Total.
 	Progress func(Event)
+	// Unread receives why stored objects could not be read. They are undecided now, and another run may read them.
+	Unread func(error)
 }
 
 // DeletionRequest names the app to delete.

@@ -53,10 +53,28 @@ func (e *managedEntry) entryDigest() string {
 	return digestOf(b)
 }
 
+// digestOfStored identifies an object as it is stored, with the owners of its fields: everything that an apply may change. It leaves out what
+// each write changes, such as times.
+func digestOfStored(obj map[string]any) string {
+	rest := withoutHead(obj)
+	meta, _ := rest["metadata"].(map[string]any)
+	delete(meta, "managedFields") // withoutHead has made a copy
+	delete(meta, "resourceVersion")
+	parts := []any{rest}
+	for _, e := range managedEntriesOf(obj) {
+		parts = append(parts, []any{e.manager, e.operation, e.subresource, e.apiVersion, e.fields})
+	}
+	b, err := json.Marshal(parts)
+	if err != nil {
+		return ""
+	}
+	return digestOf(b)
+}
+
 // isAlreadyApplied reports whether applying want would change nothing: the live object already has all of it from the entry's manager. It
 // compares the fields that the entry owns. If somebody else has changed a field, the entry no longer owns it (structured-merge-diff
-// takes it away from all others). False means only that the client cannot decide: the server writes some values in another form,
-// for instance quantities. Then the caller must ask the server.
+// takes it away from all others). False means only that the client cannot decide: admission and defaults may rewrite values. Then the caller
+// must ask the server.
 func (e *managedEntry) isAlreadyApplied(want, live map[string]any) bool {
 	if e == nil {
 		return false
@@ -64,7 +82,7 @@ func (e *managedEntry) isAlreadyApplied(want, live map[string]any) bool {
 	if version, _ := want["apiVersion"].(string); version != e.apiVersion {
 		return false
 	}
-	return sameFields(e.fields, withoutHead(want), live)
+	return sameFields(e.fields, withoutHead(want), live) || sameFields(e.fields, withoutHead(normalForm(want)), live)
 }
 
 // withoutHead removes the fields that identify an object. Nobody owns these.
@@ -103,7 +121,8 @@ func sameFields(fields, want, live map[string]any) bool {
 		f, owned := fields["f:"+name].(map[string]any)
 		l, there := live[name]
 		if !owned || !there {
-			if w == nil && !there && !owned {
+			// The server does not store the zero values of most fields of built-in kinds.
+			if !there && (w == nil && !owned || owned && len(f) == 0 && isZeroJSON(w)) {
 				continue
 			}
 			return false
@@ -236,6 +255,17 @@ func equalJSON(a, b any) bool {
 	x, isNumber := asFloat(a)
 	y, both := asFloat(b)
 	return isNumber && both && x == y
+}
+
+// isZeroJSON reports whether a JSON value is null, false, zero or empty.
+func isZeroJSON(v any) bool {
+	switch x := v.(type) {
+	case map[string]any:
+		return len(x) == 0
+	case []any:
+		return len(x) == 0
+	}
+	return v == nil || v == "" || v == false || equalJSON(v, int64(0))
 }
 
 func asFloat(v any) (float64, bool) {

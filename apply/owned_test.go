@@ -36,6 +36,9 @@ func TestOwnershipTellsWhetherAnApplyWouldChangeAnything(t *testing.T) {
 		{"large numbers", `{'f:spec':{'f:a':{}}}`, `{'spec':{'a':9007199254740993}}`, `{'spec':{'a':9007199254740992}}`, false},
 		{"a number and its text", `{'f:spec':{'f:a':{}}}`, `{'spec':{'a':1}}`, `{'spec':{'a':'1'}}`, false},
 		{"another type", `{'f:spec':{'f:a':{'f:b':{}}}}`, `{'spec':{'a':{'b':1}}}`, `{'spec':{'a':[1]}}`, false},
+		{"a zero value that the server does not store", `{'f:spec':{'f:a':{},'f:b':{},'f:c':{}}}`, `{'spec':{'a':[],'b':'','c':false}}`, `{'spec':{'d':1}}`, true},
+		{"another value that the server does not store", `{'f:spec':{'f:a':{}}}`, `{'spec':{'a':'x'}}`, `{'spec':{'d':1}}`, false},
+		{"a zero value that nobody owns", `{'f:spec':{'f:d':{}}}`, `{'spec':{'a':[],'d':1}}`, `{'spec':{'d':1}}`, false},
 		{"items by key, defaults and others between", list, `{'spec':{'ports':[{'port':80,'name':'x'},{'port':90}]}}`, `{'spec':{'ports':[{'port':80,'protocol':'TCP','name':'x'},{'port':85,'protocol':'TCP'},{'port':90,'protocol':'TCP'}]}}`, true},
 		{"items in another order", list, `{'spec':{'ports':[{'port':80,'name':'x'},{'port':90}]}}`, `{'spec':{'ports':[{'port':90,'protocol':'TCP'},{'port':80,'protocol':'TCP','name':'x'}]}}`, false},
 		{"an item more", list, `{'spec':{'ports':[{'port':80,'name':'x'},{'port':90},{'port':91}]}}`, `{'spec':{'ports':[{'port':80,'protocol':'TCP','name':'x'},{'port':90,'protocol':'TCP'},{'port':91,'protocol':'TCP'}]}}`, false},
@@ -70,6 +73,25 @@ func TestOwnershipTellsWhetherAnApplyWouldChangeAnything(t *testing.T) {
 	}
 	if (*managedEntry)(nil).isAlreadyApplied(map[string]any{"apiVersion": "v1"}, nil) {
 		t.Error("without an entry it is applied")
+	}
+}
+
+// TestValuesAreComparedAsTheServerWritesThem: kinds of Kubernetes have bytes, quantities, times and numbers that are also texts.
+func TestValuesAreComparedAsTheServerWritesThem(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{'apiVersion':'v1','kind':'Secret','data':{'a':'QUFB\nQUFB\n','b':''}}`:                                                                              `{'apiVersion':'v1','kind':'Secret','data':{'a':'QUFBQUFB','b':''}}`,
+		`{'apiVersion':'v1','kind':'ConfigMap','binaryData':{'a':'QQ==\n'},'data':{'a':'1000m'}}`:                                                             `{'apiVersion':'v1','kind':'ConfigMap','binaryData':{'a':'QQ=='},'data':{'a':'1000m'}}`,
+		`{'apiVersion':'v1','kind':'ResourceQuota','spec':{'hard':{'pods':100,'cpu':0.5,'memory':'1024Mi'}}}`:                                                 `{'apiVersion':'v1','kind':'ResourceQuota','spec':{'hard':{'pods':'100','cpu':'500m','memory':'1Gi'}}}`,
+		`{'apiVersion':'v1','kind':'Service','spec':{'ports':[{'port':80,'targetPort':'80','unknown':'1000m'}]}}`:                                             `{'apiVersion':'v1','kind':'Service','spec':{'ports':[{'port':80,'targetPort':'80','unknown':'1000m'}]}}`,
+		`{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','spec':{'renewTime':'2026-01-01T01:00:00.000000+01:00'}}`:                                      `{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','spec':{'renewTime':'2026-01-01T00:00:00.000000Z'}}`,
+		`{'apiVersion':'v1','kind':'Secret','data':{'a':'no base64'}}`:                                                                                        `{'apiVersion':'v1','kind':'Secret','data':{'a':'no base64'}}`,
+		`{'apiVersion':'v1','kind':'Secret','data':{'a':null},'type':'','immutable':false}`:                                                                   `{'apiVersion':'v1','kind':'Secret','data':{'a':null},'type':'','immutable':false}`,
+		`{'apiVersion':'example.org/v1','kind':'Quota','spec':{'cpu':'1000m'}}`:                                                                               `{'apiVersion':'example.org/v1','kind':'Quota','spec':{'cpu':'1000m'}}`,
+		`{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','spec':{'conversion':{'webhook':{'clientConfig':{'caBundle':'QQ==\n'}}}}}`: `{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','spec':{'conversion':{'webhook':{'clientConfig':{'caBundle':'QQ=='}}}}}`,
+	} {
+		if got := normalForm(parse(t, manifest)); !equalJSON(got, parse(t, want)) {
+			t.Errorf("%s: %v", manifest, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	kubeversion "k8s.io/component-base/version"
@@ -71,7 +72,10 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 	if out.KubeVersion == nil {
 		out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 	}
-	in := &PreflightInput{Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver}
+	in := &PreflightInput{
+		Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver,
+		Unread: func(err error) { out.Unread = errors.Join(out.Unread, err) },
+	}
 	for _, f := range Preflights() {
 		if !enabled(f.Name) {
 			continue
@@ -93,6 +97,8 @@ type PreflightResult struct {
 	Found map[string][]report.CRD
 	// KubeVersion is the Kubernetes version whose rules applied; nil if no preflight ran.
 	KubeVersion *version.Version
+	// Unread says why stored objects could not be read; nil if all were. Findings about them are undecided, and another run may decide them.
+	Unread error
 }
 
 // PreflightError means that a preflight could not run.

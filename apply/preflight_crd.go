@@ -2,19 +2,22 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
 )
 
 // crdUpgradeSafety compares the CRDs of the plan with those of the cluster, stored versions included. It also reads the stored
-// objects of each.
+// objects of each. If the API server refuses to list them, nobody knows their fate, and the change is undecided.
 func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, error) {
 	names, old, err := p.newCRDs(ctx)
 	if err != nil || len(names) == 0 {
@@ -44,6 +47,10 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 				p.Progress(Event{Done: int(checked), Total: int(total)})
 			},
 		})
+		if status := apierrors.APIStatus(nil); ctx.Err() == nil && errors.As(err, &status) && !apierrors.IsUnauthorized(err) {
+			p.Unread(fmt.Errorf("objects of %s: %w", names[i], err))
+			s, err = cluster.Scan{Note: brief.OneLine(err.Error()) + wayPastUnread}, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("objects of %s: %w", names[i], err)
 		}
@@ -54,6 +61,9 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 	}
 	return out, nil
 }
+
+// wayPastUnread follows the reason why stored objects cannot be read: the source may be what repairs it, such as a new conversion webhook.
+const wayPastUnread = "; failMode open (--fail-mode open) applies the change unchecked, for example if it repairs a webhook"
 
 // newCRDs returns the names of the plan's CRDs that are not up to date, and the cluster's CRDs of these names.
 func (p *PreflightInput) newCRDs(ctx context.Context) (names []string, old map[string]*apiextensionsv1.CustomResourceDefinition, err error) {

@@ -23,11 +23,8 @@ func healthByAnnotations(obj map[string]any) (h health, ok bool) {
 	if _, going := metadataOf(obj)["deletionTimestamp"]; going {
 		return health{}, false
 	}
-	if generation, ok := asFloat(metadataOf(obj)["generation"]); ok {
-		st, _ := obj["status"].(map[string]any)
-		if observed, ok := asFloat(st["observedGeneration"]); ok && observed < generation {
-			return health{status.InProgressStatus, "its status is of an earlier generation"}, true
-		}
+	if st, _ := obj["status"].(map[string]any); isOfEarlierGeneration(obj, st) {
+		return health{status.InProgressStatus, "its status is of an earlier generation"}, true
 	}
 	if c, message := firstMatchingCondition(obj, AnnotationFailedWhen, failed); c != "" {
 		return health{status.FailedStatus, c + message}, true
@@ -38,10 +35,45 @@ func healthByAnnotations(obj map[string]any) (h health, ok bool) {
 	if c, message := firstMatchingCondition(obj, AnnotationReadyWhen, ready); c != "" {
 		return health{status.CurrentStatus, c + message}, true
 	}
+	named := func(kind string) bool {
+		return slices.ContainsFunc(strings.Split(ready, ","), func(c string) bool { return strings.HasPrefix(strings.TrimSpace(c), kind+"=") })
+	}
+	if stale := staleCondition(obj, named); stale != "" {
+		return health{status.InProgressStatus, staleMessage(stale)}, true
+	}
 	return health{status.InProgressStatus, "none of its conditions is " + ready}, true
 }
 
-// firstMatchingCondition returns the first condition of an annotation that an object has, with its message.
+// isOfEarlierGeneration reports whether a status or a condition says that it is about an earlier generation of the object.
+func isOfEarlierGeneration(obj, part map[string]any) bool {
+	generation, ok := asFloat(metadataOf(obj)["generation"])
+	observed, has := asFloat(part["observedGeneration"])
+	return ok && has && observed < generation
+}
+
+// staleCondition returns the type of the first selected condition that is about an earlier generation; empty for none.
+func staleCondition(obj map[string]any, selected func(kind string) bool) string {
+	st, _ := obj["status"].(map[string]any)
+	list, _ := st["conditions"].([]any)
+	for _, item := range list {
+		c, _ := item.(map[string]any)
+		if kind, _ := c["type"].(string); isOfEarlierGeneration(obj, c) && selected(kind) {
+			return kind
+		}
+	}
+	return ""
+}
+
+func staleMessage(kind string) string {
+	return "its condition " + kind + " is of an earlier generation"
+}
+
+// isDecidingCondition reports whether kstatus decides by conditions of a type, whatever the kind of the object is.
+func isDecidingCondition(kind string) bool {
+	return kind == "Ready" || kind == string(status.ConditionStalled) || kind == string(status.ConditionReconciling)
+}
+
+// firstMatchingCondition returns the first condition of an annotation that an object has in its present generation, with its message.
 func firstMatchingCondition(obj map[string]any, name, text string) (found, message string) {
 	if text == "" {
 		return "", ""
@@ -55,7 +87,7 @@ func firstMatchingCondition(obj map[string]any, name, text string) (found, messa
 	for _, w := range wanted {
 		for _, item := range list {
 			c, _ := item.(map[string]any)
-			if c["type"] == w.kind && c["status"] == w.status {
+			if c["type"] == w.kind && c["status"] == w.status && !isOfEarlierGeneration(obj, c) {
 				if m, _ := c["message"].(string); m != "" {
 					message = ": " + m
 				}

@@ -54,7 +54,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace}
+		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace, same: err == nil && p.isNoChange(it, got)}
 		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
 			failures[i] = it.wrapError(err)
 		}
@@ -67,15 +67,31 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 	if err != nil {
 		return err
 	}
+	p.takeAnswers(todo, answers, failures)
+	return refusalOf(failures, slices.Concat(conflicts...))
+}
+
+// takeAnswers marks the items that are unchanged or replaced, and those that the server could not try.
+func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 	for i, it := range todo {
-		if note := answers[i].note; note != "" && failures[i] == nil {
-			p.Untried = append(p.Untried, Untried{it.ID, note})
+		got := &answers[i]
+		switch {
+		case got.replace != "":
+			it.Action, it.Reason = Replace, got.replace
+		case got.same:
+			it.Action = Unchanged
 		}
-		if why := answers[i].replace; why != "" {
-			it.Action, it.Reason = Replace, why
+		if got.note != "" && failures[i] == nil {
+			p.Untried = append(p.Untried, Untried{it.ID, got.note})
 		}
 	}
-	return refusalOf(failures, slices.Concat(conflicts...))
+}
+
+// isNoChange reports whether the server's answer shows that an apply changes nothing, not even an owner. The answer does not count if the
+// CRD of the object changes, too, because the new one may fill in defaults.
+func (p *Plan) isNoChange(it *Item, got answer) bool {
+	return it.Action == Update && it.live != nil && it.live.stored != "" && len(it.TakesOver) == 0 && got.after != nil && got.local == "" &&
+		digestOfStored(got.after) == it.live.stored && !p.changesCRDOf(it)
 }
 
 // refusalOf is the error of dry runs; a [*ConflictError] if there are only conflicts.
@@ -134,7 +150,7 @@ func (a *Applier) dryRunItem(ctx context.Context, p *Plan, it *Item) (answer, er
 	if noNamespace(err) {
 		return answer{}, fmt.Errorf("namespace %s does not exist and is not in the source: %w", it.Namespace, err)
 	}
-	return a.askReplacing(ctx, p, it, err)
+	return a.askReplacing(ctx, p, it, a.explainLeftover(ctx, it, err))
 }
 
 // mayPass says why the real write may succeed although the dry run failed; empty if it will fail as well.

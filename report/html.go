@@ -381,7 +381,7 @@ func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 		}
 		path := p.path
 		if path == "" {
-			path = "the CRD as a whole"
+			path = p.wholeText()
 		}
 		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after})
 		h.HasBefore = h.HasBefore || p.before != ""

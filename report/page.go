@@ -73,6 +73,7 @@ type place struct {
 	at       source
 	before   string
 	after    string
+	noun     string // of the page
 }
 
 // source is the position of a place; both are empty if they are unknown.
@@ -139,9 +140,9 @@ func (g *group) mostAffectedEntry() *entry {
 }
 
 func newPage(r *Report, o Options) *page {
-	m := pageMaker{whole: o.Verbose}
+	m := pageMaker{whole: o.Verbose, noun: cmp.Or(r.Noun, crdNoun)}
 	p := &page{
-		noun: cmp.Or(r.Noun, crdNoun),
+		noun: m.noun,
 		old:  m.shortVisible(r.Old, nameWidth), new: m.shortVisible(r.New, nameWidth), kube: m.shortVisible(r.KubeVersion, nameWidth),
 		mode: m.shortVisible(r.Mode, nameWidth), failMode: m.shortVisible(r.FailMode, nameWidth),
 		sum: r.Summary(),
@@ -167,6 +168,7 @@ func newPage(r *Report, o Options) *page {
 // pageMaker makes the parts of a page.
 type pageMaker struct {
 	whole bool // nothing is shortened
+	noun  string
 }
 
 func (m pageMaker) shortVisible(s string, width int) string {
@@ -198,7 +200,7 @@ func (m pageMaker) makeSheet(c CRD) sheet {
 		entries = append(entries, e)
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.class, b.class) })
-	for _, g := range groupByCause(entries) {
+	for _, g := range groupByCause(entries, m.noun) {
 		if g.leadEntry().class <= noting {
 			s.groups = append(s.groups, g)
 		} else {
@@ -243,8 +245,8 @@ func (m pageMaker) makeEntry(f Finding) entry {
 	return e
 }
 
-// groupByCause groups findings with one cause, in the order of their first ones.
-func groupByCause(entries []entry) []group {
+// groupByCause groups findings with one cause, in the order of their first ones. noun is that of the page.
+func groupByCause(entries []entry, noun string) []group {
 	index := make(map[string]int)
 	var groups []group
 	for _, e := range entries {
@@ -257,13 +259,13 @@ func groupByCause(entries []entry) []group {
 		groups[i].entries = append(groups[i].entries, e)
 	}
 	for i := range groups {
-		groups[i].fillPlaces()
+		groups[i].fillPlaces(noun)
 	}
 	return groups
 }
 
 // fillPlaces fills in the places of a group.
-func (g *group) fillPlaces() {
+func (g *group) fillPlaces(noun string) {
 	type where struct{ path, before, after string }
 	index := make(map[where]int)
 	for i := range g.entries {
@@ -273,7 +275,7 @@ func (g *group) fillPlaces() {
 		if !ok {
 			j = len(g.places)
 			index[w] = j
-			g.places = append(g.places, place{path: e.Path, before: e.Before, after: e.After})
+			g.places = append(g.places, place{path: e.Path, before: e.Before, after: e.After, noun: noun})
 		}
 		p := &g.places[j]
 		if e.Version != "" && !slices.Contains(p.versions, e.Version) {
@@ -329,11 +331,19 @@ func (g *group) sourcePositions() []string {
 // isWholeCRD reports whether a place is the CRD as a whole.
 func (p *place) isWholeCRD() bool { return len(p.versions) == 0 && p.path == "" }
 
+// wholeText names a CRD as a whole. A report about other resources has findings about single objects.
+func (p *place) wholeText() string {
+	if p.noun == "" || p.noun == crdNoun {
+		return "the CRD as a whole"
+	}
+	return "the object"
+}
+
 // String returns the versions and the path of a place.
 func (p *place) String() string {
 	switch versions := strings.Join(p.versions, ", "); {
 	case p.isWholeCRD():
-		return "the CRD as a whole"
+		return p.wholeText()
 	case p.path == "":
 		return versions
 	case versions == "":

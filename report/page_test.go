@@ -93,6 +93,22 @@ func TestFindingsOfOneCauseAreOneGroup(t *testing.T) {
 	}
 }
 
+// TestAnObjectIsNoCRD: the report of several preflights has findings about objects of other kinds.
+func TestAnObjectIsNoCRD(t *testing.T) {
+	r := &Report{Noun: "resource", CRDs: []CRD{{Name: "roles.rbac.authorization.k8s.io", Verdict: Unsafe, Findings: []Finding{{
+		Rule: "permission-missing", Outcome: Violation, Severity: Fail, Message: "this user may not apply Role shop/r", Position: &Position{File: "r.yaml", Line: 3},
+	}}}}}
+	for _, format := range []string{"text", "markdown", "html"} {
+		var b strings.Builder
+		if err := Print(&b, format, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); strings.Contains(text, "the CRD as a whole") || !strings.Contains(text, "the object") {
+			t.Errorf("%s:\n%s", format, text)
+		}
+	}
+}
+
 func TestCommonPathEndsAtASegment(t *testing.T) {
 	for _, x := range []struct {
 		paths []string

@@ -25,6 +25,7 @@ type Rules struct {
 
 // WaitRule says by its conditions how an object is.
 type WaitRule struct {
+	// ObservedGeneration is done for every status that has an observedGeneration.
 	ObservedGeneration bool            `json:"supportsObservedGeneration"`
 	Conditions         []Condition     `json:"conditionMatchers"`
 	YTT                json.RawMessage `json:"ytt"`
@@ -37,7 +38,7 @@ type Condition struct {
 	Status  string `json:"status"`
 	Success bool   `json:"success"`
 	Failure bool   `json:"failure"`
-	// ObservedGeneration, Timeout and UnblockChanges are not done.
+	// ObservedGeneration is done for every condition that has an observedGeneration. Timeout and UnblockChanges are not done.
 	ObservedGeneration bool   `json:"supportsObservedGeneration"`
 	Timeout            string `json:"timeout"`
 	UnblockChanges     bool   `json:"unblockChanges"`
@@ -166,6 +167,9 @@ func (d *reading) addGroups(r *Rules, list []GroupBinding) error {
 
 func (d *reading) addOrders(r *Rules, list []OrderBinding) error {
 	for i, o := range list {
+		if o.IgnoreIfCyclical {
+			d.recordNotDone(i, "ignoreIfCyclical is not done; a circle is an error")
+		}
 		for _, text := range o.Rules {
 			rule, err := ParseOrder(text)
 			if err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	applycmd "sluice.dev/internal/cli/apply"
 )
@@ -85,6 +87,35 @@ func TestE2EWaitRules(t *testing.T) {
 				t.Errorf("ls:\n%s", out)
 			}
 		})
+	}
+}
+
+// TestE2EStaleConditionsAreWaitedFor: the conditions of cert-manager and others have an observedGeneration, and their status has none.
+func TestE2EStaleConditionsAreWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	waiter := func(name, annotations, a string) string {
+		return fmt.Sprintf("---\napiVersion: %s/v1\nkind: Lamp\nmetadata: {name: %s, annotations: {%s}}\nspec: {a: %q}\n", group, name, annotations, a)
+	}
+	crd := strings.Replace(lampCRD(group), "storage: true", "storage: true\n    subresources: {status: {}}", 1)
+	w.apply(ExitOK, "--app", "crd", "-f", w.file("crd.yaml", crd))
+	rules := w.file("kapp.yaml", kappHead+`waitRules:
+- supportsObservedGeneration: true
+  conditionMatchers: [{type: Ready, status: "True", success: true, supportsObservedGeneration: true}]
+  resourceMatchers: [{kindNamespaceNameMatcher: {kind: Lamp, name: rule, namespace: `+w.namespace+`}}]
+`)
+	for name, annotations := range map[string]string{"rule": "", "annotation": "sluice.dev/ready-when: Ready=True", "kstatus": ""} {
+		args := []string{"--app", name, "-f", rules, "--timeout", "2s", "-f"}
+		w.apply(ExitOK, append(args, w.file(name+".yaml", waiter(name, annotations, "1")), "--wait=false")...)
+		status := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","observedGeneration":1}]}}`)
+		lamps := w.dynamic.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "lamps"}).Namespace(w.namespace)
+		if _, err := lamps.Patch(t.Context(), name, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		w.apply(ExitOK, append(args, w.file(name+".yaml", waiter(name, annotations, "1")))...)
+		if r := w.apply(ExitFailed, append(args, w.file(name+".yaml", waiter(name, annotations, "2")))...); len(r.NotReady) != 1 || !strings.Contains(r.NotReady[0].Message, "earlier generation") {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 

@@ -58,9 +58,11 @@ its status, removes them for good.`,
 			ID:    ruleObjectsUnread,
 			Title: "the stored objects could not be checked",
 			Why: `The objects can only be read in a version that needs a conversion webhook to reach the new storage version, and Sluice does not run the
-webhook. Or no version leads to it at all. Or a validation rule would take too long on a value of an object, such as
+webhook. Or no version leads to it at all. Or the API server cannot list them, because the webhook that converts them does not answer, or
+because this user may not list them. Or a validation rule would take too long on a value of an object, such as
 quantity("1e999999999"), which the API server's code writes out in full.`,
-			Help: `Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects. If a value is too large for a
+			Help: `Check the schemas of each version with sluice check OLD NEW, and try the webhook on a copy of the objects. If the change itself repairs the webhook, apply it with
+--fail-mode open. If a value is too large for a
 rule, give the field a maxLength or a pattern: the API server would take as long.`,
 		},
 		{

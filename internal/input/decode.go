@@ -222,7 +222,8 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 		}
 		return l.keepObject(p)
 	case strings.HasSuffix(kind, "List") && isList:
-		return l.readList(p, items, strings.TrimSuffix(kind, "List"), depth)
+		version, _ := object["apiVersion"].(string)
+		return l.readList(p, items, version, strings.TrimSuffix(kind, "List"), depth)
 	case l.objects:
 		return l.keepObject(p)
 	default:
@@ -255,11 +256,17 @@ func (l *loader) keepObject(p *place) error {
 	return nil
 }
 
-func (l *loader) readList(p *place, items []any, kind string, depth int) error {
+// readList reads the items of a list. An item that names neither its kind nor its version has those that the list says, as for kubectl.
+func (l *loader) readList(p *place, items []any, version, kind string, depth int) error {
 	if depth == maxListDepth {
 		return &Error{Position: p.positionAt("items"), Msg: fmt.Sprintf("lists nested deeper than %d levels", maxListDepth)}
 	}
 	for i, v := range items {
+		if object, ok := v.(map[string]any); ok && l.objects && kind != "" && version != "" && object["kind"] == nil && object["apiVersion"] == nil {
+			object = maps.Clone(object)
+			object["kind"], object["apiVersion"] = kind, version
+			v = object
+		}
 		item := &place{doc: p.doc, path: append(slices.Clip(p.path), "items", strconv.Itoa(i)), twice: p.twice, value: v}
 		if err := l.readObject(item, kind, depth+1); err != nil {
 			return err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -76,5 +78,42 @@ func kubectlReads(text string) ([]string, error) {
 			return nil, err
 		}
 		out = append(out, string(b))
+	}
+}
+
+// TestItemsOfATypedListHaveItsKind: kubectl gives items without kind and apiVersion those of the list.
+func TestItemsOfATypedListHaveItsKind(t *testing.T) {
+	const text = `apiVersion: v1
+kind: ConfigMapList
+items:
+- metadata: {name: a}
+- {kind: Secret, apiVersion: v1, metadata: {name: b}}
+`
+	set, err := DecodeObjects(t.Context(), "f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range set.Objects {
+		got = append(got, string(o.JSON))
+	}
+	decoded, err := runtime.Decode(unstructured.UnstructuredJSONScheme, []byte(`{"apiVersion":"v1","kind":"ConfigMapList","items":[{"metadata":{"name":"a"}},{"kind":"Secret","apiVersion":"v1","metadata":{"name":"b"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, ok := decoded.(*unstructured.UnstructuredList)
+	if !ok {
+		t.Fatalf("%T", decoded)
+	}
+	var want []string
+	for _, item := range list.Items {
+		text, err := item.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, strings.TrimSpace(string(text)))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, and kubectl %v", got, want)
 	}
 }

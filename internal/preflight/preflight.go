@@ -5,9 +5,12 @@
 package preflight
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/config"
@@ -77,7 +80,14 @@ func withFeatureSeverity(cfg *config.Config, found []report.CRD) []report.CRD {
 	return out
 }
 
-// Configs takes configurations of kapp's out of the objects of a source: they are about the others, and none themselves.
+// Labels and keys of a ConfigMap with a configuration of kapp's (carvel-dev/kapp pkg/kapp/config/conf.go).
+const (
+	kappConfigLabel = "kapp.k14s.io/config"
+	kappConfigKey   = "config.yml"
+)
+
+// Configs takes configurations of kapp's out of the objects of a source: they are about the others, and none themselves. A ConfigMap that
+// kapp takes for a configuration is both.
 func Configs(set *input.Set) (objects []input.Object, configs []config.Document) {
 	for _, o := range set.Objects {
 		var head struct {
@@ -88,7 +98,25 @@ func Configs(set *input.Set) (objects []input.Object, configs []config.Document)
 			configs = append(configs, config.Document{Name: o.File, Line: o.Line, Data: o.JSON})
 			continue
 		}
+		if head.APIVersion == "v1" && head.Kind == "ConfigMap" {
+			if text, ok := configInConfigMap(o.JSON); ok {
+				configs = append(configs, config.Document{Name: o.File, Line: o.Line, Data: []byte(text)})
+			}
+		}
 		objects = append(objects, o)
 	}
 	return objects, configs
+}
+
+// configInConfigMap returns the configuration in a ConfigMap that kapp takes for one.
+func configInConfigMap(text []byte) (string, bool) {
+	if !bytes.Contains(text, []byte(kappConfigLabel)) {
+		return "", false
+	}
+	var cm corev1.ConfigMap
+	if err := json.Unmarshal(text, &cm); err != nil {
+		return "", false
+	}
+	_, ok := cm.Labels[kappConfigLabel]
+	return cm.Data[kappConfigKey], ok
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,8 +122,33 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 // tellUnlisted tells what could not be listed.
 func tellUnlisted(e *command.Env, unlisted []string) {
 	for _, u := range unlisted {
-		fmt.Fprintf(e.Err, "note: %s; there may be more objects\n", brief.OneLine(u))
+		for i, line := range wrapWords("note: "+brief.OneLine(u)+"; there may be more objects", unlistedWidth) {
+			if i > 0 {
+				line = "  " + line
+			}
+			fmt.Fprintln(e.Err, line)
+		}
 	}
+}
+
+// unlistedWidth is the width of the lines that name kinds: a user with few rights may list few of them.
+const unlistedWidth = 120
+
+// wrapWords breaks a text between words into lines of at most width bytes. A longer word has a line of its own.
+func wrapWords(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
 }
 
 // OrphanList is the orphans for programs.

@@ -91,11 +91,11 @@ func loadAllSources(ctx context.Context, e *command.Env, f *sourceFlags, cluster
 		}
 	}()
 	for _, s := range f.sources {
-		before := len(r.out.objects)
+		before := len(r.out.objects) + len(r.out.configs)
 		if err := r.readSource(ctx, s); err != nil {
 			return nil, err
 		}
-		if len(r.out.objects) == before && len(f.sources) > 1 && !f.mayBeEmpty {
+		if len(r.out.objects)+len(r.out.configs) == before && len(f.sources) > 1 && !f.mayBeEmpty {
 			return nil, fmt.Errorf("no object in %s; with --allow-empty one of several sources may be empty", redactUserInfo(s))
 		}
 	}

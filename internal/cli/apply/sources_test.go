@@ -338,3 +338,27 @@ func TestSourcesPassTheVerificationThatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestAConfigurationOfKappsIsASourceOfItsOwn: kapp's users keep it in a file beside the objects, or in a ConfigMap among them.
+func TestAConfigurationOfKappsIsASourceOfItsOwn(t *testing.T) {
+	p := newPlaces(t)
+	const text = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\nwaitRules: []\n"
+	p.write(t, "kapp-config.yml", text)
+	p.write(t, "in-configmap.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, labels: {kapp.k14s.io/config: \"\"}}\ndata:\n  config.yml: |\n    "+strings.ReplaceAll(text, "\n", "\n    ")+"\n")
+	path := func(name string) string { return filepath.Join(p.dir, name) }
+	for _, c := range []struct{ sources, want []string }{
+		{[]string{path("kapp-config.yml"), path("files")}, []string{"file", "below"}},
+		{[]string{path("files"), path("in-configmap.yml")}, []string{"file", "below", "config"}},
+	} {
+		got, l, err := p.names(t.Context(), sourceFlags{sources: c.sources})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || len(l.configs) != 1 || !strings.Contains(string(l.configs[0].Data), "waitRules") {
+			t.Errorf("%v: %v, %s", c.sources, l.configs, diff)
+		}
+	}
+	if _, _, err := p.names(t.Context(), sourceFlags{sources: []string{path("kapp-config.yml")}}); err == nil || !strings.Contains(err.Error(), "no object") {
+		t.Errorf("a configuration alone: %v", err)
+	}
+}

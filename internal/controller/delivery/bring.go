@@ -245,6 +245,9 @@ func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Ap
 	if sameSubject(st.Decided, decision) {
 		st.Report = withWarnings(st.Report, warned)
 	}
+	if ran.Unread != nil && found.Failing() > 0 {
+		return false, &apply.PreflightError{Name: apply.CRDUpgradeSafety, Err: ran.Unread} // the next try may read them
+	}
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision
 	if found.Failing() == 0 {
@@ -353,6 +356,7 @@ func (r *run) endFailed(ctx context.Context, got *fetched, err error) time.Durat
 	if reason == v1alpha1.ReasonPreflightFailed {
 		r.setCondition(v1alpha1.ConditionPreflightsPassed, metav1.ConditionUnknown, reason, message)
 	}
+	r.stuck = reason == v1alpha1.ReasonApplyFailed && isRefusedAsInvalid(err)
 	r.setCondition(v1alpha1.ConditionApplied, metav1.ConditionFalse, reason, message)
 	r.setCondition(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	return again

@@ -415,3 +415,15 @@ func TestDriftThatWaitsIsTriedLaterEachTimeAndTold(t *testing.T) {
 		t.Errorf("after another round: %s", got)
 	}
 }
+
+// The message of a request begins with the precise cause if our controller wrote it.
+func TestTheCauseOfAFailedRequestIsNamedOnce(t *testing.T) {
+	for _, message := range []string{"ForbiddenByPolicy: not this host", "not this host"} {
+		if got := failureMessage(&requester.FailedError{Exact: "ForbiddenByPolicy", Message: message}); got != "ForbiddenByPolicy: not this host" {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := failureMessage(&requester.FailedError{Message: "no"}); got != "no" {
+		t.Errorf("%q", got)
+	}
+}

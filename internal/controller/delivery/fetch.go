@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +116,14 @@ func revisionOf(resource *requester.Resource) *v1alpha1.Revision {
 	return out
 }
 
+// failureMessage returns the message of a failed request after its precise cause. Our controller has put the cause there already.
+func failureMessage(failed *requester.FailedError) string {
+	if failed.Exact == "" || strings.HasPrefix(failed.Message, failed.Exact+": ") {
+		return failed.Message
+	}
+	return failed.Exact + ": " + failed.Message
+}
+
 // endUnresolved says that the source could not be fetched, and returns when to try again.
 func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	var message string
@@ -123,9 +133,8 @@ func (r *run) endUnresolved(ctx context.Context, err error) time.Duration {
 	data, isData := errors.AsType[*requester.DataError](err)
 	switch {
 	case isFailed:
-		if message = failed.Message; failed.Exact != "" {
-			message = failed.Exact + ": " + message
-		}
+		message = failureMessage(failed)
+		r.stuck = slices.Contains(stalledSources, failed.Exact)
 	case isConflict:
 		// No other process makes requests of this name: it is being deleted, or was created by hand.
 		message = conflict.Error()

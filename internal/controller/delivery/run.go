@@ -30,6 +30,8 @@ type run struct {
 	now time.Time
 	// events are sent after the status is written.
 	events []event
+	// stuck: the reason of Ready does not say so, but its cause needs an action of a person.
+	stuck bool
 }
 
 func (r *run) checkInterval() time.Duration { return durationOr(r.d.Spec.Interval, defaultInterval) }

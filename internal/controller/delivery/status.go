@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,10 +42,19 @@ var stalled = []string{
 	v1alpha1.ReasonTooManyDeletions,
 }
 
-// setStalled sets the condition Stalled from the condition Ready.
+// stalledSources are the precise causes of a source that cannot be fetched until a person acts. Package resolve has them all.
+var stalledSources = []string{"InvalidParams", "NotFound", "AccessDenied", "ForbiddenByPolicy", "ContentTooLarge", "VerificationFailed"}
+
+// isRefusedAsInvalid reports whether the API server refuses an object of the source as invalid, whenever it is applied.
+func isRefusedAsInvalid(err error) bool {
+	return slices.ContainsFunc(splitErrors(err), apierrors.IsInvalid)
+}
+
+// setStalled sets the condition Stalled from the condition Ready. If this round has not set Ready, what was known of its cause stays.
 func (r *run) setStalled() {
-	ready := r.findCondition(v1alpha1.ConditionReady)
-	if r.d.Spec.Suspend || ready == nil || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != r.d.Generation || !slices.Contains(stalled, ready.Reason) {
+	ready, before := r.findCondition(v1alpha1.ConditionReady), r.findCondition(v1alpha1.ConditionStalled)
+	holds := ready != nil && (r.stuck || slices.Contains(stalled, ready.Reason) || before != nil && before.Reason == ready.Reason && before.Message == ready.Message)
+	if r.d.Spec.Suspend || !holds || ready.Status == metav1.ConditionTrue || ready.ObservedGeneration != r.d.Generation {
 		meta.RemoveStatusCondition(&r.d.Status.Conditions, v1alpha1.ConditionStalled)
 		return
 	}

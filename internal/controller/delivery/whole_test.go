@@ -11,16 +11,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"sluice.dev/api/resolution"
 	resolutionv1beta1 "sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/apply"
@@ -80,7 +83,16 @@ func (w *world) resolve(name, content string) {
 // fail ends them with an error.
 func (w *world) fail(name, message string) {
 	w.Helper()
+	w.failFor(name, "", message)
+}
+
+// failFor ends them with an error of a precise cause.
+func (w *world) failFor(name string, exact, message string) {
+	w.Helper()
 	w.end(name, func(st map[string]any) {
+		if exact != "" {
+			st["annotations"] = map[string]any{resolution.AnnotationReason: exact}
+		}
 		st["conditions"] = []any{map[string]any{
 			"type": "Succeeded", "status": "False", "reason": "ResolutionFailed", "message": message, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		}}
@@ -443,6 +455,38 @@ func TestACRDThatWouldHarmStopsTheWholeRevision(t *testing.T) {
 	})
 }
 
+// TestStoredObjectsThatCannotBeReadAreTriedAgain: a conversion webhook that is down comes back by itself, so no decision is kept. With
+// failMode open, the revision is applied, because it may be what brings the webhook back.
+func TestStoredObjectsThatCannotBeReadAreTriedAgain(t *testing.T) {
+	for mode, reason := range map[string]string{"closed": "PreflightFailed", "open": "Delivered"} {
+		t.Run(mode, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.deliver("app", "interval: 1m\n  preflights: [{name: CRDUpgradeSafety, config: {failMode: "+mode+"}}]")
+				w.resolve("app", crd("integer")+"---\n"+configMap("one", "1"))
+				w.has("app", "Ready", "True", "Delivered")
+				memapi.After(61 * time.Second)
+				down := true
+				w.api.Hook(func(c *memapi.Call) error {
+					if down && c.Verb == "list" && c.Resource == "things" {
+						return apierrors.NewInternalError(errors.New("the conversion webhook is down"))
+					}
+					return nil
+				})
+				wide := strings.Replace(crd("integer"), "size:", "more: {type: string}, size:", 1)
+				w.resolve("app", wide+"---\n"+configMap("one", "2"))
+				w.has("app", "Ready", map[bool]metav1.ConditionStatus{true: "True", false: "False"}[mode == "open"], reason)
+				w.lacks("app", "Stalled")
+				down = false
+				memapi.After(5 * time.Second)
+				w.has("app", "Ready", "True", "Delivered")
+				if got := w.value("one"); got != "2" {
+					w.Errorf("the object has %v", got)
+				}
+			})
+		})
+	}
+}
+
 func TestDriftIsCorrectedOrOnlyReported(t *testing.T) {
 	for _, test := range []struct{ policy, want string }{{"Correct", "1"}, {"Warn", "theirs"}} {
 		t.Run(test.policy, func(t *testing.T) {
@@ -507,6 +551,70 @@ func TestWhatTheServiceAccountMayNotDoIsTold(t *testing.T) {
 		w.resolve("app", configMap("one", "1"))
 		w.has("app", "Ready", "False", "Forbidden", "refused to the ServiceAccount default", `"one" is forbidden`)
 		w.has("app", "Stalled", "True", "Forbidden")
+	})
+}
+
+// kstatus returns what tools that wait make of a delivery.
+func (w *world) kstatus(name string) status.Status {
+	w.Helper()
+	r, err := status.Compute(&unstructured.Unstructured{Object: w.api.Get("deliveries", "n", name)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r.Status
+}
+
+// TestADeliveryThatItsSourceHoldsUpIsStalled: tools that wait stop waiting where nothing but another source, or a person, helps.
+func TestADeliveryThatItsSourceHoldsUpIsStalled(t *testing.T) {
+	for reason, want := range map[string]status.Status{
+		"InvalidParams": status.FailedStatus, "NotFound": status.FailedStatus, "AccessDenied": status.FailedStatus,
+		"ForbiddenByPolicy": status.FailedStatus, "ContentTooLarge": status.FailedStatus, "VerificationFailed": status.FailedStatus,
+		"RemoteUnavailable": status.InProgressStatus, "ResolverUnavailable": status.InProgressStatus, "ResolutionTimedOut": status.InProgressStatus,
+		"UnknownResolver": status.InProgressStatus, "": status.InProgressStatus,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.deliver("app", "interval: 1h")
+				w.failFor("app", reason, "no")
+				for range 2 { // while the next request is open, the state is the same
+					w.has("app", "Ready", "False", "ResolutionFailed")
+					if got := w.kstatus("app"); got != want {
+						w.Errorf("%s: %s, want %s", reason, got, want)
+					}
+					memapi.After(3 * time.Second)
+				}
+				w.resolve("app", configMap("one", "1"))
+				if got := w.kstatus("app"); got != status.CurrentStatus {
+					w.Errorf("%s afterwards: %s", reason, got)
+				}
+				w.lacks("app", "Stalled")
+			})
+		})
+	}
+}
+
+func TestADeliveryOfAnInvalidObjectIsStalled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		refusal := error(apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", field.ErrorList{field.Required(field.NewPath("data"), "")}))
+		w.api.Hook(func(c *memapi.Call) error {
+			if c.Verb == "apply" && c.Name == "one" {
+				return refusal
+			}
+			return nil
+		})
+		w.deliver("app", "interval: 1m")
+		w.resolve("app", configMap("one", "1"))
+		w.has("app", "Stalled", "True", "ApplyFailed", "data: Required value")
+		if got := w.kstatus("app"); got != status.FailedStatus {
+			w.Errorf("%s", got)
+		}
+		refusal = apierrors.NewInternalError(errors.New("etcd"))
+		memapi.After(20 * time.Second)
+		w.has("app", "Ready", "False", "ApplyFailed", "etcd")
+		w.lacks("app", "Stalled")
+		if got := w.kstatus("app"); got != status.InProgressStatus {
+			w.Errorf("%s", got)
+		}
 	})
 }
 

@@ -1,0 +1,108 @@
+//go:build e2e
+
+package cli
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	mathbig "math/big"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/internal/cli/apply"
+)
+
+// TestE2EAnApplyBringsBackWhatReadsTheStoredObjects: the conversion webhook of a CRD is down, so its objects cannot be read. The change is
+// undecided, the message names the way on, and that way leads on.
+func TestE2EAnApplyBringsBackWhatReadsTheStoredObjects(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	crd := func(name, v1, conversion string, fields ...string) string {
+		properties := ""
+		for _, f := range fields {
+			properties += f + ": {type: string}, "
+		}
+		version := "\n  - {name: %s, served: true, storage: %s, schema: {openAPIV3Schema: {type: object, properties: {" + properties + "}}}}"
+		versions := strings.NewReplacer("%s, served", "v1beta1, served", "storage: %s", "storage: "+map[bool]string{true: "false", false: "true"}[v1 != ""]).Replace(version)
+		if v1 != "" {
+			versions += strings.NewReplacer("%s, served", "v1, served", "storage: %s", "storage: true").Replace(version)
+		}
+		return w.file(name, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: brokens."+group+"}\nspec:\n  group: "+group+
+			"\n  scope: Namespaced\n  names: {kind: Broken, plural: brokens}\n"+conversion+"  versions:"+versions+"\n")
+	}
+	down := "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: nowhere, namespace: default}}}}\n"
+	object := w.file("object.yaml", "apiVersion: "+group+"/v1beta1\nkind: Broken\nmetadata: {name: b}\na: x\n")
+	w.apply(ExitOK, "--app", "x", "-f", crd("first.yaml", "", "", "a"), "-f", object)
+	w.apply(ExitOK, "--app", "x", "-f", crd("second.yaml", "v1", down, "a"), "--preflight", "")
+
+	next := crd("next.yaml", "v1", down, "a", "b")
+	out, errs := w.run(ExitFindings, "apply", "--app", "x", "-f", next)
+	told := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"conversion webhook", "could not be judged", "--fail-mode open"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in\n%s%s", want, out, errs)
+		}
+	}
+	w.run(ExitFindings, "apply", "--app", "x", "-f", next, "--mode", "stored")
+	if r := w.apply(ExitOK, "--app", "x", "-f", next, "--fail-mode", "open"); r.Outcome != apply.OutcomeApplied || !strings.Contains(string(r.Report), "stored-objects-unread") {
+		t.Errorf("%+v", r)
+	}
+	if r := w.apply(ExitOK, "--app", "x", "-f", crd("more.yaml", "v1", down, "a", "b", "c"), "--mode", "warn"); r.Outcome != apply.OutcomeApplied {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestE2ETheOwnerOfWhatAManifestLeavesOutIsNamed: a CRD loses its conversion, but the CA in it belongs to an injector. The command in the
+// message removes it.
+func TestE2ETheOwnerOfWhatAManifestLeavesOutIsNamed(t *testing.T) {
+	w := newWorld(t)
+	const webhook = "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: w, namespace: default}}}}\n"
+	command := regexp.MustCompile(`remove it with: kubectl patch (\S+) (\S+) --type=json -p '(.*)'`)
+	for name, next := range map[string]string{"left out": "", "none": "  conversion: {strategy: None}\n"} {
+		group := strings.ReplaceAll(name, " ", "") + "." + w.namespace + ".example.com"
+		crd := func(conversion string) string {
+			return w.file("crd.yaml", fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: certs.%[1]s}\nspec:\n  group: %[1]s\n  scope: Namespaced\n"+
+				"  names: {kind: Cert, plural: certs}\n%[2]s  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n", group, conversion))
+		}
+		w.apply(ExitOK, "--app", "x", "-f", crd(webhook))
+		crds := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		inject := []byte(`[{"op":"add","path":"/spec/conversion/webhook/clientConfig/caBundle","value":"` + newCA(t) + `"}]`)
+		if _, err := crds.Patch(t.Context(), "certs."+group, types.JSONPatchType, inject, metav1.PatchOptions{FieldManager: "injector"}); err != nil {
+			t.Fatal(err)
+		}
+		r := w.apply(ExitFailed, "--app", "x", "-f", crd(next), "--force-conflicts")
+		m := command.FindStringSubmatch(r.Error)
+		if m == nil || !strings.Contains(r.Error, ".spec.conversion.webhook.clientConfig.caBundle belongs to injector") {
+			t.Fatalf("%s: %s", name, r.Error)
+		}
+		if _, err := crds.Patch(t.Context(), m[2], types.JSONPatchType, []byte(m[3]), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.apply(ExitOK, "--app", "x", "-f", crd(next))
+	}
+}
+
+// newCA returns a certificate as a caBundle has it.
+func newCA(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := &x509.Certificate{SerialNumber: mathbig.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
