@@ -126,11 +126,16 @@ func leaveAllocatedOut(service map[string]any) {
 
 // onlyAboutName reports whether a refusal has no other cause than the name of the object, as for a CRD under another name.
 func onlyAboutName(err error) bool {
+	causes := statusCausesOf(err)
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
+}
+
+func statusCausesOf(err error) []metav1.StatusCause {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return false
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
 	}
-	return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
+	return status.Status().Details.Causes
 }
 
 // deleteForReplace deletes an object that the apply will create again, and waits until it is gone. If the object belongs to another app by
