@@ -70,6 +70,13 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 						if id := got.Source.Digest["sha1"]; id != c.commit {
 							t.Errorf("commit is %s, want %s", id, c.commit)
 						}
+						want := map[string]string{"light": "light refs/tags/light", "refs/tags/v1.0": "refs/tags/v1.0 v1.0", "feature/x": "feature/x refs/heads/feature/x"}[c.revision]
+						if c.commit == second && c.revision != second[:12] {
+							want = "HEAD main refs/heads/main"
+						}
+						if names := got.Annotations[resolve.AnnotationRevisions]; want != "" && names != want {
+							t.Errorf("the names are %q, want %q", names, want)
+						}
 						if got.Immutable != isObjectID(c.revision) {
 							t.Errorf("Immutable is %v", got.Immutable)
 						}
@@ -106,6 +113,7 @@ func TestResultIsDescribedAsTektonDoes(t *testing.T) {
 			"resolution.tekton.dev/content-type": "application/x-yaml",
 			"commit":                             id,
 			"content-type":                       "application/x-yaml",
+			"sluice.dev/revisions":               "HEAD main refs/heads/main",
 		},
 		Source:    resolve.Source{URI: "git+" + url, Digest: map[string]string{"sha1": id}, EntryPoint: "task.yaml"},
 		Anonymous: true,

@@ -387,10 +387,18 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 		}
 		out := newResource(data, c.id, path, repo.raw, revision, nil)
 		out.Signers, out.LookedAt = c.signers, found.at
+		addNames(out, found.names)
 		if out.Anonymous = !wanted.credential; wanted.credential {
 			out.Expires = found.admitted.Add(wanted.access)
 		}
 		return out, nil
+	}
+}
+
+// addNames adds the annotation for the names of the revision, if there are any.
+func addNames(out *resolve.Resource, names string) {
+	if names != "" {
+		out.Annotations[resolve.AnnotationRevisions] = names
 	}
 }
 
@@ -413,7 +421,11 @@ func atMost(n, limit int64) int64 {
 }
 
 // looks are the times when the server reported the revision, and when it accepted the credential.
-type looks struct{ at, admitted time.Time }
+type looks struct {
+	at, admitted time.Time
+	// names are the other names of the revision; see [target].
+	names string
+}
 
 // readFromMirror reads from the mirror of that key.
 func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
@@ -439,7 +451,7 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 		return nil, c, at, err
 	}
 	t := looked.target
-	at.at = looked.at
+	at.at, at.names = looked.at, t.names
 	if at.admitted, err = m.proveAccess(ctx, wanted); err != nil {
 		return nil, c, at, err
 	}
@@ -478,11 +490,13 @@ func sourceURI(raw string) string { return "git+" + raw }
 // policyNames returns the names by which a policy may know a revision.
 func policyNames(revision string, t target) []string {
 	out := []string{revision}
-	if t.ref != "" {
-		out = append(out, t.ref)
+	for _, ref := range []string{t.ref, t.symref} {
+		if ref != "" {
+			out = append(out, ref)
+		}
 		for _, p := range []string{"refs/heads/", "refs/tags/"} {
-			if short, ok := strings.CutPrefix(t.ref, p); ok {
-				out = append(out, short, strings.TrimPrefix(t.ref, "refs/"))
+			if short, ok := strings.CutPrefix(ref, p); ok {
+				out = append(out, short, strings.TrimPrefix(ref, "refs/"))
 			}
 		}
 	}
