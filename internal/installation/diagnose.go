@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/config"
@@ -53,7 +52,6 @@ const maxSkew = 5 * time.Second
 // doctor looks at one installation.
 type doctor struct {
 	*Cluster
-	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	http    *http.Client
 	host    string
@@ -81,16 +79,13 @@ func Diagnose(ctx context.Context, config *rest.Config, namespace string, now fu
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 300 // as kubectl has them
-	if d.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
 	if d.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if d.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	for _, look := range []func(context.Context) error{d.checkServer, d.checkPrograms, d.checkManifests, d.checkWebhooks, d.checkPolicies, d.checkLeases, d.checkKinds} {
+	for _, look := range []func(context.Context) error{d.checkServer, d.checkPrograms, d.checkManifests, d.checkCredentials, d.checkWebhooks, d.checkPolicies, d.checkLeases, d.checkKinds} {
 		if err := look(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
