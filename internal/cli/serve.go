@@ -409,6 +409,7 @@ func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
+	cfg.Wrap(resolution.Persist(clock.RealClock{}, log))
 	p := &process{
 		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, server: server, timeout: &resolution.Timeout{},
 		registry: prometheus.NewRegistry(), log: log,
