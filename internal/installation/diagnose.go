@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/config"
 )
@@ -45,6 +46,9 @@ type Check struct {
 
 // oldest is the first Kubernetes version whose admissionregistration.k8s.io/v1 has policies.
 var oldest = version.MustParseGeneric("1.30")
+
+// troubleAnnotation is the annotation of a Lease in which a process says what it suffers from (internal/controller/resolution).
+const troubleAnnotation = "sluice.dev/trouble"
 
 // maxSkew is how far clocks may be apart before Leases are misjudged.
 const maxSkew = 5 * time.Second
@@ -324,6 +328,9 @@ func (d *doctor) checkLeases(ctx context.Context) error {
 			d.addCheck(Warn, subject, "kubectl -n "+l.Namespace+" delete lease "+l.Name, "the process has not renewed it for %s; it has stopped without saying so", age.Round(time.Second))
 		default:
 			live++
+			if trouble := l.Annotations[troubleAnnotation]; trouble != "" {
+				d.addCheck(Warn, subject, "kubectl -n "+l.Namespace+" logs "+ptr.Deref(l.Spec.HolderIdentity, l.Name), "its process says: %s", trouble)
+			}
 		}
 	}
 	if live > 0 {

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice.dev/resolve"
@@ -88,6 +89,9 @@ type Options struct {
 	Limits Limits
 	// Policies returns the current policies about signatures of commits. The resolver calls it for each request; it may return nil.
 	Policies func() *verify.Policies
+	// CacheFull is called when the file system of Dir has no room any more or cannot be written, and when it can be used again.
+	// Without it, each request fetches all anew, one after the other. nil stands for nothing to call.
+	CacheFull func(full bool)
 }
 
 // Resolver is the git resolver. It implements [resolve.Resolver].
@@ -103,6 +107,8 @@ type Resolver struct {
 	way func(remote) remote
 
 	guards *netguard.Pool
+	// full: the cache cannot be used; see [Options.CacheFull].
+	full atomic.Bool
 
 	mu sync.Mutex
 	// store is nil if its folder has no room; opened is the time of the last try.
@@ -133,7 +139,9 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	files := newCatfiles(binary, o.Limits.Processes, memory)
 	index := newIndexer(binary, memory)
 	g := &Resolver{options: o, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}
-	if err := g.openMirrorStore(); err != nil && !errors.Is(err, errDiskFull) {
+	if err := g.openMirrorStore(); errors.Is(err, errDiskFull) {
+		g.noteCacheFull(true)
+	} else if err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -371,6 +379,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 			// The limit is the same for all requests: it comes from the plain configuration.
 			st.setLimit(atMost(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 			data, c, found, err = read(st)
+			g.noteCacheUse(st, err)
 		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
 			if attempt == 0 && st != nil && st.makeRoom() {
