@@ -448,3 +448,35 @@ func TestMovedBranchBringsOnlyWhatIsNew(t *testing.T) {
 		}
 	}
 }
+
+func TestAMissSaysWhatThereIs(t *testing.T) {
+	for _, version0 := range []bool{false, true} {
+		s := gittest.NewServer(t, false)
+		s.Version0 = version0
+		files := map[string]string{"tasks/build.yaml": "x"}
+		for i := range 3000 {
+			files[fmt.Sprintf("tasks/a%d.yml", i)] = ""
+		}
+		o := gittest.NewOrigin(t, s.Root, "r.git", files)
+		o.Commit("release-1", map[string]string{"x": ""})
+		gittest.Run(t, s.Root, nil, "init", "-q", "--bare", "-b", "main", "empty.git")
+		g := newResolver(t, nil)
+		for _, c := range []struct{ repository, revision, path, want string }{
+			{"r.git", "maim", "x", `"maim" (did you mean "main"?); the default branch is "main"`},
+			{"r.git", "MAIN", "x", `did you mean "main"?`},
+			{"r.git", "origin/main", "x", `did you mean "main"?`},
+			{"r.git", "relase-1", "x", `did you mean "release-1"?`},
+			{"r.git", "main", "tasks/build.yml", `tasks has no "build.yml" but build.yaml,`},
+			{"empty.git", "main", "x", "the repository has no branch and no tag"},
+			{"empty.git", "", "x", "the request names no revision"},
+		} {
+			params := []string{"url", s.URL + "/" + c.repository, "pathInRepo", c.path}
+			if c.revision != "" {
+				params = append(params, "revision", c.revision)
+			}
+			if e := failure(t, g, ask(nil, params...), resolve.ReasonNotFound); !strings.Contains(e.Msg, c.want) {
+				t.Errorf("version 0: %v: %q does not say %q", version0, e.Msg, c.want)
+			}
+		}
+	}
+}

@@ -307,7 +307,7 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 			t, err := m.resolveShortID(ctx, caps, digits, limits)
 			return cachedRef{t, at}, err
 		}
-		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)
+		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q%s", revision, m.session.otherNames(ctx, caps, revision))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,11 +3,13 @@ package git
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -263,6 +265,32 @@ func (s *session) askTips(ctx context.Context, caps capabilities) ([]string, err
 	})
 	slices.Sort(tips)
 	return slices.Compact(tips), err
+}
+
+// otherNames says which branches and tags there are in place of one that is missing; empty if the server does not say so.
+func (s *session) otherNames(ctx context.Context, caps capabilities, missing string) string {
+	var names []string
+	head := ""
+	err := s.eachRef(ctx, caps, []string{"HEAD", "refs/heads/", "refs/tags/"}, func(t target) {
+		short := shortName(t.ref)
+		switch {
+		case t.symref != "" && checkRevision(t.symref) == nil:
+			head = shortName(t.symref)
+		case t.ref != short && len(names) < maxCompared && checkRevision(short) == nil:
+			names = append(names, strings.Clone(short))
+		}
+	})
+	if err != nil {
+		return ""
+	}
+	if len(names) == 0 {
+		return "; the repository has no branch and no tag"
+	}
+	out := brief.Hint(strings.TrimPrefix(shortName(missing), "origin/"), names)
+	if head != "" {
+		out += fmt.Sprintf("; the default branch is %q", head)
+	}
+	return out
 }
 
 // eachRef visits the refs below these prefixes, and possibly others. A line with only the commit of a tag has no object.

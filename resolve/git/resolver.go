@@ -176,7 +176,7 @@ func declaredParams() []resolve.Param {
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
 		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
+		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
 		{Name: "org", MaxLength: 255, Check: withoutParamName(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
 		{Name: "repo", MaxLength: 255, Check: withoutParamName(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
 		{Name: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
@@ -392,7 +392,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 			continue
 		}
 		if err != nil {
-			return nil, g.userErrorFor(err, repo)
+			return nil, withDefaultRevision(g.userErrorFor(err, repo), r)
 		}
 		out := newResource(data, c.id, path, repo.raw, revision, nil)
 		out.Signers, out.LookedAt = c.signers, found.at
@@ -402,6 +402,17 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 		}
 		return out, nil
 	}
+}
+
+// withDefaultRevision says of a missing revision that the operator has chosen it, where the request names none.
+func withDefaultRevision(err error, r *resolve.Request) error {
+	e, ok := errors.AsType[*resolve.Error](err)
+	if !ok || e.Reason != resolve.ReasonNotFound || r.Get("revision") != "" || !strings.HasPrefix(e.Msg, "revision: ") {
+		return err
+	}
+	named := *e
+	named.Msg += "; the request names no revision, and this is the one of " + keyDefaultRevision
+	return &named
 }
 
 // addNames adds the annotation for the names of the revision, if there are any.

@@ -291,3 +291,13 @@ func movingRepository(t *testing.T) (url string, o *gittest.Origin) {
 	t.Cleanup(moving.Close)
 	return moving.URL + "/r.git", o
 }
+
+func TestAMistakeInTheConfigurationEndsTheCommand(t *testing.T) {
+	for _, set := range []string{"foo=1", "ref-ttl=soon"} {
+		code, out, errs := runResolve(t, "git", "-p", "url=https://git.test/r", "-p", "pathInRepo=x", "--cache-dir", t.TempDir(), "--set", set)
+		key, _, _ := strings.Cut(set, "=")
+		if code != command.ExitFailed || out != "" || !strings.Contains(errs, key) || strings.Contains(errs, "ignored") || strings.Contains(errs, "holds") {
+			t.Errorf("%s: exit code %d, %q, %q", set, code, out, errs)
+		}
+	}
+}
