@@ -85,10 +85,22 @@ func TestNoRoleReadsSecretsOfAllNamespacesUnlessAskedTo(t *testing.T) {
 		bound := false
 		for _, u := range all {
 			role, _, _ := unstructured.NestedString(u.Object, "roleRef", "name")
-			bound = bound || u.GetKind() == "ClusterRoleBinding" && reads[role]
+			subjects, _, _ := unstructured.NestedSlice(u.Object, "subjects")
+			bound = bound || u.GetKind() == "ClusterRoleBinding" && reads[role] && len(subjects) > 0
 		}
 		if bound != wide {
 			t.Errorf("with WideCredentials=%v the role is bound for the cluster: %v", wide, bound)
+		}
+	}
+}
+
+// What one choice of flags has made, the manifests of another one change or delete.
+func TestNarrowManifestsHaveTheBindingsOfWideOnes(t *testing.T) {
+	narrow := objects(t, config.Options{BesideTekton: true})
+	wide := objects(t, config.Options{BesideTekton: true, WideCredentials: true, WideAddresses: true})
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"} {
+		if diff := cmp.Diff(names(wide, kind), names(narrow, kind)); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
 		}
 	}
 }

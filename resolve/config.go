@@ -184,11 +184,11 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		if !ok {
 			if meant := by[brief.Nearest(key, names)]; meant.Wrong == Closes {
 				if _, twice := data[prefix+meant.Name]; !twice {
-					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?); ", quoteShort(name), prefix+meant.Name)
+					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?)", quoteShort(name), prefix+meant.Name)
 					continue
 				}
 			}
-			out.wrong.addProblem("unknown key %s%s; it is ignored", quoteShort(name), brief.Hint(key, names))
+			out.wrong.addMistake("it is ignored", "unknown key %s%s", quoteShort(name), brief.Hint(key, names))
 			continue
 		}
 		v := strings.TrimSpace(data[name])
@@ -200,7 +200,7 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 		}
 		if k.Check != nil {
 			if err := k.Check(v); err != nil {
-				out.replaceWrong(k, name, before, "key %s: %w; ", quoteShort(name), err)
+				out.replaceWrong(k, name, before, "key %s: %w", quoteShort(name), err)
 				continue
 			}
 		}
@@ -216,17 +216,17 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 func (r *Reading) replaceWrong(k Key, name string, before map[string]string, text string, args ...any) {
 	if v, ok := before[name]; ok {
 		r.Config[name], r.Good[name] = v, v
-		r.wrong.addProblem(text+"the last good value holds", args...)
+		r.wrong.addMistake("the last good value holds", text, args...)
 		return
 	}
 	switch {
 	case k.Wrong == Closes:
 		r.Closed = append(r.Closed, name)
-		r.wrong.addProblem(text+"nothing is resolved until it is right, for it says what is allowed", args...)
+		r.wrong.addMistake("nothing is resolved until it is right, for it says what is allowed", text, args...)
 	case k.Default != "" && name == k.Name:
-		r.wrong.addProblem(text+"the default %s holds", append(args, quoteShort(k.Default))...)
+		r.wrong.addMistake("the default "+quoteShort(k.Default)+" holds", text, args...)
 	default:
-		r.wrong.addProblem(text+"it counts as not set", args...)
+		r.wrong.addMistake("it counts as not set", text, args...)
 	}
 }
 

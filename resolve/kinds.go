@@ -79,7 +79,7 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 			return nil
 		}
 		if err != nil || len(doc.Content) != 1 {
-			return refuse("is no Kubernetes object")
+			return refuse(otherContent(data))
 		}
 		top := doc.Content[0]
 		if top.Tag == "!!null" {
@@ -89,11 +89,25 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 		apiVersion, kind, ok := typeOf(top)
 		switch {
 		case !ok:
-			return refuse("is no Kubernetes object")
+			return refuse(otherContent(data))
 		case !kindAllowed(list, apiVersion, kind):
 			return refuse("is of the kind " + quoteShort(kind) + " in " + quoteShort(apiVersion))
 		}
 	}
+}
+
+// otherContent says what content is that is no Kubernetes object.
+func otherContent(data []byte) string {
+	head := strings.ToLower(string(bytes.TrimSpace(data[:min(len(data), 200)])))
+	switch {
+	case strings.HasPrefix(head, "version https://git-lfs.github.com/spec/"):
+		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
+	case strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
+		return "is an HTML page, such as one for signing in or one that shows a file; the address of the file itself is another one"
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		return "is compressed by gzip"
+	}
+	return "is no Kubernetes object"
 }
 
 // typeOf reads apiVersion and kind. It ignores the case of names, as encoding/json does, because readers of the content may do so.

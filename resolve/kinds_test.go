@@ -62,3 +62,25 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherContentIsNamed(t *testing.T) {
+	for data, want := range map[string]string{
+		"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n": "a pointer of Git LFS",
+		"\n<!DOCTYPE html>\n<html><body>Sign in</body></html>":                "an HTML page",
+		"<html lang=en>":   "an HTML page",
+		"\x1f\x8b\x08\x00": "compressed by gzip",
+		"just a word":      "is no Kubernetes object",
+	} {
+		sp := spec()
+		r := runner(t, sp, resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+			return resource(data), nil
+		})
+		if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: "Task.tekton.dev"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.Resolve(t.Context(), ask("p"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+}

@@ -273,6 +273,9 @@ const (
 	// AnnotationLookedAt has the time when the remote was asked, in RFC 3339. The result does not include later pushes. The
 	// framework sets it on results that can change.
 	AnnotationLookedAt = "sluice.dev/looked-at"
+	// AnnotationRevisions has the names of the revision of a resource in git, separated by spaces, as the server knew them at that
+	// time: HEAD main refs/heads/main. A name that also means something else is not there.
+	AnnotationRevisions = "sluice.dev/revisions" // as in package api/resolution
 	// AnnotationWarning names parts of the request that have no effect; see [Request.Warn]. The framework sets it.
 	AnnotationWarning = "sluice.dev/warning"
 )

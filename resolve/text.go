@@ -50,6 +50,22 @@ func cleanError(err error) *Error {
 // problems collects errors, to report them together.
 type problems []error
 
+// mistake is a problem of a configuration, with what holds because of it.
+type mistake struct {
+	err   error
+	holds string
+}
+
+// Error implements error.
+func (m *mistake) Error() string { return m.err.Error() + "; " + m.holds }
+
+// Unwrap returns the problem alone.
+func (m *mistake) Unwrap() error { return m.err }
+
+func (p *problems) addMistake(holds, format string, args ...any) {
+	*p = append(*p, &mistake{fmt.Errorf(format, args...), holds})
+}
+
 func (p *problems) addProblem(format string, args ...any) {
 	*p = append(*p, fmt.Errorf(format, args...))
 }
@@ -72,7 +88,19 @@ func (p problems) asError() error {
 
 // Problems lists the parts of an error that joins several, such as the errors for parameters and configurations, one line for each.
 // For another error the list has just that one. Nil gives nil.
-func Problems(err error) []string {
+func Problems(err error) []string { return eachProblem(err, error.Error) }
+
+// Mistakes is [Problems] without what holds in spite of a mistake in a configuration, for programs that end because of one.
+func Mistakes(err error) []string {
+	return eachProblem(err, func(p error) string {
+		if m, ok := errors.AsType[*mistake](p); ok {
+			return m.err.Error()
+		}
+		return p.Error()
+	})
+}
+
+func eachProblem(err error, text func(error) string) []string {
 	if err == nil {
 		return nil
 	}
@@ -80,10 +108,10 @@ func Problems(err error) []string {
 		if joined, ok := e.Err.(interface{ Unwrap() []error }); ok {
 			var out []string
 			for _, p := range joined.Unwrap() {
-				out = append(out, oneLine(p.Error()))
+				out = append(out, oneLine(text(p)))
 			}
 			return out
 		}
 	}
-	return []string{oneLine(err.Error())}
+	return []string{oneLine(text(err))}
 }

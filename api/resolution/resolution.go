@@ -27,6 +27,9 @@ const (
 	// AnnotationReason is the exact reason in the status of a failed request, in one word, for machines. The condition's own reason is
 	// one of the two that Tekton's clients know.
 	AnnotationReason = "sluice.dev/reason"
+	// AnnotationRevisions is in the status of a request to the resolver git. It has the names of the revision, separated by spaces, as
+	// the server knew them at that time: HEAD main refs/heads/main. A name that also means something else is not there.
+	AnnotationRevisions = "sluice.dev/revisions"
 	// AnnotationV1beta1 carries, in the v1alpha1 form of a request, what that form has no place for.
 	AnnotationV1beta1 = GroupName + "/v1beta1-spec"
 )

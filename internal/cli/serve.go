@@ -336,7 +336,7 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 	credentials := resolution.Credentials{Kube: p.kube, Namespace: p.flags.namespace, Account: p.flags.account}
 	tells := resolve.SystemClock()
 	rs, err := resolvecmd.NewResolvers(ctx, mine, resolvers.Env{
-		Clock: tells, Getenv: e.Getenv, Network: resolvecmd.Network(e, tells), Cache: folder, ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
+		Clock: tells, Getenv: e.Getenv, Network: resolvecmd.Network(e, tells), Cache: folder, CacheFull: p.tellCacheFull(folder), ProcessMemory: p.memory.processes, Roots: directories, Cluster: p.config, Accounts: credentials,
 	}, resolve.Options{
 		Observer: p.metrics.Observer(p.log), Limits: resolve.Limits{Content: int64(p.flags.contentLimit())}, Defaults: p.flags.resolverDefaults(mine),
 		Memory: resolve.NewMemory(p.memory.content),
@@ -369,6 +369,22 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 		return errors.Join(err, rs.Close(), remove())
 	})
 	return nil
+}
+
+// tellCacheFull returns the function that says by log, metric and Lease whether the folder of the cache can be used.
+func (p *process) tellCacheFull(folder string) func(bool) {
+	p.metrics.SetCacheFull(false)
+	return func(full bool) {
+		p.metrics.SetCacheFull(full)
+		if full {
+			trouble := "the volume of " + folder + " has no room or cannot be written; the resolver git works without its cache, slowly"
+			p.members.SetTrouble(trouble)
+			p.log.Warn(trouble)
+			return
+		}
+		p.members.SetTrouble("")
+		p.log.Info("the resolver git uses its cache again", "folder", folder)
+	}
 }
 
 // publishSchemas tells those who make requests which parameters there are. Nothing waits for it.
@@ -409,6 +425,7 @@ func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
+	cfg.Wrap(resolution.Persist(clock.RealClock{}, log))
 	p := &process{
 		flags: f, roles: roles, config: cfg, clock: clock.RealClock{}, server: server, timeout: &resolution.Timeout{},
 		registry: prometheus.NewRegistry(), log: log,

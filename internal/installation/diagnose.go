@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/config"
 )
@@ -47,13 +47,15 @@ type Check struct {
 // oldest is the first Kubernetes version whose admissionregistration.k8s.io/v1 has policies.
 var oldest = version.MustParseGeneric("1.30")
 
+// troubleAnnotation is the annotation of a Lease in which a process says what it suffers from (internal/controller/resolution).
+const troubleAnnotation = "sluice.dev/trouble"
+
 // maxSkew is how far clocks may be apart before Leases are misjudged.
 const maxSkew = 5 * time.Second
 
 // doctor looks at one installation.
 type doctor struct {
 	*Cluster
-	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	http    *http.Client
 	host    string
@@ -81,16 +83,13 @@ func Diagnose(ctx context.Context, config *rest.Config, namespace string, now fu
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 300 // as kubectl has them
-	if d.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, err
-	}
 	if d.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if d.http, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	for _, look := range []func(context.Context) error{d.checkServer, d.checkPrograms, d.checkManifests, d.checkWebhooks, d.checkPolicies, d.checkLeases, d.checkKinds} {
+	for _, look := range []func(context.Context) error{d.checkServer, d.checkPrograms, d.checkManifests, d.checkCredentials, d.checkWebhooks, d.checkPolicies, d.checkLeases, d.checkKinds} {
 		if err := look(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -329,6 +328,9 @@ func (d *doctor) checkLeases(ctx context.Context) error {
 			d.addCheck(Warn, subject, "kubectl -n "+l.Namespace+" delete lease "+l.Name, "the process has not renewed it for %s; it has stopped without saying so", age.Round(time.Second))
 		default:
 			live++
+			if trouble := l.Annotations[troubleAnnotation]; trouble != "" {
+				d.addCheck(Warn, subject, "kubectl -n "+l.Namespace+" logs "+ptr.Deref(l.Spec.HolderIdentity, l.Name), "its process says: %s", trouble)
+			}
 		}
 	}
 	if live > 0 {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -103,6 +104,7 @@ type Options struct {
 type Cluster struct {
 	namespace string
 	objects   metadata.Interface
+	kube      kubernetes.Interface
 	discovery discovery.DiscoveryInterface
 	mapper    meta.RESTMapper
 }
@@ -119,11 +121,15 @@ func New(config *rest.Config, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	served, err := restmapper.GetAPIGroupResources(d)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the API server what it serves: %w", err)
 	}
-	return &Cluster{namespace: namespace, objects: objects, discovery: d, mapper: restmapper.NewDiscoveryRESTMapper(served)}, nil
+	return &Cluster{namespace: namespace, objects: objects, kube: kube, discovery: d, mapper: restmapper.NewDiscoveryRESTMapper(served)}, nil
 }
 
 // stage is a row of the table of what is removed together.
@@ -263,18 +269,17 @@ func (c *Cluster) planNamespace(ctx context.Context, p *Plan, o Options) error {
 
 // planBindings finds what users have bound to the ClusterRole that goes.
 func (c *Cluster) planBindings(ctx context.Context, p *Plan) error {
-	gk := schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
-	m, err := c.mapper.RESTMapping(gk)
+	bindings, err := c.credentialBindings(ctx)
 	if err != nil {
 		return err
 	}
-	return c.eachObject(ctx, m.Resource, metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) {
-		if o.Name == credentials && o.Labels["app.kubernetes.io/part-of"] != "sluice" {
-			b := objectOf(o, gk.Kind, m.Resource)
-			b.Reason = "a user has made it; it gives nothing without the ClusterRole of that name"
-			p.Left = append(p.Left, b)
+	for _, b := range bindings {
+		if b.labels["app.kubernetes.io/part-of"] != "sluice" {
+			b.Reason = "a user has made it; it gives nothing without the ClusterRole " + credentials + ", and the same again if Sluice is installed again"
+			p.Left = append(p.Left, b.Object)
 		}
-	})
+	}
+	return nil
 }
 
 // listObjects returns Sluice's objects of a kind, sorted. A kind that the API server does not serve has none.

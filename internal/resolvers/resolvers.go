@@ -52,6 +52,8 @@ type Env struct {
 	Network netguard.Options
 	// Cache is a folder that this process alone uses, for mirrors of repositories.
 	Cache string
+	// CacheFull is told when that folder cannot be used any more, and when it can again; nil where nobody wants to know.
+	CacheFull func(full bool)
 	// ProcessMemory is how much memory the processes may have together that a resolver starts, in bytes; 0 for its default.
 	ProcessMemory int64
 	// Roots are the directories of the resolver dir by their names.

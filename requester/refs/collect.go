@@ -46,12 +46,17 @@ type Collected struct {
 }
 
 // Collect fetches the resources that the root refers to, directly or through others. It fetches each once, in the order of the
-// references. skipped lists references that it cannot follow because they have variables. It leaves out local references. If a
+// references. All of them see one commit for a revision of a repository, and one digest for a tag of an image; root.Pins gets them if
+// it is not nil. skipped lists references that it cannot follow because they have variables. It leaves out local references. If a
 // resource refers to itself, the error wraps [ErrCycle]. If there is more than a limit allows, it wraps [ErrTooMany]. A resource
 // that is not YAML refers to nothing.
 func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, limits Limits, fetch func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)) (list []Collected, skipped []Found, err error) {
+	if root.Pins == nil {
+		root.Pins = &Pins{}
+	}
+	root.Pins.add(root)
 	c := collector{
-		remotes: remotes, fetch: fetch, seen: map[string]int{},
+		remotes: remotes, fetch: fetch, seen: map[string]int{}, pins: root.Pins,
 		limits: Limits{Resources: cmp.Or(limits.Resources, DefaultMaxResources), Depth: cmp.Or(limits.Depth, DefaultMaxDepth)},
 	}
 	err = c.followRefs(ctx, -1, root, data, []step{{identityOf(root, data), "the resource"}})
@@ -63,6 +68,7 @@ type collector struct {
 	fetch   func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)
 	limits  Limits
 	seen    map[string]int // by reference: the index in list
+	pins    *Pins
 	list    []Collected
 	skipped []Found
 }
@@ -85,27 +91,13 @@ func (c *collector) followRefs(ctx context.Context, from int, o Origin, data []b
 		if !ok {
 			continue
 		}
-		key, err := keyOf(ref)
+		before := len(c.list)
+		at, err := c.fetchOnce(ctx, f, from, ref, len(trail))
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", f.Path, err)
 		}
-		at, known := c.seen[key]
-		if !known {
-			if len(trail) > c.limits.Depth {
-				return fmt.Errorf("%s: %w: more than %d references deep", f.Path, ErrTooMany, c.limits.Depth)
-			}
-			if len(c.list) == c.limits.Resources {
-				return fmt.Errorf("%s: %w: more than %d resources", f.Path, ErrTooMany, c.limits.Resources)
-			}
-			res, err := c.fetch(ctx, ref)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.Path, err)
-			}
-			at = len(c.list)
-			c.seen[key] = at
-			c.list = append(c.list, Collected{Ref: ref, Found: f, From: from, Resource: res})
-		}
-		next := Origin{Ref: ref, Source: c.list[at].Source}
+		known := at < before
+		next := c.list[at].origin(c.pins)
 		id := identityOf(next, c.list[at].Data)
 		if i := slices.IndexFunc(trail, func(s step) bool { return s.identity == id }); i >= 0 {
 			way := []string{trail[i].path}
@@ -124,12 +116,54 @@ func (c *collector) followRefs(ctx context.Context, from int, o Origin, data []b
 	return nil
 }
 
+// fetchOnce returns the index in the list of what a reference leads to.
+func (c *collector) fetchOnce(ctx context.Context, f Found, from int, ref requester.Ref, depth int) (int, error) {
+	key := keyOf(ref)
+	if at, ok := c.seen[key]; ok {
+		return at, nil
+	}
+	if depth > c.limits.Depth {
+		return 0, fmt.Errorf("%w: more than %d references deep", ErrTooMany, c.limits.Depth)
+	}
+	if len(c.list) == c.limits.Resources {
+		return 0, fmt.Errorf("%w: more than %d resources", ErrTooMany, c.limits.Resources)
+	}
+	res, err := c.fetch(ctx, ref)
+	if err != nil {
+		return 0, err
+	}
+	one := Collected{Ref: ref, Found: f, From: from, Resource: res}
+	moved := c.pins.add(one.origin(nil))
+	// What the source says may have shown that this is a revision which the run has seen, by another name.
+	if pinned, ok := c.pins.pinnedRef(ref); ok {
+		pinnedKey := keyOf(pinned)
+		if at, ok := c.seen[pinnedKey]; ok {
+			c.seen[key] = at
+			return at, nil
+		}
+		if moved {
+			one.Ref = pinned
+			if one.Resource, err = c.fetch(ctx, pinned); err != nil {
+				return 0, err
+			}
+		}
+		c.seen[pinnedKey] = len(c.list)
+	}
+	c.seen[key] = len(c.list)
+	c.list = append(c.list, one)
+	return len(c.list) - 1, nil
+}
+
+// origin returns the place of the resource, for the references in it.
+func (c Collected) origin(pins *Pins) Origin {
+	return Origin{Ref: c.Ref, Source: c.Source, Annotations: c.Annotations, Pins: pins}
+}
+
 // keyOf returns equal keys for references with the same meaning.
-func keyOf(r requester.Ref) (string, error) {
+func keyOf(r requester.Ref) string {
 	list := parametersOf(r)
 	slices.SortStableFunc(list, func(a, b v1beta1.Param) int { return cmp.Compare(a.Name, b.Name) })
-	text, err := json.Marshal(list)
-	return resolution.Canonical(r.Resolver) + string(text), err
+	return resolution.Canonical(r.Resolver) + fmt.Sprintf("%q", list)
 }
 
 // identityOf is equal for equal resources, by whichever reference they were fetched.

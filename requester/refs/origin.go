@@ -3,7 +3,6 @@ package refs
 import (
 	"bytes"
 	"cmp"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +20,11 @@ type Origin struct {
 	Ref requester.Ref
 	// Source is the source that the resolver gives; nil if it is not known, and then nothing is pinned.
 	Source *v1beta1.RefSource
+	// Annotations are those that the resolver gives. By [resolution.AnnotationRevisions], other names of the revision mean the same
+	// commit.
+	Annotations map[string]string
+	// Pins are the commits and digests that the run has seen; nil: only those of this origin.
+	Pins *Pins
 }
 
 // Remotes returns the default remote of a reference without a resolver; false leaves the reference alone. The kind is in lower
@@ -102,8 +106,8 @@ var (
 )
 
 // Effective returns the meaning of a reference inside a resource of this origin. A reference that names no resolver gets its
-// default remote. A reference to the origin's own repository or image gets the commit or digest that was fetched. False means a
-// local reference, which no resolver fetches.
+// default remote. A reference to the origin's own repository without a revision, or to its own image, gets the commit or digest that
+// was fetched; so does one to a revision or a tag that the pins have. False means a local reference, which no resolver fetches.
 func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 	ref := f.Ref
 	if ref.Resolver == "" {
@@ -116,14 +120,21 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 		}
 	}
 	ref = requester.Ref{Resolver: ref.Resolver, Params: parametersOf(ref)}
-	if o.Source == nil || resolution.Canonical(ref.Resolver) != resolution.Canonical(o.Ref.Resolver) {
-		return ref, true
+	if o.Source != nil && resolution.Canonical(ref.Resolver) == resolution.Canonical(o.Ref.Resolver) {
+		switch resolution.Canonical(ref.Resolver) {
+		case "git":
+			ref.Params = o.pinGit(ref.Params)
+		case "bundles":
+			ref.Params = o.pinImage(ref.Params)
+		}
 	}
-	switch resolution.Canonical(ref.Resolver) {
-	case "git":
-		ref.Params = o.pinGit(ref.Params)
-	case "bundles":
-		ref.Params = o.pinImage(ref.Params)
+	pins := o.Pins
+	if pins == nil {
+		pins = &Pins{}
+		pins.add(o)
+	}
+	if pinned, ok := pins.pinnedRef(ref); ok {
+		ref = pinned
 	}
 	return ref, true
 }
@@ -135,14 +146,9 @@ func (o Origin) pinGit(p params) params {
 	if !ok || commit == "" {
 		return p
 	}
-	place := p.firstValue("url", "repository_url")
 	switch {
-	case place != "":
-		if !sameRepository(place, cmp.Or(own.firstValue(gitURL...), repository)) {
-			return p
-		}
-	case p.firstValue("repo") != "":
-		if p.firstValue("repo") != own.firstValue("repo") || p.firstValue("org") != own.firstValue("org") || p.firstValue("serverURL") != own.firstValue("serverURL") || p.firstValue("configKey") != own.firstValue("configKey") {
+	case p.firstValue("url", "repository_url", "repo") != "":
+		if !slices.Contains(repositoriesOf(own, o.Source), repositoryOf(p)) {
 			return p
 		}
 	case slices.ContainsFunc([]string{"org", "scmType", "serverURL", "configKey"}, func(n string) bool { return p.firstValue(n) != "" && p.firstValue(n) != own.firstValue(n) }):
@@ -161,7 +167,7 @@ func (o Origin) pinGit(p params) params {
 			}
 		}
 	}
-	if revision := p.firstValue(gitRevision...); revision == "" || revision == own.firstValue(gitRevision...) {
+	if p.firstValue(gitRevision...) == "" {
 		p = p.withValue(commit, gitRevision...)
 	}
 	return p
@@ -173,12 +179,10 @@ func (o Origin) pinImage(p params) params {
 	if digest == "" || o.Source.URI == "" {
 		return p
 	}
-	if p.firstValue(image...) == "" {
-		p = inheritParams(p, own, imagePlace)
-	} else if p.firstValue(image...) != own.firstValue(image...) {
+	if p.firstValue(image...) != "" {
 		return p
 	}
-	return p.withValue(o.Source.URI+"@sha256:"+digest, image...)
+	return inheritParams(p, own, imagePlace).withValue(o.Source.URI+"@sha256:"+digest, image...)
 }
 
 // inheritParams adds parameters of the origin that the reference does not set.
@@ -190,18 +194,6 @@ func inheritParams(p, own params, names []string) params {
 		}
 	}
 	return out
-}
-
-// sameRepository compares addresses. It ignores the user, .git and the case of the host.
-func sameRepository(a, b string) bool {
-	plain := func(s string) string {
-		u, err := url.Parse(s)
-		if err != nil || u.Host == "" {
-			return strings.TrimSuffix(strings.TrimRight(s, "/"), ".git")
-		}
-		return strings.ToLower(u.Scheme+"://"+u.Host) + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), ".git")
-	}
-	return plain(a) == plain(b)
 }
 
 // Rewrite returns the resource with its references replaced by [Origin.Effective]. Comments and all else stay; the indentation may

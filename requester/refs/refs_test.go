@@ -294,3 +294,105 @@ func FuzzRewrite(f *testing.F) {
 		}
 	})
 }
+
+// server is what moves between two fetches: main is HEAD, and so is the tag 1.0 of an image.
+type server struct {
+	fetches int
+	files   map[string]string
+}
+
+func (s *server) fetch(_ context.Context, r requester.Ref) (*requester.Resource, error) {
+	s.fetches++
+	by := map[string]string{}
+	for _, p := range r.Params {
+		by[p.Name] = p.Value.StringVal
+	}
+	at := fmt.Sprintf("%040d", s.fetches)
+	out := &requester.Resource{Source: &v1beta1.RefSource{Digest: map[string]string{}}, Annotations: map[string]string{}}
+	if r.Resolver == "bundles" {
+		_, digest, ok := strings.Cut(by["bundle"], "@sha256:")
+		if !ok {
+			digest = at
+		}
+		out.Source.URI, out.Source.Digest["sha256"], out.Source.EntryPoint = "index.docker.io/library/b", digest, by["name"]
+		out.Data = []byte(s.files[by["name"]])
+		return out, nil
+	}
+	switch by["revision"] {
+	case "", "HEAD", "main", "refs/heads/main":
+		out.Annotations["sluice.dev/revisions"] = "HEAD main refs/heads/main"
+	default:
+		at = by["revision"]
+	}
+	out.Source.URI, out.Source.Digest["sha1"], out.Source.EntryPoint = "git+https://git.test/r", at, by["pathInRepo"]
+	out.Data = []byte(s.files[by["pathInRepo"]])
+	return out, nil
+}
+
+func refTo(kind, resolver string, pairs ...string) string {
+	text := kind + ": {resolver: " + resolver + ", params: ["
+	for i := 0; i < len(pairs); i += 2 {
+		text += fmt.Sprintf("{name: %s, value: %q},", pairs[i], pairs[i+1])
+	}
+	return text + "]}\n---\n"
+}
+
+func TestARunSeesOneCommitAndOneDigest(t *testing.T) {
+	const url = "https://git.test/r"
+	in := func(revision string, more ...string) string {
+		if revision != "" {
+			more = append(more, "revision", revision)
+		}
+		return refTo("taskRef", "git", append(more, "url", url+".git", "pathInRepo", "a")...)
+	}
+	every := in("main") + in("refs/heads/main") + in("heads/main") + in("HEAD") + in("") +
+		refTo("taskRef", "git", "url", "ssh://git@GIT.test:22/r", "revision", "main", "pathInRepo", "a")
+	q := refTo("pipelineRef", "git", "url", url, "pathInRepo", "q")
+	images := refTo("taskRef", "bundles", "bundle", "b:latest", "name", "t") + refTo("taskRef", "bundles", "bundle", "docker.io/library/b", "name", "t")
+	for name, test := range map[string]struct {
+		root refs.Origin
+		data string
+		want int // how many commits or digests
+	}{
+		"nested":           {refs.Origin{Ref: ref("git", "url", url, "revision", "main", "pathInRepo", "p")}, in("main") + q, 1},
+		"no revision":      {refs.Origin{Ref: ref("git", "url", url, "pathInRepo", "p")}, q + every, 1},
+		"the full name":    {refs.Origin{Ref: ref("git", "url", url, "revision", "refs/heads/main", "pathInRepo", "p")}, every + q, 1},
+		"HEAD":             {refs.Origin{Ref: ref("git", "url", url, "revision", "HEAD", "pathInRepo", "p")}, every, 1},
+		"from elsewhere":   {refs.Origin{Ref: ref("http", "url", "https://web.test/p"), Source: &v1beta1.RefSource{URI: "https://web.test/p"}}, in("HEAD") + every + q, 1},
+		"another revision": {refs.Origin{Ref: ref("git", "url", url, "revision", "main", "pathInRepo", "p")}, in("v1") + q, 2},
+		"an image":         {refs.Origin{Ref: ref("bundles", "bundle", "b", "name", "p")}, images + refTo("pipelineRef", "bundles", "bundle", "b", "name", "qb"), 1},
+		"another's image":  {refs.Origin{Ref: ref("http", "url", "https://web.test/p"), Source: &v1beta1.RefSource{URI: "https://web.test/p"}}, images, 1},
+	} {
+		s := &server{files: map[string]string{"q": every, "qb": images}}
+		if test.root.Source == nil {
+			res, err := s.fetch(t.Context(), test.root.Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.root.Source, test.root.Annotations = res.Source, res.Annotations
+		}
+		test.root.Pins = &refs.Pins{}
+		list, _, err := refs.Collect(t.Context(), test.root, []byte(test.data), nil, refs.Limits{}, s.fetch)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		seen := map[string]bool{}
+		for _, c := range list {
+			if d := c.Source.Digest["sha1"] + c.Source.Digest["sha256"]; d != "" {
+				seen[d] = true
+			}
+			// The pinned form names what was fetched, with nothing that can move.
+			origin := refs.Origin{Ref: c.Ref, Source: c.Source, Annotations: c.Annotations, Pins: test.root.Pins}
+			out, err := refs.Rewrite(c.Data, origin, nil)
+			for _, moves := range []string{"value: main", "value: heads/main", "value: refs/heads/main", "value: HEAD", "value: b:latest"} {
+				if err != nil || strings.Contains(string(out), moves) {
+					t.Errorf("%s: %v, %q in\n%s", name, err, moves, out)
+				}
+			}
+		}
+		if len(seen) != test.want {
+			t.Errorf("%s: it sees %d, want %d: %v", name, len(seen), test.want, seen)
+		}
+	}
+}

@@ -70,6 +70,13 @@ func TestRevisionsAreFoundInEveryProtocol(t *testing.T) {
 						if id := got.Source.Digest["sha1"]; id != c.commit {
 							t.Errorf("commit is %s, want %s", id, c.commit)
 						}
+						want := map[string]string{"light": "light refs/tags/light", "refs/tags/v1.0": "refs/tags/v1.0 v1.0", "feature/x": "feature/x refs/heads/feature/x"}[c.revision]
+						if c.commit == second && c.revision != second[:12] {
+							want = "HEAD main refs/heads/main"
+						}
+						if names := got.Annotations[resolve.AnnotationRevisions]; want != "" && names != want {
+							t.Errorf("the names are %q, want %q", names, want)
+						}
 						if got.Immutable != isObjectID(c.revision) {
 							t.Errorf("Immutable is %v", got.Immutable)
 						}
@@ -106,6 +113,7 @@ func TestResultIsDescribedAsTektonDoes(t *testing.T) {
 			"resolution.tekton.dev/content-type": "application/x-yaml",
 			"commit":                             id,
 			"content-type":                       "application/x-yaml",
+			"sluice.dev/revisions":               "HEAD main refs/heads/main",
 		},
 		Source:    resolve.Source{URI: "git+" + url, Digest: map[string]string{"sha1": id}, EntryPoint: "task.yaml"},
 		Anonymous: true,
@@ -437,6 +445,38 @@ func TestMovedBranchBringsOnlyWhatIsNew(t *testing.T) {
 				}
 				wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "d299/f299.yaml", ":ref-ttl", "0s"), more["d299/f299.yaml"]+map[bool]string{true: "n: 299\n"}[changed == 1])
 			})
+		}
+	}
+}
+
+func TestAMissSaysWhatThereIs(t *testing.T) {
+	for _, version0 := range []bool{false, true} {
+		s := gittest.NewServer(t, false)
+		s.Version0 = version0
+		files := map[string]string{"tasks/build.yaml": "x"}
+		for i := range 3000 {
+			files[fmt.Sprintf("tasks/a%d.yml", i)] = ""
+		}
+		o := gittest.NewOrigin(t, s.Root, "r.git", files)
+		o.Commit("release-1", map[string]string{"x": ""})
+		gittest.Run(t, s.Root, nil, "init", "-q", "--bare", "-b", "main", "empty.git")
+		g := newResolver(t, nil)
+		for _, c := range []struct{ repository, revision, path, want string }{
+			{"r.git", "maim", "x", `"maim" (did you mean "main"?); the default branch is "main"`},
+			{"r.git", "MAIN", "x", `did you mean "main"?`},
+			{"r.git", "origin/main", "x", `did you mean "main"?`},
+			{"r.git", "relase-1", "x", `did you mean "release-1"?`},
+			{"r.git", "main", "tasks/build.yml", `tasks has no "build.yml" but build.yaml,`},
+			{"empty.git", "main", "x", "the repository has no branch and no tag"},
+			{"empty.git", "", "x", "the request names no revision"},
+		} {
+			params := []string{"url", s.URL + "/" + c.repository, "pathInRepo", c.path}
+			if c.revision != "" {
+				params = append(params, "revision", c.revision)
+			}
+			if e := failure(t, g, ask(nil, params...), resolve.ReasonNotFound); !strings.Contains(e.Msg, c.want) {
+				t.Errorf("version 0: %v: %q does not say %q", version0, e.Msg, c.want)
+			}
 		}
 	}
 }

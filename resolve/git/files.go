@@ -84,6 +84,8 @@ func (s *session) listDumbServer(ctx context.Context, visit func(name, object st
 		}
 		if isObjectID(head) {
 			visit("HEAD", head)
+		} else {
+			caps.head = head
 		}
 	}
 	n := 0

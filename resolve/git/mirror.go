@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -282,18 +283,31 @@ func (m *mirror) askForRevision(ctx context.Context, revision string, at time.Ti
 		return cachedRef{}, err
 	}
 	names := candidateRefs(revision)
-	found, err := m.session.askRefs(ctx, caps, names)
+	found, err := m.session.askRefs(ctx, caps, slices.Concat(names, candidateRefs(shortName(revision)), []string{"HEAD"}))
 	if err != nil {
 		return cachedRef{}, err
 	}
 	m.letIn(at)
 	t, ok := firstFound(names, found)
+	if checkRevision(t.symref) != nil {
+		t.symref = ""
+	}
+	if ok && t.symref != "" {
+		more, err := m.session.askRefs(ctx, caps, slices.Concat(candidateRefs(t.symref), candidateRefs(shortName(t.symref))))
+		if err != nil {
+			return cachedRef{}, err
+		}
+		maps.Copy(found, more)
+	}
+	if ok {
+		t.names = spellingsOf(t, found)
+	}
 	if !ok {
 		if digits := strings.ToLower(revision); len(digits) >= 4 && len(digits) < 64 && isHex(digits) {
 			t, err := m.resolveShortID(ctx, caps, digits, limits)
 			return cachedRef{t, at}, err
 		}
-		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q", revision)
+		return cachedRef{}, resolve.Errorf(resolve.ReasonNotFound, "revision: there is no branch, tag or commit %q%s", revision, m.session.otherNames(ctx, caps, revision))
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

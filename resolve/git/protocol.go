@@ -3,11 +3,13 @@ package git
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -97,6 +99,8 @@ type capabilities struct {
 	files bool
 	// format is sha1 or sha256.
 	format string
+	// head is the branch that HEAD names, where the server says it before it lists refs: not in version 2.
+	head string
 }
 
 // target is the target of a ref.
@@ -105,6 +109,10 @@ type target struct {
 	ref string
 	// object is the object that the ref names. commit is the commit after annotated tags were followed, if the server reports it.
 	object, commit string
+	// symref is the branch that HEAD names; empty for other refs.
+	symref string
+	// names are the spellings of a revision that mean this ref now, separated by spaces.
+	names string
 }
 
 // session talks to one repository.
@@ -185,6 +193,10 @@ func (c *capabilities) readWords(words string) {
 			c.anyWant = true
 		case "object-format":
 			c.format = value
+		case "symref":
+			if branch, ok := strings.CutPrefix(value, "HEAD:"); ok {
+				c.head = branch
+			}
 		}
 	}
 }
@@ -226,10 +238,14 @@ func noEOF(err error) error {
 func (s *session) askRefs(ctx context.Context, caps capabilities, names []string) (map[string]target, error) {
 	found := map[string]target{}
 	err := s.eachRef(ctx, caps, names, func(t target) {
-		if !slices.Contains(names, t.ref) {
+		before, ok := found[t.ref]
+		switch {
+		case !slices.Contains(names, t.ref) || t.object == "" && !ok:
 			return
-		}
-		if before, ok := found[t.ref]; ok {
+		case ok && t.symref != "":
+			before.symref = t.symref // version 0 reports it apart
+			t = before
+		case ok:
 			t.object = before.object // version 0 reports the target of a tag in a second line
 		}
 		found[t.ref] = t
@@ -251,16 +267,45 @@ func (s *session) askTips(ctx context.Context, caps capabilities) ([]string, err
 	return slices.Compact(tips), err
 }
 
+// otherNames says which branches and tags there are in place of one that is missing; empty if the server does not say so.
+func (s *session) otherNames(ctx context.Context, caps capabilities, missing string) string {
+	var names []string
+	head := ""
+	err := s.eachRef(ctx, caps, []string{"HEAD", "refs/heads/", "refs/tags/"}, func(t target) {
+		short := shortName(t.ref)
+		switch {
+		case t.symref != "" && checkRevision(t.symref) == nil:
+			head = shortName(t.symref)
+		case t.ref != short && len(names) < maxCompared && checkRevision(short) == nil:
+			names = append(names, strings.Clone(short))
+		}
+	})
+	if err != nil {
+		return ""
+	}
+	if len(names) == 0 {
+		return "; the repository has no branch and no tag"
+	}
+	out := brief.Hint(strings.TrimPrefix(shortName(missing), "origin/"), names)
+	if head != "" {
+		out += fmt.Sprintf("; the default branch is %q", head)
+	}
+	return out
+}
+
 // eachRef visits the refs below these prefixes, and possibly others. A line with only the commit of a tag has no object.
 func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []string, visit func(target)) error {
 	if !caps.version2 {
-		_, err := s.askCapabilities(ctx, func(name, object string) {
+		now, err := s.askCapabilities(ctx, func(name, object string) {
 			if name, peeled := strings.CutSuffix(name, "^{}"); peeled {
 				visit(target{ref: name, commit: object})
 			} else {
 				visit(target{ref: name, object: object, commit: object})
 			}
 		})
+		if err == nil && now.head != "" {
+			visit(target{ref: "HEAD", symref: now.head})
+		}
 		return err
 	}
 	var q request
@@ -269,6 +314,7 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 	q.writeLine("object-format=%s", caps.format)
 	q.writeDelim()
 	q.writeLine("peel")
+	q.writeLine("symrefs")
 	for _, n := range prefixes {
 		q.writeLine("ref-prefix %s", n)
 	}
@@ -301,6 +347,9 @@ func (s *session) eachRef(ctx context.Context, caps capabilities, prefixes []str
 		for _, attribute := range words[2:] {
 			if peeled, ok := strings.CutPrefix(attribute, "peeled:"); ok && isObjectID(peeled) {
 				t.commit = peeled
+			}
+			if branch, ok := strings.CutPrefix(attribute, "symref-target:"); ok && t.ref == "HEAD" {
+				t.symref = branch
 			}
 		}
 		visit(t)
@@ -462,6 +511,32 @@ func firstFound(names []string, found map[string]target) (target, bool) {
 		}
 	}
 	return target{}, false
+}
+
+// shortName returns the name of a branch or tag without refs/heads/ or refs/tags/.
+func shortName(revision string) string {
+	rest := strings.TrimPrefix(revision, "refs/")
+	for _, prefix := range []string{"heads/", "tags/"} {
+		if short, ok := strings.CutPrefix(rest, prefix); ok {
+			return short
+		}
+	}
+	return revision
+}
+
+// spellingsOf returns the revisions that mean the ref of t. found has the refs that each of them might mean.
+func spellingsOf(t target, found map[string]target) string {
+	names := []string{"HEAD", t.ref, shortName(t.ref)}
+	if t.symref != "" {
+		names = append(names, t.symref, shortName(t.symref))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		means, ok := firstFound(candidateRefs(name), found)
+		same := means.ref == t.ref || means.ref == t.symref || means.symref == t.ref
+		return !ok || !same || checkRevision(name) != nil
+	})
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
 }
 
 // agent is the name of the client. Some servers answer at an address only if it begins like this.

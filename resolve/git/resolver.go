@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sluice.dev/resolve"
@@ -88,6 +89,9 @@ type Options struct {
 	Limits Limits
 	// Policies returns the current policies about signatures of commits. The resolver calls it for each request; it may return nil.
 	Policies func() *verify.Policies
+	// CacheFull is called when the file system of Dir has no room any more or cannot be written, and when it can be used again.
+	// Without it, each request fetches all anew, one after the other. nil stands for nothing to call.
+	CacheFull func(full bool)
 }
 
 // Resolver is the git resolver. It implements [resolve.Resolver].
@@ -103,6 +107,8 @@ type Resolver struct {
 	way func(remote) remote
 
 	guards *netguard.Pool
+	// full: the cache cannot be used; see [Options.CacheFull].
+	full atomic.Bool
 
 	mu sync.Mutex
 	// store is nil if its folder has no room; opened is the time of the last try.
@@ -133,7 +139,9 @@ func New(ctx context.Context, o Options) (*Resolver, error) {
 	files := newCatfiles(binary, o.Limits.Processes, memory)
 	index := newIndexer(binary, memory)
 	g := &Resolver{options: o, files: files, index: index, guards: netguard.NewPool(o.Network), beside: make(chan struct{}, 1), besideBytes: asideBytes}
-	if err := g.openMirrorStore(); err != nil && !errors.Is(err, errDiskFull) {
+	if err := g.openMirrorStore(); errors.Is(err, errDiskFull) {
+		g.noteCacheFull(true)
+	} else if err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -168,7 +176,7 @@ func declaredParams() []resolve.Param {
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
 		{Name: "gitToken", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the repository."},
 		{Name: "gitTokenKey", Default: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The key in that Secret."},
-		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey and known_hosts."},
+		{Name: "authSecret", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with username and password, or with ssh-privatekey, known_hosts and, for an encrypted key, passphrase."},
 		{Name: "org", MaxLength: 255, Check: withoutParamName(checkOrg), Doc: "The organization, user, group or project, for the API of a provider."},
 		{Name: "repo", MaxLength: 255, Check: withoutParamName(checkRepo), Doc: "The repository's name. With it, the resolver uses the API of a provider instead of git's protocol."},
 		{Name: "token", MaxLength: 253, Check: withoutParamName(checkName), Doc: "The Secret in the request's namespace with a token for the API."},
@@ -371,6 +379,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 			// The limit is the same for all requests: it comes from the plain configuration.
 			st.setLimit(atMost(settings{Config: r.Config}.bytesOf(keyCacheBytes, defaultCacheBytes), g.options.Limits.CacheBytes))
 			data, c, found, err = read(st)
+			g.noteCacheUse(st, err)
 		}
 		if errors.Is(err, errDiskFull) && ctx.Err() == nil {
 			if attempt == 0 && st != nil && st.makeRoom() {
@@ -383,14 +392,33 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 			continue
 		}
 		if err != nil {
-			return nil, g.userErrorFor(err, repo)
+			return nil, withDefaultRevision(g.userErrorFor(err, repo), r)
 		}
 		out := newResource(data, c.id, path, repo.raw, revision, nil)
 		out.Signers, out.LookedAt = c.signers, found.at
+		addNames(out, found.names)
 		if out.Anonymous = !wanted.credential; wanted.credential {
 			out.Expires = found.admitted.Add(wanted.access)
 		}
 		return out, nil
+	}
+}
+
+// withDefaultRevision says of a missing revision that the operator has chosen it, where the request names none.
+func withDefaultRevision(err error, r *resolve.Request) error {
+	e, ok := errors.AsType[*resolve.Error](err)
+	if !ok || e.Reason != resolve.ReasonNotFound || r.Get("revision") != "" || !strings.HasPrefix(e.Msg, "revision: ") {
+		return err
+	}
+	named := *e
+	named.Msg += "; the request names no revision, and this is the one of " + keyDefaultRevision
+	return &named
+}
+
+// addNames adds the annotation for the names of the revision, if there are any.
+func addNames(out *resolve.Resource, names string) {
+	if names != "" {
+		out.Annotations[resolve.AnnotationRevisions] = names
 	}
 }
 
@@ -413,7 +441,11 @@ func atMost(n, limit int64) int64 {
 }
 
 // looks are the times when the server reported the revision, and when it accepted the credential.
-type looks struct{ at, admitted time.Time }
+type looks struct {
+	at, admitted time.Time
+	// names are the other names of the revision; see [target].
+	names string
+}
 
 // readFromMirror reads from the mirror of that key.
 func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, connect func() (remote, error), s settings, wanted terms, revision, path string, below bool, f fetched, allowed func(fetched) error) (data []byte, c commit, at looks, err error) {
@@ -439,7 +471,7 @@ func (g *Resolver) readFromMirror(ctx context.Context, st *store, key string, co
 		return nil, c, at, err
 	}
 	t := looked.target
-	at.at = looked.at
+	at.at, at.names = looked.at, t.names
 	if at.admitted, err = m.proveAccess(ctx, wanted); err != nil {
 		return nil, c, at, err
 	}
@@ -478,11 +510,13 @@ func sourceURI(raw string) string { return "git+" + raw }
 // policyNames returns the names by which a policy may know a revision.
 func policyNames(revision string, t target) []string {
 	out := []string{revision}
-	if t.ref != "" {
-		out = append(out, t.ref)
+	for _, ref := range []string{t.ref, t.symref} {
+		if ref != "" {
+			out = append(out, ref)
+		}
 		for _, p := range []string{"refs/heads/", "refs/tags/"} {
-			if short, ok := strings.CutPrefix(t.ref, p); ok {
-				out = append(out, short, strings.TrimPrefix(t.ref, "refs/"))
+			if short, ok := strings.CutPrefix(ref, p); ok {
+				out = append(out, short, strings.TrimPrefix(ref, "refs/"))
 			}
 		}
 	}

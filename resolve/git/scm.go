@@ -271,6 +271,14 @@ func (a *api) commitID(ctx context.Context, org, repo, revision string, isTag bo
 	return id, nil
 }
 
+// namesForAPI returns the names for which the provider is asked for the same.
+func namesForAPI(revision string, isTag bool) string {
+	if isTag || isObjectID(revision) || strings.HasPrefix(revision, "refs/") || revision == "HEAD" {
+		return ""
+	}
+	return revision + " refs/heads/" + revision
+}
+
 // throughAPI reads through a provider's API.
 func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve.Resource, error) {
 	s, err := chooseSettings(r.Config, r.Get("configKey"))
@@ -346,6 +354,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
 	out := newResource(data, id, r.Get("pathInRepo"), clone, revision, more)
+	addNames(out, namesForAPI(revision, isTag))
 	out.Anonymous = a.token == ""
 	return out, nil
 }

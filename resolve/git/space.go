@@ -113,6 +113,7 @@ func (g *Resolver) currentStore() *store {
 
 // readBeside reads without the store, one request after the other, because other files fill the store's file system.
 func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, commit, looks, error)) (data []byte, c commit, at looks, err error) {
+	g.noteCacheFull(true)
 	select {
 	case g.beside <- struct{}{}:
 		defer func() { <-g.beside }()
@@ -125,4 +126,18 @@ func (g *Resolver) readBeside(ctx context.Context, read func(*store) ([]byte, co
 	}
 	defer func() { _ = st.close() }()
 	return read(st)
+}
+
+// noteCacheFull notes whether the cache can be used, and tells of changes.
+func (g *Resolver) noteCacheFull(full bool) {
+	if g.full.Swap(full) != full && g.options.CacheFull != nil {
+		g.options.CacheFull(full)
+	}
+}
+
+// noteCacheUse notes that a request could use the store, if the store has room.
+func (g *Resolver) noteCacheUse(s *store, err error) {
+	if err == nil && g.full.Load() && !s.lacksSpace() {
+		g.noteCacheFull(false)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,12 +87,21 @@ func TestAFullDeviceCostsTheCacheOnly(t *testing.T) {
 	}
 	s := gittest.NewServer(t, false)
 	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
-	g := newResolver(t, nil)
+	var told []bool
+	g := newResolver(t, func(o *Options) { o.CacheFull = func(full bool) { told = append(told, full) } })
 	create := g.store.create
 	g.store.create = func(string) (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }
-	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	for range 2 {
+		wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	}
+	if !slices.Equal(told, []bool{true}) {
+		t.Errorf("the operator learns %v", told)
+	}
 	g.store.create = create
 	wantData(t, g, ask(nil, "url", s.URL+"/r.git", "pathInRepo", "task.yaml"), "kind: Task\n")
+	if !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("the operator learns %v", told)
+	}
 	if l := leftovers(t, g); len(l) > 0 {
 		t.Errorf("left over: %v", l)
 	}

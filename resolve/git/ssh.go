@@ -155,21 +155,36 @@ func (s *sshRemote) releaseConnection(c *sshConn, broken bool) {
 	}
 }
 
+// signerOf returns the private key of a Secret.
+func signerOf(c sshCredential) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey(c.key)
+	_, encrypted := errors.AsType[*ssh.PassphraseMissingError](err)
+	switch {
+	case err == nil:
+		return signer, nil
+	case encrypted && len(c.passphrase) == 0:
+		return nil, errors.New("the SSH private key in the Secret is encrypted; put its passphrase into the key passphrase of the Secret")
+	case encrypted:
+		if signer, err = ssh.ParsePrivateKeyWithPassphrase(c.key, c.passphrase); err != nil {
+			return nil, errors.New("the SSH private key in the Secret cannot be decrypted with the passphrase in the Secret")
+		}
+		return signer, nil
+	}
+	if _, _, _, _, err := ssh.ParseAuthorizedKey(c.key); err == nil {
+		return nil, errors.New("ssh-privatekey in the Secret holds a public key; it has to be the private one")
+	}
+	return nil, errors.New("the SSH private key in the Secret cannot be read")
+}
+
 func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	config := &ssh.ClientConfig{User: s.repo.user, ClientVersion: "SSH-2.0-sluice"}
 	if config.User == "" {
 		config.User = "git"
 	}
 	if len(s.cred.key) > 0 {
-		var signer ssh.Signer
-		var err error
-		if len(s.cred.passphrase) > 0 {
-			signer, err = ssh.ParsePrivateKeyWithPassphrase(s.cred.key, s.cred.passphrase)
-		} else {
-			signer, err = ssh.ParsePrivateKey(s.cred.key)
-		}
+		signer, err := signerOf(s.cred)
 		if err != nil {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: the SSH private key in the Secret cannot be read", s.repo.canonicalName())
+			return nil, resolve.Errorf(resolve.ReasonDenied, "%s: %w", s.repo.canonicalName(), err)
 		}
 		config.Auth = append(config.Auth, ssh.PublicKeys(signer))
 	}

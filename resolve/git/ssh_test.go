@@ -1,6 +1,9 @@
 package git
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"strings"
@@ -8,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"sluice.dev/resolve"
 	"sluice.dev/tools/gittest"
@@ -84,6 +89,15 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 	gittest.NewOrigin(t, s.Root, "r.git", someFiles)
 	g := newResolver(t, nil)
 	stranger := gittest.NewSSHKey(t)
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypted := pem.EncodeToMemory(block)
 	host, port, _ := net.SplitHostPort(s.Address)
 	name := "[" + host + "]:" + port + " "
 	for _, c := range []struct {
@@ -103,6 +117,9 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 		{"garbage", func(m map[string][]byte) { m["known_hosts"] = []byte("what is this") }, "cannot be read"},
 		{"another user key", func(m map[string][]byte) { m["ssh-privatekey"] = stranger.PEM }, "refuses"},
 		{"no key", func(m map[string][]byte) { delete(m, "ssh-privatekey") }, "no key ssh-privatekey"},
+		{"an encrypted key", func(m map[string][]byte) { m["ssh-privatekey"] = encrypted }, "put its passphrase into the key passphrase"},
+		{"an encrypted key with another passphrase", func(m map[string][]byte) { m["ssh-privatekey"], m["passphrase"] = encrypted, []byte("other") }, "cannot be decrypted"},
+		{"a public key", func(m map[string][]byte) { m["ssh-privatekey"] = []byte(stranger.Public) }, "holds a public key"},
 		{"a bad key", func(m map[string][]byte) { m["ssh-privatekey"] = []byte("x") }, "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

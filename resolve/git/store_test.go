@@ -44,6 +44,7 @@ func TestPolicy(t *testing.T) {
 		{"allowed revision by its full name", "allow: [{revision: main}]", "team/r.git", "refs/heads/main", "task.yaml", allowed},
 		{"another revision", "allow: [{revision: main}]", "team/r.git", "dev", "task.yaml", resolve.ReasonForbidden},
 		{"denied revision by another name", "deny: [{revision: dev}]", "team/r.git", "heads/dev", "task.yaml", resolve.ReasonForbidden},
+		{"denied branch by HEAD", "deny: [{revision: main}]", "team/r.git", "HEAD", "task.yaml", resolve.ReasonForbidden},
 		{"allowed commits only", "allow: [{revision: '" + id[:4] + "*'}]", "team/r.git", "main", "task.yaml", allowed},
 		{"allowed path", "allow: [{path: /task.yaml}]", "team/r.git", "main", "./task.yaml", allowed},
 		{"another path", "allow: [{path: '*.yaml'}]", "team/r.git", "main", "secret/x.yaml", resolve.ReasonForbidden},

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -231,14 +232,22 @@ func (w *walker) findPath(ctx context.Context, p string) (file, error) {
 // listing describes the entries of a directory that lacks a name.
 type listing struct {
 	dir, name   string
+	near        string   // the name that is most like it
 	same, other []string // a few names with the extension of the name, and with others
 	count       int
 }
 
-const maxListed = 5
+const (
+	maxListed = 5
+	// maxCompared bounds the names that are compared with the missing one.
+	maxCompared = 20_000
+)
 
 func (l *listing) addName(raw []byte) {
 	l.count++
+	if d := len(raw) - len(l.name); l.count <= maxCompared && d >= -3 && d <= 3 && !hasControl(string(raw)) {
+		l.near = brief.Nearest(l.name, slices.DeleteFunc([]string{l.near, string(raw)}, func(s string) bool { return s == "" }))
+	}
 	if len(l.same) == maxListed || len(raw) > 255 {
 		return // the names with the extension come first
 	}
@@ -263,7 +272,10 @@ func (l *listing) String() string {
 	if l.count == 0 {
 		return dir + " is empty"
 	}
-	names := append(slices.Clone(l.same), l.other...)
+	names := slices.Concat(l.same, l.other)
+	if l.near != "" {
+		names = append([]string{l.near}, slices.DeleteFunc(names, func(s string) bool { return s == l.near })...)
+	}
 	names = names[:min(len(names), maxListed)]
 	more := ""
 	if l.count > len(names) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	version "github.com/hashicorp/go-version"
@@ -162,6 +163,9 @@ func isConstraint(v string) bool { return strings.ContainsAny(v, "<>=!~, ") }
 
 func checkVersion(v string) error {
 	if !isConstraint(v) {
+		if strings.ContainsAny(v, "^*") {
+			return errors.New("constraints have no ^ and no *; write ~> 0.9 or >= 0.9.0, < 1.0")
+		}
 		return checkSegment(v)
 	}
 	if _, err := version.NewConstraint(v); err != nil {
@@ -268,6 +272,7 @@ func (s source) resolveResource(ctx context.Context) (*resolve.Resource, *resolv
 	} else {
 		chosen = hubVersion(chosen, tekton)
 	}
+	resource := path
 	path += "/" + url.PathEscape(chosen)
 	if tekton {
 		path += "/yaml"
@@ -279,6 +284,9 @@ func (s source) resolveResource(ctx context.Context) (*resolve.Resource, *resolv
 		} `json:"data"`
 	}
 	at, failure := s.fetchJSON(ctx, path, &answer)
+	if failure != nil && failure.Reason == resolve.ReasonNotFound {
+		failure = s.missingVersion(ctx, resource, chosen, failure)
+	}
 	if failure != nil {
 		return nil, failure
 	}
@@ -312,20 +320,10 @@ func (s source) chooseVersion(ctx context.Context, path, constraint string) (str
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "parameter %s is no constraint", ParamVersion)
 	}
-	type listed struct {
-		Version    string `json:"version"`
-		Prerelease bool   `json:"prerelease"`
-	}
-	var answer struct {
-		Available []listed `json:"available_versions"`
-		Data      struct {
-			Versions []listed `json:"versions"`
-		} `json:"data"`
-	}
-	if _, failure := s.fetchJSON(ctx, path, &answer); failure != nil {
+	all, failure := s.listVersions(ctx, path)
+	if failure != nil {
 		return "", failure
 	}
-	all := append(answer.Available, answer.Data.Versions...)
 	var best *version.Version
 	var text string
 	for _, l := range all[:min(len(all), maxVersions)] {
@@ -339,10 +337,65 @@ func (s source) chooseVersion(ctx context.Context, path, constraint string) (str
 		}
 	}
 	if best == nil {
-		return "", resolve.Errorf(resolve.ReasonNotFound, "none of the %d versions of %s %s satisfies %q",
-			len(all), s.request.Get(ParamKind), s.request.Get(ParamName), constraint)
+		return "", resolve.Errorf(resolve.ReasonNotFound, "none of the %d versions of %s %s satisfies %q%s",
+			len(all), s.request.Get(ParamKind), s.request.Get(ParamName), constraint, newestOf(all))
 	}
 	return text, nil
+}
+
+// listed is a version in the answer of a hub.
+type listed struct {
+	Version    string `json:"version"`
+	Prerelease bool   `json:"prerelease"`
+}
+
+// listVersions lists the versions of the resource at a path.
+func (s source) listVersions(ctx context.Context, path string) ([]listed, *resolve.Error) {
+	var answer struct {
+		Available []listed `json:"available_versions"`
+		Data      struct {
+			Versions []listed `json:"versions"`
+		} `json:"data"`
+	}
+	_, failure := s.fetchJSON(ctx, path, &answer)
+	return append(answer.Available, answer.Data.Versions...), failure
+}
+
+// missingVersion returns the error for a version that the hub does not have, or the one that is given if the hub does not have the
+// resource either.
+func (s source) missingVersion(ctx context.Context, path, wanted string, failure *resolve.Error) *resolve.Error {
+	all, other := s.listVersions(ctx, path)
+	if other != nil || len(all) == 0 {
+		return failure
+	}
+	u, err := url.Parse(s.base)
+	if err != nil {
+		return failure
+	}
+	return resolve.Errorf(resolve.ReasonNotFound, "%s has no version %s of %s %s%s", netguard.Redact(u), wanted, s.request.Get(ParamKind), s.request.Get(ParamName), newestOf(all))
+}
+
+// newestOf names a few of the versions, the newest first.
+func newestOf(all []listed) string {
+	var versions []*version.Version
+	for _, l := range all[:min(len(all), maxVersions)] {
+		if v, err := version.NewVersion(l.Version); err == nil && len(l.Version) <= 64 {
+			versions = append(versions, v)
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	slices.SortFunc(versions, func(a, b *version.Version) int { return b.Compare(a) })
+	const most = 5
+	var names []string
+	for _, v := range versions[:min(len(versions), most)] {
+		names = append(names, v.Original())
+	}
+	if len(versions) > most {
+		names = append(names, "...")
+	}
+	return "; there are " + strings.Join(names, ", ")
 }
 
 // hubVersion brings a version into the hub's form: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.

@@ -169,3 +169,30 @@ func TestConformance(t *testing.T) {
 		Hangs: &hang,
 	})
 }
+
+func TestAMissSaysWhichVersionsThereAre(t *testing.T) {
+	s := server(t, "x")
+	registry, err := resolve.NewRegistry(newHub(t, hub.Options{ArtifactURL: s.URL, TektonURL: s.URL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := resolve.NewRunner(resolve.Options{Resolvers: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Configure("hub", map[string]string{"allow-plain-http": "true"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ kind, version, want string }{
+		{"artifact", "0.6.9", "has no version 0.6.9 of task git-clone; there are 1.0.0-rc.1, 0.10.0, 0.9.1, 0.7.0, 0.6.1, ..."},
+		{"tekton", "0.3", "has no version 0.3 of task git-clone; there are 0.10, 0.2"},
+		{"artifact", "> 2.0", `none of the 8 versions of task git-clone satisfies "> 2.0"; there are 1.0.0-rc.1, 0.10.0`},
+		{"artifact", "^0.9.0", "write ~> 0.9"},
+		{"artifact", "*", "write ~> 0.9"},
+	} {
+		_, err := r.Resolve(t.Context(), &resolve.Query{Resolver: "hub", Params: resolve.Strings(map[string]string{"name": "git-clone", "version": test.version, "type": test.kind})})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v", test, err)
+		}
+	}
+}

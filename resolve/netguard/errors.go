@@ -119,7 +119,9 @@ func classifyTLS(err error, place string) *resolve.Error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s is not signed by a known CA; an operator can add its CA in %s", place, KeyCAs)
 	}
-	if h, ok := errors.AsType[x509.HostnameError](err); ok {
+	if h, ok := errors.AsType[x509.HostnameError](err); ok && h.Certificate != nil && h.Certificate.Subject.CommonName != "" && len(h.Certificate.DNSNames)+len(h.Certificate.IPAddresses) == 0 {
+		return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s names its host as common name alone, which does not count; it has to name it as a subject alternative name", place)
+	} else if ok {
 		return resolve.Errorf(resolve.ReasonFailed, "the certificate of %s is for another host than %.100q", place, h.Host)
 	}
 	if c, ok := errors.AsType[x509.CertificateInvalidError](err); ok {

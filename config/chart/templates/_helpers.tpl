@@ -33,10 +33,14 @@ metadata:
   {{- end }}
   {{- include "sluice.labels" . | nindent 2 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: {{ .roleKind }}, name: {{ .role }}}
+{{- if .accounts }}
 subjects:
   {{- range .accounts }}
   - {kind: ServiceAccount, name: {{ . }}, namespace: {{ $.root.Release.Namespace }}}
   {{- end }}
+{{- else }}
+subjects: []
+{{- end }}
 {{- end }}
 
 {{- /* A ClusterRole or Role of the same name bound to one account of Sluice: root, kind, role, account. */}}
@@ -48,7 +52,7 @@ subjects:
 {{- /*
 What runs a role: a ServiceAccount, a Deployment, a PodDisruptionBudget where there are replicas, a NetworkPolicy, and a Service where
 the API server calls the role. Takes root and role, and these where the role has them: args, mounts and volumes (lists), cache (a
-volume for files), port (name and number of the webhook), configNamespace and defaultsNamespace.
+volume for files), wide (it reads the Secrets of all namespaces), port (name and number of the webhook), configNamespace and defaultsNamespace.
 */}}
 {{- define "sluice.workload" }}
 {{- $root := .root }}
@@ -116,6 +120,10 @@ metadata:
   name: {{ $name }}
   namespace: {{ $namespace }}
   labels: {app.kubernetes.io/part-of: sluice, app.kubernetes.io/component: {{ .role }}}
+  {{- if .wide }}
+  # sluice doctor compares it with who may read Secrets.
+  annotations: {sluice.dev/wide-credentials: "true"}
+  {{- end }}
 spec:
   replicas: {{ int $settings.replicas }}
   selector:

@@ -30,6 +30,7 @@ func NewDoctor(e *command.Env) *cobra.Command {
 - the installed manifests, and if this version would install the same;
 - webhooks with their Services and certificates;
 - admission policies with their bindings and parameters;
+- accounts that read the Secrets of all namespaces;
 - Leases and clocks;
 - the conditions of Components and Deliveries.
 

@@ -131,7 +131,7 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 	for name, configure := range r.ConfigMaps(ctx, l.secrets) {
 		if data := l.configs[name]; data != nil {
 			if err := configure(data); err != nil {
-				return nil, fmt.Errorf("%s: %s", name, strings.Join(resolve.Problems(err), "; "))
+				return nil, fmt.Errorf("%s: %s", name, strings.Join(resolve.Mistakes(err), "; "))
 			}
 		}
 	}

@@ -77,8 +77,10 @@ func (f followFlags) newFollower() (follower, error) {
 // withReferences returns a resource with what it refers to, if that is wanted.
 func (f follower) withReferences(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	list := []resolved{root}
+	var pins *refs.Pins
 	if f.recursive {
-		more, err := f.collectReferences(ctx, e, root, fetch)
+		pins = &refs.Pins{}
+		more, err := f.collectReferences(ctx, e, root, pins, fetch)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +90,7 @@ func (f follower) withReferences(ctx context.Context, e *command.Env, root resol
 		return list, nil
 	}
 	for i, r := range list {
-		data, err := refs.Rewrite(r.Data, r.originOf(), f.where)
+		data, err := refs.Rewrite(r.Data, r.originOf(pins), f.where)
 		if err != nil {
 			return nil, fmt.Errorf("references cannot be rewritten: %w", err)
 		}
@@ -101,11 +103,11 @@ func (f follower) withReferences(ctx context.Context, e *command.Env, root resol
 }
 
 // collectReferences fetches what a resource refers to.
-func (f follower) collectReferences(ctx context.Context, e *command.Env, root resolved, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
+func (f follower) collectReferences(ctx context.Context, e *command.Env, root resolved, pins *refs.Pins, fetch func(context.Context, requester.Ref) (resolved, error)) ([]resolved, error) {
 	bar := e.Progress("resources", 0)
 	defer bar.Done()
 	fetched := map[*requester.Resource]resolved{}
-	list, skipped, err := refs.Collect(ctx, root.originOf(), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
+	list, skipped, err := refs.Collect(ctx, root.originOf(pins), root.Data, f.where, f.limits, func(ctx context.Context, ref requester.Ref) (*requester.Resource, error) {
 		r, err := fetch(ctx, ref)
 		if err != nil {
 			return nil, err
@@ -144,8 +146,10 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	return resolved{Resolver: ref.Resolver, Params: spec.Params, Resource: res}, nil
 }
 
-func (r resolved) originOf() refs.Origin {
-	return refs.Origin{Ref: requester.Ref{Resolver: r.Resolver, Params: r.Params}, Source: refSource(r.Resource)}
+func (r resolved) originOf(pins *refs.Pins) refs.Origin {
+	return refs.Origin{
+		Ref: requester.Ref{Resolver: r.Resolver, Params: r.Params}, Source: refSource(r.Resource), Annotations: r.Annotations, Pins: pins,
+	}
 }
 
 func refSource(res *resolve.Resource) *v1beta1.RefSource {

@@ -3,9 +3,12 @@ package resolve
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +21,7 @@ import (
 
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/resolve"
+	"sluice.dev/tools/gittest"
 )
 
 // runResolve runs sluice resolve and returns the exit code and both outputs.
@@ -219,6 +223,81 @@ spec:
 	} {
 		if code, out, errs := runResolve(t, append(args, more...)...); code != command.ExitFailed || out != "" || !strings.Contains(errs, name) {
 			t.Errorf("%s: exit code %d, %q, %q", name, code, out, errs)
+		}
+	}
+}
+
+func TestRecursionSeesOneCommitOfABranchThatMoves(t *testing.T) {
+	refTo := func(kind, file, revision, url string) string {
+		text := "  - " + kind + ": {resolver: git, params: [{name: url, value: " + url + "}, {name: pathInRepo, value: " + file + "}"
+		if revision != "" {
+			text += ", {name: revision, value: " + revision + "}"
+		}
+		return text + "]}\n"
+	}
+	for _, asked := range []string{"", "main", "refs/heads/main", "HEAD"} {
+		server, bare := movingRepository(t)
+		task := func(revision string) string { return refTo("taskRef", "a.yaml", revision, server) }
+		bare.Commit("main", map[string]string{
+			"p.yaml": "kind: Pipeline\nspec:\n  tasks:\n" + task("main") + refTo("pipelineRef", "q.yaml", "", server),
+			"q.yaml": "kind: Pipeline\nspec:\n  tasks:\n" + task("main") + task("refs/heads/main") + task("HEAD") + task(""),
+			"a.yaml": "kind: Task\n",
+		})
+		args := []string{"git", "-p", "url=" + server, "-p", "pathInRepo=p.yaml", "--allow-address", "127.0.0.1", "--cache-dir", t.TempDir(), "--recursive", "--pin", "--set", "ref-ttl=1ms", "-o", "json"}
+		if asked != "" {
+			args = append(args, "-p", "revision="+asked)
+		}
+		code, out, errs := runResolve(t, args...)
+		var list ResolvedList
+		if err := json.Unmarshal([]byte(out), &list); err != nil || code != command.ExitOK || len(list.Items) != 3 {
+			t.Fatalf("%q: exit code %d, %v, %d items, %s", asked, code, err, len(list.Items), errs)
+		}
+		commits := map[string]bool{}
+		for _, item := range list.Items {
+			commits[item.RefSource.Digest["sha1"]] = true
+			for _, moves := range []string{"value: main", "value: refs/heads/main", "value: HEAD"} {
+				if strings.Contains(item.Content, moves) {
+					t.Errorf("%q: %s is left in\n%s", asked, moves, item.Content)
+				}
+			}
+		}
+		if len(commits) != 1 {
+			t.Errorf("%q: the answer has %d commits", asked, len(commits))
+		}
+	}
+}
+
+// movingRepository returns a repository whose branch main gets a commit after each list of its branches.
+func movingRepository(t *testing.T) (url string, o *gittest.Origin) {
+	t.Helper()
+	s := gittest.NewServer(t, false)
+	o = gittest.NewOrigin(t, s.Root, "r.git", map[string]string{"other": "x"})
+	inner, err := neturl.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(inner)
+	moving := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		proxy.ServeHTTP(w, r)
+		if bytes.Contains(body, []byte("command=ls-refs")) {
+			o.Commit("main", map[string]string{"other": time.Now().String()})
+		}
+	}))
+	t.Cleanup(moving.Close)
+	return moving.URL + "/r.git", o
+}
+
+func TestAMistakeInTheConfigurationEndsTheCommand(t *testing.T) {
+	for _, set := range []string{"foo=1", "ref-ttl=soon"} {
+		code, out, errs := runResolve(t, "git", "-p", "url=https://git.test/r", "-p", "pathInRepo=x", "--cache-dir", t.TempDir(), "--set", set)
+		key, _, _ := strings.Cut(set, "=")
+		if code != command.ExitFailed || out != "" || !strings.Contains(errs, key) || strings.Contains(errs, "ignored") || strings.Contains(errs, "holds") {
+			t.Errorf("%s: exit code %d, %q, %q", set, code, out, errs)
 		}
 	}
 }

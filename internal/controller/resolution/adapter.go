@@ -101,6 +101,8 @@ type Adapter struct {
 	// Server has the times that the API server gives to objects; nil: they are the local clock's.
 	Server *ServerClock
 
+	// began is when the process began to work, by the clock of the API server: its configuration is read then.
+	began     time.Time
 	placer    placer
 	writing   chan struct{}
 	queue     *fairqueue.Queue[key]
@@ -126,6 +128,7 @@ func (a *Adapter) Run(ctx context.Context, ready func()) error {
 	if a.MaxData == 0 {
 		a.MaxData = DefaultMaxData
 	}
+	a.began = a.Server.Now()
 	a.placer = placer{
 		limit: a.MaxData, most: cmp.Or(a.MaxContent, DefaultMaxContent), compress: a.Compress, store: a.Store,
 		support: &support{ask: func() (bool, error) { return hasFields(a.Kube.Discovery()) }, clock: a.Clock}, turn: make(chan struct{}, largeAtOnce),
@@ -369,7 +372,7 @@ func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionReque
 	}
 	left := min(deadlineOf(r, limit).Sub(a.Server.Now()), timeoutOf(r, limit))
 	if left <= 0 {
-		return nil, nil, kept{}, timedOut(r, limit, "the resolver had no time for it")
+		return nil, nil, kept{}, timedOut(r, limit, a.lateText(r, deadlineOf(r, limit)))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, left, errTime)
 	defer cancel()
@@ -429,6 +432,15 @@ func (a *Adapter) resolveRequest(ctx context.Context, r *v1beta1.ResolutionReque
 		return nil, held, kept{}, err
 	}
 	return res, held, where, nil
+}
+
+// lateText says why the resolver came to a request after its deadline.
+func (a *Adapter) lateText(r *v1beta1.ResolutionRequest, deadline time.Time) string {
+	since := func(at time.Time) time.Duration { return at.Sub(r.CreationTimestamp.Time).Round(time.Second) }
+	if a.began.After(deadline) {
+		return fmt.Sprintf("the resolver has begun to work %s after its creation; before that it did not run, or could not read its configuration", since(a.began))
+	}
+	return fmt.Sprintf("the resolver came to it %s after its creation; it had other requests to do, or the API server did not answer", since(a.Server.Now()))
 }
 
 // stampAnnotations gives the time of the look by the clock of the API server, and checks the annotations.

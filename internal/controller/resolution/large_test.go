@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -156,23 +157,52 @@ func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
 	}
 }
 
+// patched returns the request after the patch.
+func patched(r *v1beta1.ResolutionRequest, p patch) (*v1beta1.ResolutionRequest, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	out := &v1beta1.ResolutionRequest{}
+	if p.form == mergePatch {
+		if text, err = jsonpatch.MergePatch(text, p.text); err != nil {
+			return nil, err
+		}
+		return out, json.Unmarshal(text, out)
+	}
+	operations, err := jsonpatch.DecodePatch(p.text)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = operations.Apply(text); err != nil {
+		return nil, err
+	}
+	return out, json.Unmarshal(text, out)
+}
+
 // The patch is put together from parts; it must be what the fields say, whatever the content is.
 func TestThePatchHasTheContentInBase64(t *testing.T) {
 	r := &v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7", Generation: 3}}
 	for n := range 70 {
 		data := bytes.Repeat([]byte("\x00\xff}\"{"), n)[:n]
 		res := &resolve.Resource{Data: data, Annotations: map[string]string{"a": `"}}`}, Source: resolve.Source{URI: `x"}}`, Digest: resolve.SHA256(data)}}
-		patch, err := patchFor(r, succeededStatus(res, kept{data: data}, time.Unix(0, 0)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got v1beta1.ResolutionRequest
-		if err := json.Unmarshal(patch, &got); err != nil {
-			t.Fatalf("%s: %v", patch, err)
-		}
-		back, err := base64.StdEncoding.DecodeString(got.Status.Data)
-		if err != nil || !bytes.Equal(back, data) || got.Status.Annotations["a"] != `"}}` || got.Status.ObservedGeneration != 3 || got.UID != "u" || got.Status.RefSource == nil {
-			t.Errorf("%d bytes: %s: %v", n, patch, err)
+		for _, conditions := range [][]v1beta1.Condition{nil, {{Type: "Other"}, {Type: "Succeeded", Status: metav1.ConditionUnknown}}} {
+			r.Status.Conditions = conditions
+			patch, err := patchFor(r, succeededStatus(res, kept{data: data}, time.Unix(0, 0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := patched(r, patch)
+			if err != nil {
+				t.Fatalf("%s: %v", patch.text, err)
+			}
+			back, err := base64.StdEncoding.DecodeString(got.Status.Data)
+			if err != nil || !bytes.Equal(back, data) || got.Status.Annotations["a"] != `"}}` || got.Status.ObservedGeneration != 3 || got.UID != "u" || got.Status.RefSource == nil || !got.Status.Finished() {
+				t.Errorf("%d bytes: %s: %v", n, patch.text, err)
+			}
+			if _, err := patched(&v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{UID: "v"}, Status: r.Status}, patch); conditions != nil && err == nil {
+				t.Errorf("%d bytes: another request takes it", n)
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -253,16 +254,16 @@ func (l *Lifecycle) endRequest(ctx context.Context, r *v1beta1.ResolutionRequest
 
 // writeOnce tries only once, because the status may be out of date at the next try.
 func (l *Lifecycle) writeOnce(ctx context.Context, r *v1beta1.ResolutionRequest, resolver, what string, s statusFields) time.Duration {
-	patch, err := patchFor(r, s)
+	p, err := patchFor(r, s)
 	if err != nil {
 		return l.logTrouble(ctx, r, err)
 	}
 	l.Metrics.writes.WithLabelValues(what).Inc()
-	err = patchStatus(ctx, l.Client, r, patch)
+	err = patchStatus(ctx, l.Client, r, p)
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return 0
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) || apierrors.IsInvalid(err) && p.form == types.JSONPatchType: // a test of the patch failed
 		l.Metrics.retries.WithLabelValues(resolver, "conflict").Inc()
 		return time.Second
 	}

@@ -29,6 +29,9 @@ const (
 	forgetAfter = 40
 )
 
+// TroubleAnnotation is the annotation of a Lease that says what its process suffers from; sluice doctor prints it.
+const TroubleAnnotation = "sluice.dev/trouble"
+
 // Members knows the processes that share the work. Each process keeps one Lease. Rendezvous hashing divides the requests among the
 // processes that renew theirs. The times in Leases are never compared with the local clock: a process is alive while its Lease
 // keeps changing.
@@ -50,6 +53,8 @@ type Members struct {
 	seen     map[string]*member
 	alive    map[string][]string // IDs by role, sorted
 	onChange []func()
+	// trouble is nil until there was some.
+	trouble *string
 }
 
 type member struct {
@@ -140,6 +145,24 @@ func (m *Members) AliveRoles() []string {
 	return slices.Sorted(maps.Keys(m.alive))
 }
 
+// SetTrouble says in the Lease what this process suffers from, for sluice doctor; empty for nothing.
+func (m *Members) SetTrouble(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trouble = &text
+}
+
+// leaseAnnotations are the annotations of the Lease.
+func (m *Members) leaseAnnotations() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]string{rolesAnnotation: strings.Join(m.Roles, ",")}
+	if m.trouble != nil {
+		out[TroubleAnnotation] = *m.trouble
+	}
+	return out
+}
+
 // Join makes the Lease and reads those of the others, so that Owns is right from the start.
 func (m *Members) Join(ctx context.Context) error {
 	if err := m.renewLease(ctx); err != nil {
@@ -185,7 +208,7 @@ func (m *Members) renewLease(ctx context.Context) error {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.leaseName(), Labels: map[string]string{memberLabel: "true", "app.kubernetes.io/part-of": "sluice"},
-			Annotations: map[string]string{rolesAnnotation: strings.Join(m.Roles, ",")},
+			Annotations: m.leaseAnnotations(),
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &m.ID, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}

@@ -107,3 +107,20 @@ func TestLeasesOfOthersAreRemovedByTheirOwnAndTheLifecycleController(t *testing.
 		}
 	}
 }
+
+func TestALeaseTellsOfTrouble(t *testing.T) {
+	kube := fake.NewClientset()
+	m := &Members{Kube: kube, Namespace: "ns", ID: "self", Roles: []string{"resolver-git"}, Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Log: slog.New(slog.DiscardHandler)}
+	for _, trouble := range []string{"", "the volume is full", ""} {
+		if trouble != "" || m.trouble != nil {
+			m.SetTrouble(trouble)
+		}
+		if err := m.renewLease(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := kube.CoordinationV1().Leases("ns").Get(t.Context(), m.leaseName(), metav1.GetOptions{})
+		if err != nil || lease.Annotations[TroubleAnnotation] != trouble || lease.Annotations[rolesAnnotation] != "resolver-git" {
+			t.Errorf("%q: %v, %v", trouble, lease.Annotations, err)
+		}
+	}
+}

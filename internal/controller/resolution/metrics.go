@@ -28,6 +28,8 @@ type Metrics struct {
 	fetching *prometheus.GaugeVec
 	fetched  *prometheus.CounterVec
 	again    *prometheus.CounterVec
+	// full is 1 while the cache of the resolver git cannot be used.
+	full prometheus.Gauge
 }
 
 // Phases of a request, as the label phase has them.
@@ -92,7 +94,19 @@ func (m *Metrics) registerFetches(reg prometheus.Registerer) {
 	m.again = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "sluice_resolution_fetch_retries_total", Help: "Retries of fetches after a transient error, by its reason.",
 	}, []string{"resolver", "reason"})
-	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again)
+	m.full = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "sluice_resolution_cache_full", Help: "1 while the volume of the git resolver's cache has no room or cannot be written, otherwise 0.",
+	})
+	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again, m.full)
+}
+
+// SetCacheFull says whether the cache of the resolver git cannot be used.
+func (m *Metrics) SetCacheFull(full bool) {
+	value := 0.0
+	if full {
+		value = 1
+	}
+	m.full.Set(value)
 }
 
 // Observer counts the events of a runner. Retries and panics go to the log as well.

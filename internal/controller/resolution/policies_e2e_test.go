@@ -451,3 +451,17 @@ func TestE2ERequestsHaveABoundedSpec(t *testing.T) {
 		t.Errorf("v1alpha1: %.300v", err)
 	}
 }
+
+// YAML reads a version without quotes as a number. The refusal says so in words.
+func TestE2EANumberAsParameterIsRefusedInWords(t *testing.T) {
+	in := install(t)
+	ns := in.namespace(t)
+	rest := client(t, in.config).ResolutionV1beta1().RESTClient()
+	for _, value := range []string{"0.9", "1", "true", `["0.9", 1]`, `{"a": 1}`} {
+		body := `{"apiVersion":"resolution.tekton.dev/v1beta1","kind":"ResolutionRequest","metadata":{"name":"r","labels":{"resolution.tekton.dev/type":"hub"}},"spec":{"params":[{"name":"version","value":` + value + `}]}}`
+		err := rest.Post().Namespace(ns).Resource(resource).Param("dryRun", "All").SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(t.Context()).Error()
+		if err == nil || !strings.Contains(err.Error(), "quotes") || strings.Contains(err.Error(), "variables.") || strings.Contains(err.Error(), "type(") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}

@@ -225,3 +225,18 @@ func TestAnnotationsAreBounded(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 }
+
+func TestALateRequestIsToldWhy(t *testing.T) {
+	now := time.Unix(2000, 0)
+	a := &Adapter{Server: NewServerClock(clocktesting.NewFakeClock(now)), Timeout: &Timeout{}}
+	r := &v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{
+		CreationTimestamp: metav1.NewTime(now.Add(-90 * time.Second)), Labels: map[string]string{resolution.LabelType: "git"},
+	}}
+	for want, began := range map[string]time.Time{"has begun to work 1m10s after": now.Add(-20 * time.Second), "came to it 1m30s after": now.Add(-time.Hour)} {
+		a.began = began
+		_, _, _, err := a.resolveRequest(t.Context(), r, "git", time.Minute)
+		if failure, ok := errors.AsType[*resolve.Error](err); !ok || failure.Reason != resolve.ReasonTimedOut || !strings.Contains(failure.Msg, want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}

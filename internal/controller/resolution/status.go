@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +26,8 @@ const (
 	maxMessage     = 4 << 10
 )
 
-// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read.
+// statusPatch is a merge patch of a status. UID and resource version make it fail if the object is not the one that was read. It is for
+// requests without a condition, of which a patch could test nothing else.
 type statusPatch struct {
 	Metadata struct {
 		UID             types.UID `json:"uid"`
@@ -49,22 +52,67 @@ type statusFields struct {
 	data   []byte
 }
 
-// patchFor returns the patch for the object as it was read. The content is encoded in place, because it is most of the patch, and many
-// patches are written at once.
-func patchFor(r *v1beta1.ResolutionRequest, s statusFields) ([]byte, error) {
+// patch is a patch of a status in one of the two forms.
+type patch struct {
+	form types.PatchType
+	text []byte
+}
+
+// patchFor returns the patch for the object as it was read. If that has the condition Unknown, the patch tests the UID and the
+// condition, so that other writes in between do not make it fail.
+func patchFor(r *v1beta1.ResolutionRequest, s statusFields) (patch, error) {
+	s.ObservedGeneration = r.Generation
+	at := slices.IndexFunc(r.Status.Conditions, func(c v1beta1.Condition) bool { return c.Type == resolution.ConditionSucceeded })
+	if at >= 0 && r.Status.Conditions[at].Status == metav1.ConditionUnknown {
+		text, err := testingPatch(r.UID, at, s)
+		return patch{types.JSONPatchType, text}, err
+	}
 	var p statusPatch
 	p.Metadata.UID, p.Metadata.ResourceVersion = r.UID, r.ResourceVersion
-	s.ObservedGeneration = r.Generation
 	p.Status = s
 	text, err := json.Marshal(p)
-	if err != nil || len(s.data) == 0 {
-		return text, err
+	if err == nil && len(s.data) > 0 {
+		// The patch ends with the braces of its status and its own.
+		text = withContent(text[:len(text)-2], `,"data":"`, s.data, `"}}`)
 	}
-	// The patch ends with the braces of its status and its own.
-	const before, after = `,"data":"`, `"}}`
-	out := make([]byte, 0, len(text)+len(before)+base64.StdEncoding.EncodedLen(len(s.data))+len(after))
-	out = append(append(out, text[:len(text)-2]...), before...)
-	return append(base64.StdEncoding.AppendEncode(out, s.data), after...), nil
+	return patch{mergePatch, text}, err
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// testingPatch returns the JSON patch that tests the UID, and the condition with that index.
+func testingPatch(uid types.UID, at int, s statusFields) ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	condition := fmt.Sprintf("/status/conditions/%d/", at)
+	all := []operation{
+		{"test", "/metadata/uid", uid}, {"test", condition + "type", resolution.ConditionSucceeded}, {"test", condition + "status", metav1.ConditionUnknown},
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		all = append(all, operation{"add", "/status/" + name, fields[name]})
+	}
+	if text, err = json.Marshal(all); err == nil && len(s.data) > 0 {
+		text = withContent(text[:len(text)-1], `,{"op":"add","path":"/status/data","value":"`, s.data, `"}]`)
+	}
+	return text, err
+}
+
+// withContent appends content in base64. It is encoded in place, because it is most of a patch, and many patches are written at once.
+func withContent(text []byte, before string, data []byte, after string) []byte {
+	out := make([]byte, 0, len(text)+len(before)+base64.StdEncoding.EncodedLen(len(data))+len(after))
+	out = append(append(out, text...), before...)
+	return append(base64.StdEncoding.AppendEncode(out, data), after...)
 }
 
 func succeededCondition(status metav1.ConditionStatus, reason, message string, now time.Time) []v1beta1.Condition {

@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,14 +24,17 @@ const (
 
 	mergePatch = types.MergePatchType
 
+	// large is the content, in bytes, of which a second write costs more than a read before the first.
+	large = 32 << 10
+
 	// acceptMetadata asks for metadata only in answers to writes, because the content was just sent.
 	acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
 
-// patchStatus sends a merge patch of a request's status.
-func patchStatus(ctx context.Context, c versioned.Interface, r *v1beta1.ResolutionRequest, patch []byte) error {
-	return c.ResolutionV1beta1().RESTClient().Patch(mergePatch).Namespace(r.Namespace).Resource(resource).Name(r.Name).
-		SubResource("status").Param("fieldManager", "sluice").SetHeader("Accept", acceptMetadata).Body(patch).Do(ctx).Error()
+// patchStatus sends a patch of a request's status.
+func patchStatus(ctx context.Context, c versioned.Interface, r *v1beta1.ResolutionRequest, p patch) error {
+	return c.ResolutionV1beta1().RESTClient().Patch(p.form).Namespace(r.Namespace).Resource(resource).Name(r.Name).
+		SubResource("status").Param("fieldManager", "sluice").SetHeader("Accept", acceptMetadata).Body(p.text).Do(ctx).Error()
 }
 
 // writer writes a status in one patch, and tries again after temporary failures.
@@ -46,13 +50,10 @@ type writer struct {
 // writeStatus writes the status unless the request has been finished or deleted meanwhile, and reports whether it did. It tries
 // for as long as ctx allows and the API server may recover; the error is one that does not pass.
 func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s statusFields, what string) (bool, error) {
-	// The cache may know a newer version by now.
-	if now := w.lookup(); now != nil && now.UID == r.UID {
-		r = now
-	}
+	r = w.firstState(ctx, r, len(s.data))
 	var refused time.Time
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		if r.Status.Finished() || r.DeletionTimestamp != nil {
+		if r == nil || r.Status.Finished() || r.DeletionTimestamp != nil {
 			return false, nil
 		}
 		patch, err := patchFor(r, s)
@@ -64,15 +65,47 @@ func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s
 		if err == nil || apierrors.IsNotFound(err) {
 			return err == nil, nil
 		}
+		now, failedTest := w.stateIfTestFailed(ctx, r, err)
 		cause := w.passingCause(err, &refused)
-		if cause == "" {
+		switch {
+		case failedTest:
+			cause = "conflict"
+		case cause == "":
 			return false, err
+		default:
+			if now, err = w.newerState(ctx, r, cause == "conflict", wait); err != nil {
+				return false, err
+			}
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		if r, err = w.newerState(ctx, r, cause == "conflict", wait); err != nil || r == nil {
-			return false, err
-		}
+		r = now
 	}
+}
+
+// firstState returns the state of a request for the first attempt to write content of that size, nil if the request is gone.
+func (w writer) firstState(ctx context.Context, r *v1beta1.ResolutionRequest, size int) *v1beta1.ResolutionRequest {
+	// The cache may know a newer version by now.
+	if now := w.lookup(); now != nil && now.UID == r.UID {
+		r = now
+	}
+	if size <= large || r.Status.Succeeded() != nil {
+		return r
+	}
+	// Tekton's controller sets the condition Unknown at about this time. After that, its other writes cause no conflict.
+	now, err := w.newestState(ctx, r)
+	if err != nil {
+		return r // the write will tell
+	}
+	return now
+}
+
+// stateIfTestFailed returns the newest state of a request, and true if a test of the patch failed because of it.
+func (w writer) stateIfTestFailed(ctx context.Context, r *v1beta1.ResolutionRequest, err error) (*v1beta1.ResolutionRequest, bool) {
+	if !apierrors.IsInvalid(err) {
+		return nil, false
+	}
+	now, err := w.newestState(ctx, r)
+	return now, err == nil && (now == nil || !sameConditions(now, r))
 }
 
 // newerState returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
@@ -85,9 +118,9 @@ func (w writer) newerState(ctx context.Context, r *v1beta1.ResolutionRequest, co
 	} else if err := pauseFor(ctx, w.clock, wait); err != nil {
 		return nil, err
 	}
-	now, err := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	now, err := w.newestState(ctx, r)
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && now.UID != r.UID:
+	case err == nil && now == nil:
 		return nil, nil
 	case err == nil && now.ResourceVersion != r.ResourceVersion:
 		return now, nil
@@ -95,6 +128,22 @@ func (w writer) newerState(ctx context.Context, r *v1beta1.ResolutionRequest, co
 		return r, pauseFor(ctx, w.clock, wait)
 	}
 	return r, nil
+}
+
+// newestState returns the request as the API server has it, nil if it is gone.
+func (w writer) newestState(ctx context.Context, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
+	now, err := w.client.ResolutionV1beta1().ResolutionRequests(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && now.UID != r.UID {
+		return nil, nil
+	}
+	return now, err
+}
+
+// sameConditions reports whether both have the same conditions, with the same status.
+func sameConditions(a, b *v1beta1.ResolutionRequest) bool {
+	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(a, b v1beta1.Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status
+	})
 }
 
 // passingCause names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.

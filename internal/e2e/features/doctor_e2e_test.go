@@ -86,6 +86,8 @@ func TestE2EDoctor(t *testing.T) {
 			_, err = kube.AppsV1().Deployments("sluice-system").Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "service":
 			_, err = kube.CoreV1().Services("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		case "lease":
+			_, err = kube.CoordinationV1().Leases("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "validatingwebhook":
 			_, err = kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "crd":
@@ -312,6 +314,13 @@ func TestE2EDoctor(t *testing.T) {
 		{
 			"a process that has stopped", func() { lease(-time.Hour) }, unlease,
 			installation.Warn, "Lease sluice-system/sluice-member-x", "has not renewed it for 1h",
+		},
+		{
+			"a process with a full volume", func() {
+				lease(0)
+				patch("lease", "sluice-member-x", `{"metadata":{"annotations":{"sluice.dev/trouble":"the volume has no room"}}}`)
+			}, unlease,
+			installation.Warn, "Lease sluice-system/sluice-member-x", "its process says: the volume has no room",
 		},
 		{
 			"a process whose clock is ahead", func() { lease(time.Hour) }, unlease,

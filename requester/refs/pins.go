@@ -1,0 +1,144 @@
+package refs
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"sluice.dev/api/resolution"
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/requester"
+)
+
+// Pins are the commits and the digests that one run has seen: by repository and revision, and by image and tag. The first that the run
+// sees counts. The zero value has none. [Collect] fills them, and [Rewrite] with the same Pins names what Collect has fetched. They
+// are not safe for use by several goroutines.
+type Pins struct{ seen map[pin]string }
+
+// pin is a revision of a repository or a tag of an image.
+type pin struct{ place, name string }
+
+// add adds the commit or the digest of a resource. It reports whether the run has seen another one under one of its names.
+func (p *Pins) add(o Origin) (moved bool) {
+	if o.Source == nil {
+		return false
+	}
+	if p.seen == nil {
+		p.seen = map[pin]string{}
+	}
+	own := params(parametersOf(o.Ref))
+	var value string
+	var pins []pin
+	switch resolution.Canonical(o.Ref.Resolver) {
+	case "git":
+		value = cmp.Or(o.Source.Digest["sha1"], o.Source.Digest["sha256"])
+		names := append(strings.Fields(o.Annotations[resolution.AnnotationRevisions]), own.firstValue(gitRevision...))
+		for _, place := range repositoriesOf(own, o.Source) {
+			for _, name := range names {
+				pins = append(pins, pin{place, fullRevision(name)})
+			}
+		}
+	case "bundles":
+		if digest := o.Source.Digest["sha256"]; digest != "" && o.Source.URI != "" {
+			value = o.Source.URI + "@sha256:" + digest
+		}
+		pins = append(pins, imageOf(own))
+	}
+	pins = slices.DeleteFunc(pins, func(at pin) bool { return at.place == "" || at.name == value })
+	if value == "" {
+		return false
+	}
+	// All of these names mean the same.
+	first := value
+	if i := slices.IndexFunc(pins, func(at pin) bool { return p.seen[at] != "" }); i >= 0 {
+		first = p.seen[pins[i]]
+	}
+	for _, at := range pins {
+		p.seen[at] = cmp.Or(p.seen[at], first)
+	}
+	return first != value
+}
+
+// pinnedRef returns the reference with the commit or the digest that the run has seen for it.
+func (p *Pins) pinnedRef(ref requester.Ref) (requester.Ref, bool) {
+	own := params(parametersOf(ref))
+	at, names := imageOf(own), image
+	switch resolution.Canonical(ref.Resolver) {
+	case "git":
+		at, names = pin{repositoryOf(own), fullRevision(own.firstValue(gitRevision...))}, gitRevision
+	case "bundles":
+	default:
+		return ref, false
+	}
+	value, ok := p.seen[at]
+	if !ok {
+		return ref, false
+	}
+	return requester.Ref{Resolver: ref.Resolver, Params: own.withValue(value, names...)}, true
+}
+
+// fullRevision returns the full name of a ref where its short one can mean nothing else.
+func fullRevision(name string) string {
+	if strings.HasPrefix(name, "heads/") || strings.HasPrefix(name, "tags/") {
+		return "refs/" + name
+	}
+	return name
+}
+
+// repositoriesOf returns the names of the repository of a resource: by its parameters, and by its source.
+func repositoriesOf(own params, source *v1beta1.RefSource) []string {
+	address, ok := strings.CutPrefix(source.URI, "git+")
+	if !ok {
+		return nil
+	}
+	return []string{repositoryOf(own), addressKey(address)}
+}
+
+// repositoryOf returns the same text for parameters with the same repository.
+func repositoryOf(p params) string {
+	if place := p.firstValue("url", "repository_url"); place != "" {
+		return addressKey(place)
+	}
+	return fmt.Sprintf("%q", []string{p.firstValue("repo"), p.firstValue("org"), p.firstValue("serverURL"), p.firstValue("configKey")})
+}
+
+// addressKey returns host and path of a repository. It ignores the scheme with its port, the user, .git and the case of the host.
+func addressKey(s string) string {
+	host, file, scp := strings.Cut(s, ":")
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		host, file = u.Host, u.Path
+		if u.Port() == map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}[u.Scheme] {
+			host = strings.TrimSuffix(host, ":"+u.Port())
+		}
+	} else if !scp || strings.Contains(host, "/") {
+		host, file = "", s
+	}
+	host = host[strings.LastIndex(host, "@")+1:]
+	return strings.ToLower(host) + "/" + strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+}
+
+// imageOf returns the image and the tag of parameters; a zero value if they name no tag.
+func imageOf(p params) pin {
+	name := strings.TrimPrefix(p.firstValue(image...), "docker://")
+	if name == "" || strings.Contains(name, "@") {
+		return pin{}
+	}
+	tag := "latest"
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name, tag = name[:i], name[i+1:]
+	}
+	// Without a registry, the image is one of Docker Hub.
+	switch host, file, ok := strings.Cut(name, "/"); {
+	case !ok:
+		name = "index.docker.io/library/" + name
+	case host == "docker.io" && !strings.Contains(file, "/"):
+		name = "index.docker.io/library/" + file
+	case host == "docker.io":
+		name = "index.docker.io/" + file
+	case host != "localhost" && !strings.ContainsAny(host, ".:"):
+		name = "index.docker.io/" + name
+	}
+	return pin{name, tag}
+}
