@@ -102,6 +102,10 @@ func (c *Config) warnWithoutObject(crd *report.CRD, f *report.Finding) {
 		return
 	}
 	f.Severity = report.Warn
+	if o := crd.Objects; o.Refused+o.Pruned+o.Changed+o.Unjudged > 0 {
+		f.Message += " (mode stored: the findings about stored objects decide)"
+		return
+	}
 	f.Message += fmt.Sprintf(" (mode stored: no stored object bears it out, of %d)", crd.Objects.Checked)
 }
 

@@ -246,3 +246,20 @@ func TestSuppressionsAreTold(t *testing.T) {
 		}
 	})
 }
+
+// In mode stored a finding warns, and its sentence does not deny what the objects show.
+func TestModeStoredSaysWhatDecides(t *testing.T) {
+	for says, objects := range map[string]report.ObjectScan{
+		"(mode stored: no stored object bears it out, of 2)":              {Checked: 2},
+		"(mode stored: the findings about stored objects decide)":         {Checked: 2, Refused: 1},
+		"changed (mode stored: the findings about stored objects decide)": {Checked: 2, Unjudged: 1},
+	} {
+		r := &report.Report{CRDs: []report.CRD{{Name: "a", Objects: &objects, Findings: []report.Finding{
+			{Rule: "validation-rule-added", Level: report.ObjectsRatcheted, Outcome: report.Violation, Severity: report.Fail, Message: "changed"},
+		}}}}
+		parsed(t, "mode: stored\n").Apply(r, day(t, "2027-01-31"))
+		if f := r.CRDs[0].Findings[0]; f.Severity != report.Warn || !strings.HasSuffix(f.Message, says) {
+			t.Errorf("%+v, want %s", f, says)
+		}
+	}
+}
