@@ -217,14 +217,24 @@ func TestThePreCommitHookChecks(t *testing.T) {
 		t.Errorf("%+v", hook)
 	}
 	repo, bin := ciRepo(t)
-	if out, code := bash(t, repo, bin, hook.Entry); code != 0 {
+	entry, err := filepath.Abs(filepath.Join("../..", hook.Entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, code := bash(t, repo, bin, "SLUICE=sluice "+entry); code != 0 {
 		t.Errorf("nothing has changed: exit code %d\n%s", code, out)
 	}
-	if out, code := bash(t, repo, bin, "git reset -q --soft first; "+hook.Entry); code != 1 {
+	if out, code := bash(t, repo, bin, "git reset -q --soft first; SLUICE=sluice "+entry); code != 1 {
 		t.Errorf("an unsafe change: exit code %d\n%s", code, out)
 	}
-	if out, code := bash(t, repo, bin, "rm -rf .git; git init -q; git add .; "+hook.Entry); code != 0 || !strings.Contains(out, "no commit yet") {
+	if out, code := bash(t, repo, bin, "rm -rf .git; git init -q; git add .; SLUICE=sluice "+entry); code != 0 || !strings.Contains(out, "no commit yet") {
 		t.Errorf("the first commit: exit code %d\n%s", code, out)
+	}
+	// Without SLUICE it builds the one program, once.
+	copied := t.TempDir()
+	fake := `mkdir -p ci bin; cp "$HOOK" ci/pre-commit.sh; printf '#!/bin/sh\necho "go $*" >>built\nprev=\nfor a; do [ "$prev" = -o ] && printf "#!/bin/sh\\necho run \\$*" >"$a" && chmod +x "$a"; prev=$a; done\n' >bin/go; chmod +x bin/go; PATH=$PWD/bin:$PATH; ci/pre-commit.sh x; ci/pre-commit.sh x; cat built`
+	if out, code := bash(t, copied, bin, fake, "HOOK="+entry); code != 0 || strings.Count(out, "run check --git HEAD x") != 2 || strings.Count(out, "go build") != 1 || !strings.HasSuffix(strings.TrimSpace(out), "./cmd/sluice") {
+		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
 
