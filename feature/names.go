@@ -21,8 +21,8 @@ const (
 	maxWord    = 80 // bytes of a quotation in a message
 )
 
-// Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws. Digits
-// belong to the word before them.
+// Kebab returns a CamelCase name in kebab-case: TasksTimeout is tasks-timeout, CSIMigrationAWS is csi-migration-aws,
+// IPv6DualStack is ipv6-dual-stack. Digits belong to the word before them.
 func Kebab(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -30,7 +30,8 @@ func Kebab(name string) string {
 		if isUpper(c) {
 			afterLower := i > 0 && !isUpper(name[i-1])
 			beforeLower := i > 0 && i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'
-			if (afterLower || beforeLower) && name[i-1] != '-' {
+			version := i+2 < len(name) && name[i+1] == 'v' && name[i+2] >= '0' && name[i+2] <= '9' // the v of IPv6 begins no word
+			if (afterLower || beforeLower && !version) && name[i-1] != '-' {
 				b.WriteByte('-')
 			}
 			c += 'a' - 'A'

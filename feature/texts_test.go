@@ -16,3 +16,14 @@ func TestTextsOfNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesInKebabCase(t *testing.T) {
+	for name, want := range map[string]string{
+		"TasksTimeout": "tasks-timeout", "CSIMigrationAWS": "csi-migration-aws", "IPv6DualStack": "ipv6-dual-stack", "TLSv13": "tlsv13",
+		"UseIPv4": "use-ipv4", "KMSv2KDF": "kmsv2-kdf", "APIVersion": "api-version", "AVersion2": "a-version2", "CRDv": "cr-dv", "A": "a",
+	} {
+		if got := Kebab(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
