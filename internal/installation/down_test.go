@@ -53,6 +53,9 @@ func oneKindDown(why *apierrors.StatusError) answers {
 	list := func(items ...any) map[string]any {
 		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": append([]any{}, items...)}
 	}
+	bindings := func(kind string) map[string]any {
+		return map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "items": []any{}}
+	}
 	object := func(name string) map[string]any {
 		return map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{
 			"name": name, "uid": name, "labels": map[string]any{"app.kubernetes.io/part-of": "sluice"},
@@ -68,8 +71,9 @@ func oneKindDown(why *apierrors.StatusError) answers {
 		"/apis/example.com/v1":               resources("example.com/v1", map[string]any{"name": "widgets", "kind": "Widget", "namespaced": true}),
 		"/apis/sluice.dev/v1":                resources("sluice.dev/v1", map[string]any{"name": "deliveries", "kind": "Delivery", "namespaced": true}),
 
-		"/api/v1/namespaces/sluice-system":                object("sluice-system"),
-		"/apis/rbac.authorization.k8s.io/v1/rolebindings": list(),
+		"/api/v1/namespaces/sluice-system":                       object("sluice-system"),
+		"/apis/rbac.authorization.k8s.io/v1/rolebindings":        bindings("RoleBindingList"),
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings": bindings("ClusterRoleBindingList"),
 		crds: list(object("deliveries.sluice.dev")),
 		"/apis/example.com/v1/namespaces/sluice-system/widgets":   why,
 		"/apis/sluice.dev/v1/namespaces/sluice-system/deliveries": why,
