@@ -244,7 +244,7 @@ func TestE2EApplyStopsAnUnsafeUpgradeBeforeAnythingIsChanged(t *testing.T) {
 	unsafe := w.file("unsafe.yaml", configMap("new")+"---\n"+strings.Split(widget(group, "large"), "---\n")[2])
 	before := w.versions()
 	r := w.apply(ExitFindings, "--app", "x", "-f", unsafe)
-	if r.Outcome != "blocked" || !slices.Contains(r.Ran, "CRDUpgradeSafety") || !strings.Contains(string(r.Report), "1 of 1 stored objects") {
+	if r.Outcome != "blocked" || !slices.Contains(r.Ran, "CRDUpgradeSafety") || !strings.Contains(string(r.Report), "1 of 1 stored object") {
 		t.Errorf("%+v", r)
 	}
 	if diff := cmp.Diff(before, w.versions()); diff != "" {

@@ -44,6 +44,11 @@ func TestE2EAnApplyBringsBackWhatReadsTheStoredObjects(t *testing.T) {
 	object := w.file("object.yaml", "apiVersion: "+group+"/v1beta1\nkind: Broken\nmetadata: {name: b}\na: x\n")
 	w.apply(ExitOK, "--app", "x", "-f", crd("first.yaml", "", "", "a"), "-f", object)
 	w.apply(ExitOK, "--app", "x", "-f", crd("second.yaml", "v1", down, "a"), "--preflight", "")
+	defer func() { // a kind that cannot be listed keeps every namespace of the cluster from being deleted
+		if _, errs, err := w.Kubectl(t, "", "patch", "crd", "brokens."+group, "--type=json", "-p", `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`); err != nil {
+			t.Errorf("%v: %s", err, errs)
+		}
+	}()
 
 	next := crd("next.yaml", "v1", down, "a", "b")
 	out, errs := w.run(ExitFindings, "apply", "--app", "x", "-f", next)

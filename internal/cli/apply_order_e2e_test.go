@@ -110,7 +110,7 @@ func TestE2EModesOfPreflightsAndAllTheirFindingsAtOnce(t *testing.T) {
 	both := w.file("both.yaml", "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\npreflightRules:\n- name: PermissionValidation\n- name: CRDUpgradeSafety\n")
 	code, out, errs := sluice(t, "apply", "--kubeconfig", w.impersonating("system:serviceaccount:"+w.namespace+":default"), "-n", w.namespace, "--app", "x", "-f", unsafe, "-c", both)
 	told := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"enum-value-removed", "1 of 1 stored objects", "may not create configmaps", "may not patch customresourcedefinitions.apiextensions.k8s.io widgets." + group} {
+	for _, want := range []string{"enum-value-removed", "1 of 1 stored object", "may not create configmaps", "may not patch customresourcedefinitions.apiextensions.k8s.io widgets." + group} {
 		if code != ExitFindings || !strings.Contains(told, want) {
 			t.Errorf("exit code %d, no %q in\n%s%s", code, want, out, errs)
 		}

@@ -121,6 +121,7 @@ func (k *tekton) status(t *testing.T, ns, name string) map[string]any {
 	// Sluice's own, which Tekton does not have; its time differs each time.
 	if annotations, ok := r.Status["annotations"].(map[string]any); ok {
 		delete(annotations, resolve.AnnotationLookedAt)
+		delete(annotations, resolve.AnnotationRevisions)
 	}
 	return r.Status
 }
