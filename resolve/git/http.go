@@ -207,11 +207,19 @@ func (h *httpRemote) sendRequest(ctx context.Context, body []byte, version2 bool
 type statusError struct {
 	code       int
 	retryAfter time.Duration
+	// signIn: the answer is a page for signing in.
+	signIn bool
 }
 
 func (e *statusError) Error() string {
+	if e.isSignIn() {
+		return fmt.Sprintf("the server answers with a page for signing in (%d)", e.code)
+	}
 	return fmt.Sprintf("the server answers %d %s", e.code, http.StatusText(e.code))
 }
+
+// isSignIn reports whether the server wants a login. Azure DevOps answers 203 where it does not accept a token.
+func (e *statusError) isSignIn() bool { return e.signIn || e.code == http.StatusNonAuthoritativeInfo }
 
 // sendHTTP sends a request. With errDumb it returns the answer as well, closed.
 func (h *httpRemote) sendHTTP(req *http.Request, contentType string) (*http.Response, error) {
@@ -221,15 +229,22 @@ func (h *httpRemote) sendHTTP(req *http.Request, contentType string) (*http.Resp
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
-		return nil, &statusError{resp.StatusCode, retryAfter(resp.Header, h.clock)}
+		return nil, &statusError{code: resp.StatusCode, retryAfter: retryAfter(resp.Header, h.clock)}
 	}
 	got, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	if contentType != "" && strings.TrimSpace(got) != contentType {
-		head := make([]byte, 65) // the longest object ID and a tab
+		size := 65 // the longest object ID and a tab
+		if isHTML(resp) {
+			size = maxSignInPage
+		}
+		head := make([]byte, size)
 		n, _ := io.ReadFull(resp.Body, head)
 		_ = resp.Body.Close()
 		if id, _, ok := bytes.Cut(head[:n], []byte("\t")); ok && isObjectID(string(id)) {
 			return resp, errDumb
+		}
+		if isSignInPage(req, resp, head[:n]) {
+			return nil, &statusError{code: resp.StatusCode, signIn: true}
 		}
 		return nil, errGarbage
 	}
@@ -254,7 +269,7 @@ func retryAfter(h http.Header, clock resolve.Clock) time.Duration {
 // toUserError turns a status into an error for the user.
 func (e *statusError) toUserError(where string) *resolve.Error {
 	switch c := e.code; {
-	case c == http.StatusUnauthorized || c == http.StatusForbidden && e.retryAfter == 0:
+	case e.isSignIn() || c == http.StatusUnauthorized || c == http.StatusForbidden && e.retryAfter == 0:
 		return resolve.Errorf(resolve.ReasonDenied, "%s: %s; the credential is missing or not good for this", where, e.Error())
 	case c == http.StatusNotFound || c == http.StatusGone:
 		return resolve.Errorf(resolve.ReasonNotFound, "%s: no such repository, or the credential may not read it (%d)", where, c)

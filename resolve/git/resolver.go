@@ -189,8 +189,9 @@ func declaredParams() []resolve.Param {
 
 var (
 	namePattern = regexp.MustCompile(`\A[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?\z`)
-	orgPattern  = regexp.MustCompile(`\A[A-Za-z0-9~_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*\z`)
-	repoPattern = regexp.MustCompile(`\A[A-Za-z0-9._][-A-Za-z0-9._]*\z`)
+	// Projects and repositories of Azure DevOps have spaces in their names.
+	orgPattern  = regexp.MustCompile(`\A[A-Za-z0-9~_]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?(/[A-Za-z0-9_]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?)*\z`)
+	repoPattern = regexp.MustCompile(`\A[A-Za-z0-9._]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?\z`)
 )
 
 func checkURL(v string) error {

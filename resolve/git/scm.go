@@ -117,7 +117,9 @@ var ownTypes = map[string]provider{
 	// Azure DevOps: the organization is ORGANIZATION/PROJECT.
 	"azure": {
 		server: "https://dev.azure.com",
-		clone:  func(server, org, repo string) string { return server + "/" + org + "/_git/" + repo },
+		clone: func(server, org, repo string) string {
+			return server + "/" + escapePaths(org) + "/_git/" + escapePaths(repo)
+		},
 		commit: azureCommits("branch"),
 		tag:    azureCommits("tag"),
 		id:     commitFromList("value", "commitId"),
@@ -197,7 +199,7 @@ func azureContent(answer []byte) ([]byte, error) {
 func setBearerToken(h http.Header, token string) { h.Set("Authorization", "Bearer "+token) }
 
 func cloneAt(prefix string) func(server, org, repo string) string {
-	return func(server, org, repo string) string { return server + prefix + "/" + org + "/" + repo + ".git" }
+	return func(server, org, repo string) string { return server + prefix + "/" + escapePaths(org, repo) + ".git" }
 }
 
 // escapePaths escapes the parts of paths and joins them.
@@ -371,7 +373,7 @@ func (a *api) askCommit(ctx context.Context, org, repo, revision string, isTag b
 	var body []byte
 	var err error
 	for _, way := range ways {
-		body, _, err = a.sendGet(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20)
+		body, _, err = a.sendGet(ctx, way(org, repo, revision), a.provider.accept[0], 4<<20, false)
 		var status *statusError
 		if err == nil || !errors.As(err, &status) || status.code != http.StatusNotFound {
 			break
@@ -485,7 +487,7 @@ func (a *api) readFile(ctx context.Context, org, repo, path, commit string, most
 		// JSON escapes make the content longer.
 		bound = 6*most + 1<<16
 	}
-	data, header, err := a.sendGet(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound)
+	data, header, err := a.sendGet(ctx, a.provider.file(org, repo, path, commit), a.provider.accept[1], bound, a.provider.content == nil)
 	if err == nil && a.provider.content != nil {
 		if data, err = a.provider.content(data); err == nil && int64(len(data)) > most {
 			err = errTooMuch
@@ -500,7 +502,7 @@ func (a *api) readFile(ctx context.Context, org, repo, path, commit string, most
 	mediaType, _, _ := strings.Cut(header.Get("Content-Type"), ";")
 	yes, maybe := a.provider.listing(strings.ToLower(strings.TrimSpace(mediaType)))
 	if maybe {
-		meta, _, err := a.sendGet(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20)
+		meta, _, err := a.sendGet(ctx, a.provider.meta(org, repo, path, commit), "", 1<<20, false)
 		if err != nil {
 			return nil, err
 		}
@@ -534,7 +536,7 @@ func (a *api) noLink(ctx context.Context, org, repo, path, commit, where string)
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		dir, name = path[:i], path[i+1:]
 	}
-	body, _, err := a.sendGet(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20)
+	body, _, err := a.sendGet(ctx, a.provider.siblings(org, repo, dir, commit), "application/vnd.github+json", 8<<20, false)
 	if err != nil {
 		return a.explainAPIError(err, where, fmt.Sprintf("file %q in commit %s", path, commit))
 	}
@@ -560,8 +562,8 @@ func hostOf(server string) string {
 	return hostAndPort(repository{scheme: u.Scheme, host: strings.ToLower(u.Hostname()), port: portOf(u)})
 }
 
-// sendGet sends a request to the API. The path is escaped.
-func (a *api) sendGet(ctx context.Context, path, accept string, most int64) ([]byte, http.Header, error) {
+// sendGet sends a request to the API. The path is escaped. isFile: the answer is a file, which may be a page.
+func (a *api) sendGet(ctx context.Context, path, accept string, most int64, isFile bool) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
 		return nil, nil, err
@@ -579,7 +581,10 @@ func (a *api) sendGet(ctx context.Context, path, accept string, most int64) ([]b
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, nil, &statusError{resp.StatusCode, retryAfter(resp.Header, a.resolver.options.Clock)}
+		return nil, nil, &statusError{code: resp.StatusCode, retryAfter: retryAfter(resp.Header, a.resolver.options.Clock)}
+	}
+	if ledToSignIn(req, resp) {
+		return nil, nil, &statusError{code: resp.StatusCode, signIn: true}
 	}
 	if resp.ContentLength > most {
 		return nil, nil, errTooMuch
@@ -587,6 +592,9 @@ func (a *api) sendGet(ctx context.Context, path, accept string, most int64) ([]b
 	body, err := limit.ReadAll(resp.Body, most)
 	if errors.Is(err, limit.ErrTooLarge) {
 		err = errTooMuch
+	}
+	if err == nil && !isFile && isSignInPage(req, resp, body) {
+		err = &statusError{code: resp.StatusCode, signIn: true}
 	}
 	return body, resp.Header, err
 }
