@@ -140,6 +140,9 @@ func TestE2EOwnershipAgreesWithTheServer(t *testing.T) {
 		if p, err = a.Plan(ctx, Request{Objects: []Object{o}}); err != nil || p.Items[0].Action != Unchanged {
 			t.Errorf("specimen %d: not known to be applied right after it was (%v)", i, err)
 		}
+		if note := p.UnownedNote(); note != "" {
+			t.Errorf("specimen %d: %s", i, note)
+		}
 		for round := range 32 {
 			live, err := a.client.fetchObject(ctx, path)
 			if err != nil {

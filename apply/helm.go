@@ -49,7 +49,7 @@ func (p *Plan) Notes() []string {
 		out = append(out, fmt.Sprintf("applied like all the rest, not before or after it and not again at each upgrade, although it is a hook of Helm: %s; "+
 			"helm template --no-hooks leaves it out", hookNames(hooks)))
 	}
-	for _, note := range []string{p.inventory.incompleteNote(), p.sparedNote(), p.foreignNote()} {
+	for _, note := range []string{p.inventory.incompleteNote(), p.sparedNote(), p.foreignNote(), p.UnownedNote()} {
 		if note != "" {
 			out = append(out, note)
 		}

@@ -68,6 +68,7 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 	if want == nil || l.terminating {
 		return l, nil
 	}
+	l.unowned = unownedItems(entries, mine, obj)
 	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.contentDigest() {
 		l.applied = true // unchanged since our last apply
 		return l, nil

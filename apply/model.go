@@ -214,11 +214,12 @@ type Item struct {
 
 	mapping mapping
 	live    *live
-	owned   string // digest of our entry once applied
-	unread  error  // why its state in the cluster is unknown
-	unseen  string // why it cannot be read before the CRD of the source is written
-	found   bool   // when the plan was made, it was in the cluster, and the app did not own or record it
-	made    bool   // this run has created it
+	owned   string   // digest of our entry once applied
+	unread  error    // why its state in the cluster is unknown
+	unseen  string   // why it cannot be read before the CRD of the source is written
+	unowned []string // paths of list items that an apply leaves
+	found   bool     // when the plan was made, it was in the cluster, and the app did not own or record it
+	made    bool     // this run has created it
 	// deleted is the object as it was, if this run has deleted it for its replacement.
 	deleted map[string]any
 }
@@ -255,6 +256,8 @@ type live struct {
 	versions []string
 	// applied: the object already is as the item wants it.
 	applied bool
+	// unowned lists paths of list items that nobody owns.
+	unowned []string
 	// stored is the digest of the object, if the client cannot decide whether it is as the item wants it.
 	stored string
 	health health
@@ -347,6 +350,8 @@ type answer struct {
 	replace string
 	// same: an apply changes nothing.
 	same bool
+	// unowned lists paths of list items that nobody owns after the apply.
+	unowned []string
 	// local says why the client has computed after, and not the server.
 	local string
 }

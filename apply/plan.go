@@ -376,7 +376,7 @@ func (a *Applier) compareWithLive(p *Plan, it *Item, obj map[string]any) error {
 	it.found = l.owner != p.ownerOf() || !p.hasCreatedNamespace(it.ID, obj)
 	it.Action = Update
 	if l.applied && len(it.TakesOver) == 0 {
-		it.Action = Unchanged
+		it.Action, it.unowned = Unchanged, l.unowned
 	}
 	if why := it.marks.reasonToSpare(l); why != "" {
 		it.Action, it.Reason = Unchanged, why

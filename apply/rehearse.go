@@ -55,6 +55,9 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 			return context.Cause(ctx)
 		}
 		answers[i] = answer{note: cmp.Or(got.note, got.local), replace: got.replace, same: err == nil && p.isNoChange(it, got)}
+		if entries := managedEntriesOf(got.after); len(entries) > 0 {
+			answers[i].unowned = unownedItems(entries, entryOfOwnApplies(entries), got.after)
+		}
 		if conflicts[i] = conflictsOf(it, err); conflicts[i] == nil && err != nil {
 			failures[i] = it.wrapError(err)
 		}
@@ -75,6 +78,7 @@ func (a *Applier) rehearse(ctx context.Context, p *Plan, local bool, take func(i
 func (p *Plan) takeAnswers(todo []*Item, answers []answer, failures []error) {
 	for i, it := range todo {
 		got := &answers[i]
+		it.unowned = got.unowned
 		switch {
 		case got.replace != "":
 			it.Action, it.Reason = Replace, got.replace

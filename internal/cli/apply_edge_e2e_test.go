@@ -97,6 +97,32 @@ func TestE2ETheOwnerOfWhatAManifestLeavesOutIsNamed(t *testing.T) {
 	}
 }
 
+// TestE2EItemsThatNobodyOwnsAreNamed: a CRD changes an atomic list to one by keys. An item that then leaves the manifest stays in the object.
+func TestE2EItemsThatNobodyOwnsAreNamed(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	crd := func(listType string) string {
+		return w.file("crd.yaml", fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: listers.%[1]s}\nspec:\n  group: %[1]s\n  scope: Namespaced\n"+
+			"  names: {kind: Lister, plural: listers}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {ports: {type: array, %[2]s"+
+			"items: {type: object, required: [name], properties: {name: {type: string}}}}}}}}\n", group, listType))
+	}
+	lister := func(ports string) string {
+		return w.file("lister.yaml", "apiVersion: "+group+"/v1\nkind: Lister\nmetadata: {name: l}\nports: ["+ports+"]\n")
+	}
+	w.apply(ExitOK, "--app", "x", "-f", crd(""), "-f", lister("{name: a}, {name: b}"))
+	granular := crd("x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], ")
+	w.apply(ExitOK, "--app", "x", "-f", granular, "-f", lister("{name: a}, {name: b}"), "--mode", "warn")
+	args := []string{"--app", "x", "-f", granular, "-f", lister("{name: a}")}
+	for _, command := range []string{"diff", "apply", "diff", "apply"} { // before the item is left over, and after it is
+		if _, errs := w.run(ExitOK, command, args...); strings.Count(errs, `/l .ports[{"name":"b"}]`) != 1 {
+			t.Errorf("%s: %s", command, errs)
+		}
+	}
+	if _, errs := w.run(ExitOK, "apply", "--app", "x", "-f", granular, "-f", lister("{name: a}, {name: b}")); strings.Contains(errs, "nobody owns") {
+		t.Errorf("the item is in the source again: %s", errs)
+	}
+}
+
 // newCA returns a certificate as a caBundle has it.
 func newCA(t *testing.T) string {
 	t.Helper()

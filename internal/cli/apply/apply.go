@@ -137,6 +137,8 @@ type deliverer struct {
 	plan    *apply.Plan
 	told    *teller
 	result  Result
+	// unowned is what showNotes has told of list items that stay.
+	unowned string
 	// ended is set when everything is done, except for objects that are kept.
 	ended bool
 }
@@ -386,10 +388,12 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 		}
 		d.showPlan()
 		d.showUntried()
+		d.showUnowned()
 	default:
 		if err := d.applier.Apply(ctx, d.plan); err != nil {
 			return err
 		}
+		d.showUnowned()
 	}
 	d.ended = true
 	if f.prune && len(keptByPrune(d.plan)) > 0 {
@@ -438,6 +442,14 @@ func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool
 // showNotes tells of objects that are not treated as one may expect.
 func (d *deliverer) showNotes() {
 	for _, n := range d.plan.Notes() {
+		fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+	}
+	d.unowned = d.plan.UnownedNote()
+}
+
+// showUnowned tells of list items that stay, if dry runs have found others than showNotes has told of.
+func (d *deliverer) showUnowned() {
+	if n := d.plan.UnownedNote(); n != "" && n != d.unowned {
 		fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
 	}
 }

@@ -187,6 +187,7 @@ func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
+	run.showUnowned()
 	if differs || blocked {
 		return command.ErrFindings
 	}

@@ -246,7 +246,8 @@ func (r *run) runPreflights(ctx context.Context, cfg *config.Config, a *apply.Ap
 		st.Report = withWarnings(st.Report, warned)
 	}
 	if ran.Unread != nil && found.Failing() > 0 {
-		return false, &apply.PreflightError{Name: apply.CRDUpgradeSafety, Err: ran.Unread} // the next try may read them
+		// The next try may read them.
+		return false, &apply.PreflightError{Name: apply.CRDUpgradeSafety, Err: fmt.Errorf("%w; failMode open in spec.preflights applies the change unchecked", ran.Unread)}
 	}
 	decision.Features = findingsDigest(ran.Found[apply.FeatureGates])
 	st.Decided = decision

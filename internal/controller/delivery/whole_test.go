@@ -475,6 +475,9 @@ func TestStoredObjectsThatCannotBeReadAreTriedAgain(t *testing.T) {
 				wide := strings.Replace(crd("integer"), "size:", "more: {type: string}, size:", 1)
 				w.resolve("app", wide+"---\n"+configMap("one", "2"))
 				w.has("app", "Ready", map[bool]metav1.ConditionStatus{true: "True", false: "False"}[mode == "open"], reason)
+				if mode == "closed" {
+					w.has("app", "Ready", "False", reason, "things.test.dev", "webhook is down", "failMode open in spec.preflights")
+				}
 				w.lacks("app", "Stalled")
 				down = false
 				memapi.After(5 * time.Second)

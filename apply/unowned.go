@@ -1,0 +1,126 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxItemPairs bounds the pairs of items and owned keys that a search for items without owner compares, in one list.
+const maxItemPairs = 10_000
+
+// unownedItems returns the paths of list items that nobody owns, in lists of which our entry owns items. An apply does not remove them. They
+// are left over if a list had one owner as a whole, and the CRD has changed it to one whose items have separate owners.
+func unownedItems(entries []managedEntry, mine *managedEntry, obj map[string]any) []string {
+	if mine == nil {
+		return nil
+	}
+	var all []map[string]any
+	for i := range entries {
+		if entries[i].fields != nil {
+			all = append(all, entries[i].fields)
+		}
+	}
+	return unownedBelow(mine.fields, all, obj, "")
+}
+
+// unownedBelow is unownedItems below a path. all has what each owner has there.
+func unownedBelow(mine map[string]any, all []map[string]any, live any, path string) []string {
+	var out []string
+	switch x := live.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(mine)) {
+			name, ok := strings.CutPrefix(key, "f:")
+			inner, _ := mine[key].(map[string]any)
+			if ok && len(inner) > 0 {
+				out = append(out, unownedBelow(inner, fieldsUnder(all, key), x[name], path+"."+name)...)
+			}
+		}
+	case []any:
+		keys := map[string]bool{}
+		for _, fields := range all {
+			if len(fields) == 0 { // owned as a whole
+				return nil
+			}
+			for key := range fields {
+				keys[key] = key != "."
+			}
+		}
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(mine)), isItemKey) || len(keys)*len(x) > maxItemPairs {
+			return nil
+		}
+		for i, item := range x {
+			key := ownerKeyOf(keys, item)
+			if key == "" {
+				out = append(out, fmt.Sprintf("%s[%s]", path, shortItem(item, i)))
+			} else if inner, _ := mine[key].(map[string]any); len(inner) > 0 {
+				out = append(out, unownedBelow(inner, fieldsUnder(all, key), item, fmt.Sprintf("%s[%s]", path, strings.TrimLeft(key, "kv:")))...)
+			}
+		}
+	}
+	return out
+}
+
+func isItemKey(key string) bool { return strings.HasPrefix(key, "k:") || strings.HasPrefix(key, "v:") }
+
+// ownerKeyOf returns the key under which an item is owned; empty if it is not.
+func ownerKeyOf(keys map[string]bool, item any) string {
+	for key := range keys {
+		if isItem(key, item, true) {
+			return key
+		}
+	}
+	return ""
+}
+
+// fieldsUnder returns what each owner has under a key.
+func fieldsUnder(all []map[string]any, key string) []map[string]any {
+	var out []map[string]any
+	for _, fields := range all {
+		if inner, ok := fields[key].(map[string]any); ok {
+			out = append(out, inner)
+		}
+	}
+	return out
+}
+
+// shortItem names an item by its name, as a value, or by its index.
+func shortItem(item any, index int) string {
+	if m, ok := item.(map[string]any); ok {
+		if name, _ := m["name"].(string); name != "" {
+			item = map[string]any{"name": name}
+		} else {
+			return fmt.Sprint(index)
+		}
+	}
+	b, err := json.Marshal(item)
+	if err != nil || len(b) > 100 {
+		return fmt.Sprint(index)
+	}
+	return string(b)
+}
+
+// UnownedNote names list items that are not in the source and that an apply leaves; empty for none. A dry run may find more of them.
+func (p *Plan) UnownedNote() string {
+	const most = 5
+	var parts []string
+	n := 0
+	for i := range p.Items {
+		it := &p.Items[i]
+		for _, path := range it.unowned {
+			if n++; n <= most {
+				parts = append(parts, it.String()+" "+path)
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	text := strings.Join(parts, ", ")
+	if n > most {
+		text += fmt.Sprintf(" and %d more", n-most)
+	}
+	return "list items that are not in the source stay, because nobody owns them: " + text + "; kubectl edit removes them"
+}

@@ -1,0 +1,45 @@
+package apply
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestItemsThatNobodyOwnsAreFound(t *testing.T) {
+	const live = `'l':[{'name':'a','in':[{'name':'x'},{'name':'y'}]},{'name':'b'},{'port':1}],'s':['p','q'],'d':{'e':1}`
+	entry := func(manager, fields string) string {
+		return fmt.Sprintf(`{'manager':'%s','operation':'Apply','fieldsV1':%s}`, manager, fields)
+	}
+	const a, x, b = `'k:{\"name\":\"a\"}'`, `'k:{\"name\":\"x\"}'`, `'k:{\"name\":\"b\"}'`
+	mine := entry(Manager, `{'f:l':{`+a+`:{'.':{},'f:name':{},'f:in':{`+x+`:{'.':{},'f:name':{}}}}},'f:s':{'v:\"p\"':{}}}`)
+	for name, c := range map[string]struct {
+		entries string
+		want    []string
+	}{
+		"in lists, below items and in sets": {mine, []string{`.l[{"name":"a"}].in[{"name":"y"}]`, `.l[{"name":"b"}]`, `.l[2]`, `.s["q"]`}},
+		"items of others":                   {mine + "," + entry("other", `{'f:l':{`+b+`:{}},'f:s':{'v:\"q\"':{}}}`), []string{`.l[{"name":"a"}].in[{"name":"y"}]`, `.l[2]`}},
+		"a list that another one owns":      {mine + "," + entry("other", `{'f:l':{},'f:s':{}}`), nil},
+		"a list that is owned as a whole":   {entry(Manager, `{'f:l':{},'f:s':{}}`), nil},
+		"no entry of ours":                  {entry("other", `{'f:l':{`+a+`:{}}}`), nil},
+	} {
+		obj := parse(t, `{'metadata':{'managedFields':[`+c.entries+`]},`+live+`}`)
+		entries := managedEntriesOf(obj)
+		if diff := cmp.Diff(c.want, unownedItems(entries, entryOfOwnApplies(entries), obj)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestTheNoteOfItemsThatNobodyOwnsIsShort(t *testing.T) {
+	p := &Plan{}
+	if got := p.UnownedNote(); got != "" {
+		t.Error(got)
+	}
+	p.Items = []Item{{Object: Object{ID: ID{Kind: "A", Name: "a"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}, {Object: Object{ID: ID{Kind: "A", Name: "b"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}}
+	const want = "list items that are not in the source stay, because nobody owns them: A a .a[0], A a .a[1], A a .a[2], A b .a[0], A b .a[1] and 1 more; kubectl edit removes them"
+	if got := p.UnownedNote(); got != want {
+		t.Error(got)
+	}
+}
