@@ -159,13 +159,8 @@ func (r *reader) readTemplate(ctx context.Context, t chartTemplate, text string)
 	if _, err := Decode(ctx, t.name, []byte(text)); err != nil {
 		return err
 	}
-	first := len(r.set.Documents)
 	r.passPatches = true
-	err := r.addFile(ctx, t.name, []byte(text))
-	for i := first; i < len(r.set.Documents); i++ {
-		r.set.Documents[i].Templated = true
-	}
-	return err
+	return r.addFile(ctx, t.name, []byte(text))
 }
 
 // addRendered adds the definitions of what helm renders of a file. Its lines are not those of the file, so they are not told. Neither is the
@@ -189,12 +184,12 @@ func (r *reader) addRendered(ctx context.Context, name, text string) error {
 // templateLine matches a line that is only template.
 var templateLine = regexp.MustCompile(`(?m)^[ \t]*\{\{[^\n]*\}\}[ \t]*\r?\n`)
 
-// withoutTemplateLines leaves out the lines of a text that are only template. With {{ else }} both branches would stay, so that is not done.
+// withoutTemplateLines empties the lines of a text that are only template. With {{ else }} both branches would stay, so that is not done.
 func withoutTemplateLines(text string) (string, bool) {
 	if regexp.MustCompile(`\{\{-?\s*(else|range|define)\b`).MatchString(text) {
 		return "", false
 	}
-	out := templateLine.ReplaceAllString(text, "")
+	out := templateLine.ReplaceAllString(text, "\n")
 	return out, out != text
 }
 
