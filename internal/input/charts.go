@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 
+	sigsyaml "sigs.k8s.io/yaml"
+
 	"sluice.dev/internal/limit"
 )
 
@@ -244,7 +246,7 @@ func (h helmProgram) copyChart(ctx context.Context, dir, temp string, around sur
 	defer root.Close() //nolint:errcheck // the files are closed
 	var files int
 	var size int64
-	return around.copyFolder(ctx, dir, func(name string, data []byte) error {
+	err = around.copyFolder(ctx, dir, func(name string, data []byte) error {
 		files++
 		size += int64(len(data))
 		switch {
@@ -258,6 +260,41 @@ func (h helmProgram) copyChart(ctx context.Context, dir, temp string, around sur
 		}
 		return root.WriteFile(filepath.FromSlash(name), data, 0o600)
 	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(dropDependencies(root, "Chart.yaml"), dropDependencies(root, "requirements.yaml"))
+}
+
+// dropDependencies takes those dependencies out of a file that are not in the folder charts, as in a repository that fetches them later: helm
+// refuses to render without them, and their CRDs are not in the repository. A file that is not there, or no YAML, is left as it is.
+func dropDependencies(root *os.Root, file string) error {
+	data, err := root.ReadFile(file)
+	if err != nil {
+		return nil //nolint:nilerr // helm says what it misses
+	}
+	var chart map[string]any
+	if err := sigsyaml.Unmarshal(data, &chart); err != nil {
+		return nil //nolint:nilerr // helm says what is wrong
+	}
+	all, _ := chart["dependencies"].([]any)
+	here := slices.DeleteFunc(slices.Clone(all), func(d any) bool {
+		object, _ := d.(map[string]any)
+		name, _ := object["name"].(string)
+		if _, err := root.Stat(path.Join("charts", name)); err == nil {
+			return false
+		}
+		packed, err := fs.Glob(root.FS(), path.Join("charts", name+"-*.tgz"))
+		return err == nil && len(packed) == 0
+	})
+	if len(here) == len(all) {
+		return nil
+	}
+	chart["dependencies"] = here
+	if data, err = sigsyaml.Marshal(chart); err != nil {
+		return err
+	}
+	return root.WriteFile(file, data, 0o600)
 }
 
 func (h helmProgram) runHelm(ctx context.Context, program, temp string) ([]byte, error) {

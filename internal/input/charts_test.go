@@ -145,3 +145,26 @@ func TestASubchartIsRenderedWithTheChartAroundIt(t *testing.T) {
 		}
 	}
 }
+
+func TestDependenciesThatAreNotThereAreLeftOut(t *testing.T) {
+	dir := writeChart(t, "! grep -q absent chart/Chart.yaml && grep -q here chart/Chart.yaml && grep -q packed chart/Chart.yaml || exit 5\n"+renders, widgetTemplate)
+	chart := filepath.Join(dir, "x/Chart.yaml")
+	for name, text := range map[string]string{
+		chart: "{apiVersion: v2, name: named, version: 1.0.0, dependencies: [{name: absent, version: 1}, {name: here}, {name: packed}]}",
+		filepath.Join(dir, "x/charts/here/Chart.yaml"): "", filepath.Join(dir, "x/charts/packed-1.0.0.tgz"): "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if err != nil || len(set.Rendered) != 1 {
+		t.Error(err, set.Notes)
+	}
+	if text, err := os.ReadFile(chart); err != nil || !strings.Contains(string(text), "absent") {
+		t.Errorf("the chart itself changed: %s %v", text, err)
+	}
+}

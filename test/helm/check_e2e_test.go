@@ -40,7 +40,7 @@ func TestE2ECheckRendersChartsOfBothSides(t *testing.T) {
 	}
 	s.must(t, "git", "init", "-q")
 	write(t, s.dir, map[string]string{
-		"op/Chart.yaml": "apiVersion: v2\nname: operator\nversion: 1.0.0\n", "op/templates/_labels.tpl": "{{ define \"x.labels\" }}app: {{ .Chart.Name }}{{ end }}",
+		"op/Chart.yaml": "apiVersion: v2\nname: operator\nversion: 1.0.0\ndependencies: [{name: sub, version: 1.0.0}, {name: absent, version: 1.0.0, repository: \"https://charts.example.com\"}]\n", "op/templates/_labels.tpl": "{{ define \"x.labels\" }}app: {{ .Chart.Name }}{{ end }}",
 		"op/charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "op/charts/sub/templates/crd.yaml": chartCRD,
 		"op/charts/sub/values.yaml": "{max: 1, crds: {enabled: true}}",
 		"op/templates/deploy.yaml":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\n",
