@@ -136,6 +136,9 @@ func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered stri
 	note := fmt.Sprintf("%s is not rendered: %s", t.name, strings.ReplaceAll(why.Error(), "\n", " "))
 	text := string(t.data)
 	err := r.readTemplate(ctx, t, text)
+	if err == nil && errors.Is(why, errNoChart) {
+		return nil // YAML that happens to be in a folder of this name
+	}
 	if err != nil {
 		if stripped, ok := withoutTemplateLines(text); ok {
 			err = r.readTemplate(ctx, t, stripped)

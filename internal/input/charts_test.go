@@ -168,3 +168,15 @@ func TestDependenciesThatAreNotThereAreLeftOut(t *testing.T) {
 		t.Errorf("the chart itself changed: %s %v", text, err)
 	}
 }
+
+func TestAFolderCalledTemplatesNeedsNoChart(t *testing.T) {
+	_, yaml, _ := strings.Cut(strings.TrimSuffix(widgetTemplate, "{{- end }}\n"), "\n")
+	dir := writeChart(t, "exit 1", "# a {{ name }}\n"+yaml)
+	if err := os.Remove(filepath.Join(dir, "x/Chart.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if err != nil || len(set.Documents) != 1 || len(set.Notes) > 0 {
+		t.Error(err, set.Notes)
+	}
+}
