@@ -48,33 +48,45 @@ const maxGitOutput = 64 << 20
 
 // runGit runs git and returns what it wrote. Errors carry git's own words.
 func (g *gitRepo) runGit(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := g.gitCommand(ctx, args...)
-	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	out, readErr := limit.ReadAll(stdout, maxGitOutput)
-	if readErr != nil {
-		_ = cmd.Process.Kill()
-	}
-	err = cmd.Wait()
-	switch {
-	case ctx.Err() != nil:
+	out, err := outputOf(g.gitCommand(ctx, args...), maxGitOutput)
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	case readErr != nil:
-		return nil, readErr
+	}
+	return out, err
+}
+
+// outputOf runs a command and returns what it wrote, or [limit.ErrTooLarge] if that is more than most bytes. Other errors carry the first line of
+// its own words.
+func outputOf(cmd *exec.Cmd, most int64) ([]byte, error) {
+	out, complaint := &boundedWriter{left: most}, &boundedWriter{left: 1 << 20}
+	cmd.Stdout, cmd.Stderr = out, complaint
+	err := cmd.Run()
+	switch {
+	case out.over:
+		return nil, limit.ErrTooLarge
 	case err != nil:
-		if first, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n"); first != "" {
+		if first, _, _ := strings.Cut(strings.TrimSpace(complaint.kept.String()), "\n"); first != "" {
 			return nil, errors.New(strings.TrimPrefix(first, "fatal: "))
 		}
 		return nil, err
 	}
-	return out, nil
+	return out.kept.Bytes(), nil
+}
+
+// boundedWriter keeps what is written to it, and fails after left bytes. Then the command that writes gets a broken pipe.
+type boundedWriter struct {
+	kept bytes.Buffer // embedded, its ReadFrom would pass the bound by
+	left int64
+	over bool
+}
+
+// Write implements [io.Writer].
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if w.left -= int64(len(p)); w.left < 0 {
+		w.over = true
+		return 0, limit.ErrTooLarge
+	}
+	return w.kept.Write(p)
 }
 
 // treeOf returns the name of the tree of a revision.

@@ -82,9 +82,9 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 	if err := w.readFiles(ctx); err != nil || !r.opts.PassTemplates {
 		return err
 	}
-	return r.applyKustomizations(ctx, func(ctx context.Context, name string) ([]byte, error) {
+	return r.finishSource(ctx, surroundings{copyFolder: w.copyFolderOf, read: func(ctx context.Context, name string) ([]byte, error) {
 		return g.runGit(ctx, "cat-file", "blob", tree+":"+name)
-	})
+	}})
 }
 
 // gitWalker collects the files below paths of a tree.

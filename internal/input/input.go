@@ -86,7 +86,7 @@ type Document struct {
 	// CRD is the definition. It is never nil and has a name. The JSON values in its schemas (defaults, enums, examples) are in the form in
 	// which the API server stores them, whether the document is YAML or JSON.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// Positions finds the places of the parts of CRD. It is never nil.
+	// Positions finds the places of the parts of CRD. It is nil, Line 0 and Sum empty if helm rendered the definition.
 	Positions *Positions
 	// Key and Sum are those of the file.
 	Key, Sum string
@@ -151,6 +151,8 @@ type Set struct {
 	// [Options.Exclude] left out.
 	Templates []string
 	Excluded  int
+	// Rendered are the templates that helm rendered. Notes say which ones it did not render, why, and what was done instead.
+	Rendered, Notes []string
 	// Submodules are the submodules of a git revision that were not read, and Missing the paths that are not in it, where [Source.Some]
 	// accepts that.
 	Submodules, Missing []string

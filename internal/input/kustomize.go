@@ -29,6 +29,9 @@ import (
 // kustomization has the fields of a kustomization.yaml that patch
 // (https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/).
 type kustomization struct {
+	Resources             []string         `json:"resources"`
+	Bases                 []string         `json:"bases"`
+	Components            []string         `json:"components"`
 	Patches               []kustomizePatch `json:"patches"`
 	PatchesJSON6902       []kustomizePatch `json:"patchesJson6902"`
 	PatchesStrategicMerge []string         `json:"patchesStrategicMerge"`
@@ -41,12 +44,16 @@ type kustomizePatch struct {
 		Kind string `json:"kind"`
 		Name string `json:"name"` // an expression that matches the whole name
 	} `json:"target"`
+
+	dir string // the folder of the kustomization that has it
 }
 
 const (
 	maxKustomizeBytes = 1 << 20
 	// maxKustomizeLevels is how many folders above a CRD may have its kustomization: config/crd for config/crd/bases/v1/widgets.yaml.
 	maxKustomizeLevels = 3
+	// maxComponents is how deep components may have components, and how many folders above a kustomization they may be.
+	maxComponents = 4
 )
 
 // kustomizer applies the patches of kustomizations to the definitions of a set.
@@ -63,10 +70,8 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return k.isPatchFile(ctx, filepath.ToSlash(d.File)) })
 	for i := range r.set.Documents {
 		d := &r.set.Documents[i]
-		if dir, found := k.kustomizationOf(ctx, filepath.ToSlash(d.File)); found != nil {
-			if err := k.patchDocument(ctx, d, dir, found); err != nil {
-				return err
-			}
+		if err := k.patchDocument(ctx, d, k.patchesOf(ctx, filepath.ToSlash(d.File))); err != nil {
+			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -77,16 +82,32 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 
 // isPatchFile reports whether the kustomization of a file lists it as a patch.
 func (k *kustomizer) isPatchFile(ctx context.Context, file string) bool {
-	dir, found := k.kustomizationOf(ctx, file)
-	return found != nil && slices.ContainsFunc(found.Patches, func(p kustomizePatch) bool { return p.Path != "" && path.Join(dir, p.Path) == file })
+	return slices.ContainsFunc(k.patchesOf(ctx, file), func(p kustomizePatch) bool { return p.Path != "" && path.Join(p.dir, p.Path) == file })
 }
 
-// kustomizationOf returns the kustomization in the nearest folder above a file that has one.
-func (k *kustomizer) kustomizationOf(ctx context.Context, file string) (dir string, found *kustomization) {
-	dir = path.Dir(file)
+// patchesOf returns the patches that a file gets, in their order: those of its kustomization, then those of the ones in folders above that
+// have the first as a base.
+func (k *kustomizer) patchesOf(ctx context.Context, file string) []kustomizePatch {
+	dir, found := k.kustomizationOf(ctx, path.Dir(file))
+	if found == nil {
+		return nil
+	}
+	patches := found.Patches
+	for {
+		above, next := k.kustomizationOf(ctx, path.Join(dir, ".."))
+		isBase := func(name string) bool { return path.Join(above, name) == dir || path.Join(above, name) == file }
+		if next == nil || above == dir || !slices.ContainsFunc(slices.Concat(next.Resources, next.Bases), isBase) {
+			return patches
+		}
+		dir, patches = above, slices.Concat(patches, next.Patches)
+	}
+}
+
+// kustomizationOf returns the kustomization in a folder, or in the nearest one above that has one.
+func (k *kustomizer) kustomizationOf(ctx context.Context, dir string) (nearest string, found *kustomization) {
 	for range maxKustomizeLevels {
 		if _, ok := k.byDir[dir]; !ok {
-			k.byDir[dir] = k.readKustomization(ctx, dir)
+			k.byDir[dir] = k.readKustomization(ctx, dir, 0)
 		}
 		if k.byDir[dir] != nil {
 			return dir, k.byDir[dir]
@@ -96,7 +117,9 @@ func (k *kustomizer) kustomizationOf(ctx context.Context, file string) (dir stri
 	return "", nil
 }
 
-func (k *kustomizer) readKustomization(ctx context.Context, dir string) *kustomization {
+// readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
+// depth deep.
+func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth int) *kustomization {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		file := path.Join(dir, name)
 		data, err := k.read(ctx, file)
@@ -117,10 +140,38 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string) *kustomi
 				all[i].Path = text
 			}
 		}
-		out.Patches = slices.Concat(all, out.Patches, out.PatchesJSON6902)
+		all = slices.Concat(all, out.Patches, out.PatchesJSON6902)
+		for i := range all {
+			all[i].dir = dir
+		}
+		out.Patches = append(k.componentPatches(ctx, file, out.Components, depth), all...)
 		return out
 	}
 	return nil
+}
+
+// componentPatches returns the patches of the components that the kustomization file lists. kustomize applies them first (accumulateTarget in
+// api/internal/target/kusttarget.go).
+func (k *kustomizer) componentPatches(ctx context.Context, file string, components []string, depth int) []kustomizePatch {
+	var out []kustomizePatch
+	for _, name := range components {
+		clean := path.Clean(name)
+		switch steps := strings.Count(clean+"/", "../"); {
+		case strings.Contains(name, ":") || path.IsAbs(clean) || steps > maxComponents:
+			k.warn(file, "", fmt.Errorf("the component %s is elsewhere, and its patches are not applied; render the kustomization, and check what comes out", name))
+			continue
+		case depth == maxComponents:
+			k.warn(file, "", fmt.Errorf("its components are not read: they are nested deeper than %d levels", maxComponents))
+			continue
+		}
+		found := k.readKustomization(ctx, path.Join(path.Dir(file), clean), depth+1)
+		if found == nil {
+			k.warn(file, "", fmt.Errorf("the component %s has no kustomization.yaml that can be read, and its patches are not applied", name))
+			continue
+		}
+		out = append(out, found.Patches...)
+	}
+	return out
 }
 
 func (k *kustomizer) warn(file, crd string, err error) {
@@ -129,12 +180,12 @@ func (k *kustomizer) warn(file, crd string, err error) {
 	k.r.set.Warnings = append(k.r.set.Warnings, w)
 }
 
-// patchDocument applies the patches of a kustomization that are about a definition.
-func (k *kustomizer) patchDocument(ctx context.Context, d *Document, dir string, in *kustomization) error {
-	for _, p := range in.Patches {
-		file, text := path.Join(dir, "kustomization.yaml"), []byte(p.Patch)
+// patchDocument applies the patches that are about a definition.
+func (k *kustomizer) patchDocument(ctx context.Context, d *Document, patches []kustomizePatch) error {
+	for _, p := range patches {
+		file, text := path.Join(p.dir, "kustomization.yaml"), []byte(p.Patch)
 		if p.Path != "" {
-			file = path.Join(dir, p.Path)
+			file = path.Join(p.dir, p.Path)
 			if !fs.ValidPath(p.Path) && !fs.ValidPath(path.Clean(p.Path)) {
 				continue // outside of the folder, which kustomize refuses
 			}

@@ -26,7 +26,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 		err = r.readStdin(ctx)
 	case Path:
 		if err = r.readPaths(ctx, src); err == nil && opts.PassTemplates {
-			err = r.applyKustomizations(ctx, r.readBeside)
+			err = r.finishSource(ctx, surroundings{read: r.readBeside, copyFolder: r.copyFolderBeside})
 		}
 	case Git:
 		err = r.readRevision(ctx, src)
@@ -47,6 +47,16 @@ type reader struct {
 	total   int64
 	entries int
 	exclude exclusion
+	// deferred are the templates of definitions, which are read after all other files.
+	deferred []chartTemplate
+}
+
+// finishSource does what needs more than one file: it renders charts and applies patches.
+func (r *reader) finishSource(ctx context.Context, around surroundings) error {
+	if err := r.renderCharts(ctx, around); err != nil {
+		return err
+	}
+	return r.applyKustomizations(ctx, around.read)
 }
 
 func (r *reader) readStdin(ctx context.Context) error {
@@ -138,7 +148,7 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
 	}
-	if below && r.passTemplate(ctx, name, data) {
+	if below && (r.deferTemplate(name, data) || r.passTemplate(ctx, name, data)) {
 		return nil
 	}
 	r.passPatches = below && r.opts.PassTemplates

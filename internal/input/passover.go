@@ -3,9 +3,7 @@ package input
 import (
 	"context"
 	"errors"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/moby/patternmatcher"
@@ -46,8 +44,7 @@ func (x exclusion) isExcluded(name string) bool {
 // rendered, and records it in the set. Only files below a folder called templates, as in charts, are skipped: elsewhere a file that
 // cannot be read is an error.
 func (r *reader) passTemplate(ctx context.Context, name string, data []byte) bool {
-	folders := strings.Split(path.Dir(filepath.ToSlash(name)), "/")
-	if !r.opts.PassTemplates || !slices.Contains(folders, "templates") {
+	if !r.opts.PassTemplates || !isTemplateName(name) {
 		return false
 	}
 	if _, err := Decode(ctx, name, data); !errors.Is(err, errTemplate) {

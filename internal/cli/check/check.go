@@ -65,8 +65,8 @@ OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in 
 Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
 dry run if it accepts the new CRDs.
 
-In a directory, check reads all .yaml, .yml and .json files. It applies the patches of the nearest kustomization.yaml to CRDs. It skips
-templates of Helm charts with a note; render them first. A CRD in several files is compared with the one at the same place. Files that cannot be read stop the check only if
+In a directory, check reads all .yaml, .yml and .json files. It applies the patches of the nearest kustomization.yaml to CRDs. It lets
+helm render the templates of charts that hold CRDs, and skips other templates with a note. A CRD in several files is compared with the one at the same place. Files that cannot be read stop the check only if
 they may hold a CRD and differ. The file .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
 Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
@@ -136,6 +136,8 @@ type checker struct {
 	kube      *version.Version
 	// templates, patches and submodules are those that were passed over last.
 	templates, patches, submodules []string
+	// notes are those on charts that were printed.
+	notes []string
 	// unchanged counts the files that cannot be read and are the same on both sides.
 	unchanged int
 	// moved says which CRDs are compared with a file at another place.

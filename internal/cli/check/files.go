@@ -13,6 +13,7 @@ import (
 
 	"github.com/moby/patternmatcher/ignorefile"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 )
 
@@ -40,6 +41,15 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
+	}
+	for _, text := range set.Notes {
+		if !slices.Contains(c.notes, text) {
+			c.notes = append(c.notes, text)
+			fmt.Fprintln(c.Err, "note:", brief.OneLine(text))
+		}
+	}
+	if len(set.Rendered) > 0 {
+		fmt.Fprintf(c.Err, "note: %s: templates rendered by helm with the default values: %s\n", source, firstFileNames(set.Rendered))
 	}
 	patched, templated := 0, 0
 	for i := range set.Documents {

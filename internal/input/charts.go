@@ -1,0 +1,392 @@
+package input
+
+// What does Helm make of a chart? The folder crds has plain CRDs. Those in the folder templates are text until the program helm renders them,
+// so it renders the chart, with its default values, from a copy: it finds no files of the user there, no plugins, and no network.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/limit"
+)
+
+const (
+	// maxChartBytes bounds the files of a chart, and what helm prints of it. maxChartFiles bounds their number.
+	maxChartBytes = 32 << 20
+	maxChartFiles = 5_000
+	// chartTime bounds the work on one chart, allChartsTime that on all charts of a source.
+	chartTime     = 20 * time.Second
+	allChartsTime = time.Minute
+)
+
+// chartTemplate is a file of a chart that has both a definition and a template, and is not decoded yet.
+type chartTemplate struct {
+	name, key, sum string
+	data           []byte
+}
+
+// isDefinition matches the kind of a definition in a text that may be no YAML.
+var isDefinition = regexp.MustCompile(`(?m)^[\s-]*["']?kind["']?:\s*["']?` + crdKind + `\b`)
+
+// deferTemplate keeps a template of a definition for [reader.renderCharts], and reports whether it is one.
+func (r *reader) deferTemplate(name string, data []byte) bool {
+	if !r.opts.PassTemplates || !isTemplateName(name) || !strings.Contains(string(data), "{{") || !isDefinition.Match(data) {
+		return false
+	}
+	r.deferred = append(r.deferred, chartTemplate{name: name, key: r.key, sum: r.sum, data: data})
+	return true
+}
+
+// isTemplateName reports whether a file is below a folder called templates.
+func isTemplateName(name string) bool {
+	return slices.Contains(strings.Split(path.Dir(filepath.ToSlash(name)), "/"), "templates")
+}
+
+// surroundings reads what stands beside the files of a source, in its work tree or revision.
+type surroundings struct {
+	read func(ctx context.Context, name string) ([]byte, error)
+	// copyFolder hands over the regular files below a folder, with names relative to it. It follows no links.
+	copyFolder func(ctx context.Context, dir string, add func(name string, data []byte) error) error
+}
+
+// renderCharts decodes the templates that were deferred: as helm renders them, or else without their lines of template.
+func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
+	type rendering struct {
+		files map[string]string
+		err   error
+	}
+	byChart := map[string]rendering{}
+	helm := helmProgram{time: chartTime, most: maxChartBytes}
+	all, cancel := context.WithTimeout(ctx, allChartsTime)
+	defer cancel()
+	for _, t := range r.deferred {
+		dir := around.chartOf(ctx, filepath.ToSlash(t.name))
+		if _, ok := byChart[dir]; !ok {
+			files, err := map[string]string(nil), errNoChart
+			if dir != "" {
+				files, err = helm.renderChart(all, dir, around)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			byChart[dir] = rendering{files, err}
+		}
+		in := byChart[dir]
+		text, ok := in.files[filepath.ToSlash(filepath.Clean(t.name))]
+		why := in.err
+		if why == nil && !ok {
+			why = errors.New("helm renders nothing of it with the chart's default values")
+		}
+		if err := r.addTemplate(ctx, t, text, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNoChart = errors.New("no folder above it has a Chart.yaml")
+
+// chartOf returns the outermost chart that a template belongs to: a sub-chart is rendered with the chart around it. Empty is none.
+func (s surroundings) chartOf(ctx context.Context, name string) string {
+	isChart := func(dir string) bool {
+		_, err := s.read(ctx, path.Join(dir, "Chart.yaml"))
+		return err == nil
+	}
+	dir := path.Dir(name)
+	for path.Base(dir) != "templates" || !isChart(path.Dir(dir)) {
+		if dir == path.Dir(dir) {
+			return ""
+		}
+		dir = path.Dir(dir)
+	}
+	dir = path.Dir(dir)
+	for path.Base(path.Dir(dir)) == "charts" && isChart(path.Join(dir, "../..")) {
+		dir = path.Join(dir, "../..")
+	}
+	return dir
+}
+
+// addTemplate adds the definitions of a template: those of the rendered text, or, if why says that there is none, those of the template
+// without the lines that are only template.
+func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered string, why error) error {
+	r.key, r.sum = t.key, t.sum
+	if why == nil {
+		if why = r.addRendered(ctx, t.name, rendered); why == nil {
+			r.set.Rendered = append(r.set.Rendered, t.name)
+			return nil
+		}
+		why = fmt.Errorf("what helm renders of it cannot be read: %w", why)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	note := fmt.Sprintf("%s is not rendered: %s", t.name, strings.ReplaceAll(why.Error(), "\n", " "))
+	text := string(t.data)
+	err := r.readTemplate(ctx, t, text)
+	if err == nil && errors.Is(why, errNoChart) {
+		return nil // YAML that happens to be in a folder of this name
+	}
+	if err != nil {
+		if stripped, ok := withoutTemplateLines(text); ok {
+			err = r.readTemplate(ctx, t, stripped)
+			note += "; its lines that are only template are left out"
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		r.set.Notes = append(r.set.Notes, note)
+		return nil
+	case r.keepAll:
+		return r.keepUnread(fileError(t.name, err, "is a template of a CustomResourceDefinition, and it is not rendered: %v", why), t.data)
+	}
+	r.set.Notes = append(r.set.Notes, note)
+	r.set.Templates = append(r.set.Templates, t.name)
+	return nil
+}
+
+// readTemplate adds the definitions of a template that is YAML as it is.
+func (r *reader) readTemplate(ctx context.Context, t chartTemplate, text string) error {
+	if _, err := Decode(ctx, t.name, []byte(text)); err != nil {
+		return err
+	}
+	r.passPatches = true
+	return r.addFile(ctx, t.name, []byte(text))
+}
+
+// addRendered adds the definitions of what helm renders of a file. Its lines are not those of the file, so they are not told. Neither is the
+// file's sum: with other values, the same file is another definition.
+func (r *reader) addRendered(ctx context.Context, name, text string) error {
+	if _, err := Decode(ctx, name, []byte(text)); err != nil {
+		return err
+	}
+	first, warnings := len(r.set.Documents), len(r.set.Warnings)
+	err := r.addFile(ctx, name, []byte(text))
+	for i := first; i < len(r.set.Documents); i++ {
+		d := &r.set.Documents[i]
+		d.Line, d.Positions, d.Sum = 0, nil, ""
+	}
+	for i := warnings; i < len(r.set.Warnings); i++ {
+		r.set.Warnings[i].Position.Line, r.set.Warnings[i].Position.Column = 0, 0
+	}
+	return err
+}
+
+// templateLine matches a line that is only template.
+var templateLine = regexp.MustCompile(`(?m)^[ \t]*\{\{[^\n]*\}\}[ \t]*\r?\n`)
+
+// withoutTemplateLines empties the lines of a text that are only template. With {{ else }} both branches would stay, so that is not done.
+func withoutTemplateLines(text string) (string, bool) {
+	if regexp.MustCompile(`\{\{-?\s*(else|range|define)\b`).MatchString(text) {
+		return "", false
+	}
+	out := templateLine.ReplaceAllString(text, "\n")
+	return out, out != text
+}
+
+// helmProgram renders charts with the program helm.
+type helmProgram struct {
+	time time.Duration
+	most int64
+}
+
+// renderChart returns what helm renders of the templates of a chart, by the names of their files.
+func (h helmProgram) renderChart(ctx context.Context, dir string, around surroundings) (map[string]string, error) {
+	program, err := exec.LookPath("helm")
+	if err != nil {
+		return nil, errors.New("helm is not installed")
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp("", "sluice-chart-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // what helm leaves behind is in a folder for temporary files
+	limited, cancel := context.WithTimeout(ctx, h.time)
+	defer cancel()
+	if err := h.copyChart(limited, dir, temp, around); err != nil {
+		return nil, err
+	}
+	out, err := h.runHelm(limited, program, temp)
+	switch {
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("helm did not end within %s", h.time)
+	case errors.Is(err, limit.ErrTooLarge):
+		return nil, fmt.Errorf("helm prints more than %s", byteSize(h.most))
+	case err != nil:
+		return nil, fmt.Errorf("helm template: %s", strings.TrimPrefix(err.Error(), "Error: "))
+	}
+	return renderedFiles(dir, string(out)), nil
+}
+
+// copyChart copies a chart to the folder chart of temp. The schemas of values stay behind: they may refer to the network.
+func (h helmProgram) copyChart(ctx context.Context, dir, temp string, around surroundings) error {
+	for _, name := range []string{"chart", "home", "tmp"} {
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			return err
+		}
+	}
+	root, err := os.OpenRoot(filepath.Join(temp, "chart"))
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // the files are closed
+	var files int
+	var size int64
+	err = around.copyFolder(ctx, dir, func(name string, data []byte) error {
+		files++
+		size += int64(len(data))
+		switch {
+		case files > maxChartFiles || size > maxChartBytes:
+			return fmt.Errorf("the chart is too large: more than %d files or %s", maxChartFiles, byteSize(maxChartBytes))
+		case path.Base(name) == "values.schema.json":
+			return nil
+		}
+		if err := root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o700); err != nil {
+			return err
+		}
+		return root.WriteFile(filepath.FromSlash(name), data, 0o600)
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(dropDependencies(root, "Chart.yaml"), dropDependencies(root, "requirements.yaml"))
+}
+
+// dropDependencies takes those dependencies out of a file that are not in the folder charts, as in a repository that fetches them later: helm
+// refuses to render without them, and their CRDs are not in the repository. A file that is not there, or no YAML, is left as it is.
+func dropDependencies(root *os.Root, file string) error {
+	data, err := root.ReadFile(file)
+	if err != nil {
+		return nil //nolint:nilerr // helm says what it misses
+	}
+	var chart map[string]any
+	if err := sigsyaml.Unmarshal(data, &chart); err != nil {
+		return nil //nolint:nilerr // helm says what is wrong
+	}
+	all, _ := chart["dependencies"].([]any)
+	here := slices.DeleteFunc(slices.Clone(all), func(d any) bool {
+		object, _ := d.(map[string]any)
+		name, _ := object["name"].(string)
+		if _, err := root.Stat(path.Join("charts", name)); err == nil {
+			return false
+		}
+		packed, err := fs.Glob(root.FS(), path.Join("charts", name+"-*.tgz"))
+		return err == nil && len(packed) == 0
+	})
+	if len(here) == len(all) {
+		return nil
+	}
+	chart["dependencies"] = here
+	if data, err = sigsyaml.Marshal(chart); err != nil {
+		return err
+	}
+	return root.WriteFile(file, data, 0o600)
+}
+
+func (h helmProgram) runHelm(ctx context.Context, program, temp string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, "template", "release", "./chart")
+	home := filepath.Join(temp, "home")
+	const nowhere = "http://127.0.0.1:9"
+	cmd.Dir, cmd.WaitDelay = temp, time.Second
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Join(temp, "tmp"), "LC_ALL=C",
+		"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home, "HELM_PLUGINS=" + filepath.Join(home, "plugins"),
+		"KUBECONFIG=" + filepath.Join(home, "kubeconfig"), "HTTP_PROXY=" + nowhere, "HTTPS_PROXY=" + nowhere,
+	}
+	return outputOf(cmd, h.most)
+}
+
+// renderedFiles takes apart what helm template prints: each document begins with the file that it comes from, below the chart's name. dir is the
+// chart's folder.
+func renderedFiles(dir, out string) map[string]string {
+	files := map[string]string{}
+	for _, c := range splitStream(out) {
+		for line := range strings.Lines(c.text) {
+			source, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "# Source: ")
+			if !ok {
+				continue
+			}
+			if _, below, ok := strings.Cut(source, "/"); ok {
+				files[path.Join(dir, below)] += c.text
+			}
+			break
+		}
+	}
+	return files
+}
+
+// copyFolderBeside is [surroundings.copyFolder] of the file system.
+func (r *reader) copyFolderBeside(ctx context.Context, dir string, add func(string, []byte) error) error {
+	full := filepath.FromSlash(dir)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(r.opts.Dir, full)
+	}
+	root, err := os.OpenRoot(cmp.Or(full, "."))
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case d.IsDir() && d.Name() == ".git":
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // nothing was written
+		data, err := limit.ReadAll(f, maxChartBytes)
+		if err != nil {
+			return err
+		}
+		return add(name, data)
+	})
+}
+
+// copyFolderOf is [surroundings.copyFolder] of a revision.
+func (w *gitWalker) copyFolderOf(ctx context.Context, dir string, add func(string, []byte) error) error {
+	if dir == "." {
+		dir = ""
+	}
+	entries, err := w.g.listTree(ctx, w.tree, dir)
+	if err != nil {
+		return err
+	}
+	in := &gitWalker{r: &reader{opts: Options{MaxFileBytes: maxChartBytes, MaxTotalBytes: maxChartBytes}}, g: w.g}
+	for _, e := range entries {
+		if e.mode == "100644" || e.mode == "100755" {
+			e.name = strings.TrimPrefix(strings.TrimPrefix(e.path, dir), "/")
+			in.files = append(in.files, e)
+		}
+	}
+	return in.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
+		if err != nil {
+			return err
+		}
+		return add(f.name, data)
+	})
+}

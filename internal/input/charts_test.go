@@ -1,0 +1,182 @@
+package input
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const widgetTemplate = `{{- if .Values.crds }}
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+{{- end }}
+`
+
+// writeChart writes a chart and a program helm that runs a script, and returns the folder around the chart.
+func writeChart(t *testing.T, script, template string) string {
+	t.Helper()
+	dir, bin := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		filepath.Join(dir, "x/Chart.yaml"): "apiVersion: v2\nname: named\nversion: 1.0.0\n", filepath.Join(dir, "x/templates/widget.yaml"): template,
+		filepath.Join(dir, "x/values.schema.json"): "{}", filepath.Join(bin, "helm"): "#!/bin/sh\n" + script + "\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "x/link")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return dir
+}
+
+// renders is a script that prints the template without its first and last line, as helm does.
+const renders = `test "$1 $2 $3" = "template release ./chart" || exit 3
+echo '---'
+echo '# Source: named/templates/widget.yaml'
+sed '1d;$d' chart/templates/widget.yaml`
+
+func TestAChartIsRenderedOrToldWhyNot(t *testing.T) {
+	elseTemplate := strings.Replace(widgetTemplate, "{{- end", "{{ else }}\n{{- end", 1)
+	for name, test := range map[string]struct {
+		script, template, note string
+		rendered, unread       bool
+	}{
+		"success":                  {script: renders, template: widgetTemplate, rendered: true},
+		"both branches":            {script: "sed '/^{{/d' >/dev/null; " + strings.Replace(renders, "sed '1d;$d'", "sed '/^{{/d'", 1), template: elseTemplate, rendered: true},
+		"failure":                  {script: "echo 'Error: no such value' >&2; exit 1", template: widgetTemplate, note: "helm template: no such value; its lines"},
+		"failure without words":    {script: "exit 1", template: widgetTemplate, note: "helm template: exit status 1; its lines"},
+		"nothing":                  {script: "true", template: widgetTemplate, note: "renders nothing of it"},
+		"broken":                   {script: "echo '# Source: named/templates/widget.yaml'; echo 'a: b: c'", template: widgetTemplate, note: "what helm renders of it cannot be read"},
+		"huge":                     {script: "exec yes", template: widgetTemplate, note: "helm prints more than 32 MiB"},
+		"huge errors":              {script: "yes >&2; exit 1", template: widgetTemplate, note: "is not rendered"},
+		"failure of both branches": {script: "exit 1", template: elseTemplate, unread: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeChart(t, test.script, test.template)
+			set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+			if test.unread {
+				if len(set.Unread) != 1 || !strings.Contains(set.Unread[0].Err.Error(), "it is not rendered: helm template: exit status 1") {
+					t.Fatalf("unread: %v (%v)", set.Unread, err)
+				}
+				return
+			}
+			if err != nil || len(set.Documents) != 1 || (len(set.Rendered) == 1) != test.rendered {
+				t.Fatalf("%d documents, rendered %v, notes %v: %v", len(set.Documents), set.Rendered, set.Notes, err)
+			}
+			if d := set.Documents[0]; d.Key != "0/x/templates/widget.yaml" || d.File != filepath.Join(dir, "x/templates/widget.yaml") || (d.Sum == "") != test.rendered {
+				t.Errorf("the definition stands in %s (%s)", d.File, d.Key)
+			}
+			if notes := strings.Join(set.Notes, "\n"); !strings.Contains(notes, test.note) || (notes == "") != test.rendered {
+				t.Errorf("notes: %s", notes)
+			}
+		})
+	}
+}
+
+func TestHelmHasItsTime(t *testing.T) {
+	dir := filepath.Join(writeChart(t, "sleep 3", widgetTemplate), "x")
+	r := &reader{}
+	begin := time.Now()
+	_, err := helmProgram{time: 50 * time.Millisecond, most: 1 << 10}.renderChart(t.Context(), dir, surroundings{copyFolder: r.copyFolderBeside})
+	if err == nil || !strings.Contains(err.Error(), "did not end within 50ms") {
+		t.Error(err)
+	}
+	if waited := time.Since(begin); waited > 2500*time.Millisecond {
+		t.Errorf("it took %s", waited)
+	}
+}
+
+// What helm writes goes to a folder that is removed, and what it reads is a copy without links and without schemas of values.
+func TestHelmStaysInAFolderOfItsOwn(t *testing.T) {
+	told := filepath.Join(t.TempDir(), "told")
+	t.Setenv("SECRET", "s")
+	t.Setenv("HELM_PLUGINS", "/plugins")
+	dir := writeChart(t, `test -z "$SECRET" && test ! -e chart/link && test ! -e chart/values.schema.json || exit 4
+for d in . .. chart/../.. "$HOME" "$TMPDIR" "$HELM_CACHE_HOME"; do (cd "$d" && pwd); done | sed '2,3d' >`+told+`
+echo x >chart/templates/new.yaml; echo x >"$HOME/new"; echo x >new
+`+renders, widgetTemplate)
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if err != nil || len(set.Rendered) != 1 {
+		t.Fatal(err, set.Notes)
+	}
+	text, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place := range strings.FieldsSeq(string(text)) {
+		if _, err := os.Stat(place); !os.IsNotExist(err) || strings.HasPrefix(place, dir) {
+			t.Errorf("%s is still there: %v", place, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x/templates/new.yaml")); !os.IsNotExist(err) {
+		t.Errorf("helm wrote into the chart: %v", err)
+	}
+}
+
+func TestASubchartIsRenderedWithTheChartAroundIt(t *testing.T) {
+	charts := []string{"a/Chart.yaml", "a/charts/b/Chart.yaml", "charts/c/Chart.yaml", "Chart.yaml"}
+	for name, want := range map[string]string{
+		"a/templates/x.yaml": "a", "a/templates/crds/x.yaml": "a", "a/charts/b/templates/x.yaml": "a", "charts/c/templates/x.yaml": ".",
+		"templates/x.yaml": ".", "d/templates/x.yaml": "", "/d/templates/x.yaml": "",
+	} {
+		s := surroundings{read: func(_ context.Context, name string) ([]byte, error) {
+			if !slices.Contains(charts, name) {
+				return nil, os.ErrNotExist
+			}
+			return nil, nil
+		}}
+		if got := s.chartOf(t.Context(), name); got != want {
+			t.Errorf("%s is in the chart %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestDependenciesThatAreNotThereAreLeftOut(t *testing.T) {
+	dir := writeChart(t, "! grep -q absent chart/Chart.yaml && grep -q here chart/Chart.yaml && grep -q packed chart/Chart.yaml || exit 5\n"+renders, widgetTemplate)
+	chart := filepath.Join(dir, "x/Chart.yaml")
+	for name, text := range map[string]string{
+		chart: "{apiVersion: v2, name: named, version: 1.0.0, dependencies: [{name: absent, version: 1}, {name: here}, {name: packed}]}",
+		filepath.Join(dir, "x/charts/here/Chart.yaml"): "", filepath.Join(dir, "x/charts/packed-1.0.0.tgz"): "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if err != nil || len(set.Rendered) != 1 {
+		t.Error(err, set.Notes)
+	}
+	if text, err := os.ReadFile(chart); err != nil || !strings.Contains(string(text), "absent") {
+		t.Errorf("the chart itself changed: %s %v", text, err)
+	}
+}
+
+func TestAFolderCalledTemplatesNeedsNoChart(t *testing.T) {
+	_, yaml, _ := strings.Cut(strings.TrimSuffix(widgetTemplate, "{{- end }}\n"), "\n")
+	dir := writeChart(t, "exit 1", "# a {{ name }}\n"+yaml)
+	if err := os.Remove(filepath.Join(dir, "x/Chart.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if err != nil || len(set.Documents) != 1 || len(set.Notes) > 0 {
+		t.Error(err, set.Notes)
+	}
+}
