@@ -21,18 +21,9 @@ func metadataOf(obj map[string]any) map[string]any {
 	return meta
 }
 
-// Names in the cluster.
-const (
-	// AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
-	// without this annotation.
-	AnnotationApp = "sluice.dev/app"
-	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
-	LabelInventory = "sluice.dev/inventory"
-
-	inventoryPrefix = "sluice-app-"
-	inventoryKey    = "inventory.json"
-	packedKey       = "inventory.json.gz"
-)
+// AnnotationApp on an object names the app that it belongs to, as NAMESPACE/NAME. The app neither prunes nor deletes an object
+// without this annotation.
+const AnnotationApp = "sluice.dev/app"
 
 // LabelApp on an object identifies the app of [AnnotationApp]: its value is a digest of that name, which is too long for a label.
 const LabelApp = "sluice.dev/app-id"

@@ -349,15 +349,6 @@ func listPath(group, version, resource, namespace string) string {
 	return b.String()
 }
 
-// ErrChanged means that somebody has, or may have, changed the app since the plan was made. The latter happens if another run had
-// not ended then. A plan that is made after [Applier.Resume] can be applied.
-var ErrChanged = errors.New("somebody has changed the app since the plan was made")
-
-// leaseClock is the clock of leases. The time since the last renewal is real time, so it is not injected.
-func leaseClock() time.Time { return time.Now() } //nolint:forbidigo // see above
-
-func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }
-
 // noNamespace reports whether the server refuses an object because its namespace is missing.
 func noNamespace(err error) bool {
 	var status apierrors.APIStatus

@@ -24,6 +24,16 @@ import (
 	"sluice.dev/internal/limit"
 )
 
+// Names in the cluster.
+const (
+	// LabelInventory marks the ConfigMaps that hold inventories; its value is app.
+	LabelInventory = "sluice.dev/inventory"
+
+	inventoryPrefix = "sluice-app-"
+	inventoryKey    = "inventory.json"
+	packedKey       = "inventory.json.gz"
+)
+
 // State is the progress of an app.
 type State string
 

@@ -19,7 +19,7 @@ import (
 )
 
 // This file has the types that all steps of an apply share: the applier, what it is asked for, and the plan that the steps fill in.
-// Whoever knows them can read each other file alone.
+// With them you can read every other file alone.
 
 // Options are those of an [Applier].
 type Options struct {
@@ -412,3 +412,10 @@ type sighting struct {
 }
 
 func (l *Locks) lockLength() time.Duration { return cmp.Or(l.duration, lockDuration) }
+
+// ErrChanged means that somebody has, or may have, changed the app since the plan was made. The latter happens if another run had
+// not ended then. A plan that is made after [Applier.Resume] can be applied.
+var ErrChanged = errors.New("somebody has changed the app since the plan was made")
+
+// leaseClock is the clock of leases. The time since the last renewal is real time, so it is not injected.
+func leaseClock() time.Time { return time.Now() } //nolint:forbidigo // see above

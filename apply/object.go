@@ -300,3 +300,5 @@ func Unique(objects []Object) ([]Object, error) {
 	}
 	return out, errors.Join(errs...)
 }
+
+func isNamespace(id ID) bool { return id.Group == "" && id.Kind == "Namespace" }

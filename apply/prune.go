@@ -54,7 +54,7 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 		group := list[from:to]
 		from = to
 		for _, r := range p.shelterRemovals() { // removals that stay now
-			a.events.notifyObserver(r.spared())
+			a.events.notifyObserver(r.sparedEvent())
 		}
 		err := forEachIndex(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
 			r := &group[i]
@@ -65,14 +65,14 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.notifyObserver(r.spared())
+				a.events.notifyObserver(r.sparedEvent())
 				return nil
 			}
 			if err := a.removeOwned(p.warnings.attributeTo(ctx, r.ID), owner, r, dryRun); err != nil {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
-				a.events.notifyObserver(r.spared())
+				a.events.notifyObserver(r.sparedEvent())
 				return nil
 			}
 			did := "deleted"
@@ -139,8 +139,8 @@ func (a *Applier) keepUnservedEntries(ctx context.Context, p *Plan) error {
 	})
 }
 
-// spared is the event for a removal that is not deleted.
-func (r *Removal) spared() Event {
+// sparedEvent is the event for a removal that is not deleted.
+func (r *Removal) sparedEvent() Event {
 	did := "left alone"
 	if r.Action == Keep {
 		did = "kept"

@@ -163,8 +163,12 @@ func (a *Applier) deleteForReplace(ctx context.Context, p *Plan, it *Item) error
 	return a.goneBefore(ctx, p, it, l.uid)
 }
 
-// restoreDeleted creates the object again that was deleted for its replacement, because the server has refused the replacement.
+// restoreDeleted creates the object again that was deleted for its replacement, because the replacement could not be created. If ctx ends, the
+// next run creates the replacement.
 func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) error {
+	if it.deleted == nil || ctx.Err() != nil {
+		return refusal
+	}
 	obj := it.deleted
 	meta := metadataOf(obj)
 	for _, f := range serverFields {
@@ -179,7 +183,7 @@ func (a *Applier) restoreDeleted(ctx context.Context, it *Item, refusal error) e
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the former object was deleted, and the server refuses to create it again, too: %w", refusal, err)
+		return fmt.Errorf("%w; the former object, which was deleted for it, could not be created again either: %w", refusal, err)
 	}
 	return fmt.Errorf("%w; the former object, which was deleted for it, was created again", refusal)
 }

@@ -342,10 +342,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 			continue
 		}
 		if !p.mayStillSettle(it, err) || a.opts.Now().After(deadline) {
-			if it.deleted != nil {
-				err = a.restoreDeleted(ctx, it, err)
-			}
-			return err
+			return a.restoreDeleted(ctx, it, err)
 		}
 		if err := sleepUnlessDone(ctx, pause); err != nil {
 			return err

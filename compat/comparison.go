@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
 )
 
 // withSchema returns the version with another schema, for a question about it.
@@ -205,3 +206,11 @@ func keepAll(p *props) *props {
 	keep := true
 	return schema.Rewrite(p, schema.InStructure, func(s *props) { s.XPreserveUnknownFields = &keep })
 }
+
+// otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
+func (c *comparison) otherVersion() bool {
+	k := c.opts.KubeVersion
+	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
+}
+
+func indexToken(i int) string { return strconv.Itoa(i) }

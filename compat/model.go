@@ -2,7 +2,6 @@ package compat
 
 import (
 	"context"
-	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -139,12 +138,6 @@ type comparison struct {
 	readersAsked bool
 }
 
-// otherVersion reports whether the rules are those of another Kubernetes version than the code that is run.
-func (c *comparison) otherVersion() bool {
-	k := c.opts.KubeVersion
-	return k != nil && (k.Major() != upstream.Newest.Major() || k.Minor() != upstream.Newest.Minor())
-}
-
 // validationShare is the part of the budget that the validation of the CRDs may take. leastValidation is the number of units that
 // it may take in any case, so that small CRDs are always validated. The rest of the budget is for the comparison.
 const (
@@ -186,8 +179,6 @@ type change struct {
 	// oldParent and newParent are the nodes one step up; nil at the root.
 	oldParent, newParent *schema.Node
 }
-
-func indexToken(i int) string { return strconv.Itoa(i) }
 
 // conversion is a step that a webhook has to make for requests in a served version: an object that is stored in another version is read, or
 // an object is stored in another version.

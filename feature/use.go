@@ -89,11 +89,18 @@ func (c *Condition) holdsFor(v any) bool {
 func scalarIs(v any, values []string, p *pattern) bool {
 	if values != nil {
 		s, ok := scalarText(v)
-		_, isText := v.(string)
-		return ok && (slices.Contains(values, s) || !isText && slices.ContainsFunc(values, func(text string) bool { return slices.Contains(NumberTexts(text), s) }))
+		return ok && (slices.Contains(values, s) || isNumber(v) && slices.ContainsFunc(values, func(text string) bool { return slices.Contains(NumberTexts(text), s) }))
 	}
 	s, ok := v.(string)
 	return ok && p.matchesIn(s)
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
 }
 
 // jsonNumber is a number of JSON (RFC 8259).

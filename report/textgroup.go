@@ -377,7 +377,7 @@ func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 		return []string{g.places[0].path}
 	}
 	for _, other := range t.sheet.groups {
-		if other.leadEntry().Rule != g.leadEntry().Rule || other.places[0].path == g.places[0].path {
+		if other.leadEntry().Rule != g.leadEntry().Rule || other.leadEntry().id == g.leadEntry().id {
 			continue
 		}
 		if slices.ContainsFunc(other.places, func(p place) bool { return strings.HasPrefix(p.path, g.under) }) {

@@ -15,40 +15,16 @@ import (
 func TestE2EWhatCannotBeCreatedAgainIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
-	crd := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: reps.%[1]s}
-spec:
-  group: %[1]s
-  scope: Namespaced
-  names: {plural: reps, kind: Rep}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              a: {type: string, maxLength: 3}
-              b: {type: string}
-              c: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}
-              d: {type: string, x-kubernetes-validations: [{rule: "oldSelf.hasValue() || self != 'legacy'", optionalOldSelf: true}]}
----
-`, group)
-	rep := func(spec string) string {
-		return fmt.Sprintf("apiVersion: %s/v1\nkind: Rep\nmetadata: {name: f}\nspec: {%s}\n---\n", group, spec)
-	}
+	const versions = "properties: {a: {type: string, maxLength: 3}, b: {type: string}, c: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}, " +
+		`d: {type: string, x-kubernetes-validations: [{rule: "oldSelf.hasValue() || self != 'legacy'", optionalOldSelf: true}]}}`
+	foo := func(spec string) string { return schemaSource(group, only(versions), "v1", "{"+spec+"}") + "---\n" }
 	immutable := func(name, data string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {sluice.dev/on-immutable: replace}}\nimmutable: true\ndata: {a: %s}\n---\n", name, data)
 	}
 	service := func(ip string) string {
 		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {type: NodePort, %sports: [{port: 80, nodePort: 30765}]}\n---\n", ip)
 	}
-	w.apply(ExitOK, "--app", "x", "--wait=false", "-f", w.file("a.yaml", crd+rep(`a: x, c: "1", d: new`)+immutable("denied", "old")+immutable("late", "old")+service("")))
+	w.apply(ExitOK, "--app", "x", "--wait=false", "-f", w.file("a.yaml", foo(`a: x, c: "1", d: new`)+immutable("denied", "old")+immutable("late", "old")+service("")))
 	defer w.run(ExitOK, "delete", "x")
 	uidOf := func(name string) string {
 		t.Helper()
@@ -60,7 +36,7 @@ spec:
 	}
 	spec := func() string {
 		t.Helper()
-		raw, err := w.kube.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/v1/namespaces/" + w.namespace + "/reps/f").DoRaw(t.Context())
+		raw, err := w.kube.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/v1/namespaces/" + w.namespace + "/foos/f").DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +48,7 @@ spec:
 		"a rule for new objects":                 `a: x, c: "2", d: legacy`,
 		"a rule for new objects, and its length": `a: toolong, c: "2", d: legacy`,
 	} {
-		r := w.apply(ExitFailed, "--app", "x", "--wait=false", "--prune=false", "--replace", "-f", w.file("b.yaml", crd+rep(next)))
+		r := w.apply(ExitFailed, "--app", "x", "--wait=false", "--prune=false", "--replace", "-f", w.file("b.yaml", foo(next)))
 		if r.Summary["replace"] != 0 || !strings.Contains(spec(), `"c":"1"`) {
 			t.Errorf("%s: %+v", name, r)
 		}

@@ -10,42 +10,19 @@ import (
 // TestPrintedSuppressionsAcceptTheFindings pastes what a report prints under its groups into sluice.yaml, for a report with few groups and
 // for one with many. Then the check passes.
 func TestPrintedSuppressionsAcceptTheFindings(t *testing.T) {
-	field := func(name, schema string) string { return "              " + name + ": " + schema + "\n" }
-	crd := func(fields ...string) string {
-		return `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  names: {kind: Widget, plural: widgets}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-` + strings.Join(fields, "")
+	crd := func(properties string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n" +
+			"spec: {group: example.com, names: {kind: Widget, plural: widgets}, scope: Namespaced, versions: [{name: v1, served: true, storage: true, " +
+			"schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + properties + "}}}}}}]}\n"
 	}
-	for name, x := range map[string]struct{ old, new []string }{
+	for name, x := range map[string]struct{ old, new string }{
 		"few groups": {
-			[]string{field("a", "{type: integer, maximum: 9}"), field("b", "{type: array, items: {type: object, properties: {c: {type: string}}}}")},
-			[]string{field("a", "{type: integer, maximum: 5}"), field("b", "{type: array, items: {type: object}}")},
+			"a: {type: integer, maximum: 9}, b: {type: array, items: {type: object, properties: {c: {type: string}}}}",
+			"a: {type: integer, maximum: 5}, b: {type: array, items: {type: object}}",
 		},
 		"many groups": {
-			[]string{
-				field("a", "{type: integer, maximum: 9}"), field("b", "{type: integer}"), field("c", "{type: string}"), field("d", "{type: string}"),
-				field("e", "{type: array, items: {type: string}}"), field("f", `{type: object, additionalProperties: {type: string}}`),
-			},
-			[]string{
-				field("a", "{type: integer, maximum: 5}"), field("b", "{type: string}"), field("c", "{type: string, maxLength: 3}"),
-				field("e", "{type: array, items: {type: string, pattern: '^a'}}"), field("f", `{type: object, additionalProperties: {type: string, enum: [a]}}`),
-			},
+			"a: {type: integer, maximum: 9}, b: {type: integer}, c: {type: string}, d: {type: string}, e: {type: array, items: {type: string}}, f: {type: object, additionalProperties: {type: string}}",
+			"a: {type: integer, maximum: 5}, b: {type: string}, c: {type: string, maxLength: 3}, e: {type: array, items: {type: string, pattern: '^a'}}, f: {type: object, additionalProperties: {type: string, enum: [a]}}",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +34,7 @@ spec:
 				}
 				return file
 			}
-			before, after := write("old.yaml", crd(x.old...)), write("new.yaml", crd(x.new...))
+			before, after := write("old.yaml", crd(x.old)), write("new.yaml", crd(x.new))
 			code, out, errs := sluice(t, "check", before, after)
 			if code != ExitFindings {
 				t.Fatalf("exit code %d: %s%s", code, out, errs)

@@ -61,26 +61,26 @@ var kappKeyTable = []struct{ key, fate, text string }{
 	{"preflightRules.config.permissionValidatorResource", kept, "preflightRules: [{name: PermissionValidation, config: {permissionValidatorResource: SelfSubjectAccessReview}}]"},
 	{"preflightRules.config.permissionValidatorResource: rules", noted, "preflightRules: [{name: PermissionValidation, config: {permissionValidatorResource: SelfSubjectRulesReview}}]"},
 
-	{"resourceMatchers.allMatcher", kept, matching("{allMatcher: {}}")},
-	{"resourceMatchers.anyMatcher", kept, matching("{anyMatcher: {matchers: [{allMatcher: {}}]}}")},
-	{"resourceMatchers.andMatcher", kept, matching("{andMatcher: {matchers: [{allMatcher: {}}]}}")},
-	{"resourceMatchers.notMatcher", kept, matching("{notMatcher: {matcher: {allMatcher: {}}}}")},
-	{"resourceMatchers.apiGroupKindMatcher", kept, matching("{apiGroupKindMatcher: {apiGroup: apps, kind: Deployment}}")},
-	{"resourceMatchers.apiVersionKindMatcher", kept, matching("{apiVersionKindMatcher: {apiVersion: v1, kind: Pod}}")},
-	{"resourceMatchers.kindNamespaceNameMatcher", kept, matching("{kindNamespaceNameMatcher: {kind: Pod, namespace: a, name: b}}")},
-	{"resourceMatchers.hasAnnotationMatcher", kept, matching("{hasAnnotationMatcher: {keys: [a]}}")},
-	{"resourceMatchers.hasNamespaceMatcher", kept, matching("{hasNamespaceMatcher: {names: [a]}}")},
-	{"resourceMatchers.customResourceMatcher", kept, matching("{customResourceMatcher: {}}")},
-	{"resourceMatchers.emptyFieldMatcher", kept, matching("{emptyFieldMatcher: {path: [aggregationRule]}}")},
+	{"resourceMatchers.allMatcher", kept, withMatcher("{allMatcher: {}}")},
+	{"resourceMatchers.anyMatcher", kept, withMatcher("{anyMatcher: {matchers: [{allMatcher: {}}]}}")},
+	{"resourceMatchers.andMatcher", kept, withMatcher("{andMatcher: {matchers: [{allMatcher: {}}]}}")},
+	{"resourceMatchers.notMatcher", kept, withMatcher("{notMatcher: {matcher: {allMatcher: {}}}}")},
+	{"resourceMatchers.apiGroupKindMatcher", kept, withMatcher("{apiGroupKindMatcher: {apiGroup: apps, kind: Deployment}}")},
+	{"resourceMatchers.apiVersionKindMatcher", kept, withMatcher("{apiVersionKindMatcher: {apiVersion: v1, kind: Pod}}")},
+	{"resourceMatchers.kindNamespaceNameMatcher", kept, withMatcher("{kindNamespaceNameMatcher: {kind: Pod, namespace: a, name: b}}")},
+	{"resourceMatchers.hasAnnotationMatcher", kept, withMatcher("{hasAnnotationMatcher: {keys: [a]}}")},
+	{"resourceMatchers.hasNamespaceMatcher", kept, withMatcher("{hasNamespaceMatcher: {names: [a]}}")},
+	{"resourceMatchers.customResourceMatcher", kept, withMatcher("{customResourceMatcher: {}}")},
+	{"resourceMatchers.emptyFieldMatcher", kept, withMatcher("{emptyFieldMatcher: {path: [aggregationRule]}}")},
 
 	// What no version of kapp has.
 	{"no key of kapp's", refused, "replaceRules: []"},
 	{"waitRules: no key of kapp's", refused, "waitRules: [{until: x}]"},
-	{"resourceMatchers: no key of kapp's", refused, matching("{labelMatcher: {}}")},
+	{"resourceMatchers: no key of kapp's", refused, withMatcher("{labelMatcher: {}}")},
 }
 
 // matching is a configuration with a matcher.
-func matching(matcher string) string {
+func withMatcher(matcher string) string {
 	return "changeGroupBindings: [{name: x, resourceMatchers: [" + matcher + "]}]"
 }
 

@@ -22,7 +22,7 @@ type boundCredentials struct {
 	subjects []rbacv1.Subject
 }
 
-// credentialBindings lists the bindings of that ClusterRole, whoever has made them.
+// credentialBindings lists all bindings of the ClusterRole credentials: those of the manifests and those of users.
 func (c *Cluster) credentialBindings(ctx context.Context) ([]boundCredentials, error) {
 	var out []boundCredentials
 	add := func(o *metav1.ObjectMeta, kind string, to rbacv1.RoleRef, subjects []rbacv1.Subject) {

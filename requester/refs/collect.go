@@ -54,7 +54,7 @@ func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, lim
 	if root.Pins == nil {
 		root.Pins = &Pins{}
 	}
-	root.Pins.add(root)
+	root.Pins.addRevisions(root)
 	c := collector{
 		remotes: remotes, fetch: fetch, seen: map[string]int{}, pins: root.Pins,
 		limits: Limits{Resources: cmp.Or(limits.Resources, DefaultMaxResources), Depth: cmp.Or(limits.Depth, DefaultMaxDepth)},
@@ -97,7 +97,7 @@ func (c *collector) followRefs(ctx context.Context, from int, o Origin, data []b
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		known := at < before
-		next := c.list[at].origin(c.pins)
+		next := c.list[at].originOfRefs(c.pins)
 		id := identityOf(next, c.list[at].Data)
 		if i := slices.IndexFunc(trail, func(s step) bool { return s.identity == id }); i >= 0 {
 			way := []string{trail[i].path}
@@ -116,7 +116,7 @@ func (c *collector) followRefs(ctx context.Context, from int, o Origin, data []b
 	return nil
 }
 
-// fetchOnce returns the index in the list of what a reference leads to.
+// fetchOnce fetches the resource of a reference, unless the run has it, and returns its index in the list.
 func (c *collector) fetchOnce(ctx context.Context, f Found, from int, ref requester.Ref, depth int) (int, error) {
 	key := keyOf(ref)
 	if at, ok := c.seen[key]; ok {
@@ -133,7 +133,7 @@ func (c *collector) fetchOnce(ctx context.Context, f Found, from int, ref reques
 		return 0, err
 	}
 	one := Collected{Ref: ref, Found: f, From: from, Resource: res}
-	moved := c.pins.add(one.origin(nil))
+	moved := c.pins.addRevisions(one.originOfRefs(nil))
 	// What the source says may have shown that this is a revision which the run has seen, by another name.
 	if pinned, ok := c.pins.pinnedRef(ref); ok {
 		pinnedKey := keyOf(pinned)
@@ -154,8 +154,8 @@ func (c *collector) fetchOnce(ctx context.Context, f Found, from int, ref reques
 	return len(c.list) - 1, nil
 }
 
-// origin returns the place of the resource, for the references in it.
-func (c Collected) origin(pins *Pins) Origin {
+// originOfRefs returns the place of the resource, for the references in it.
+func (c Collected) originOfRefs(pins *Pins) Origin {
 	return Origin{Ref: c.Ref, Source: c.Source, Annotations: c.Annotations, Pins: pins}
 }
 

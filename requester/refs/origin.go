@@ -131,7 +131,7 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 	pins := o.Pins
 	if pins == nil {
 		pins = &Pins{}
-		pins.add(o)
+		pins.addRevisions(o)
 	}
 	if pinned, ok := pins.pinnedRef(ref); ok {
 		ref = pinned

@@ -20,8 +20,8 @@ type Pins struct{ seen map[pin]string }
 // pin is a revision of a repository or a tag of an image.
 type pin struct{ place, name string }
 
-// add adds the commit or the digest of a resource. It reports whether the run has seen another one under one of its names.
-func (p *Pins) add(o Origin) (moved bool) {
+// addRevisions adds the commit or the digest of a resource. It reports whether the run has seen another one under one of its names.
+func (p *Pins) addRevisions(o Origin) (moved bool) {
 	if o.Source == nil {
 		return false
 	}

@@ -301,7 +301,7 @@ type server struct {
 	files   map[string]string
 }
 
-func (s *server) fetch(_ context.Context, r requester.Ref) (*requester.Resource, error) {
+func (s *server) fetchResource(_ context.Context, r requester.Ref) (*requester.Resource, error) {
 	s.fetches++
 	by := map[string]string{}
 	for _, p := range r.Params {
@@ -365,14 +365,14 @@ func TestARunSeesOneCommitAndOneDigest(t *testing.T) {
 	} {
 		s := &server{files: map[string]string{"q": every, "qb": images}}
 		if test.root.Source == nil {
-			res, err := s.fetch(t.Context(), test.root.Ref)
+			res, err := s.fetchResource(t.Context(), test.root.Ref)
 			if err != nil {
 				t.Fatal(err)
 			}
 			test.root.Source, test.root.Annotations = res.Source, res.Annotations
 		}
 		test.root.Pins = &refs.Pins{}
-		list, _, err := refs.Collect(t.Context(), test.root, []byte(test.data), nil, refs.Limits{}, s.fetch)
+		list, _, err := refs.Collect(t.Context(), test.root, []byte(test.data), nil, refs.Limits{}, s.fetchResource)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -11,8 +11,8 @@ import (
 	"sluice.dev/tools/gittest"
 )
 
-// answering serves one answer for all paths but those that a redirect leads to.
-func answering(t *testing.T, code int, mediaType, body, redirect string) *httptest.Server {
+// serveAnswer serves one answer for all paths but those that a redirect leads to.
+func serveAnswer(t *testing.T, code int, mediaType, body, redirect string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if redirect != "" && !strings.HasPrefix(redirect, r.URL.Path) {
@@ -48,7 +48,7 @@ func TestAPageForSigningInIsALackOfRights(t *testing.T) {
 		"text":                            {200, "text/plain", form, "", resolve.ReasonFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := answering(t, c.code, c.media, c.body, c.leading)
+			s := serveAnswer(t, c.code, c.media, c.body, c.leading)
 			ca := gittest.PEM(s.Certificate().Raw)
 			sec := secrets{"ns/mine": {"token": []byte("t")}}
 			g := newResolver(t, nil)
@@ -69,7 +69,7 @@ func TestAPageForSigningInIsALackOfRights(t *testing.T) {
 // A file may be a page, also one for signing in.
 func TestAPageMayBeAFile(t *testing.T) {
 	const form = `<title>Log in</title><input type=password>`
-	s := answering(t, http.StatusOK, "text/html", form, "")
+	s := serveAnswer(t, http.StatusOK, "text/html", form, "")
 	id := strings.Repeat("ab", 20)
 	wantData(t, newResolver(t, nil), ask(secrets{"ns/mine": {"token": []byte("t")}}, ":ca-bundle", gittest.PEM(s.Certificate().Raw), "scmType", "gitea", "serverURL", s.URL,
 		"token", "mine", "org", "o", "repo", "r", "revision", id, "pathInRepo", "login.html"), form)

@@ -55,7 +55,9 @@ func TestE2ECheckRendersChartsOfBothSides(t *testing.T) {
 	commit("v2", "sub: {max: 15}")
 	commit("v3", "sub: {max: 12}")
 	commit("v4", "sub: {max: {}}")
-	check := func(revisions string) (string, string, error) { return s.run(t, s.program, "check", "--git", revisions) }
+	check := func(revisions string) (string, string, error) {
+		return s.run(t, s.program, "check", "--git", revisions)
+	}
 
 	out, errs, err := check("v1...v2")
 	if err != nil || !strings.Contains(out, "OK    widgets.example.com  safe") || !strings.Contains(errs, "templates rendered by helm with the default values: op/charts/sub/templates/crd.yaml") {

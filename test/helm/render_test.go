@@ -145,7 +145,7 @@ func TestTheNotesNameTheRolesThatRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]bool{}
-		for key := range objects(t, manifests(files)) {
+		for key := range objects(t, joinManifests(files)) {
 			if role, ok := strings.CutPrefix(key, "Deployment/ns/sluice-"); ok {
 				want[role] = true
 			}
@@ -164,7 +164,7 @@ func TestTheNotesNameTheRolesThatRun(t *testing.T) {
 func render(t *testing.T, values string) ([]byte, error) {
 	t.Helper()
 	files, err := renderFiles(t, values)
-	return manifests(files), err
+	return joinManifests(files), err
 }
 
 // renderFiles returns what Helm makes of each file of the chart.
@@ -185,8 +185,8 @@ func renderFiles(t *testing.T, values string) (map[string]string, error) {
 	return engine.Render(chart, all)
 }
 
-// manifests joins the files with objects.
-func manifests(files map[string]string) []byte {
+// joinManifests joins the files with objects.
+func joinManifests(files map[string]string) []byte {
 	var out bytes.Buffer
 	for name, text := range files {
 		if strings.HasSuffix(name, ".yaml") {

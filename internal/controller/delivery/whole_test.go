@@ -557,8 +557,8 @@ func TestWhatTheServiceAccountMayNotDoIsTold(t *testing.T) {
 	})
 }
 
-// kstatus returns what tools that wait make of a delivery.
-func (w *world) kstatus(name string) status.Status {
+// kstatusOf returns what tools that wait make of a delivery.
+func (w *world) kstatusOf(name string) status.Status {
 	w.Helper()
 	r, err := status.Compute(&unstructured.Unstructured{Object: w.api.Get("deliveries", "n", name)})
 	if err != nil {
@@ -581,13 +581,13 @@ func TestADeliveryThatItsSourceHoldsUpIsStalled(t *testing.T) {
 				w.failFor("app", reason, "no")
 				for range 2 { // while the next request is open, the state is the same
 					w.has("app", "Ready", "False", "ResolutionFailed")
-					if got := w.kstatus("app"); got != want {
+					if got := w.kstatusOf("app"); got != want {
 						w.Errorf("%s: %s, want %s", reason, got, want)
 					}
 					memapi.After(3 * time.Second)
 				}
 				w.resolve("app", configMap("one", "1"))
-				if got := w.kstatus("app"); got != status.CurrentStatus {
+				if got := w.kstatusOf("app"); got != status.CurrentStatus {
 					w.Errorf("%s afterwards: %s", reason, got)
 				}
 				w.lacks("app", "Stalled")
@@ -608,14 +608,14 @@ func TestADeliveryOfAnInvalidObjectIsStalled(t *testing.T) {
 		w.deliver("app", "interval: 1m")
 		w.resolve("app", configMap("one", "1"))
 		w.has("app", "Stalled", "True", "ApplyFailed", "data: Required value")
-		if got := w.kstatus("app"); got != status.FailedStatus {
+		if got := w.kstatusOf("app"); got != status.FailedStatus {
 			w.Errorf("%s", got)
 		}
 		refusal = apierrors.NewInternalError(errors.New("etcd"))
 		memapi.After(20 * time.Second)
 		w.has("app", "Ready", "False", "ApplyFailed", "etcd")
 		w.lacks("app", "Stalled")
-		if got := w.kstatus("app"); got != status.InProgressStatus {
+		if got := w.kstatusOf("app"); got != status.InProgressStatus {
 			w.Errorf("%s", got)
 		}
 	})

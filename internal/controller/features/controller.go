@@ -174,7 +174,7 @@ func (s *session) runWorker(ctx context.Context) {
 		case ctx.Err() != nil:
 		case err != nil:
 			s.Log.Warn("a component is not in order yet", "component", key, "error", err)
-			s.queue.AddAfter(key, soonest(again, s.failures.When(key)))
+			s.queue.AddAfter(key, shorterWait(again, s.failures.When(key)))
 		default:
 			s.failures.Forget(key)
 			if again > 0 {
@@ -228,8 +228,8 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 	done := &outcome{}
 	again := s.enforcePlan(ctx, p, done)
 	_, left := s.today()
-	again = soonest(soonest(again, left), p.gated.untilReread())
-	return soonest(again, s.writeStatus(ctx, p, done)), done.retryErrors()
+	again = shorterWait(shorterWait(again, left), p.gated.untilReread())
+	return shorterWait(again, s.writeStatus(ctx, p, done)), done.retryErrors()
 }
 
 // deleteMade deletes the objects that were made for a deleted component.

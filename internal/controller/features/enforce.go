@@ -53,7 +53,7 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 	for _, c := range later {
 		if m, err := meta.Accessor(c.want); err == nil {
 			done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
-			done.wait = soonest(done.wait, settle)
+			done.wait = shorterWait(done.wait, settle)
 		}
 	}
 	if len(writes) > 0 {
@@ -150,7 +150,7 @@ func (s *session) recordTypeCheck(have runtime.Object, done *outcome) {
 	s.mu.Unlock()
 	if age < settle {
 		done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
-		done.wait = soonest(done.wait, settle-age)
+		done.wait = shorterWait(done.wait, settle-age)
 	}
 	v, ok := have.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 	if !ok {
@@ -159,7 +159,7 @@ func (s *session) recordTypeCheck(have runtime.Object, done *outcome) {
 	if v.Status.ObservedGeneration < v.Generation {
 		if age < observeWithin {
 			done.waiting[v.Name] = true
-			done.wait = soonest(done.wait, observeWithin-age)
+			done.wait = shorterWait(done.wait, observeWithin-age)
 		}
 		return
 	}

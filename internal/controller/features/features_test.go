@@ -92,7 +92,7 @@ func TestWhatIsStoredIsComparedWithItsDefaults(t *testing.T) {
 
 func TestWaitsAreTheSoonestOfThem(t *testing.T) {
 	for _, test := range []struct{ a, b, want time.Duration }{{0, 0, 0}, {0, 2, 2}, {2, 0, 2}, {2, 3, 2}, {3, 2, 2}} {
-		if got := soonest(test.a, test.b); got != test.want {
+		if got := shorterWait(test.a, test.b); got != test.want {
 			t.Errorf("%v and %v: %v", test.a, test.b, got)
 		}
 	}

@@ -194,7 +194,7 @@ func (s *session) checkProbes(ctx context.Context, p *plan, probes []runtime.Obj
 		now.hooks, now.lost, now.err = "", 0, nil
 	}
 	if done.unseen != nil || done.unseenHook != nil && done.lost == nil {
-		done.wait = soonest(done.wait, s.looks.When(p.component.Name))
+		done.wait = shorterWait(done.wait, s.looks.When(p.component.Name))
 	} else {
 		s.looks.Forget(p.component.Name)
 	}
@@ -242,7 +242,7 @@ func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen,
 	current := now.hooks == want+p.inputsDigest()
 	switch {
 	case current && now.lost == 0 && since < lookAtWebhook:
-		done.wait = soonest(done.wait, lookAtWebhook-since)
+		done.wait = shorterWait(done.wait, lookAtWebhook-since)
 		return
 	case now.lost > 0 && since < lookAtLost:
 	default:
@@ -256,12 +256,12 @@ func (s *session) seeHooks(ctx context.Context, p *plan, want string, now *seen,
 			now.hooks, now.lost = "", 0
 		default:
 			now.hooks, now.lost = want+p.inputsDigest(), 0
-			done.wait = soonest(done.wait, lookAtWebhook)
+			done.wait = shorterWait(done.wait, lookAtWebhook)
 			return
 		}
 	}
 	if now.lost > 0 {
-		done.wait = soonest(done.wait, lookAtLost)
+		done.wait = shorterWait(done.wait, lookAtLost)
 		if current && now.lost == 1 {
 			return // it may be a single lost call
 		}

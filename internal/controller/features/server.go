@@ -113,17 +113,10 @@ func (c *Cluster) askServer(ctx context.Context) (server, error) {
 // errServerChanged ends a session when the abilities of the API server have changed.
 var errServerChanged = errors.New("the API server can do other things than before")
 
+// firstRetry and lastRetry bound the pause before a retry after a failure; it doubles.
 const (
-	defaultWorkers = 4
-	// firstRetry and lastRetry bound the pause before a retry after a failure; it doubles.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
-	// a few writes.
-	pause = 100 * time.Millisecond
-
-	// anchors is the key for objects that belong to no component.
-	anchors = ""
 )
 
 // Resources of admissionregistration.k8s.io/v1.

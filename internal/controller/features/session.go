@@ -19,6 +19,16 @@ import (
 	"sluice.dev/internal/brief"
 )
 
+const (
+	defaultWorkers = 4
+	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
+	// a few writes.
+	pause = 100 * time.Millisecond
+
+	// anchors is the key for objects that belong to no component.
+	anchors = ""
+)
+
 // Members divides components among processes.
 type Members interface {
 	// Owns reports whether this process is the one to work on the object in that role.
@@ -107,8 +117,8 @@ func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
 }
 
-// soonest is the shorter of two waits; 0 stands for none.
-func soonest(a, b time.Duration) time.Duration {
+// shorterWait is the shorter of two waits; 0 stands for none.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}

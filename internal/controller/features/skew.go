@@ -114,7 +114,7 @@ func (w *world) refreshReport(ctx context.Context, r *v1alpha1.FeatureReport) {
 func (w *world) untilExpiry(m *feature.Model) (first time.Duration) {
 	now := w.Clock.Now()
 	for _, r := range skew.Live(m, w.reportsOf(m.Component()), now) {
-		first = soonest(first, max(skew.Expires(&r).Sub(now), time.Millisecond))
+		first = shorterWait(first, max(skew.Expires(&r).Sub(now), time.Millisecond))
 	}
 	return first
 }

@@ -76,7 +76,7 @@ func (s *session) writeStatus(ctx context.Context, p *plan, done *outcome) time.
 	if done.putBack {
 		s.Recorder.Event(c, corev1.EventTypeWarning, v1alpha1.EventSettingsPutBack, brief.Clip("the ConfigMap "+p.settingsSource()+" was missing and is there again, with the last good settings"+p.leftOut(), maxEvent))
 	}
-	return soonest(again, agree.Again)
+	return shorterWait(again, agree.Again)
 }
 
 // featureStatus fills in the status of a feature.

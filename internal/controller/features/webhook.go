@@ -202,7 +202,7 @@ func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (kno
 	if err != nil {
 		return false, 0, err
 	}
-	again = soonest(again, out.gated.untilReread())
+	again = shorterWait(again, out.gated.untilReread())
 	if !out.known {
 		// Until then, requests get an error, and the failure policy decides. The process is still ready, because settings of other components
 		// can be read.
@@ -218,7 +218,7 @@ func (h *Webhook) updateJudge(ctx context.Context, p *planner, name string) (kno
 	h.judges[name] = j
 	// No event reports the expiry of a report.
 	if slices.ContainsFunc(out.features, func(f v1alpha1.Feature) bool { return len(f.Spec.RequiredProcesses) > 0 }) {
-		again = soonest(again, p.untilExpiry(out.model))
+		again = shorterWait(again, p.untilExpiry(out.model))
 	}
 	return true, again, nil
 }

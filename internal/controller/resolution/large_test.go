@@ -157,8 +157,8 @@ func TestWhetherTheAPIHasTheFieldsIsAskedForAsLongAsItTakes(t *testing.T) {
 	}
 }
 
-// patched returns the request after the patch.
-func patched(r *v1beta1.ResolutionRequest, p patch) (*v1beta1.ResolutionRequest, error) {
+// patchedRequest returns the request after the patch.
+func patchedRequest(r *v1beta1.ResolutionRequest, p patch) (*v1beta1.ResolutionRequest, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func TestThePatchHasTheContentInBase64(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := patched(r, patch)
+			got, err := patchedRequest(r, patch)
 			if err != nil {
 				t.Fatalf("%s: %v", patch.text, err)
 			}
@@ -200,7 +200,7 @@ func TestThePatchHasTheContentInBase64(t *testing.T) {
 			if err != nil || !bytes.Equal(back, data) || got.Status.Annotations["a"] != `"}}` || got.Status.ObservedGeneration != 3 || got.UID != "u" || got.Status.RefSource == nil || !got.Status.Finished() {
 				t.Errorf("%d bytes: %s: %v", n, patch.text, err)
 			}
-			if _, err := patched(&v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{UID: "v"}, Status: r.Status}, patch); conditions != nil && err == nil {
+			if _, err := patchedRequest(&v1beta1.ResolutionRequest{ObjectMeta: metav1.ObjectMeta{UID: "v"}, Status: r.Status}, patch); conditions != nil && err == nil {
 				t.Errorf("%d bytes: another request takes it", n)
 			}
 		}

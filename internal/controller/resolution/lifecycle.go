@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
@@ -263,7 +262,7 @@ func (l *Lifecycle) writeOnce(ctx context.Context, r *v1beta1.ResolutionRequest,
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return 0
-	case apierrors.IsConflict(err) || apierrors.IsInvalid(err) && p.form == types.JSONPatchType: // a test of the patch failed
+	case isStale(err):
 		l.Metrics.retries.WithLabelValues(resolver, "conflict").Inc()
 		return time.Second
 	}

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -42,11 +43,12 @@ func (p *persistent) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	for wait := firstWait; ; wait = min(2*wait, lastWatchWait) {
 		answer, err := p.next.RoundTrip(r.Clone(r.Context()))
-		if r.Context().Err() != nil || err == nil && !isOutage(answer.StatusCode) {
-			if err == nil {
-				p.noteAnswer()
-			}
-			return answer, err
+		switch {
+		case err == nil && !isOutage(answer.StatusCode):
+			p.noteAnswer()
+			return answer, nil
+		case err != nil && r.Context().Err() != nil:
+			return nil, context.Cause(r.Context())
 		}
 		p.noteOutage(answer, err)
 		if err == nil {

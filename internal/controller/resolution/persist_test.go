@@ -105,7 +105,7 @@ func TestConfigurationIsReadSoonAfterAnOutage(t *testing.T) {
 			}
 			select {
 			case <-up:
-				return answered(r), nil
+				return answerOf(r), nil
 			default:
 				return next.RoundTrip(r)
 			}
@@ -135,8 +135,8 @@ type dialing func(*http.Request) (*http.Response, error)
 
 func (f dialing) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// answered is the answer of an API server without ConfigMaps, to a watch that begins with a list.
-func answered(r *http.Request) *http.Response {
+// answerOf is the answer of an API server without ConfigMaps, to a watch that begins with a list.
+func answerOf(r *http.Request) *http.Response {
 	body, w := io.Pipe()
 	go func() {
 		_, _ = io.WriteString(w, `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")

@@ -2,6 +2,7 @@ package resolution
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -65,20 +66,14 @@ func (w writer) writeStatus(ctx context.Context, r *v1beta1.ResolutionRequest, s
 		if err == nil || apierrors.IsNotFound(err) {
 			return err == nil, nil
 		}
-		now, failedTest := w.stateIfTestFailed(ctx, r, err)
 		cause := w.passingCause(err, &refused)
-		switch {
-		case failedTest:
-			cause = "conflict"
-		case cause == "":
+		if cause == "" {
 			return false, err
-		default:
-			if now, err = w.newerState(ctx, r, cause == "conflict", wait); err != nil {
-				return false, err
-			}
 		}
 		w.metrics.retries.WithLabelValues(w.resolver, cause).Inc()
-		r = now
+		if r, err = w.newerState(ctx, r, cause == "conflict", wait); err != nil {
+			return false, err
+		}
 	}
 }
 
@@ -97,15 +92,6 @@ func (w writer) firstState(ctx context.Context, r *v1beta1.ResolutionRequest, si
 		return r // the write will tell
 	}
 	return now
-}
-
-// stateIfTestFailed returns the newest state of a request, and true if a test of the patch failed because of it.
-func (w writer) stateIfTestFailed(ctx context.Context, r *v1beta1.ResolutionRequest, err error) (*v1beta1.ResolutionRequest, bool) {
-	if !apierrors.IsInvalid(err) {
-		return nil, false
-	}
-	now, err := w.newestState(ctx, r)
-	return now, err == nil && (now == nil || !sameConditions(now, r))
 }
 
 // newerState returns the state of a request for the next attempt, nil if it is gone. It waits before it asks the API server, and after a
@@ -139,17 +125,22 @@ func (w writer) newestState(ctx context.Context, r *v1beta1.ResolutionRequest) (
 	return now, err
 }
 
-// sameConditions reports whether both have the same conditions, with the same status.
-func sameConditions(a, b *v1beta1.ResolutionRequest) bool {
-	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(a, b v1beta1.Condition) bool {
-		return a.Type == b.Type && a.Status == b.Status
-	})
+// isStale reports whether the API server refused a write because the request is no longer as it was read: it has another resource version, or a
+// test of the JSON patch failed. The latter is Invalid, like a bad value, but names no field (jsonPatcher in
+// k8s.io/apiserver/pkg/endpoints/handlers/patch.go).
+func isStale(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return apierrors.IsConflict(err)
+	}
+	d := status.Status().Details
+	return d == nil || !slices.ContainsFunc(d.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
 // passingCause names the cause of an error that may pass; empty if it will not. refused is since when the API server forbids the write.
 func (w writer) passingCause(err error, refused *time.Time) string {
 	switch {
-	case apierrors.IsConflict(err):
+	case isStale(err):
 		return "conflict"
 	case apierrors.IsForbidden(err) && refused.IsZero():
 		*refused = w.clock.Now()

@@ -99,10 +99,10 @@ func TestE2EALargeContentIsWrittenOnce(t *testing.T) {
 		wrote   bool
 		patches int64
 	}{
-		"another write":       {true, func(t *testing.T) { send(t, admin, "another-write", moved, "") }, true, 1},
-		"the first condition": {false, func(t *testing.T) { send(t, resolver, "the-first-condition", waiting, "status") }, true, 1},
+		"another write":       {true, func(t *testing.T) { sendPatch(t, admin, "another-write", moved, "") }, true, 1},
+		"the first condition": {false, func(t *testing.T) { sendPatch(t, resolver, "the-first-condition", waiting, "status") }, true, 1},
 		"an end": {true, func(t *testing.T) {
-			send(t, resolver, "an-end", strings.Replace(waiting, "Unknown", "False", 1), "status")
+			sendPatch(t, resolver, "an-end", strings.Replace(waiting, "Unknown", "False", 1), "status")
 		}, false, 1},
 		"a successor": {true, func(t *testing.T) {
 			if err := admin.Delete(t.Context(), "a-successor", metav1.DeleteOptions{}); err != nil {
@@ -111,7 +111,7 @@ func TestE2EALargeContentIsWrittenOnce(t *testing.T) {
 			if _, err := admin.Create(t.Context(), request(ns, "a-successor", "git"), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			send(t, resolver, "a-successor", waiting, "status")
+			sendPatch(t, resolver, "a-successor", waiting, "status")
 		}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestE2EALargeContentIsWrittenOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.known {
-				send(t, resolver, id, waiting, "status")
+				sendPatch(t, resolver, id, waiting, "status")
 				if stale, err = admin.Get(t.Context(), id, metav1.GetOptions{}); err != nil {
 					t.Fatal(err)
 				}
@@ -157,8 +157,8 @@ func TestE2EALargeContentIsWrittenOnce(t *testing.T) {
 	}
 }
 
-// send patches a request.
-func send(t *testing.T, requests versionedv1beta1.ResolutionRequestInterface, name, patch string, subresources ...string) {
+// sendPatch patches a request.
+func sendPatch(t *testing.T, requests versionedv1beta1.ResolutionRequestInterface, name, patch string, subresources ...string) {
 	t.Helper()
 	if subresources[0] == "" {
 		subresources = nil
