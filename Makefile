@@ -10,6 +10,10 @@ CACHE := $(CURDIR)/.cache
 TOOLS := $(CACHE)/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)
+# It prints what `go test` prints, and at the end the output of each test that failed.
+TESTED := $(GOTESTSUM) --format standard-quiet --hide-summary skipped --
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The container image of a release, which sluice manifests installs by default; none for a development build.
 IMAGE ?=
@@ -58,6 +62,11 @@ $(GOLANGCI):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(TOOLS)/golangci-lint $@
 
+$(GOTESTSUM):
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv $(TOOLS)/gotestsum $@
+
 .PHONY: lint
 lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all of Kubernetes type-checked, a quarter of an hour)
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
@@ -72,18 +81,18 @@ unit: ## the tests that need no cluster
 # One build serves the tests with and without a cluster. Those of internal/cli that deliver take turns, so they have a cluster of their
 # own beside the others; the packages whose tests take longest begin first.
 .PHONY: tests
-tests: cluster ## all tests, those against a real kube-apiserver too
+tests: cluster $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
 	$(MAKE) --no-print-directory -j 2 --output-sync=target tests-delivery tests-others
 
 .PHONY: tests-delivery
-tests-delivery:
-	$(GO) test -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
-	cd localcluster && $(GO) test ./...
-	cd test/helm && $(GO) test -timeout 60m -tags e2e,grpcnotrace ./...
+tests-delivery: $(GOTESTSUM)
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
+	cd localcluster && $(TESTED) ./...
+	cd test/helm && $(TESTED) -timeout 60m -tags e2e,grpcnotrace ./...
 
 .PHONY: tests-others
-tests-others:
-	$(GO) test -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
+tests-others: $(GOTESTSUM)
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton

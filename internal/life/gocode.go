@@ -3,8 +3,12 @@ package life
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/build"
 	"go/format"
+	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -14,7 +18,7 @@ import (
 )
 
 // notInIdentifiers are characters that the name of a package cannot have.
-var notInIdentifiers = regexp.MustCompile(`[^a-z0-9_]`)
+var notInIdentifiers = regexp.MustCompile(`[^\p{L}\p{Nd}_]`)
 
 // ownNames are the names that the generated code declares besides the gates.
 var ownNames = []string{"Release", "Declaration"}
@@ -26,6 +30,13 @@ func (p *Project) goCode() ([]byte, error) {
 		return nil, err
 	}
 	d := &p.Declaration
+	names := slices.Clone(ownNames)
+	for i := range d.Features {
+		names = append(names, d.Features[i].Gate)
+	}
+	if err := p.declaredBeside(names); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\nimport (\n", p.generatedHeader(), name)
 	if len(d.Features) > 0 {
@@ -51,11 +62,15 @@ func (p *Project) goCode() ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// goPackage is the name of the package of output.go: that of its folder, without characters that Go does not allow.
+// goPackage is the name of the package of output.go: that of the other files of its folder, or else that of the folder, without
+// characters that Go does not allow.
 func (p *Project) goPackage() (string, error) {
 	abs, err := filepath.Abs(p.File.resolvePath(p.File.Output.Go))
 	if err != nil {
 		return "", err
+	}
+	if beside := p.goFilesBeside(abs); len(beside) > 0 {
+		return beside[0].Name.Name, nil
 	}
 	folder := filepath.Base(filepath.Dir(abs))
 	name := notInIdentifiers.ReplaceAllString(strings.ToLower(folder), "")
@@ -64,6 +79,70 @@ func (p *Project) goPackage() (string, error) {
 		return "", Problems{{file, line, fmt.Sprintf("the folder of output.go gives the Go package its name, and %q gives none: choose a folder such as internal/features", folder)}}
 	}
 	return name, nil
+}
+
+// goFilesBeside parses the Go files beside one of the same package: those that the go command builds here, without tests. A file that
+// cannot be parsed is left out: the compiler names it.
+func (p *Project) goFilesBeside(output string) []*ast.File {
+	dir := filepath.Dir(output)
+	entries, _ := os.ReadDir(dir) // a folder that is not there yet has no files
+	var out []*ast.File
+	for _, e := range entries {
+		name := e.Name()
+		if name == filepath.Base(output) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if built, err := build.Default.MatchFile(dir, name); err != nil || !built {
+			continue
+		}
+		if f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution); err == nil {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// declaredBeside reports whether a Go file beside the output declares a name that the generated code declares too.
+func (p *Project) declaredBeside(names []string) error {
+	abs, err := filepath.Abs(p.File.resolvePath(p.File.Output.Go))
+	if err != nil {
+		return err
+	}
+	for _, f := range p.goFilesBeside(abs) {
+		for _, d := range f.Decls {
+			for _, id := range declaredNames(d) {
+				if slices.Contains(names, id) {
+					file, line := p.File.placeOf("output.go")
+					return Problems{{file, line, fmt.Sprintf("package %s in the folder of output.go declares %s already, and so does the generated code: choose another folder", f.Name.Name, id)}}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// declaredNames are the names that a declaration gives to its package.
+func declaredNames(d ast.Decl) []string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return []string{d.Name.Name}
+		}
+	case *ast.GenDecl:
+		var out []string
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				out = append(out, s.Name.Name)
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					out = append(out, n.Name)
+				}
+			}
+		}
+		return out
+	}
+	return nil
 }
 
 // goConstants writes a constant for each feature.

@@ -125,12 +125,41 @@ func compare(i int, got gate.Declaration, text string) {
 // TestThePackageIsNamedAsItsFolder, or the error says that the folder gives no name.
 func TestThePackageIsNamedAsItsFolder(t *testing.T) {
 	for folder, want := range map[string]string{
-		"features": "features", "My-Features": "myfeatures", "a_b": "a_b", "go": "", "Type": "", "2features": "", "_": "", "---": "", "日本": "",
+		"features": "features", "My-Features": "myfeatures", "a_b": "a_b", "go": "", "Type": "", "2features": "", "_": "", "---": "", "日本": "日本", "Größe": "größe",
 	} {
 		p := &Project{File: &File{Output: Output{Go: folder + "/x.go"}}}
 		got, err := p.goPackage()
 		if got != want || (err == nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "choose a folder such as internal/features") {
 			t.Errorf("%s: %q, want %q: %v", folder, got, want, err)
+		}
+	}
+}
+
+// TestTheOtherFilesOfTheFolderNameThePackage, those that the go command builds: the generated code has their package, and declares no name
+// of theirs.
+func TestTheOtherFilesOfTheFolderNameThePackage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	p := &Project{File: &File{Component: "demo", Output: Output{Go: "features/x.go"}}, Model: &feature.Model{}}
+	p.Declaration = gate.Declaration{Name: "demo", Features: []v1alpha1.FeatureSpec{{Gate: "Timeout"}}}
+	for _, step := range []struct{ file, text, want string }{
+		{"x.go", "package stale\n", "features"},
+		{"x_test.go", "package features_test\n", "features"},
+		{"gen.go", "//go:build ignore\n\npackage main\n", "features"},
+		{"b.go", "package shop\n\nfunc (t T) Timeout() {}\n\ntype T int\n", "shop"},
+		{"broken.go", "package other\n\nfunc {\n", "shop"},
+	} {
+		write(t, "features/"+step.file, step.text)
+		if got, err := p.goPackage(); got != step.want || err != nil {
+			t.Errorf("with %s: %q, want %q: %v", step.file, got, step.want, err)
+		}
+		if code, err := p.goCode(); err != nil || !strings.Contains(string(code), "\npackage "+step.want+"\n") {
+			t.Errorf("with %s: %v\n%s", step.file, err, code)
+		}
+	}
+	for _, text := range []string{"const Release = 1", "func Declaration() {}", "type Timeout int", "var a, Timeout = 1, 2"} {
+		write(t, "features/b.go", "package shop\n\n"+text+"\n")
+		if _, err := p.goCode(); err == nil || !strings.Contains(err.Error(), "already") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
