@@ -72,9 +72,8 @@ type Options struct {
 	Store, StoreCredentials string
 	// StorePlainHTTP allows a registry without TLS.
 	StorePlainHTTP bool
-	// Roles lists the roles of sluice serve to install. nil stands for all but three: the guard of CRDs ([GuardRole]), which judges
-	// requests of all users, deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]). These must be named,
-	// or covered by "all".
+	// Roles lists the roles of sluice serve to install. nil stands for the guard of CRDs ([GuardRole]), resolution and all resolvers.
+	// Deliveries ([DeliveryRole]) and features ([FeaturesRole], [FeatureWebhookRole]) must be named, or covered by "all".
 	Roles []string
 	// FeatureSettings are the ConfigMaps of components, as NAMESPACE/NAME, that the roles for features may watch and create again.
 	FeatureSettings []string

@@ -29,7 +29,8 @@ const crdNoun = "CRD"
 type page struct {
 	old, new, kube string
 	mode, failMode string
-	noun           string  // the noun for a sheet, in the singular
+	noun           string // the noun for a sheet, in the singular
+	unreadable     int
 	crds           []sheet // in the order of the report
 	skipped        []string
 	total          int // documents skipped
@@ -142,8 +143,8 @@ func (g *group) mostAffectedEntry() *entry {
 func newPage(r *Report, o Options) *page {
 	m := pageMaker{whole: o.Verbose, noun: cmp.Or(r.Noun, crdNoun)}
 	p := &page{
-		noun: m.noun,
-		old:  m.shortVisible(r.Old, nameWidth), new: m.shortVisible(r.New, nameWidth), kube: m.shortVisible(r.KubeVersion, nameWidth),
+		noun: m.noun, unreadable: r.Unreadable,
+		old: m.shortVisible(r.Old, nameWidth), new: m.shortVisible(r.New, nameWidth), kube: m.shortVisible(r.KubeVersion, nameWidth),
 		mode: m.shortVisible(r.Mode, nameWidth), failMode: m.shortVisible(r.FailMode, nameWidth),
 		sum: r.Summary(),
 	}

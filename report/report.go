@@ -198,6 +198,8 @@ type Report struct {
 	CRDs        []CRD  `json:"crds"`
 	// Skipped counts documents of other kinds, by kind.
 	Skipped map[string]int `json:"skipped,omitempty"`
+	// Unreadable counts files that cannot be read and are the same on both sides, so that nothing of them changed.
+	Unreadable int `json:"unreadable,omitempty"`
 	// Mode and FailMode are the settings in force: error or warn; closed or open.
 	Mode     string `json:"mode"`
 	FailMode string `json:"failMode"`

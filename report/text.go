@@ -230,9 +230,10 @@ func (t *textPrinter) headLines() []textLine {
 	return lines
 }
 
-// countsByVerdict counts the CRDs that were compared, and those among them that are new, removed or unchanged; empty for one CRD.
+// countsByVerdict counts the CRDs that were compared, those among them that are new, removed or unchanged, and the files that cannot be read;
+// empty for one CRD and no such file.
 func (p *page) countsByVerdict() string {
-	if len(p.crds) < 2 || p.noun != crdNoun {
+	if len(p.crds) < 2 && p.unreadable == 0 || p.noun != crdNoun {
 		return ""
 	}
 	parts := []string{brief.Count(len(p.crds), p.noun)}
@@ -246,6 +247,9 @@ func (p *page) countsByVerdict() string {
 		if n > 0 {
 			parts = append(parts, brief.Number(n)+" "+string(v))
 		}
+	}
+	if p.unreadable > 0 {
+		parts = append(parts, brief.Count(p.unreadable, "unreadable file"))
 	}
 	return strings.Join(parts, ", ")
 }

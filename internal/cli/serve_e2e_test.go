@@ -82,9 +82,12 @@ func (echo) Resolve(_ context.Context, r *resolve.Request) (*resolve.Resource, e
 	return &resolve.Resource{Data: data, Source: resolve.Source{URI: "echo:", Digest: resolve.SHA256(data)}}, nil
 }
 
-// manifests applies what sluice manifests prints.
+// manifests applies what sluice manifests prints, without the guard: no process answers for it.
 func manifests(t *testing.T, c *clustertest.Cluster, args ...string) {
 	t.Helper()
+	if args == nil {
+		args = []string{"--roles=resolution,resolver-git,resolver-bundles,resolver-cluster,resolver-http,resolver-hub,resolver-dir"}
+	}
 	changedManifests(t, c, func(*unstructured.Unstructured) {}, args...)
 }
 

@@ -59,7 +59,7 @@ func settingsStay(t *testing.T, s *system) {
 			kubectl(t, all, append(slices.Clone(set), "-f", "-")...)
 			for range 2 {
 				// Other tests have installed the same objects by another name.
-				kubectl(t, sluice(t, "manifests", "--image=example.test/sluice:v1", "--beside-tekton", "--wide-addresses", "--wide-credentials"), "apply", "--server-side", "--force-conflicts", "-f", "-")
+				kubectl(t, sluice(t, "manifests", "--image=example.test/sluice:v1", "--roles="+strings.Join(resolving, ","), "--beside-tekton", "--wide-addresses", "--wide-credentials"), "apply", "--server-side", "--force-conflicts", "-f", "-")
 			}
 			for name, data := range settings {
 				now, err := configs.Get(t.Context(), name, metav1.GetOptions{})

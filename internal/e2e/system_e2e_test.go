@@ -65,6 +65,9 @@ func standsAlone(t *testing.T) *system {
 	return alone
 }
 
+// resolving are the roles for requests.
+var resolving = []string{"resolution", "resolver-git", "resolver-bundles", "resolver-cluster", "resolver-http", "resolver-hub", "resolver-dir"}
+
 // install applies the manifests, but for Deployments: processes run here.
 func install(ctx context.Context, cluster *clustertest.Cluster, o config.Options) (*system, error) {
 	s := &system{cluster: cluster, admin: cluster.Config(), configNamespace: systemNamespace}
@@ -80,6 +83,9 @@ func install(ctx context.Context, cluster *clustertest.Cluster, o config.Options
 		return nil, err
 	}
 	o.Image = "example.test/sluice:v1"
+	if o.Roles == nil { // no process answers for the guard
+		o.Roles = resolving
+	}
 	manifests, err := config.Manifests(o)
 	if err != nil {
 		return nil, err

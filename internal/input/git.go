@@ -171,6 +171,30 @@ func (g *gitRepo) listTree(ctx context.Context, tree, p string) ([]gitEntry, err
 	return entries, nil
 }
 
+// GitFiles returns the files of a name in a revision of the repository of dir, with paths relative to the root of the repository, and the
+// folder of this root.
+func GitFiles(ctx context.Context, dir, rev, name string) (files []string, root string, err error) {
+	g, err := openGit(ctx, dir)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := g.treeOf(ctx, rev)
+	if err != nil {
+		return nil, "", err
+	}
+	entries, err := g.listTree(ctx, tree, "")
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range entries {
+		if path.Base(e.path) == name && (e.mode == "100644" || e.mode == "100755") {
+			files = append(files, e.path)
+		}
+	}
+	out, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
+	return files, strings.TrimSuffix(string(out), "\n"), err
+}
+
 // resolvePath turns a path as the user gave it into one relative to the root; empty is the root.
 func (g *gitRepo) resolvePath(p string) (string, error) {
 	full := strings.TrimPrefix(p, "/")

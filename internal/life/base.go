@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -40,8 +41,9 @@ func baseSource(against string) (input.Source, error) {
 	return src, nil
 }
 
-// sourceBelow returns the source of the paths in a base.
-func sourceBelow(base input.Source, paths []string) input.Source {
+// sourceBelow returns the source of the paths in a base. For a git revision they are relative to folder, a path from the root of the
+// repository, or to the folder of features.yaml if it is empty.
+func sourceBelow(base input.Source, folder string, paths []string) input.Source {
 	from := base
 	from.Paths = nil
 	for _, p := range paths {
@@ -50,7 +52,11 @@ func sourceBelow(base input.Source, paths []string) input.Source {
 			from.Paths = append(from.Paths, filepath.Join(base.Paths[0], p))
 			continue
 		}
-		from.Paths = append(from.Paths, "./"+filepath.ToSlash(p))
+		if p = filepath.ToSlash(p); folder != "" {
+			from.Paths = append(from.Paths, path.Join(folder, p))
+			continue
+		}
+		from.Paths = append(from.Paths, "./"+p)
 	}
 	return from
 }
@@ -75,7 +81,8 @@ func featuresIn(set *input.Set) (features []v1alpha1.Feature, err error) {
 }
 
 // LoadBase reads an earlier state of a component from the generated files of a git revision (git:REV) or of another folder:
-// features.yaml, its manifests, and its CRDs. It does not need the Go types. If the base lacks these files, there is nothing to compare with:
+// features.yaml, its manifests, and its CRDs. It does not need the Go types. A revision that has features.yaml of the component in another folder,
+// where it is no more, is read there. If the base lacks these files, there is nothing to compare with:
 // the state is nil, and lacks says which. If f does not have them either, that is an error.
 func LoadBase(ctx context.Context, f *File, against string, day time.Time) (state *State, lacks string, err error) {
 	name := filepath.Base(f.fileName())
@@ -87,27 +94,33 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		file, line := f.placeOf("output")
 		return nil, "", Problems{{file, line, "output.manifests is missing: nothing will tell the next comparison what the features gate"}}
 	}
+	opts := input.Options{Objects: true}
+	if src.Kind == input.Git {
+		opts.Dir = f.dir
+	}
+	folder := ""
 	read := func(paths ...string) (*input.Set, error) {
-		opts := input.Options{Objects: true}
-		if src.Kind == input.Git {
-			opts.Dir = f.dir
-		}
-		return input.Load(ctx, sourceBelow(src, paths), opts)
+		return input.Load(ctx, sourceBelow(src, folder, paths), opts)
 	}
 	set, err := read(name)
+	if errors.Is(err, input.ErrNotFound) && src.Kind == input.Git {
+		if folder, err = f.folderBefore(ctx, src); err == nil && folder == "" {
+			return nil, "it has no " + name, nil
+		} else if err == nil {
+			set, err = read(name)
+		}
+	}
 	if errors.Is(err, input.ErrNotFound) {
 		return nil, "it has no " + name, nil
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
-	if len(set.Objects) != 1 {
-		return nil, "", fmt.Errorf("the base %s: %s holds %d objects; one of kind %s is expected", against, name, len(set.Objects), Kind)
-	}
-	base := &File{dir: f.dir, at: set.Objects[0].Positions}
-	if err := set.Objects[0].Strict(base); err != nil {
+	base, err := fileIn(set, name)
+	if err != nil {
 		return nil, "", fmt.Errorf("the base %s: %w", against, err)
 	}
+	base.dir = f.dir
 	if base.Output.Manifests == "" {
 		return nil, fmt.Sprintf("its %s has no output.manifests, so that nothing tells what its features gated", name), nil
 	}
@@ -145,6 +158,44 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	}
 	state.File = base
 	return state, "", nil
+}
+
+// folderBefore returns the folder, from the root of the repository, that features.yaml of the component was in at a revision, if it has moved
+// since: the folder does not have it any more. It is empty if there is none.
+func (f *File) folderBefore(ctx context.Context, rev input.Source) (string, error) {
+	name := filepath.Base(f.fileName())
+	files, root, err := input.GitFiles(ctx, f.dir, rev.Rev, name)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, file := range files {
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err == nil {
+			continue
+		}
+		from := rev
+		from.Paths = []string{"/" + file}
+		set, err := input.Load(ctx, from, input.Options{Objects: true, Dir: f.dir})
+		if err != nil {
+			continue // it is no file of a component
+		}
+		if before, err := fileIn(set, file); err == nil && before.Component == f.Component {
+			found = append(found, "/"+strings.TrimSuffix(strings.TrimSuffix(file, name), "/"))
+		}
+	}
+	if len(found) > 1 {
+		return "", fmt.Errorf("component %s has a %s in several folders that are gone: %s", f.Component, name, strings.Join(found, ", "))
+	}
+	return strings.Join(found, ""), nil
+}
+
+// fileIn is the one features.yaml that a file holds.
+func fileIn(set *input.Set, name string) (*File, error) {
+	if len(set.Objects) != 1 {
+		return nil, fmt.Errorf("%s holds %d objects; one of kind %s is expected", name, len(set.Objects), Kind)
+	}
+	f := &File{at: set.Objects[0].Positions}
+	return f, set.Objects[0].Strict(f)
 }
 
 // readDeclared reads the CRDs that features.yaml names, for a base without generated files. The set is nil if they do not tell what the

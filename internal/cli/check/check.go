@@ -209,7 +209,7 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	}
 	r := &report.Report{
 		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
-		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skippedByKind(),
+		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skippedByKind(), Unreadable: c.unchanged,
 	}
 	if r.CRDs, err = c.comparePairs(ctx, pairs); err != nil {
 		return nil, err

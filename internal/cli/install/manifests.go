@@ -60,7 +60,7 @@ func NewManifests(e *command.Env) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&values, "values", "f", "", "file with values of the Helm chart, such as replicas, resources and tolerations; - reads standard input. Other flags take precedence over it")
 	flags.StringVar(&o.Image, "image", "", "container image; required for a development build, a release has a default")
-	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but crd-guard, delivery, features and feature-webhook")
+	flags.StringSliceVar(&o.Roles, "roles", nil, "only these roles of sluice serve; default: all but delivery, features and feature-webhook")
 	flags.BoolVar(&o.GuardCertManager, "guard-cert-manager", false, "let cert-manager issue the certificate of the role crd-guard")
 	flags.StringSliceVar(&o.GuardReads, "guard-reads", nil, "API groups whose objects the guard has the right to list, to find out if a CRD that is deleted has any")
 	flags.StringSliceVar(&o.FeatureUsage, "feature-usage", nil, "resource, as PLURAL.GROUP, whose objects the role features has the right to list, to count those that use features")
