@@ -92,6 +92,9 @@ func (p *page) countCauses() int {
 
 func (t *textPrinter) printAll() string {
 	loud, quiet := t.splitByAttention()
+	if len(loud) > 0 && !t.Verbose && t.page.countsByVerdict() != "" { // the first line counts them
+		quiet = slices.DeleteFunc(quiet, func(s sheet) bool { return s.verdict == IsUnchanged && s.plainSafe() })
+	}
 	head := t.finishLines(t.headLines())
 	last := t.finishLines(t.quietLines(quiet))
 	room := textBytes - len(head) - len(last) - len(t.finishLines(t.closingLines())) - 3*textRemarkReserve

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,17 +135,46 @@ func pointersTo(docs []input.Document) []*input.Document {
 	return out
 }
 
-// nearest returns the document whose file has the most folders and the name in common with that of d; nil if there is none.
+// nearest returns the document whose file has the most folders and the name in common with that of d, then the most of the beginning of
+// its path, and then the highest numbers: among the manifests of all releases, that is the release before. It is nil if there is none.
 func nearest(d *input.Document, among []*input.Document) *input.Document {
 	var out *input.Document
-	most := -1
-	for i := range among {
-		if n := sharedSteps(d.File, among[i].File); n > most {
-			out, most = among[i], n
+	closer := func(a, b string) int {
+		return cmp.Or(cmp.Compare(sharedSteps(d.File, a), sharedSteps(d.File, b)),
+			cmp.Compare(sharedBeginning(d.File, a), sharedBeginning(d.File, b)), compareNumbered(a, b))
+	}
+	for _, candidate := range among {
+		if out == nil || closer(candidate.File, out.File) > 0 {
+			out = candidate
 		}
 	}
 	return out
 }
+
+// sharedBeginning counts the bytes that two texts share at their beginning. A number counts as a whole.
+func sharedBeginning(a, b string) int {
+	x, y := numberRuns.FindAllString(a, -1), numberRuns.FindAllString(b, -1)
+	n := 0
+	for i := 0; i < min(len(x), len(y)) && x[i] == y[i]; i++ {
+		n += len(x[i])
+	}
+	return n
+}
+
+// compareNumbered orders texts by the numbers in them, so that 1.9 comes before 1.10.
+func compareNumbered(a, b string) int {
+	return slices.CompareFunc(numberRuns.FindAllString(a, -1), numberRuns.FindAllString(b, -1), func(x, y string) int {
+		if n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0"); isDigit(x[0]) && isDigit(y[0]) {
+			return cmp.Or(cmp.Compare(len(n), len(m)), cmp.Compare(n, m))
+		}
+		return cmp.Compare(x, y)
+	})
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+// numberRuns matches numbers and single other characters.
+var numberRuns = regexp.MustCompile(`[0-9]+|(?s:.)`)
 
 // sharedSteps counts the steps that two paths share at their beginning and at their end.
 func sharedSteps(a, b string) int {
