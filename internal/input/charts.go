@@ -133,7 +133,7 @@ func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered stri
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	note := fmt.Sprintf("%s is not rendered: %s", t.name, strings.ReplaceAll(why.Error(), "\n", " "))
+	left := Unrendered{t.name, strings.ReplaceAll(why.Error(), "\n", " ")}
 	text := string(t.data)
 	err := r.readTemplate(ctx, t, text)
 	if err == nil && errors.Is(why, errNoChart) {
@@ -142,19 +142,19 @@ func (r *reader) addTemplate(ctx context.Context, t chartTemplate, rendered stri
 	if err != nil {
 		if stripped, ok := withoutTemplateLines(text); ok {
 			err = r.readTemplate(ctx, t, stripped)
-			note += "; its lines that are only template are left out"
+			left.Why += "; lines that are only template are left out"
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
-		r.set.Notes = append(r.set.Notes, note)
+		r.set.Unrendered = append(r.set.Unrendered, left)
 		return nil
 	case r.keepAll:
 		return r.keepUnread(fileError(t.name, err, "is a template of a CustomResourceDefinition, and it is not rendered: %v", why), t.data)
 	}
-	r.set.Notes = append(r.set.Notes, note)
+	r.set.Unrendered = append(r.set.Unrendered, left)
 	r.set.Templates = append(r.set.Templates, t.name)
 	return nil
 }
@@ -208,7 +208,7 @@ type helmProgram struct {
 func (h helmProgram) renderChart(ctx context.Context, dir string, around surroundings) (map[string]string, error) {
 	program, err := exec.LookPath("helm")
 	if err != nil {
-		return nil, errors.New("helm is not installed")
+		return nil, errors.New("helm is not installed, which would render the chart")
 	}
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err

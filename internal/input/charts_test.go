@@ -2,6 +2,7 @@ package input
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,12 +59,12 @@ func TestAChartIsRenderedOrToldWhyNot(t *testing.T) {
 	}{
 		"success":                  {script: renders, template: widgetTemplate, rendered: true},
 		"both branches":            {script: "sed '/^{{/d' >/dev/null; " + strings.Replace(renders, "sed '1d;$d'", "sed '/^{{/d'", 1), template: elseTemplate, rendered: true},
-		"failure":                  {script: "echo 'Error: no such value' >&2; exit 1", template: widgetTemplate, note: "helm template: no such value; its lines"},
-		"failure without words":    {script: "exit 1", template: widgetTemplate, note: "helm template: exit status 1; its lines"},
+		"failure":                  {script: "echo 'Error: no such value' >&2; exit 1", template: widgetTemplate, note: "helm template: no such value; lines"},
+		"failure without words":    {script: "exit 1", template: widgetTemplate, note: "helm template: exit status 1; lines"},
 		"nothing":                  {script: "true", template: widgetTemplate, note: "renders nothing of it"},
 		"broken":                   {script: "echo '# Source: named/templates/widget.yaml'; echo 'a: b: c'", template: widgetTemplate, note: "what helm renders of it cannot be read"},
 		"huge":                     {script: "exec yes", template: widgetTemplate, note: "helm prints more than 32 MiB"},
-		"huge errors":              {script: "yes >&2; exit 1", template: widgetTemplate, note: "is not rendered"},
+		"huge errors":              {script: "yes >&2; exit 1", template: widgetTemplate, note: "helm template"},
 		"failure of both branches": {script: "exit 1", template: elseTemplate, unread: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,12 +77,12 @@ func TestAChartIsRenderedOrToldWhyNot(t *testing.T) {
 				return
 			}
 			if err != nil || len(set.Documents) != 1 || (len(set.Rendered) == 1) != test.rendered {
-				t.Fatalf("%d documents, rendered %v, notes %v: %v", len(set.Documents), set.Rendered, set.Notes, err)
+				t.Fatalf("%d documents, rendered %v, notes %v: %v", len(set.Documents), set.Rendered, set.Unrendered, err)
 			}
 			if d := set.Documents[0]; d.Key != "0/x/templates/widget.yaml" || d.File != filepath.Join(dir, "x/templates/widget.yaml") || (d.Sum == "") != test.rendered {
 				t.Errorf("the definition stands in %s (%s)", d.File, d.Key)
 			}
-			if notes := strings.Join(set.Notes, "\n"); !strings.Contains(notes, test.note) || (notes == "") != test.rendered {
+			if notes := fmt.Sprint(set.Unrendered); !strings.Contains(notes, test.note) || (len(set.Unrendered) == 0) != test.rendered {
 				t.Errorf("notes: %s", notes)
 			}
 		})
@@ -112,7 +113,7 @@ echo x >chart/templates/new.yaml; echo x >"$HOME/new"; echo x >new
 `+renders, widgetTemplate)
 	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
 	if err != nil || len(set.Rendered) != 1 {
-		t.Fatal(err, set.Notes)
+		t.Fatal(err, set.Unrendered)
 	}
 	text, err := os.ReadFile(told)
 	if err != nil {
@@ -162,7 +163,7 @@ func TestDependenciesThatAreNotThereAreLeftOut(t *testing.T) {
 	}
 	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
 	if err != nil || len(set.Rendered) != 1 {
-		t.Error(err, set.Notes)
+		t.Error(err, set.Unrendered)
 	}
 	if text, err := os.ReadFile(chart); err != nil || !strings.Contains(string(text), "absent") {
 		t.Errorf("the chart itself changed: %s %v", text, err)
@@ -176,7 +177,7 @@ func TestAFolderCalledTemplatesNeedsNoChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
-	if err != nil || len(set.Documents) != 1 || len(set.Notes) > 0 {
-		t.Error(err, set.Notes)
+	if err != nil || len(set.Documents) != 1 || len(set.Unrendered) > 0 {
+		t.Error(err, set.Unrendered)
 	}
 }

@@ -126,6 +126,9 @@ type Warning struct {
 	Message string
 }
 
+// Unrendered is a template that helm did not render. Why says why, and what was done instead.
+type Unrendered struct{ File, Why string }
+
 // Set is the content of one source.
 type Set struct {
 	// Name is the source, as [Source.String] gives it.
@@ -151,8 +154,9 @@ type Set struct {
 	// [Options.Exclude] left out.
 	Templates []string
 	Excluded  int
-	// Rendered are the templates that helm rendered. Notes say which ones it did not render, why, and what was done instead.
-	Rendered, Notes []string
+	// Rendered are the templates that helm rendered, Unrendered those that it did not.
+	Rendered   []string
+	Unrendered []Unrendered
 	// Submodules are the submodules of a git revision that were not read, and Missing the paths that are not in it, where [Source.Some]
 	// accepts that.
 	Submodules, Missing []string

@@ -136,8 +136,8 @@ type checker struct {
 	kube      *version.Version
 	// templates, patches and submodules are those that were passed over last.
 	templates, patches, submodules []string
-	// notes are those on charts that were printed.
-	notes []string
+	// unrendered are the templates that were told.
+	unrendered []input.Unrendered
 	// unchanged counts the files that cannot be read and are the same on both sides.
 	unchanged int
 	// moved says which CRDs are compared with a file at another place.

@@ -42,12 +42,7 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
 	}
-	for _, text := range set.Notes {
-		if !slices.Contains(c.notes, text) {
-			c.notes = append(c.notes, text)
-			fmt.Fprintln(c.Err, "note:", brief.OneLine(text))
-		}
-	}
+	c.tellUnrendered(set.Unrendered)
 	if len(set.Rendered) > 0 {
 		fmt.Fprintf(c.Err, "note: %s: templates rendered by helm with the default values: %s\n", source, firstFileNames(set.Rendered))
 	}
@@ -107,6 +102,24 @@ func firstFileNames(files []string) string {
 		names += fmt.Sprintf(" and %d more", n)
 	}
 	return names
+}
+
+// tellUnrendered tells which templates were not rendered: those with one cause together, and what both sides have once.
+func (c *checker) tellUnrendered(all []input.Unrendered) {
+	var causes []string
+	files := map[string][]string{}
+	for _, u := range all {
+		if slices.Contains(c.unrendered, u) {
+			continue
+		}
+		if c.unrendered = append(c.unrendered, u); files[u.Why] == nil {
+			causes = append(causes, u.Why)
+		}
+		files[u.Why] = append(files[u.Why], u.File)
+	}
+	for _, why := range causes {
+		fmt.Fprintf(c.Err, "note: not rendered: %s: %s\n", firstFileNames(files[why]), brief.OneLine(why))
+	}
 }
 
 // goTypesHint says what to do in a project of Go types whose CRDs are not written yet; empty elsewhere.
