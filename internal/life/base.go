@@ -94,22 +94,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		file, line := f.placeOf("output")
 		return nil, "", Problems{{file, line, "output.manifests is missing: nothing will tell the next comparison what the features gate"}}
 	}
-	opts := input.Options{Objects: true}
-	if src.Kind == input.Git {
-		opts.Dir = f.dir
-	}
-	folder := ""
-	read := func(paths ...string) (*input.Set, error) {
-		return input.Load(ctx, sourceBelow(src, folder, paths), opts)
-	}
-	set, err := read(name)
-	if errors.Is(err, input.ErrNotFound) && src.Kind == input.Git {
-		if folder, err = f.folderBefore(ctx, src); err == nil && folder == "" {
-			return nil, "it has no " + name, nil
-		} else if err == nil {
-			set, err = read(name)
-		}
-	}
+	read, set, err := f.readFromBase(ctx, src, name)
 	if errors.Is(err, input.ErrNotFound) {
 		return nil, "it has no " + name, nil
 	}
@@ -158,6 +143,26 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 	}
 	state.File = base
 	return state, "", nil
+}
+
+// readFromBase returns a function that reads files of a base by their paths in features.yaml, and what it reads of features.yaml itself.
+func (f *File) readFromBase(ctx context.Context, src input.Source, name string) (read func(paths ...string) (*input.Set, error), set *input.Set, err error) {
+	opts, folder := input.Options{Objects: true}, ""
+	if src.Kind == input.Git {
+		opts.Dir = f.dir
+	}
+	read = func(paths ...string) (*input.Set, error) {
+		return input.Load(ctx, sourceBelow(src, folder, paths), opts)
+	}
+	set, missing := read(name)
+	if !errors.Is(missing, input.ErrNotFound) || src.Kind != input.Git {
+		return read, set, missing
+	}
+	if folder, err = f.folderBefore(ctx, src); err != nil || folder == "" {
+		return nil, nil, cmp.Or(err, missing)
+	}
+	set, err = read(name)
+	return read, set, err
 }
 
 // folderBefore returns the folder, from the root of the repository, that features.yaml of the component was in at a revision, if it has moved
