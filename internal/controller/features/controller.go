@@ -61,16 +61,17 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 	if c.Members != nil {
 		c.Members.OnChange(s.queueAll)
 	}
-	if !w.startInformers(ctx, &wg) || !cache.WaitForCacheSync(ctx.Done(), synced...) {
-		return context.Cause(ctx)
-	}
-	ready()
-	s.queueAll()
+	// A kind that the API server no longer serves would keep the session waiting for ever.
 	wg.Go(func() {
 		if err := s.followServer(ctx, can); err != nil {
 			cancel(err)
 		}
 	})
+	if !w.startInformers(ctx, &wg) || !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return context.Cause(ctx)
+	}
+	ready()
+	s.queueAll()
 	wg.Go(func() {
 		if err := s.countUse(ctx); err != nil {
 			s.Log.Error("the objects that use features are not counted", "error", err)

@@ -1,8 +1,12 @@
 package features
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -60,6 +65,12 @@ spec:
 
 func inGated(t *testing.T, test func(g *gatedCluster)) {
 	t.Helper()
+	inGatedBehind(t, func(next http.RoundTripper) http.RoundTripper { return next }, test)
+}
+
+// inGatedBehind is inGated with a transport between the controller and the API server.
+func inGatedBehind(t *testing.T, wrap func(http.RoundTripper) http.RoundTripper, test func(g *gatedCluster)) {
+	t.Helper()
 	memapi.Run(t, func(t *testing.T, api *memapi.Server) {
 		api.Hook(func(c *memapi.Call) error {
 			if c.Resource != "leases" || !c.DryRun {
@@ -78,18 +89,20 @@ func inGated(t *testing.T, test func(g *gatedCluster)) {
 		for _, text := range []string{gatedCRD, noGates, gatedComponent, gatedFeature} {
 			g.user.Put(text)
 		}
-		kube, err := kubernetes.NewForConfig(api.Config())
+		config := api.Config()
+		config.Wrap(wrap)
+		kube, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		crds, err := apiextensions.NewForConfig(api.Config())
+		crds, err := apiextensions.NewForConfig(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		recorder := record.NewFakeRecorder(100)
 		g.events = recorder.Events
 		c := &Controller{
-			Cluster:       Cluster{Config: api.Config(), Kube: kube, CRDs: crds, Namespace: "sluice-system", Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
+			Cluster:       Cluster{Config: config, Kube: kube, CRDs: crds, Namespace: "sluice-system", Log: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}},
 			UsageInterval: -1, Metrics: NewMetrics(prometheus.NewRegistry()), Recorder: recorder,
 		}
 		api.Start(func(ctx context.Context) error { return c.Run(ctx, func() {}) })
@@ -130,6 +143,50 @@ func (g *gatedCluster) tells(text string) {
 	if !slices.ContainsFunc(got, func(e string) bool { return strings.Contains(e, text) }) {
 		g.Errorf("no event with %q in %q", text, got)
 	}
+}
+
+// withoutMutating answers as an API server that serves no mutating policies. Discovery says so only from the time later on.
+type withoutMutating struct {
+	next  http.RoundTripper
+	later time.Time
+}
+
+func (w *withoutMutating) RoundTrip(r *http.Request) (*http.Response, error) {
+	const group = "/apis/admissionregistration.k8s.io/v1"
+	of := func(code int, body any) (*http.Response, error) {
+		data, err := json.Marshal(body)
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), Request: r}, err
+	}
+	if strings.HasPrefix(r.URL.Path, group+"/mutatingadmissionpol") {
+		return of(http.StatusNotFound, metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+	}
+	answer, err := w.next.RoundTrip(r)
+	if err != nil || r.URL.Path != group || time.Now().Before(w.later) {
+		return answer, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	var list metav1.APIResourceList
+	if err := json.NewDecoder(answer.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	list.APIResources = slices.DeleteFunc(list.APIResources, func(k metav1.APIResource) bool { return strings.HasPrefix(k.Name, "mutatingadmissionpol") })
+	return of(http.StatusOK, list)
+}
+
+// TestAKindThatIsNoLongerServedHoldsNothingUp: an API server of another version answers after the question what it serves, as while
+// several of them are upgraded. The controller asks again.
+func TestAKindThatIsNoLongerServedHoldsNothingUp(t *testing.T) {
+	// One of them sleeps until a moment after the last error, which was on the clock outside of the bubble.
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = nil
+	defer func() { utilruntime.ErrorHandlers = handlers }()
+	wrap := func(next http.RoundTripper) http.RoundTripper {
+		return &withoutMutating{next, time.Now().Add(30 * time.Second)}
+	}
+	inGatedBehind(t, wrap, func(g *gatedCluster) {
+		memapi.After(time.Minute)
+		g.has(v1alpha1.ConditionEnforced, metav1.ConditionTrue, v1alpha1.ReasonEnforcedByPolicy)
+	})
 }
 
 func TestAFeatureBecomesAPolicyThatIsSeenInForce(t *testing.T) {
