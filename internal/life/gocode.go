@@ -70,7 +70,7 @@ func (p *Project) goPackage() (string, error) {
 		return "", err
 	}
 	if beside := p.goFilesBeside(abs); len(beside) > 0 {
-		return beside[0].Name.Name, nil
+		return beside[0].code.Name.Name, nil
 	}
 	folder := filepath.Base(filepath.Dir(abs))
 	name := notInIdentifiers.ReplaceAllString(strings.ToLower(folder), "")
@@ -81,12 +81,18 @@ func (p *Project) goPackage() (string, error) {
 	return name, nil
 }
 
-// goFilesBeside parses the Go files beside one of the same package: those that the go command builds here, without tests. A file that
-// cannot be parsed is left out: the compiler names it.
-func (p *Project) goFilesBeside(output string) []*ast.File {
+// goFile is a parsed Go file.
+type goFile struct {
+	name string
+	code *ast.File
+}
+
+// goFilesBeside parses the Go files beside one: those that the go command builds here, without tests. A file that cannot be parsed is
+// left out: the compiler names it.
+func (p *Project) goFilesBeside(output string) []goFile {
 	dir := filepath.Dir(output)
 	entries, _ := os.ReadDir(dir) // a folder that is not there yet has no files
-	var out []*ast.File
+	var out []goFile
 	for _, e := range entries {
 		name := e.Name()
 		if name == filepath.Base(output) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -96,7 +102,7 @@ func (p *Project) goFilesBeside(output string) []*ast.File {
 			continue
 		}
 		if f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution); err == nil {
-			out = append(out, f)
+			out = append(out, goFile{name, f})
 		}
 	}
 	return out
@@ -109,11 +115,11 @@ func (p *Project) declaredBeside(names []string) error {
 		return err
 	}
 	for _, f := range p.goFilesBeside(abs) {
-		for _, d := range f.Decls {
+		for _, d := range f.code.Decls {
 			for _, id := range declaredNames(d) {
 				if slices.Contains(names, id) {
 					file, line := p.File.placeOf("output.go")
-					return Problems{{file, line, fmt.Sprintf("package %s in the folder of output.go declares %s already, and so does the generated code: choose another folder", f.Name.Name, id)}}
+					return Problems{{file, line, fmt.Sprintf("%s in the folder of output.go declares %s already, and so does the generated code: delete that file if it was generated, or choose another folder", f.name, id)}}
 				}
 			}
 		}
