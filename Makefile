@@ -84,11 +84,12 @@ unit: ## the tests that need no cluster
 tests: cluster $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
 	$(MAKE) --no-print-directory -j 2 --output-sync=target tests-delivery tests-others
 
+# The tests of test/helm build the chart and the program, which the cache of results does not see.
 .PHONY: tests-delivery
 tests-delivery: $(GOTESTSUM)
 	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
 	cd localcluster && $(TESTED) ./...
-	cd test/helm && $(TESTED) -timeout 60m -tags e2e,grpcnotrace ./...
+	cd test/helm && $(TESTED) -count=1 -timeout 60m -tags e2e,grpcnotrace ./...
 
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
