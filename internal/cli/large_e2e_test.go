@@ -177,7 +177,7 @@ func TestE2EContentThatIsTooLargeForARequest(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range processes {
-		if err := p.stop(); err != nil || p.complaints() != "" {
+		if err := p.stop(); err != nil || p.loggedComplaints() != "" {
 			t.Errorf("%v %s", err, p.log)
 		}
 	}
@@ -223,7 +223,7 @@ func TestE2ELargeContentIsRefusedWhereTheAPIHasNoPlaceForIt(t *testing.T) {
 			t.Errorf("%s: %+v", form, s)
 		}
 	}
-	if err := p.stop(); err != nil || p.complaints() != "" {
+	if err := p.stop(); err != nil || p.loggedComplaints() != "" {
 		t.Errorf("%v %s", err, p.log)
 	}
 }

@@ -29,9 +29,6 @@ spec:
 // TestLayoutsOfRepositories checks small repositories, each with the layout of real ones, without a flag. Each has three revisions: v2 differs
 // from v1 by the files below safe/, and v3 from v2 by those below unsafe/. The comment of the file says what the check prints.
 func TestLayoutsOfRepositories(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
-	}
 	files, err := filepath.Glob("testdata/layouts/*.txtar")
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)

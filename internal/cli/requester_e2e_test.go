@@ -219,7 +219,7 @@ func TestE2EAReconcilerGetsWhatItAsksFor(t *testing.T) {
 	for _, role := range []string{"resolution", "resolver-git"} {
 		p := begin(t, c, role, echoes(), nil)
 		t.Cleanup(func() {
-			if err := p.stop(); err != nil || p.complaints() != "" {
+			if err := p.stop(); err != nil || p.loggedComplaints() != "" {
 				t.Errorf("%v %s", err, p.log)
 			}
 		})

@@ -143,7 +143,7 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range processes {
-		if err := p.stop(); err != nil || p.complaints() != "" {
+		if err := p.stop(); err != nil || p.loggedComplaints() != "" {
 			t.Errorf("%v %s", err, p.log)
 		}
 	}
@@ -188,7 +188,7 @@ func TestE2EAResolverPublishesTheSchemaOfItsParameters(t *testing.T) {
 	if _, err := maps.Patch(t.Context(), "resolver-schema-git", types.MergePatchType, other, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.stop(); err != nil || p.complaints() != "" {
+	if err := p.stop(); err != nil || p.loggedComplaints() != "" {
 		t.Errorf("%v %s", err, p.log)
 	}
 	if m, err := maps.Get(t.Context(), "resolver-schema-git", metav1.GetOptions{}); err != nil || m.Data["schema.json"] != "{}" {

@@ -129,9 +129,9 @@ func (r running) stop() error {
 	return <-r.done
 }
 
-// complaints are the lines that it logged, but for one about the API server, which answers watches with 429 Too Many Requests while another
+// loggedComplaints are the lines that it logged, but for one about the API server, which answers watches with 429 Too Many Requests while another
 // test changes a CRD.
-func (r running) complaints() string {
+func (r running) loggedComplaints() string {
 	var b strings.Builder
 	for line := range strings.Lines(r.log.String()) {
 		if !strings.Contains(line, `"msg":"the API server does not answer watches","status":"429 `) {
@@ -226,7 +226,7 @@ func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
-		if told := p.complaints(); told != "" {
+		if told := p.loggedComplaints(); told != "" {
 			t.Errorf("it complains: %s", told)
 		}
 	}

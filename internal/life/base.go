@@ -181,6 +181,9 @@ func (f *File) folderBefore(ctx context.Context, rev input.Source) (string, erro
 		from := rev
 		from.Paths = []string{"/" + file}
 		set, err := input.Load(ctx, from, input.Options{Objects: true, Dir: f.dir})
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
 		if err != nil {
 			continue // it is no file of a component
 		}

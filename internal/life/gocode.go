@@ -34,7 +34,7 @@ func (p *Project) goCode() ([]byte, error) {
 	for i := range d.Features {
 		names = append(names, d.Features[i].Gate)
 	}
-	if err := p.declaredBeside(names); err != nil {
+	if err := p.checkNamesBeside(names); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -108,8 +108,8 @@ func (p *Project) goFilesBeside(output string) []goFile {
 	return out
 }
 
-// declaredBeside reports whether a Go file beside the output declares a name that the generated code declares too.
-func (p *Project) declaredBeside(names []string) error {
+// checkNamesBeside returns an error if a Go file beside the output declares one of the names of the generated code.
+func (p *Project) checkNamesBeside(names []string) error {
 	abs, err := filepath.Abs(p.File.resolvePath(p.File.Output.Go))
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -139,13 +138,15 @@ func pointersTo(docs []input.Document) []*input.Document {
 // its path, and then the highest numbers: among the manifests of all releases, that is the release before. It is nil if there is none.
 func nearest(d *input.Document, among []*input.Document) *input.Document {
 	var out *input.Document
-	closer := func(a, b string) int {
-		return cmp.Or(cmp.Compare(sharedSteps(d.File, a), sharedSteps(d.File, b)),
-			cmp.Compare(sharedBeginning(d.File, a), sharedBeginning(d.File, b)), compareNumbered(a, b))
-	}
+	mostSteps, mostBytes := -1, -1
 	for _, candidate := range among {
-		if out == nil || closer(candidate.File, out.File) > 0 {
-			out = candidate
+		steps := sharedSteps(d.File, candidate.File)
+		if steps < mostSteps {
+			continue
+		}
+		bytes := sharedBeginning(d.File, candidate.File)
+		if steps > mostSteps || bytes > mostBytes || bytes == mostBytes && compareNumbered(candidate.File, out.File) > 0 {
+			out, mostSteps, mostBytes = candidate, steps, bytes
 		}
 	}
 	return out
@@ -153,28 +154,46 @@ func nearest(d *input.Document, among []*input.Document) *input.Document {
 
 // sharedBeginning counts the bytes that two texts share at their beginning. A number counts as a whole.
 func sharedBeginning(a, b string) int {
-	x, y := numberRuns.FindAllString(a, -1), numberRuns.FindAllString(b, -1)
 	n := 0
-	for i := 0; i < min(len(x), len(y)) && x[i] == y[i]; i++ {
-		n += len(x[i])
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	inNumber := func(s string) bool { return n < len(s) && isDigit(s[n]) }
+	for inNumber(a) || inNumber(b) {
+		if n == 0 || !isDigit(a[n-1]) {
+			break
+		}
+		n--
 	}
 	return n
 }
 
 // compareNumbered orders texts by the numbers in them, so that 1.9 comes before 1.10.
 func compareNumbered(a, b string) int {
-	return slices.CompareFunc(numberRuns.FindAllString(a, -1), numberRuns.FindAllString(b, -1), func(x, y string) int {
-		if n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0"); isDigit(x[0]) && isDigit(y[0]) {
-			return cmp.Or(cmp.Compare(len(n), len(m)), cmp.Compare(n, m))
+	for a != "" && b != "" {
+		x, y := leadingNumber(a), leadingNumber(b)
+		if x == "" || y == "" {
+			x, y = a[:1], b[:1]
 		}
-		return cmp.Compare(x, y)
-	})
+		n, m := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if order := cmp.Or(cmp.Compare(len(n), len(m)), cmp.Compare(n, m)); order != 0 {
+			return order
+		}
+		a, b = a[len(x):], b[len(y):]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// leadingNumber is the number that a text begins with; empty if there is none.
+func leadingNumber(s string) string {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return s[:n]
 }
 
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
-
-// numberRuns matches numbers and single other characters.
-var numberRuns = regexp.MustCompile(`[0-9]+|(?s:.)`)
 
 // sharedSteps counts the steps that two paths share at their beginning and at their end.
 func sharedSteps(a, b string) int {
