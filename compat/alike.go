@@ -6,9 +6,7 @@ package compat
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -22,7 +20,7 @@ func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Ga
 	key := pair{c.firstAlike(from), c.firstAlike(to)}
 	known, ok := c.answers[key]
 	if ok && c.opts.Trace == nil && (known.version == from.Name || !mindsVersion(from.props) && !mindsVersion(to.props)) {
-		return known.gapsFor(c.containOptions(from).Group + "/" + from.Name)
+		return known.gapsFor(c.groupVersionOf(from))
 	}
 	o := c.containOptions(from)
 	if from.onlyLost {
@@ -89,39 +87,7 @@ func withVersion(obj map[string]any, apiVersion string) map[string]any {
 	return obj
 }
 
-// readsVersion matches the places where a rule reads the apiVersion of the resource.
-var readsVersion = regexp.MustCompile(`\b(has\(\s*)?(self|oldSelf)\.apiVersion\b(\s*\))?`)
-
-// withOwnVersion replaces self.apiVersion in the rules of a version by the name of that version. An object has the apiVersion of the version
-// that reads it, so the same rule says something else in each version.
-func (c *comparison) withOwnVersion(p *part) *part {
-	if p.props == nil || !slices.ContainsFunc(p.props.XValidations, func(r apiextensionsv1.ValidationRule) bool { return readsVersion.MatchString(r.Rule) }) {
-		return p
-	}
-	if out, ok := c.versionParts[p]; ok {
-		return out
-	}
-	own := *p.props
-	own.XValidations = slices.Clone(own.XValidations)
-	for i := range own.XValidations {
-		r := &own.XValidations[i]
-		r.Rule = readsVersion.ReplaceAllStringFunc(r.Rule, func(read string) string {
-			if strings.HasPrefix(read, "has") {
-				return "true"
-			}
-			name, _ := strings.CutSuffix(read, ")")
-			return strconv.Quote(c.containOptions(p).Group+"/"+p.Name) + read[len(strings.TrimRight(name, " ")):]
-		})
-	}
-	out := p.withSchema(&own)
-	if c.versionParts == nil {
-		c.versionParts = map[*part]*part{}
-	}
-	c.versionParts[p] = out
-	return out
-}
-
-// inOwnWords undoes withOwnVersion in the texts of the gaps: they quote the rules of p as they stand in the CRD.
+// inOwnWords undoes the step nameVersion in the texts of the gaps: they quote the rules of p as they stand in the CRD.
 func inOwnWords(gaps []contain.Gap, asked, p *part) []contain.Gap {
 	if asked.props == nil || asked.crdVersion != p.crdVersion || len(asked.props.XValidations) == 0 || &asked.props.XValidations[0] == &p.props.XValidations[0] {
 		return gaps

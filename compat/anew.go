@@ -8,7 +8,6 @@ import (
 	"context"
 	"slices"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -41,10 +40,10 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
 		return nil
 	}
-	known := fillsAlone(before.props, c.withDefaultsAsRequired(p.from, c.readsBefore(p.from)).props, nil)
-	now := fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, home).props, nil)
+	known := fillsAlone(before.props, c.readBy(p.from, c.readsBefore(p.from)).props, nil)
+	now := fillsAlone(p.to.props, c.readBy(p.from, home).props, nil)
 	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
-		now = append(now, fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, s).props, nil)...)
+		now = append(now, fillsAlone(p.to.props, c.readBy(p.from, s).props, nil)...)
 	}
 	now = slices.DeleteFunc(now, func(at contain.Path) bool {
 		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
@@ -52,46 +51,9 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	return append(now, undeclaredPlaces(before.props, p.to.props, nil)...)
 }
 
-// undeclaredPlaces are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
-func undeclaredPlaces(p, q *props, at contain.Path) []contain.Path {
-	if p == nil || q == nil || len(at) > schema.MaxDepth {
-		return nil
-	}
-	var out []contain.Path
-	for name, child := range p.Properties {
-		here := append(slices.Clip(at), contain.Step{Kind: contain.Field, Name: name})
-		if twin, declared := q.Properties[name]; declared {
-			out = append(out, undeclaredPlaces(&child, &twin, here)...)
-		} else if keepsUnknownFields(q) {
-			out = append(out, here)
-		}
-	}
-	return append(out, undeclaredPlaces(itemsOf(p), itemsOf(q), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
-}
-
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
 func (c *comparison) fillsOn(p pair) []contain.Path {
-	return fillsAlone(p.to.props, c.withDefaultsAsRequired(p.from, c.readingVersion(p.from)).props, nil)
-}
-
-// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack.
-func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
-	if p == nil || len(at) > schema.MaxDepth {
-		return nil
-	}
-	if stored == nil {
-		stored = &props{}
-	}
-	var out []contain.Path
-	for name, child := range p.Properties {
-		here := append(slices.Clip(at), contain.Step{Kind: contain.Field, Name: name})
-		if fillsIn(&child) && !slices.Contains(stored.Required, name) {
-			out = append(out, here)
-		}
-		out = append(out, fillsAlone(&child, fieldOf(stored, name), here)...)
-	}
-	out = append(out, fillsAlone(itemsOf(p), itemsOf(stored), append(slices.Clip(at), contain.Step{Kind: contain.AnyItem}))...)
-	return append(out, fillsAlone(extraOf(p), extraOf(stored), append(slices.Clip(at), contain.Step{Kind: contain.AnyKey}))...)
+	return fillsAlone(p.to.props, c.readBy(p.from, c.readingVersion(p.from)).props, nil)
 }
 
 // anyPlaceIn reports whether one of the places lies in the value at a path.

@@ -23,7 +23,7 @@ func (p *part) withSchema(changed *props) *part {
 
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
-	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}}
+	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}}
 	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.workBudget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = partsOf(old, true), partsOf(new, false)
 	c.oldConversions = webhookConversions(old, c.oldParts, c.storedVersions())
@@ -200,6 +200,9 @@ func (c *comparison) containOptions(p *part) contain.Options {
 		KubeVersion: c.opts.KubeVersion, Budget: c.searchBudget(), Work: c.work, Shared: &c.shared,
 	}
 }
+
+// groupVersionOf is the apiVersion of objects of a version.
+func (c *comparison) groupVersionOf(p *part) string { return c.containOptions(p).Group + "/" + p.Name }
 
 // keepAll returns the schema with unknown fields kept at every place, as spec.preserveUnknownFields has it.
 func keepAll(p *props) *props {

@@ -28,11 +28,11 @@ func (c *comparison) decideHere(ctx context.Context, p pair) []contain.Gap {
 	var gaps []contain.Gap
 	from := p.from
 	if from.buildSchema() != nil || !isUnchangedSchema(p.from, p.to) { // what the scale subresource refuses was never stored
-		from = withScaleDemands(from, scalePaths(from))
+		from = c.afterStep(from, step{kind: stepScale})
 	}
 	to := p.to
 	if from.Name != to.Name {
-		from, to = c.withOwnVersion(from), c.withOwnVersion(to)
+		from, to = c.afterStep(from, step{kind: stepNameVersion}), c.afterStep(to, step{kind: stepNameVersion})
 	}
 	err := from.buildSchema()
 	if err == nil {

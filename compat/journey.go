@@ -4,6 +4,7 @@ package compat
 // reads it under the new CRD and writes it back. For example, an object that v1beta1 accepts is read as v1, which drops spec.b.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -37,6 +38,40 @@ func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ra
 	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return isPathOfGap(path, g) })
 }
 
+// storedGaps are the gaps between what is stored of version p and read by reader, and version to.
+func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []contain.Gap {
+	var out []contain.Gap
+	known := told{}
+	for i, stored := range c.asStored(p, reader) {
+		for _, g := range c.decidePair(ctx, pair{stored, to}) {
+			sure := i == 0 || g.Harm != contain.Refused || g.Witness == nil
+			if !known.hasGap(&g) && (sure || c.canTravel(ctx, pair{p, to}, &g)) {
+				known.addGaps(g)
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// travelsOtherwise looks for another object for a refusal whose witness does not make the journey: one without the fields that are
+// pruned on the way, and with the defaults that are filled in. It reports whether there may be one.
+func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
+	home := c.readingVersion(x.from)
+	way := c.afterStep(x.from, step{stepConvertAndRead, home})
+	if s := c.storingVersion(x.from); s != nil {
+		way = c.afterStep(way, step{stepConvert, s})
+	}
+	for _, g := range c.decidePair(ctx, pair{way, x.to}) {
+		same := g.Keyword == x.Keyword && g.Detail == x.Detail && g.Harm == x.Harm && len(g.Path) == len(x.Path) && mayBeNested(g.Path, x.Path)
+		if same && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.canTravel(ctx, x.pair, &g)) {
+			x.Gap = g
+			return true
+		}
+	}
+	return false
+}
+
 var errNoJourney = errors.New("the object is not stored")
 
 // makeJourney writes an object in an old version, stores it, reads it under the new CRD, and writes it back in another version, all by the
@@ -46,31 +81,37 @@ func (c *comparison) makeJourney(ctx context.Context, p pair, filler *part, obj 
 	return c.journeyWith(ctx, p, filler, obj, false)
 }
 
-// journeyWith is journey. With ratchet, both CRDs tolerate errors in unchanged values.
+// journeyWith is makeJourney. With ratchet, both CRDs tolerate errors in unchanged values.
 func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj map[string]any, ratchet bool) (journey, error) {
-	r, err := c.routeOf(p, filler)
+	r := c.routeOf(p, filler)
+	if r.home == nil { // the new CRD lacks the version in which the object is stored
+		return journey{}, errNoJourney
+	}
+	first, err := c.createObject(ctx, r.from, r.storing, obj)
 	if err != nil {
 		return journey{}, err
 	}
-	first, stored, err := c.storedOnRoute(ctx, p, filler, r, obj)
+	stored := first
+	if filler != r.home {
+		if stored, err = c.writtenAgain(ctx, r, filler, first); err != nil {
+			return journey{}, err
+		}
+	}
+	kept, dropped, err := c.convertObject(r.reader, stored) // without the defaults that reading fills in: they are no data
 	if err != nil {
 		return journey{}, err
 	}
-	kept, dropped, err := r.reader.Convert(stored) // without the defaults that reading fills in: they are no data
-	if err != nil {
-		return journey{}, err
-	}
-	converted, more, err := r.to.Convert(kept)
+	converted, more, err := c.convertObject(r.to, kept)
 	if err != nil {
 		return journey{}, err
 	}
 	differ := func(a, b map[string]any) bool { return compactJSON(withoutType(a)) != compactJSON(withoutType(b)) }
 	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
-	touch, err := r.to.TouchUpdateFrom(ctx, r.reader, stored, ratchet)
+	touch, err := c.updateObject(ctx, r.to, r.reader, stored, nil, ratchet)
 	if err != nil || len(touch.Errors) == 0 {
 		return j, err
 	}
-	was, err := c.touchedBefore(ctx, p, r.storing, first, ratchet)
+	was, err := c.touchedBefore(ctx, r, first, ratchet)
 	if err != nil {
 		return j, err
 	}
@@ -90,7 +131,7 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	if len(j.errors) == 0 {
 		return j, nil
 	}
-	before, err := r.to.TouchUpdateFrom(ctx, r.storing, first, false)
+	before, err := c.updateObject(ctx, r.to, r.storing, first, nil, false)
 	if err != nil {
 		return j, err
 	}
@@ -99,84 +140,104 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 		j.filled = slices.DeleteFunc(j.filled, func(e string) bool { return j.ofRules[e] })
 		return j, nil
 	}
-	created, err := r.to.CreateWithStatus(ctx, converted)
+	v, err := c.validatorOf(r.to)
+	if err != nil {
+		return j, err
+	}
+	created, err := v.CreateWithStatus(ctx, converted)
 	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
 }
 
-func (c *comparison) routeOf(p pair, filler *part) (route, error) {
-	storing, home := p.from, c.readingVersion(p.from)
-	reader := home
-	if s := c.storingVersion(p.from); s != nil {
-		storing = s
+// routeOf returns the versions of a journey; without home if the new CRD lacks the version that reads the object.
+func (c *comparison) routeOf(p pair, filler *part) route {
+	home := c.readingVersion(p.from)
+	r := route{from: p.from, storing: cmp.Or(c.storingVersion(p.from), p.from), home: home, reader: home, to: p.to}
+	if filler != home {
+		r.reader = cmp.Or(storageVersionOf(c.newParts), home)
 	}
-	if s := storageVersionOf(c.newParts); filler != home && s != nil {
-		reader = s
-	}
-	var r route
-	for _, x := range []struct {
-		part *part
-		of   **upstream.Validator
-	}{{p.from, &r.from}, {storing, &r.storing}, {home, &r.home}, {reader, &r.reader}, {p.to, &r.to}} {
-		if x.part == nil { // the new CRD lacks the version in which the object is stored
-			return r, errNoJourney
-		}
-		v, err := c.validatorOf(x.part)
-		if err != nil {
-			return r, err
-		}
-		*x.of = v
-	}
-	return r, nil
+	return r
 }
 
-// storedOnRoute returns what the old CRD stores of an object, and what is stored when it is read for the last time.
-func (c *comparison) storedOnRoute(ctx context.Context, p pair, filler *part, r route, obj map[string]any) (first, last map[string]any, err error) {
-	res, err := r.from.CreateWithStatus(ctx, obj)
-	if err != nil || res.Refused() {
-		return nil, nil, errors.Join(errNoJourney, err)
-	}
-	first = res.Stored
-	if r.storing != r.from {
-		if first, _, err = r.storing.Convert(first); err != nil {
-			return nil, nil, err
-		}
-	}
-	first, _ = schema.AsStored(first).(map[string]any)
-	if filler == c.readingVersion(p.from) {
-		return first, first, nil
-	}
-	if last, err = c.writtenAgain(ctx, p, filler, r.home, first); err != nil {
-		return nil, nil, err
-	}
-	if last, _, err = r.reader.Convert(last); err != nil {
-		return nil, nil, err
-	}
-	last, _ = schema.AsStored(last).(map[string]any)
-	return first, last, nil
-}
-
-// writtenAgain returns what is stored by home, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that is the
-// storage version, in the version p.to.
-func (c *comparison) writtenAgain(ctx context.Context, p pair, filler *part, home *upstream.Validator, stored map[string]any) (map[string]any, error) {
+// writtenAgain returns what is stored for the last time, after a label was set under the new CRD: in filler if both CRDs serve it, or, if that
+// is the storage version, in the version to.
+func (c *comparison) writtenAgain(ctx context.Context, r route, filler *part, stored map[string]any) (map[string]any, error) {
 	var writers []*part
 	if before := findVersion(c.oldParts, filler.Name); before == nil || !before.Served || !isUnchangedSchema(before, filler) || c.storageMoves() { // otherwise it filled in the same before
 		writers = append(writers, filler)
 	}
 	if filler.Storage {
-		writers = append(writers, p.to)
+		writers = append(writers, r.to)
 	}
 	for _, w := range writers {
-		v, err := c.validatorOf(w)
-		if err != nil {
-			return nil, err
-		}
-		res, err := v.TouchUpdateFrom(ctx, home, stored, false)
-		if err == nil && !res.Refused() && (w == p.to || c.stillServed(w)) {
-			return res.Stored, nil
+		res, err := c.updateObject(ctx, w, r.home, stored, nil, false)
+		if err == nil && !res.Refused() && (w == r.to || c.stillServed(w)) {
+			return c.storeObject(r.reader, res.Stored)
 		}
 	}
 	return nil, errNoJourney
+}
+
+// createObject creates an object in one version and returns what another one stores of it.
+func (c *comparison) createObject(ctx context.Context, in, storing *part, obj map[string]any) (map[string]any, error) {
+	v, err := c.validatorOf(in)
+	if err != nil {
+		return nil, err
+	}
+	res, err := v.CreateWithStatus(ctx, obj)
+	if err != nil || res.Refused() {
+		return nil, errors.Join(errNoJourney, err)
+	}
+	return c.storeObject(storing, res.Stored)
+}
+
+// convertObject converts an object to a version, and returns the paths of what that drops.
+func (c *comparison) convertObject(to *part, obj map[string]any) (converted map[string]any, dropped []string, err error) {
+	v, err := c.validatorOf(to)
+	if err != nil {
+		return nil, nil, err
+	}
+	return v.Convert(obj)
+}
+
+// storeObject returns what is stored of a written object in a version.
+func (c *comparison) storeObject(in *part, obj map[string]any) (map[string]any, error) {
+	obj, _, err := c.convertObject(in, obj)
+	if err != nil {
+		return nil, err
+	}
+	stored, _ := schema.AsStored(obj).(map[string]any)
+	return stored, nil
+}
+
+// updateObject updates what a version stores in another one, or sets a label if there is no object to write.
+func (c *comparison) updateObject(ctx context.Context, in, home *part, stored, obj map[string]any, ratchet bool) (upstream.Result, error) {
+	v, err := c.validatorOf(in)
+	if err != nil {
+		return upstream.Result{}, err
+	}
+	reader, err := c.validatorOf(home)
+	if err != nil {
+		return upstream.Result{}, err
+	}
+	if obj == nil {
+		return v.TouchUpdateFrom(ctx, reader, stored, ratchet)
+	}
+	return v.UpdateFrom(ctx, reader, obj, stored, ratchet)
+}
+
+// readObject returns a stored object as clients of the version in see it. The version home stored it.
+func (c *comparison) readObject(in, home *part, stored map[string]any) (map[string]any, error) {
+	reader, err := c.validatorOf(home)
+	if err != nil {
+		return nil, err
+	}
+	obj, _, _, err := reader.Read(stored)
+	if err != nil || home == in {
+		return obj, err
+	}
+	obj, _, err = c.convertObject(in, obj)
+	return obj, err
 }
 
 // skipsRules reports whether an error says that rules were not evaluated, because something else was wrong.
@@ -186,16 +247,12 @@ func skipsRules(e *field.Error) bool {
 
 // touchedBefore says why the old CRD refused to set a label on what is stored, in the version in which it is written back now,
 // or, where that is new, in which it was written.
-func (c *comparison) touchedBefore(ctx context.Context, p pair, storing *upstream.Validator, stored map[string]any, ratchet bool) (field.ErrorList, error) {
-	in := findVersion(c.oldParts, p.to.Name)
+func (c *comparison) touchedBefore(ctx context.Context, r route, stored map[string]any, ratchet bool) (field.ErrorList, error) {
+	in := findVersion(c.oldParts, r.to.Name)
 	if in == nil || !in.Served {
-		in = p.from
+		in = r.from
 	}
-	v, err := c.validatorOf(in)
-	if err != nil {
-		return nil, err
-	}
-	res, err := v.TouchUpdateFrom(ctx, storing, stored, ratchet)
+	res, err := c.updateObject(ctx, in, r.storing, stored, nil, ratchet)
 	return res.Errors, err
 }
 

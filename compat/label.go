@@ -22,8 +22,8 @@ func (c *comparison) suspectLabels(to *part) []contain.Gap {
 		if home == nil || home.buildSchema() != nil || from.buildSchema() != nil || !c.work.Charge(unitsToCross) {
 			continue
 		}
-		stored := c.withDefaultsAsRequired(from, home).props
-		asked := c.withDefaultsAsRequired(to, to).props // filledBy gives no default to a field that stored requires
+		stored := c.readBy(from, home).props
+		asked := c.readBy(to, to).props // filledBy gives no default to a field that stored requires
 		filled, err := contain.NewSide(filledBy(asked, to.props, []*props{stored}, 0))
 		if err != nil {
 			continue // cannot be: it is a part of a schema that passed
@@ -66,7 +66,7 @@ func withLabelRules(p *props, held []*props, depth int) *props {
 			out.Properties[name] = *withoutRules(&child)
 			continue
 		}
-		below := partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) })
+		below := schemasAt(held, contain.Step{Kind: contain.Field, Name: name})
 		out.Properties[name] = *withLabelRules(&child, below, depth+1)
 		if identifier.MatchString(name) && !dropsNulls(&child, below, 0) {
 			out.XValidations = append(out.XValidations, apiextensionsv1.ValidationRule{Rule: labelRuleOf(name, &child)})
@@ -84,12 +84,12 @@ func dropsNulls(p *props, held []*props, depth int) bool {
 	if !p.Nullable && slices.ContainsFunc(held, func(s *props) bool { return s.Nullable || keepsUnknownFields(s) }) {
 		return true
 	}
-	for name, child := range p.Properties {
-		if dropsNulls(&child, partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) }), depth+1) {
+	for at, child := range childSchemas(p) {
+		if dropsNulls(child, schemasAt(held, at), depth+1) {
 			return true
 		}
 	}
-	return dropsNulls(itemsOf(p), partsOfSchemas(held, itemsOf), depth+1) || dropsNulls(extraOf(p), partsOfSchemas(held, extraOf), depth+1)
+	return false
 }
 
 // labelRuleOf is the rule about one field.
@@ -111,14 +111,4 @@ func labelRuleOf(name string, p *props) string {
 // withoutRules returns p without validation rules.
 func withoutRules(p *props) *props {
 	return schema.Rewrite(p, schema.InStructure, func(s *props) { s.XValidations = nil })
-}
-
-// fillsBelow reports whether p, or something in it, has a default.
-func fillsBelow(p *props) bool {
-	for s := range schema.Walk(p, schema.InStructure) {
-		if fillsIn(s) {
-			return true
-		}
-	}
-	return false
 }

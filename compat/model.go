@@ -121,21 +121,28 @@ type comparison struct {
 	findings []report.Finding
 	// refusal is what the API server says, once it has been asked.
 	refusal func() *refusal
-	// moved are the answer of storageGaps, once it was asked for.
-	moved        []contain.Gap
-	storageAsked bool
-	crossed      *crossings // what reachable found, once it was asked for
-	settledParts map[pair]*part
-	wayParts     map[pair]*part // see travelsOtherwise
-	namingParts  map[pair]*part
-	versionParts map[*part]*part
-	bareParts    map[*part]*part
-	looseParts   map[*part]*part
-	unfilled     map[*part]*part
-	writing      []*part // the answer of writers
-	// surprises are what readers asks for, once it was.
-	surprises    []report.Finding
-	readersAsked bool
+	made    map[journeyStep]*part // what afterStep returns
+
+	// Answers that several rules ask for.
+	moved     askedOnce[[]contain.Gap]
+	crossed   askedOnce[crossings]
+	writing   askedOnce[[]*part]
+	surprises askedOnce[[]report.Finding]
+}
+
+// askedOnce keeps the answer to a question.
+type askedOnce[T any] struct {
+	asked  bool
+	answer T
+}
+
+// answerOf returns the answer, which find gives to the first who asks.
+func (a *askedOnce[T]) answerOf(find func() T) T {
+	if !a.asked {
+		a.asked = true
+		a.answer = find()
+	}
+	return a.answer
 }
 
 // validationShare is the part of the budget that the validation of the CRDs may take. leastValidation is the number of units that
@@ -154,17 +161,14 @@ type part struct {
 	asItself bool
 	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
 	unchecked bool
-	// onlyLost is set by naming: the question about this version is only what is pruned.
+	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.
 	onlyLost bool
 	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
 	built bool
 	side  contain.Side
 	err   error
-	// plain is the same without spec.preserveUnknownFields, and plainGaps what is in its way, where that is asked for.
-	plain     *part
-	plainGaps told
-	judge     *upstream.Validator // made by validator
+	judge *upstream.Validator // made by validatorOf
 }
 
 // pair are two versions of which objects of the first should pass as the second.
@@ -237,6 +241,6 @@ type journey struct {
 	ofRules map[string]bool
 }
 
-// route has a validator for each version on a journey. Under the old CRD, from creates the object, and storing stores it. Under the new
-// CRD, home reads it first, reader reads it last, and to writes it back.
-type route struct{ from, storing, home, reader, to *upstream.Validator }
+// route has the version of each step of a journey. Under the old CRD, from creates the object, and storing stores it. Under the new CRD, home
+// reads it first, reader reads it last, and to writes it back.
+type route struct{ from, storing, home, reader, to *part }

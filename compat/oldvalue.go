@@ -10,10 +10,8 @@ import (
 	"reflect"
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -113,69 +111,6 @@ func (c *comparison) fillerPairs() []pair {
 	return out
 }
 
-// filledBy returns p with the defaults of another version in place of its own, and without the fields that are neither filled in nor in any
-// of the versions that wrote what is stored. A field is required if all of these require it,
-// and then nothing fills it in.
-func filledBy(p, reader *props, held []*props, depth int) *props {
-	if p == nil || depth > schema.MaxDepth {
-		return p
-	}
-	if reader == nil {
-		reader = &props{}
-	}
-	out := *p
-	out.Required = slices.DeleteFunc(slices.Clone(p.Required), func(name string) bool {
-		return slices.ContainsFunc(held, func(s *props) bool { return !slices.Contains(s.Required, name) })
-	})
-	out.Properties = make(map[string]props, len(p.Properties))
-	for name, child := range p.Properties {
-		below := partsOfSchemas(held, func(s *props) *props { return fieldOf(s, name) })
-		other := fieldOf(reader, name)
-		if len(below) == 0 && (other == nil || !fillsIn(other)) {
-			continue
-		}
-		own := *filledBy(&child, other, below, depth+1)
-		own.Default = nil
-		asked := slices.Contains(out.Required, name) && !slices.ContainsFunc(below, fillsIn) // then no object lacks it
-		if other != nil && fillsIn(other) && !asked {
-			own.Default = other.Default
-		}
-		out.Properties[name] = own
-	}
-	if p.Items != nil {
-		out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: filledBy(p.Items.Schema, itemsOf(reader), partsOfSchemas(held, itemsOf), depth+1)}
-	}
-	if ap := p.AdditionalProperties; ap != nil && ap.Schema != nil {
-		out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: ap.Allows, Schema: filledBy(ap.Schema, extraOf(reader), partsOfSchemas(held, extraOf), depth+1)}
-	}
-	return &out
-}
-
-// partsOfSchemas returns the parts of schemas that there are.
-func partsOfSchemas(schemas []*props, part func(*props) *props) []*props {
-	var out []*props
-	for _, s := range schemas {
-		if sub := part(s); sub != nil {
-			out = append(out, sub)
-		}
-	}
-	return out
-}
-
-// fieldOf returns the schema of a field, nil if it is unknown and not kept.
-func fieldOf(p *props, name string) *props {
-	if sub, ok := p.Properties[name]; ok {
-		return &sub
-	}
-	if sub := extraOf(p); sub != nil {
-		return sub
-	}
-	if keeps := p.XPreserveUnknownFields; keeps != nil && *keeps {
-		return &props{XPreserveUnknownFields: keeps}
-	}
-	return nil
-}
-
 // stage is an object under both CRDs, after the same writes.
 type stage struct {
 	old, new     map[string]any // as they are stored
@@ -225,91 +160,36 @@ func (c *comparison) refusedUpdate(ctx context.Context, to *part) *crossing {
 
 // labelStages creates an object under the old CRD, and then sets a label in each version.
 func (c *comparison) labelStages(ctx context.Context, from *part, obj map[string]any) []stage {
-	v, err := c.validatorOf(from)
-	if err != nil {
-		return nil
-	}
-	res, err := v.CreateWithStatus(ctx, obj)
-	if err != nil || res.Refused() {
-		return nil
-	}
 	home := c.storingVersion(from)
-	stored, err := c.storedIn(home, res.Stored)
+	stored, err := c.createObject(ctx, from, home, obj)
 	if err != nil || c.readingVersion(from) == nil {
 		return nil
 	}
+	ratchets := upstream.RatchetsIn(c.opts.KubeVersion)
 	first := stage{stored, stored, home, c.readingVersion(from)}
 	out := []stage{first}
 	for _, w := range c.newParts {
 		if !c.stillServed(w) {
 			continue
 		}
-		old, err := c.writeStored(ctx, findVersion(c.oldParts, w.Name), first.oldIn, first.old, nil)
+		old, err := c.updateObject(ctx, findVersion(c.oldParts, w.Name), first.oldIn, first.old, nil, ratchets)
 		if err != nil || len(old.Errors) > 0 {
 			continue
 		}
-		now, err := c.writeStored(ctx, w, first.newIn, first.new, nil)
+		now, err := c.updateObject(ctx, w, first.newIn, first.new, nil, ratchets)
 		if err != nil || len(now.Errors) > 0 {
 			continue
 		}
 		next := stage{oldIn: storageVersionOf(c.oldParts), newIn: storageVersionOf(c.newParts)}
-		if next.old, err = c.storedIn(next.oldIn, old.Stored); err != nil {
+		if next.old, err = c.storeObject(next.oldIn, old.Stored); err != nil {
 			continue
 		}
-		if next.new, err = c.storedIn(next.newIn, now.Stored); err != nil {
+		if next.new, err = c.storeObject(next.newIn, now.Stored); err != nil {
 			continue
 		}
 		out = append(out, next)
 	}
 	return out
-}
-
-// storedIn returns what is stored of a written object in a version.
-func (c *comparison) storedIn(in *part, obj map[string]any) (map[string]any, error) {
-	v, err := c.validatorOf(in)
-	if err != nil {
-		return nil, err
-	}
-	obj, _, err = v.Convert(obj)
-	if err != nil {
-		return nil, err
-	}
-	stored, _ := schema.AsStored(obj).(map[string]any)
-	return stored, nil
-}
-
-// writeStored updates what a version stores in another one, or sets a label if there is no object to write.
-func (c *comparison) writeStored(ctx context.Context, in, home *part, stored, obj map[string]any) (upstream.Result, error) {
-	v, err := c.validatorOf(in)
-	if err != nil {
-		return upstream.Result{}, err
-	}
-	reader, err := c.validatorOf(home)
-	if err != nil {
-		return upstream.Result{}, err
-	}
-	if obj == nil {
-		return v.TouchUpdateFrom(ctx, reader, stored, v.Ratchets())
-	}
-	return v.UpdateFrom(ctx, reader, obj, stored, v.Ratchets())
-}
-
-// readStored returns a stored object as clients of the version in see it. The version home stored it.
-func (c *comparison) readStored(in, home *part, stored map[string]any) (map[string]any, error) {
-	v, err := c.validatorOf(in)
-	if err != nil {
-		return nil, err
-	}
-	reader, err := c.validatorOf(home)
-	if err != nil {
-		return nil, err
-	}
-	obj, _, _, err := reader.Read(stored)
-	if err != nil || reader == v {
-		return obj, err
-	}
-	obj, _, err = v.Convert(obj)
-	return obj, err
 }
 
 // refusedAt looks for an update of an object in the version that only the new CRD refuses.
@@ -321,26 +201,27 @@ func (c *comparison) refusedAt(ctx context.Context, from, to *part, s stage) *cr
 	if !in.Served {
 		return nil
 	}
-	was, err := c.readStored(in, s.oldIn, s.old)
+	was, err := c.readObject(in, s.oldIn, s.old)
 	if err != nil {
 		return nil
 	}
-	now, err := c.readStored(to, s.newIn, s.new)
+	now, err := c.readObject(to, s.newIn, s.new)
 	if err != nil {
 		return nil
 	}
+	ratchets := upstream.RatchetsIn(c.opts.KubeVersion)
 	for _, d := range differencesBetween(was, now, nil) {
 		for _, next := range d.objectsToTry(was) {
 			if !c.work.Charge(unitsToTry) {
 				return nil
 			}
-			res, err := c.writeStored(ctx, in, s.oldIn, s.old, next)
+			res, err := c.updateObject(ctx, in, s.oldIn, s.old, next, ratchets)
 			if err != nil || res.Refused() {
 				continue
 			}
 			next = maps.Clone(next)
 			next["apiVersion"] = now["apiVersion"]
-			if res, err = c.writeStored(ctx, to, s.newIn, s.new, next); err != nil {
+			if res, err = c.updateObject(ctx, to, s.newIn, s.new, next, ratchets); err != nil {
 				continue
 			}
 			var errs []string

@@ -41,14 +41,13 @@ func (x *crossing) describeClash() string {
 }
 
 // reachableCrossings finds the crossings, once.
-func (c *comparison) reachableCrossings(ctx context.Context) *crossings {
-	if c.crossed == nil {
-		c.crossed = &crossings{}
+func (c *comparison) reachableCrossings(ctx context.Context) crossings {
+	return c.crossed.answerOf(func() (found crossings) {
 		if c.hasBothCRDs() && len(c.newConversions) == 0 {
-			c.findCrossings(ctx, c.crossed)
+			c.findCrossings(ctx, &found)
 		}
-	}
-	return c.crossed
+		return found
+	})
 }
 
 func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
@@ -275,7 +274,9 @@ func (c *comparison) filledIn(ctx context.Context, p pair, home *part) []contain
 			blame(g, g.Witness)
 		}
 	}
-	both := c.withFilledDefaults(p, home)
+	// These are the objects of one version that another one takes as they are, and that other version with the defaults that a third one
+	// fills in before.
+	both := pair{c.afterSteps(p.from, step{stepRead, p.from}, step{stepAccept, p.to}), c.afterStep(p.to, step{stepFill, home})}
 	for _, g := range c.decidePair(ctx, both) { // then any that the version refuses only once they are filled in
 		switch {
 		case g.Harm != contain.Refused:
@@ -335,21 +336,6 @@ func hasValueAt(obj any, path contain.Path) bool {
 	return true
 }
 
-// withFilledDefaults returns the objects of one version that another one takes as they are, and that other version with the defaults that
-// a third one fills in before.
-func (c *comparison) withFilledDefaults(p pair, home *part) pair {
-	from, to := *c.withDefaultsAsRequired(p.from, p.from), *p.to
-	if from.props == nil || to.props == nil {
-		return p
-	}
-	both := *from.props
-	both.AllOf = append(slices.Clip(both.AllOf), valuesOf(to.props))
-	return pair{
-		from.withSchema(&both),
-		to.withSchema(defaultsOf(to.props, home.props, 0)),
-	}
-}
-
 // unlikeDefaults are the defaults of the version p.to because of which its rules about updates refuse objects of the other one, though
 // nothing of them changes: what is read is converted and not filled in, and what is written back is.
 func (c *comparison) unlikeDefaults(ctx context.Context, p pair, home *part) []contain.Gap {
@@ -387,8 +373,8 @@ func hasTransitions(p *props) bool {
 // objectsLackingDefaults are objects of one version that lack something which the other one fills in, as gaps of required, one for each field. A gap
 // without a witness is a field of which it could not be decided.
 func (c *comparison) objectsLackingDefaults(ctx context.Context, from, to *part) []contain.Gap {
-	asking, ok := requireFilledByReader(from.props, to.props, 0)
-	if !ok || from.buildSchema() != nil {
+	asking := requireFilledByReader(from.props, to.props, 0)
+	if asking == from.props || from.buildSchema() != nil {
 		return nil
 	}
 	o := c.containOptions(from)
@@ -402,10 +388,9 @@ func (c *comparison) objectsLackingDefaults(ctx context.Context, from, to *part)
 
 // writtenVersions are the old versions in which objects may have been written or stored, the storage version first. What a webhook
 // made of a write in another version is not known.
-func (c *comparison) writtenVersions() []*part {
-	if c.writing != nil {
-		return c.writing
-	}
+func (c *comparison) writtenVersions() []*part { return c.writing.answerOf(c.findWrittenVersions) }
+
+func (c *comparison) findWrittenVersions() []*part {
 	var out []*part
 	for _, p := range c.oldParts {
 		if p.Served && len(c.oldConversions) == 0 || c.isStored(p.Name) {
@@ -428,7 +413,6 @@ func (c *comparison) writtenVersions() []*part {
 			out = append(out, itself)
 		}
 	}
-	c.writing = out
 	return out
 }
 
@@ -499,7 +483,7 @@ func (c *comparison) gapsOfStored(ctx context.Context, from, reader, to, in *par
 // in place of to. If only one of the two drops unknown fields, each such field is compared by its name.
 func (c *comparison) gapsOnTheWay(ctx context.Context, from, to, in *part) []contain.Gap {
 	gaps := c.decidePair(ctx, pair{from, in})
-	named := c.withNamedUnknowns(from, to)
+	named := c.afterStep(from, step{stepNameUnknown, to})
 	if named == from || !c.work.Charge(unitsToCross) {
 		return gaps
 	}

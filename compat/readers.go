@@ -88,19 +88,13 @@ func isWiderType(o, n *schema.Node) bool {
 // readersRule makes a rule of the widenings that go by its name.
 func readersRule(rule string) func(context.Context, *comparison) []report.Finding {
 	return func(ctx context.Context, c *comparison) []report.Finding {
-		if !c.readersAsked {
-			c.readersAsked = true
+		found := c.surprises.answerOf(func() (all []report.Finding) {
 			for _, p := range c.servedPairs() {
-				c.surprises = append(c.surprises, c.readersSurprised(ctx, p)...)
+				all = append(all, c.readersSurprised(ctx, p)...)
 			}
-		}
-		var out []report.Finding
-		for _, f := range c.surprises {
-			if f.Rule == rule {
-				out = append(out, f)
-			}
-		}
-		return out
+			return all
+		})
+		return slices.DeleteFunc(slices.Clone(found), func(f report.Finding) bool { return f.Rule != rule })
 	}
 }
 
@@ -127,7 +121,7 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 	if len(ws) == 0 {
 		return nil
 	}
-	to := withScaleDemands(p.to, scalePaths(p.to))
+	to := c.afterStep(p.to, step{kind: stepScale})
 	side, err := contain.NewSide(withOldKeywords(p.from.props, to.props, ws))
 	if err != nil || to.buildSchema() != nil {
 		return nil // cannot be: it is made of two schemas that passed
@@ -168,29 +162,6 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		out = append(out, f)
 	}
 	return out
-}
-
-// propsAt follows the path through declared schemas; nil if it leaves them.
-func propsAt(p *props, path contain.Path) *props {
-	for _, s := range path {
-		switch {
-		case p == nil:
-			return nil
-		case s.Kind == contain.Field:
-			child, ok := p.Properties[s.Name]
-			if !ok {
-				return nil
-			}
-			p = &child
-		case s.Kind == contain.AnyKey && p.AdditionalProperties != nil:
-			p = p.AdditionalProperties.Schema
-		case s.Kind == contain.AnyItem && p.Items != nil:
-			p = p.Items.Schema
-		default:
-			return nil
-		}
-	}
-	return p
 }
 
 // edit is a change to revert at a place and below it.

@@ -132,7 +132,7 @@ versions:
 			SchemaPath: []string{"spec", "conversion"}, InOld: true,
 		}
 		for _, p := range pairs {
-			for _, g := range c.decidePair(ctx, pair{c.withDefaultsAsRequired(p.from, nil), p.to}) {
+			for _, g := range c.decidePair(ctx, pair{c.readBy(p.from, nil), p.to}) {
 				if g.Harm == contain.Pruned && g.Verdict == contain.NotContained {
 					f.Witness, f.Version = witnessOf(&g), p.to.Name
 					f.Witness.AcceptedBy, f.Witness.JudgedBy = p.from.versionPhrase(), p.to.versionPhrase()

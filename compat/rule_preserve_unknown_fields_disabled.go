@@ -96,9 +96,5 @@ func (c *comparison) onlyByPreserve(ctx context.Context, p pair, g *contain.Gap)
 	if g.Harm != contain.Pruned || p.from.props == nil {
 		return false
 	}
-	if p.from.plain == nil {
-		p.from.plain = p.from.withSchema(schemaProps(p.from.crdVersion))
-		p.from.plainGaps = gapKeys(c.decidePair(ctx, pair{p.from.plain, p.to}))
-	}
-	return !p.from.plainGaps[keyOf(g)]
+	return !gapKeys(c.decidePair(ctx, pair{c.afterStep(p.from, step{kind: stepPruneUnknown}), p.to}))[keyOf(g)]
 }

@@ -2,12 +2,9 @@ package compat
 
 import (
 	"context"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/report"
@@ -131,52 +128,6 @@ versions:
 	},
 }
 
-func scaleOf(p *part) *apiextensionsv1.CustomResourceSubresourceScale {
-	if p.Subresources == nil {
-		return nil
-	}
-	return p.Subresources.Scale
-}
-
-// scalePath is a path of the scale subresource, and what may stand there
-// (customResourceValidator in k8s.io/apiextensions-apiserver/pkg/registry/customresource/validator.go).
-type scalePath struct {
-	name, steps string
-	want        props
-}
-
-func scalePaths(p *part) []scalePath {
-	s := scaleOf(p)
-	if s == nil {
-		return nil
-	}
-	zero, most := float64(0), float64(math.MaxInt32)
-	number := props{Type: "integer", Minimum: &zero, Maximum: &most}
-	out := []scalePath{{"specReplicasPath", s.SpecReplicasPath, number}, {"statusReplicasPath", s.StatusReplicasPath, number}}
-	if s.LabelSelectorPath != nil {
-		out = append(out, scalePath{"labelSelectorPath", *s.LabelSelectorPath, props{Type: "string"}})
-	}
-	return slices.DeleteFunc(out, func(p scalePath) bool { return p.steps == "" })
-}
-
-// withScaleDemands returns the schema of a version with what its scale subresource demands at the paths.
-func withScaleDemands(p *part, paths []scalePath) *part {
-	if p.props == nil || len(paths) == 0 {
-		return p
-	}
-	out := *p.props
-	out.AllOf = slices.Clone(out.AllOf)
-	for _, path := range paths {
-		branch := path.want
-		for _, name := range slices.Backward(strings.Split(strings.TrimPrefix(path.steps, "."), ".")) {
-			branch = props{Type: "object", Nullable: true, Properties: map[string]props{name: branch}}
-		}
-		branch.Nullable = false
-		out.AllOf = append(out.AllOf, branch)
-	}
-	return p.withSchema(&out)
-}
-
 // scaleRefuses asks for an object of one version whose value at a path the scale subresource of the other one refuses.
 func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (report.Finding, bool) {
 	home := c.readingVersion(p.from)
@@ -196,16 +147,15 @@ func (c *comparison) scaleRefuses(ctx context.Context, p pair, path scalePath) (
 
 // scaleRefusesStored asks among the objects of a schema that are stored of the version p.from.
 func (c *comparison) scaleRefusesStored(ctx context.Context, p pair, stored, home *part, path scalePath) (report.Finding, bool) {
-	from := withScaleDemands(stored, scalePaths(p.from))
-	to := *from // the same schema, so that nothing but the subresource differs
+	from := c.afterStep(stored, step{kind: stepScale})
+	to := from.withSchema(withScaleDemands(from.props, []scalePath{path})) // nothing but the subresource differs
 	to.isOld = false
 	o := c.containOptions(p.from)
 	o.Only = func(g *contain.Gap) bool { return g.Keyword == "allOf" }
-	asked := withScaleDemands(&to, []scalePath{path})
-	if from.props == nil || from.buildSchema() != nil || asked.buildSchema() != nil {
+	if from.props == nil || from.buildSchema() != nil || to.buildSchema() != nil {
 		return report.Finding{}, false
 	}
-	gaps := contain.Decide(ctx, from.side, asked.side, o).Gaps
+	gaps := contain.Decide(ctx, from.side, to.side, o).Gaps
 	if len(gaps) == 0 {
 		return report.Finding{}, false
 	}

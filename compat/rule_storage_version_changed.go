@@ -131,11 +131,7 @@ versions:
 // storageGaps are what becomes of objects that were stored in the old storage version once there is another one, and that
 // the comparison of the version with itself does not tell. They are looked for once.
 func (c *comparison) storageGaps(ctx context.Context) []contain.Gap {
-	if !c.storageAsked {
-		c.storageAsked = true
-		c.moved = c.findStorageGaps(ctx)
-	}
-	return c.moved
+	return c.moved.answerOf(func() []contain.Gap { return c.findStorageGaps(ctx) })
 }
 
 func (c *comparison) findStorageGaps(ctx context.Context) []contain.Gap {

@@ -5,10 +5,8 @@ package compat
 
 import (
 	"context"
-	"maps"
 	"slices"
 
-	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 )
 
@@ -16,7 +14,7 @@ import (
 // the API server drops what it has filled in for .status of a new object, or of one that it has converted
 // (k8s.io/apiextensions-apiserver/pkg/registry/customresource, PrepareForCreate and PrepareForUpdate).
 func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
-	bare := pair{c.withoutStatusDefault(p.from), c.withoutStatusDefault(p.to)}
+	bare := pair{c.afterStep(p.from, step{kind: stepDropStatus}), c.afterStep(p.to, step{kind: stepDropStatus})}
 	if bare == p {
 		return nil
 	}
@@ -36,39 +34,15 @@ func (c *comparison) withoutStatus(ctx context.Context, p pair, known []contain.
 	return out
 }
 
-// withoutStatusDefault returns the version without the default of .status, if it has one and the status subresource.
-func (c *comparison) withoutStatusDefault(p *part) *part {
-	if p.Subresources == nil || p.Subresources.Status == nil || p.props == nil {
-		return p
-	}
-	status, ok := p.props.Properties["status"]
-	if !ok || !fillsIn(&status) {
-		return p
-	}
-	out := c.bareParts[p]
-	if out == nil {
-		bare := *p.props
-		bare.Properties = maps.Clone(bare.Properties)
-		status.Default = nil
-		bare.Properties["status"] = status
-		out = p.withSchema(&bare)
-		if c.bareParts == nil {
-			c.bareParts = map[*part]*part{}
-		}
-		c.bareParts[p] = out
-	}
-	return out
-}
-
 // inStatusWrites adds the gaps of objects whose status was written through the subresource, besides known ones. Such requests do not check
 // embedded resources (statusStrategy in k8s.io/apiextensions-apiserver/pkg/registry/customresource), so that more of them are stored.
 func (c *comparison) inStatusWrites(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
-	loose := pair{c.uncheckedStatus(p.from), p.to}
+	loose := pair{c.afterStep(p.from, step{kind: stepWriteStatus}), p.to}
 	switch {
 	case loose.from == p.from:
 		return known
 	case hasStatus(p.to):
-		loose.to = c.uncheckedStatus(p.to)
+		loose.to = c.afterStep(p.to, step{kind: stepWriteStatus})
 	case p.from.Name == p.to.Name: // rule status-subresource-removed is about them
 		return known
 	}
@@ -99,7 +73,7 @@ func (c *comparison) withoutUncheckedWrites(ctx context.Context, p pair, gaps []
 			return false
 		}
 		if stored == nil {
-			stored = gapKeys(c.decideHere(ctx, pair{c.withDefaultsAsRequired(p.from, p.from), p.to}))
+			stored = gapKeys(c.decideHere(ctx, pair{c.readBy(p.from, p.from), p.to}))
 		}
 		return !stored.hasGap(&g)
 	})
@@ -116,49 +90,16 @@ func worseThan(g, known *contain.Gap) bool {
 	return max(g.Worst, g.Witness.Fate()) > max(known.Worst, known.Witness.Fate())
 }
 
-// uncheckedStatus returns the version as requests to its status subresource see it, if it has the subresource, and embedded resources in
-// the status.
-func (c *comparison) uncheckedStatus(p *part) *part {
-	if !hasStatus(p) || p.props == nil {
-		return p
-	}
-	status := p.props.Properties["status"]
-	if !hasEmbedded(&status) {
-		return p
-	}
-	out := c.looseParts[p]
-	if out == nil {
-		loose := *p
-		loose.built, loose.judge, loose.plain, loose.unchecked = false, nil, nil, true
-		out = &loose
-		if c.looseParts == nil {
-			c.looseParts = map[*part]*part{}
-		}
-		c.looseParts[p] = out
-	}
-	return out
-}
-
-// hasEmbedded reports whether the schema is one of an embedded resource, or has one below.
-func hasEmbedded(p *props) bool {
-	for s := range schema.Walk(p, schema.InStructure) {
-		if s.XEmbeddedResource {
-			return true
-		}
-	}
-	return false
-}
-
 // withUnfilledStatus returns the gaps of objects that are stored in another version than p.to, and updated in it with any request but one
 // of the status, besides known ones. The status is the stored one, which the other version has read: the defaults of p.to are not filled
 // in (PrepareForUpdate in k8s.io/apiextensions-apiserver/pkg/registry/customresource; schemaCoercingConverter in pkg/apiserver).
 func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
 	reader := c.readerOf(p)
-	to := c.unfilledStatus(p.to)
+	to := c.afterStep(p.to, step{kind: stepKeepStatus})
 	if to == p.to || reader == nil || reader.Name == p.to.Name || !p.to.Served {
 		return nil
 	}
-	ways := c.asStored(c.withoutStatusDefault(p.from), reader)
+	ways := c.asStored(c.afterStep(p.from, step{kind: stepDropStatus}), reader)
 	told := gapKeys(known)
 	if p.from.isOld && !p.to.isOld && p.from.Name == p.to.Name { // between versions of different names, reachable does that
 		told.mergeKnown(c.unfilledBefore(ctx, p, ways))
@@ -191,7 +132,7 @@ func (c *comparison) unfilledBefore(ctx context.Context, p pair, from []*part) t
 	}
 	to := before
 	if r := c.readerOf(pair{p.from, before}); r != nil && r.Name != before.Name {
-		to = c.unfilledStatus(before)
+		to = c.afterStep(before, step{kind: stepKeepStatus})
 	}
 	for _, f := range from {
 		was.addGaps(c.decideHere(ctx, pair{f, to})...)
@@ -210,40 +151,4 @@ func (c *comparison) readerOf(p pair) *part {
 		return c.readsBefore(p.from)
 	}
 	return c.readingVersion(p.from)
-}
-
-// unfilledStatus returns the version without the defaults in .status, if it has any and the status subresource.
-func (c *comparison) unfilledStatus(p *part) *part {
-	if !hasStatus(p) || p.props == nil {
-		return p
-	}
-	status, ok := p.props.Properties["status"]
-	if !ok {
-		return p
-	}
-	bare, changed := withoutDefaults(&status)
-	if !changed {
-		return p
-	}
-	out := c.unfilled[p]
-	if out == nil {
-		whole := *p.props
-		whole.Properties = maps.Clone(whole.Properties)
-		whole.Properties["status"] = *bare
-		out = p.withSchema(&whole)
-		if c.unfilled == nil {
-			c.unfilled = map[*part]*part{}
-		}
-		c.unfilled[p] = out
-	}
-	return out
-}
-
-// withoutDefaults returns the schema without defaults, and reports whether it had any.
-func withoutDefaults(p *props) (bare *props, changed bool) {
-	bare = schema.Rewrite(p, schema.InStructure, func(s *props) {
-		changed = changed || fillsIn(s)
-		s.Default = nil
-	})
-	return bare, changed
 }

@@ -44,7 +44,7 @@ var compatFaults = []fault{
 		broken: "one object that is mended on the way stands for all",
 	},
 	{
-		in: "compat.defaultsOf", find: "!declared && kept != nil", put: "!declared && kept != nil && false",
+		in: "compat.defaultsOf", find: "declared || kept == nil", put: "declared || kept == nil || true",
 		broken: "maps and unknown fields do not take the defaults of a reader",
 	},
 	{
@@ -134,7 +134,7 @@ var compatFaults = []fault{
 		broken: "what another version fills in when it writes is forgotten",
 	},
 	{
-		in: "compat.(*comparison).writtenVersions", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
+		in: "compat.(*comparison).findWrittenVersions", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
 		broken: "objects of a served version are taken to be stored in the storage version, though status.storedVersions names both",
 	},
 	{
@@ -142,12 +142,12 @@ var compatFaults = []fault{
 		broken: "a default of .status is taken to be there when an object is created",
 	},
 	{
-		in: "compat.(*comparison).uncheckedStatus", find: "!hasEmbedded(&status)", put: "true",
+		in: "compat.checksInStatus", find: "!hasStatus(p)", put: "p != nil",
 		broken: "requests to the status subresource are taken to check embedded resources",
 	},
 	{
-		in: "compat.hasEmbedded", find: "schema.Walk(p, schema.InStructure)",
-		put:    "schema.Walk(schema.Rewrite(p, schema.InStructure, func(s *props) { s.Items = nil }), schema.InStructure)",
+		in: "compat.checksInStatus", find: "schema.Walk(&status, schema.InStructure)",
+		put:    "schema.Walk(schema.Rewrite(&status, schema.InStructure, func(s *props) { s.Items = nil }), schema.InStructure)",
 		broken: "embedded resources in lists of the status are taken to be checked",
 	},
 	{
@@ -155,7 +155,7 @@ var compatFaults = []fault{
 		broken: "writers of the status are said to be refused by a check that they do not meet",
 	},
 	{
-		in: "compat.(*comparison).unfilledStatus", find: "!changed", put: "changed",
+		in: "compat.unfilledStatus", find: "!fillsBelow(&status)", put: "fillsBelow(&status)",
 		broken: "defaults in the status are taken to be there when another version has read the object",
 	},
 	{
@@ -200,7 +200,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates is taken to see nothing of the old value", tests: []string{"compat"},
 	},
 	{
-		in: "compat.requireDefaulted", find: "fillsIn(&child) || filled", put: "filled && !fillsIn(&child)",
+		in: "compat.requireDefaulted", find: "!fillsIn(child) && !fillsIn(twin)", put: "!fillsIn(twin) || fillsIn(child)",
 		broken: "the defaults of the version in which an object was written are forgotten when it is read in another one",
 	},
 	{in: "compat.told.hasGap", without: "g.Harm != contain.Pruned", broken: "a version that refuses a field, which it dropped before, is not told"},
@@ -277,11 +277,11 @@ var compatFaults = []fault{
 		broken: "what reading drops, before the object is converted, is not counted as lost",
 	},
 	{
-		in: "compat.(*comparison).decideHere", find: "from = withScaleDemands(from, scalePaths(from))", put: "_ = scalePaths",
+		in: "compat.(*comparison).decideHere", find: "from = c.afterStep(from, step{kind: stepScale})", put: "_ = scalePaths",
 		broken: "values that the scale subresource refuses are taken for stored",
 	},
 	{
-		in: "compat.(*comparison).readersSurprised", call: "withScaleDemands", answers: "p.to",
+		in: "compat.(*comparison).readersSurprised", call: "afterStep", answers: "p.to",
 		broken: "readers are warned of values that the scale subresource refuses",
 	},
 	{
@@ -318,7 +318,7 @@ var compatFaults = []fault{
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
 	{
-		in: "compat.(*comparison).storedOnRoute", without: "first, _ = schema.AsStored(first).(map[string]any)",
+		in: "compat.(*comparison).storeObject", find: "schema.AsStored(obj).(map[string]any)", put: "any(obj).(map[string]any)\n\t_ = schema.AsStored",
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
 	{

@@ -1,0 +1,235 @@
+package compat
+
+// What do several schemas say of the same place? A place is a field, the items of a list or the values of a map. Other files walk and
+// rewrite schemas side by side with the functions of this file. For example, spec.size in v1 and in v1beta1.
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/schema"
+	"sluice.dev/schema/contain"
+)
+
+// ofEveryObject are the fields that every object has.
+var ofEveryObject = []string{"apiVersion", "kind", "metadata"}
+
+// childSchemas yields the places that p declares one step below itself.
+func childSchemas(p *props) iter.Seq2[contain.Step, *props] {
+	return func(yield func(contain.Step, *props) bool) {
+		for name, child := range p.Properties {
+			if !yield(contain.Step{Kind: contain.Field, Name: name}, &child) {
+				return
+			}
+		}
+		if items := itemsOf(p); items != nil && !yield(contain.Step{Kind: contain.AnyItem}, items) {
+			return
+		}
+		if values := extraOf(p); values != nil {
+			yield(contain.Step{Kind: contain.AnyKey}, values)
+		}
+	}
+}
+
+// schemaAt returns what p says of the values at a place one step below, whether it declares them or keeps them; nil if it drops them, and for
+// a nil p.
+func schemaAt(p *props, at contain.Step) *props {
+	switch {
+	case p == nil:
+		return nil
+	case at.Kind == contain.Field:
+		return fieldOf(p, at.Name)
+	case at.Kind == contain.AnyItem:
+		return itemsOf(p)
+	}
+	return extraOf(p)
+}
+
+// schemasAt returns what schemas say of a place, without those that say nothing.
+func schemasAt(schemas []*props, at contain.Step) []*props {
+	var out []*props
+	for _, s := range schemas {
+		if sub := schemaAt(s, at); sub != nil {
+			out = append(out, sub)
+		}
+	}
+	return out
+}
+
+// fieldOf returns the schema of a field, nil if it is unknown and not kept.
+func fieldOf(p *props, name string) *props {
+	if sub, ok := p.Properties[name]; ok {
+		return &sub
+	}
+	if sub := extraOf(p); sub != nil {
+		return sub
+	}
+	if keepsUnknownFields(p) {
+		return &props{XPreserveUnknownFields: p.XPreserveUnknownFields}
+	}
+	return nil
+}
+
+// itemsOf returns the schema of the items of a list, nil if there is none.
+func itemsOf(p *props) *props {
+	if p.Items == nil {
+		return nil
+	}
+	return p.Items.Schema
+}
+
+// extraOf returns the schema of properties without a name, nil if there is none.
+func extraOf(p *props) *props {
+	if p.AdditionalProperties == nil {
+		return nil
+	}
+	return p.AdditionalProperties.Schema
+}
+
+// propsAt follows the path through declared schemas; nil if it leaves them.
+func propsAt(p *props, path contain.Path) *props {
+	for _, s := range path {
+		switch {
+		case p == nil:
+			return nil
+		case s.Kind == contain.Field:
+			child, ok := p.Properties[s.Name]
+			if !ok {
+				return nil
+			}
+			p = &child
+		default:
+			p = schemaAt(p, s)
+		}
+	}
+	return p
+}
+
+// rewriteChildren returns p with what below makes of each place that p declares. below returns its argument to leave a place as it is, and
+// nil to take a field out. If all places stay, rewriteChildren returns p itself.
+func rewriteChildren(p *props, below func(child *props, at contain.Step) *props) *props {
+	out := *p
+	changed, cloned := false, false
+	for at, child := range childSchemas(p) {
+		sub := below(child, at)
+		if sub == child {
+			continue
+		}
+		changed = true
+		switch at.Kind {
+		case contain.Field:
+			if !cloned {
+				cloned, out.Properties = true, maps.Clone(p.Properties)
+			}
+			if sub == nil {
+				delete(out.Properties, at.Name)
+			} else {
+				out.Properties[at.Name] = *sub
+			}
+		case contain.AnyItem:
+			out.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: sub}
+		case contain.AnyKey:
+			out.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: p.AdditionalProperties.Allows, Schema: sub}
+		}
+	}
+	if !changed {
+		return p
+	}
+	return &out
+}
+
+// withDefault returns p with another default, nil for none.
+func withDefault(p *props, value *apiextensionsv1.JSON) *props {
+	out := *p
+	out.Default = value
+	return &out
+}
+
+// withFieldSchema returns p with another schema for a field.
+func withFieldSchema(p *props, name string, field *props) *props {
+	out := *p
+	out.Properties = maps.Clone(p.Properties)
+	if out.Properties == nil {
+		out.Properties = map[string]props{}
+	}
+	out.Properties[name] = *field
+	return &out
+}
+
+// withRequired returns p with more required fields, in the order of their names.
+func withRequired(p *props, names []string) *props {
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(p.Required, name) })
+	slices.Sort(names)
+	out := *p
+	out.Required = append(slices.Clone(p.Required), names...)
+	return &out
+}
+
+// fillsIn reports whether the API server fills in a default of p: null is none
+// (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting, Default). nil has none.
+func fillsIn(p *props) bool {
+	return p != nil && p.Default != nil && string(p.Default.Raw) != "null" && len(p.Default.Raw) > 0
+}
+
+func keepsUnknownFields(p *props) bool {
+	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+}
+
+// prunesUndeclared reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
+func prunesUndeclared(p *props, name string, depth int) bool {
+	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
+}
+
+// fillsMore reports whether reader has a default that p lacks, for a field that p does not require.
+func fillsMore(p, reader *props, depth int) bool {
+	if p == nil || reader == nil || depth > schema.MaxDepth {
+		return false
+	}
+	for at, child := range childSchemas(p) {
+		twin := schemaAt(reader, at)
+		filled := at.Kind == contain.Field && fillsIn(twin) && !fillsIn(child) && !slices.Contains(p.Required, at.Name)
+		if filled || fillsMore(child, twin, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack.
+func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
+	if p == nil || len(at) > schema.MaxDepth {
+		return nil
+	}
+	var out []contain.Path
+	for step, child := range childSchemas(p) {
+		here := append(slices.Clip(at), step)
+		if step.Kind == contain.Field && fillsIn(child) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
+			out = append(out, here)
+		}
+		out = append(out, fillsAlone(child, schemaAt(stored, step), here)...)
+	}
+	return out
+}
+
+// undeclaredPlaces are the places, below at, of fields that p declares and q keeps as unknown ones. Ratcheting never compares unknown fields.
+func undeclaredPlaces(p, q *props, at contain.Path) []contain.Path {
+	if p == nil || q == nil || len(at) > schema.MaxDepth {
+		return nil
+	}
+	var out []contain.Path
+	for step, child := range childSchemas(p) {
+		here := append(slices.Clip(at), step)
+		twin := propsAt(q, contain.Path{step})
+		switch {
+		case step.Kind == contain.AnyKey:
+		case twin != nil || step.Kind == contain.AnyItem:
+			out = append(out, undeclaredPlaces(child, twin, here)...)
+		case keepsUnknownFields(q):
+			out = append(out, here)
+		}
+	}
+	return out
+}
