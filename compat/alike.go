@@ -6,6 +6,7 @@ package compat
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,6 +26,9 @@ func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Ga
 	o := c.containOptions(from)
 	if from.onlyLost {
 		o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Pruned }
+	}
+	if from.within != nil && from.within.buildSchema() == nil {
+		o.Within = &from.within.side
 	}
 	o.Draft = from.Name != to.Name // a journey follows, see [comparison.canTravel]
 	if c.opts.Trace != nil {
@@ -62,6 +66,32 @@ func (c *comparison) firstAlike(p *part) *part {
 	}
 	c.asked[hash] = append(c.asked[hash], p)
 	return p
+}
+
+// areAlike reports whether two versions are one to every question: of the same name, or of names under which each of the CRDs has the same
+// schema, the same subresources, and serves both or neither. An object of one of them is validated, filled in and pruned by the other as by
+// its own.
+func (c *comparison) areAlike(p, q *part) bool {
+	if p.Name == q.Name {
+		return true
+	}
+	key := [2]string{p.Name, q.Name}
+	same, asked := c.alikeNames[key]
+	if !asked {
+		same = c.compareAlike(p.Name, q.Name)
+		c.alikeNames[key] = same
+	}
+	return same
+}
+
+func (c *comparison) compareAlike(p, q string) bool {
+	for _, of := range [][]*part{c.oldParts, c.newParts} {
+		a, b := findVersion(of, p), findVersion(of, q)
+		if a == nil || b == nil || a.Served != b.Served || !reflect.DeepEqual(a.Subresources, b.Subresources) || mindsVersion(a.props) || !sameSchema(a.props, b.props) {
+			return false
+		}
+	}
+	return true
 }
 
 // gapsFor returns the gaps with objects of the given apiVersion.

@@ -15,6 +15,9 @@ import (
 
 func newChange(p pair, g contain.Gap) *change {
 	c := &change{Gap: g, pair: p}
+	if p.from.buildSchema() != nil || p.to.buildSchema() != nil {
+		return c
+	}
 	_, c.old, c.oldParent = descendSchema(p.from.schemaNode(), g.Path)
 	_, c.new, c.newParent = descendSchema(p.to.schemaNode(), g.Path)
 	return c

@@ -23,7 +23,7 @@ func (p *part) withSchema(changed *props) *part {
 
 func newComparison(old, new *crd, o Options) *comparison {
 	old, new = schema.WithStoredLiterals(old), schema.WithStoredLiterals(new)
-	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}}
+	c := &comparison{opts: o, rules: Rules(), old: old, new: new, gaps: map[pair][]contain.Gap{}, made: map[journeyStep]*part{}, alikeNames: map[[2]string]bool{}}
 	c.work, c.checks = contain.NewWork(c.searchBudget()), contain.NewWork(max(c.workBudget()/validationShare, leastValidation))
 	c.oldParts, c.newParts = partsOf(old, true), partsOf(new, false)
 	c.oldConversions = webhookConversions(old, c.oldParts, c.storedVersions())

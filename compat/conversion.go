@@ -112,5 +112,5 @@ func stepNames(steps []conversion) string {
 // storageMoves reports whether another version stores objects than before.
 func (c *comparison) storageMoves() bool {
 	o, n := storageVersionOf(c.oldParts), storageVersionOf(c.newParts)
-	return o != nil && n != nil && o.Name != n.Name
+	return o != nil && n != nil && !c.areAlike(o, n)
 }

@@ -123,6 +123,8 @@ type comparison struct {
 	refusal func() *refusal
 	made    map[journeyStep]*part // what afterStep returns
 
+	alikeNames map[[2]string]bool // what areAlike found
+
 	// Answers that several rules ask for.
 	moved     askedOnce[[]contain.Gap]
 	crossed   askedOnce[crossings]
@@ -163,7 +165,9 @@ type part struct {
 	unchecked bool
 	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.
 	onlyLost bool
-	props    *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
+	// within accepts at each place what this version accepts there; nil if none is known. See afterStep.
+	within *part
+	props  *props // as the API server sees it: everything is kept under spec.preserveUnknownFields
 
 	built bool
 	side  contain.Side

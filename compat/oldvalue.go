@@ -88,7 +88,7 @@ func (c *comparison) suspectUpdates(before, to *part) []contain.Gap {
 
 // isOnlyVersion reports whether no other version stores or reads objects: then the comparison of the version with itself has said everything.
 func (c *comparison) isOnlyVersion(to *part) bool {
-	other := func(p *part) bool { return p.Name != to.Name }
+	other := func(p *part) bool { return !c.areAlike(p, to) }
 	return !slices.ContainsFunc(c.writtenVersions(), other) &&
 		!slices.ContainsFunc(c.fillerPairs(), func(p pair) bool { return other(p.from) || other(p.to) })
 }

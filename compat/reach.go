@@ -62,7 +62,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 			known.mergeKnown(moved)
 		}
 		spared := told{}
-		for _, from := range c.writtenVersions() {
+		for _, from := range c.distinctVersions(c.writtenVersions(), to) {
 			p := pair{from, to}
 			switch {
 			case !to.Served && to != c.readingVersion(from) && !c.storedAnew(to):
@@ -77,7 +77,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 		}
 		known.mergeKnown(spared)
 		c.crossUpdates(ctx, to, known, out)
-		for _, from := range servedVersionsOf(c.newParts) {
+		for _, from := range c.distinctVersions(servedVersionsOf(c.newParts), to) {
 			switch {
 			case from.Name == to.Name || from.buildSchema() != nil:
 			case !c.affordsCrossing(pair{from, to}, out):
@@ -153,8 +153,8 @@ func (c *comparison) crossAgain(ctx context.Context, p pair, known told, was fun
 		return
 	}
 	for _, filler := range c.newParts {
-		writes := c.stillServed(filler) && filler != p.to
-		if (filler.Storage || writes) && filler != home && filler.buildSchema() == nil {
+		writes := c.stillServed(filler) && !c.areAlike(filler, p.to)
+		if (filler.Storage || writes) && !c.areAlike(filler, home) && filler.buildSchema() == nil {
 			c.crossFilled(ctx, p, filler, known, was, out)
 		}
 	}
@@ -433,6 +433,22 @@ func (c *comparison) readingVersion(from *part) *part {
 	return findVersion(c.newParts, from.Name)
 }
 
+// distinctVersions leaves out versions that are alike. Of those like to, the one of that name stays, which the comparison of to with itself
+// covers.
+func (c *comparison) distinctVersions(versions []*part, to *part) []*part {
+	var out []*part
+	for _, v := range versions {
+		i := slices.IndexFunc(out, func(o *part) bool { return o.asItself == v.asItself && c.areAlike(o, v) })
+		switch {
+		case i < 0:
+			out = append(out, v)
+		case v.Name == to.Name:
+			out[i] = v
+		}
+	}
+	return out
+}
+
 // builtHome is home, if the prover can read both versions.
 func (c *comparison) builtHome(from *part) (home *part, ok bool) {
 	home = c.readingVersion(from)
@@ -463,7 +479,7 @@ func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	if before == nil || !before.Served || len(c.oldConversions) > 0 || before.buildSchema() != nil {
 		return was
 	}
-	for _, from := range c.writtenVersions() {
+	for _, from := range c.distinctVersions(c.writtenVersions(), to) {
 		if from.Name != before.Name && from.buildSchema() == nil && c.work.Charge(unitsToCross) {
 			was.addGaps(c.gapsOfStored(ctx, from, c.readsBefore(from), to, before)...)
 		}

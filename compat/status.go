@@ -96,7 +96,7 @@ func worseThan(g, known *contain.Gap) bool {
 func (c *comparison) withUnfilledStatus(ctx context.Context, p pair, known []contain.Gap) []contain.Gap {
 	reader := c.readerOf(p)
 	to := c.afterStep(p.to, step{kind: stepKeepStatus})
-	if to == p.to || reader == nil || reader.Name == p.to.Name || !p.to.Served {
+	if to == p.to || reader == nil || c.areAlike(reader, p.to) || !p.to.Served {
 		return nil
 	}
 	ways := c.asStored(c.afterStep(p.from, step{kind: stepDropStatus}), reader)

@@ -86,6 +86,9 @@ func (c *comparison) afterStep(p *part, s step) *part {
 		out = p.withSchema(after)
 		out.unchecked = out.unchecked || s.kind == stepWriteStatus
 		out.onlyLost = out.onlyLost || s.kind == stepNameUnknown
+		if s.kind == stepRead || s.kind == stepAccept || s.kind == stepScale { // nothing is accepted that was not before
+			out.within = cmp.Or(p.within, p)
+		}
 	}
 	c.made[key] = out
 	return out

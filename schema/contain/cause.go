@@ -12,11 +12,21 @@ import (
 	"sluice.dev/schema/contain/internal/logic"
 )
 
-// sayTheSame reports whether one of the old node's pieces is the same formula, so that no search is needed.
+// sayTheSame reports whether one of the old node's pieces is the same formula, so that no search is needed. The pieces of the node in
+// Options.Within hold of the old values, too.
 func (w *walker) sayTheSame(o place, x piece) bool {
 	if o.kind != declared {
 		return false
 	}
+	if w.hasPiece(o, x) {
+		return true
+	}
+	o.node = w.within[o.node]
+	return o.node != nil && w.hasPiece(o, x)
+}
+
+// hasPiece reports whether one of the pieces at a place of an old schema is the same formula.
+func (w *walker) hasPiece(o place, x piece) bool {
 	key := pieceKey{o.cacheKey(), o.node}
 	said, ok := w.said[key]
 	if !ok {
@@ -30,6 +40,25 @@ func (w *walker) sayTheSame(o place, x piece) bool {
 		w.said[key] = said
 	}
 	return said[w.idOf(x)]
+}
+
+// pairNodes notes which node of Options.Within stands where an old node stands.
+func (w *walker) pairNodes(old, wide *schema.Node) {
+	if old == nil || wide == nil || old == wide || !w.opts.Work.Charge(1) {
+		return
+	}
+	if known, ok := w.within[old]; ok && known != wide {
+		wide = nil
+	}
+	w.within[old] = wide
+	if wide == nil {
+		return
+	}
+	for _, c := range old.Properties {
+		w.pairNodes(c.Node, wide.Property(c.Name))
+	}
+	w.pairNodes(old.Items, wide.Items)
+	w.pairNodes(old.Additional, wide.Additional)
 }
 
 func (w *walker) idOf(x piece) pieceID {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -49,6 +50,10 @@ func newComparison(old, new Side, o *Options) *search {
 	}
 	w := o.newWalker()
 	oldRoot, newRoot := old.rootPlace(), new.rootPlace()
+	if o.Within != nil {
+		w.within = map[*schema.Node]*schema.Node{}
+		w.pairNodes(old.Node, o.Within.Node)
+	}
 	w.comparePlaces(oldRoot, newRoot)
 	if w.cut = nonStructuralKeyword(old.Node, new.Node); o.Work.Spent() { // no more is translated or compared
 		w.cut = TooMuch

@@ -56,6 +56,8 @@ type Options struct {
 	// Draft leaves out the last word of the API server's own code about witnesses: the caller judges them itself, with
 	// [upstream.Validator.Exact].
 	Draft bool
+	// Within, if not nil, is a schema that accepts at each place what old accepts there. What it says of a place need not be proven of old.
+	Within *Side
 	// Shared, if not nil, keeps the results of a comparison for the next one. It is for comparisons with the same Work and KubeVersion,
 	// one after the other.
 	Shared *Shared

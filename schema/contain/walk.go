@@ -158,6 +158,10 @@ func (w *walker) compareDefaults(o, n place) {
 	}
 	last := len(w.path) - 1
 	lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: w.path[last].Name}}
+	if w.provedLocally(w.above[last][0], lacks) {
+		w.traceProven("default", "", impliedHere)
+		return
+	}
 	w.suspects = append(w.suspects, suspect{gap: g, path: slices.Clone(w.path[:last]), local: lacks, old: o})
 }
 

@@ -44,6 +44,7 @@ type walker struct {
 	fillings    []filling
 	transitions map[*schema.Node]bool         // the results of hasTransitions
 	said        map[pieceKey]map[pieceID]bool // the pieces of old places
+	within      map[*schema.Node]*schema.Node // the nodes of Options.Within by those of the old schema, nil for more than one
 	cut         string                        // why the comparison was cut short
 }
 

@@ -318,6 +318,18 @@ var compatFaults = []fault{
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
 	{
+		in: "compat.(*comparison).areAlike", find: "p.Name == q.Name", put: "true",
+		broken: "versions that say something else are taken for one",
+	},
+	{
+		in: "compat.(*comparison).compareAlike", find: "DeepEqual(a.Subresources, b.Subresources)", put: "DeepEqual(b.Subresources, b.Subresources)",
+		broken: "a version without the status subresource is taken for one that has it",
+	},
+	{
+		in: "compat.(*comparison).distinctVersions", find: "c.areAlike(o, v)", put: "false",
+		broken: "an equal version is asked about again, until the budget is spent",
+	},
+	{
 		in: "compat.(*comparison).storeObject", find: "schema.AsStored(obj).(map[string]any)", put: "any(obj).(map[string]any)\n\t_ = schema.AsStored",
 		broken: "1.0 is taken to stay 1.0 between versions",
 	},
