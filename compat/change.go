@@ -116,6 +116,10 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		f.Witness = witnessOf(&ch.Gap)
 		if f.Level == report.ObjectsStuck && f.Witness != nil {
 			f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, ch.Witness.Object)
+			if ch.Witness.Unappliable != "" {
+				f.Witness.Effect += "; an update that leaves it alone passes, but every server-side apply to the stored object is refused, whatever it applies: " +
+					brief.Clip(ch.Witness.Unappliable, maxInline)
+			}
 		}
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
 			f.MayBe = worst

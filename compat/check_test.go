@@ -154,7 +154,7 @@ func TestWhichVersionsAreCompared(t *testing.T) {
 		{
 			"a version that is neither may go",
 			versions("v1 served,storage "+loose, "v2 none "+loose), versions("v1 served,storage " + loose), nil,
-			[]string{},
+			[]string{"owners-in-removed-version"}, // a note
 		},
 		{
 			"unless objects are stored in it",

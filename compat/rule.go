@@ -18,6 +18,7 @@ func Rules() []Rule {
 		listKindChanged,
 		scopeChanged,
 		storedVersionRemoved,
+		ownersInRemovedVersion,
 		servedVersionRemoved,
 		versionUnserved,
 		storageVersionChanged,

@@ -121,7 +121,7 @@ versions:
 			case x.Harm == contain.Pruned:
 				f.Message = "clients of " + x.to.Name + " erase " + x.lostFields(f) + ", which now only " + x.from.Name + " keeps"
 			default:
-				f.Message = x.from.Name + " now accepts objects that do not fit " + x.to.Name + ": " + brief.Clip(f.Witness.Effect, maxInline)
+				f.Message = x.from.Name + " now accepts objects that do not fit " + x.to.Name + ": " + brief.Clip(effectOnWitness(&x.Gap), maxInline)
 			}
 			out = append(out, f)
 		}

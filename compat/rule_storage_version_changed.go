@@ -119,7 +119,7 @@ versions:
 			f := c.findingOf(newChange(pair{from, to}, g))
 			if f.Witness != nil {
 				f.Witness.AcceptedBy, f.Witness.JudgedBy = from.versionPhrase(), to.versionPhrase()
-				f.Message = brief.Clip(f.Witness.Effect, maxInline)
+				f.Message = brief.Clip(effectOnWitness(&g), maxInline)
 			}
 			f.Message = "the storage version changes from " + from.Name + " to " + to.Name + " without conversion: " + f.Message
 			out = append(out, f)

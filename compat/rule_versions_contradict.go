@@ -102,7 +102,7 @@ versions:
 				continue
 			}
 			f.Level = report.ClientsBroken
-			f.Message = x.describeClash() + ": " + brief.Clip(f.Witness.Effect, maxInline)
+			f.Message = x.describeClash() + ": " + brief.Clip(effectOnWitness(&x.Gap), maxInline)
 			out = append(out, f)
 		}
 		return out

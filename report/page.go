@@ -439,7 +439,7 @@ func (e *entry) effectOnObjects() string {
 	case DataLost:
 		verb = "would lose data"
 	case ObjectsStuck:
-		verb = "could no longer be updated"
+		verb = "could no longer be updated or applied"
 	case ObjectsRatcheted:
 		verb = "hold what is now refused"
 	case MeaningChanged, ReadersSurprised:
@@ -468,7 +468,7 @@ func (s *ObjectScan) scanSummary() string {
 	for _, x := range []struct {
 		n    int64
 		what string
-	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Changed, "would read differently"}, {s.Unjudged, "could not be judged"}} {
+	}{{s.Refused, "would be refused"}, {s.Pruned, "would lose data"}, {s.Unappliable, "would refuse every apply"}, {s.Changed, "would read differently"}, {s.Unjudged, "could not be judged"}} {
 		if x.n > 0 {
 			parts = append(parts, brief.Number(x.n)+" "+x.what)
 		}

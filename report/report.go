@@ -163,6 +163,8 @@ type ObjectScan struct {
 	Refused int64 `json:"refused"`
 	Pruned  int64 `json:"pruned"`
 	Changed int64 `json:"changed"`
+	// Unappliable counts objects to which no server-side apply would pass, though updates may.
+	Unappliable int64 `json:"unappliable,omitempty"`
 	// Unjudged counts objects that could not be judged.
 	Unjudged int64 `json:"unjudged,omitempty"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,6 +25,7 @@ const (
 type judge struct {
 	v          *upstream.Validator
 	apiVersion string
+	gone       []string // apiVersions that the new CRD does not have
 }
 
 func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *version.Version) (*judge, error) {
@@ -38,13 +40,28 @@ func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *v
 	return &judge{v: v, apiVersion: next.Spec.Group + "/" + to}, nil
 }
 
+// removedVersions are the apiVersions of the live CRD that the new one does not have.
+func removedVersions(live, next *apiextensionsv1.CustomResourceDefinition) []string {
+	var out []string
+	for _, v := range live.Spec.Versions {
+		if !slices.ContainsFunc(next.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool { return n.Name == v.Name }) {
+			out = append(out, live.Spec.Group+"/"+v.Name)
+		}
+	}
+	return out
+}
+
 // fateOf judges an object that the server sent, in valid JSON. It overwrites raw.
 func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
+	var f Fate
+	if version, manager := ownersIn(raw, j.gone); version != "" {
+		f.OwnersGone = fmt.Sprintf("the fields of %s are noted in %s", manager, version)
+	}
 	obj, err := decodeObject(raw)
 	if err != nil {
 		return Fate{}, err
 	}
-	f := Fate{Name: objectName(obj)}
+	f.Name = objectName(obj)
 	if f.Name == "" {
 		return Fate{}, errors.New("an object that the server sent has no name")
 	}
@@ -62,6 +79,12 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 		f.Strict, f.Refused = errorTexts(judged.Strict), errorTexts(judged.Ratcheted)
 	} else {
 		f.Refused = errorTexts(judged.Strict)
+	}
+	if len(f.Strict) > 0 && len(f.Refused) == 0 {
+		if f.Unappliable, err = j.v.Unappliable(obj); err != nil {
+			return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		f.Unappliable = brief.Clip(f.Unappliable, maxWordsLen)
 	}
 	return f, nil
 }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -30,6 +32,30 @@ func cutManagedFields(raw []byte) []byte {
 		return raw
 	}
 	return slices.Replace(raw, start+from, start+to, []byte(null)...)
+}
+
+// ownersIn returns the first of some apiVersions that metadata.managedFields of an object name, with the manager; empty if there is none.
+func ownersIn(raw []byte, apiVersions []string) (version, manager string) {
+	start, end := valueOf(raw, "metadata")
+	from, to := valueOf(raw[start:end], "managedFields")
+	text := raw[start+from : start+to]
+	if !slices.ContainsFunc(apiVersions, func(v string) bool { return bytes.Contains(text, []byte(`"`+v+`"`)) }) {
+		return "", ""
+	}
+	var entries []struct {
+		APIVersion string          `json:"apiVersion"`
+		Manager    string          `json:"manager"`
+		FieldsV1   json.RawMessage `json:"fieldsV1"`
+	}
+	if json.Unmarshal(text, &entries) != nil {
+		return "", ""
+	}
+	for _, e := range entries {
+		if slices.Contains(apiVersions, e.APIVersion) && len(e.FieldsV1) > len("{}") { // an entry without fields is never converted
+			return e.APIVersion, e.Manager
+		}
+	}
+	return "", ""
 }
 
 // valueOf returns where the value of a field stands in an object, or 0, 0 if it does not see the field. The text must be valid JSON,

@@ -83,3 +83,32 @@ func TestManagedFieldsAreCutBeforeDecoding(t *testing.T) {
 		}
 	}
 }
+
+func TestOwnersInRemovedVersions(t *testing.T) {
+	gone := []string{"example.com/v1alpha1", "example.com/v1beta1"}
+	entry := func(manager, version, fields string) string {
+		return `{"manager":"` + manager + `","operation":"Apply","apiVersion":"` + version + `","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
+	}
+	const some = `{"f:spec":{"f:a":{}}}`
+	for name, tt := range map[string]struct{ entries, version, manager string }{
+		"none":                       {"", "", ""},
+		"another version":            {entry("kubectl", "example.com/v1", some), "", ""},
+		"a removed one":              {entry("kubectl", "example.com/v1", some) + "," + entry("argo", "example.com/v1beta1", some), "example.com/v1beta1", "argo"},
+		"the first of two":           {entry("old", "example.com/v1alpha1", some) + "," + entry("argo", "example.com/v1beta1", some), "example.com/v1alpha1", "old"},
+		"another group":              {entry("kubectl", "other.com/v1alpha1", some), "", ""},
+		"a longer name":              {entry("kubectl", "example.com/v1alpha11", some), "", ""},
+		"no fields":                  {entry("kubectl", "example.com/v1alpha1", "{}"), "", ""},
+		"a field with such a name":   {entry("kubectl", "example.com/v1", `{"f:example.com/v1alpha1":{},"example.com/v1alpha1":{}}`), "", ""},
+		"a manager with such a name": {entry("example.com/v1alpha1", "example.com/v1", some), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := `{"apiVersion":"example.com/v1","metadata":{"name":"x","managedFields":[` + tt.entries + `],"labels":{}},"spec":{"v":"example.com/v1alpha1"}}`
+			if version, manager := ownersIn([]byte(raw), gone); version != tt.version || manager != tt.manager {
+				t.Errorf("%q by %q, want %q by %q", version, manager, tt.version, tt.manager)
+			}
+		})
+	}
+	if version, _ := ownersIn([]byte(`{"metadata":{"name":"x"}}`), gone); version != "" {
+		t.Error(version)
+	}
+}

@@ -16,6 +16,11 @@ type Fate struct {
 	Refused []string
 	// Strict are its words where the object would be refused if ratcheting did not tolerate what is left alone.
 	Strict []string
+	// Unappliable says why the API server would refuse every server-side apply to the object, though updates pass that leave it alone.
+	Unappliable string
+	// OwnersGone says which manager's fields are noted in a version that the new CRD does not have, so that the API server would refuse every
+	// server-side apply to the object.
+	OwnersGone string
 	// Dropped are the fields that would be pruned.
 	Dropped []string
 	// Defaulted is set where a default would be filled in that the object does not have.
@@ -28,8 +33,9 @@ type Fate struct {
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.
 	Version, Target string
-	// Checked objects; Refused, Strict, Dropped, Defaulted and Unjudged of them have that fate.
-	Checked, Refused, Strict, Dropped, Defaulted, Unjudged int64
+	// Checked objects; Refused, Strict, Unappliable, OwnersGone, Dropped, Defaulted and Unjudged of them have that fate.
+	// NoApply counts those that are Unappliable or whose OwnersGone is set.
+	Checked, Refused, Strict, Unappliable, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
 	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps
@@ -79,6 +85,7 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 	if err != nil {
 		return Scan{}, err
 	}
+	j.gone = removedVersions(live, next)
 	if o.Keep <= 0 {
 		o.Keep = 100
 	}

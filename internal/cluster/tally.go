@@ -14,6 +14,8 @@ func (p placed) comparePlaced(q placed) int { return p.at.comparePlace(q.at) }
 const (
 	refused = iota
 	strict
+	unappliable
+	ownersGone
 	dropped
 	unjudged
 	kinds
@@ -42,6 +44,17 @@ func (t *tally) countBatch(b *batch) {
 		if len(f.Strict) > 0 {
 			t.count.Strict++
 			t.keepExample(strict, at)
+		}
+		if f.Unappliable != "" || f.OwnersGone != "" {
+			t.count.NoApply++
+		}
+		if f.Unappliable != "" {
+			t.count.Unappliable++
+			t.keepExample(unappliable, at)
+		}
+		if f.OwnersGone != "" {
+			t.count.OwnersGone++
+			t.keepExample(ownersGone, at)
 		}
 		if len(f.Dropped) > 0 {
 			t.count.Dropped++

@@ -39,9 +39,14 @@ func TestBatchesCountTheSameInAnyOrder(t *testing.T) {
 					note(&f.Refused, &want.Refused)
 					note(&f.Strict, &want.Strict)
 					note(&f.Dropped, &want.Dropped)
-					var why []string
-					if note(&why, &want.Unjudged); why != nil {
-						f.Unjudged = why[0]
+					for why, n := range map[*string]*int64{&f.Unappliable: &want.Unappliable, &f.OwnersGone: &want.OwnersGone, &f.Unjudged: &want.Unjudged} {
+						var words []string
+						if note(&words, n); words != nil {
+							*why = words[0]
+						}
+					}
+					if f.Unappliable != "" || f.OwnersGone != "" {
+						want.NoApply++
 					}
 					if kept {
 						want.Fates = append(want.Fates, f)

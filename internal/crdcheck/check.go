@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 		return
 	}
 	out.Objects = &report.ObjectScan{
-		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted, Unjudged: s.Unjudged,
+		Version: s.Version, Checked: s.Checked, Refused: max(s.Refused, s.Strict), Pruned: s.Dropped, Changed: s.Defaulted, Unappliable: s.NoApply, Unjudged: s.Unjudged,
 	}
 	if s.Unjudged > 0 {
 		tellUnjudged(out, &s)
@@ -136,10 +137,17 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	add(ruleObjectsRefused, report.ObjectsStuck, s.Refused, "would be refused by any update", func(f cluster.Fate) (bool, string) {
 		return len(f.Refused) > 0, strings.Join(f.Refused, "; ")
 	})
-	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Strict-min(s.Refused, s.Strict),
+	add(ruleObjectsUnappliable, report.ObjectsStuck, s.Unappliable, "would be refused by every server-side apply, whatever it applies", func(f cluster.Fate) (bool, string) {
+		return f.Unappliable != "", f.Unappliable
+	})
+	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Strict-min(s.Refused+s.Unappliable, s.Strict),
 		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
-			return len(f.Strict) > 0 && len(f.Refused) == 0, strings.Join(f.Strict, "; ")
+			return len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "", strings.Join(f.Strict, "; ")
 		})
+	// The objects answer what the schemas alone can only warn of.
+	out.Findings = slices.DeleteFunc(out.Findings, func(f report.Finding) bool { return f.Rule == compat.OwnersRule })
+	add(compat.OwnersRule, report.ClientsBroken, s.OwnersGone, "would be refused by every server-side apply, because their owners are noted in a version that is removed",
+		func(f cluster.Fate) (bool, string) { return f.OwnersGone != "", f.OwnersGone })
 	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
 		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")
 	})

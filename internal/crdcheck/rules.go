@@ -41,6 +41,15 @@ remove their finalizers.`,
 			Help: help,
 		},
 		{
+			ID: ruleObjectsUnappliable, Level: report.ObjectsStuck,
+			Title: "stored objects would be refused by every server-side apply",
+			Why: `These objects hold a value of another type than the new CRD says, such as a string where it has an object. Ratcheting tolerates updates that
+leave the value alone. A server-side apply is another matter: the API server merges it with the stored object by the types of the new
+schema, and refuses it if a stored value does not fit its type. So neither kubectl apply --server-side nor Flux, Argo CD or
+Sluice can apply these objects, not even with a manifest in which the value is right.`,
+			Help: "Replace the value by an update or a merge patch (kubectl replace, kubectl patch --type=merge) right after the upgrade, or remove it before. Better add a field with another name.",
+		},
+		{
 			ID: ruleObjectsRatcheted, Level: report.ObjectsRatcheted,
 			Title: "stored objects hold values that the new CRD refuses",
 			Why: `The API server tolerates an update of these objects as long as the update leaves the refused value and the part around it alone
@@ -98,10 +107,11 @@ object, or store it without the part. A stored object may keep the parts that it
 
 // The rules about stored objects.
 const (
-	ruleObjectsRefused   = "stored-objects-refused"
-	ruleObjectsRatcheted = "stored-objects-ratcheted"
-	ruleObjectsPruned    = "stored-objects-pruned"
-	ruleObjectsUnread    = "stored-objects-unread"
+	ruleObjectsRefused     = "stored-objects-refused"
+	ruleObjectsUnappliable = "stored-objects-unappliable"
+	ruleObjectsRatcheted   = "stored-objects-ratcheted"
+	ruleObjectsPruned      = "stored-objects-pruned"
+	ruleObjectsUnread      = "stored-objects-unread"
 	// RuleNew is told of a CRD that is compared with a cluster and that the cluster does not have.
 	RuleNew = "crd-not-in-cluster"
 	// RuleDeleted reports a CRD that the cluster is deleting.

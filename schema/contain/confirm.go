@@ -188,6 +188,15 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 		}
 		w.WritersOnly = !plain.Refused()
 	}
+	if x.gap.Keyword == "type" { // an apply is merged with the stored object by the types of the new schema; ratcheting has no part in that
+		if w.Unappliable, err = c.new.Unappliable(stored); err != nil {
+			return err.Error()
+		}
+		if w.Stuck = w.Unappliable != ""; w.Stuck {
+			w.StuckErrors = []string{w.Unappliable}
+			return ""
+		}
+	}
 	w.Ratcheted = !w.WritersOnly
 	return ""
 }

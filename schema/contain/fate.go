@@ -121,11 +121,21 @@ func (s *search) alwaysRatchets(p *pending) bool {
 	return s.foundAgain(p)
 }
 
-// failing returns a formula that is true of the values at which the evaluation of the gap's rule is an error, which no update ratchets
-// (Validator in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel). It returns false if the gap is of no rule that sees the value
-// alone.
+// failing returns a formula that is true of the values that no ratcheting helps: the evaluation of the gap's rule is an error (Validator in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel), or the value is of a type with which no apply can be merged. It returns false if
+// that is not known, as of a rule that does not see the value alone.
 func (s *search) failing(p *pending) (logic.Formula, bool) {
 	n := placeAtPath(s.sides[1].rootPlace(), p.gap.Path)
+	if p.gap.Keyword == "type" {
+		if n.kind != declared || p.whole != nil || p.deeper {
+			return nil, false
+		}
+		if n.node.IntOrString { // an apply merges any value there
+			return logic.False, true
+		}
+		kinds, _ := typeKinds(n.node)
+		return logic.AnyKinds(logic.AnyKind &^ (kinds | logic.Null)), true
+	}
 	if p.gap.Rule < 0 || n.kind != declared || p.gap.Rule >= len(n.node.Rules) {
 		return nil, false
 	}
@@ -137,10 +147,10 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	return celrule.Failing(parsed, s.scopeOf(n, r)), true
 }
 
-// mayFail reports whether it is not proven that the gap's rule is an error for no object.
+// mayFail reports whether it is not proven that failing is true of no object.
 func (s *search) mayFail(p *pending) bool {
 	fails, ok := s.failing(p)
-	return p.rule != "" && (!ok || !s.provesNone(s.formulasFor(p, fails)))
+	return (p.rule != "" || p.gap.Keyword == "type") && (!ok || !s.provesNone(s.formulasFor(p, fails)))
 }
 
 // scopeOf is the place n of the rule r.
@@ -148,7 +158,7 @@ func (s *search) scopeOf(n place, r *schema.Rule) celrule.Scope {
 	return celrule.Scope{Spine: n.node, Root: n.hasMeta(), OptionalOldSelf: hasOptionalOldSelf(r), Checker: s.opts.solverStrings(), Work: s.opts.Work}
 }
 
-// failures returns candidates for a gap whose witness is tolerated: objects for which the rule is an error, so that they are stuck.
+// failures returns candidates for a gap whose witness is tolerated: objects of which failing is true, so that they are stuck.
 func (s *search) failures(p *pending) []any {
 	if p.gap.Witness.Fate() != Tolerated || p.gap.OddAlone {
 		return nil

@@ -167,6 +167,9 @@ type Witness struct {
 	Stuck, Ratcheted bool
 	// StuckErrors are the messages of that refusal if Stuck is set.
 	StuckErrors []string
+	// Unappliable is the message of every server-side apply to the stored object, whatever is applied, if that alone is refused. Stuck is
+	// then set.
+	Unappliable string
 	// WritersOnly is true if no stored object is harmed. Either the new schema accepts the stored form of the object, with the old
 	// defaults, and refuses only requests that leave them out. Or the rule itself tolerates stored values (optionalOldSelf), without the
 	// help of ratcheting.

@@ -4,6 +4,8 @@ package upstream
 // it applies.
 
 import (
+	"regexp"
+
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +14,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
+
+// goValue matches a value as structured-merge-diff prints it.
+var goValue = regexp.MustCompile(`&?value\.valueUnstructured\{Value:(.*?)\}$`)
 
 // RefusedNulls returns the errors about null in a manifest that is applied. A server-side apply fills in defaults and, unlike other requests,
 // keeps null where the schema does not allow it (Apply in k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go), so
@@ -53,7 +58,7 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 		return "", converter.err
 	}
 	if _, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: read.object}, typed.AllowDuplicates); err != nil {
-		return err.Error(), nil
+		return goValue.ReplaceAllString(err.Error(), "$1"), nil
 	}
 	return "", nil
 }

@@ -1,0 +1,64 @@
+package compat
+
+import (
+	"context"
+
+	"sluice.dev/report"
+)
+
+// OwnersRule is the ID of the rule about versions that managedFields of stored objects may name. A scan of the objects answers it.
+const OwnersRule = "owners-in-removed-version"
+
+var ownersInRemovedVersion = Rule{
+	ID:    OwnersRule,
+	Title: "A version was removed in which the owners of fields may be noted",
+	Why: `The API server notes in metadata.managedFields which client owns which fields, in the version that the client used. A server-side ` +
+		`apply converts the object to each of these versions. If the CRD no longer has one of them, the API server refuses every server-side apply ` +
+		`to the object: "request to convert CR to an invalid group/version". It still does after all objects were ` +
+		`rewritten in another version and status.storedVersions was trimmed, because neither changes managedFields. kubectl apply --server-side, Flux and Argo CD fail. After any other ` +
+		`update all owners are lost.
+
+Schemas do not show what the objects have, so this is a note about versions that were neither served nor stored any more. A comparison with a ` +
+		`cluster looks at each object, whichever version is removed, and fails with their number.`,
+	Help: `Have each client apply its objects once in another version while the old version is still in the CRD, or remove the entries that ` +
+		`name it from metadata.managedFields. Then compare with the cluster: sluice check NEW.`,
+	Unsafe: Example{Old: `
+versions:
+- name: v1alpha1
+  served: false
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`, New: `
+versions:
+- name: v1
+  served: true
+  storage: true
+`},
+	Instead: `
+versions:
+- name: v1alpha1
+  served: false
+  storage: false
+- name: v1
+  served: true
+  storage: true
+`,
+	whole: func(_ context.Context, c *comparison) []report.Finding {
+		if !c.hasBothCRDs() {
+			return nil
+		}
+		var out []report.Finding
+		for _, p := range c.oldParts {
+			if findVersion(c.newParts, p.Name) == nil && !p.Served && !c.isStored(p.Name) { // other rules fail the removal of others
+				out = append(out, report.Finding{
+					Outcome: report.Note, Version: p.Name, Before: p.Name, SchemaPath: p.documentTokens("name"), InOld: true,
+					Message: "version " + p.Name + " is gone; no server-side apply passes for objects whose managedFields still name it",
+					Reason:  "only the objects of a cluster show whether any do (sluice check NEW)",
+				})
+			}
+		}
+		return out
+	},
+}

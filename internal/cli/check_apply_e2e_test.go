@@ -1,0 +1,109 @@
+//go:build e2e
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/report"
+	"sluice.dev/tools/kube"
+)
+
+// TestE2EObjectsToWhichNothingCanBeApplied holds two findings against the API server: an object whose owners are noted in a removed version,
+// and one that has a value of another type. Each is found before the upgrade, and after it the apply is refused in these words.
+func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
+	crdOf := func(versions ...string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: movers.owners.test}\nspec:\n  group: owners.test\n  scope: Namespaced\n" +
+			"  names: {kind: Mover, listKind: MoverList, plural: movers, singular: mover}\n  versions: [" + strings.Join(versions, ", ") + "]\n"
+	}
+	field := func(kind string) string { return "properties: {d: {type: " + kind + "}}" }
+	tests := map[string]struct{ old, upgrade, rule, says string }{
+		"a version that owners name": {
+			old:     crdOf(schemaVersion("v1", true, true, field("string")), schemaVersion("v1alpha1", false, true, field("string"))),
+			upgrade: crdOf(schemaVersion("v1", true, true, field("string"))), rule: "owners-in-removed-version", says: "request to convert CR to an invalid group/version",
+		},
+		"a value of another type": {
+			old:     crdOf(schemaVersion("v1", true, true, field("string")), schemaVersion("v1alpha1", false, true, field("string"))),
+			upgrade: crdOf(schemaVersion("v1", true, true, field("integer")), schemaVersion("v1alpha1", false, true, field("integer"))), rule: "stored-objects-unappliable", says: "expected numeric",
+		},
+	}
+	c := shared.Get(t)
+	k, err := kube.New(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := dynamic.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range tests {
+		ctx := t.Context()
+		dir := t.TempDir()
+		oldFile, newFile := filepath.Join(dir, "old.yaml"), filepath.Join(dir, "new.yaml")
+		for file, text := range map[string]string{oldFile: tt.old, newFile: tt.upgrade} {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := k.Apply(ctx, oldFile, false); err != nil {
+			t.Fatal(err)
+		}
+		apply := func(version, manager, labels string) error {
+			text := `{"apiVersion": "owners.test/` + version + `", "kind": "Mover", "metadata": {"name": "m"` + labels + `}`
+			if manager == "first" {
+				text += `, "spec": {"d": "x"}`
+			}
+			_, err := objects.Resource(schema.GroupVersionResource{Group: "owners.test", Version: version, Resource: "movers"}).Namespace("default").
+				Patch(ctx, "m", types.ApplyPatchType, []byte(text+"}"), metav1.PatchOptions{FieldManager: manager})
+			return err
+		}
+		if err := apply("v1alpha1", "first", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := apply("v1", "second", `, "labels": {"a": "b"}`); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, "-o", "json", newFile)
+		var doc struct{ CRDs []report.CRD }
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != ExitFindings {
+			t.Fatalf("%s: exit code %d: %v %s", name, code, err, errs)
+		}
+		found := false
+		for _, f := range doc.CRDs[0].Findings {
+			found = found || f.Rule == tt.rule && f.Severity == report.Fail && f.Objects != nil && f.Objects.Affected == 1
+		}
+		if got := doc.CRDs[0].Objects; !found || got == nil || got.Unappliable != 1 {
+			t.Errorf("%s is not found: %+v\n%s", name, got, out)
+		}
+		if err := k.Apply(ctx, newFile, false); err != nil {
+			t.Fatal(err)
+		}
+		var refused error
+		_ = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+			refused = apply("v1", "second", `, "labels": {"a": "c"}`) // the API server serves the new CRD in a moment
+			return refused != nil, nil
+		})
+		if refused == nil || !strings.Contains(refused.Error(), tt.says) {
+			t.Errorf("%s: the apply ends with %v, want %q", name, refused, tt.says)
+		}
+		if _, err := objects.Resource(schema.GroupVersionResource{Group: "owners.test", Version: "v1", Resource: "movers"}).Namespace("default").
+			Patch(ctx, "m", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "e"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Errorf("%s: an update is refused, too: %v", name, err)
+		}
+		if err := k.DeleteCRD(context.WithoutCancel(ctx), "movers.owners.test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
