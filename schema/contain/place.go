@@ -157,6 +157,11 @@ func placeAtPath(p place, path Path) place {
 	return p
 }
 
+// isOfType reports whether each value here but null is of the JSON type.
+func (p place) isOfType(typeName string) bool {
+	return p.kind == declared && p.node.Type == typeName && !p.node.IntOrString
+}
+
 // mayBeType reports whether a value here can be of the JSON type.
 func (p place) mayBeType(typeName string) bool {
 	return p.kind != declared || p.node.Type == "" && !p.node.IntOrString || p.node.Type == typeName && !p.node.IntOrString

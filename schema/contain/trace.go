@@ -16,6 +16,7 @@ const (
 	impliedByWhole argument = "the old schema of the whole object implies it"
 	subtreeByWhole argument = "the old schema of the whole object implies all of the new schema from here on"
 	ruleByForm     argument = "the texts of old rules imply it"
+	ruleOfNoField  argument = "the rule is true of values without the fields that the old schema does not have"
 	updateImplied  argument = "the old schema and its rules about updates imply it"
 )
 

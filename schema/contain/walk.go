@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sluice.dev/schema"
+	"sluice.dev/schema/contain/internal/celrule"
 	"sluice.dev/schema/contain/internal/logic"
 )
 
@@ -176,6 +177,9 @@ func (w *walker) comparePieces(o, n place) {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
 			w.traceProven(x.keyword, x.detailOrIndex(), equalKeyword)
 			continue
+		case x.rule != nil && w.trueWithoutFields(o, n, x.rule):
+			w.traceProven(x.keyword, x.detailOrIndex(), ruleOfNoField)
+			continue
 		case w.provedLocally(o, goal):
 			w.traceProven(x.keyword, x.detailOrIndex(), impliedHere)
 			continue
@@ -199,6 +203,57 @@ func (w *walker) comparePieces(o, n place) {
 func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {
 	parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
 	return err == nil && w.impliedByForm(o, n, r, parsed)
+}
+
+// trueWithoutFields reports whether a rule is true of all old values because it only speaks of fields that none of them has: the old schema
+// does not keep the fields, and the new one does not fill them in.
+func (w *walker) trueWithoutFields(o, n place, r *schema.Rule) bool {
+	parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
+	if err != nil || parsed.UsesOldSelf() || len(w.fillings) > 0 {
+		return false
+	}
+	return parsed.TrueWithout(&storedValues{o, n})
+}
+
+// storedValues are the values of an old place that are read at a new one.
+type storedValues struct{ old, new place }
+
+// placesBelow follows a path to objects. It returns false if a list on the way may be null, or a value filled in.
+func (v *storedValues) placesBelow(path []string) (o, n place, ok bool) {
+	o, n = v.old, v.new
+	for i, step := range path {
+		if step == celrule.Item {
+			if !o.isOfType("array") || !n.isOfType("array") || i > 0 && (o.node.Nullable || n.node.Nullable) {
+				return o, n, false
+			}
+			o, n = o.itemPlace(), n.itemPlace()
+		} else {
+			if !o.isOfType("object") || !n.isOfType("object") {
+				return o, n, false
+			}
+			o, n = o.childPlace(step), n.childPlace(step)
+		}
+		if o.kind != declared || n.kind != declared || n.node.HasDefault {
+			return o, n, false
+		}
+	}
+	return o, n, o.isOfType("object") && n.isOfType("object")
+}
+
+// Lacks implements [celrule.Stored]: the old schema does not keep the field, and the new one does not fill it in. has() is false of null, too.
+func (v *storedValues) Lacks(path []string, field string) bool {
+	o, n, ok := v.placesBelow(path)
+	if !ok || o.childPlace(field).kind != gone {
+		return false
+	}
+	c := n.node.Property(field)
+	return c == nil || !c.HasDefault
+}
+
+// Has implements [celrule.Stored].
+func (v *storedValues) Has(path []string, field string) bool {
+	o, n, ok := v.placesBelow(path)
+	return ok && (len(path) == 0 || !o.node.Nullable && !n.node.Nullable) && o.node.IsRequired(field) && o.node.Property(field) != nil && !o.node.Property(field).Nullable && n.node.Property(field) != nil
 }
 
 // counterpart returns the value of the same keyword in the old node.

@@ -4,7 +4,10 @@ package upstream
 // it applies.
 
 import (
+	"errors"
 	"regexp"
+	"slices"
+	"strings"
 
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,8 +18,22 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// goValue matches a value as structured-merge-diff prints it.
-var goValue = regexp.MustCompile(`&?value\.valueUnstructured\{Value:(.*?)\}$`)
+// gotValue matches what structured-merge-diff prints of a value, in the form of Go.
+var gotValue = regexp.MustCompile(`, got &?(?s:.*)$`)
+
+// typeErrorsText is the text of errors about types, in the order of their paths and without values.
+func typeErrorsText(err error) string {
+	all, ok := errors.AsType[typed.ValidationErrors](err)
+	if !ok {
+		return err.Error()
+	}
+	var texts []string
+	for _, e := range all {
+		texts = append(texts, gotValue.ReplaceAllString(e.Error(), ""))
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), "; ")
+}
 
 // RefusedNulls returns the errors about null in a manifest that is applied. A server-side apply fills in defaults and, unlike other requests,
 // keeps null where the schema does not allow it (Apply in k8s.io/apimachinery/pkg/util/managedfields/internal/structuredmerge.go), so
@@ -58,7 +75,7 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 		return "", converter.err
 	}
 	if _, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: read.object}, typed.AllowDuplicates); err != nil {
-		return goValue.ReplaceAllString(err.Error(), "$1"), nil
+		return typeErrorsText(err), nil
 	}
 	return "", nil
 }

@@ -4,6 +4,22 @@ package main
 var ruleFaults = []fault{
 	{in: "schema/contain/internal/celrule.compareNumbers", call: "flip", answers: "o", broken: "5 > self is read as self > 5"},
 	{in: "schema/contain/internal/celrule.addOrSubtract", find: "(b >= 0) == (s >= a)", put: "true", broken: "an addition that overflows is no error"},
+	{
+		in: "schema/contain/internal/celrule.absence.truthOf", find: "return min(a.truthOf(e.args[0], bound)", put: "return max(a.truthOf(e.args[0], bound)",
+		broken: "a && b is true if one of them is", tests: []string{"schema/contain"},
+	},
+	{
+		in: "schema/contain/internal/celrule.absence.pathOf", find: `a.there[strings.Join(below, "/")] || a.Has(path, field)`, put: "true",
+		broken: "a rule that is an error without a list is taken for true", tests: []string{"schema/contain"},
+	},
+	{
+		in: "schema/contain.(*storedValues).Lacks", find: "!c.HasDefault", put: "true",
+		broken: "a new field that is filled in is taken to be absent", tests: []string{"schema/contain"},
+	},
+	{
+		in: "schema/contain.(*storedValues).Lacks", find: "o.childPlace(field).kind != gone", put: "o.childPlace(field).kind == declared",
+		broken: "an unknown field that the old schema keeps is taken to be absent", tests: []string{"schema/contain"},
+	},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "down = true", put: "down = false", broken: "10 - self is taken to grow with self"},
 	{
 		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",

@@ -1,0 +1,147 @@
+package celrule
+
+// Is a rule true of values because they lack the fields that it speaks of? For example, !has(x.name) || size(x.name) > 3 is true of items
+// that were stored before name was declared, whatever follows.
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/operators"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+)
+
+// Item is the step of a path from a list to its items. Other steps are names of fields.
+const Item = "[]"
+
+// truth is what is known of a condition. The zero value is nothing.
+type truth int8
+
+const (
+	surelyFalse truth = iota - 1
+	notKnown
+	surelyTrue
+)
+
+// Stored tells of the values that a rule is asked of. A path leads to them from self.
+type Stored interface {
+	// Lacks reports whether all values at the path are null or objects without the field.
+	Lacks(path []string, field string) bool
+	// Has reports whether all values at the path are objects with the field, and it is not null.
+	Has(path []string, field string) bool
+}
+
+// TrueWithout reports whether the rule is true of all values, and no error, given the fields that they lack. False means nothing.
+func (r *Rule) TrueWithout(values Stored) bool {
+	return absence{Stored: values}.truthOf(r.root, &binding[[]string]{name: self, to: []string{}}) == surelyTrue
+}
+
+// absence evaluates conditions with the fields that values lack, and those that are there.
+type absence struct {
+	Stored
+	there map[string]bool // texts of paths with a field, which an operand before has asked for
+}
+
+// truthOf is what is known of e: in CEL, an operand that decides && or || wins over an error of the other one.
+func (a absence) truthOf(e *expr, bound *binding[[]string]) truth {
+	if v, ok := e.val.(bool); ok && e.kind == literal {
+		return truthIf(v)
+	}
+	if e.kind != call {
+		return notKnown
+	}
+	if e.isHas() {
+		if path, known := a.pathOf(e.args[0].args[0], bound); known && a.Lacks(path, fieldName(e.args[0])) {
+			return surelyFalse
+		}
+		return notKnown
+	}
+	if list, x, body, ok := oneVariable(e); ok {
+		return a.truthOfMacro(e.name, list, x, body, bound)
+	}
+	switch e.name {
+	case operators.LogicalNot:
+		return -a.truthOf(e.args[0], bound)
+	case operators.LogicalAnd:
+		return min(a.truthOf(e.args[0], bound), a.knowing(e.args[0], true, bound).truthOf(e.args[1], bound))
+	case operators.LogicalOr:
+		return max(a.truthOf(e.args[0], bound), a.knowing(e.args[0], false, bound).truthOf(e.args[1], bound))
+	case operators.Conditional:
+		then, otherwise := a.knowing(e.args[0], true, bound).truthOf(e.args[1], bound), a.knowing(e.args[0], false, bound).truthOf(e.args[2], bound)
+		switch a.truthOf(e.args[0], bound) {
+		case surelyTrue:
+			return then
+		case surelyFalse:
+			return otherwise
+		case notKnown:
+		}
+	}
+	return notKnown
+}
+
+// truthOfMacro is truthOf for a macro over the items of a list.
+func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[[]string]) truth {
+	path, known := a.pathOf(list, bound)
+	if !known {
+		return notKnown
+	}
+	inner := a.truthOf(body, &binding[[]string]{name: x.name, to: append(slices.Clip(path), Item), up: bound})
+	switch {
+	case name == "all" && inner == surelyTrue:
+		return surelyTrue
+	case (name == "exists" || name == "exists_one" || name == "existsOne") && inner == surelyFalse:
+		return surelyFalse
+	}
+	return notKnown
+}
+
+// knowing adds the fields that are there if e evaluates to a value.
+func (a absence) knowing(e *expr, value bool, bound *binding[[]string]) absence {
+	switch {
+	case e.kind == call && e.name == operators.LogicalNot:
+		return a.knowing(e.args[0], !value, bound)
+	case e.kind == call && (e.name == operators.LogicalAnd && value || e.name == operators.LogicalOr && !value):
+		return a.knowing(e.args[0], value, bound).knowing(e.args[1], value, bound)
+	case e.isHas() && value:
+		if path, known := a.pathOf(e.args[0].args[0], bound); known {
+			a.there = maps.Clone(a.there)
+			if a.there == nil {
+				a.there = map[string]bool{}
+			}
+			a.there[strings.Join(append(slices.Clip(path), fieldName(e.args[0])), "/")] = true
+		}
+	}
+	return a
+}
+
+func truthIf(v bool) truth {
+	if v {
+		return surelyTrue
+	}
+	return surelyFalse
+}
+
+// pathOf is the path to the values of e, if their evaluation is no error: self, a name that a macro binds, or a field that is there.
+func (a absence) pathOf(e *expr, bound *binding[[]string]) (path []string, known bool) {
+	switch e.kind {
+	case ident:
+		return bound.lookUp(e.name)
+	case sel:
+		if path, known = a.pathOf(e.args[0], bound); known {
+			field := fieldName(e)
+			below := append(slices.Clip(path), field)
+			return below, a.there[strings.Join(below, "/")] || a.Has(path, field)
+		}
+	case literal, call, list, mapping:
+	}
+	return nil, false
+}
+
+// fieldName is the field that a selection selects.
+func fieldName(e *expr) string {
+	if name, ok := apiservercel.Unescape(e.name); ok {
+		return name
+	}
+	return e.name
+}
