@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"sluice.dev/api/v1alpha1"
 )
 
@@ -312,10 +314,7 @@ func onlyMetadata(a, b map[string]any) bool {
 
 // writtenIn reports whether managed fields have an entry of the target's version with more than metadata, status and scale.
 func (t *Target) writtenIn(object map[string]any) bool {
-	version := t.Version
-	if t.Group != "" {
-		version = t.Group + "/" + version
-	}
+	version := schema.GroupVersion{Group: t.Group, Version: t.Version}.String()
 	metadata, _ := object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	return slices.ContainsFunc(entries, func(f any) bool {
