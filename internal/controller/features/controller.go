@@ -9,7 +9,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -115,16 +114,11 @@ func (s *session) watchResource(resource string, of runtime.Object) (cache.Share
 		o.LabelSelector = labels.SelectorFromSet(labels.Set{ManagedByLabel: Manager}).String()
 	})
 	i := cache.NewSharedIndexInformer(list, of, 0, cache.Indexers{byComponent: func(o any) ([]string, error) {
-		m, err := meta.Accessor(o)
-		if err != nil {
-			return nil, err
-		}
-		return []string{m.GetLabels()[policy.ComponentLabel]}, nil
+		return []string{asObject(o).GetLabels()[policy.ComponentLabel]}, nil
 	}})
 	tell := func(o any) {
-		m, err := meta.Accessor(lastObject(o))
-		switch {
-		case err != nil:
+		switch m := asObject(lastObject(o)); {
+		case m == nil:
 		case resource == validatingHooks || resource == mutatingHooks:
 			s.queueAll()
 		default:
@@ -134,13 +128,10 @@ func (s *session) watchResource(resource string, of runtime.Object) (cache.Share
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: tell,
 		UpdateFunc: func(a, b any) {
-			x, errX := meta.Accessor(a)
-			y, errY := meta.Accessor(b)
-			if errX == nil && errY == nil && x.GetResourceVersion() == y.GetResourceVersion() {
-				return
+			if asObject(a).GetResourceVersion() != asObject(b).GetResourceVersion() {
+				tell(a)
+				tell(b)
 			}
-			tell(a)
-			tell(b)
 		},
 	})
 	return i, err
@@ -158,9 +149,7 @@ func (s *session) queueAll() {
 		}
 	}
 	for _, o := range s.madeObjects() {
-		if m, err := meta.Accessor(o); err == nil {
-			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
-		}
+		s.queue.Add(o.GetLabels()[policy.ComponentLabel])
 	}
 }
 
