@@ -2,7 +2,7 @@ package life
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"os"
 	"strings"
@@ -16,13 +16,10 @@ import (
 	"sluice.dev/report"
 )
 
-// The templates of documentation and of release notes, which [Docs] fills in.
-var (
-	//go:embed docs.md.tmpl
-	docsTemplate string
-	//go:embed notes.md.tmpl
-	notesTemplate string
-)
+// templates are those of documentation and release notes, which [Docs] fills in, of Go code and of a new features.yaml.
+//
+//go:embed *.tmpl
+var templates embed.FS
 
 // Docs is the content of the documentation of a component. Templates get it.
 type Docs struct {
@@ -265,23 +262,35 @@ func (f *File) dayOfRelease(release string) (string, bool) {
 
 // Markdown executes the template in the file. Without a file, it uses the built-in template for documentation or for notes.
 func (d *Docs) Markdown(file string) ([]byte, error) {
-	name, text := "docs.md.tmpl", docsTemplate
-	if d.Notes != nil {
-		name, text = "notes.md.tmpl", notesTemplate
-	}
-	if file != "" {
-		data, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	switch {
+	case file != "":
+		text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
 		if err != nil {
 			return nil, err
 		}
-		name, text = file, string(data)
+		return fillTemplate(file, text, d)
+	case d.Notes != nil:
+		return fillBuiltIn("notes.md.tmpl", d)
 	}
-	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(text)
+	return fillBuiltIn("docs.md.tmpl", d)
+}
+
+// fillBuiltIn fills in one of [templates].
+func fillBuiltIn(name string, data any) ([]byte, error) {
+	text, err := templates.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return fillTemplate(name, text, data)
+}
+
+func fillTemplate(name string, text []byte, data any) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("the template cannot be read: %w", err)
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, d); err != nil {
+	if err := t.Execute(&b, data); err != nil {
 		return nil, fmt.Errorf("the template cannot be filled in: %w", err)
 	}
 	return b.Bytes(), nil
