@@ -14,6 +14,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -142,9 +143,9 @@ type compiler struct {
 	follows, live bool
 	states        *feature.States
 	set           *Set
-	groupOf       map[string]*group // of each policy, by name
-	compiling     *compiling
-	made          map[string]*made // of groups, by their keys
+	groupOf       map[string]*group             // of each policy, by name
+	shared        *plugincel.CompositedCompiler // of all runners
+	made          map[string]*made              // of groups, by their keys
 	making        *made
 }
 
