@@ -81,7 +81,7 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 		workers = defaultWorkers
 	}
 	for range workers {
-		wg.Go(func() { s.runWorker(ctx) })
+		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileSafely) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -150,28 +150,6 @@ func (s *session) queueAll() {
 	}
 	for _, o := range s.madeObjects() {
 		s.queue.Add(o.GetLabels()[policy.ComponentLabel])
-	}
-}
-
-func (s *session) runWorker(ctx context.Context) {
-	for {
-		key, closed := s.queue.Get()
-		if closed {
-			return
-		}
-		again, err := s.reconcileSafely(ctx, key)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			s.Log.Warn("a component is not in order yet", "component", key, "error", err)
-			s.queue.AddAfter(key, shorterWait(again, s.failures.When(key)))
-		default:
-			s.failures.Forget(key)
-			if again > 0 {
-				s.queue.AddAfter(key, again)
-			}
-		}
-		s.queue.Done(key)
 	}
 }
 

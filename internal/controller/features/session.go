@@ -2,6 +2,7 @@ package features
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"time"
 
@@ -110,6 +111,32 @@ func (s *session) madeFor(component string) (out []object) {
 
 func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
+}
+
+// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not before
+// something changes.
+func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInterface[string], failures workqueue.TypedRateLimiter[string],
+	work func(ctx context.Context, component string) (again time.Duration, err error),
+) {
+	for {
+		name, closed := queue.Get()
+		if closed {
+			return
+		}
+		again, err := work(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.Log.Warn("a component is not in order yet", "component", name, "error", err)
+			queue.AddAfter(name, shorterWait(again, failures.When(name)))
+		default:
+			failures.Forget(name)
+			if again > 0 {
+				queue.AddAfter(name, again)
+			}
+		}
+		queue.Done(name)
+	}
 }
 
 // shorterWait is the shorter of two waits; 0 stands for none.
