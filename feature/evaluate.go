@@ -127,18 +127,27 @@ type place struct {
 
 // checkUses looks for uses in v and records those that the ratchet does not allow.
 func (w *walker) checkUses(n *node, v any) {
+	n.visitUses(v, &w.trail, func(g *gate, v any) {
+		if !w.allowsUse(g, v) {
+			w.recordUse(g, v)
+		}
+	})
+}
+
+// visitUses calls do for each use of a gate in v, in their order in the object; the trail leads to it then.
+func (n *node) visitUses(v any, trail *[]place, do func(g *gate, v any)) {
 	if v == nil {
 		return
 	}
 	for _, g := range n.gates {
-		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
-			w.recordUse(g, v)
+		if g.target.countsAsUse(v) {
+			do(g, v)
 		}
 	}
-	for p, next := range n.childrenOf(v) {
-		w.trail = append(w.trail, p.place)
-		w.checkUses(next, p.value)
-		w.trail = w.trail[:len(w.trail)-1]
+	for c, next := range n.childrenOf(v) {
+		*trail = append(*trail, c.place)
+		next.visitUses(c.value, trail, do)
+		*trail = (*trail)[:len(*trail)-1]
 	}
 }
 
