@@ -209,10 +209,7 @@ func (c *compiler) compileGroups(ctx context.Context) {
 		for i := range f.Targets {
 			t := &f.Targets[i]
 			ways := shapesOf(f, t)
-			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: c.options.Items}
-			if t.MaxItems > 0 {
-				u.items = min(u.items, t.MaxItems)
-			}
+			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: searchLimitOf(t, c.options.Items)}
 			if slices.Contains(c.model.Spec().TellUse, f.Stage) {
 				told := u
 				told.told = true

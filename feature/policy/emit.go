@@ -327,15 +327,6 @@ func (k kind) effect() (fail *admissionregistrationv1.FailurePolicyType, actions
 	return new(admissionregistrationv1.Fail), []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 }
 
-// conjunctionOf joins what must hold.
-func conjunctionOf(list []string) string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = "(" + s + ")"
-	}
-	return strings.Join(out, " && ")
-}
-
 // joinedMessage is the full message.
 func (d *draft) joinedMessage(told string) string {
 	if d.pairs {

@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +99,7 @@ func (c *compiler) addScalePolicy(g *group) {
 	c.set.addValidating(c.objectMeta(name, g), admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: fail, ParamKind: c.paramKind(), MatchConstraints: match, Variables: (&draft{emitter: e}).apiVariables(),
 		Validations: []admissionregistrationv1.Validation{{
-			Expression: conjunctionOf(valid), Message: "the replicas need a feature that is off", MessageExpression: nonEmptyTexts(texts) + ".join('; also ')",
+			Expression: "(" + strings.Join(valid, ") && (") + ")", Message: "the replicas need a feature that is off", MessageExpression: nonEmptyTexts(texts) + ".join('; also ')",
 			Reason: new(metav1.StatusReasonInvalid),
 		}},
 	}, c.paramRef(), actions...)
