@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -203,7 +204,7 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 // deleteMade deletes the objects that were made for a deleted component.
 func (s *session) deleteMade(ctx context.Context, name string) error {
 	s.settings.keepOnly(name, nil)
-	for _, near := range s.neighboursOf(name) {
+	for _, near := range s.rememberedOf(name).near {
 		s.queue.Add(near)
 	}
 	s.usage.setGated(name, nil)
@@ -241,7 +242,7 @@ func (s *session) maintainAnchors(ctx context.Context) error {
 		s.Metrics.countWrite(resourceOf(want), "apply", err)
 		errs = append(errs, err)
 	}
-	for _, name := range s.hookedComponents() {
+	for _, name := range slices.Concat(s.hookOwners(validatingHooks), s.hookOwners(mutatingHooks)) {
 		if s.componentCopy(name) == nil {
 			s.queue.Add(name)
 		}

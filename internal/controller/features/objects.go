@@ -185,11 +185,6 @@ func removalOrder(list []object) {
 	slices.SortStableFunc(list, func(a, b object) int { return rank(a) - rank(b) })
 }
 
-// isManaged reports whether the controller has made an object.
-func isManaged(o metav1.Object) bool {
-	return o.GetLabels()[ManagedByLabel] == Manager && o.GetLabels()[policy.ComponentLabel] != ""
-}
-
 // anchorObjects are a policy and a binding of each kind that match nothing, for as long as the cluster lives: an API server that
 // has lost its last policy with a ConfigMap as parameter does not watch ConfigMaps again for the next one until it is
 // restarted (kubernetes/kubernetes issue 130887). They belong to no component and are never deleted.

@@ -101,7 +101,7 @@ func (s *session) madeFor(component string) (out []object) {
 			continue // there is no such index, which a test would have found
 		}
 		for _, o := range list {
-			if made := asObject(o); isManaged(made) {
+			if made := asObject(o); made.GetLabels()[ManagedByLabel] == Manager {
 				out = append(out, made)
 			}
 		}

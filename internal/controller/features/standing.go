@@ -156,12 +156,6 @@ func readBy(binding object) *v1alpha1.ConfigMapReference {
 	return &v1alpha1.ConfigMapReference{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// knownEnforcement is the known enforcement by the API server. The error says which parts are not known.
-func (p *plan) knownEnforcement(ctx context.Context, done *outcome) ([]skew.Enforced, error) {
-	before, err := p.enforcedAsBefore(ctx, done)
-	return append(p.enforcedNow(done), before...), err
-}
-
 // enforcedNow is the enforcement by what was written now.
 func (p *plan) enforcedNow(done *outcome) (out []skew.Enforced) {
 	old := map[string]bool{}

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature"
 	"sluice.dev/feature/skew"
 )
 
@@ -248,9 +247,4 @@ func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
 	w.reported.Lock()
 	defer w.reported.Unlock()
 	return w.follower.Of(component, w.Clock.Now())
-}
-
-// runtimeOf returns the known reports of the processes of a component.
-func (w *world) runtimeOf(m *feature.Model) feature.Runtime {
-	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
