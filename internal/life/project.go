@@ -107,7 +107,7 @@ func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
 				what = "the version"
 			}
 			other := &api.marks[before]
-			wrong.addProblem(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.positionText(), other.gate)
+			wrong.addProblem(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s:%d for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.file, other.line, other.gate)
 		}
 		first[key] = u.mark
 	}

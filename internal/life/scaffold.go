@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
-	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 )
 
@@ -306,11 +305,6 @@ func (m *fieldMark) belongsTo(pkg *loader.Package, typ, field string) bool {
 	name := typ + "." + field
 	m.known = append(m.known, name)
 	return m.name == name || m.name == pkg.Name+"."+name
-}
-
-// unknownError reports that there is no such field.
-func (m *fieldMark) unknownError() error {
-	return fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", m.name, brief.Hint(m.name, m.known))
 }
 
 // markedFiles are the Go files with the marker, above the lines of the fields.
