@@ -298,7 +298,7 @@ func (c *compiler) addPolicy(g *group, part int) {
 		c.dropPolicy(name, part, d)
 		return
 	}
-	fail, actions := g.kind.effect()
+	fail, actions := g.kind.failureAndActions()
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
@@ -319,8 +319,8 @@ func (c *compiler) addPolicy(g *group, part int) {
 	}, paramRef, actions...)
 }
 
-// effect is what a policy that only validates does if it cannot be evaluated, and if it finds something.
-func (k kind) effect() (fail *admissionregistrationv1.FailurePolicyType, actions []admissionregistrationv1.ValidationAction) {
+// failureAndActions say what a policy that only validates does if it cannot be evaluated, and if it finds something.
+func (k kind) failureAndActions() (fail *admissionregistrationv1.FailurePolicyType, actions []admissionregistrationv1.ValidationAction) {
 	if k == warns || k == tells {
 		return new(admissionregistrationv1.Ignore), []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}

@@ -86,7 +86,7 @@ func (c *compiler) addScalePolicy(g *group) {
 		valid = append(valid, joinOr("!("+used+")", same, stored, open))
 		texts = append(texts, joinOr("!("+used+")", same, stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+celString(u.target.Path.String()+c.problemOf(u)))
 	}
-	fail, actions := g.kind.effect()
+	fail, actions := g.kind.failureAndActions()
 	name := c.policyName(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: g.kind + "-scale"}, 1)
 	c.groupOf[name] = g
 	match := matchConstraints(g)
