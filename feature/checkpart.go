@@ -135,10 +135,6 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 		if n == nil {
 			continue
 		}
-		at := "the object"
-		if i > 0 {
-			at = out[:i].String()
-		}
 		if s.Kind == Field {
 			next := n.Property(s.Name)
 			switch {
@@ -151,7 +147,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 				for j, q := range n.Properties {
 					names[j] = q.Name
 				}
-				return nil, nil, fmt.Sprintf("%s has no field %q%s", at, clipWord(s.Name), nameHint(s.Name, names))
+				return nil, nil, fmt.Sprintf("%s has no field %q%s", out[:i].placeText(), clipWord(s.Name), nameHint(s.Name, names))
 			}
 			n = next
 			continue
@@ -175,7 +171,7 @@ func resolvePath(root *schema.Node, p Path) (Path, *schema.Node, string) {
 		case n.PreserveUnknown || n.Type == "array":
 			n = nil
 		default:
-			return nil, nil, fmt.Sprintf("%s is no array and no map, so that [*] finds nothing in it", at)
+			return nil, nil, fmt.Sprintf("%s is no array and no map, so that [*] finds nothing in it", out[:i].placeText())
 		}
 	}
 	return out, n, ""
@@ -291,10 +287,7 @@ func isOfType(n *schema.Node, text string) bool {
 // checkParents checks the demands of the objects and lists around the target.
 func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where string) {
 	gate := f.Spec.Gate
-	parent := root
-	if len(t.Path) > 1 {
-		_, parent, _ = resolvePath(root, t.Path[:len(t.Path)-1])
-	}
+	_, parent, _ := resolvePath(root, t.Path[:len(t.Path)-1])
 	if parent == nil {
 		return
 	}
@@ -322,18 +315,11 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 // come back.
 func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where string) {
 	for i := range len(t.Path) + 1 {
-		n := root
-		if i > 0 {
-			_, n, _ = resolvePath(root, t.Path[:i])
-		}
+		_, n, _ := resolvePath(root, t.Path[:i])
 		if n == nil || !n.HasDefault || !t.usedIn(schema.WithDefaults(n, n.Default), t.Path[i:]) {
 			continue
 		}
-		at := "the object"
-		if i > 0 {
-			at = t.Path[:i].String()
-		}
-		d.addError(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, at)
+		d.addError(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, t.Path[:i].placeText())
 	}
 }
 

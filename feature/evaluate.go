@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"sluice.dev/api/v1alpha1"
 )
 
@@ -125,18 +127,27 @@ type place struct {
 
 // checkUses looks for uses in v and records those that the ratchet does not allow.
 func (w *walker) checkUses(n *node, v any) {
+	n.visitUses(v, &w.trail, func(g *gate, v any) {
+		if !w.allowsUse(g, v) {
+			w.recordUse(g, v)
+		}
+	})
+}
+
+// visitUses calls do for each use of a gate in v, in their order in the object; the trail leads to it then.
+func (n *node) visitUses(v any, trail *[]place, do func(g *gate, v any)) {
 	if v == nil {
 		return
 	}
 	for _, g := range n.gates {
-		if g.target.countsAsUse(v) && !w.allowsUse(g, v) {
-			w.recordUse(g, v)
+		if g.target.countsAsUse(v) {
+			do(g, v)
 		}
 	}
-	for p, next := range n.childrenOf(v) {
-		w.trail = append(w.trail, p.place)
-		w.checkUses(next, p.value)
-		w.trail = w.trail[:len(w.trail)-1]
+	for c, next := range n.childrenOf(v) {
+		*trail = append(*trail, c.place)
+		next.visitUses(c.value, trail, do)
+		*trail = (*trail)[:len(*trail)-1]
 	}
 }
 
@@ -312,10 +323,7 @@ func onlyMetadata(a, b map[string]any) bool {
 
 // writtenIn reports whether managed fields have an entry of the target's version with more than metadata, status and scale.
 func (t *Target) writtenIn(object map[string]any) bool {
-	version := t.Version
-	if t.Group != "" {
-		version = t.Group + "/" + version
-	}
+	version := schema.GroupVersion{Group: t.Group, Version: t.Version}.String()
 	metadata, _ := object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	return slices.ContainsFunc(entries, func(f any) bool {

@@ -56,7 +56,7 @@ func (in *Inspector) Uses(group, version, resource string, object map[string]any
 	}
 	for _, n := range []*node{&p.drop, &p.check} {
 		if n.hasUse(object) {
-			s.walkNode(n, object)
+			n.visitUses(object, &s.trail, func(g *gate, _ any) { s.noteUse(g) })
 		}
 	}
 	return s.uses
@@ -77,20 +77,4 @@ func (s *inspection) noteUse(g *gate) {
 		s.uses = append(s.uses, Use{Feature: f, Path: pathOf(s.trail)})
 	}
 	s.uses[i].Count++
-}
-
-func (s *inspection) walkNode(n *node, v any) {
-	if v == nil {
-		return
-	}
-	for _, g := range n.gates {
-		if g.target.countsAsUse(v) {
-			s.noteUse(g)
-		}
-	}
-	for c, next := range n.childrenOf(v) {
-		s.trail = append(s.trail, c.place)
-		s.walkNode(next, c.value)
-		s.trail = s.trail[:len(s.trail)-1]
-	}
 }

@@ -27,23 +27,19 @@ func (d *definer) checkLoss(f *Feature, t *Target, root *schema.Node, where stri
 		return
 	}
 	broken := func(at Path, format string, args ...any) {
-		place := "the object"
-		if len(at) > 0 {
-			place = at.String()
-		}
-		d.addError(CodeBreaksRule, f.Spec.Gate, where+".field", "version %s: without %s, %s "+format, append([]any{t.Version, t.Path, place}, args...)...)
+		d.addError(CodeBreaksRule, f.Spec.Gate, where+".field", "version %s: without %s, %s "+format, append([]any{t.Version, t.Path, at.placeText()}, args...)...)
 	}
-	n := root
-	for i := range len(t.Path) {
-		if i > 0 {
-			_, n, _ = resolvePath(root, t.Path[:i])
-		}
+	for i := range t.Path {
+		_, n, _ := resolvePath(root, t.Path[:i])
 		if n == nil {
 			return
 		}
 		rest := t.Path[i:]
 		for _, r := range n.Rules {
-			switch what := d.ruleWithout(r.Rule, rest); {
+			if d.options.RuleWithout == nil {
+				break
+			}
+			switch what := d.options.RuleWithout(r.Rule, rest); {
 			case what == Violated:
 				broken(t.Path[:i], "breaks the rule %q", clipText(r.Rule))
 			case what == Open && drop:
@@ -113,12 +109,4 @@ func junctorsWithout(n *schema.Node, name string, depth int) Fate {
 		}
 	}
 	return out
-}
-
-// ruleWithout returns the fate of a validation rule; Apart if that is not known.
-func (d *definer) ruleWithout(rule string, path Path) Fate {
-	if d.options.RuleWithout == nil {
-		return Apart
-	}
-	return d.options.RuleWithout(rule, path)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"sluice.dev/internal/brief"
@@ -31,26 +32,22 @@ func pathOf(trail []place) string {
 // What describes the problem of the use, and the settings that would allow it, without the place.
 func (v *Violation) What() string {
 	f := v.State.Feature
-	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.subjectText(), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
+	return fmt.Sprintf("%s%s%s; needs feature %q of component %q: %s", v.Target.Subject(strconv.Quote(v.Value)), f.StageName(), v.Target.Becomes(), f.Spec.Gate, f.Spec.Component, v.State.Fix)
 }
 
-// subjectText names the used part of the place, with a verb; empty if that is the place itself.
-func (v *Violation) subjectText() string {
+// Subject names the gated part of a place, with a verb; empty if that is the place itself. value is how the message writes gated values.
+func (t *Target) Subject(value string) string {
 	switch {
-	case v.Target.WholeVersion:
-		version := v.Target.Version
-		if v.Target.Group != "" {
-			version = v.Target.Group + "/" + version
-		}
-		return version + " is "
-	case v.Target.Values != nil:
-		return "value " + strconv.Quote(v.Value) + " is "
-	case v.Target.Pattern != nil:
-		return "a value that matches " + strconv.Quote(clipWord(v.Target.Pattern.String())) + " is "
-	case v.Target.Match != nil:
+	case t.WholeVersion:
+		return schema.GroupVersion{Group: t.Group, Version: t.Version}.String() + " is "
+	case t.Values != nil:
+		return "value " + value + " is "
+	case t.Pattern != nil:
+		return "a value that matches " + strconv.Quote(clipWord(t.Pattern.String())) + " is "
+	case t.Match != nil:
 		return "such an entry is "
-	case v.Target.Beyond != nil:
-		return "a value beyond " + BoundsText(&v.Target.Beyond.Bounds) + " is "
+	case t.Beyond != nil:
+		return "a value beyond " + BoundsText(&t.Beyond.Bounds) + " is "
 	}
 	return ""
 }

@@ -114,6 +114,14 @@ func (p Path) String() string {
 	return string(b)
 }
 
+// placeText is the path in a message.
+func (p Path) placeText() string {
+	if len(p) == 0 {
+		return "the object"
+	}
+	return p.String()
+}
+
 func appendName(b []byte, name string) []byte {
 	plain := name != ""
 	for i := range len(name) {

@@ -15,9 +15,15 @@ type pattern struct {
 
 func newPattern(re *regexp.Regexp) *pattern {
 	p := &pattern{re: re}
-	tree, err := syntax.Parse(re.String(), syntax.Perl)
+	p.literal, p.prefix = LiteralIn(re.String())
+	return p
+}
+
+// LiteralIn returns a text that every match of a pattern has in it, or nothing, and whether every string with a match begins with it.
+func LiteralIn(pattern string) (literal string, prefix bool) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return p
+		return "", false
 	}
 	tree = tree.Simplify()
 	parts := []*syntax.Regexp{tree}
@@ -25,15 +31,11 @@ func newPattern(re *regexp.Regexp) *pattern {
 		parts = tree.Sub
 	}
 	for i, s := range parts {
-		if s.Op != syntax.OpLiteral || s.Flags&syntax.FoldCase != 0 {
-			continue
-		}
-		if text := string(s.Rune); len(text) > len(p.literal) {
-			p.literal = text
-			p.prefix = i == 1 && parts[0].Op == syntax.OpBeginText
+		if text := string(s.Rune); s.Op == syntax.OpLiteral && s.Flags&syntax.FoldCase == 0 && len(text) > len(literal) {
+			literal, prefix = text, i == 1 && parts[0].Op == syntax.OpBeginText
 		}
 	}
-	return p
+	return literal, prefix
 }
 
 // matchesIn reports whether there is a match in s.

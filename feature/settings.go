@@ -28,9 +28,6 @@ type Settings struct {
 // says collects the values of all places that mention a gate.
 type says struct{ yes, no, allowed bool }
 
-// settingValue returns the value; set is false if there is none, or if there are both.
-func (s says) settingValue() (value, set bool) { return s.yes, s.yes != s.no }
-
 // Level returns the level that the settings give; set is false if they give none.
 func (s *Settings) Level() (level v1alpha1.Level, set bool) {
 	if s == nil {
@@ -45,7 +42,8 @@ func (s *Settings) Gate(gate string) (value, set bool) {
 	if s == nil {
 		return false, false
 	}
-	return s.gates[gate].settingValue()
+	said := s.gates[gate]
+	return said.yes, said.yes != said.no
 }
 
 // allowsOptIn reports whether the settings allow users who opt in to use a gate.

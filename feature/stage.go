@@ -125,20 +125,11 @@ func (d *definer) hasBegun(gate, where string, s *v1alpha1.FeatureStage, lastRel
 			date, *lastDate = t, t
 		}
 	}
-	if installed := d.installedRelease(); installed != nil && release != nil {
+	if installed, err := semver.NewVersion(d.model.component.Release); err == nil && release != nil {
 		return !release.GreaterThan(installed), known
 	}
 	if !date.IsZero() && !d.options.Date.IsZero() {
 		return !date.After(d.options.Date), known
 	}
 	return true, known
-}
-
-// installedRelease returns the installed release, or nil if it is not known.
-func (d *definer) installedRelease() *semver.Version {
-	v, err := semver.NewVersion(d.model.component.Release)
-	if err != nil {
-		return nil
-	}
-	return v
 }

@@ -3,6 +3,7 @@ package feature
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"sluice.dev/api/v1alpha1"
 )
@@ -54,7 +55,9 @@ func (f *Feature) Told() string {
 }
 
 // Told is the place of a use and its warning, for uses that a [Teller] has found.
-func (v *Violation) Told() string { return v.Path + ": " + v.subjectText() + v.State.Feature.Told() }
+func (v *Violation) Told() string {
+	return v.Path + ": " + v.Target.Subject(strconv.Quote(v.Value)) + v.State.Feature.Told()
+}
 
 // Told returns the warnings for all uses that a [Teller] has found; beyond 100 the rest is counted.
 func (v *Violations) Told() []string {

@@ -14,6 +14,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -142,9 +143,9 @@ type compiler struct {
 	follows, live bool
 	states        *feature.States
 	set           *Set
-	groupOf       map[string]*group // of each policy, by name
-	compiling     *compiling
-	made          map[string]*made // of groups, by their keys
+	groupOf       map[string]*group             // of each policy, by name
+	shared        *plugincel.CompositedCompiler // of all runners
+	made          map[string]*made              // of groups, by their keys
 	making        *made
 }
 
@@ -195,61 +196,57 @@ type group struct {
 }
 
 func (c *compiler) compileGroups(ctx context.Context) {
-	byKey := map[string]*group{}
 	var order []*group
+	place := func(k kind, u unit) {
+		if reason := c.webhookReason(&u); reason != "" {
+			c.leaveToWebhook(&u, reason)
+			return
+		}
+		order = c.addToGroup(order, k, u)
+	}
 	for _, f := range c.model.Features() {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
 			ways := shapesOf(f, t)
-			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: c.options.Items}
-			if t.MaxItems > 0 {
-				u.items = min(u.items, t.MaxItems)
-			}
-			lifted := c.model.Lifted(t.Group, t.Resource)
-			k := kindOf(f)
-			add := func(k kind, u unit) {
-				key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k), fmt.Sprint(t.WholeVersion)}, "\x00")
-				g := byKey[key]
-				if g == nil {
-					g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: lifted}
-					byKey[key] = g
-					order = append(order, g)
-				}
-				g.units = append(g.units, u)
-			}
+			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: searchLimitOf(t, c.options.Items)}
 			if slices.Contains(c.model.Spec().TellUse, f.Stage) {
 				told := u
 				told.told = true
-				if reason := c.webhookReason(&told); reason != "" {
-					c.leaveToWebhook(&told, reason)
-				} else {
-					add(tells, told)
-				}
+				place(tells, told)
 			}
+			lifted := c.model.Lifted(t.Group, t.Resource)
 			probe := &gates{emitter: newEmitter(c.minor), model: c.model, states: c.states, live: c.live, lifted: lifted, done: map[string]bool{}}
 			if probe.isOpen(f.Spec.Gate, true) == "true" {
 				continue
 			}
+			k := kindOf(f)
 			if k == drops {
 				left := u
 				left.remains = true
-				if reason := c.webhookReason(&left); reason != "" {
-					c.leaveToWebhook(&left, reason)
-				} else {
-					add(remains, left)
-				}
+				place(remains, left)
 			}
-			if reason := c.webhookReason(&u); reason != "" {
-				c.leaveToWebhook(&u, reason)
-				continue
-			}
-			add(k, u)
+			place(k, u)
 		}
 	}
 	for _, g := range order {
 		c.compileGroup(ctx, g)
 	}
+}
+
+// addToGroup adds a unit to the group of its resource, version and kind, or begins that group.
+func (c *compiler) addToGroup(list []*group, k kind, u unit) []*group {
+	t := u.target
+	i := slices.IndexFunc(list, func(g *group) bool {
+		return g.apiGroup == t.Group && g.resource == t.Resource && g.version == t.Version && g.kind == k && g.whole == t.WholeVersion
+	})
+	if i < 0 {
+		i, list = len(list), append(list, &group{
+			apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, whole: t.WholeVersion, lifted: c.model.Lifted(t.Group, t.Resource),
+		})
+	}
+	list[i].units = append(list[i].units, u)
+	return list
 }
 
 func kindOf(f *feature.Feature) kind {
@@ -264,14 +261,20 @@ func kindOf(f *feature.Feature) kind {
 }
 
 func (c *compiler) leaveToWebhook(u *unit, reason string) {
-	t := u.target
-	e := Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Reason: reason, Undropped: u.remains}
+	e := u.enforcedBy("", "")
+	e.Reason = reason
 	if u.told {
 		c.set.Told = append(c.set.Told, e)
 		return
 	}
 	c.set.Webhook = true
 	c.set.Enforced = append(c.set.Enforced, e)
+}
+
+// enforcedBy says that a policy enforces a unit.
+func (u *unit) enforcedBy(policy, name string) Enforced {
+	t := u.target
+	return Enforced{Gate: u.feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: policy, Name: name, Undropped: u.remains}
 }
 
 // made is what became of a group: another version of the resource with the same parts gets the same, without it being measured again.

@@ -387,75 +387,57 @@ func (g *group) sampleObject(prefix string, n int, form feature.StepKind, leaf l
 	return root
 }
 
-// growSample adds the leaves of a target to a value, with n items in the first list or map on the way and one in the others.
-func growSample(at map[string]any, t *feature.Target, i int, prefix string, n int, leaf leafOf) {
-	s := t.Path[i]
-	if i+1 == len(t.Path) {
-		at[s.Name] = leaf(t, at[s.Name])
-		return
+// growSample returns a value with the leaves of a target that its path leads to from a step on: with n items in the first list or map on the
+// way, and one in the others.
+func growSample(there any, t *feature.Target, i int, prefix string, n int, leaf leafOf) any {
+	if i == len(t.Path) {
+		return leaf(t, there)
 	}
-	next := t.Path[i+1]
-	switch next.Kind {
-	case feature.Field:
-		child, ok := at[s.Name].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			at[s.Name] = child
+	step := t.Path[i]
+	if step.Kind == feature.Items || step.Kind == feature.Each {
+		list, _ := there.([]any)
+		if i > 0 && t.Path[i-1].Kind != feature.Field {
+			list = nil // of the parts beneath a list within a list, the last one is measured
 		}
-		growSample(child, t, i+1, prefix, n, leaf)
-	case feature.Items, feature.Each:
-		list, _ := at[s.Name].([]any)
 		for j := range n {
 			if len(list) <= j {
 				list = append(list, map[string]any{})
 			}
-			list[j] = growItem(list[j], t, i+1, fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j), leaf)
+			name := sampleName(prefix, j)
+			list[j] = growSample(list[j], t, i+1, name, 1, leaf)
+			if step.Set && i+1 == len(t.Path) {
+				list[j] = name
+			}
+			for _, k := range step.Keys {
+				object := asMap(list[j])
+				object[k] = name
+				list[j] = object
+			}
 		}
-		at[s.Name] = list
-	case feature.Entries:
-		child, ok := at[s.Name].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			at[s.Name] = child
-		}
-		for j := range n {
-			key := fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, j)
-			child[key] = growItem(child[key], t, i+1, key, leaf)
-		}
+		return list
 	}
-}
-
-// growItem makes an item, or entry, of the step i of a target's path.
-func growItem(item any, t *feature.Target, i int, name string, leaf leafOf) any {
-	if i+1 == len(t.Path) {
-		item = leaf(t, item)
-		if s := t.Path[i]; s.Set {
-			return name
-		}
+	object := asMap(there)
+	if step.Kind == feature.Field {
+		object[step.Name] = growSample(object[step.Name], t, i+1, prefix, n, leaf)
+		return object
 	}
-	object, ok := item.(map[string]any)
-	if !ok {
-		if i+1 == len(t.Path) && len(t.Path[i].Keys) == 0 {
-			return item
-		}
-		object = map[string]any{}
-	}
-	for _, k := range t.Path[i].Keys {
-		object[k] = name
-	}
-	if i+1 < len(t.Path) {
-		// Lists and maps within have one item.
-		holder := map[string]any{"": object}
-		if t.Path[i+1].Kind == feature.Field {
-			growSample(object, t, i+1, name, 1, leaf)
-			return object
-		}
-		within := *t
-		within.Path = append(feature.Path{{}}, t.Path[i+1:]...)
-		growSample(holder, &within, 0, name, 1, leaf)
-		return holder[""]
+	for j := range n {
+		name := sampleName(prefix, j)
+		object[name] = growSample(object[name], t, i+1, name, 1, leaf)
 	}
 	return object
+}
+
+func sampleName(prefix string, i int) string {
+	return fmt.Sprintf("%s-%d-a-name-of-the-usual-length", prefix, i)
+}
+
+// asMap is a value that is an object, or a new one in place of it.
+func asMap(v any) map[string]any {
+	if object, ok := v.(map[string]any); ok {
+		return object
+	}
+	return map[string]any{}
 }
 
 // sampleLeaf makes a value that is a use, or costs as much.
@@ -468,31 +450,9 @@ func sampleLeaf(t *feature.Target, there any) any {
 	case t.Pattern != nil:
 		return literalOf(t.Pattern.String()) + strings.Repeat("x", sampleText)
 	case t.Match != nil:
-		object, ok := there.(map[string]any)
-		if !ok {
-			object = map[string]any{}
-		}
+		object := asMap(there)
 		for _, c := range t.Match {
-			at := object
-			for j, s := range c.Path {
-				if j+1 == len(c.Path) {
-					switch {
-					case c.Values != nil:
-						at[s.Name] = c.Values[len(c.Values)-1]
-					case c.Pattern != nil:
-						at[s.Name] = literalOf(c.Pattern.String()) + strings.Repeat("x", sampleText)
-					case at[s.Name] == nil:
-						at[s.Name] = "x"
-					}
-					break
-				}
-				next, ok := at[s.Name].(map[string]any)
-				if !ok {
-					next = map[string]any{}
-					at[s.Name] = next
-				}
-				at = next
-			}
+			growSample(object, &feature.Target{Path: c.Path, Values: c.Values, Pattern: c.Pattern}, 0, "", 1, sampleLeaf)
 		}
 		return object
 	case there != nil:

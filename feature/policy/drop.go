@@ -24,12 +24,10 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 	}
 	noted := "has(object.metadata) && type(object.metadata) == map && has(object.metadata.annotations) && type(object.metadata.annotations) == map && " +
 		celString(note) + " in object.metadata.annotations"
-	fail := admissionregistrationv1.Fail
-	p := admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, d.group)}
 	c.groupOf[name] = d.group
 	mutation := d.writePatch(note, noted, nil, "")
-	p.Spec = admissionregistrationv1.MutatingAdmissionPolicySpec{
-		FailurePolicy:      &fail,
+	c.set.addMutating(c.objectMeta(name, d.group), admissionregistrationv1.MutatingAdmissionPolicySpec{
+		FailurePolicy:      new(admissionregistrationv1.Fail),
 		ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 		ParamKind:          c.paramKind(),
 		MatchConstraints:   matchConstraints(d.group),
@@ -39,13 +37,7 @@ func (c *compiler) dropPolicy(name string, part int, d *draft) {
 			PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 			JSONPatch: &admissionregistrationv1.JSONPatch{Expression: mutation},
 		}},
-	}
-	c.set.Mutating = append(c.set.Mutating, p)
-	c.set.MutatingBindings = append(c.set.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
-		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, d.group),
-		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef()},
-	})
-
+	}, c.paramRef())
 	c.tellDropped(d.group, note)
 }
 
@@ -56,16 +48,10 @@ func (c *compiler) tellDropped(g *group, note string) {
 	at := slices.IndexFunc(c.set.Validating, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 	if at < 0 {
 		at = len(c.set.Validating)
-		v := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
-		v.Annotations[GatesAnnotation], v.Annotations[TellsAnnotation] = "", "true"
-		v.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: matchConstraints(g)}
-		c.set.Validating = append(c.set.Validating, v)
-		c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: *v.ObjectMeta.DeepCopy(),
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit},
-			},
-		})
+		m := c.objectMeta(name, g)
+		m.Annotations[GatesAnnotation], m.Annotations[TellsAnnotation] = "", "true"
+		c.set.addValidating(m, admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: new(admissionregistrationv1.Ignore), MatchConstraints: matchConstraints(g)},
+			nil, admissionregistrationv1.Warn, admissionregistrationv1.Audit)
 	}
 	v := &c.set.Validating[at]
 	there := celString(note) + " in " + annotations

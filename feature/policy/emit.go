@@ -13,6 +13,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -198,7 +199,14 @@ func clippedText(text string, longest int) string {
 // problemOf describes the problem of a use, as [feature.Violation.What] does.
 func (c *compiler) problemOf(u *unit) string {
 	f := u.feature
-	subject := subjectOf(u.target)
+	words := make([]string, len(u.target.Values))
+	for i, v := range u.target.Values {
+		words[i] = strconv.Quote(brief.Clip(v, 80))
+	}
+	if len(words) > 5 {
+		words = append(words[:5], "another")
+	}
+	subject := u.target.Subject(strings.Join(words, " or "))
 	if u.told {
 		return ": " + subject + f.Told()
 	}
@@ -219,40 +227,9 @@ func (c *compiler) problemOf(u *unit) string {
 	return fmt.Sprintf(": %s%s%s; needs feature %q of component %q: %s", subject, f.StageName(), becomes, f.Spec.Gate, f.Spec.Component, fix)
 }
 
-// subjectOf names the part of a place that needs the feature, with a verb; empty if it is the place itself.
-func subjectOf(t *feature.Target) string {
-	switch {
-	case t.WholeVersion:
-		return apiVersion(t.Group, t.Version) + " is "
-	case t.Values != nil:
-		words := make([]string, len(t.Values))
-		for i, v := range t.Values {
-			words[i] = strconv.Quote(brief.Clip(v, 80))
-		}
-		if len(words) > 5 {
-			words = append(words[:5], "another")
-		}
-		return "value " + strings.Join(words, " or ") + " is "
-	case t.Pattern != nil:
-		return "a value that matches " + strconv.Quote(brief.Clip(t.Pattern.String(), 80)) + " is "
-	case t.Match != nil:
-		return "such an entry is "
-	case t.Beyond != nil:
-		return "a value beyond " + feature.BoundsText(&t.Beyond.Bounds) + " is "
-	}
-	return ""
-}
-
 // absentProcesses lists the required processes that do not report a feature as on.
 func (c *compiler) absentProcesses(f *feature.Feature) []string {
 	return slices.DeleteFunc(slices.Clone(f.Spec.RequiredProcesses), func(p string) bool { return c.options.Runtime.Processes[p][f.Spec.Gate] })
-}
-
-func apiVersion(group, version string) string {
-	if group == "" {
-		return version
-	}
-	return group + "/" + version
 }
 
 // wholeVersion writes where a whole version is used: nowhere if the object is not changed but for metadata, or was written
@@ -304,7 +281,7 @@ func claimsVersion(v string, t *feature.Target) string {
 		owned += " && !(k == " + celString("f:"+t.Scale[0]) + " && " + joinOr(only...) + ")"
 	}
 	return joinAnd(isMap(v), "has("+v+".metadata)", isMap(v+".metadata"), "has("+v+".metadata.managedFields)", isList(v+".metadata.managedFields"),
-		v+".metadata.managedFields.exists(f, type(f) == map && has(f.apiVersion) && f.apiVersion == "+celString(apiVersion(t.Group, t.Version))+
+		v+".metadata.managedFields.exists(f, type(f) == map && has(f.apiVersion) && f.apiVersion == "+celString(schema.GroupVersion{Group: t.Group, Version: t.Version}.String())+
 			" && (!has(f.subresource) || f.subresource == '') && has(f.fieldsV1) && type(f.fieldsV1) == map && f.fieldsV1.exists(k, "+owned+"))")
 }
 
@@ -321,22 +298,14 @@ func (c *compiler) addPolicy(g *group, part int) {
 		c.dropPolicy(name, part, d)
 		return
 	}
-	fail := admissionregistrationv1.Fail
-	actions := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
-	if g.kind == warns || g.kind == tells {
-		fail = admissionregistrationv1.Ignore
-		actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
-	}
-	reason := metav1.StatusReasonInvalid
+	fail, actions := g.kind.failureAndActions()
 	paramKind, paramRef, why := c.paramKind(), c.paramRef(), "a part of the object needs a feature that is off"
 	if g.kind == tells {
 		paramKind, paramRef, why = nil, nil, "a part of the object may change or go"
 	}
 	c.groupOf[name] = g
-	p := admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: c.objectMeta(name, g)}
-	p.TypeMeta = typeMeta("ValidatingAdmissionPolicy")
-	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy:    &fail,
+	c.set.addValidating(c.objectMeta(name, g), admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    fail,
 		ParamKind:        paramKind,
 		MatchConstraints: matchConstraints(g),
 		MatchConditions:  d.matchConditions(""),
@@ -345,23 +314,17 @@ func (c *compiler) addPolicy(g *group, part int) {
 			Expression:        valid,
 			Message:           why,
 			MessageExpression: c.fittedMessage(d, told),
-			Reason:            &reason,
+			Reason:            new(metav1.StatusReasonInvalid),
 		}},
-	}
-	c.set.Validating = append(c.set.Validating, p)
-	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: paramRef, ValidationActions: actions},
-	})
+	}, paramRef, actions...)
 }
 
-// conjunctionOf joins what must hold.
-func conjunctionOf(list []string) string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = "(" + s + ")"
+// failureAndActions say what a policy that only validates does if it cannot be evaluated, and if it finds something.
+func (k kind) failureAndActions() (fail *admissionregistrationv1.FailurePolicyType, actions []admissionregistrationv1.ValidationAction) {
+	if k == warns || k == tells {
+		return new(admissionregistrationv1.Ignore), []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	}
-	return strings.Join(out, " && ")
+	return new(admissionregistrationv1.Fail), []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 }
 
 // joinedMessage is the full message.
@@ -510,11 +473,7 @@ func (c *compiler) recordEnforced(name string, g *group) {
 		k = "MutatingAdmissionPolicy"
 	}
 	for i := range g.units {
-		t := g.units[i].target
-		c.set.Enforced = append(c.set.Enforced, Enforced{
-			Gate: g.units[i].feature.Spec.Gate, Part: t.Part, Group: t.Group, Version: t.Version, Resource: t.Resource, Kind: k, Name: name,
-			Undropped: g.units[i].remains,
-		})
+		c.set.Enforced = append(c.set.Enforced, g.units[i].enforcedBy(k, name))
 	}
 }
 

@@ -54,48 +54,57 @@ func GuardName(component string) string {
 	return boundedName("features." + component + "." + guardName)
 }
 
-// matchNothing matches no request.
-func matchNothing() *admissionregistrationv1.MatchResources {
-	return &admissionregistrationv1.MatchResources{
+// addAnchors adds bindings that never match and keep the API server watching the settings.
+func (c *compiler) addAnchors() {
+	s := c.set
+	name := boundedName(strings.Join([]string{"features", c.model.Component(), anchorName}, "."))
+	anchors := Anchors(c.objectMeta(name, nil), c.settingsRef())
+	if len(s.Validating) > 0 {
+		s.Validating = append(s.Validating, anchors.Validating...)
+		s.ValidatingBindings = append(s.ValidatingBindings, anchors.ValidatingBindings...)
+	}
+	if len(s.Mutating) > 0 {
+		s.Mutating = append(s.Mutating, anchors.Mutating...)
+		s.MutatingBindings = append(s.MutatingBindings, anchors.MutatingBindings...)
+	}
+}
+
+// Anchors returns a policy and a binding of each kind that match nothing, and have a ConfigMap as their parameter. An API server that
+// loses its last binding with such a parameter stops watching ConfigMaps, and goes on with what it saw then when one comes back
+// (kubernetes/kubernetes issue 130887).
+func Anchors(m metav1.ObjectMeta, settings *admissionregistrationv1.ParamRef) *Set {
+	nothing := &admissionregistrationv1.MatchResources{
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"never.feature.sluice.dev"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}},
 		}}},
 	}
+	out := &Set{}
+	out.addValidating(m, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Ignore), ParamKind: settingsKind(), MatchConstraints: nothing,
+		Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
+	}, settings, admissionregistrationv1.Deny)
+	out.addMutating(m, admissionregistrationv1.MutatingAdmissionPolicySpec{
+		FailurePolicy: new(admissionregistrationv1.Ignore), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: settingsKind(), MatchConstraints: nothing.DeepCopy(),
+		Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"}}},
+	}, settings)
+	return out
 }
 
-// addAnchors adds bindings that never match and keep the API server watching the settings. Without them it would stop when the
-// last binding goes, and go on with what it saw then when one comes back (kubernetes/kubernetes issue 130887).
-func (c *compiler) addAnchors() {
-	s := c.set
-	name := boundedName(strings.Join([]string{"features", c.model.Component(), anchorName}, "."))
-	ignore := admissionregistrationv1.Ignore
-	if len(s.Validating) > 0 {
-		s.Validating = append(s.Validating, admissionregistrationv1.ValidatingAdmissionPolicy{
-			TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ParamKind: settingsKind(), MatchConstraints: matchNothing(),
-				Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
-			},
-		})
-		s.ValidatingBindings = append(s.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ParamRef: c.settingsRef(), ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			},
-		})
-	}
-	if len(s.Mutating) > 0 {
-		s.Mutating = append(s.Mutating, admissionregistrationv1.MutatingAdmissionPolicy{
-			TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil),
-			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: settingsKind(), MatchConstraints: matchNothing(),
-				Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"}}},
-			},
-		})
-		s.MutatingBindings = append(s.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
-			TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
-			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.settingsRef()},
-		})
-	}
+// addValidating adds a policy and its binding.
+func (s *Set) addValidating(m metav1.ObjectMeta, spec admissionregistrationv1.ValidatingAdmissionPolicySpec, params *admissionregistrationv1.ParamRef, actions ...admissionregistrationv1.ValidationAction) {
+	s.Validating = append(s.Validating, admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: m, Spec: spec})
+	s.ValidatingBindings = append(s.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: *m.DeepCopy(),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: m.Name, ParamRef: params, ValidationActions: actions},
+	})
+}
+
+// addMutating adds a policy and its binding.
+func (s *Set) addMutating(m metav1.ObjectMeta, spec admissionregistrationv1.MutatingAdmissionPolicySpec, params *admissionregistrationv1.ParamRef) {
+	s.Mutating = append(s.Mutating, admissionregistrationv1.MutatingAdmissionPolicy{TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: m, Spec: spec})
+	s.MutatingBindings = append(s.MutatingBindings, admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: *m.DeepCopy(),
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: m.Name, ParamRef: params},
+	})
 }

@@ -11,62 +11,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/version"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"sluice.dev/feature"
 )
 
-// compiling compiles expressions as the API server does. To make one costs much more than to use it: all runners of a compilation
-// share one.
-type compiling struct {
-	plugincel.Compiler
-	variables *apiservercel.DeclType
-}
-
-// newCompiling accepts the expressions that an API server of a version accepts in new policies.
-func newCompiling(minor int) (*compiling, error) {
-	// The names are those of the API server (k8s.io/apiserver/pkg/admission/plugin/cel, composition.go).
-	c := &compiling{variables: apiservercel.NewObjectType("kubernetes.variables", map[string]*apiservercel.DeclField{})}
-	env, err := environment.MustBaseEnvSet(version.MajorMinor(1, uint(minor-1))).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable("variables", c.variables.CelType())},
-		DeclTypes:         []*apiservercel.DeclType{c.variables},
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.Compiler = plugincel.NewCompiler(env)
-	return c, nil
-}
-
-// declaredType is the type of a variable with values of another one.
-func declaredType(t *cel.Type) *apiservercel.DeclType {
-	switch {
-	case t == nil:
-		return apiservercel.DynType
-	case t.Kind() == cel.ListKind:
-		return apiservercel.NewListType(declaredType(t.Parameters()[0]), math.MaxInt)
-	case t.Kind() == cel.MapKind:
-		return apiservercel.NewMapType(declaredType(t.Parameters()[0]), declaredType(t.Parameters()[1]), math.MaxInt)
-	}
-	for _, simple := range []*apiservercel.DeclType{apiservercel.BoolType, apiservercel.StringType, apiservercel.IntType, apiservercel.DoubleType} {
-		if simple.CelType().IsExactType(t) {
-			return simple
-		}
-	}
-	return apiservercel.DynType
-}
-
 // runner evaluates expressions with the API server's compiler and interpreter.
 type runner struct {
-	*compiling
+	*plugincel.CompositedCompiler
 	object, old any
 	request     any // nil stands for an empty one
 	hasParams   bool
@@ -74,16 +31,16 @@ type runner struct {
 	values      map[string]any
 }
 
-// newRunner makes a runner. Variables of the one before it are unknown to it.
+// newRunner makes a runner of expressions that an API server of the version accepts in new policies. To make a compiler costs much more than to
+// use it, so all runners share one: each declares its variables before it refers to them.
 func (c *compiler) newRunner() (*runner, error) {
-	if c.compiling == nil {
+	if c.shared == nil {
 		var err error
-		if c.compiling, err = newCompiling(c.minor); err != nil {
+		if c.shared, err = plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, uint(c.minor-1)))); err != nil {
 			return nil, err
 		}
 	}
-	clear(c.compiling.variables.Fields)
-	return &runner{compiling: c.compiling, values: map[string]any{}, params: map[string]any{}}, nil
+	return &runner{CompositedCompiler: c.shared, values: map[string]any{}, params: map[string]any{}}, nil
 }
 
 func (r *runner) declarationOptions() plugincel.OptionalVariableDeclarations {
@@ -91,9 +48,7 @@ func (r *runner) declarationOptions() plugincel.OptionalVariableDeclarations {
 }
 
 func (r *runner) compileVariable(v variable) plugincel.CompilationResult {
-	res := r.CompileCELExpression(&validating.Variable{Name: v.name, Expression: v.expression}, r.declarationOptions(), environment.NewExpressions)
-	r.variables.Fields[v.name] = apiservercel.NewDeclField(v.name, declaredType(res.OutputType), true, nil, nil)
-	return res
+	return r.CompileAndStoreVariable(&validating.Variable{Name: v.name, Expression: v.expression}, r.declarationOptions(), environment.NewExpressions)
 }
 
 func (r *runner) compileCondition(expression string) plugincel.CompilationResult {
@@ -197,7 +152,7 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 				continue
 			}
 			for _, n := range []int{smallSample, sample} {
-				size := &runner{compiling: r.compiling, hasParams: c.live, params: params, values: map[string]any{}}
+				size := &runner{CompositedCompiler: r.CompositedCompiler, hasParams: c.live, params: params, values: map[string]any{}}
 				switch object, old := g.samplePair(n, form); {
 				case idle:
 					size.object = g.idleSample(n, form)

@@ -40,7 +40,6 @@ func (c *compiler) addScalePolicies() {
 	if c.minor < validatingSince || c.options.WithoutValidating {
 		return
 	}
-	byKey := map[string]*group{}
 	var order []*group
 	for _, f := range c.model.Features() {
 		state, _ := c.states.State(f.Spec.Gate)
@@ -53,13 +52,7 @@ func (c *compiler) addScalePolicies() {
 			if k == drops {
 				k = rejects // there is nothing else that could be written
 			}
-			key := strings.Join([]string{t.Group, t.Resource, t.Version, string(k)}, "\x00")
-			g := byKey[key]
-			if g == nil {
-				g = &group{apiGroup: t.Group, resource: t.Resource, version: t.Version, kind: k, lifted: c.model.Lifted(t.Group, t.Resource)}
-				byKey[key], order = g, append(order, g)
-			}
-			g.units = append(g.units, unit{feature: f, target: t, state: state, shape: shapeOf(f, t)})
+			order = c.addToGroup(order, k, unit{feature: f, target: t, state: state, shape: shapeOf(f, t)})
 		}
 	}
 	for _, g := range order {
@@ -93,33 +86,21 @@ func (c *compiler) addScalePolicy(g *group) {
 		valid = append(valid, joinOr("!("+used+")", same, stored, open))
 		texts = append(texts, joinOr("!("+used+")", same, stored, gs.isOpen(u.feature.Spec.Gate, false))+" ? '' : "+celString(u.target.Path.String()+c.problemOf(u)))
 	}
-	fail, actions := admissionregistrationv1.Fail, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
-	if g.kind == warns {
-		fail, actions = admissionregistrationv1.Ignore, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
-	}
+	fail, actions := g.kind.failureAndActions()
 	name := c.policyName(&group{apiGroup: g.apiGroup, resource: g.resource, version: g.version, kind: g.kind + "-scale"}, 1)
 	c.groupOf[name] = g
 	match := matchConstraints(g)
 	match.ResourceRules[0].Resources = []string{g.resource + "/scale"}
-	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, g)}
-	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: &fail, ParamKind: c.paramKind(), MatchConstraints: match,
+	for i := range g.units {
+		part := g.units[i].enforcedBy("ValidatingAdmissionPolicy", name)
+		part.Undropped = g.units[i].feature.Spec.WhenDisabled == v1alpha1.Drop
+		c.set.Enforced = append(c.set.Enforced, part)
+	}
+	c.set.addValidating(c.objectMeta(name, g), admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: fail, ParamKind: c.paramKind(), MatchConstraints: match, Variables: (&draft{emitter: e}).apiVariables(),
 		Validations: []admissionregistrationv1.Validation{{
-			Expression: conjunctionOf(valid), Message: "the replicas need a feature that is off", MessageExpression: nonEmptyTexts(texts) + ".join('; also ')",
+			Expression: "(" + strings.Join(valid, ") && (") + ")", Message: "the replicas need a feature that is off", MessageExpression: nonEmptyTexts(texts) + ".join('; also ')",
 			Reason: new(metav1.StatusReasonInvalid),
 		}},
-	}
-	p.Spec.Variables = (&draft{emitter: e}).apiVariables()
-	for i := range g.units {
-		u := &g.units[i]
-		c.set.Enforced = append(c.set.Enforced, Enforced{
-			Gate: u.feature.Spec.Gate, Part: u.target.Part, Group: u.target.Group, Version: u.target.Version, Resource: u.target.Resource,
-			Kind: p.Kind, Name: name, Undropped: u.feature.Spec.WhenDisabled == v1alpha1.Drop,
-		})
-	}
-	c.set.Validating = append(c.set.Validating, p)
-	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, g),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: c.paramRef(), ValidationActions: actions},
-	})
+	}, c.paramRef(), actions...)
 }

@@ -6,6 +6,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,10 +54,7 @@ func (c *compiler) newGuard(ctx context.Context) (*guard, error) {
 		data[p.Name] = strings.Repeat("x", sampleText)
 	}
 	data[c.model.Spec().LevelKey], data[c.model.Spec().GatesKey] = "stable", strings.Join(list, ",")
-	before := map[string]any{}
-	for k := range data {
-		before[k] = data[k]
-	}
+	before := maps.Clone(data)
 	before[c.model.Spec().LevelKey] = "alpha"
 	run.object, run.old = map[string]any{"data": data}, map[string]any{"data": before}
 	run.request = map[string]any{"operation": "UPDATE"}
@@ -208,8 +206,7 @@ func (c *compiler) addGuardPolicies(ctx context.Context) {
 // guardPolicy adds a policy for the settings, and its binding.
 func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionregistrationv1.Validation, rules ...admissionregistrationv1.NamedRuleWithOperations) {
 	ref := c.model.Spec().ConfigMap
-	p := admissionregistrationv1.ValidatingAdmissionPolicy{TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: c.objectMeta(name, nil)}
-	p.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+	spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: new(admissionregistrationv1.Fail),
 		MatchConstraints: &admissionregistrationv1.MatchResources{
 			MatchPolicy:       new(admissionregistrationv1.Exact),
@@ -222,15 +219,9 @@ func (c *compiler) guardPolicy(name string, e *emitter, validations []admissionr
 		Validations: validations,
 	}
 	if e != nil {
-		p.Spec.Variables = (&draft{emitter: e}).apiVariables()
+		spec.Variables = (&draft{emitter: e}).apiVariables()
 	}
-	c.set.Validating = append(c.set.Validating, p)
-	c.set.ValidatingBindings = append(c.set.ValidatingBindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: c.objectMeta(name, nil),
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	})
+	c.set.addValidating(c.objectMeta(name, nil), spec, nil, admissionregistrationv1.Deny)
 }
 
 func configMaps(operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
@@ -258,10 +249,7 @@ func (c *compiler) commonProblems(g *gates) []string {
 	isBool := "(" + trueWords + " + " + g.closedWords(falseWords) + ")"
 	level, gatesKey := celString(spec.LevelKey), celString(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
-	words := make([]string, len(levels))
-	for i, l := range levels {
-		words[i] = string(l)
-	}
+	words := levelNames(levels)
 	entries := g.gateEntries()
 	// A lookup in a map takes the same time for any size.
 	keySet, gateSet := e.addVariable("keys", keySetOf(keys)), e.addVariable("gates", keySetOf(gateNames))

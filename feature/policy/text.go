@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,22 +168,8 @@ func outsideBounds(v string, b *feature.Bounds) string {
 
 // literalOf returns a text that every match of a pattern has in it, or nothing.
 func literalOf(pattern string) string {
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return ""
-	}
-	tree = tree.Simplify()
-	parts := []*syntax.Regexp{tree}
-	if tree.Op == syntax.OpConcat {
-		parts = tree.Sub
-	}
-	longest := ""
-	for _, p := range parts {
-		if p.Op == syntax.OpLiteral && p.Flags&syntax.FoldCase == 0 && len(string(p.Rune)) > len(longest) {
-			longest = string(p.Rune)
-		}
-	}
-	return longest
+	literal, _ := feature.LiteralIn(pattern)
+	return literal
 }
 
 // scalarText writes a scalar so that no other scalar has the same text; what is no scalar has one text.

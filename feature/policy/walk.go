@@ -237,19 +237,18 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 		return f
 	}
 	x := fmt.Sprintf("x%d", i)
-	if s.Kind == feature.Each { // nothing is compared beneath a list, which is before it
-		inner := w.walkStep(v+"["+x+"]", i+1, path.withIndexOrKey(x), old, oldThere, place)
-		return w.walkLoop(isEither(v), v, i, func(bool) (string, found) {
-			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
-		})
-	}
-	if s.Kind == feature.Entries {
-		if old != "" {
+	if s.Kind != feature.Items {
+		_, there := loopOf(v, s.Kind, x)
+		at := path.withKey(x)
+		switch {
+		case s.Kind == feature.Each: // nothing is compared beneath a list, which is before it
+			at = path.withIndexOrKey(x)
+		case old != "":
 			oldThere = append(slices.Clip(oldThere), isMap(old), x+" in "+old)
-			old = old + "[" + x + "]"
+			old += "[" + x + "]"
 		}
-		inner := w.walkStep(v+"["+x+"]", i+1, path.withKey(x), old, oldThere, w.withIdentity(place, i, x))
-		return w.walkLoop(isMap(v), v, i, func(bool) (string, found) {
+		inner := w.walkStep(v+"["+x+"]", i+1, at, old, oldThere, w.withIdentity(place, i, x))
+		return w.walkLoop(there, v, i, func(bool) (string, found) {
 			return ".map(" + x + ", " + joinAnd(inner.conditions...) + ", " + inner.body + ")", inner
 		})
 	}

@@ -62,7 +62,8 @@ func (n *namespaces) watchNamespaces(ctx context.Context) {
 	log := n.process.options.Logger
 	err := n.informer.SetTransform(func(o any) (any, error) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-			m.ManagedFields, m.Annotations, m.Labels = nil, nil, n.ownLabels(m.Labels)
+			m.ManagedFields, m.Annotations = nil, nil
+			maps.DeleteFunc(m.Labels, func(label, _ string) bool { return !strings.HasPrefix(label, n.prefix) })
 		}
 		return o, nil
 	})
@@ -97,15 +98,4 @@ func (n *namespaces) watchNamespaces(ctx context.Context) {
 		return
 	}
 	n.informer.RunWithContext(ctx)
-}
-
-// ownLabels are the labels that are about the component.
-func (n *namespaces) ownLabels(labels map[string]string) map[string]string {
-	out := map[string]string{}
-	for k, v := range labels {
-		if strings.HasPrefix(k, n.prefix) {
-			out[k] = v
-		}
-	}
-	return out
 }

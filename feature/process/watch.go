@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"sluice.dev/api/v1alpha1"
@@ -90,18 +91,9 @@ func (p *Process) setUnreadable(err error) {
 
 // watchReports follows what the component's processes in a namespace report until ctx ends.
 func (p *Process) watchReports(ctx context.Context, namespace string) {
-	client := p.dynamic.Resource(reports).Namespace(namespace)
-	selector := ComponentLabel + "=" + p.gates.Model().Component()
-	list := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return client.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return client.Watch(ctx, o)
-		},
-	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(p.dynamic, reports, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.LabelSelector = ComponentLabel + "=" + p.gates.Model().Component()
+	})
 	add := func(o any) {
 		u, ok := o.(*unstructured.Unstructured)
 		if !ok {
@@ -117,7 +109,7 @@ func (p *Process) watchReports(ctx context.Context, namespace string) {
 		p.mu.Unlock()
 		p.weighReports()
 	}
-	p.followInformer(ctx, cache.NewSharedInformer(list, &unstructured.Unstructured{}, 0), "what other processes report cannot be watched", cache.ResourceEventHandlerFuncs{
+	p.followInformer(ctx, informer.Informer(), "what other processes report cannot be watched", cache.ResourceEventHandlerFuncs{
 		AddFunc: add, UpdateFunc: func(_, o any) { add(o) },
 		DeleteFunc: func(o any) {
 			if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {

@@ -35,12 +35,13 @@ func Without(rule string, path feature.Path) feature.Fate {
 	if len(issues.GetErrors()) > 0 {
 		return feature.Apart
 	}
-	e := &losing{path: path, vars: map[string]int{"self": 0}}
+	e := &losing{rule: parsed, path: path, vars: map[string]int{"self": 0}}
 	return e.fateOfConjuncts(parsed.Expr())
 }
 
 // losing evaluates a rule without the field at path.
 type losing struct {
+	rule *ast.AST
 	path feature.Path
 	// vars has the step of the path for each variable.
 	vars map[string]int
@@ -109,7 +110,7 @@ func (e *losing) fateOf(x ast.Expr) feature.Fate {
 		return e.fateOfMacro(x.AsComprehension(), e.fateOf)
 	}
 	out := feature.Apart
-	for _, part := range partsOf(x) {
+	for _, part := range ast.NavigateExpr(e.rule, x).Children() {
 		if e.fateOf(part) != feature.Apart {
 			out = feature.Open
 		}
@@ -266,26 +267,6 @@ func allOf(c ast.ComprehensionExpr) ast.Expr {
 	}
 	if call := step.AsCall(); call.FunctionName() == operators.LogicalAnd && len(call.Args()) == 2 {
 		return call.Args()[1]
-	}
-	return nil
-}
-
-func partsOf(x ast.Expr) []ast.Expr {
-	switch x.Kind() { //nolint:exhaustive // the others are looked at by eval
-	case ast.ListKind:
-		return x.AsList().Elements()
-	case ast.MapKind:
-		var out []ast.Expr
-		for _, m := range x.AsMap().Entries() {
-			out = append(out, m.AsMapEntry().Key(), m.AsMapEntry().Value())
-		}
-		return out
-	case ast.StructKind:
-		var out []ast.Expr
-		for _, f := range x.AsStruct().Fields() {
-			out = append(out, f.AsStructField().Value())
-		}
-		return out
 	}
 	return nil
 }

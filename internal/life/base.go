@@ -91,8 +91,7 @@ func LoadBase(ctx context.Context, f *File, against string, day time.Time) (stat
 		return nil, "", err
 	}
 	if f.Output.Manifests == "" {
-		file, line := f.placeOf("output")
-		return nil, "", Problems{{file, line, "output.manifests is missing: nothing will tell the next comparison what the features gate"}}
+		return nil, "", f.problemAt("output", "output.manifests is missing: nothing will tell the next comparison what the features gate")
 	}
 	read, set, err := f.readFromBase(ctx, src, name)
 	if errors.Is(err, input.ErrNotFound) {
@@ -195,15 +194,6 @@ func (f *File) folderBefore(ctx context.Context, rev input.Source) (string, erro
 		return "", fmt.Errorf("component %s has a %s in several folders that are gone: %s", f.Component, name, strings.Join(found, ", "))
 	}
 	return strings.Join(found, ""), nil
-}
-
-// fileIn is the one features.yaml that a file holds.
-func fileIn(set *input.Set, name string) (*File, error) {
-	if len(set.Objects) != 1 {
-		return nil, fmt.Errorf("%s holds %d objects; one of kind %s is expected", name, len(set.Objects), Kind)
-	}
-	f := &File{at: set.Objects[0].Positions}
-	return f, set.Objects[0].Strict(f)
 }
 
 // readDeclared reads the CRDs that features.yaml names, for a base without generated files. The set is nil if they do not tell what the

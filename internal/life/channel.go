@@ -200,35 +200,33 @@ func cutVersion(crd *apiextensionsv1.CustomResourceDefinition, name string) (pro
 
 // cutTarget removes a part from a version.
 func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Target) (problems []string) {
-	root := v.Schema.OpenAPIV3Schema
-	last := t.Path[len(t.Path)-1]
-	switch {
-	case t.Values != nil:
-		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { cutValues(s, t.Values) })
-	case t.Pattern != nil:
-		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) {
-			forbidMatching(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
-		})
-	case t.Beyond != nil:
-		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbidBeyond(s, t.Beyond) })
-	case t.Match != nil:
-		withSchemaAt(root, t.Path, func(s *apiextensionsv1.JSONSchemaProps) { forbidMatching(s, schemaMatching(t.Match)) })
-	case last.Kind != feature.Field:
-		withSchemaAt(root, t.Path[:len(t.Path)-1], func(s *apiextensionsv1.JSONSchemaProps) {
-			none := int64(0)
-			if s.Type == "array" {
-				s.MaxItems = &none
-			} else {
-				s.MaxProperties = &none
-			}
-		})
-	default:
-		problems = cutField(root, t.Path)
-		if len(problems) == 0 {
-			problems = cutNames(v, t.Path)
+	root, at, whole := v.Schema.OpenAPIV3Schema, t.Path, !t.Narrowed()
+	if whole && at[len(at)-1].Kind == feature.Field {
+		if problems = cutField(root, at); len(problems) == 0 {
+			problems = cutNames(v, at)
 		}
+		return problems
 	}
-	return problems
+	if whole { // the list or map has nothing in it
+		at = at[:len(at)-1]
+	}
+	withSchemaAt(root, at, func(s *apiextensionsv1.JSONSchemaProps) {
+		switch {
+		case t.Values != nil:
+			cutValues(s, t.Values)
+		case t.Pattern != nil:
+			forbidMatching(s, apiextensionsv1.JSONSchemaProps{Pattern: t.Pattern.String()})
+		case t.Beyond != nil:
+			forbidBeyond(s, t.Beyond)
+		case t.Match != nil:
+			forbidMatching(s, schemaMatching(t.Match))
+		case s.Type == "array":
+			s.MaxItems = new(int64(0))
+		default:
+			s.MaxProperties = new(int64(0))
+		}
+	})
+	return nil
 }
 
 // withSchemaAt calls f for the schema that a path leads to, if there is one.

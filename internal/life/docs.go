@@ -2,7 +2,7 @@ package life
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"os"
 	"strings"
@@ -16,13 +16,10 @@ import (
 	"sluice.dev/report"
 )
 
-// The templates of documentation and of release notes, which [Docs] fills in.
-var (
-	//go:embed docs.md.tmpl
-	docsTemplate string
-	//go:embed notes.md.tmpl
-	notesTemplate string
-)
+// templates are those of documentation and release notes, which [Docs] fills in, of Go code and of a new features.yaml.
+//
+//go:embed *.tmpl
+var templates embed.FS
 
 // Docs is the content of the documentation of a component. Templates get it.
 type Docs struct {
@@ -174,10 +171,7 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 		return nil, fmt.Errorf("%s does not come after %s, so there is nothing between them", to, from)
 	}
 	n := &Notes{From: from, To: to, Groups: []NoteGroup{}}
-	groups := []NoteGroup{{Title: "New features"}, {Title: "Promoted"}, {Title: "Changed defaults"}, {Title: "Deprecated"}, {Title: "Removed"}, {Title: "Announced"}}
-	put := func(group int, gate, format string, args ...any) {
-		groups[group].Lines = append(groups[group].Lines, Note{gate, fmt.Sprintf(format, args...)})
-	}
+	lines := map[string][]Note{} // by title
 	for _, f := range p.Model.Features() {
 		gate, defaults := f.Spec.Gate, f.Defaults()
 		for i := range f.Spec.Stages {
@@ -189,49 +183,39 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 			if !in {
 				continue
 			}
-			group, text := noteOf(f, i, defaults[i])
-			put(group, gate, "%s", text)
+			title, text := noteOf(f, i, defaults[i])
+			lines[title] = append(lines[title], Note{gate, text})
 		}
 		e, _ := p.File.entryOf(gate)
 		for _, what := range sortedKeys(e.Announced) {
 			if r := e.Announced[what]; isNewerRelease(r, from) && !isNewerRelease(r, to) {
-				put(noteAnnounced, gate, announcements[what], gate, r)
+				lines["Announced"] = append(lines["Announced"], Note{gate, fmt.Sprintf(announcements[what], gate, r)})
 			}
 		}
 	}
-	for _, g := range groups {
-		if g.Lines != nil {
-			n.Groups = append(n.Groups, g)
+	for _, title := range []string{"New features", "Promoted", "Changed defaults", "Deprecated", "Removed", "Announced"} {
+		if lines[title] != nil {
+			n.Groups = append(n.Groups, NoteGroup{title, lines[title]})
 		}
 	}
 	return n, nil
 }
 
-// The groups of notes, in their order.
-const (
-	noteNew = iota
-	notePromoted
-	noteDefault
-	noteDeprecated
-	noteRemoved
-	noteAnnounced
-)
-
-// noteOf describes the change of an entry of the history, and returns its group.
-func noteOf(f *feature.Feature, i int, on bool) (group int, text string) {
+// noteOf describes the change of an entry of the history, and returns the title above it.
+func noteOf(f *feature.Feature, i int, on bool) (title, text string) {
 	s, gate := &f.Spec.Stages[i], f.Spec.Gate
 	value := onOff(on, s.LockToDefault)
 	switch {
 	case s.Stage == v1alpha1.Removed:
-		return noteRemoved, fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, feature.Since(s), onOff(on, false))
+		return "Removed", fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, feature.Since(s), onOff(on, false))
 	case i == 0:
-		return noteNew, strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), feature.Since(s), value, strings.TrimSpace(f.Spec.Description)))
+		return "New features", strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), feature.Since(s), value, strings.TrimSpace(f.Spec.Description)))
 	case s.Stage == v1alpha1.Deprecated:
-		return noteDeprecated, fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, feature.Since(s), value)
+		return "Deprecated", fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, feature.Since(s), value)
 	case s.Stage != f.Spec.Stages[i-1].Stage:
-		return notePromoted, fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), feature.Since(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
+		return "Promoted", fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), feature.Since(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
 	}
-	return noteDefault, fmt.Sprintf("`%s` is %s since %s.", gate, value, feature.Since(s))
+	return "Changed defaults", fmt.Sprintf("`%s` is %s since %s.", gate, value, feature.Since(s))
 }
 
 // announcements has a sentence for each kind of announcement in features.yaml.
@@ -265,23 +249,35 @@ func (f *File) dayOfRelease(release string) (string, bool) {
 
 // Markdown executes the template in the file. Without a file, it uses the built-in template for documentation or for notes.
 func (d *Docs) Markdown(file string) ([]byte, error) {
-	name, text := "docs.md.tmpl", docsTemplate
-	if d.Notes != nil {
-		name, text = "notes.md.tmpl", notesTemplate
-	}
-	if file != "" {
-		data, err := os.ReadFile(file) //nolint:gosec // the file that the user names
+	switch {
+	case file != "":
+		text, err := os.ReadFile(file) //nolint:gosec // the file that the user names
 		if err != nil {
 			return nil, err
 		}
-		name, text = file, string(data)
+		return fillTemplate(file, text, d)
+	case d.Notes != nil:
+		return fillBuiltIn("notes.md.tmpl", d)
 	}
-	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(text)
+	return fillBuiltIn("docs.md.tmpl", d)
+}
+
+// fillBuiltIn fills in one of [templates].
+func fillBuiltIn(name string, data any) ([]byte, error) {
+	text, err := templates.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return fillTemplate(name, text, data)
+}
+
+func fillTemplate(name string, text []byte, data any) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{"cell": escapeCell, "join": strings.Join}).Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("the template cannot be read: %w", err)
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, d); err != nil {
+	if err := t.Execute(&b, data); err != nil {
 		return nil, fmt.Errorf("the template cannot be filled in: %w", err)
 	}
 	return b.Bytes(), nil

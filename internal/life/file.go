@@ -185,18 +185,14 @@ func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(set.Objects) != 1 {
-		return nil, fmt.Errorf("%s holds %d objects; one of kind %s is expected", path, len(set.Objects), Kind)
-	}
-	o := &set.Objects[0]
-	file := &File{dir: filepath.Dir(path), at: o.Positions}
-	if err := o.Strict(file); err != nil {
+	file, err := fileIn(set, path)
+	if err != nil {
 		return nil, err
 	}
+	file.dir = filepath.Dir(path)
 	var p Problems
 	wrong := func(where, format string, args ...any) {
-		at, _ := o.Positions.Find(input.Steps(where)...)
-		p.addProblem(at.File, at.Line, format, args...)
+		p = append(p, file.problemAt(where, format, args...)...)
 	}
 	if want := v1alpha1.SchemeGroupVersion.String(); file.APIVersion != want {
 		wrong("apiVersion", "the apiVersion is %q; %s is expected", file.APIVersion, want)
@@ -224,6 +220,15 @@ func parseFile(ctx context.Context, path string, data []byte) (*File, error) {
 	return file, p.asError()
 }
 
+// fileIn is the one features.yaml that a file holds.
+func fileIn(set *input.Set, name string) (*File, error) {
+	if len(set.Objects) != 1 {
+		return nil, fmt.Errorf("%s holds %d objects; one of kind %s is expected", name, len(set.Objects), Kind)
+	}
+	f := &File{at: set.Objects[0].Positions}
+	return f, set.Objects[0].Strict(f)
+}
+
 // hasSource reports whether there is an API to read. Without one, features gate behaviour, or parts of APIs of other projects.
 func (f *File) hasSource() bool { return len(f.Source.Packages) > 0 || len(f.Source.CRDs) > 0 }
 
@@ -242,6 +247,12 @@ func (f *File) entryOf(gate string) (*Entry, string) {
 func (f *File) placeOf(where string) (file string, line int) {
 	at, _ := f.at.Find(input.Steps(where)...)
 	return at.File, at.Line
+}
+
+// problemAt is a problem with a part of features.yaml.
+func (f *File) problemAt(where, format string, args ...any) Problems {
+	file, line := f.placeOf(where)
+	return Problems{{file, line, fmt.Sprintf(format, args...)}}
 }
 
 // Template is output.template, relative to the working directory; empty if features.yaml has none.

@@ -1,7 +1,6 @@
 package life
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -15,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sluice.dev/api/v1alpha1"
 )
 
 // notInIdentifiers are characters that the name of a package cannot have.
@@ -31,35 +32,42 @@ func (p *Project) goCode() ([]byte, error) {
 	}
 	d := &p.Declaration
 	names := slices.Clone(ownNames)
+	var features []map[string]string
 	for i := range d.Features {
-		names = append(names, d.Features[i].Gate)
+		gate := d.Features[i].Gate
+		if slices.Contains(ownNames, gate) {
+			return nil, p.File.problemAt(fmt.Sprintf("features[%d].gate", i), "%s is what the generated Go code declares itself: choose another name", gate)
+		}
+		names = append(names, gate)
+		features = append(features, map[string]string{"Gate": gate, "Comment": p.commentOf(&d.Features[i])})
 	}
 	if err := p.checkNamesBeside(names); err != nil {
 		return nil, err
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "// Code %s\n\npackage %s\n\nimport (\n", p.generatedHeader(), name)
-	if len(d.Features) > 0 {
-		b.WriteString("\t\"k8s.io/component-base/featuregate\"\n\n")
-	}
-	if len(d.Features) > 0 || !reflect.ValueOf(d.Spec).IsZero() {
-		b.WriteString("\t\"sluice.dev/api/v1alpha1\"\n")
-	}
-	b.WriteString("\t\"sluice.dev/feature/gate\"\n)\n\n")
-	if r := p.File.Spec.Release; r != "" {
-		fmt.Fprintf(&b, "// Release is the release of component %s that this code belongs to.\nconst Release = %q\n\n", p.File.Component, r)
-	}
-	if len(d.Features) > 0 {
-		if err := p.goConstants(&b); err != nil {
-			return nil, err
-		}
 	}
 	body, err := goLiteralOf(reflect.ValueOf(*d))
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(&b, "// Declaration returns component %s with its features, for gate.New and featuretest.New.\nfunc Declaration() gate.Declaration {\n\treturn %s\n}\n", p.File.Component, body)
-	return format.Source(b.Bytes())
+	code, err := fillBuiltIn("code.go.tmpl", map[string]any{
+		"Header": p.generatedHeader(), "Package": name, "Component": p.File.Component, "Release": p.File.Spec.Release, "Features": features, "Body": body,
+		"Types": features != nil || !reflect.ValueOf(d.Spec).IsZero(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return format.Source(code)
+}
+
+// commentOf is the comment of the constant of a feature.
+func (p *Project) commentOf(f *v1alpha1.FeatureSpec) string {
+	comment := f.Gate
+	if f.Description != "" {
+		comment += ": " + commentText(f.Description)
+	}
+	if x := p.Model.Feature(f.Gate); x != nil {
+		comment += "\n\n" + sentenceCase(stageText(x)) + "."
+	}
+	return strings.ReplaceAll(comment, "\n", "\n\t// ")
 }
 
 // goPackage is the name of the package of output.go: that of the other files of its folder, or else that of the folder, without
@@ -75,8 +83,7 @@ func (p *Project) goPackage() (string, error) {
 	folder := filepath.Base(filepath.Dir(abs))
 	name := notInIdentifiers.ReplaceAllString(strings.ToLower(folder), "")
 	if !token.IsIdentifier(name) || name == "_" {
-		file, line := p.File.placeOf("output.go")
-		return "", Problems{{file, line, fmt.Sprintf("the folder of output.go gives the Go package its name, and %q gives none: choose a folder such as internal/features", folder)}}
+		return "", p.File.problemAt("output.go", "the folder of output.go gives the Go package its name, and %q gives none: choose a folder such as internal/features", folder)
 	}
 	return name, nil
 }
@@ -118,8 +125,7 @@ func (p *Project) checkNamesBeside(names []string) error {
 		for _, d := range f.code.Decls {
 			for _, id := range declaredNames(d) {
 				if slices.Contains(names, id) {
-					file, line := p.File.placeOf("output.go")
-					return Problems{{file, line, fmt.Sprintf("%s in the folder of output.go declares %s already, and so does the generated code: delete that file if it was generated, or choose another folder", f.name, id)}}
+					return p.File.problemAt("output.go", "%s in the folder of output.go declares %s already, and so does the generated code: delete that file if it was generated, or choose another folder", f.name, id)
 				}
 			}
 		}
@@ -148,28 +154,6 @@ func declaredNames(d ast.Decl) []string {
 		}
 		return out
 	}
-	return nil
-}
-
-// goConstants writes a constant for each feature.
-func (p *Project) goConstants(b *bytes.Buffer) error {
-	fmt.Fprintf(b, "// The features of component %s.\nconst (\n", p.File.Component)
-	for i := range p.Declaration.Features {
-		f := &p.Declaration.Features[i]
-		if slices.Contains(ownNames, f.Gate) {
-			file, line := p.File.placeOf(fmt.Sprintf("features[%d].gate", i))
-			return Problems{{file, line, fmt.Sprintf("%s is what the generated Go code declares itself: choose another name", f.Gate)}}
-		}
-		comment := f.Gate
-		if f.Description != "" {
-			comment += ": " + commentText(f.Description)
-		}
-		if x := p.Model.Feature(f.Gate); x != nil {
-			comment += "\n\n" + sentenceCase(stageText(x)) + "."
-		}
-		fmt.Fprintf(b, "\t// %s\n\t%s featuregate.Feature = %q\n", strings.ReplaceAll(comment, "\n", "\n\t// "), f.Gate, f.Gate)
-	}
-	b.WriteString(")\n\n")
 	return nil
 }
 

@@ -85,7 +85,7 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 		r.tagPackage(p)
 	}
 	if r.extra != nil && r.extra.found == nil {
-		return nil, nil, r.extra.unknownError()
+		return nil, nil, fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", r.extra.name, brief.Hint(r.extra.name, r.extra.known))
 	}
 	r.checkInlined()
 	r.makeCRDs(roots)

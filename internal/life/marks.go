@@ -226,7 +226,7 @@ func takeTags(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensi
 		s.AllOf = slices.DeleteFunc(s.AllOf, func(a apiextensionsv1.JSONSchemaProps) bool {
 			more := tagsOf(&a)
 			numbers = append(numbers, more...)
-			return more != nil && len(a.AllOf) == 0 && isEmpty(&a)
+			return more != nil && reflect.DeepEqual(a, apiextensionsv1.JSONSchemaProps{})
 		})
 		for i := range s.AllOf {
 			tagsOf(&s.AllOf[i])
@@ -293,14 +293,6 @@ func tagsOf(s *apiextensionsv1.JSONSchemaProps) (out []int) {
 	}
 	return out
 }
-
-// isEmpty reports whether a schema has no keywords.
-func isEmpty(s *apiextensionsv1.JSONSchemaProps) bool {
-	return reflect.DeepEqual(*s, apiextensionsv1.JSONSchemaProps{})
-}
-
-// positionText says where a mark stands.
-func (m *mark) positionText() string { return fmt.Sprintf("%s:%d", m.file, m.line) }
 
 // versionUse is the use of a mark that gates a whole version.
 func versionUse(crd *apiextensionsv1.CustomResourceDefinition, version string, n int) use {

@@ -34,12 +34,10 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 		}
 		path = p.File.resolvePath(path)
 		if slices.ContainsFunc(out, func(x outFile) bool { return x.path == path }) {
-			file, line := p.File.placeOf("output")
-			return Problems{{file, line, fmt.Sprintf("two outputs go to %s", path)}}
+			return p.File.problemAt("output", "two outputs go to %s", path)
 		}
 		if what := p.describeHandwritten(path); what != "" {
-			file, line := p.File.placeOf("output")
-			return Problems{{file, line, fmt.Sprintf("an output goes to %s, which is %s: name another file", path, what)}}
+			return p.File.problemAt("output", "an output goes to %s, which is %s: name another file", path, what)
 		}
 		out = append(out, outFile{path, data})
 		return nil
@@ -62,9 +60,6 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 			return nil, err
 		}
 	}
-	if len(o.CRDs) == 0 {
-		return out, nil
-	}
 	for i, c := range o.CRDs {
 		if c.isWhole() {
 			c.Channel = channel
@@ -73,8 +68,7 @@ func (p *Project) Outputs(ctx context.Context, channel Channel) (out Outputs, er
 		if !c.isWhole() { // the parts that a channel leaves out would be lost
 			add = func(path string, data []byte, err error) error {
 				if p.isSource(path) {
-					file, line := p.File.placeOf(fmt.Sprintf("output.crds[%d]", i))
-					return Problems{{file, line, fmt.Sprintf("the channel %s goes to %s, which is in source: name another path", c.String(), p.File.resolvePath(path))}}
+					return p.File.problemAt(fmt.Sprintf("output.crds[%d]", i), "the channel %s goes to %s, which is in source: name another path", c.String(), p.File.resolvePath(path))
 				}
 				return addTo(path, data, err)
 			}
@@ -168,8 +162,7 @@ func (p *Project) crdOutput(i int, o *CRDOutput, crds []*apiextensionsv1.CustomR
 	}
 	for j, k := range o.Kinds {
 		if !slices.ContainsFunc(chosen, func(c *apiextensionsv1.CustomResourceDefinition) bool { return c.Spec.Names.Kind == k }) {
-			file, line := p.File.placeOf(fmt.Sprintf("output.crds[%d].kinds[%d]", i, j))
-			return Problems{{file, line, fmt.Sprintf("there is no kind %q in source", k)}}
+			return p.File.problemAt(fmt.Sprintf("output.crds[%d].kinds[%d]", i, j), "there is no kind %q in source", k)
 		}
 	}
 	head := "# " + sentenceCase(p.generatedHeader()) + "\n"

@@ -101,7 +101,7 @@ func partRules() []Rule {
 func (l *law) fieldDropped() {
 	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
-		if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || l.servedIn(t) == nil || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.wasEndAnnounced(f.Spec.Gate) {
+		if t.WholeVersion || f.Entry < 0 || schemaAt(l.old, t) == nil || !l.next.servesVersion(t) || schemaAt(l.next, t) != nil || now != nil && now.Stage == v1alpha1.Removed && l.wasEndAnnounced(f.Spec.Gate) {
 			return
 		}
 		l.addFinding(f.Spec.Gate, "", "version %s: %s was removed before its feature %s was removed as the policy demands", t.Version, t.Path, f.Spec.Gate)
@@ -143,7 +143,7 @@ func (l *law) betaVersionAlone() {
 
 func (l *law) tombstoneReused() {
 	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
-		if old := l.old.Model.Feature(f.Spec.Gate); old != nil && old.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.servedBefore(t) != nil {
+		if old := l.old.Model.Feature(f.Spec.Gate); old != nil && old.Stage == v1alpha1.Removed && !f.Default && t.Schema != nil && schemaAt(l.old, t) == nil && l.old.servesVersion(t) {
 			l.addFinding(f.Spec.Gate, "", "version %s: %s is back, although its feature %s was removed", t.Version, t.Path, f.Spec.Gate)
 		}
 	})
@@ -152,7 +152,7 @@ func (l *law) tombstoneReused() {
 func (l *law) gateDropped() {
 	l.eachTarget(l.old, func(f *feature.Feature, t *feature.Target) {
 		now := l.next.Model.Feature(f.Spec.Gate)
-		if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && l.servedIn(t) == nil {
+		if now == nil || f.Entry < 0 || schemaAt(l.next, t) == nil && !t.WholeVersion || now.Stage == v1alpha1.Stable || now.Stage == v1alpha1.Removed || now.Stage == v1alpha1.Deprecated || t.WholeVersion && !l.next.servesVersion(t) {
 			return
 		}
 		if !slices.ContainsFunc(now.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
@@ -164,7 +164,7 @@ func (l *law) gateDropped() {
 func (l *law) partAddedLate() {
 	l.eachTarget(l.next, func(f *feature.Feature, t *feature.Target) {
 		old := l.old.Model.Feature(f.Spec.Gate)
-		if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || l.servedBefore(t) == nil {
+		if old == nil || old.Entry < 0 || old.Stage != v1alpha1.Beta && old.Stage != v1alpha1.Stable || schemaAt(l.old, t) != nil && t.Values == nil || !l.old.servesVersion(t) {
 			return
 		}
 		if !slices.ContainsFunc(old.Targets, func(o feature.Target) bool { return sameTarget(&o, t) }) {
@@ -285,21 +285,10 @@ func schemaAt(s *State, t *feature.Target) (found *apiextensionsv1.JSONSchemaPro
 	return found
 }
 
-// servedIn and servedBefore return the CRD of a target if it serves the target's version, in the new and in the old state.
-func (l *law) servedIn(t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
-	return servedBy(l.next, t)
-}
-
-func (l *law) servedBefore(t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
-	return servedBy(l.old, t)
-}
-
-func servedBy(s *State, t *feature.Target) *apiextensionsv1.CustomResourceDefinition {
+// servesVersion reports whether the version of a target is served.
+func (s *State) servesVersion(t *feature.Target) bool {
 	crd := s.crdNamed(t.Resource + "." + t.Group)
-	if crd == nil || !slices.Contains(servedVersions(crd), t.Version) {
-		return nil
-	}
-	return crd
+	return crd != nil && slices.Contains(servedVersions(crd), t.Version)
 }
 
 func servedVersions(crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
@@ -451,18 +440,15 @@ func (l *law) eachStableSchema(f func(crd, version string, old, next *apiextensi
 	}
 }
 
-// wasRemoved reports whether a feature was removed at the base.
-func (l *law) wasRemoved(gate string) bool {
-	old := l.old.Model.Feature(gate)
-	return old != nil && old.Stage == v1alpha1.Removed
-}
-
 // isGated reports whether a feature that was not removed before gates a field, a field around it, or a value of it.
 func (l *law) isGated(crd, version string, path feature.Path, value string) bool {
 	for _, f := range l.next.Model.Features() {
+		if old := l.old.Model.Feature(f.Spec.Gate); f.Stage == v1alpha1.Removed && old != nil && old.Stage == v1alpha1.Removed {
+			continue
+		}
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			if t.Resource+"."+t.Group != crd || t.Version != version || f.Stage == v1alpha1.Removed && l.wasRemoved(f.Spec.Gate) {
+			if t.Resource+"."+t.Group != crd || t.Version != version {
 				continue
 			}
 			at := t.Path.String()

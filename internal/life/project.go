@@ -107,7 +107,7 @@ func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
 				what = "the version"
 			}
 			other := &api.marks[before]
-			wrong.addProblem(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.positionText(), other.gate)
+			wrong.addProblem(m.file, m.line, "%s of %s %s is marked twice: here for %s, at %s:%d for %s", what, u.part.Resource, u.part.Versions[0], m.gate, other.file, other.line, other.gate)
 		}
 		first[key] = u.mark
 	}
@@ -205,15 +205,6 @@ func defineFor(c *v1alpha1.Component, features []v1alpha1.Feature, crds []*apiex
 // mergedParts returns the parts that marks gate, with the mark of each. It joins versions with the same gated part, and values of the same
 // field.
 func mergedParts(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
-	put := func(u use, same func(p *v1alpha1.Part) bool, add func(p *v1alpha1.Part)) {
-		for i := range parts {
-			if same(&parts[i]) {
-				add(&parts[i])
-				return
-			}
-		}
-		parts, from = append(parts, *u.part.DeepCopy()), append(from, u.mark)
-	}
 	place := func(a, b *v1alpha1.Part) bool {
 		return a.Group == b.Group && a.Resource == b.Resource && a.Field == b.Field && a.WholeVersion == b.WholeVersion && a.Pattern == b.Pattern && boundsOf(a) == boundsOf(b)
 	}
@@ -238,11 +229,12 @@ func mergedParts(api *goAPI, gate string) (parts []v1alpha1.Part, from []int) {
 		}
 	}
 	for _, u := range byValues {
-		put(u, func(p *v1alpha1.Part) bool { return place(p, &u.part) && slices.Equal(p.Values, u.part.Values) }, func(p *v1alpha1.Part) {
-			if !slices.Contains(p.Versions, u.part.Versions[0]) {
-				p.Versions = append(p.Versions, u.part.Versions[0])
-			}
-		})
+		i := slices.IndexFunc(parts, func(p v1alpha1.Part) bool { return place(&p, &u.part) && slices.Equal(p.Values, u.part.Values) })
+		if i < 0 {
+			parts, from = append(parts, u.part), append(from, u.mark)
+		} else if v := u.part.Versions[0]; !slices.Contains(parts[i].Versions, v) {
+			parts[i].Versions = append(parts[i].Versions, v)
+		}
 	}
 	return parts, from
 }

@@ -38,8 +38,8 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	}
 	if last := &e.Stages[len(e.Stages)-1]; last.Stage == stage {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
-		file, line := p.File.placeOf(fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1))
-		return nil, nil, Problems{{file, line, fmt.Sprintf("%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))}}
+		where := fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1)
+		return nil, nil, p.File.problemAt(where, "%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))
 	}
 	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
 	next, err := p.stateWithStage(gate, entry, release, day)
@@ -139,8 +139,7 @@ func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alp
 			return restore(way), nil
 		}
 	}
-	file, line := p.File.placeOf(fmt.Sprintf("features[%d].stages", i))
-	return nil, Problems{{file, line, "the stages are to be a list of lines that begin with -, or a list in brackets on one line"}}
+	return nil, p.File.problemAt(fmt.Sprintf("features[%d].stages", i), "the stages are to be a list of lines that begin with -, or a list in brackets on one line")
 }
 
 // waysToAdd are the possible texts with the new stage behind the last one. In a list of lines there is one way. In brackets there is

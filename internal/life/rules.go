@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/report"
@@ -166,7 +168,7 @@ func (l *law) stageMovedBack(p *pair) {
 
 func (l *law) historyChanged(p *pair) {
 	for i := range p.oldAt + 1 {
-		if i >= len(p.next.Stages) || !sameEntry(&p.old.Stages[i], &p.next.Stages[i]) {
+		if i >= len(p.next.Stages) || !equality.Semantic.DeepEqual(&p.old.Stages[i], &p.next.Stages[i]) {
 			l.addFinding(p.gate, "stages", "the entry %s (%s) of %s began in %s, and was changed or removed", lowerStage(p.old.Stages[i].Stage), feature.Since(&p.old.Stages[i]), p.gate, l.old.Release)
 			return
 		}
@@ -378,11 +380,6 @@ func (l *law) sameParts(old *v1alpha1.FeatureSpec) string {
 
 func partKey(p *v1alpha1.Part) string {
 	return strings.Join([]string{p.Group, p.Resource, p.Field, strings.Join(p.Values, ","), p.Pattern, boundsOf(p)}, "|")
-}
-
-func sameEntry(a, b *v1alpha1.FeatureStage) bool {
-	same := a.Default == nil && b.Default == nil || a.Default != nil && b.Default != nil && *a.Default == *b.Default
-	return same && a.Stage == b.Stage && a.Release == b.Release && a.Date == b.Date && a.LockToDefault == b.LockToDefault
 }
 
 func lowerStage(s v1alpha1.Stage) string { return strings.ToLower(string(s)) }

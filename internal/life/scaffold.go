@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
-	"sluice.dev/internal/brief"
 	"sluice.dev/internal/input"
 )
 
@@ -60,8 +59,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	if file.Output.Go == "" {
-		at, line := file.placeOf("output")
-		return nil, Problems{{at, line, "output.go is missing: the file of the Go constants, such as internal/features/zz_generated.features.go"}}
+		return nil, file.problemAt("output", "output.go is missing: the file of the Go constants, such as internal/features/zz_generated.features.go")
 	}
 	var field *fieldMark
 	if f.Field != "" {
@@ -96,17 +94,15 @@ func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
 	}
-	release := cmp.Or(f.Release, firstRelease)
 	name, goFile := "component", "features/zz_generated.features.go"
 	if m := moduleLine.FindSubmatch(module); m != nil {
 		name = path.Base(string(m[1]))
 	}
-	source, crds := "", ""
+	packages, crds := "", ""
 	if entries, err := os.ReadDir(filepath.Join(dir, "api")); err == nil && len(entries) > 0 {
-		source = "source:\n  packages: [./api/...]\n"
-		crds = "  crds:\n  - path: config/crd/\n"
+		packages, crds = "./api/...", "config/crd/"
 	} else if f.Field != "" {
-		source = "source:\n  packages: [./...]\n"
+		packages = "./..."
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "PROJECT")); err == nil { //nolint:gosec // kubebuilder's file in the project
 		var project struct {
@@ -115,27 +111,19 @@ func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
 		if err := yaml.Unmarshal(data, &project); err != nil {
 			return nil, fmt.Errorf("PROJECT: %w", err)
 		}
-		if project.ProjectName != "" {
-			name = project.ProjectName
+		name, goFile = cmp.Or(project.ProjectName, name), "internal/features/zz_generated.features.go"
+		if crds != "" {
+			crds = "config/crd/bases/"
 		}
-		goFile, crds = "internal/features/zz_generated.features.go", strings.Replace(crds, "config/crd/", "config/crd/bases/", 1)
 	}
 	name = cmp.Or(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-0123456789"), "component")
 	quoted, err := yaml.Marshal(name) // true, for example, has to be a string
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, `# The features of %[1]s: stages and settings. Markers in the Go types say what they gate.
-# After a change: sluice features generate
-apiVersion: sluice.dev/v1alpha1
-kind: FeatureFile
-component: %[6]sspec:
-  release: %[2]s
-%[3]soutput:
-  manifests: config/features/features.yaml
-  go: %[4]s
-%[5]sfeatures: []
-`, name, release, source, goFile, crds, quoted), nil
+	return fillBuiltIn("features.yaml.tmpl", map[string]string{
+		"Name": name, "Component": strings.TrimSpace(string(quoted)), "Release": cmp.Or(f.Release, firstRelease), "Packages": packages, "Go": goFile, "CRDs": crds,
+	})
 }
 
 // moduleLine is where go.mod names the module.
@@ -152,12 +140,10 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 	}
 	if e, _ := file.entryOf(f.Gate); e != nil {
 		i := slices.IndexFunc(file.Features, func(e Entry) bool { return e.Gate == f.Gate })
-		at, line := file.placeOf(fmt.Sprintf("features[%d].gate", i))
-		return nil, Problems{{at, line, "there is a feature " + f.Gate}}
+		return nil, file.problemAt(fmt.Sprintf("features[%d].gate", i), "there is a feature %s", f.Gate)
 	}
 	if f.Field != "" && len(file.Source.Packages) == 0 {
-		at, line := file.placeOf("source")
-		return nil, Problems{{at, line, "source.packages is missing: the Go packages with the field " + f.Field}}
+		return nil, file.problemAt("source", "source.packages is missing: the Go packages with the field %s", f.Field)
 	}
 	if f.Release == "" {
 		f.Release = file.Spec.Release
@@ -249,41 +235,17 @@ func (p *Project) testOf(gate string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	imports, body := "", `		// Call the code that asks for the feature, and check what it does.
-		if gates.Enabled(`+gate+`) != on {
-			t.Errorf("the feature is %t, want %t", !on, on)
-		}
-`
+	data := map[string]any{"Package": pkg, "Test": testName(gate), "Gate": gate}
 	if f := p.Model.Feature(gate); f != nil && len(f.Targets) > 0 {
 		t := &f.Targets[0]
-		imports = "\t\"sluice.dev/feature\"\n"
-		object := strings.ReplaceAll(fmt.Sprintf("%#v", objectWith(t.Path, schemaAt(p.State(), t))), "interface {}", "any")
-		body = fmt.Sprintf(`		decision := gates.Evaluator().Evaluate(&feature.Request{
-			Group: %q, Version: %q, Resource: %q,
-			Object: %s,
-		})
-		if decision.Allowed() != on {
-			t.Errorf("an object with %%s: allowed %%t, want %%t", %q, !on, on)
-		}
-`, t.Group, t.Version, t.Resource, object, t.Path)
+		data["Target"], data["Path"] = t, t.Path.String()
+		data["Object"] = strings.ReplaceAll(fmt.Sprintf("%#v", objectWith(t.Path, schemaAt(p.State(), t))), "interface {}", "any")
 	}
-	return format.Source(fmt.Appendf(nil, `package %[1]s
-
-import (
-	"testing"
-
-%[3]s	"sluice.dev/feature/featuretest"
-	"sluice.dev/feature/gate"
-)
-
-func %[5]s(t *testing.T) {
-	for name, on := range map[string]bool{"on": true, "off": false} {
-		t.Run(name, func(t *testing.T) {
-			gates := featuretest.New(t, Declaration(), gate.Options{}, featuretest.Values{%[2]s: on})
-%[4]s		})
+	code, err := fillBuiltIn("test.go.tmpl", data)
+	if err != nil {
+		return nil, err
 	}
-}
-`, pkg, gate, imports, body, testName(gate)))
+	return format.Source(code)
 }
 
 // objectWith is an object with little more than the field at a path.
@@ -343,11 +305,6 @@ func (m *fieldMark) belongsTo(pkg *loader.Package, typ, field string) bool {
 	name := typ + "." + field
 	m.known = append(m.known, name)
 	return m.name == name || m.name == pkg.Name+"."+name
-}
-
-// unknownError reports that there is no such field.
-func (m *fieldMark) unknownError() error {
-	return fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", m.name, brief.Hint(m.name, m.known))
 }
 
 // markedFiles are the Go files with the marker, above the lines of the fields.

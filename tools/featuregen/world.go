@@ -86,10 +86,7 @@ func (w *World) drawFeatures(g *generator) {
 		if i > 0 && g.IntN(5) == 0 {
 			s.ImpliedBy = []string{fmt.Sprintf("Gate%c", 'A'+g.IntN(i))}
 		}
-		w.Features = append(w.Features, v1alpha1.Feature{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
-			ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName("gen", s.Gate)}, Spec: s,
-		})
+		w.addFeature(s)
 	}
 }
 
@@ -105,6 +102,10 @@ func (w *World) wholeVersion(g *generator) {
 		WhenDisabled: pickOne(g.Rand, v1alpha1.Reject, v1alpha1.Reject, v1alpha1.Warn),
 		Ratchet:      pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged),
 	}
+	w.addFeature(s)
+}
+
+func (w *World) addFeature(s v1alpha1.FeatureSpec) {
 	w.Features = append(w.Features, v1alpha1.Feature{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "sluice.dev/v1alpha1", Kind: "Feature"},
 		ObjectMeta: metav1.ObjectMeta{Name: feature.ObjectName("gen", s.Gate)}, Spec: s,
@@ -333,43 +334,38 @@ func identityOf(p *apiextensionsv1.JSONSchemaProps, item any) string {
 // Change draws a new object that has much of an old one.
 func (w *World) Change(r *rand.Rand, old map[string]any, odd bool) map[string]any {
 	other := w.Object(r, odd)
-	m := &mixer{Rand: r, odd: odd}
+	d := &drawer{Rand: r, odd: odd}
 	out := maps.Clone(old)
-	out["spec"] = m.mixValues(&w.spec, old["spec"], other["spec"])
+	out["spec"] = d.mixValues(&w.spec, old["spec"], other["spec"])
 	if odd && r.IntN(2) == 0 {
 		out["metadata"] = other["metadata"]
 	}
 	return out
 }
 
-type mixer struct {
-	*rand.Rand
-	odd bool
-}
-
 // mixValues makes a value of two, of which the first is kept mostly.
-func (m *mixer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
+func (d *drawer) mixValues(p *apiextensionsv1.JSONSchemaProps, a, b any) any {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
 		if !ok || p == nil {
 			return a
 		}
-		return m.mixObjects(p, x, y)
+		return d.mixObjects(p, x, y)
 	case []any:
 		y, ok := b.([]any)
 		if !ok || p == nil || p.Items == nil {
 			return a
 		}
-		return m.mixLists(p, x, y)
+		return d.mixLists(p, x, y)
 	}
-	if m.IntN(2) == 0 {
+	if d.IntN(2) == 0 {
 		return a
 	}
 	return b
 }
 
-func (m *mixer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
+func (d *drawer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]any) any {
 	out := map[string]any{}
 	child := func(k string) *apiextensionsv1.JSONSchemaProps {
 		if s, ok := p.Properties[k]; ok {
@@ -382,7 +378,7 @@ func (m *mixer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]a
 	}
 	must := func(k string) bool { return slices.Contains(p.Required, k) }
 	for _, k := range slices.Sorted(maps.Keys(x)) {
-		if must(k) || m.IntN(8) > 0 {
+		if must(k) || d.IntN(8) > 0 {
 			out[k] = x[k]
 		}
 	}
@@ -390,29 +386,29 @@ func (m *mixer) mixObjects(p *apiextensionsv1.JSONSchemaProps, x, y map[string]a
 		if must(k) {
 			continue
 		}
-		switch m.IntN(4) {
+		switch d.IntN(4) {
 		case 0:
 			out[k] = y[k]
 		case 1, 2:
 			if _, ok := out[k]; ok {
-				out[k] = m.mixValues(child(k), out[k], y[k])
+				out[k] = d.mixValues(child(k), out[k], y[k])
 			}
 		}
 	}
 	return out
 }
 
-func (m *mixer) mixLists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
+func (d *drawer) mixLists(p *apiextensionsv1.JSONSchemaProps, x, y []any) any {
 	var out []any
 	seen := map[string]bool{}
 	all := slices.Concat(x, y)
-	m.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, v := range all[:m.IntN(len(all)+1)] {
-		if len(y) > 0 && m.IntN(3) == 0 {
-			v = m.mixValues(p.Items.Schema, v, y[m.IntN(len(y))])
+	d.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, v := range all[:d.IntN(len(all)+1)] {
+		if len(y) > 0 && d.IntN(3) == 0 {
+			v = d.mixValues(p.Items.Schema, v, y[d.IntN(len(y))])
 		}
 		id := identityOf(p, v)
-		if id != "" && seen[id] && (!m.odd || m.IntN(3) > 0) {
+		if id != "" && seen[id] && (!d.odd || d.IntN(3) > 0) {
 			continue
 		}
 		seen[id] = true

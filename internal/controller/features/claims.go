@@ -77,16 +77,9 @@ func claimHooks(closed map[hookedResource][]*feature.Target, conditions bool) (o
 			}
 		}
 		for _, r := range resources {
-			w.Rules = append(w.Rules, admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{r.group}, APIVersions: []string{"*"}, Resources: []string{r.resource, r.resource + "/" + statusSubresource}, Scope: new(admissionregistrationv1.AllScopes),
-				},
-			})
+			w.Rules = append(w.Rules, ruleFor(r.group, []string{"*"}, []string{r.resource, r.resource + "/" + statusSubresource}, admissionregistrationv1.AllScopes))
 		}
-		slices.SortFunc(w.Rules, func(a, b admissionregistrationv1.RuleWithOperations) int {
-			return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
-		})
+		sortRules(w.Rules)
 		out, together, size = append(out, w), nil, 0
 	}
 	for _, way := range slices.Sorted(maps.Keys(ways)) {

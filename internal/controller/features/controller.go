@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,7 +82,7 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 		workers = defaultWorkers
 	}
 	for range workers {
-		wg.Go(func() { s.runWorker(ctx) })
+		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileSafely) })
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
@@ -115,16 +115,11 @@ func (s *session) watchResource(resource string, of runtime.Object) (cache.Share
 		o.LabelSelector = labels.SelectorFromSet(labels.Set{ManagedByLabel: Manager}).String()
 	})
 	i := cache.NewSharedIndexInformer(list, of, 0, cache.Indexers{byComponent: func(o any) ([]string, error) {
-		m, err := meta.Accessor(o)
-		if err != nil {
-			return nil, err
-		}
-		return []string{m.GetLabels()[policy.ComponentLabel]}, nil
+		return []string{asObject(o).GetLabels()[policy.ComponentLabel]}, nil
 	}})
 	tell := func(o any) {
-		m, err := meta.Accessor(lastObject(o))
-		switch {
-		case err != nil:
+		switch m := asObject(lastObject(o)); {
+		case m == nil:
 		case resource == validatingHooks || resource == mutatingHooks:
 			s.queueAll()
 		default:
@@ -134,13 +129,10 @@ func (s *session) watchResource(resource string, of runtime.Object) (cache.Share
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: tell,
 		UpdateFunc: func(a, b any) {
-			x, errX := meta.Accessor(a)
-			y, errY := meta.Accessor(b)
-			if errX == nil && errY == nil && x.GetResourceVersion() == y.GetResourceVersion() {
-				return
+			if asObject(a).GetResourceVersion() != asObject(b).GetResourceVersion() {
+				tell(a)
+				tell(b)
 			}
-			tell(a)
-			tell(b)
 		},
 	})
 	return i, err
@@ -158,31 +150,7 @@ func (s *session) queueAll() {
 		}
 	}
 	for _, o := range s.madeObjects() {
-		if m, err := meta.Accessor(o); err == nil {
-			s.queue.Add(m.GetLabels()[policy.ComponentLabel])
-		}
-	}
-}
-
-func (s *session) runWorker(ctx context.Context) {
-	for {
-		key, closed := s.queue.Get()
-		if closed {
-			return
-		}
-		again, err := s.reconcileSafely(ctx, key)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			s.Log.Warn("a component is not in order yet", "component", key, "error", err)
-			s.queue.AddAfter(key, shorterWait(again, s.failures.When(key)))
-		default:
-			s.failures.Forget(key)
-			if again > 0 {
-				s.queue.AddAfter(key, again)
-			}
-		}
-		s.queue.Done(key)
+		s.queue.Add(o.GetLabels()[policy.ComponentLabel])
 	}
 }
 
@@ -236,7 +204,7 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 // deleteMade deletes the objects that were made for a deleted component.
 func (s *session) deleteMade(ctx context.Context, name string) error {
 	s.settings.keepOnly(name, nil)
-	for _, near := range s.neighboursOf(name) {
+	for _, near := range s.rememberedOf(name).near {
 		s.queue.Add(near)
 	}
 	s.usage.setGated(name, nil)
@@ -274,7 +242,7 @@ func (s *session) maintainAnchors(ctx context.Context) error {
 		s.Metrics.countWrite(resourceOf(want), "apply", err)
 		errs = append(errs, err)
 	}
-	for _, name := range s.hookedComponents() {
+	for _, name := range slices.Concat(s.hookOwners(validatingHooks), s.hookOwners(mutatingHooks)) {
 		if s.componentCopy(name) == nil {
 			s.queue.Add(name)
 		}

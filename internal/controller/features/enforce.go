@@ -10,10 +10,9 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature/policy"
 )
 
 // observeWithin is the time to wait for the API server's type check of a policy. After that, the policy counts as one without a type
@@ -51,10 +50,8 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 		s.writeObject(ctx, want, done)
 	}
 	for _, c := range later {
-		if m, err := meta.Accessor(c.want); err == nil {
-			done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
-			done.wait = shorterWait(done.wait, settle)
-		}
+		done.waiting[c.want.GetName()], done.fresh[c.want.GetName()] = true, true
+		done.wait = shorterWait(done.wait, settle)
 	}
 	if len(writes) > 0 {
 		s.recordWrite(name)
@@ -72,25 +69,16 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 
 // compareObjects compares the wanted objects with those that are there. wanted has their keys. additions are not there, changes are there in
 // another form, and settling are there and perhaps not in force yet.
-func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool, additions, settling []runtime.Object, changes []change) {
+func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool, additions, settling []object, changes []change) {
 	wanted = map[string]bool{}
 	for _, o := range p.set.Objects() {
-		want, err := withManagerLabel(o)
-		if err != nil {
-			done.failed[nameOf(o)] = err
-			continue
-		}
-		m, err := meta.Accessor(want)
-		if err != nil {
-			done.failed[nameOf(o)] = err
-			continue
-		}
-		wanted[resourceOf(want)+"/"+m.GetName()] = true
-		if done.frozen[m.GetName()] {
+		want := withManagerLabel(o)
+		wanted[keyOf(want)] = true
+		if done.frozen[want.GetName()] {
 			continue
 		}
 		switch have := s.storedObject(want); {
-		case have == nil && p.detached && isAnchor(want):
+		case have == nil && p.detached && policy.IsAnchor(want.GetName()):
 			// Nothing else reads the settings, and the API server takes a binding from those only who may read its parameter.
 		case have == nil:
 			additions = append(additions, want)
@@ -98,7 +86,7 @@ func (s *session) compareObjects(p *plan, done *outcome) (wanted map[string]bool
 			changes = append(changes, change{have, want})
 		default:
 			s.recordTypeCheck(have, done)
-			if done.fresh[m.GetName()] {
+			if done.fresh[want.GetName()] {
 				settling = append(settling, want)
 			}
 		}
@@ -122,15 +110,11 @@ func (s *session) untilNextWrite(component string) time.Duration {
 	return pause - s.Clock.Since(s.written[component])
 }
 
-func (s *session) writeObject(ctx context.Context, want runtime.Object, done *outcome) {
-	m, err := meta.Accessor(want)
-	if err != nil {
-		return // it has been read before
-	}
+func (s *session) writeObject(ctx context.Context, want object, done *outcome) {
 	stored, err := s.objects.applyObject(ctx, want)
 	s.Metrics.countWrite(resourceOf(want), "apply", err)
 	if err != nil {
-		done.failed[m.GetName()] = fmt.Errorf("%s: %w", nameOf(want), err)
+		done.failed[want.GetName()] = fmt.Errorf("%s: %w", nameOf(want), err)
 		return
 	}
 	if s.recordApplied(want, stored) {
@@ -140,16 +124,12 @@ func (s *session) writeObject(ctx context.Context, want runtime.Object, done *ou
 }
 
 // recordTypeCheck records the API server's type check of an object, and how long to wait for it.
-func (s *session) recordTypeCheck(have runtime.Object, done *outcome) {
-	m, err := meta.Accessor(have)
-	if err != nil {
-		return // it has been read before
-	}
+func (s *session) recordTypeCheck(have object, done *outcome) {
 	s.mu.Lock()
 	age := s.Clock.Since(s.applied[keyOf(have)].at)
 	s.mu.Unlock()
 	if age < settle {
-		done.waiting[m.GetName()], done.fresh[m.GetName()] = true, true
+		done.waiting[have.GetName()], done.fresh[have.GetName()] = true, true
 		done.wait = shorterWait(done.wait, settle-age)
 	}
 	v, ok := have.(*admissionregistrationv1.ValidatingAdmissionPolicy)
@@ -188,21 +168,20 @@ func (p *plan) pendingGates(done *outcome) map[string]bool {
 
 // removeOthers deletes objects of a component that are no longer wanted, once their replacements are in force.
 func (s *session) removeOthers(ctx context.Context, p *plan, wanted map[string]bool, done *outcome) {
-	var list []runtime.Object
+	var list []object
 	pending := p.pendingGates(done)
 	for _, o := range s.madeFor(p.component.Name) {
-		m, err := meta.Accessor(o)
 		if slices.ContainsFunc(gatesOf(o), func(gate string) bool { return pending[gate] }) {
 			continue
 		}
-		if err == nil && !wanted[resourceOf(o)+"/"+m.GetName()] && !done.frozen[m.GetName()] && done.parked[m.GetName()] == nil {
+		if name := o.GetName(); !wanted[keyOf(o)] && !done.frozen[name] && done.parked[name] == nil {
 			list = append(list, o)
 		}
 	}
 	removalOrder(list)
 	for _, o := range list {
-		if m, err := meta.Accessor(o); err == nil && m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) > 0 {
-			done.failed[nameOf(o)] = fmt.Errorf("%s: it is deleted, but stays in force until %s lets it go", nameOf(o), strings.Join(m.GetFinalizers(), ", "))
+		if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) > 0 {
+			done.failed[nameOf(o)] = fmt.Errorf("%s: it is deleted, but stays in force until %s lets it go", nameOf(o), strings.Join(o.GetFinalizers(), ", "))
 			continue
 		}
 		err := s.objects.deleteObject(ctx, o)

@@ -286,10 +286,14 @@ func (a *question) resourceRules() (out []admissionregistrationv1.RuleWithOperat
 		slices.Sort(v)
 		out = append(out, ruleFor(k.group, v, append([]string{k.resource}, policy.Subresources(k.group, k.resource)...), admissionregistrationv1.AllScopes))
 	}
-	slices.SortFunc(out, func(a, b admissionregistrationv1.RuleWithOperations) int {
+	sortRules(out)
+	return out
+}
+
+func sortRules(list []admissionregistrationv1.RuleWithOperations) {
+	slices.SortFunc(list, func(a, b admissionregistrationv1.RuleWithOperations) int {
 		return strings.Compare(a.Resources[0]+"."+a.APIGroups[0], b.Resources[0]+"."+b.APIGroups[0])
 	})
-	return out
 }
 
 func ruleFor(group string, versions, resources []string, scope admissionregistrationv1.ScopeType) admissionregistrationv1.RuleWithOperations {

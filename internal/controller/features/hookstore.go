@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -27,7 +26,7 @@ func (s *session) writeHooks(ctx context.Context, component string, want *hookSe
 		if resource == mutatingHooks {
 			list = want.mutating
 		}
-		if equality.Semantic.DeepEqual(list, s.hooksIn(resource, component)) || len(list) == 0 && !s.hasHooksOf(resource, component) {
+		if equality.Semantic.DeepEqual(list, s.hooksIn(resource, component)) || len(list) == 0 && !slices.Contains(s.hookOwners(resource), component) {
 			continue
 		}
 		errs = append(errs, s.applyHooks(ctx, resource, component, list))
@@ -135,27 +134,15 @@ func validatingHook(w *hook) admissionregistrationv1.ValidatingWebhook {
 	}
 }
 
-// hasHooksOf reports whether a configuration has anything of a component.
-func (s *session) hasHooksOf(resource, component string) bool {
-	o, ok, err := s.stores[resource].GetStore().GetByKey(Configuration)
-	m, isObject := o.(metav1.Object)
-	return err == nil && ok && isObject && slices.ContainsFunc(m.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == managerPrefix+component
-	})
-}
-
-// hookedComponents lists the components that have anything in a configuration.
-func (s *session) hookedComponents() []string {
-	names := map[string]bool{}
-	for _, resource := range []string{validatingHooks, mutatingHooks} {
-		o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
-		if m, ok := o.(metav1.Object); ok {
-			for _, f := range m.GetManagedFields() {
-				if name, ok := strings.CutPrefix(f.Manager, managerPrefix); ok {
-					names[name] = true
-				}
+// hookOwners lists the components that have anything in a configuration.
+func (s *session) hookOwners(resource string) (components []string) {
+	o, _, _ := s.stores[resource].GetStore().GetByKey(Configuration)
+	if m := asObject(o); m != nil {
+		for _, f := range m.GetManagedFields() {
+			if component, ok := strings.CutPrefix(f.Manager, managerPrefix); ok {
+				components = append(components, component)
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	return components
 }

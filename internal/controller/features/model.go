@@ -10,8 +10,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -176,7 +174,7 @@ type standing struct {
 
 // stale is a policy whose enforced form differs from the wanted one.
 type stale struct {
-	policy runtime.Object
+	policy object
 	gates  []string
 	// settings is the ConfigMap that it reads, nil if it names none.
 	settings *v1alpha1.ConfigMapReference
@@ -190,7 +188,7 @@ type leftover struct {
 }
 
 // bound is a policy with its binding; nil if it is not there.
-type bound struct{ policy, binding runtime.Object }
+type bound struct{ policy, binding object }
 
 // settle is the time after its write when a policy counts as in force: the API server looks for new ones every second
 // (k8s.io/apiserver/pkg/admission/plugin/policy/generic, policyRefreshInterval).
@@ -209,7 +207,7 @@ type outcome struct {
 	// frozen are the names of objects that were not changed.
 	frozen map[string]bool
 	// parked are the policies for resources and versions that no longer exist, by name. They stay as they are.
-	parked map[string]runtime.Object
+	parked map[string]object
 	// removed are the deleted objects, by resource and name.
 	removed map[string]bool
 	// hook says why the API server does not call the webhook, although a part needs it; nil if it does.
@@ -280,12 +278,11 @@ func errorsIn(findings feature.Findings) (n int) {
 }
 
 // gatesOf are the gates that a policy enforces.
-func gatesOf(o runtime.Object) []string {
-	m, err := meta.Accessor(o)
-	if err != nil || m.GetAnnotations()[policy.GatesAnnotation] == "" {
-		return nil
+func gatesOf(o object) []string {
+	if gates := o.GetAnnotations()[policy.GatesAnnotation]; gates != "" {
+		return strings.Split(gates, ",")
 	}
-	return strings.Split(m.GetAnnotations()[policy.GatesAnnotation], ",")
+	return nil
 }
 
 // beyondWebhooks reports whether the API server never calls the webhook for objects of a group: because the webhook needs them itself,

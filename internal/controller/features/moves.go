@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
@@ -24,9 +21,8 @@ func (s *session) frozenPolicies(p *plan) map[string]bool {
 		return out
 	}
 	for _, o := range s.madeFor(p.component.Name) {
-		m, err := meta.Accessor(o)
-		if err == nil && slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
-			out[m.GetName()] = true
+		if slices.ContainsFunc(gatesOf(o), func(gate string) bool { return slices.Contains(bad, gate) }) {
+			out[o.GetName()] = true
 		}
 	}
 	return out
@@ -34,18 +30,18 @@ func (s *session) frozenPolicies(p *plan) map[string]bool {
 
 // parked returns the policies for resources and versions that the cluster no longer has and that features still name, by name. They stay,
 // so that nothing is open when the resource or the version comes back.
-func (s *session) parked(p *plan) map[string]runtime.Object {
-	out := map[string]runtime.Object{}
+func (s *session) parked(p *plan) map[string]object {
+	out := map[string]object{}
 	for _, o := range s.madeFor(p.component.Name) {
-		if m, err := meta.Accessor(o); err == nil && p.parks(o) {
-			out[m.GetName()] = o
+		if p.parks(o) {
+			out[o.GetName()] = o
 		}
 	}
 	return out
 }
 
 // parks reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that names it.
-func (p *plan) parks(o runtime.Object) bool {
+func (p *plan) parks(o object) bool {
 	gates, rule := gatesOf(o), viewOf(o).matches
 	if gates == nil || rule == nil || len(rule.ResourceRules) == 0 || len(rule.ResourceRules[0].APIVersions) == 0 {
 		return false
@@ -63,7 +59,7 @@ func (p *plan) parks(o runtime.Object) bool {
 }
 
 // change is an object whose stored form differs from the wanted one.
-type change struct{ have, want runtime.Object }
+type change struct{ have, want object }
 
 // cover is the set of gates in versions of a resource that a policy enforces.
 type cover struct {
@@ -72,7 +68,7 @@ type cover struct {
 }
 
 // coverOf returns the cover of a policy; ok is false for another object, or for a policy that enforces no gates.
-func coverOf(o runtime.Object) (c cover, ok bool) {
+func coverOf(o object) (c cover, ok bool) {
 	m := viewOf(o).matches
 	if m == nil || len(m.ResourceRules) != 1 {
 		return c, false
@@ -91,7 +87,7 @@ func (c *cover) coversGate(gate, version string) bool {
 }
 
 // givesPartTo reports whether the wanted policy leaves a part to another one that the stored policy enforces itself.
-func (c *change) givesPartTo(other runtime.Object) bool {
+func (c *change) givesPartTo(other object) bool {
 	have, ok := coverOf(c.have)
 	want, isPolicy := coverOf(c.want)
 	to, takes := coverOf(other)
@@ -112,7 +108,7 @@ func (c *change) givesPartTo(other runtime.Object) bool {
 // inOrder divides changes into those that can be made now, and those that have to wait: a policy gives a part to another one only when
 // that one enforces it. additions will be written next, settling were written just now. If policies give parts to each other in a
 // cycle, all are changed at once.
-func inOrder(additions, settling []runtime.Object, changes []change) (now, wait []change) {
+func inOrder(additions, settling []object, changes []change) (now, wait []change) {
 	for i := range changes {
 		c := &changes[i]
 		gives := slices.ContainsFunc(additions, c.givesPartTo) || slices.ContainsFunc(settling, c.givesPartTo) ||

@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -326,7 +325,7 @@ func TestPending(t *testing.T) {
 
 // TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne writes policies as NAME: GATES@VERSIONS.
 func TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne(t *testing.T) {
-	parse := func(text string) runtime.Object {
+	parse := func(text string) object {
 		name, rest, _ := strings.Cut(text, ": ")
 		gates, versions, _ := strings.Cut(rest, "@")
 		p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{policy.GatesAnnotation: gates}}}
@@ -336,13 +335,6 @@ func TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne(t *testing.T) {
 			}},
 		}}}
 		return p
-	}
-	name := func(o runtime.Object) string {
-		m, err := meta.Accessor(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.GetName()
 	}
 	for _, tt := range []struct {
 		name                string
@@ -361,7 +353,7 @@ func TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne(t *testing.T) {
 		{name: "one after the other", changes: [][2]string{{"a: A,B@v1", "a: A@v1"}, {"b: C,D@v1", "b: B,C@v1"}, {"c: E@v1", "c: D,E@v1"}}, now: "c", wait: "a b"},
 		{name: "to and fro", changes: [][2]string{{"a: A@v1", "a: B@v1"}, {"b: B@v1", "b: A@v1"}}, now: "a b"},
 	} {
-		var additions, settling []runtime.Object
+		var additions, settling []object
 		for _, x := range tt.additions {
 			additions = append(additions, parse(x))
 		}
@@ -376,7 +368,7 @@ func TestAPartIsInForceAtItsNewPlaceBeforeItLeavesTheOldOne(t *testing.T) {
 		var got [2][]string
 		for i, list := range [][]change{now, wait} {
 			for _, c := range list {
-				got[i] = append(got[i], name(c.want))
+				got[i] = append(got[i], c.want.GetName())
 			}
 		}
 		if diff := cmp.Diff([2]string{tt.now, tt.wait}, [2]string{strings.Join(got[0], " "), strings.Join(got[1], " ")}); diff != "" {

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,21 +30,29 @@ type objects struct {
 	rest rest.Interface // of admissionregistration.k8s.io/v1
 }
 
+// object is an object of the API with its metadata.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// asObject is what a cache or a client returned, as an object; nil for anything else.
+func asObject(o any) object {
+	out, _ := o.(object)
+	return out
+}
+
 // withManagerLabel is a copy with the label of the controller.
-func withManagerLabel(o runtime.Object) (runtime.Object, error) {
-	o = o.DeepCopyObject()
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return nil, err
-	}
-	labels := maps.Clone(m.GetLabels())
+func withManagerLabel(o runtime.Object) object {
+	out := asObject(o.DeepCopyObject())
+	labels := maps.Clone(out.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[ManagedByLabel] = Manager
-	m.SetLabels(labels)
-	setDefaults(o)
-	return o, nil
+	out.SetLabels(labels)
+	setDefaults(out)
+	return out
 }
 
 // view is what can be said about each of the four kinds of objects that enforce features. What it points to belongs to the object.
@@ -107,10 +113,8 @@ func setDefaults(o runtime.Object) {
 }
 
 // sameAsWanted reports whether the stored object has the wanted spec, and the wanted labels and annotations.
-func sameAsWanted(want, have runtime.Object) bool {
-	a, errA := meta.Accessor(want)
-	b, errB := meta.Accessor(have)
-	if errA != nil || errB != nil || b.GetDeletionTimestamp() != nil {
+func sameAsWanted(want, have object) bool {
+	if have.GetDeletionTimestamp() != nil {
 		return false
 	}
 	within := func(want, have map[string]string) bool {
@@ -121,7 +125,7 @@ func sameAsWanted(want, have runtime.Object) bool {
 		}
 		return true
 	}
-	return within(a.GetLabels(), b.GetLabels()) && within(a.GetAnnotations(), b.GetAnnotations()) &&
+	return within(want.GetLabels(), have.GetLabels()) && within(want.GetAnnotations(), have.GetAnnotations()) &&
 		equality.Semantic.DeepEqual(viewOf(want).spec, viewOf(have).spec)
 }
 
@@ -130,33 +134,23 @@ func resourceOf(o runtime.Object) string { return viewOf(o).resource }
 
 // applyObject writes an object and returns the stored one. If others have added fields, which server-side apply does not remove, it replaces
 // the whole object.
-func (s *objects) applyObject(ctx context.Context, want runtime.Object) (runtime.Object, error) {
-	m, err := meta.Accessor(want)
-	if err != nil {
-		return nil, err
-	}
+func (s *objects) applyObject(ctx context.Context, want object) (object, error) {
 	data, err := applyConfiguration(want)
 	if err != nil {
 		return nil, err
 	}
-	have, err := s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(m.GetName()).
+	stored, err := s.rest.Patch(types.ApplyPatchType).Resource(resourceOf(want)).Name(want.GetName()).
 		VersionedParams(&metav1.PatchOptions{FieldManager: Manager, Force: new(true)}, metav1.ParameterCodec).Body(data).Do(ctx).Get()
+	have := asObject(stored)
 	if err != nil || sameAsWanted(want, have) {
 		return have, err
 	}
-	stored, err := meta.Accessor(have)
-	if err != nil {
-		return nil, err
-	}
-	whole := want.DeepCopyObject()
-	w, err := meta.Accessor(whole)
-	if err != nil {
-		return nil, err
-	}
-	w.SetResourceVersion(stored.GetResourceVersion())
-	w.SetUID(stored.GetUID())
-	return s.rest.Put().Resource(resourceOf(want)).Name(m.GetName()).
+	whole := asObject(want.DeepCopyObject())
+	whole.SetResourceVersion(have.GetResourceVersion())
+	whole.SetUID(have.GetUID())
+	stored, err = s.rest.Put().Resource(resourceOf(want)).Name(want.GetName()).
 		VersionedParams(&metav1.UpdateOptions{FieldManager: Manager}, metav1.ParameterCodec).Body(whole).Do(ctx).Get()
+	return asObject(stored), err
 }
 
 // applyConfiguration is an object in the form for server-side apply: it claims no missing fields.
@@ -173,13 +167,9 @@ func applyConfiguration(o runtime.Object) ([]byte, error) {
 }
 
 // deleteObject deletes an object that was read as have.
-func (s *objects) deleteObject(ctx context.Context, have runtime.Object) error {
-	m, err := meta.Accessor(have)
-	if err != nil {
-		return err
-	}
-	uid := m.GetUID()
-	err = s.rest.Delete().Resource(resourceOf(have)).Name(m.GetName()).
+func (s *objects) deleteObject(ctx context.Context, have object) error {
+	uid := have.GetUID()
+	err := s.rest.Delete().Resource(resourceOf(have)).Name(have.GetName()).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another client was faster
@@ -188,75 +178,29 @@ func (s *objects) deleteObject(ctx context.Context, have runtime.Object) error {
 }
 
 // removalOrder puts bindings before policies, so that no policy is in force in part.
-func removalOrder(list []runtime.Object) {
-	rank := func(o runtime.Object) int {
+func removalOrder(list []object) {
+	rank := func(o object) int {
 		return slices.Index([]string{validatingBindings, mutatingBindings, validatingPolicies, mutatingPolicies}, resourceOf(o))
 	}
-	slices.SortStableFunc(list, func(a, b runtime.Object) int { return rank(a) - rank(b) })
-}
-
-// isManaged reports whether the controller has made an object.
-func isManaged(o metav1.Object) bool {
-	return o.GetLabels()[ManagedByLabel] == Manager && o.GetLabels()[policy.ComponentLabel] != ""
+	slices.SortStableFunc(list, func(a, b object) int { return rank(a) - rank(b) })
 }
 
 // anchorObjects are a policy and a binding of each kind that match nothing, for as long as the cluster lives: an API server that
 // has lost its last policy with a ConfigMap as parameter does not watch ConfigMaps again for the next one until it is
 // restarted (kubernetes/kubernetes issue 130887). They belong to no component and are never deleted.
-func anchorObjects(namespace string, s server) []runtime.Object {
+func anchorObjects(namespace string, s server) []object {
 	const name = "sluice-features-anchor"
 	m := metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "sluice", ManagedByLabel: Manager}}
-	of := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
-	}
-	kind := &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
-	ref := &admissionregistrationv1.ParamRef{Name: name, Namespace: namespace, ParameterNotFoundAction: new(admissionregistrationv1.AllowAction)}
-	matches := func() *admissionregistrationv1.MatchResources {
-		return &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"never.feature.sluice.dev"}, APIVersions: []string{"v1"}, Resources: []string{"nothing"}},
-			},
-		}}}
-	}
-	ignore := admissionregistrationv1.Ignore
-	var out []runtime.Object
+	anchors := policy.Anchors(m, &admissionregistrationv1.ParamRef{Name: name, Namespace: namespace, ParameterNotFoundAction: new(admissionregistrationv1.AllowAction)})
+	var out []object
 	if s.validating {
-		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
-			TypeMeta: of("ValidatingAdmissionPolicy"), ObjectMeta: m,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ParamKind: kind, MatchConstraints: matches(), Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
-			},
-		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta: of("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: name, ParamRef: ref, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			},
-		})
+		out = append(out, &anchors.Validating[0], &anchors.ValidatingBindings[0])
 	}
 	if s.mutating {
-		out = append(out, &admissionregistrationv1.MutatingAdmissionPolicy{
-			TypeMeta: of("MutatingAdmissionPolicy"), ObjectMeta: m,
-			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-				FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy, ParamKind: kind, MatchConstraints: matches(),
-				Mutations: []admissionregistrationv1.Mutation{{
-					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: "[JSONPatch{op: 'test', path: '/kind', value: 'Nothing'}]"},
-				}},
-			},
-		}, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
-			TypeMeta: of("MutatingAdmissionPolicyBinding"), ObjectMeta: m,
-			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name, ParamRef: ref},
-		})
+		out = append(out, &anchors.Mutating[0], &anchors.MutatingBindings[0])
 	}
 	return out
 }
 
 // nameOf names an object for people. Watched objects do not have their kind.
-func nameOf(o runtime.Object) string {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return viewOf(o).kind
-	}
-	return fmt.Sprintf("%s %s", viewOf(o).kind, m.GetName())
-}
+func nameOf(o object) string { return viewOf(o).kind + " " + o.GetName() }

@@ -32,15 +32,11 @@ const (
 
 // recentAnswers are the recent answers of the API server. One user often sends several requests for features of one component.
 func (h *Webhook) recentAnswers() *cache.LRUExpireCache {
-	h.initAnswers()
-	return h.remembered
-}
-
-func (h *Webhook) initAnswers() {
 	h.once.Do(func() {
 		h.remembered = cache.NewLRUExpireCacheWithClock(maxAnswers, h.Clock)
 		h.questions = flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(goneEvery, goneMost, h.Clock)
 	})
+	return h.remembered
 }
 
 // Kinds of answers, so that their keys are different.

@@ -17,6 +17,7 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/rules"
+	"sluice.dev/feature/skew"
 	"sluice.dev/internal/featureusage"
 )
 
@@ -351,7 +352,7 @@ func (p *planner) readCRD(ctx context.Context, name string) (*knownCRD, error) {
 
 // compilePolicies makes the policies, unless their inputs have not changed.
 func (p *planner) compilePolicies(ctx context.Context, r *remembered, out *plan) error {
-	rt := p.runtimeOf(out.model)
+	rt := skew.Runtime(skew.Live(out.model, p.reportsOf(out.model.Component()), p.Clock.Now()))
 	out.states = out.model.Resolve(out.settings, rt)
 	baked := !out.live || out.detached
 	p.mu.Lock()
@@ -398,30 +399,25 @@ func (g *gated) untilReread() time.Duration {
 // isLeftOut reports whether a feature was left out of the model because of errors.
 func (out *plan) isLeftOut(gate string) bool { return out.model.Feature(gate) == nil }
 
-// errorsAbout is a text of the errors among findings about a gate; empty if there are none.
-func errorsAbout(findings feature.Findings, gate string) string {
+// linesAbout is a text of those findings about a gate for which something holds; empty if there are none.
+func linesAbout(findings feature.Findings, gate string, holds func(feature.Finding) bool) string {
 	var lines []string
-	for _, f := range findings {
-		if f.Severity == feature.Error && f.Gate == gate {
-			if where := f.Where; where != "" {
-				lines = append(lines, where+": "+f.Message)
-			} else {
-				lines = append(lines, f.Message)
-			}
+	for _, f := range findings.Of(gate) {
+		if holds(f) {
+			lines = append(lines, strings.TrimPrefix(f.Where+": "+f.Message, ": "))
 		}
 	}
 	return strings.Join(lines, "; ")
 }
 
+// errorsAbout is a text of the errors among findings about a gate; empty if there are none.
+func errorsAbout(findings feature.Findings, gate string) string {
+	return linesAbout(findings, gate, func(f feature.Finding) bool { return f.Severity == feature.Error })
+}
+
 // waits says what of a feature waits, because the cluster does not have it; empty if nothing does.
 func (out *plan) waits(gate string) string {
-	var lines []string
-	for _, x := range out.definition.Of(gate) {
-		if x.Severity != feature.Error && x.Waits() {
-			lines = append(lines, x.Where+": "+x.Message)
-		}
-	}
-	return strings.Join(lines, "; ")
+	return linesAbout(out.definition, gate, func(f feature.Finding) bool { return f.Severity != feature.Error && f.Waits() })
 }
 
 // waiting are the gates of which something waits.

@@ -13,9 +13,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/feature/policy"
@@ -65,17 +63,15 @@ func stateDigest(parts ...any) string {
 
 // probePolicies are the policies of a component that show whether the API server has the others, for each kind that the component has. state
 // is empty if it has none.
-func (s *session) probePolicies(p *plan) (list []runtime.Object, state string) {
+func (s *session) probePolicies(p *plan) (list []object, state string) {
 	var stored []string
 	validating, mutating := false, false
 	for _, want := range p.set.Objects() {
-		have := s.storedObject(want)
+		have := s.storedObject(asObject(want))
 		if have == nil {
 			continue // it could not be written, which the status says
 		}
-		if m, err := meta.Accessor(have); err == nil {
-			stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), m.GetUID(), m.GetGeneration()))
-		}
+		stored = append(stored, fmt.Sprintf("%s %s %d", keyOf(have), have.GetUID(), have.GetGeneration()))
 		switch resourceOf(want) {
 		case validatingPolicies:
 			validating = true
@@ -175,7 +171,7 @@ func (s *session) sendProbe(ctx context.Context, state string) (warnings, holder
 }
 
 // checkProbes checks whether the API server enforces the written policies, and reaches the webhook.
-func (s *session) checkProbes(ctx context.Context, p *plan, probes []runtime.Object, state string, done *outcome) {
+func (s *session) checkProbes(ctx context.Context, p *plan, probes []object, state string, done *outcome) {
 	s.mu.Lock()
 	was := s.seen[p.component.Name]
 	s.mu.Unlock()
@@ -204,7 +200,7 @@ func (s *session) checkProbes(ctx context.Context, p *plan, probes []runtime.Obj
 }
 
 // seePolicies writes the probes and checks the answers.
-func (s *session) seePolicies(ctx context.Context, probes []runtime.Object, state string) error {
+func (s *session) seePolicies(ctx context.Context, probes []object, state string) error {
 	mutating, validating := false, false
 	for _, want := range probes {
 		switch resourceOf(want) {

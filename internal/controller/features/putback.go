@@ -11,9 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
@@ -44,9 +42,8 @@ func (s *session) putBack(ctx context.Context, p *plan, done *outcome) error {
 
 // followsSettings reports whether policies stand that read the settings of a component. An anchor matches nothing.
 func (s *session) followsSettings(component string) bool {
-	return slices.ContainsFunc(s.madeFor(component), func(o runtime.Object) bool {
-		v := viewOf(o)
-		return v.params != nil && !isAnchor(o)
+	return slices.ContainsFunc(s.madeFor(component), func(o object) bool {
+		return viewOf(o).params != nil && !policy.IsAnchor(o.GetName())
 	})
 }
 
@@ -96,13 +93,9 @@ func (s *session) makeSettings(ctx context.Context, p *plan, done *outcome) {
 // guardStands reports whether the wanted policy about the settings has been in force long enough, so that its refusals are final.
 func (s *session) guardStands(p *plan) bool {
 	for _, o := range p.set.Objects() {
-		m, err := meta.Accessor(o)
-		if err != nil || m.GetName() != policy.GuardName(p.component.Name) {
+		want := withManagerLabel(o)
+		if want.GetName() != policy.GuardName(p.component.Name) {
 			continue
-		}
-		want, err := withManagerLabel(o)
-		if err != nil {
-			return false
 		}
 		have := s.storedObject(want)
 		if have == nil || !sameAsWanted(want, have) {

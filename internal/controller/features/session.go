@@ -2,12 +2,12 @@ package features
 
 import (
 	"cmp"
+	"context"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature/policy"
 	"sluice.dev/internal/brief"
 )
 
@@ -73,27 +72,25 @@ type session struct {
 
 // applied is an object that this process has written.
 type applied struct {
-	want, stored runtime.Object
+	want, stored object
 	at           time.Time
 }
 
 // madeObjects lists all objects that the controller has made to enforce features.
-func (s *session) madeObjects() (out []runtime.Object) {
+func (s *session) madeObjects() (out []object) {
 	for resource, i := range s.stores {
 		if resource == validatingHooks || resource == mutatingHooks {
 			continue
 		}
 		for _, o := range i.GetStore().List() {
-			if r, ok := o.(runtime.Object); ok {
-				out = append(out, r)
-			}
+			out = append(out, asObject(o))
 		}
 	}
 	return out
 }
 
 // madeFor lists the objects that the controller has made for a component.
-func (s *session) madeFor(component string) (out []runtime.Object) {
+func (s *session) madeFor(component string) (out []object) {
 	for _, resource := range []string{validatingPolicies, validatingBindings, mutatingPolicies, mutatingBindings} {
 		i := s.stores[resource]
 		if i == nil {
@@ -104,9 +101,8 @@ func (s *session) madeFor(component string) (out []runtime.Object) {
 			continue // there is no such index, which a test would have found
 		}
 		for _, o := range list {
-			m, err := meta.Accessor(o)
-			if r, ok := o.(runtime.Object); ok && err == nil && isManaged(m) {
-				out = append(out, r)
+			if made := asObject(o); made.GetLabels()[ManagedByLabel] == Manager {
+				out = append(out, made)
 			}
 		}
 	}
@@ -115,6 +111,32 @@ func (s *session) madeFor(component string) (out []runtime.Object) {
 
 func (s *session) ownsComponent(key string) bool {
 	return s.Members == nil || s.Members.Owns(Role, types.UID("component/"+key))
+}
+
+// workOff does what is due for the components in a queue until the queue is shut down. The work returns when to look again, 0 for not before
+// something changes.
+func (c *Cluster) workOff(ctx context.Context, queue workqueue.TypedDelayingInterface[string], failures workqueue.TypedRateLimiter[string],
+	work func(ctx context.Context, component string) (again time.Duration, err error),
+) {
+	for {
+		name, closed := queue.Get()
+		if closed {
+			return
+		}
+		again, err := work(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			c.Log.Warn("a component is not in order yet", "component", name, "error", err)
+			queue.AddAfter(name, shorterWait(again, failures.When(name)))
+		default:
+			failures.Forget(name)
+			if again > 0 {
+				queue.AddAfter(name, again)
+			}
+		}
+		queue.Done(name)
+	}
 }
 
 // shorterWait is the shorter of two waits; 0 stands for none.
@@ -126,17 +148,16 @@ func shorterWait(a, b time.Duration) time.Duration {
 }
 
 // storedObject is the newest known stored object with the name of an object; nil if there is none.
-func (s *session) storedObject(want runtime.Object) runtime.Object {
-	m, err := meta.Accessor(want)
+func (s *session) storedObject(want object) object {
 	i := s.stores[resourceOf(want)]
-	if err != nil || i == nil {
+	if i == nil {
 		return nil
 	}
-	o, ok, err := i.GetStore().GetByKey(m.GetName())
-	seen, isObject := o.(runtime.Object)
-	if err != nil || !ok || !isObject {
+	o, ok, err := i.GetStore().GetByKey(want.GetName())
+	if err != nil || !ok {
 		return nil
 	}
+	seen := asObject(o)
 	s.mu.Lock()
 	own := s.applied[keyOf(want)].stored
 	s.mu.Unlock()
@@ -147,27 +168,19 @@ func (s *session) storedObject(want runtime.Object) runtime.Object {
 }
 
 // storedBefore reports whether a was stored before b.
-func storedBefore(a, b runtime.Object) bool {
-	x, errX := meta.Accessor(a)
-	y, errY := meta.Accessor(b)
-	if errX != nil || errY != nil || x.GetUID() != y.GetUID() {
+func storedBefore(a, b object) bool {
+	if a.GetUID() != b.GetUID() {
 		return false
 	}
-	n, err := resourceversion.CompareResourceVersion(x.GetResourceVersion(), y.GetResourceVersion())
+	n, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && n < 0
 }
 
 // keyOf is the resource and the name of an object.
-func keyOf(o runtime.Object) string {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return ""
-	}
-	return resourceOf(o) + "/" + m.GetName()
-}
+func keyOf(o object) string { return resourceOf(o) + "/" + o.GetName() }
 
 // forgetApplied forgets an object that this process has written and now deleted.
-func (s *session) forgetApplied(o runtime.Object) {
+func (s *session) forgetApplied(o object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.applied, keyOf(o))
@@ -175,23 +188,12 @@ func (s *session) forgetApplied(o runtime.Object) {
 
 // recordApplied records a write. It reports whether the object is the same as the last one that this process wrote: then another client has
 // changed or deleted it in between.
-func (s *session) recordApplied(want, stored runtime.Object) bool {
+func (s *session) recordApplied(want, stored object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.applied[keyOf(want)]
 	s.applied[keyOf(want)] = applied{want, stored, s.Clock.Now()}
-	if !known || !sameAsWanted(want, before.want) {
-		return false
-	}
-	a, errA := meta.Accessor(before.stored)
-	b, errB := meta.Accessor(stored)
-	return errA == nil && errB == nil && a.GetResourceVersion() != b.GetResourceVersion()
-}
-
-// isAnchor reports whether an object only keeps the API server watching the settings.
-func isAnchor(o runtime.Object) bool {
-	m, err := meta.Accessor(o)
-	return err == nil && policy.IsAnchor(m.GetName())
+	return known && sameAsWanted(want, before.want) && before.stored.GetResourceVersion() != stored.GetResourceVersion()
 }
 
 // tellSkew adds the condition to a list.

@@ -80,9 +80,3 @@ func (p *planner) findShared(r *remembered, out *plan, resources gated) feature.
 	}
 	return r.shared
 }
-
-// neighboursOf are the components that gate parts of the same resources as a component did when it was last planned.
-func (p *planner) neighboursOf(component string) []string {
-	r := p.rememberedOf(component)
-	return r.near
-}

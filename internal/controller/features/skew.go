@@ -128,10 +128,10 @@ func (s *session) judgeSkew(ctx context.Context, p *plan, done *outcome) *skew.R
 	if p.live && p.current.exists {
 		in.SettingsVersion = p.current.version
 	}
-	enforced, err := p.knownEnforcement(ctx, done)
+	before, err := p.enforcedAsBefore(ctx, done)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("what a policy that is as it was before makes of the settings is not known", "component", p.component.Name, "error", err)
 	}
-	in.Enforced = enforced
+	in.Enforced = append(p.enforcedNow(done), before...)
 	return skew.Judge(in)
 }

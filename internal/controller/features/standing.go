@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/policy"
 	"sluice.dev/feature/policy/simulate"
@@ -40,7 +37,7 @@ func (s *session) observeStanding(p *plan, done *outcome) {
 		if x.policy == nil || x.binding == nil || done.parked[name] != nil {
 			continue // a policy without a binding does nothing, nor does one for what does not exist
 		}
-		if m, err := meta.Accessor(x.policy); err == nil && m.GetAnnotations()[policy.TellsAnnotation] != "" {
+		if x.policy.GetAnnotations()[policy.TellsAnnotation] != "" {
 			continue // it enforces nothing
 		}
 		err := done.whyUnlike(name, x)
@@ -73,14 +70,13 @@ func (s *session) observeStanding(p *plan, done *outcome) {
 func (s *session) boundPolicies(p *plan, done *outcome) map[string]*bound {
 	stored := map[string]*bound{}
 	for _, o := range s.madeFor(p.component.Name) {
-		m, err := meta.Accessor(o)
-		if err != nil || done.removed[keyOf(o)] {
+		if done.removed[keyOf(o)] {
 			continue
 		}
-		x := stored[m.GetName()]
+		x := stored[o.GetName()]
 		if x == nil {
 			x = &bound{}
-			stored[m.GetName()] = x
+			stored[o.GetName()] = x
 		}
 		switch resourceOf(o) {
 		case validatingPolicies, mutatingPolicies:
@@ -104,12 +100,9 @@ func (o *outcome) whyUnlike(name string, x *bound) error {
 }
 
 // enforcerOf names a policy as what enforces a feature.
-func enforcerOf(o runtime.Object) v1alpha1.Enforcer {
+func enforcerOf(o object) v1alpha1.Enforcer {
 	of := viewOf(o)
-	out := v1alpha1.Enforcer{Kind: of.kind, Reason: "it should not, and is still there"}
-	if m, err := meta.Accessor(o); err == nil {
-		out.Name = m.GetName()
-	}
+	out := v1alpha1.Enforcer{Kind: of.kind, Name: o.GetName(), Reason: "it should not, and is still there"}
 	if of.matches == nil || len(of.matches.ResourceRules) == 0 {
 		return out
 	}
@@ -155,18 +148,12 @@ func (o *outcome) parkedFor(gate string) (out []v1alpha1.Enforcer) {
 }
 
 // readBy is the ConfigMap that the policy of a binding reads; nil if it reads none, or one that is not named.
-func readBy(binding runtime.Object) *v1alpha1.ConfigMapReference {
+func readBy(binding object) *v1alpha1.ConfigMapReference {
 	ref := viewOf(binding).params
 	if ref == nil {
 		return nil
 	}
 	return &v1alpha1.ConfigMapReference{Namespace: ref.Namespace, Name: ref.Name}
-}
-
-// knownEnforcement is the known enforcement by the API server. The error says which parts are not known.
-func (p *plan) knownEnforcement(ctx context.Context, done *outcome) ([]skew.Enforced, error) {
-	before, err := p.enforcedAsBefore(ctx, done)
-	return append(p.enforcedNow(done), before...), err
 }
 
 // enforcedNow is the enforcement by what was written now.

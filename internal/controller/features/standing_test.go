@@ -112,10 +112,7 @@ func standingSession(t *testing.T) *session {
 func (s *session) stand(t *testing.T, p *plan, without string) {
 	t.Helper()
 	for _, o := range p.set.Objects() {
-		o, err := withManagerLabel(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := withManagerLabel(o)
 		if resourceOf(o) == without {
 			continue
 		}
@@ -217,14 +214,14 @@ func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
 // TestObjectsThatWereWatchedAreNamed: what comes out of a watch does not say its kind.
 func TestObjectsThatWereWatchedAreNamed(t *testing.T) {
 	for _, o := range movesPlan(t, newServer).set.Objects() {
-		want := nameOf(o)
+		want := nameOf(asObject(o))
 		o = o.DeepCopyObject()
 		m, err := meta.TypeAccessor(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.SetKind("")
-		if got := nameOf(o); got != want || strings.HasPrefix(got, " ") {
+		if got := nameOf(asObject(o)); got != want || strings.HasPrefix(got, " ") {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

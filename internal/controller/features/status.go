@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -460,21 +459,17 @@ func (s *session) writeOrphans(ctx context.Context, component string) error {
 }
 
 // storeStatus writes a changed status and sends events about changed conditions. It reports whether to try again.
-func (s *session) storeStatus(ctx context.Context, resource string, o runtime.Object, before, after any, was, is []metav1.Condition) (again bool) {
+func (s *session) storeStatus(ctx context.Context, resource string, o object, before, after any, was, is []metav1.Condition) (again bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return false
-	}
-	err = s.api.updateStatus(ctx, resource, m.GetName(), o.DeepCopyObject())
+	err := s.api.updateStatus(ctx, resource, o.GetName(), o.DeepCopyObject())
 	switch {
 	case apierrors.IsNotFound(err):
 		return false
 	case err != nil:
 		if !apierrors.IsConflict(err) && ctx.Err() == nil {
-			s.Log.Warn("cannot write a status", "resource", resource, "name", m.GetName(), "error", err)
+			s.Log.Warn("cannot write a status", "resource", resource, "name", o.GetName(), "error", err)
 		}
 		return true
 	}

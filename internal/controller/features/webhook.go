@@ -142,29 +142,16 @@ func (h *Webhook) runSession(outer context.Context, can server, ready func()) er
 		if len(pending) == 0 {
 			ready()
 		}
-		for {
-			name, closed := queue.Get()
-			if closed {
-				return
-			}
+		h.workOff(ctx, queue, failures, func(ctx context.Context, name string) (time.Duration, error) {
 			known, again, err := h.updateSafely(ctx, p, name)
-			switch {
-			case ctx.Err() != nil:
-			case err != nil:
-				h.Log.Warn("a component is not in order yet", "component", name, "error", err)
-				queue.AddAfter(name, failures.When(name))
-			default:
-				failures.Forget(name)
-				queue.AddAfter(name, again)
-			}
 			if known && pending[name] {
 				delete(pending, name)
 				if len(pending) == 0 {
 					ready()
 				}
 			}
-			queue.Done(name)
-		}
+			return again, err
+		})
 	})
 	wg.Go(func() {
 		if err := h.followServer(ctx, can); err != nil {

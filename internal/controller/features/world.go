@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/feature"
 	"sluice.dev/feature/skew"
 )
 
@@ -154,21 +153,13 @@ func (w *world) addHandlers() error {
 		tell     func(any)
 		same     func(a, b any) bool
 	}{
-		{w.components, component, func(a, b any) bool {
-			x, okX := a.(*v1alpha1.Component)
-			y, okY := b.(*v1alpha1.Component)
-			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
-		}},
+		{w.components, component, sameGeneration},
 		{w.features, of, func(a, b any) bool {
 			x, okX := a.(*v1alpha1.Feature)
 			y, okY := b.(*v1alpha1.Feature)
-			return okX && okY && x.UID == y.UID && x.Generation == y.Generation && equality.Semantic.DeepEqual(x.Status.InUse, y.Status.InUse)
+			return okX && okY && sameGeneration(a, b) && equality.Semantic.DeepEqual(x.Status.InUse, y.Status.InUse)
 		}},
-		{w.crds, crd, func(a, b any) bool {
-			x, okX := a.(*metav1.PartialObjectMetadata)
-			y, okY := b.(*metav1.PartialObjectMetadata)
-			return okX && okY && x.UID == y.UID && x.Generation == y.Generation
-		}},
+		{w.crds, crd, sameGeneration},
 	} {
 		_, err := h.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: h.tell, DeleteFunc: h.tell,
@@ -185,6 +176,12 @@ func (w *world) addHandlers() error {
 		}
 	}
 	return nil
+}
+
+// sameGeneration reports whether an update left the spec of an object as it was.
+func sameGeneration(a, b any) bool {
+	x, y := asObject(a), asObject(b)
+	return x != nil && y != nil && x.GetUID() == y.GetUID() && x.GetGeneration() == y.GetGeneration()
 }
 
 // lastObject is the object of an event.
@@ -250,9 +247,4 @@ func (w *world) reportsOf(component string) []v1alpha1.FeatureReport {
 	w.reported.Lock()
 	defer w.reported.Unlock()
 	return w.follower.Of(component, w.Clock.Now())
-}
-
-// runtimeOf returns the known reports of the processes of a component.
-func (w *world) runtimeOf(m *feature.Model) feature.Runtime {
-	return skew.Runtime(skew.Live(m, w.reportsOf(m.Component()), w.Clock.Now()))
 }
