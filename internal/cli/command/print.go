@@ -3,10 +3,19 @@ package command
 import (
 	"encoding/json"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/report"
 )
+
+// ReportOptions are those for a report on standard output that do not depend on the command.
+func (e *Env) ReportOptions() report.Options {
+	root, _ := os.Getwd() // without one, names of files stay as they are
+	return report.Options{Version: e.Version, Width: e.Width, Root: root}
+}
 
 // Dash is the text of an empty cell of a table.
 func Dash(s string) string {

@@ -105,11 +105,7 @@ func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags)
 func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	config, _, err := f.Connect()
-	if err != nil {
-		return nil
-	}
-	c, err := cluster.For(config)
+	c, err := f.Cluster()
 	if err != nil {
 		return nil
 	}
