@@ -70,11 +70,7 @@ type AdoptResult struct {
 }
 
 func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) error {
-	rest, namespace, err := f.Connect()
-	if err != nil {
-		return err
-	}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, LockTimeout: f.lockTimeout})
+	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err
 	}
@@ -82,10 +78,10 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 	defer cancel()
 	var plan *apply.Adoption
 	if f.dryRun {
-		plan, err = applier.PlanAdoption(ctx, namespace, app)
+		plan, err = applier.PlanAdoption(ctx, applier.namespace, app)
 	} else {
-		err = underLock(ctx, e, applier, namespace, app, func(ctx context.Context) (err error) {
-			if plan, err = applier.PlanAdoption(ctx, namespace, app); err != nil {
+		err = underLock(ctx, e, applier, app, func(ctx context.Context) (err error) {
+			if plan, err = applier.PlanAdoption(ctx, applier.namespace, app); err != nil {
 				return err
 			}
 			return applier.Adopt(ctx, plan)
@@ -95,7 +91,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 		return err
 	}
 	result := AdoptResult{
-		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: "adopted",
+		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
 		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
 	}
 	did, done := "adopted", "adopted"
@@ -103,7 +99,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 		result.Outcome, did, done = outcomeTried, "would adopt", "to be adopted"
 	}
 	if len(plan.Unlisted) > 0 {
-		err = errBlocked
+		err = command.ErrFindings
 	}
 	if f.output == "json" {
 		return errors.Join(err, command.Encode(e.Out, result))
@@ -159,8 +155,8 @@ type OrphanList struct {
 	Unlisted   []string       `json:"unlisted,omitempty"`
 }
 
-func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string, args []string) error {
-	app := ""
+func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
+	app, namespace := "", a.namespace
 	if len(args) == 1 {
 		if app = args[0]; f.all {
 			return errors.New("-A is for all apps: leave it out where you name one")

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/apply"
@@ -20,7 +21,8 @@ type diffLook struct {
 	masks       []string
 }
 
-func (l *diffLook) addTo(fs *pflag.FlagSet) {
+func (l *diffLook) addTo(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
 	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects, and only the names of created or deleted ones")
 	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
@@ -116,15 +118,8 @@ func keysOf(before, after any, key string) []string {
 			}
 		}
 	}
-	seen := map[string]bool{}
-	unique := out[:0]
-	for _, k := range out {
-		if !seen[k] {
-			seen[k] = true
-			unique = append(unique, k)
-		}
-	}
-	return unique
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func valueAt(v any, key string) (any, bool) {
@@ -175,13 +170,7 @@ func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 		if text == "" {
 			return nil
 		}
-		return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		return difflib.SplitLines(strings.TrimSuffix(text, "\n"))
 	}
-	b, a := lines(d.Before), lines(d.After)
-	for _, list := range [][]string{b, a} {
-		if n := len(list); n > 0 {
-			list[n-1] += "\n"
-		}
-	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: b, B: a, FromFile: "cluster " + d.ID.String(), ToFile: "source " + d.ID.String(), Context: context})
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(d.Before), B: lines(d.After), FromFile: "cluster " + d.ID.String(), ToFile: "source " + d.ID.String(), Context: context})
 }

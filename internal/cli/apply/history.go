@@ -37,15 +37,11 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{command.ResultKind: "History"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rest, namespace, err := f.Connect()
+			a, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now})
 			if err != nil {
 				return err
 			}
-			a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
-			if err != nil {
-				return err
-			}
-			v, err := a.App(cmd.Context(), namespace, args[0])
+			v, err := a.App(cmd.Context(), a.namespace, args[0])
 			if err != nil {
 				return err
 			}
@@ -91,9 +87,9 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 }
 
 // goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.
-func (d *deliverer) goBack(ctx context.Context, a *apply.Applier, namespace string) (*apply.Revision, error) {
+func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	f := d.flags
-	v, err := a.App(ctx, namespace, f.app)
+	v, err := d.applier.App(ctx, d.applier.namespace, f.app)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +105,7 @@ func (d *deliverer) goBack(ctx context.Context, a *apply.Applier, namespace stri
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("--revision %s: app %s has no such revision; sluice history %s -n %s lists them", f.revision, f.app, f.app, namespace)
+		return nil, fmt.Errorf("--revision %s: app %s has no such revision; sluice history %s -n %s lists them", f.revision, f.app, f.app, d.applier.namespace)
 	}
 	for _, s := range found.Sources {
 		name, err := pinnedSource(s)

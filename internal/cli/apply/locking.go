@@ -19,16 +19,16 @@ func (d *deliverer) applyUnderLock(ctx context.Context, cfg *config.Config) erro
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
 		return d.planAndApply(ctx, cfg)
 	}
-	return underLock(ctx, d.Env, d.applier, "", d.flags.app, func(ctx context.Context) error {
+	return underLock(ctx, d.Env, d.applier, d.flags.app, func(ctx context.Context) error {
 		d.result.Ran = []string{}
 		return d.planAndApply(ctx, cfg)
 	})
 }
 
 // underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the change again.
-func underLock(ctx context.Context, e *command.Env, a *apply.Applier, namespace, app string, change func(ctx context.Context) error) error {
+func underLock(ctx context.Context, e *command.Env, a *connection, app string, change func(ctx context.Context) error) error {
 	for {
-		locked, unlock, err := a.Resume(ctx, namespace, app)
+		locked, unlock, err := a.Resume(ctx, a.namespace, app)
 		if err == nil {
 			err = change(locked)
 		}
@@ -53,11 +53,6 @@ func lockHint(err error) error {
 	return err
 }
 
-// addTakeOver adds the flag that names apps whose objects are taken.
-func addTakeOver(fs *pflag.FlagSet, apps *[]string) {
-	fs.StringSliceVar(apps, "take-over", nil, "app to take objects over from, if the source has them, as NAME or NAMESPACE/NAME (may be repeated)")
-}
-
 // appOf reads the name of an app, which may have a namespace.
 func appOf(text, namespace string) (in, name string, err error) {
 	in, name, found := strings.Cut(text, "/")
@@ -75,9 +70,4 @@ func appsOf(list []string, namespace string) []string {
 		out = append(out, in+"/"+name)
 	}
 	return out
-}
-
-// addInto adds the flag that moves a source into one namespace.
-func addInto(fs *pflag.FlagSet, namespace *string) {
-	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to these objects, such as subjects of role bindings and services of webhooks, change too")
 }

@@ -37,24 +37,17 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
   sluice ls --orphans -A`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rest, namespace, err := f.Connect()
-			if err != nil {
-				return err
-			}
-			applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
+			applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now})
 			if err != nil {
 				return err
 			}
 			if f.orphans {
-				return listOrphans(cmd.Context(), e, f, applier, namespace, args)
+				return listOrphans(cmd.Context(), e, f, applier, args)
 			}
 			if len(args) == 1 {
-				return listObjects(cmd.Context(), e, f, applier, namespace, args[0])
+				return listObjects(cmd.Context(), e, f, applier, args[0])
 			}
-			if f.all {
-				namespace = ""
-			}
-			return listApps(cmd.Context(), e, f, applier, namespace)
+			return listApps(cmd.Context(), e, f, applier)
 		},
 	}
 	f.AddClusterNamespace(cmd)
@@ -72,7 +65,11 @@ type AppList struct {
 	Apps       []*apply.Inventory `json:"apps"`
 }
 
-func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string) error {
+func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
+	namespace := a.namespace
+	if f.all {
+		namespace = ""
+	}
 	apps, err := a.Apps(ctx, namespace)
 	if err != nil && apps == nil {
 		return err
@@ -126,8 +123,8 @@ type ObjectList struct {
 	Objects    []apply.NotReady `json:"objects"`
 }
 
-func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace, app string) error {
-	v, err := a.App(ctx, namespace, app)
+func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
+	v, err := a.App(ctx, a.namespace, app)
 	if err != nil {
 		return err
 	}
