@@ -192,5 +192,6 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, command.Dash(o.Namespace), o.GroupKind(), o.Name, why)
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }

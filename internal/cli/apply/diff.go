@@ -201,22 +201,16 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 			fmt.Fprintf(e.Err, "note: %s: %s\n", d.ID, d.Note)
 		}
 		if len(d.TakesOver) > 0 {
-			if _, err := fmt.Fprintf(out, "# %s is taken over from %s\n", d.ID, strings.Join(d.TakesOver, ", ")); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "# %s is taken over from %s\n", d.ID, strings.Join(d.TakesOver, ", "))
 		}
 		text, err := look.unifiedDiff(&d)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprint(out, paintDiff(text, color)); err != nil {
-			return err
-		}
+		fmt.Fprint(out, paintDiff(text, color))
 	}
 	for _, r := range stay {
-		if _, err := fmt.Fprintf(out, "# %s would be kept: %s\n", r.ID, r.Reason); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "# %s would be kept: %s\n", r.ID, r.Reason)
 	}
 	replaced := ""
 	if n := counts[apply.Replace]; n > 0 {
@@ -226,8 +220,8 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 	if len(stay) > 0 {
 		remain = fmt.Sprintf(", %d to be kept", len(stay))
 	}
-	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted%s\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete], remain)
-	return err
+	fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted%s\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete], remain)
+	return nil
 }
 
 // paintDiff colours the lines of a diff.

@@ -83,7 +83,8 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\n", at, r.Objects, strings.Join(sources, ", "))
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }
 
 // goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.

@@ -112,7 +112,8 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), since, source)
 	}
-	return errors.Join(err, w.Flush())
+	w.Flush()
+	return err
 }
 
 // ObjectList is the objects of an app for programs.
@@ -149,5 +150,6 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection,
 	for _, s := range states {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), s.ID.GroupKind(), s.ID.Name, s.Status, s.Message)
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }

@@ -46,5 +46,11 @@ func Encode(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Columns returns a writer that aligns what is separated by tabs in columns. Flush it at the end.
-func Columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }
+// Table is a table for people. Cells are separated by tabs.
+type Table struct{ *tabwriter.Writer }
+
+// Columns returns a table that is written to w. Flush it at the end.
+func Columns(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
+
+// Flush writes the rows, with their columns aligned. [Run] tells of errors.
+func (t Table) Flush() { _ = t.Writer.Flush() }

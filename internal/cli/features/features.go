@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -49,7 +48,7 @@ func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs ...stri
 		if len(f.files) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return componentsToComplete(cmd.Context(), quietEnv(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), e, &featuresFlags{files: f.files})
 	})
 }
 
@@ -217,29 +216,23 @@ func printObjects(e *command.Env, output string, objects []runtime.Object) error
 	}
 	for _, o := range objects {
 		if output == "name" {
-			if err := printObjectName(e, o); err != nil {
+			m, err := meta.Accessor(o)
+			if err != nil {
 				return err
 			}
+			// As kubectl does.
+			fmt.Fprintf(e.Out, "%s/%s\n", strings.ToLower(o.GetObjectKind().GroupVersionKind().GroupKind().String()), m.GetName())
 			continue
 		}
-		data, err := yaml.Marshal(o)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
+		if err := printManifest(e, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printObjectName prints kind, group and name as kubectl does.
-func printObjectName(e *command.Env, o runtime.Object) error {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return err
-	}
-	gk := o.GetObjectKind().GroupVersionKind().GroupKind()
-	_, err = fmt.Fprintf(e.Out, "%s/%s\n", strings.ToLower(gk.String()), m.GetName())
-	return err
+// printManifest prints an object as a document of a YAML stream.
+func printManifest(e *command.Env, o any) error {
+	fmt.Fprintln(e.Out, "---")
+	return command.PrintDocument(e.Out, "yaml", o)
 }

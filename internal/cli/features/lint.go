@@ -31,11 +31,7 @@ type featureFinding struct {
 
 // String writes a finding in a line, as compilers do.
 func (f *featureFinding) String() string {
-	text := string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
-	if at := f.sourcePlace.String(); at != "" {
-		return at + ": " + text
-	}
-	return text
+	return f.placePrefix() + string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
 }
 
 // Findings is what lint found, for programs.
@@ -140,10 +136,10 @@ var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisab
 // withPlace adds the place to a finding about a definition.
 func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
 	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
-	switch path := input.Steps(x.Where); {
-	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
+	path := input.Steps(x.Where)
+	if x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]) { // a Feature may lack its gate
 		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
-	default:
+	} else {
 		out.sourcePlace = d.findComponent(c.Name, path...)
 	}
 	return out
@@ -182,9 +178,7 @@ func printFindings(e *command.Env, output string, list []featureFinding) error {
 		return command.PrintDocument(e.Out, output, Findings{report.APIVersion, "FeatureFindings", list})
 	}
 	for i := range list {
-		if _, err := fmt.Fprintln(e.Out, list[i].String()); err != nil {
-			return err
-		}
+		fmt.Fprintln(e.Out, list[i].String())
 	}
 	if list == nil {
 		fmt.Fprintln(e.Err, "no findings")

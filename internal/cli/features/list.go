@@ -107,7 +107,8 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 
 func (w *featureWorld) printList(e *command.Env, output string, list []chosenFeature) error {
 	if output == "name" {
-		return printNames(e, list)
+		printNames(e, list)
+		return nil
 	}
 	tellUnread(e, list)
 	values := make([]featureState, len(list))
@@ -138,6 +139,7 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 		return nil
 	}
 	t := command.Columns(e.Out)
+	defer t.Flush()
 	fmt.Fprintln(t, "COMPONENT\tGATE\tSTAGE\tDEFAULT\tENABLED\tIN USE\tWHY")
 	for i := range values {
 		v := &values[i]
@@ -150,16 +152,13 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, command.Dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
 	}
-	return t.Flush()
+	return nil
 }
 
-func printNames(e *command.Env, list []chosenFeature) error {
+func printNames(e *command.Env, list []chosenFeature) {
 	for _, c := range list {
-		if _, err := fmt.Fprintln(e.Out, "feature.sluice.dev/"+c.definition.Name); err != nil {
-			return err
-		}
+		fmt.Fprintln(e.Out, featurePrefix+c.definition.Name)
 	}
-	return nil
 }
 
 // enabledText says whether a feature is on. If it is off, it says whether users who opt in can use it.
@@ -222,7 +221,8 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				return err
 			}
 			if f.output == "name" {
-				return printNames(e, list)
+				printNames(e, list)
+				return nil
 			}
 			tellUnread(e, list)
 			details := make([]featureDetails, len(list))
@@ -236,9 +236,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(e.Out)
 				}
-				if err := details[i].printTable(e.Out); err != nil {
-					return err
-				}
+				details[i].printTable(e.Out)
 			}
 			return nil
 		},
@@ -279,8 +277,9 @@ func (c *chosenFeature) detailsOf() featureDetails {
 	return d
 }
 
-func (d *featureDetails) printTable(out io.Writer) error {
+func (d *featureDetails) printTable(out io.Writer) {
 	t := command.Columns(out)
+	defer t.Flush()
 	row := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {
@@ -335,7 +334,6 @@ func (d *featureDetails) printTable(out io.Writer) error {
 		row("In use:", brief.Count(*d.InUse, "object")+" when they were last counted")
 	}
 	row("Skew:", d.Skew)
-	return t.Flush()
 }
 
 func stageText(s *v1alpha1.FeatureStage) string {

@@ -121,11 +121,7 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 		if len(gates) == 0 {
 			continue
 		}
-		scan := w.newScan(e, p, gates, f.Namespace)
-		if f.verbose {
-			scan.Names = maxNames
-		}
-		result, err := runScan(ctx, e, scan)
+		result, err := w.countUses(ctx, e, p, gates, f.Namespace, f.verbose)
 		if err != nil {
 			return err
 		}
@@ -143,23 +139,28 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 	case "name":
 		for _, u := range out.Features {
 			if u.Objects > 0 {
-				fmt.Fprintln(e.Out, "feature.sluice.dev/"+u.Name)
+				fmt.Fprintln(e.Out, featurePrefix+u.Name)
 			}
 		}
 		return nil
 	case asTable:
-		return out.printTable(e, f.verbose)
+		out.printTable(e, f.verbose)
+		return nil
 	}
 	return command.PrintDocument(e.Out, f.output, out)
 }
 
-// newScan makes a scan for features of a component.
-func (w *featureWorld) newScan(e *command.Env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
+// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes it at the end.
+func (w *featureWorld) countUses(ctx context.Context, e *command.Env, p *componentFeatures, gates []string, namespace string, named bool) (*featureusage.Result, error) {
 	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
+	if named {
+		s.Names = maxNames
+	}
 	if e.ErrTTY {
 		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.Err, "\r\033[K%d objects, %s", objects, resource) }
+		defer fmt.Fprint(e.Err, "\r\033[K")
 	}
-	return s
+	return s.Run(ctx)
 }
 
 // canScan returns why objects cannot be counted: the resources are not known, or the namespace does not exist.
@@ -175,15 +176,6 @@ func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}
 	return nil
-}
-
-// runScan runs a scan, and removes its progress from the terminal.
-func runScan(ctx context.Context, e *command.Env, s *featureusage.Scan) (*featureusage.Result, error) {
-	result, err := s.Run(ctx)
-	if e.ErrTTY {
-		fmt.Fprint(e.Err, "\r\033[K")
-	}
-	return result, err
 }
 
 // recordUsage writes counts into the status of features, and nothing else.
@@ -215,10 +207,10 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	return out
 }
 
-func (u *Usage) printTable(e *command.Env, verbose bool) error {
+func (u *Usage) printTable(e *command.Env, verbose bool) {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
-		return nil
+		return
 	}
 	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "FEATURE\tNAMESPACE\tOBJECTS\tUSES")
@@ -229,25 +221,14 @@ func (u *Usage) printTable(e *command.Env, verbose bool) error {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Namespace), n.Objects, n.Uses)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if !verbose {
-		return nil
-	}
+	t.Flush()
 	for i := range u.Features {
-		x := &u.Features[i]
-		if len(x.Named) == 0 {
-			continue
-		}
-		fmt.Fprintf(e.Out, "\n%s\n", x.Name)
-		t := command.Columns(e.Out)
-		x.printNamed(t, "  ")
-		if err := t.Flush(); err != nil {
-			return err
+		if x := &u.Features[i]; verbose && len(x.Named) > 0 {
+			fmt.Fprintf(e.Out, "\n%s\n", x.Name)
+			x.printNamed(t, "  ")
+			t.Flush()
 		}
 	}
-	return nil
 }
 
 // printRows writes the counts by namespace, and with verbose the names.

@@ -45,26 +45,17 @@ func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool,
 	f.AddCluster(fs)
 	fs.StringVar(&f.component, "component", "", "only this component")
 	command.AddOutput(cmd, &f.output, append([]string{asTable}, outputs...)...)
-	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
-		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
-	})
+	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) { return componentsToComplete(cmd.Context(), e, f) })
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		// A shell waits for this, so objects that cannot be read are left out.
 		var out []string
-		for _, x := range namesToComplete(cmd.Context(), quietEnv(e), f) {
-			name := x.Name
-			if name == "" {
-				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
-			}
-			named := func(arg string) bool {
-				arg = strings.TrimPrefix(arg, "feature.sluice.dev/")
-				return arg == name || arg == x.Spec.Gate || arg == feature.Kebab(x.Spec.Gate) || arg == x.Spec.Component+"."+x.Spec.Gate
-			}
+		for _, x := range definitionsToComplete(cmd.Context(), e, f).features {
+			x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
+			named := func(arg string) bool { return isNamed(&x, strings.TrimPrefix(arg, featurePrefix)) }
 			if !slices.ContainsFunc(args, named) && (f.component == "" || f.component == x.Spec.Component) {
-				out = append(out, name+"\t"+x.Spec.Description)
+				out = append(out, x.Name+"\t"+x.Spec.Description)
 			}
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
@@ -74,53 +65,33 @@ func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool,
 // completionTimeout is the time limit for the completion of names.
 const completionTimeout = 3 * time.Second
 
-// namesToComplete reads only the features, and returns none if they cannot be read.
-func namesToComplete(ctx context.Context, e *command.Env, f *featuresFlags) []v1alpha1.Feature {
+// definitionsToComplete reads components and features, as far as they can be read: a shell waits for them, and shows no errors.
+func definitionsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) *definitions {
+	d := &definitions{}
 	if len(f.files) > 0 {
-		d, err := readDefinitions(ctx, e, f.files)
-		if err != nil {
-			return nil
+		quiet := *e
+		quiet.In, quiet.Err = strings.NewReader(""), io.Discard
+		if read, err := readDefinitions(ctx, &quiet, f.files); err == nil {
+			d = read
 		}
-		return d.features
+		return d
 	}
-	return toComplete[v1alpha1.Feature](ctx, f, "features")
-}
-
-// componentsToComplete are the names of components, as far as they can be read.
-func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) (names []string) {
-	var list []v1alpha1.Component
-	if len(f.files) == 0 {
-		list = toComplete[v1alpha1.Component](ctx, f, "components")
-	} else if d, err := readDefinitions(ctx, e, f.files); err == nil {
-		list = d.components
-	}
-	for i := range list {
-		names = append(names, list[i].Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// toComplete reads all objects of a kind of sluice.dev from the cluster, and returns none if they cannot be read.
-func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	c, err := f.Cluster()
-	if err != nil {
-		return nil
+	if c, err := f.Cluster(); err == nil {
+		_ = eachOf(ctx, c, "features", &d.features)
+		_ = eachOf(ctx, c, "components", &d.components)
 	}
-	var out []T
-	if err := eachOf(ctx, c, resource, &out); err != nil {
-		return nil
-	}
-	return out
+	return d
 }
 
-// quietEnv is the world without standard input and diagnostics, for completion.
-func quietEnv(e *command.Env) *command.Env {
-	q := *e
-	q.In, q.Err = strings.NewReader(""), io.Discard
-	return &q
+// componentsToComplete completes the name of a component.
+func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) (names []string, _ cobra.ShellCompDirective) {
+	for _, c := range definitionsToComplete(ctx, e, f).components {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // featureWorld has the features of a cluster or of files.
@@ -174,9 +145,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 		p := &componentFeatures{component: c, places: &w.definitions}
 		for _, x := range w.features {
 			if x.Spec.Component == c.Name {
-				if x.Name == "" {
-					x.Name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
-				}
+				x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
 				p.features = append(p.features, x)
 			}
 		}
@@ -442,6 +411,15 @@ func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	return out
 }
 
+// featurePrefix stands before the names of features with -o name.
+const featurePrefix = "feature.sluice.dev/"
+
+// isNamed reports whether a name means a feature.
+func isNamed(f *v1alpha1.Feature, name string) bool {
+	gate := f.Spec.Gate
+	return name == f.Name || name == gate || name == feature.Kebab(gate) || name == f.Spec.Component+"."+gate
+}
+
 // findFeatures returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
 // CamelCase, with or without the resource in front, as -o name prints it. Without names, it returns all features.
 func (w *featureWorld) findFeatures(names []string) ([]chosenFeature, error) {
@@ -451,13 +429,12 @@ func (w *featureWorld) findFeatures(names []string) ([]chosenFeature, error) {
 	}
 	var out []chosenFeature
 	for _, name := range names {
-		name = strings.TrimPrefix(name, "feature.sluice.dev/")
+		name = strings.TrimPrefix(name, featurePrefix)
 		var found []chosenFeature
 		var known, full []string
 		for _, c := range all {
-			gate, spec := c.definition.Spec.Gate, &c.definition.Spec
 			known = append(known, c.definition.Name)
-			if name == c.definition.Name || name == gate || name == feature.Kebab(gate) || name == spec.Component+"."+gate {
+			if isNamed(c.definition, name) {
 				found = append(found, c)
 				full = append(full, c.definition.Name)
 			}

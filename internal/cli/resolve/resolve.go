@@ -3,6 +3,7 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,18 +183,13 @@ func helpOf(spec resolve.Spec) string {
 	b.WriteString("\n\nParameters:\n")
 	w := command.Columns(&b)
 	for _, p := range spec.Parameters() {
-		kind := string(p.Type)
-		if kind == "" {
-			kind = string(resolve.String)
-		}
-		standard := p.Default
+		kind := cmp.Or(p.Type, resolve.String)
+		standard := command.Dash(p.Default)
 		switch {
 		case p.DefaultKey != "":
 			standard = "key " + p.DefaultKey
 		case p.Required:
 			standard = "required"
-		case standard == "":
-			standard = "-"
 		}
 		doc := p.Doc
 		if len(p.Allowed) > 0 {
@@ -201,20 +197,15 @@ func helpOf(spec resolve.Spec) string {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", strings.Join(append([]string{p.Name}, p.Aliases...), ", "), kind, standard, doc)
 	}
-	// Writing to memory does not fail.
-	_ = w.Flush()
+	w.Flush()
 	if spec.ConfigMap == "" {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\nConfiguration (--set KEY=VALUE, or --config with the ConfigMap %s):\n", spec.ConfigMap)
 	for _, k := range spec.Keys() {
-		standard := k.Default
-		if standard == "" {
-			standard = "-"
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", k.Name, standard, k.Doc)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", k.Name, command.Dash(k.Default), k.Doc)
 	}
-	_ = w.Flush()
+	w.Flush()
 	return b.String()
 }
 
