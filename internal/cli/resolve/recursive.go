@@ -10,6 +10,7 @@ import (
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/requester"
 	"sluice.dev/requester/refs"
 	"sluice.dev/resolve"
@@ -138,7 +139,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	if err != nil {
 		return resolved{}, err
 	}
-	res, err := l.fetchByName(ctx, ref.Resolver, givenParams(spec.Params))
+	res, err := l.fetchByName(ctx, ref.Resolver, GivenParams(spec.Params))
 	if err != nil {
 		return resolved{}, err
 	}
@@ -156,19 +157,11 @@ func refSource(res *resolve.Resource) *v1beta1.RefSource {
 	return &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 }
 
-// givenParams gives the parameters of a request to the framework.
-func givenParams(list []v1beta1.Param) []resolve.Given {
+// GivenParams gives the parameters of a request to the framework.
+func GivenParams(list []v1beta1.Param) []resolve.Given {
 	var out []resolve.Given
 	for _, p := range list {
-		v := resolve.Value{Type: resolve.String, String: p.Value.StringVal}
-		switch p.Value.Type {
-		case v1beta1.ParamTypeArray:
-			v = resolve.Value{Type: resolve.Array, Array: p.Value.ArrayVal}
-		case v1beta1.ParamTypeObject:
-			v = resolve.Value{Type: resolve.Object, Object: p.Value.ObjectVal}
-		case v1beta1.ParamTypeString:
-		}
-		out = append(out, resolve.Given{Name: p.Name, Value: v})
+		out = append(out, resolve.Given{Name: p.Name, Value: resolution.ParamValue(p.Value)})
 	}
 	return out
 }
