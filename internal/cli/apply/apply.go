@@ -336,14 +336,11 @@ func (f *applyFlags) checkRevision() error {
 
 // sourceLine tells what was resolved.
 func sourceLine(s apply.Source) string {
-	for _, alg := range []string{"sha1", "sha256"} {
-		switch digest := s.Digest[alg]; {
-		case digest == "":
-		case alg == "sha1":
-			return s.Name + " commit " + digest
-		default:
-			return s.Name + " " + alg + ":" + digest
-		}
+	if commit := s.Digest["sha1"]; commit != "" {
+		return s.Name + " commit " + commit
+	}
+	if digest := s.Digest["sha256"]; digest != "" {
+		return s.Name + " sha256:" + digest
 	}
 	return s.Name
 }
@@ -388,10 +385,7 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 		d.showUnowned()
 	}
 	d.ended = true
-	if f.prune && len(keptByPrune(d.plan)) > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(f.prune && len(keptByPrune(d.plan)) > 0)
 }
 
 // makePlan plans what the flags ask for.

@@ -131,10 +131,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 		return err
 	}
 	d.showUnowned()
-	if differs || blocked {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(differs || blocked)
 }
 
 // differ compares the objects of a plan with the live ones, and prints the differences.

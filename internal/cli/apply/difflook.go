@@ -83,8 +83,8 @@ func yamlOf(v any) (string, error) {
 // maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen.
 func maskBoth(before, after any, keys []string) {
 	for _, key := range keysOf(before, after, keys[0]) {
-		b, inBefore := valueAt(before, key)
-		a, inAfter := valueAt(after, key)
+		b, putBefore := partAt(before, key)
+		a, putAfter := partAt(after, key)
 		if len(keys) > 1 {
 			maskBoth(b, a, keys[1:])
 			continue
@@ -92,11 +92,15 @@ func maskBoth(before, after any, keys []string) {
 		x, errB := json.Marshal(b)
 		y, errA := json.Marshal(a)
 		hidden := "(hidden)"
-		if inBefore && inAfter && (errB != nil || errA != nil || string(x) != string(y)) {
+		if putBefore != nil && putAfter != nil && (errB != nil || errA != nil || string(x) != string(y)) {
 			hidden = "(hidden, another value)"
 		}
-		putText(before, key, "(hidden)", inBefore)
-		putText(after, key, hidden, inAfter)
+		if putBefore != nil {
+			putBefore("(hidden)")
+		}
+		if putAfter != nil {
+			putAfter(hidden)
+		}
 	}
 }
 
@@ -122,35 +126,21 @@ func keysOf(before, after any, key string) []string {
 	return slices.Compact(out)
 }
 
-func valueAt(v any, key string) (any, bool) {
+// partAt returns the value at a key or an index, and what puts a text in its place; nil if there is none.
+func partAt(v any, key string) (value any, put func(text string)) {
 	switch v := v.(type) {
 	case map[string]any:
-		inner, ok := v[key]
-		return inner, ok
+		if value, ok := v[key]; ok {
+			return value, func(text string) { v[key] = text }
+		}
 	case []any:
 		for i := range v {
 			if fmt.Sprint(i) == key {
-				return v[i], true
+				return v[i], func(text string) { v[i] = text }
 			}
 		}
 	}
-	return nil, false
-}
-
-func putText(v any, key, text string, there bool) {
-	if !there {
-		return
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		v[key] = text
-	case []any:
-		for i := range v {
-			if fmt.Sprint(i) == key {
-				v[i] = text
-			}
-		}
-	}
+	return nil, nil
 }
 
 // unifiedDiff is a difference as a unified diff.

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,15 +72,11 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "APPLIED\tOBJECTS\tSOURCE")
 	for _, r := range v.History {
-		at := "-"
-		if r.Applied != nil {
-			at = r.Applied.UTC().Format(time.RFC3339)
-		}
 		var sources []string
 		for _, s := range r.Sources {
 			sources = append(sources, sourceLine(s))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\n", at, r.Objects, strings.Join(sources, ", "))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", timeText(r.Applied), r.Objects, strings.Join(sources, ", "))
 	}
 	w.Flush()
 	return nil

@@ -1,12 +1,14 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
@@ -75,10 +77,7 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 		return err
 	}
 	if f.output == "json" {
-		if apps == nil {
-			apps = []*apply.Inventory{}
-		}
-		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", apps}))
+		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", append([]*apply.Inventory{}, apps...)}))
 	}
 	if len(apps) == 0 && err == nil {
 		if namespace == "" {
@@ -91,14 +90,6 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "NAMESPACE\tAPP\tSTATE\tOBJECTS\tSINCE\tSOURCE")
 	for _, v := range apps {
-		at := v.Finished
-		if at == nil {
-			at = v.Started
-		}
-		since := "-"
-		if at != nil {
-			since = at.UTC().Format(time.RFC3339)
-		}
 		source := "-"
 		list := v.Sources
 		if len(list) == 0 {
@@ -110,10 +101,18 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) er
 		if len(list) > 1 {
 			source += fmt.Sprintf(" and %d more", len(list)-1)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), since, source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), timeText(cmp.Or(v.Finished, v.Started)), source)
 	}
 	w.Flush()
 	return err
+}
+
+// timeText is a time in a table.
+func timeText(t *metav1.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // ObjectList is the objects of an app for programs.

@@ -189,10 +189,7 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	if err := report.Print(c.Out, c.flags.output, r, o); err != nil {
 		return err
 	}
-	if r.Failing() > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(r.Failing() > 0)
 }
 
 // compareArguments compares what the arguments name.

@@ -214,10 +214,7 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 	if err := writeList(e, data, list); err != nil {
 		return err
 	}
-	if failing {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(failing)
 }
 
 func krmResultOf(f report.Finding, path string) krmResult {

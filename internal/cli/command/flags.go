@@ -13,10 +13,7 @@ import (
 
 // Complete completes the values of a flag.
 func Complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil { // the flag does not exist: a mistake in the command
-		cmd.PrintErrln(err)
-	}
+	CompleteWith(cmd, flag, func(string) ([]string, cobra.ShellCompDirective) { return values, cobra.ShellCompDirectiveNoFileComp })
 }
 
 // CompleteWith registers a function that returns the completions of a flag's value. It gets the text typed so far.

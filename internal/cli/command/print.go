@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"os"
@@ -18,12 +19,7 @@ func (e *Env) ReportOptions() report.Options {
 }
 
 // Dash is the text of an empty cell of a table.
-func Dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func Dash(s string) string { return cmp.Or(s, "-") }
 
 // PrintDocument prints a document as yaml, or as indented JSON for any other format.
 func PrintDocument(w io.Writer, format string, v any) error {

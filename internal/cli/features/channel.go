@@ -89,7 +89,7 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 }
 
 func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.Channel, guard bool) error {
-	w, err := readFeatures(ctx, e, f)
+	w, err := readFeatures(ctx, e, f, nil)
 	if err != nil {
 		return err
 	}

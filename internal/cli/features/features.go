@@ -113,10 +113,7 @@ command prints what can be enforced, and standard error names what waits. With -
 			if err := printObjects(e, f.output, objects); err != nil {
 				return err
 			}
-			if strict && (c.waits || c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
-				return command.ErrFindings
-			}
-			return nil
+			return command.FindingsIf(strict && (c.waits || c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil))
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")

@@ -77,10 +77,7 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 			if err := printFindings(e, f.output, list); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }) {
-				return command.ErrFindings
-			}
-			return nil
+			return command.FindingsIf(slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }))
 		},
 	}
 	fs := cmd.Flags()

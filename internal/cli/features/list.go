@@ -77,15 +77,11 @@ func newFeaturesList(e *command.Env) *cobra.Command {
 		Example: `  sluice features list
   sluice features list --component demo -o name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
+			w, err := readFeatures(cmd.Context(), e, f, args)
 			if err != nil {
 				return err
 			}
-			list, err := w.findFeatures(args)
-			if err != nil {
-				return err
-			}
-			return w.printList(e, f.output, list)
+			return w.printList(e, f.output)
 		},
 	}
 	f.addFlags(e, cmd, true, "json", "yaml", "name")
@@ -105,15 +101,15 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	return out
 }
 
-func (w *featureWorld) printList(e *command.Env, output string, list []chosenFeature) error {
+func (w *featureWorld) printList(e *command.Env, output string) error {
 	if output == "name" {
-		printNames(e, list)
+		w.printNames(e)
 		return nil
 	}
-	tellUnread(e, list)
-	values := make([]featureState, len(list))
-	for i := range list {
-		values[i] = list[i].stateValue()
+	w.tellUnread(e)
+	values := make([]featureState, len(w.chosen))
+	for i := range w.chosen {
+		values[i] = w.chosen[i].stateValue()
 	}
 	if output != asTable {
 		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
@@ -155,8 +151,8 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 	return nil
 }
 
-func printNames(e *command.Env, list []chosenFeature) {
-	for _, c := range list {
+func (w *featureWorld) printNames(e *command.Env) {
+	for _, c := range w.chosen {
 		fmt.Fprintln(e.Out, featurePrefix+c.definition.Name)
 	}
 }
@@ -212,22 +208,18 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
   sluice features get tekton-pipelines.tasks-timeout -o yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
-			if err != nil {
-				return err
-			}
-			list, err := w.findFeatures(args)
+			w, err := readFeatures(cmd.Context(), e, f, args)
 			if err != nil {
 				return err
 			}
 			if f.output == "name" {
-				printNames(e, list)
+				w.printNames(e)
 				return nil
 			}
-			tellUnread(e, list)
-			details := make([]featureDetails, len(list))
-			for i := range list {
-				details[i] = list[i].detailsOf()
+			w.tellUnread(e)
+			details := make([]featureDetails, len(w.chosen))
+			for i := range w.chosen {
+				details[i] = w.chosen[i].detailsOf()
 			}
 			if f.output != asTable {
 				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})

@@ -35,13 +35,10 @@ prints all errors with file and line, and writes nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Gate = args[0]
 			out, err := life.Scaffold(cmd.Context(), file, f, e.Now())
-			if err != nil {
-				return err
+			if err == nil {
+				err = writeOutputs(e, out, dryRun)
 			}
-			if dryRun {
-				return showChanges(e, out)
-			}
-			if err := writeOutputs(e, out); err != nil {
+			if err != nil || dryRun {
 				return err
 			}
 			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {

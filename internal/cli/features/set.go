@@ -113,17 +113,13 @@ func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
 }
 
 func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []string, on bool) error {
-	w, err := readFeatures(ctx, e, &f.featuresFlags)
+	w, err := readFeatures(ctx, e, &f.featuresFlags, names)
 	if err != nil {
 		return err
 	}
-	list, err := w.findFeatures(names)
-	if err != nil {
-		return err
-	}
-	p := list[0].componentFeatures
+	p := w.chosen[0].componentFeatures
 	var gates []string
-	for _, c := range list {
+	for _, c := range w.chosen {
 		switch {
 		case c.componentFeatures != p:
 			return errors.New("these are features of several components: their settings are apart, so set them one after the other")
@@ -149,10 +145,7 @@ func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []strin
 	if err := change.printChange(e, f); err != nil {
 		return err
 	}
-	if change.Refused != nil {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(change.Refused != nil)
 }
 
 // setter is one run of the command.

@@ -128,10 +128,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if err := out.printVerdict(e, f.output); err != nil {
 		return err
 	}
-	if !out.Allowed {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(!out.Allowed)
 }
 
 // requestOf makes the request of the flags.

@@ -44,7 +44,7 @@ FeatureReports. If a process exposes the metric kubernetes_feature_enabled inste
 Exit code 1 if some disagree. For the duration of a rolling update, Sluice tolerates a difference.`,
 		Example: `  sluice features skew --component demo`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
+			w, err := readFeatures(cmd.Context(), e, f, nil)
 			if err != nil {
 				return err
 			}

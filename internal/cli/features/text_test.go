@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/featureusage"
 )
 
 // runFeatures runs sluice features with the environment of the test, and returns the exit code.
@@ -22,7 +23,7 @@ func runFeatures(t *testing.T, args []string, stdout, stderr io.Writer) int {
 // modeUsage is what a change and a count show of a feature.
 var modeUsage = usageOf{
 	Name: "demo.mode", Objects: 3, Uses: 4,
-	Namespaces: []usageInNamespace{{"", 1, 1}, {"team-a", 2, 3}},
+	Namespaces: []featureusage.Namespace{{Objects: 1, Uses: 1}, {Name: "team-a", Objects: 2, Uses: 3}},
 	Named:      []usedBy{{"widgets.demo.dev", "", "w", 1, "spec.mode"}, {"widgets.demo.dev", "team-a", "x", 2, "spec.items[1].mode"}},
 }
 

@@ -40,19 +40,12 @@ type Usage struct {
 
 // usageOf counts the objects that use a feature.
 type usageOf struct {
-	Name       string             `json:"name"`
-	Objects    int64              `json:"objects"`
-	Uses       int64              `json:"uses"`
-	Namespaces []usageInNamespace `json:"namespaces,omitempty"`
+	Name       string                   `json:"name"`
+	Objects    int64                    `json:"objects"`
+	Uses       int64                    `json:"uses"`
+	Namespaces []featureusage.Namespace `json:"namespaces,omitempty"`
 	// Named are at most 1000 of the objects, with --verbose.
 	Named []usedBy `json:"named,omitempty"`
-}
-
-// usageInNamespace counts in one namespace; the namespace is empty for cluster-scoped objects.
-type usageInNamespace struct {
-	Namespace string `json:"namespace,omitempty"`
-	Objects   int64  `json:"objects"`
-	Uses      int64  `json:"uses"`
 }
 
 type usedBy struct {
@@ -79,18 +72,14 @@ With --record it writes the counts into the status of the features, so that kube
 			if f.record && f.Namespace != "" {
 				return errors.New("--record counts all namespaces: leave -n out")
 			}
-			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
+			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags, args)
 			if err != nil {
 				return err
 			}
 			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
 				return err
 			}
-			list, err := w.findFeatures(args)
-			if err != nil {
-				return err
-			}
-			return w.printUsage(cmd.Context(), e, f, list, len(args) > 0)
+			return w.printUsage(cmd.Context(), e, f, len(args) > 0)
 		},
 	}
 	f.addFlags(e, cmd, false, "json", "yaml", "name")
@@ -101,11 +90,11 @@ With --record it writes the counts into the status of the features, so that kube
 	return cmd
 }
 
-func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, list []chosenFeature, named bool) error {
+func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, named bool) error {
 	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
 	for _, p := range w.parts {
 		gates := []string{}
-		for _, c := range list {
+		for _, c := range w.chosen {
 			switch {
 			case c.componentFeatures != p:
 			case c.state == nil:
@@ -196,10 +185,7 @@ func (w *featureWorld) recordUsage(ctx context.Context, e *command.Env, p *compo
 }
 
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
-	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses}
-	for _, n := range u.Namespaces {
-		out.Namespaces = append(out.Namespaces, usageInNamespace{n.Name, n.Objects, n.Uses})
-	}
+	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses, Namespaces: u.Namespaces}
 	for _, o := range u.Names {
 		resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
 		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
@@ -218,7 +204,7 @@ func (u *Usage) printTable(e *command.Env, verbose bool) {
 		x := &u.Features[i]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, "all", x.Objects, x.Uses)
 		for _, n := range x.Namespaces {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Namespace), n.Objects, n.Uses)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Name), n.Objects, n.Uses)
 		}
 	}
 	t.Flush()
@@ -238,7 +224,7 @@ func (x *usageOf) printRows(t io.Writer, indent string, verbose bool) {
 		return
 	}
 	for _, n := range x.Namespaces {
-		fmt.Fprintf(t, "%s%s\t%s\n", indent, command.Dash(n.Namespace), objectCount(n.Objects))
+		fmt.Fprintf(t, "%s%s\t%s\n", indent, command.Dash(n.Name), objectCount(n.Objects))
 	}
 }
 

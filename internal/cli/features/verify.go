@@ -69,10 +69,7 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 	if err := report.Print(e.Out, output, r, o); err != nil {
 		return err
 	}
-	if r.Failing() > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(r.Failing() > 0)
 }
 
 // clusterBase is the state of the component in a cluster. If the cluster has no such Component, the state is nil, and lacks says so.

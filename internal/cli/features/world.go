@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -99,6 +100,7 @@ type featureWorld struct {
 	definitions
 
 	parts   []*componentFeatures // sorted by component
+	chosen  []chosenFeature      // the features that the command is about
 	cluster *cluster.Cluster
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
@@ -123,8 +125,8 @@ type componentFeatures struct {
 	hidden    error           // why the ConfigMap cannot be read; nil if it can
 }
 
-// readFeatures reads all features, or those of the component in the flag.
-func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featureWorld, error) {
+// readFeatures reads all features, or those of the component in the flag, and chooses those with the names; without names all.
+func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen []string) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
 		d, err := readDefinitions(ctx, e, f.files)
@@ -173,7 +175,9 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 			return nil, err
 		}
 	}
-	return w, nil
+	var err error
+	w.chosen, err = w.findFeatures(chosen)
+	return w, err
 }
 
 // readCluster reads the objects of a cluster.
@@ -280,14 +284,11 @@ func (w *featureWorld) addBuiltins(list []featureusage.Resource) error {
 	for _, r := range list {
 		known := feature.Resource{Group: r.Group, Resource: r.Resource}
 		for _, l := range all {
-			group, version, ok := strings.Cut(l.GroupVersion, "/")
-			if !ok {
-				group, version = "", l.GroupVersion
-			}
+			served, _ := schema.ParseGroupVersion(l.GroupVersion)
 			for i := range l.APIResources {
-				if x := &l.APIResources[i]; group == r.Group && x.Name == r.Resource {
+				if x := &l.APIResources[i]; served.Group == r.Group && x.Name == r.Resource {
 					known.Kind, r.Namespaced = x.Kind, x.Namespaced
-					known.Versions = append(known.Versions, feature.Version{Name: version})
+					known.Versions = append(known.Versions, feature.Version{Name: served.Version})
 				}
 			}
 		}
@@ -344,10 +345,10 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	return nil
 }
 
-// tellUnread prints the components of these features whose settings cannot be read.
-func tellUnread(e *command.Env, list []chosenFeature) {
+// tellUnread prints the components of the chosen features whose settings cannot be read.
+func (w *featureWorld) tellUnread(e *command.Env) {
 	var told []*componentFeatures
-	for _, c := range list {
+	for _, c := range w.chosen {
 		if p := c.componentFeatures; p.hidden != nil && !slices.Contains(told, p) {
 			told = append(told, p)
 			fmt.Fprintf(e.Err, "note: what is on is what the status of the features says: %v\n", p.hidden)
@@ -393,19 +394,15 @@ type chosenFeature struct {
 	access feature.Access
 }
 
-func (p *componentFeatures) chosenAt(i int) chosenFeature {
-	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
-	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
-		c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
-	}
-	return c
-}
-
 // allFeatures returns all features.
 func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	for _, p := range w.parts {
 		for i := range p.features {
-			out = append(out, p.chosenAt(i))
+			c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
+			if s, ok := p.states.State(c.definition.Spec.Gate); ok {
+				c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
+			}
+			out = append(out, c)
 		}
 	}
 	return out
