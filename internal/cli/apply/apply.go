@@ -376,7 +376,9 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 			return err
 		}
 		d.showPlan()
-		d.showUntried()
+		for _, u := range d.plan.Untried {
+			fmt.Fprintf(d.Err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
+		}
 		d.showUnowned()
 	default:
 		if err := d.applier.Apply(ctx, d.plan); err != nil {
@@ -449,7 +451,10 @@ func (d *deliverer) showUnowned() {
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
-			line := fmt.Sprintf("would %s %s", verbOf(it.Action), it.ID)
+			line := fmt.Sprintf("would %s %s", it.Action, it.ID)
+			if it.Action == apply.Unchanged {
+				line = "would leave unchanged " + it.ID.String()
+			}
 			if it.Action == apply.Replace {
 				line += ": " + it.Reason
 			}
@@ -459,20 +464,6 @@ func (d *deliverer) showPlan() {
 			d.told.printLine("%s", line)
 		}
 	}
-}
-
-// showUntried tells what the server could not be asked about.
-func (d *deliverer) showUntried() {
-	for _, u := range d.plan.Untried {
-		fmt.Fprintf(d.Err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
-	}
-}
-
-func verbOf(a apply.Action) string {
-	if a == apply.Unchanged {
-		return "leave unchanged"
-	}
-	return string(a)
 }
 
 // reportOutcome tells the outcome.

@@ -73,22 +73,10 @@ type DiffResult struct {
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// Error says which objects belong to other apps; then nothing was compared.
-	Error       string       `json:"error,omitempty"`
-	Differences []Difference `json:"differences"`
+	Error       string             `json:"error,omitempty"`
+	Differences []apply.Difference `json:"differences"`
 	// Kept is what --prune would leave, and say so with exit code 1.
 	Kept []ObjectResult `json:"kept,omitempty"`
-}
-
-// Difference is what an apply would change in one object.
-type Difference struct {
-	apply.ID
-
-	Action apply.Action `json:"action"`
-	Before string       `json:"before,omitempty"`
-	After  string       `json:"after,omitempty"`
-	Note   string       `json:"note,omitempty"`
-	// TakesOver are field managers of other appliers whose fields become ours.
-	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 func (d *differ) runDiff(ctx context.Context, color string) (err error) {
@@ -106,7 +94,7 @@ func (d *differ) runDiff(ctx context.Context, color string) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	d.result = DiffResult{
-		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []Difference{},
+		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
 	}
 	if f.report != "" && f.report != "text" {
 		d.out = d.Err // standard output is for the document
@@ -184,9 +172,7 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 
 func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
-	for _, x := range differences {
-		d.result.Differences = append(d.result.Differences, Difference{x.ID, x.Action, x.Before, x.After, x.Note, x.TakesOver})
-	}
+	d.result.Differences = append(d.result.Differences, differences...)
 	return command.Encode(d.out, d.result)
 }
 

@@ -364,12 +364,11 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	if set != nil {
 		c.tellLeftOut(src.String(), set)
 	}
-	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
-		if errors.Is(err, input.ErrNotFound) {
-			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
-		}
+	missing := errors.Is(err, input.ErrNotFound)
+	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
 		s := side{name: src.String(), crds: map[string][]input.Document{}}
-		if errors.Is(err, input.ErrNotFound) {
+		if missing {
+			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
 			s.missing = src.Paths
 		} else if set != nil {
 			s.missing, s.unread, s.skipped = set.Missing, set.Unread, set.Skipped

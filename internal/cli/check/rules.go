@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -101,12 +100,7 @@ func NewExplain(e *command.Env) *cobra.Command {
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one rule; sluice rules lists them")
-			}
-			return nil
-		},
+		Args: command.OneArg("name one rule; sluice rules lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
 			if law, found := life.Doc(args[0]); found && !ok {

@@ -115,12 +115,11 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 	for i := range d.features {
 		s := &d.features[i].Spec
 		if f.component == "" && !slices.Contains(names, s.Component) {
-			x := featureFinding{
-				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
-				Component: s.Component, Gate: s.Gate, Where: "spec.component",
+			x := feature.Finding{
+				Severity: feature.Error, Code: codeNoComponent, Gate: s.Gate, Where: "spec.component",
 				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, brief.Hint(s.Component, names)),
 			}
-			out = append(out, x)
+			out = append(out, findingAt(d.findFeature(s.Component, s.Gate, "spec", "component"), s.Component, &x))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b featureFinding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
@@ -132,14 +131,16 @@ var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisab
 
 // withPlace adds the place to a finding about a definition.
 func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
-	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
 	path := input.Steps(x.Where)
+	at := d.findComponent(c.Name, path...)
 	if x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]) { // a Feature may lack its gate
-		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
-	} else {
-		out.sourcePlace = d.findComponent(c.Name, path...)
+		at = d.findFeature(c.Name, x.Gate, path...)
 	}
-	return out
+	return findingAt(at, c.Name, x)
+}
+
+func findingAt(at sourcePlace, component string, x *feature.Finding) featureFinding {
+	return featureFinding{at, x.Severity, x.Code, component, x.Gate, x.Where, x.Message}
 }
 
 // lintSettings checks the ConfigMap of a component, if the files have it.
@@ -151,16 +152,11 @@ func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) 
 		}
 		_, findings := model.ParseSettings(feature.SettingsOf(m.Data, m.BinaryData))
 		if m.Immutable != nil && *m.Immutable {
-			out = append(out, featureFinding{
-				sourcePlace: lastPlace(d.settingsOf(c), "immutable"), Severity: feature.Error, Code: feature.CodeImmutable, Component: c.Name,
-				Where: "immutable", Message: feature.Immutable + ": leave immutable out",
-			})
+			x := feature.Finding{Severity: feature.Error, Code: feature.CodeImmutable, Where: "immutable", Message: feature.Immutable + ": leave immutable out"}
+			out = append(out, findingAt(lastPlace(d.settingsOf(c), "immutable"), c.Name, &x))
 		}
 		for _, x := range findings {
-			out = append(out, featureFinding{
-				sourcePlace: settingPlace(d.settingsOf(c), x.Where),
-				Severity:    x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message,
-			})
+			out = append(out, findingAt(settingPlace(d.settingsOf(c), x.Where), c.Name, &x))
 		}
 	}
 	return out

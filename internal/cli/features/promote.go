@@ -26,12 +26,7 @@ func (f *promoteFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the differences")
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return errors.New("name one feature, as features.yaml does")
-		}
-		return nil
-	}
+	cmd.Args = command.OneArg("name one feature, as features.yaml does")
 }
 
 func newFeaturesPromote(e *command.Env) *cobra.Command {
