@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,17 +14,9 @@ import (
 	"sluice.dev/report"
 )
 
-type adoptFlags struct {
-	command.ClusterFlags
-
-	dryRun               bool
-	timeout, lockTimeout time.Duration
-	output               string
-}
-
 // NewAdopt returns the command adopt.
 func NewAdopt(e *command.Env) *cobra.Command {
-	f := &adoptFlags{}
+	f := &changeFlags{}
 	cmd := &cobra.Command{
 		Use:   "adopt APP",
 		Short: "Rebuild the inventory of an app from the objects in the cluster",
@@ -43,12 +34,7 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 		Annotations: map[string]string{command.ResultKind: "AdoptResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
 	}
-	f.AddClusterNamespace(cmd)
-	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
-	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output, "text", "json")
+	f.addTo(cmd, "print the objects to record, and record nothing")
 	return cmd
 }
 
@@ -69,7 +55,7 @@ type AdoptResult struct {
 	Unlisted []string `json:"unlisted,omitempty"`
 }
 
-func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) error {
+func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) error {
 	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +14,10 @@ import (
 )
 
 type deleteFlags struct {
-	command.ClusterFlags
-
+	changeFlags
 	deleteFlagsOf
+
 	keepProtected bool
-	dryRun        bool
-	timeout       time.Duration
-	lockTimeout   time.Duration
-	output        string
 }
 
 // NewDelete returns the command delete.
@@ -50,14 +45,9 @@ Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 		Annotations: map[string]string{command.ResultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
-	f.AddClusterNamespace(cmd)
-	fs := cmd.Flags()
-	f.addDelete(fs, "delete ")
-	fs.BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
-	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output, "text", "json")
+	f.addTo(cmd, "print the objects to delete, and delete nothing")
+	f.addDelete(cmd.Flags(), "delete ")
+	cmd.Flags().BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
@@ -43,6 +44,25 @@ func underLock(ctx context.Context, e *command.Env, a *connection, app string, c
 // addLockTimeout adds the flag of commands that change an app.
 func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
 	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while another run changes the app; 0 does not wait")
+}
+
+// changeFlags are those of the commands that change an app by its name.
+type changeFlags struct {
+	command.ClusterFlags
+
+	dryRun               bool
+	timeout, lockTimeout time.Duration
+	output               string
+}
+
+// addTo adds the flags. The help of --dry-run differs.
+func (f *changeFlags) addTo(cmd *cobra.Command, dryRun string) {
+	f.AddClusterNamespace(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
+	addLockTimeout(fs, &f.lockTimeout)
+	command.AddOutput(cmd, &f.output, "text", "json")
 }
 
 // lockHint adds to an error that somebody else changes the app what can be done about it.

@@ -27,7 +27,7 @@ func (f *ClusterFlags) AddCluster(fs *pflag.FlagSet) {
 // Connect reads the configuration; it does not contact the cluster. The namespace is never empty.
 func (f *ClusterFlags) Connect() (*rest.Config, string, error) { return cluster.Config(f.options()) }
 
-// Cluster connects with a cluster that is only read.
+// Cluster connects to the cluster, for commands that only read it.
 func (f *ClusterFlags) Cluster() (*cluster.Cluster, error) { return cluster.Connect(f.options()) }
 
 func (f *ClusterFlags) options() cluster.Options {

@@ -10,7 +10,7 @@ import (
 // ErrFindings ends a command that has printed failing findings.
 var ErrFindings = errors.New("findings")
 
-// FindingsIf is [ErrFindings] if something fails, for the end of a command that has printed its result.
+// FindingsIf returns [ErrFindings] if something fails. It ends a command that has printed its result.
 func FindingsIf(failing bool) error {
 	if failing {
 		return ErrFindings

@@ -40,7 +40,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s; %[2]s --help lists the commands", args[0], cmd.CommandPath(), brief.Hint(args[0], names))
 }
 
-// OneArg demands one argument. The error says what it is.
+// OneArg accepts exactly one argument. For any other number, missing is the error: it says what to name.
 func OneArg(missing string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {

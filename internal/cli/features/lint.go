@@ -139,6 +139,7 @@ func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featu
 	return findingAt(at, c.Name, x)
 }
 
+// findingAt is a finding of package feature with its place.
 func findingAt(at sourcePlace, component string, x *feature.Finding) featureFinding {
 	return featureFinding{at, x.Severity, x.Code, component, x.Gate, x.Where, x.Message}
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/cli/command"
@@ -45,14 +46,19 @@ func parseRemotes(given []string) (refs.Remotes, error) {
 	return refs.Templates(by), nil
 }
 
-// followFlags say what becomes of references inside of what is fetched.
+// followFlags say what becomes of references inside of what is fetched, how it is printed, and how long all of it may take.
 type followFlags struct {
 	recursive, pin bool
 	remotes        []string
 	limits         refs.Limits
+	output         string
+	timeout        time.Duration
 }
 
-func (f *followFlags) addFollow(fs *pflag.FlagSet) {
+func (f *followFlags) addFollow(cmd *cobra.Command) {
+	command.AddOutput(cmd, &f.output, "content", "json", "yaml", "name")
+	fs := cmd.Flags()
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "also fetch the resources that it refers to; those in the same repository at the same commit")
 	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image with the commit or digest that was fetched")
 	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")

@@ -28,10 +28,8 @@ import (
 
 // requestFlags are those of sluice resolve -f.
 type requestFlags struct {
-	file    string
-	keep    bool
-	timeout time.Duration
-	output  string
+	file string
+	keep bool
 
 	followFlags
 	StoreFlags
