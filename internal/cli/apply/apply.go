@@ -453,7 +453,7 @@ func (d *deliverer) showPlan() {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
 			line := fmt.Sprintf("would %s %s", it.Action, it.ID)
 			if it.Action == apply.Unchanged {
-				line = "would leave unchanged " + it.ID.String()
+				line = "would leave unchanged " + it.String()
 			}
 			if it.Action == apply.Replace {
 				line += ": " + it.Reason

@@ -162,5 +162,5 @@ func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 		}
 		return difflib.SplitLines(strings.TrimSuffix(text, "\n"))
 	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(d.Before), B: lines(d.After), FromFile: "cluster " + d.ID.String(), ToFile: "source " + d.ID.String(), Context: context})
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(d.Before), B: lines(d.After), FromFile: "cluster " + d.String(), ToFile: "source " + d.String(), Context: context})
 }

@@ -164,7 +164,6 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	if err := p.printRows(items); err != nil || !f.watch {
 		return err
 	}
-	// Until it is interrupted.
 	changes := metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: version}
 	err = watchRequests(ctx, client, namespace, changes, func(change watch.EventType, r *v1beta1.ResolutionRequest) (bool, error) {
 		s := summarize(r)
@@ -174,7 +173,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		return false, p.printRows([]Summary{s})
 	})
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // that ends every watch
 	}
 	return err
 }
