@@ -12,16 +12,18 @@ import (
 
 // Difference is the change that an apply would make in one object.
 type Difference struct {
-	ID ID
+	ID
+
 	// Action is Create, Update, Replace or Delete.
-	Action Action
-	// TakesOver has the managers of [Item.TakesOver].
-	TakesOver []string
+	Action Action `json:"action"`
 	// Before and After are the object as YAML, without fields that only the server writes. They are empty if there is no object.
 	// Values of Secrets do not appear; the text only says whether they differ.
-	Before, After string
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
 	// Note says why After is the manifest and not the server's result, or why the object is replaced; empty otherwise.
-	Note string
+	Note string `json:"note,omitempty"`
+	// TakesOver are field managers of other appliers whose fields become ours.
+	TakesOver []string `json:"takesOver,omitempty"`
 }
 
 // TryOptions are the options of [Applier.Try].

@@ -98,6 +98,26 @@ type Set struct {
 	model *feature.Model
 }
 
+// WebhookParts return the targets that the webhook has to judge: those that no policy enforces, and those of Told.
+func (s *Set) WebhookParts() (judged, told func(*feature.Feature, *feature.Target) bool) {
+	type place struct {
+		gate, group, resource, version string
+		part                           int
+	}
+	among := func(list []Enforced) func(*feature.Feature, *feature.Target) bool {
+		left := map[place]bool{}
+		for i := range list {
+			if e := &list[i]; e.Kind == "" {
+				left[place{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
+			}
+		}
+		return func(f *feature.Feature, t *feature.Target) bool {
+			return left[place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
+		}
+	}
+	return among(s.Enforced), among(s.Told)
+}
+
 // Compile makes policies of the features of a model. The error names options that are not valid. Parts that policies cannot express
 // are no error.
 func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {

@@ -108,8 +108,8 @@ the command says which); 2 error.`,
 	version := root.Flags().Bool("version", false, "version for sluice")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *version { // cobra's own flag prints with a template
-			_, err := fmt.Fprintln(e.Out, thisVersion())
-			return err
+			fmt.Fprintln(e.Out, thisVersion())
+			return nil
 		}
 		return cmd.Help()
 	}

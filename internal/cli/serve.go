@@ -317,9 +317,6 @@ func (p *process) startResolvers(ctx context.Context, e *command.Env, table []re
 		return nil
 	}
 	directories, err := resolvecmd.Roots(p.flags.dirs)
-	if err == nil {
-		err = resolvecmd.AreDirectories(directories)
-	}
 	if err != nil {
 		return err
 	}
@@ -445,16 +442,8 @@ func newProcess(e *command.Env, f serveFlags, roles []string) (*process, error) 
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	if p.flags.account == "" {
-		p.flags.account = "sluice-" + roles[0]
-	}
-	id := f.id
-	if id == "" {
-		id = e.Getenv("POD_NAME")
-	}
-	if id == "" {
-		id = fmt.Sprintf("%s-%x", roles[0], e.Now().UnixNano())
-	}
+	p.flags.account = cmp.Or(p.flags.account, "sluice-"+roles[0])
+	id := cmp.Or(f.id, e.Getenv("POD_NAME"), fmt.Sprintf("%s-%x", roles[0], e.Now().UnixNano()))
 	p.members = &resolution.Members{Kube: p.kube, Namespace: f.namespace, ID: id, Roles: roles, Clock: p.clock, Log: p.log}
 	return p, nil
 }

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"sluice.dev/internal/cli/apply"
+	"sluice.dev/apply"
+	applycmd "sluice.dev/internal/cli/apply"
 )
 
 const takeoverBefore = `apiVersion: v1
@@ -142,7 +143,7 @@ func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
 				t.Fatal(err, errs)
 			}
 			out, _ := w.run(ExitFindings, "diff", "--app", "x", "-f", after, "-o", "json")
-			var d apply.DiffResult
+			var d applycmd.DiffResult
 			if err := json.Unmarshal([]byte(out), &d); err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +197,7 @@ func TestE2ETakingOverFromOtherAppliersRemovesTheirFields(t *testing.T) {
 					t.Errorf("%s: diff promised something else: %s", object, diff)
 				}
 			}
-			if r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false"); r.Outcome != apply.OutcomeUnchanged {
+			if r := w.apply(ExitOK, "--app", "x", "-f", after, "--wait=false"); r.Outcome != applycmd.OutcomeUnchanged {
 				t.Errorf("again: %s %v", r.Outcome, r.Summary)
 			}
 		})

@@ -58,8 +58,8 @@ func newVersion(e *command.Env) *cobra.Command {
 			if output == "json" {
 				return command.Encode(e.Out, v)
 			}
-			_, err := fmt.Fprintln(e.Out, v)
-			return err
+			fmt.Fprintln(e.Out, v)
+			return nil
 		},
 	}
 	command.AddOutput(cmd, &output, "text", "json")

@@ -15,7 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"sluice.dev/internal/cli/apply"
+	"sluice.dev/apply"
+	applycmd "sluice.dev/internal/cli/apply"
 )
 
 // program runs sluice as a process of its own, and gives all that it writes to standard error.
@@ -124,7 +125,7 @@ func TestE2EDiffWithRightsToRead(t *testing.T) {
 	w.reader("reader", "get", "list")
 	next := w.file("b.yaml", takeoverAfter+configMapDoc("new"))
 	decode := func(out string) map[string]apply.Difference {
-		var d apply.DiffResult
+		var d applycmd.DiffResult
 		if err := json.Unmarshal([]byte(out), &d); err != nil {
 			t.Fatal(err)
 		}

@@ -62,8 +62,9 @@ type Usage struct {
 
 // Namespace counts the uses in one namespace.
 type Namespace struct {
-	Name          string
-	Objects, Uses int64
+	Name    string `json:"namespace,omitempty"`
+	Objects int64  `json:"objects"`
+	Uses    int64  `json:"uses"`
 }
 
 // Object is one that uses a feature.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,17 +14,9 @@ import (
 	"sluice.dev/report"
 )
 
-type adoptFlags struct {
-	command.ClusterFlags
-
-	dryRun               bool
-	timeout, lockTimeout time.Duration
-	output               string
-}
-
 // NewAdopt returns the command adopt.
 func NewAdopt(e *command.Env) *cobra.Command {
-	f := &adoptFlags{}
+	f := &changeFlags{}
 	cmd := &cobra.Command{
 		Use:   "adopt APP",
 		Short: "Rebuild the inventory of an app from the objects in the cluster",
@@ -43,12 +34,7 @@ Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and obj
 		Annotations: map[string]string{command.ResultKind: "AdoptResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
 	}
-	f.AddClusterNamespace(cmd)
-	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to record, and record nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
-	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output, "text", "json")
+	f.addTo(cmd, "print the objects to record, and record nothing")
 	return cmd
 }
 
@@ -69,12 +55,8 @@ type AdoptResult struct {
 	Unlisted []string `json:"unlisted,omitempty"`
 }
 
-func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) error {
-	rest, namespace, err := f.Connect()
-	if err != nil {
-		return err
-	}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, LockTimeout: f.lockTimeout})
+func runAdopt(ctx context.Context, e *command.Env, f *changeFlags, app string) error {
+	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err
 	}
@@ -82,10 +64,10 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 	defer cancel()
 	var plan *apply.Adoption
 	if f.dryRun {
-		plan, err = applier.PlanAdoption(ctx, namespace, app)
+		plan, err = applier.PlanAdoption(ctx, applier.namespace, app)
 	} else {
-		err = underLock(ctx, e, applier, namespace, app, func(ctx context.Context) (err error) {
-			if plan, err = applier.PlanAdoption(ctx, namespace, app); err != nil {
+		err = underLock(ctx, e, applier, app, func(ctx context.Context) (err error) {
+			if plan, err = applier.PlanAdoption(ctx, applier.namespace, app); err != nil {
 				return err
 			}
 			return applier.Adopt(ctx, plan)
@@ -95,7 +77,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 		return err
 	}
 	result := AdoptResult{
-		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: namespace, DryRun: f.dryRun, Outcome: "adopted",
+		APIVersion: report.APIVersion, Kind: "AdoptResult", App: app, Namespace: applier.namespace, DryRun: f.dryRun, Outcome: "adopted",
 		Objects: append([]apply.Orphan{}, plan.Objects...), Left: plan.Left, Unlisted: plan.Unlisted,
 	}
 	did, done := "adopted", "adopted"
@@ -103,7 +85,7 @@ func runAdopt(ctx context.Context, e *command.Env, f *adoptFlags, app string) er
 		result.Outcome, did, done = outcomeTried, "would adopt", "to be adopted"
 	}
 	if len(plan.Unlisted) > 0 {
-		err = errBlocked
+		err = command.ErrFindings
 	}
 	if f.output == "json" {
 		return errors.Join(err, command.Encode(e.Out, result))
@@ -159,8 +141,8 @@ type OrphanList struct {
 	Unlisted   []string       `json:"unlisted,omitempty"`
 }
 
-func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string, args []string) error {
-	app := ""
+func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *connection, args []string) error {
+	app, namespace := "", a.namespace
 	if len(args) == 1 {
 		if app = args[0]; f.all {
 			return errors.New("-A is for all apps: leave it out where you name one")
@@ -196,5 +178,6 @@ func listOrphans(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", o.App, command.Dash(o.Namespace), o.GroupKind(), o.Name, why)
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }

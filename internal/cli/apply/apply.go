@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/rest"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/brief"
@@ -46,7 +44,6 @@ type applyFlags struct {
 	takeOver       []string
 	into           string
 	revision       string
-	allowEmpty     bool
 	maxDeletes     string
 	force          bool
 	replace        bool
@@ -92,17 +89,13 @@ objects of a CRD that --prune would delete can block an apply.`,
 			return (&deliverer{Env: e, flags: f}).runApply(cmd.Context())
 		},
 	}
-	f.addSources(cmd)
-	f.AddClusterNamespace(cmd)
+	f.addTo(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
 	fs.BoolVar(&f.prune, "prune", false, "delete objects of the app that the source no longer has")
 	f.addDelete(fs, "let --prune delete ")
 	fs.StringVar(&f.maxDeletes, "max-deletes", "", "most objects that --prune may delete at once, as a number or as a share of the app such as 30% (default: 50%, or 10 if that is more)")
-	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept an empty source among several")
+	fs.BoolVar(&f.mayBeEmpty, "allow-empty", false, "accept an empty source among several")
 	fs.BoolVar(&f.force, "force-conflicts", false, "take over fields of other owners, and objects of other apps")
-	addTakeOver(fs, &f.takeOver)
-	addInto(fs, &f.into)
 	fs.StringVar(&f.revision, "revision", "", "instead of -f: go back to the revision of the app with this commit or digest, or a prefix of it; sluice history lists them")
 	fs.BoolVar(&f.replace, "replace", false, "delete objects whose immutable fields differ, and create them again; objects that hold data are never replaced")
 	fs.BoolVar(&f.wait, "wait", true, "wait until all objects are ready")
@@ -113,7 +106,6 @@ objects of a CRD that --prune would delete can block an apply.`,
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas, instead of those in the configuration: "+strings.Join(config.Preflights(), ", ")+`; "" for none`)
 	fs.StringVar(&f.mode, "mode", "", "for CRDUpgradeSafety; error: findings block; warn: findings are warnings; stored: a finding blocks only if a stored object shows it (default: from the configuration, or error)")
 	fs.StringVar(&f.failMode, "fail-mode", "", "for CRDUpgradeSafety; closed: an undecided change blocks; open: it is a warning (default: from the configuration, or closed)")
-	command.AddOutput(cmd, &f.output, "text", "json")
 	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format: "+strings.Join(command.FormatNames(), ", "))
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print unchanged objects, and every finding of the preflights")
 	command.Complete(cmd, "dry-run", dryRunNone, dryRunClient, dryRunServer)
@@ -124,6 +116,17 @@ objects of a CRD that --prune would delete can block an apply.`,
 	return cmd
 }
 
+// addTo adds the flags that apply and diff share.
+func (f *applyFlags) addTo(cmd *cobra.Command) {
+	f.addSources(cmd)
+	f.AddClusterNamespace(cmd)
+	fs := cmd.Flags()
+	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
+	fs.StringSliceVar(&f.takeOver, "take-over", nil, "app to take objects over from, if the source has them, as NAME or NAMESPACE/NAME (may be repeated)")
+	fs.StringVar(&f.into, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to these objects, such as subjects of role bindings and services of webhooks, change too")
+	command.AddOutput(cmd, &f.output, "text", "json")
+}
+
 // minRevision is how much of a digest has to be given.
 const minRevision = 7
 
@@ -132,7 +135,7 @@ type deliverer struct {
 	*command.Env
 
 	flags   *applyFlags
-	applier *apply.Applier
+	applier *connection
 	loaded  *loaded
 	plan    *apply.Plan
 	told    *teller
@@ -189,43 +192,21 @@ const (
 
 func (d *deliverer) runApply(ctx context.Context) error {
 	f := d.flags
-	if err := d.checkFlags(); err != nil {
-		return err
-	}
-	settings := config.Options{Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights}
-	cfg, notes, err := config.Load(settings)
-	if err != nil {
-		return err
-	}
-	if f.verbose {
-		for _, n := range notes {
-			fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
-		}
-	}
-	if err := missingSourcesError(f.sources); err != nil {
-		return err
-	}
-	rest, namespace, err := f.Connect()
-	if err != nil {
-		return err
-	}
 	if d.Getenv("GOGC") == "" {
 		// An apply waits for the server far more than it computes: memory is worth more here.
 		defer debug.SetGCPercent(debug.SetGCPercent(applyGCPercent))
-	}
-	if err := d.loadSources(ctx, rest, namespace); err != nil {
-		return err
-	}
-	if cfg, err = d.withSourceConfigs(cfg, settings); err != nil {
-		return err
 	}
 	lines := d.Out
 	if f.output == "json" || f.report != "" && f.report != "text" {
 		lines = d.Err // standard output is for the document
 	}
 	d.told = &teller{Env: d.Env, lines: lines, quiet: f.output == "json"}
+	cfg, err := d.prepareRun(ctx, d.told.showEvent)
+	if err != nil {
+		return err
+	}
 	d.result = Result{
-		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
+		APIVersion: report.APIVersion, Kind: "ApplyResult", App: f.app, Namespace: d.applier.namespace, DryRun: f.dryRun, Sources: d.loaded.sources,
 		Ran: []string{}, Objects: []ObjectResult{}, Summary: map[string]int{},
 	}
 	if f.dryRun == dryRunNone {
@@ -234,33 +215,52 @@ func (d *deliverer) runApply(ctx context.Context) error {
 	for _, s := range d.loaded.sources {
 		d.told.printLine("source %s", sourceLine(s))
 	}
-	if d.applier, err = apply.New(rest, apply.Options{Namespace: namespace, Now: d.Now, Observe: d.told.showEvent, LockTimeout: f.lockTimeout}); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
 	if f.app != "" {
-		tellKeeper(ctx, d.Env, rest, namespace, f.app, "put its own source back")
+		tellKeeper(ctx, d.Env, d.applier, f.app, "put its own source back")
 	}
 	return d.reportOutcome(d.applyUnderLock(ctx, cfg))
 }
 
-// loadSources reads the sources: those of the flags, or of the revision that the app goes back to.
-func (d *deliverer) loadSources(ctx context.Context, config *rest.Config, namespace string) error {
+// prepareRun checks the flags, connects, and reads configuration and sources.
+func (d *deliverer) prepareRun(ctx context.Context, observe func(apply.Event)) (*config.Config, error) {
 	f := d.flags
-	f.mayBeEmpty = f.allowEmpty
+	if err := d.checkFlags(); err != nil {
+		return nil, err
+	}
+	settings := config.Options{Files: f.configs, Mode: f.mode, FailMode: f.failMode, Rules: preflight.Rules(), Preflights: f.preflights}
+	cfg, notes, err := config.Load(settings)
+	if err != nil {
+		return nil, err
+	}
+	if f.verbose {
+		for _, n := range notes {
+			fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+		}
+	}
+	if err := missingSourcesError(f.sources); err != nil {
+		return nil, err
+	}
+	if d.applier, err = connectApplier(&f.ClusterFlags, apply.Options{Now: d.Now, Observe: observe, LockTimeout: f.lockTimeout}); err != nil {
+		return nil, err
+	}
+	if err := d.loadSources(ctx); err != nil {
+		return nil, err
+	}
+	return d.withSourceConfigs(cfg, settings)
+}
+
+// loadSources reads the sources: those of the flags, or of the revision that the app goes back to.
+func (d *deliverer) loadSources(ctx context.Context) (err error) {
+	f := d.flags
 	var back *apply.Revision
 	if f.revision != "" {
-		a, err := apply.New(config, apply.Options{Namespace: namespace, Now: d.Now})
-		if err != nil {
-			return err
-		}
-		if back, err = d.goBack(ctx, a, namespace); err != nil {
+		if back, err = d.goBack(ctx); err != nil {
 			return err
 		}
 	}
-	var err error
-	if d.loaded, err = loadAllSources(ctx, d.Env, &f.sourceFlags, config); err != nil || back == nil {
+	if d.loaded, err = loadAllSources(ctx, d.Env, &f.sourceFlags, d.applier.config); err != nil || back == nil {
 		return err
 	}
 	if err := checkStillHolds(back, d.loaded.sources); err != nil {
@@ -336,30 +336,19 @@ func (f *applyFlags) checkRevision() error {
 
 // sourceLine tells what was resolved.
 func sourceLine(s apply.Source) string {
-	for _, alg := range []string{"sha1", "sha256"} {
-		switch digest := s.Digest[alg]; {
-		case digest == "":
-		case alg == "sha1":
-			return s.Name + " commit " + digest
-		default:
-			return s.Name + " " + alg + ":" + digest
-		}
+	if commit := s.Digest["sha1"]; commit != "" {
+		return s.Name + " commit " + commit
+	}
+	if digest := s.Digest["sha256"]; digest != "" {
+		return s.Name + " sha256:" + digest
 	}
 	return s.Name
 }
 
-// errBlocked ends a command that did not do all it was asked to, for the sake of something.
-var errBlocked = command.ErrFindings
-
 // planAndApply plans, checks and applies.
 func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error {
 	f := d.flags
-	var err error
-	d.plan, err = d.applier.Plan(ctx, apply.Request{
-		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
-		Force: f.force, TakeOver: appsOf(f.takeOver, d.result.Namespace), IntoNamespace: f.into, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
-	})
-	if err != nil {
+	if err := d.makePlan(ctx, cfg); err != nil {
 		return err
 	}
 	blocked, err := d.runPreflights(ctx, cfg)
@@ -368,7 +357,7 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 	}
 	if blocked {
 		fmt.Fprintln(d.Err, "sluice: blocked by the preflights; nothing was changed")
-		return errBlocked
+		return command.ErrFindings
 	}
 	if err := d.plan.Err(); err != nil {
 		return err
@@ -387,7 +376,9 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 			return err
 		}
 		d.showPlan()
-		d.showUntried()
+		for _, u := range d.plan.Untried {
+			fmt.Fprintf(d.Err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
+		}
 		d.showUnowned()
 	default:
 		if err := d.applier.Apply(ctx, d.plan); err != nil {
@@ -396,10 +387,17 @@ func (d *deliverer) planAndApply(ctx context.Context, cfg *config.Config) error 
 		d.showUnowned()
 	}
 	d.ended = true
-	if f.prune && len(keptByPrune(d.plan)) > 0 {
-		return errBlocked
-	}
-	return nil
+	return command.FindingsIf(f.prune && len(keptByPrune(d.plan)) > 0)
+}
+
+// makePlan plans what the flags ask for.
+func (d *deliverer) makePlan(ctx context.Context, cfg *config.Config) (err error) {
+	f := d.flags
+	d.plan, err = d.applier.Plan(ctx, apply.Request{
+		Objects: d.loaded.objects, App: f.app, Sources: d.loaded.sources, Prune: f.prune, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces,
+		Force: f.force, TakeOver: appsOf(f.takeOver, d.applier.namespace), IntoNamespace: f.into, Replace: f.replace, Wait: f.wait, Rules: cfg.ApplyRules(),
+	})
+	return err
 }
 
 // runPreflights runs the preflights and tells what they found. It returns whether that blocks.
@@ -415,14 +413,9 @@ func (d *deliverer) runPreflights(ctx context.Context, cfg *config.Config) (bool
 		names = append(names, s.Name)
 	}
 	r := preflight.Report(cfg, ran, "cluster "+d.applier.Host(), strings.Join(names, ", "), d.loaded.crds, d.Now())
-	o := report.Options{Verbose: d.flags.verbose, Version: d.Version, Rules: preflight.Doc}
-	if d.OutTTY {
-		o.Width = d.Width
-	}
-	if wd, err := os.Getwd(); err == nil {
-		o.Root = wd
-	}
-	o.Color = d.OutTTY && d.Getenv("NO_COLOR") == "" && d.Getenv("TERM") != "dumb"
+	o := d.ReportOptions()
+	o.Verbose, o.Rules = d.flags.verbose, preflight.Doc
+	o.Color, _ = d.WantsColor("auto")
 	s := r.Summary()
 	switch {
 	case d.flags.output == "json":
@@ -458,7 +451,10 @@ func (d *deliverer) showUnowned() {
 func (d *deliverer) showPlan() {
 	for i := range d.plan.Items {
 		if it := &d.plan.Items[i]; it.Action != apply.Unchanged || d.flags.verbose {
-			line := fmt.Sprintf("would %s %s", verbOf(it.Action), it.ID)
+			line := fmt.Sprintf("would %s %s", it.Action, it.ID)
+			if it.Action == apply.Unchanged {
+				line = "would leave unchanged " + it.String()
+			}
 			if it.Action == apply.Replace {
 				line += ": " + it.Reason
 			}
@@ -468,20 +464,6 @@ func (d *deliverer) showPlan() {
 			d.told.printLine("%s", line)
 		}
 	}
-}
-
-// showUntried tells what the server could not be asked about.
-func (d *deliverer) showUntried() {
-	for _, u := range d.plan.Untried {
-		fmt.Fprintf(d.Err, "note: %s: %s\n", u.ID, brief.OneLine(u.Reason))
-	}
-}
-
-func verbOf(a apply.Action) string {
-	if a == apply.Unchanged {
-		return "leave unchanged"
-	}
-	return string(a)
 }
 
 // reportOutcome tells the outcome.
@@ -495,7 +477,7 @@ func (d *deliverer) reportOutcome(err error) error {
 	if d.flags.output == "json" {
 		return errors.Join(err, command.Encode(d.Out, d.result))
 	}
-	if err == nil || errors.Is(err, errBlocked) && (changed || d.ended) {
+	if err == nil || errors.Is(err, command.ErrFindings) && (changed || d.ended) {
 		d.told.printLine("%s", d.summaryLine())
 	}
 	return err
@@ -532,7 +514,7 @@ func (d *deliverer) judgeOutcome(err error, changed bool) error {
 		r.Outcome = OutcomeUnchanged
 	case err == nil:
 		r.Outcome = OutcomeApplied
-	case errors.Is(err, errBlocked):
+	case errors.Is(err, command.ErrFindings):
 		r.Outcome = OutcomeBlocked
 	case errors.As(err, &conflict):
 		r.Outcome, r.Conflicts, r.Error = OutcomeBlocked, conflict.Conflicts, err.Error()
@@ -542,18 +524,18 @@ func (d *deliverer) judgeOutcome(err error, changed bool) error {
 			r.Outcome, r.Error = command.OutcomeFailed, brief.OneLine(err.Error())
 			break
 		}
-		err = errBlocked
+		err = command.ErrFindings
 	case errors.Is(err, apply.ErrOtherApp):
 		r.Outcome, r.Error = OutcomeBlocked, brief.OneLine(err.Error())
 		d.showOtherApps(err)
-		err = errBlocked
+		err = command.ErrFindings
 	default:
 		r.Outcome, r.Error = command.OutcomeFailed, brief.OneLine(err.Error())
 		if unready, ok := errors.AsType[*apply.NotReadyError](err); ok {
 			r.NotReady = unready.Objects
 		}
 	}
-	if blocked := errors.Is(err, errBlocked) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
+	if blocked := errors.Is(err, command.ErrFindings) && conflict == nil; err != nil && !blocked && d.applier.Writes() > 0 {
 		r.Written = d.told.written
 		fmt.Fprintln(d.Err, "note: "+leftBehind(r.Written))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +14,10 @@ import (
 )
 
 type deleteFlags struct {
-	command.ClusterFlags
-
+	changeFlags
 	deleteFlagsOf
+
 	keepProtected bool
-	dryRun        bool
-	timeout       time.Duration
-	lockTimeout   time.Duration
-	output        string
 }
 
 // NewDelete returns the command delete.
@@ -50,14 +45,9 @@ Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 		Annotations: map[string]string{command.ResultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}
-	f.AddClusterNamespace(cmd)
-	fs := cmd.Flags()
-	f.addDelete(fs, "delete ")
-	fs.BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the objects to delete, and delete nothing")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
-	addLockTimeout(fs, &f.lockTimeout)
-	command.AddOutput(cmd, &f.output, "text", "json")
+	f.addTo(cmd, "print the objects to delete, and delete nothing")
+	f.addDelete(cmd.Flags(), "delete ")
+	cmd.Flags().BoolVar(&f.keepProtected, "keep-protected", false, "keep CRDs and namespaces with objects of others, and delete the rest")
 	return cmd
 }
 
@@ -76,23 +66,19 @@ type DeleteResult struct {
 }
 
 func runDelete(ctx context.Context, e *command.Env, f *deleteFlags, app string) error {
-	rest, namespace, err := f.Connect()
-	if err != nil {
-		return err
-	}
 	told := &teller{Env: e, lines: e.Out, quiet: f.output == "json"}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now, Observe: told.showEvent, LockTimeout: f.lockTimeout})
+	applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now, Observe: told.showEvent, LockTimeout: f.lockTimeout})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
-	tellKeeper(ctx, e, rest, namespace, app, "create again what is deleted")
-	once := func(ctx context.Context) error { return deleteOnce(ctx, e, f, applier, told, namespace, app) }
+	tellKeeper(ctx, e, applier, app, "create again what is deleted")
+	once := func(ctx context.Context) error { return deleteOnce(ctx, e, f, applier, told, app) }
 	if f.dryRun {
 		return once(ctx)
 	}
-	return underLock(ctx, e, applier, namespace, app, once)
+	return underLock(ctx, e, applier, app, once)
 }
 
 // announceRemovals tells what will be deleted and kept, and returns how many objects will be deleted.
@@ -136,7 +122,8 @@ func (d *DeleteResult) addRemovals(plan *apply.Deletion, told *teller, would boo
 }
 
 // deleteOnce plans and deletes.
-func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *apply.Applier, told *teller, namespace, app string) error {
+func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *connection, told *teller, app string) error {
+	namespace := applier.namespace
 	plan, err := applier.PlanDeletion(ctx, apply.DeletionRequest{
 		App: app, Namespace: namespace, AllowDeleteCRDs: f.allowDeleteCRDs, AllowDeleteNamespaces: f.allowDeleteNamespaces, KeepProtected: f.keepProtected,
 	})
@@ -168,14 +155,14 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 	case errors.Is(err, apply.ErrProtected):
 		result.Outcome, result.Error = OutcomeBlocked, brief.OneLine(err.Error())
 		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(fmt.Errorf("%w; --keep-protected deletes the rest", err).Error()))
-		err = errBlocked
+		err = command.ErrFindings
 	case err != nil:
 		result.Outcome, result.Error = command.OutcomeFailed, brief.OneLine(err.Error())
 		if ctx.Err() != nil {
 			fmt.Fprintln(e.Err, "note: what was done so far stays; when the cause is mended, the same command goes on")
 		}
 	case kept > 0:
-		result.Outcome, err = OutcomeBlocked, errBlocked
+		result.Outcome, err = OutcomeBlocked, command.ErrFindings
 	}
 	if f.output == "json" {
 		return errors.Join(err, command.Encode(e.Out, result))
@@ -183,7 +170,7 @@ func deleteOnce(ctx context.Context, e *command.Env, f *deleteFlags, applier *ap
 	if result.Error != "" {
 		return err
 	}
-	if err == nil || errors.Is(err, errBlocked) {
+	if err == nil || errors.Is(err, command.ErrFindings) {
 		word := "deleted"
 		if f.dryRun {
 			word = "to be deleted"

@@ -48,7 +48,7 @@ func (d *deliverer) mayPrune() error {
 	if deletes > most {
 		fmt.Fprintf(d.Err, "sluice: --prune would delete %d of the %d objects of app %s, more than %d; nothing was changed. If the source is as it should be, allow it by --max-deletes %d\n",
 			deletes, d.plan.Recorded(), d.flags.app, most, deletes)
-		return errBlocked
+		return command.ErrFindings
 	}
 	if d.flags.dryRun != dryRunNone {
 		return nil

@@ -15,32 +15,14 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
-	"sluice.dev/internal/preflight"
 	"sluice.dev/report"
 )
 
-type diffFlags struct {
-	sourceFlags
-	command.ClusterFlags
-
-	app     string
-	prune   bool
-	force   bool
-	replace bool
-	timeout time.Duration
-	output  string
-	color   string
-	look    diffLook
-	into    string
-	over    []string
-
-	configs, preflights []string
-	report              string
-}
-
 // NewDiff returns the command diff.
 func NewDiff(e *command.Env) *cobra.Command {
-	f := &diffFlags{}
+	f := &applyFlags{dryRun: dryRunServer}
+	d := &differ{deliverer: &deliverer{Env: e, flags: f}, out: e.Out}
+	color := ""
 	cmd := &cobra.Command{
 		Use:   "diff -f SOURCE...",
 		Short: "Show what an apply would change",
@@ -58,22 +40,17 @@ objects that --prune would keep block an apply.`,
 			if f.preflights == nil && (cmd.Flags().Changed("preflight") || len(f.configs) == 0) {
 				f.preflights = []string{} // none, and not those of a configuration
 			}
-			return runDiff(cmd.Context(), e, f)
+			return d.runDiff(cmd.Context(), color)
 		},
 	}
-	f.addSources(cmd)
-	f.AddClusterNamespace(cmd)
+	f.addTo(cmd)
+	d.look.addTo(cmd)
 	fs := cmd.Flags()
-	fs.StringVarP(&f.app, "app", "a", "", "name of the app: Sluice records its objects in the cluster under this name")
 	fs.BoolVar(&f.prune, "prune", false, "also show the objects that --prune would delete")
 	fs.BoolVar(&f.force, "force-conflicts", false, "show the changes as if apply took over fields of other owners")
 	fs.BoolVar(&f.replace, "replace", false, "show the objects that --replace would delete and create again")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the whole command")
-	command.AddOutput(cmd, &f.output, "text", "json")
-	f.look.addTo(fs)
-	addInto(fs, &f.into)
-	addTakeOver(fs, &f.over)
-	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	fs.StringVar(&color, "color", "auto", "auto, always or never")
 	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format, whose preflights run (may be repeated)")
 	fs.StringSliceVar(&f.preflights, "preflight", nil, "preflights to run, separated by commas: "+strings.Join(config.Preflights(), ", "))
 	fs.StringVar(&f.report, "report", "", "print the findings of the preflights in this format, and the differences on standard error: "+strings.Join(command.FormatNames(), ", "))
@@ -96,90 +73,44 @@ type DiffResult struct {
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// Error says which objects belong to other apps; then nothing was compared.
-	Error       string       `json:"error,omitempty"`
-	Differences []Difference `json:"differences"`
+	Error       string             `json:"error,omitempty"`
+	Differences []apply.Difference `json:"differences"`
 	// Kept is what --prune would leave, and say so with exit code 1.
 	Kept []ObjectResult `json:"kept,omitempty"`
 }
 
-// Difference is what an apply would change in one object.
-type Difference struct {
-	apply.ID
-
-	Action apply.Action `json:"action"`
-	Before string       `json:"before,omitempty"`
-	After  string       `json:"after,omitempty"`
-	Note   string       `json:"note,omitempty"`
-	// TakesOver are field managers of other appliers whose fields become ours.
-	TakesOver []string `json:"takesOver,omitempty"`
-}
-
-// checkOwn judges the flags that apply does not have, and reports whether to print in colours.
-func (f *diffFlags) checkOwn(e *command.Env) (color bool, err error) {
-	if color, err = e.WantsColor(f.color); err != nil {
-		return false, err
-	}
-	if f.prune && f.app == "" {
-		return false, errors.New("--prune needs --app: the inventory of an app says what was applied before")
-	}
-	return color, f.look.checkFlags()
-}
-
-func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
-	color, err := f.checkOwn(e)
-	if err != nil {
+func (d *differ) runDiff(ctx context.Context, color string) (err error) {
+	f := d.flags
+	if d.color, err = d.WantsColor(color); err != nil {
 		return err
 	}
-	settings := config.Options{Files: f.configs, Rules: preflight.Rules(), Preflights: f.preflights}
-	cfg, _, err := config.Load(settings)
-	if err != nil {
+	if err := d.look.checkFlags(); err != nil {
 		return err
 	}
-	run := &deliverer{Env: e, flags: &applyFlags{into: f.into, takeOver: f.over, report: f.report, output: f.output, app: f.app, timeout: f.timeout, dryRun: dryRunServer}}
-	if err := run.checkFlags(); err != nil {
-		return err
-	}
-	if err := missingSourcesError(f.sources); err != nil {
-		return err
-	}
-	rest, namespace, err := f.Connect()
-	if err != nil {
-		return err
-	}
-	loaded, err := loadAllSources(ctx, e, &f.sourceFlags, rest)
-	if err != nil {
-		return err
-	}
-	run.loaded = loaded
-	if cfg, err = run.withSourceConfigs(cfg, settings); err != nil {
-		return err
-	}
-	applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
+	cfg, err := d.prepareRun(ctx, nil)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the time of --timeout %s is over", f.timeout))
 	defer cancel()
-	plan, err := applier.Plan(ctx, apply.Request{
-		Objects: loaded.objects, App: f.app, Sources: loaded.sources, Prune: f.prune, Force: f.force, Replace: f.replace, IntoNamespace: f.into, TakeOver: appsOf(f.over, namespace), Rules: cfg.ApplyRules(),
-	})
-	d := &differ{deliverer: run, look: f.look, color: color, prune: f.prune, out: e.Out, result: DiffResult{
-		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: namespace, Sources: loaded.sources, Differences: []Difference{},
-	}}
-	if f.report != "" && f.report != "text" {
-		d.out = e.Err // standard output is for the document
+	d.result = DiffResult{
+		APIVersion: report.APIVersion, Kind: "Diff", App: f.app, Namespace: d.applier.namespace, Sources: d.loaded.sources, Differences: []apply.Difference{},
 	}
+	if f.report != "" && f.report != "text" {
+		d.out = d.Err // standard output is for the document
+	}
+	err = d.makePlan(ctx, cfg)
 	if errors.Is(err, apply.ErrOtherApp) {
 		return d.otherApps(err)
 	}
 	if err != nil {
 		return err
 	}
-	run.applier, run.plan, run.told = applier, plan, &teller{Env: e, lines: e.Err, quiet: true}
-	run.showNotes()
+	d.told = &teller{Env: d.Env, lines: d.Err, quiet: true}
+	d.showNotes()
 	blocked := false
 	if f.preflights == nil || len(f.preflights) > 0 {
-		if blocked, err = run.runPreflights(ctx, cfg); err != nil {
+		if blocked, err = d.runPreflights(ctx, cfg); err != nil {
 			return err
 		}
 	}
@@ -187,11 +118,8 @@ func runDiff(ctx context.Context, e *command.Env, f *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	run.showUnowned()
-	if differs || blocked {
-		return command.ErrFindings
-	}
-	return nil
+	d.showUnowned()
+	return command.FindingsIf(differs || blocked)
 }
 
 // differ compares the objects of a plan with the live ones, and prints the differences.
@@ -200,7 +128,6 @@ type differ struct {
 
 	look   diffLook
 	color  bool
-	prune  bool
 	out    io.Writer
 	result DiffResult
 }
@@ -232,7 +159,7 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 	if err := d.look.maskDifferences(differences); err != nil {
 		return false, err
 	}
-	if d.prune {
+	if d.flags.prune {
 		d.result.Kept = keptByPrune(d.plan)
 	}
 	if d.flags.output == "json" {
@@ -245,9 +172,7 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 
 func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
-	for _, x := range differences {
-		d.result.Differences = append(d.result.Differences, Difference{x.ID, x.Action, x.Before, x.After, x.Note, x.TakesOver})
-	}
+	d.result.Differences = append(d.result.Differences, differences...)
 	return command.Encode(d.out, d.result)
 }
 
@@ -259,22 +184,16 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 			fmt.Fprintf(e.Err, "note: %s: %s\n", d.ID, d.Note)
 		}
 		if len(d.TakesOver) > 0 {
-			if _, err := fmt.Fprintf(out, "# %s is taken over from %s\n", d.ID, strings.Join(d.TakesOver, ", ")); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "# %s is taken over from %s\n", d.ID, strings.Join(d.TakesOver, ", "))
 		}
 		text, err := look.unifiedDiff(&d)
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprint(out, paintDiff(text, color)); err != nil {
-			return err
-		}
+		fmt.Fprint(out, paintDiff(text, color))
 	}
 	for _, r := range stay {
-		if _, err := fmt.Fprintf(out, "# %s would be kept: %s\n", r.ID, r.Reason); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "# %s would be kept: %s\n", r.ID, r.Reason)
 	}
 	replaced := ""
 	if n := counts[apply.Replace]; n > 0 {
@@ -284,8 +203,8 @@ func showDifferences(e *command.Env, out io.Writer, differences []apply.Differen
 	if len(stay) > 0 {
 		remain = fmt.Sprintf(", %d to be kept", len(stay))
 	}
-	_, err := fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted%s\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete], remain)
-	return err
+	fmt.Fprintf(out, "%d to be created, %d to be updated, %s%d to be deleted%s\n", counts[apply.Create], counts[apply.Update], replaced, counts[apply.Delete], remain)
+	return nil
 }
 
 // paintDiff colours the lines of a diff.

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/apply"
@@ -20,7 +21,8 @@ type diffLook struct {
 	masks       []string
 }
 
-func (l *diffLook) addTo(fs *pflag.FlagSet) {
+func (l *diffLook) addTo(cmd *cobra.Command) {
+	fs := cmd.Flags()
 	fs.IntVar(&l.context, "unified", 3, "number of unchanged lines around each change; -1 for all")
 	fs.BoolVar(&l.onlyChanges, "only-changes", false, "show the content of changed objects, and only the names of created or deleted ones")
 	fs.StringArrayVar(&l.masks, "mask", nil, "field with values to hide, as a JSON pointer such as /data/password; * stands for all keys or items (may be repeated). Diff never shows values of Secrets")
@@ -81,8 +83,8 @@ func yamlOf(v any) (string, error) {
 // maskBoth replaces what stands at a path in both, so that whether it differs is still to be seen.
 func maskBoth(before, after any, keys []string) {
 	for _, key := range keysOf(before, after, keys[0]) {
-		b, inBefore := valueAt(before, key)
-		a, inAfter := valueAt(after, key)
+		b, putBefore := partAt(before, key)
+		a, putAfter := partAt(after, key)
 		if len(keys) > 1 {
 			maskBoth(b, a, keys[1:])
 			continue
@@ -90,11 +92,15 @@ func maskBoth(before, after any, keys []string) {
 		x, errB := json.Marshal(b)
 		y, errA := json.Marshal(a)
 		hidden := "(hidden)"
-		if inBefore && inAfter && (errB != nil || errA != nil || string(x) != string(y)) {
+		if putBefore != nil && putAfter != nil && (errB != nil || errA != nil || string(x) != string(y)) {
 			hidden = "(hidden, another value)"
 		}
-		putText(before, key, "(hidden)", inBefore)
-		putText(after, key, hidden, inAfter)
+		if putBefore != nil {
+			putBefore("(hidden)")
+		}
+		if putAfter != nil {
+			putAfter(hidden)
+		}
 	}
 }
 
@@ -116,46 +122,25 @@ func keysOf(before, after any, key string) []string {
 			}
 		}
 	}
-	seen := map[string]bool{}
-	unique := out[:0]
-	for _, k := range out {
-		if !seen[k] {
-			seen[k] = true
-			unique = append(unique, k)
-		}
-	}
-	return unique
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-func valueAt(v any, key string) (any, bool) {
+// partAt returns the value at a key or an index, and what puts a text in its place; nil if there is none.
+func partAt(v any, key string) (value any, put func(text string)) {
 	switch v := v.(type) {
 	case map[string]any:
-		inner, ok := v[key]
-		return inner, ok
+		if value, ok := v[key]; ok {
+			return value, func(text string) { v[key] = text }
+		}
 	case []any:
 		for i := range v {
 			if fmt.Sprint(i) == key {
-				return v[i], true
+				return v[i], func(text string) { v[i] = text }
 			}
 		}
 	}
-	return nil, false
-}
-
-func putText(v any, key, text string, there bool) {
-	if !there {
-		return
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		v[key] = text
-	case []any:
-		for i := range v {
-			if fmt.Sprint(i) == key {
-				v[i] = text
-			}
-		}
-	}
+	return nil, nil
 }
 
 // unifiedDiff is a difference as a unified diff.
@@ -175,13 +160,7 @@ func (l *diffLook) unifiedDiff(d *apply.Difference) (string, error) {
 		if text == "" {
 			return nil
 		}
-		return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+		return difflib.SplitLines(strings.TrimSuffix(text, "\n"))
 	}
-	b, a := lines(d.Before), lines(d.After)
-	for _, list := range [][]string{b, a} {
-		if n := len(list); n > 0 {
-			list[n-1] += "\n"
-		}
-	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: b, B: a, FromFile: "cluster " + d.ID.String(), ToFile: "source " + d.ID.String(), Context: context})
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(d.Before), B: lines(d.After), FromFile: "cluster " + d.String(), ToFile: "source " + d.String(), Context: context})
 }

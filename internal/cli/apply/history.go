@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,15 +35,11 @@ and the sources with commit or digest. To go back to one, run sluice apply --app
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{command.ResultKind: "History"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rest, namespace, err := f.Connect()
+			a, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now})
 			if err != nil {
 				return err
 			}
-			a, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
-			if err != nil {
-				return err
-			}
-			v, err := a.App(cmd.Context(), namespace, args[0])
+			v, err := a.App(cmd.Context(), a.namespace, args[0])
 			if err != nil {
 				return err
 			}
@@ -77,23 +71,20 @@ func showHistory(e *command.Env, output string, v *apply.Inventory) error {
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "APPLIED\tOBJECTS\tSOURCE")
 	for _, r := range v.History {
-		at := "-"
-		if r.Applied != nil {
-			at = r.Applied.UTC().Format(time.RFC3339)
-		}
 		var sources []string
 		for _, s := range r.Sources {
 			sources = append(sources, sourceLine(s))
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\n", at, r.Objects, strings.Join(sources, ", "))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", timeText(r.Applied), r.Objects, strings.Join(sources, ", "))
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }
 
 // goBack puts the sources of an earlier revision in the place of -f, at the state that they had then.
-func (d *deliverer) goBack(ctx context.Context, a *apply.Applier, namespace string) (*apply.Revision, error) {
+func (d *deliverer) goBack(ctx context.Context) (*apply.Revision, error) {
 	f := d.flags
-	v, err := a.App(ctx, namespace, f.app)
+	v, err := d.applier.App(ctx, d.applier.namespace, f.app)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +100,7 @@ func (d *deliverer) goBack(ctx context.Context, a *apply.Applier, namespace stri
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("--revision %s: app %s has no such revision; sluice history %s -n %s lists them", f.revision, f.app, f.app, namespace)
+		return nil, fmt.Errorf("--revision %s: app %s has no such revision; sluice history %s -n %s lists them", f.revision, f.app, f.app, d.applier.namespace)
 	}
 	for _, s := range found.Sources {
 		name, err := pinnedSource(s)
@@ -160,7 +151,7 @@ func checkStillHolds(r *apply.Revision, now []apply.Source) error {
 			return fmt.Errorf("%s no longer holds this revision, so it cannot be applied again; only git and OCI sources keep what they held", s.Name)
 		}
 	}
-	if !slices.EqualFunc(r.Sources, now, func(a, b apply.Source) bool { return maps.Equal(a.Digest, b.Digest) }) {
+	if len(now) > len(r.Sources) {
 		return errors.New("the sources have become more than those of this revision")
 	}
 	return nil

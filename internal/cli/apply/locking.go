@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"sluice.dev/apply"
@@ -19,16 +20,16 @@ func (d *deliverer) applyUnderLock(ctx context.Context, cfg *config.Config) erro
 	if d.flags.app == "" || d.flags.dryRun != dryRunNone {
 		return d.planAndApply(ctx, cfg)
 	}
-	return underLock(ctx, d.Env, d.applier, "", d.flags.app, func(ctx context.Context) error {
+	return underLock(ctx, d.Env, d.applier, d.flags.app, func(ctx context.Context) error {
 		d.result.Ran = []string{}
 		return d.planAndApply(ctx, cfg)
 	})
 }
 
 // underLock runs a change of an app under its lock. If somebody else changes the app in the meantime, it runs the change again.
-func underLock(ctx context.Context, e *command.Env, a *apply.Applier, namespace, app string, change func(ctx context.Context) error) error {
+func underLock(ctx context.Context, e *command.Env, a *connection, app string, change func(ctx context.Context) error) error {
 	for {
-		locked, unlock, err := a.Resume(ctx, namespace, app)
+		locked, unlock, err := a.Resume(ctx, a.namespace, app)
 		if err == nil {
 			err = change(locked)
 		}
@@ -45,17 +46,31 @@ func addLockTimeout(fs *pflag.FlagSet, timeout *time.Duration) {
 	fs.DurationVar(timeout, "lock-timeout", time.Minute, "time limit for waiting while another run changes the app; 0 does not wait")
 }
 
+// changeFlags are those of the commands that change an app by its name.
+type changeFlags struct {
+	command.ClusterFlags
+
+	dryRun               bool
+	timeout, lockTimeout time.Duration
+	output               string
+}
+
+// addTo adds the flags. The help of --dry-run differs.
+func (f *changeFlags) addTo(cmd *cobra.Command, dryRun string) {
+	f.AddClusterNamespace(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.dryRun, "dry-run", false, dryRun)
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit for the whole command")
+	addLockTimeout(fs, &f.lockTimeout)
+	command.AddOutput(cmd, &f.output, "text", "json")
+}
+
 // lockHint adds to an error that somebody else changes the app what can be done about it.
 func lockHint(err error) error {
 	if _, locked := errors.AsType[*apply.LockedError](err); locked {
 		return fmt.Errorf("%w; nothing was changed; --lock-timeout waits longer", err)
 	}
 	return err
-}
-
-// addTakeOver adds the flag that names apps whose objects are taken.
-func addTakeOver(fs *pflag.FlagSet, apps *[]string) {
-	fs.StringSliceVar(apps, "take-over", nil, "app to take objects over from, if the source has them, as NAME or NAMESPACE/NAME (may be repeated)")
 }
 
 // appOf reads the name of an app, which may have a namespace.
@@ -75,9 +90,4 @@ func appsOf(list []string, namespace string) []string {
 		out = append(out, in+"/"+name)
 	}
 	return out
-}
-
-// addInto adds the flag that moves a source into one namespace.
-func addInto(fs *pflag.FlagSet, namespace *string) {
-	fs.StringVar(namespace, "into-namespace", "", "put all objects into this namespace, whatever namespace they name; references to these objects, such as subjects of role bindings and services of webhooks, change too")
 }

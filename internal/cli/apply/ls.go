@@ -1,12 +1,14 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/apply"
 	"sluice.dev/internal/cli/command"
@@ -37,24 +39,17 @@ the named app, of all apps of the namespace, or with -A of all apps. sluice adop
   sluice ls --orphans -A`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rest, namespace, err := f.Connect()
-			if err != nil {
-				return err
-			}
-			applier, err := apply.New(rest, apply.Options{Namespace: namespace, Now: e.Now})
+			applier, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now})
 			if err != nil {
 				return err
 			}
 			if f.orphans {
-				return listOrphans(cmd.Context(), e, f, applier, namespace, args)
+				return listOrphans(cmd.Context(), e, f, applier, args)
 			}
 			if len(args) == 1 {
-				return listObjects(cmd.Context(), e, f, applier, namespace, args[0])
+				return listObjects(cmd.Context(), e, f, applier, args[0])
 			}
-			if f.all {
-				namespace = ""
-			}
-			return listApps(cmd.Context(), e, f, applier, namespace)
+			return listApps(cmd.Context(), e, f, applier)
 		},
 	}
 	f.AddClusterNamespace(cmd)
@@ -72,16 +67,17 @@ type AppList struct {
 	Apps       []*apply.Inventory `json:"apps"`
 }
 
-func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace string) error {
+func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *connection) error {
+	namespace := a.namespace
+	if f.all {
+		namespace = ""
+	}
 	apps, err := a.Apps(ctx, namespace)
 	if err != nil && apps == nil {
 		return err
 	}
 	if f.output == "json" {
-		if apps == nil {
-			apps = []*apply.Inventory{}
-		}
-		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", apps}))
+		return errors.Join(err, command.Encode(e.Out, AppList{report.APIVersion, "AppList", append([]*apply.Inventory{}, apps...)}))
 	}
 	if len(apps) == 0 && err == nil {
 		if namespace == "" {
@@ -94,14 +90,6 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier,
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "NAMESPACE\tAPP\tSTATE\tOBJECTS\tSINCE\tSOURCE")
 	for _, v := range apps {
-		at := v.Finished
-		if at == nil {
-			at = v.Started
-		}
-		since := "-"
-		if at != nil {
-			since = at.UTC().Format(time.RFC3339)
-		}
 		source := "-"
 		list := v.Sources
 		if len(list) == 0 {
@@ -113,9 +101,18 @@ func listApps(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier,
 		if len(list) > 1 {
 			source += fmt.Sprintf(" and %d more", len(list)-1)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), since, source)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", v.Namespace, v.App, v.State, len(v.Objects), timeText(cmp.Or(v.Finished, v.Started)), source)
 	}
-	return errors.Join(err, w.Flush())
+	w.Flush()
+	return err
+}
+
+// timeText is a time in a table.
+func timeText(t *metav1.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // ObjectList is the objects of an app for programs.
@@ -126,8 +123,8 @@ type ObjectList struct {
 	Objects    []apply.NotReady `json:"objects"`
 }
 
-func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Applier, namespace, app string) error {
-	v, err := a.App(ctx, namespace, app)
+func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *connection, app string) error {
+	v, err := a.App(ctx, a.namespace, app)
 	if err != nil {
 		return err
 	}
@@ -152,5 +149,6 @@ func listObjects(ctx context.Context, e *command.Env, f *lsFlags, a *apply.Appli
 	for _, s := range states {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", command.Dash(s.ID.Namespace), s.ID.GroupKind(), s.ID.Name, s.Status, s.Message)
 	}
-	return w.Flush()
+	w.Flush()
+	return nil
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,10 +134,7 @@ func (r *fetcher) readSource(ctx context.Context, s string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.readLocal(ctx, s, src, "", ""); err != nil {
-			return withBuildHint(err, src)
-		}
-		return nil
+		return withBuildHint(r.readLocal(ctx, s, src, "", ""), src)
 	case scheme == "git+file":
 		return r.gitFile(ctx, s, rest)
 	case strings.HasPrefix(scheme, "git+"):
@@ -146,9 +144,9 @@ func (r *fetcher) readSource(ctx context.Context, s string) error {
 		if r.dockerConfig() != nil {
 			params["secret"] = localSecret
 		}
-		return r.fetchByParams(ctx, s, "oci", "", params)
+		return r.fetchByParams(ctx, s, "oci", params)
 	case scheme == "http", scheme == "https":
-		return r.fetchByParams(ctx, s, "http", "", map[string]string{"url": s})
+		return r.fetchByParams(ctx, s, "http", map[string]string{"url": s})
 	}
 	return fmt.Errorf("%s: the scheme %s:// is not known; there are git+https, git+http, git+ssh, git+file, oci, https and http", redactUserInfo(s), scheme)
 }
@@ -162,7 +160,7 @@ var builders = map[string]string{
 // withBuildHint adds to an error of a source on this machine how its objects are had, where it is no folder of objects but one of Kustomize or
 // Helm.
 func withBuildHint(err error, src input.Source) error {
-	if src.Kind != input.Path {
+	if err == nil || src.Kind != input.Path {
 		return err
 	}
 	for _, path := range src.Paths {
@@ -267,10 +265,7 @@ func (r *fetcher) gitFile(ctx context.Context, name, rest string) error {
 	if _, err := os.Stat(repo); err != nil {
 		return fmt.Errorf("%s: there is no repository at %s", name, repo)
 	}
-	if ref == "" {
-		ref = "HEAD"
-	}
-	src, err := input.ParseSource("git:" + ref)
+	src, err := input.ParseSource("git:" + cmp.Or(ref, "HEAD"))
 	if err != nil {
 		return err
 	}
@@ -289,16 +284,16 @@ func (r *fetcher) fetchGit(ctx context.Context, name, scheme, rest string) error
 	if scheme == "ssh" || r.Getenv(gitTokenEnv) != "" && scheme == "https" {
 		params["authSecret"] = localSecret
 	}
-	return r.fetchByParams(ctx, name, "git", "", params)
+	return r.fetchByParams(ctx, name, "git", params)
 }
 
 // fetchByParams has a resolver fetch and adds what it gives.
-func (r *fetcher) fetchByParams(ctx context.Context, name, resolver, namespace string, params map[string]string) error {
+func (r *fetcher) fetchByParams(ctx context.Context, name, resolver string, params map[string]string) error {
 	given := make([]resolve.Given, 0, len(params))
 	for _, k := range slices.Sorted(maps.Keys(params)) {
 		given = append(given, resolve.Given{Name: k, Value: resolve.Value{Type: resolve.String, String: params[k]}})
 	}
-	return r.resolveQuery(ctx, name, &resolve.Query{Resolver: resolver, Namespace: namespace, Params: given})
+	return r.resolveQuery(ctx, name, &resolve.Query{Resolver: resolver, Params: given})
 }
 
 func (r *fetcher) resolveQuery(ctx context.Context, name string, q *resolve.Query) error {
@@ -346,20 +341,13 @@ func (r *fetcher) resolveRequest(ctx context.Context, o input.Object) error {
 	if request.APIVersion != v1beta1.SchemeGroupVersion.String() {
 		return fail("is of %s; %s is wanted", request.APIVersion, v1beta1.SchemeGroupVersion)
 	}
-	name := request.Labels[resolution.LabelType]
-	if name == "" {
-		name = request.Labels[resolution.LabelResolver]
-	}
+	name := cmp.Or(request.Labels[resolution.LabelType], request.Labels[resolution.LabelResolver])
 	if name == "" {
 		return fail("has no label %s, which names the resolver", resolution.LabelType)
 	}
-	q := &resolve.Query{Resolver: resolution.Canonical(name), Namespace: request.Namespace, URL: request.Spec.URL}
-	for _, p := range request.Spec.Params {
-		q.Params = append(q.Params, resolve.Given{Name: p.Name, Value: resolve.Value{
-			Type: resolve.Type(p.Value.Type), String: p.Value.StringVal, Array: p.Value.ArrayVal, Object: p.Value.ObjectVal,
-		}})
-	}
-	return r.resolveQuery(ctx, fmt.Sprintf("%s:%d", o.File, o.Line), q)
+	return r.resolveQuery(ctx, fmt.Sprintf("%s:%d", o.File, o.Line), &resolve.Query{
+		Resolver: resolution.Canonical(name), Namespace: request.Namespace, URL: request.Spec.URL, Params: resolvecmd.GivenParams(request.Spec.Params),
+	})
 }
 
 // maxContent bounds what one source may hold. In a cluster it is what a status takes.
@@ -479,10 +467,7 @@ func (l localSecrets) Secret(_ context.Context, _, name string) (map[string][]by
 // dockerConfig gives the credentials for registries that docker login has left; nil where there are none. Helpers that keep
 // credentials elsewhere are not run.
 func (r *fetcher) dockerConfig() []byte {
-	dir := r.Getenv("DOCKER_CONFIG")
-	if dir == "" {
-		dir = filepath.Join(r.Getenv("HOME"), ".docker")
-	}
+	dir := cmp.Or(r.Getenv("DOCKER_CONFIG"), filepath.Join(r.Getenv("HOME"), ".docker"))
 	data, err := os.ReadFile(filepath.Join(dir, "config.json")) //nolint:gosec // the user's own file
 	if err != nil || !strings.Contains(string(data), `"auth":`) {
 		return nil

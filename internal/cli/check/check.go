@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,8 +46,8 @@ type checkFlags struct {
 	noObjects   bool // --objects=false
 	digest      bool
 	trace       string
-	kubeconfig  string
-	context     string
+
+	command.ClusterFlags
 }
 
 // New returns the command check.
@@ -106,9 +105,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
-	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
-	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
+	f.addJudgement(cmd)
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.StringVar(&f.newCRDs, "new-crds", "", "effect of CRDs that OLD does not have. fail: it is an error; some: it is an error if OLD has none of them; allow: they are only reported (default: some if OLD is the cluster, otherwise allow)")
 	fs.StringArrayVar(&f.exclude, "exclude", nil, "pattern of files to leave out of directories, as in .sluiceignore (may be repeated)")
@@ -117,13 +114,20 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.IntVar(&f.objectPages, "object-pages", cluster.DefaultPages, "pages of stored objects to read at once, each of a different namespace; 1 reads one after the other")
 	fs.StringVar(&f.trace, "trace", "", "place in a schema, such as .spec.tasks[*].name or . for the object: print to standard error each question about it, and the argument or object that answered")
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
 	command.Complete(cmd, "color", "auto", "always", "never")
 	command.Complete(cmd, "new-crds", newFail, newSome, newAllow)
+	return cmd
+}
+
+// addJudgement adds the flags that say what fails, and those of the cluster.
+func (f *checkFlags) addJudgement(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.AddCluster(fs)
+	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
+	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
+	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
 	command.Complete(cmd, "mode", "error", "warn", "stored")
 	command.Complete(cmd, "fail-mode", "closed", "open")
-	return cmd
 }
 
 // checker is one run of the command.
@@ -180,22 +184,12 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	o := report.Options{
-		Verbose: c.flags.verbose, Color: color, Version: c.Version, Date: c.Now().Format(time.DateOnly), Rules: preflight.Doc,
-	}
-	if c.OutTTY {
-		o.Width = c.Width
-	}
-	if wd, err := os.Getwd(); err == nil {
-		o.Root = wd
-	}
+	o := c.ReportOptions()
+	o.Verbose, o.Color, o.Date, o.Rules = c.flags.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
 	if err := report.Print(c.Out, c.flags.output, r, o); err != nil {
 		return err
 	}
-	if r.Failing() > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(r.Failing() > 0)
 }
 
 // compareArguments compares what the arguments name.
@@ -249,10 +243,7 @@ func (c *checker) loadConfig() (*config.Config, error) {
 	if n := c.flags.objectPages; n < 1 || n > cluster.MaxPages {
 		return nil, fmt.Errorf("--object-pages %d: it is between 1 and %d; the default is %d", n, cluster.MaxPages, cluster.DefaultPages)
 	}
-	kube := c.flags.kubeVersion
-	if kube == "" {
-		kube = cfg.KubeVersion()
-	}
+	kube := cmp.Or(c.flags.kubeVersion, cfg.KubeVersion())
 	if kube == "" {
 		return cfg, nil
 	}
@@ -373,12 +364,11 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	if set != nil {
 		c.tellLeftOut(src.String(), set)
 	}
-	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || errors.Is(err, input.ErrNotFound)) {
-		if errors.Is(err, input.ErrNotFound) {
-			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
-		}
+	missing := errors.Is(err, input.ErrNotFound)
+	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
 		s := side{name: src.String(), crds: map[string][]input.Document{}}
-		if errors.Is(err, input.ErrNotFound) {
+		if missing {
+			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
 			s.missing = src.Paths
 		} else if set != nil {
 			s.missing, s.unread, s.skipped = set.Missing, set.Unread, set.Skipped
@@ -403,7 +393,7 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 
 func (c *checker) connectCluster(ctx context.Context) error {
 	var err error
-	if c.cluster, err = cluster.Connect(cluster.Options{Kubeconfig: c.flags.kubeconfig, Context: c.flags.context}); err != nil {
+	if c.cluster, err = c.flags.Cluster(); err != nil {
 		return err
 	}
 	if c.kube == nil {

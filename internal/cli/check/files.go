@@ -40,11 +40,11 @@ func (c *checker) excludePatterns() ([]string, error) {
 func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
-		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstFileNames(set.Templates))
+		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstNames(set.Templates))
 	}
 	c.tellUnrendered(set.Unrendered)
 	if len(set.Rendered) > 0 {
-		fmt.Fprintf(c.Err, "note: %s: templates rendered by helm with the default values: %s\n", source, firstFileNames(set.Rendered))
+		fmt.Fprintf(c.Err, "note: %s: templates rendered by helm with the default values: %s\n", source, firstNames(set.Rendered))
 	}
 	patched, templated := 0, 0
 	for i := range set.Documents {
@@ -63,14 +63,14 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 	}
 	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
 		c.patches = set.Patches
-		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", firstFileNames(set.Patches))
+		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", firstNames(set.Patches))
 	}
 	if len(set.Submodules) > 0 && !slices.Equal(set.Submodules, c.submodules) {
 		c.submodules = set.Submodules
-		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, firstFileNames(set.Submodules))
+		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, firstNames(set.Submodules))
 	}
 	if len(set.Missing) > 0 {
-		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, firstFileNames(set.Missing))
+		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, firstNames(set.Missing))
 	}
 	if set.Excluded > 0 && c.flags.verbose {
 		fmt.Fprintf(c.Err, "note: %s: files excluded by %s or --exclude: %d\n", source, ignoreFile, set.Excluded)
@@ -94,14 +94,14 @@ func (c *checker) refuseMissing(paths []string) error {
 	return fmt.Errorf("%s: neither %s nor %s has it: check the path", strings.Join(both, ", "), c.old.name, c.next.name)
 }
 
-// firstFileNames names the first few files.
-func firstFileNames(files []string) string {
+// firstNames lists the first few names, and counts the others.
+func firstNames(names []string) string {
 	const most = 3
-	names := strings.Join(files[:min(len(files), most)], ", ")
-	if n := len(files) - most; n > 0 {
-		names += fmt.Sprintf(" and %d more", n)
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
 	}
-	return names
+	return text
 }
 
 // tellUnrendered tells which templates were not rendered: those with one cause together, and what both sides have once.
@@ -118,7 +118,7 @@ func (c *checker) tellUnrendered(all []input.Unrendered) {
 		files[u.Why] = append(files[u.Why], u.File)
 	}
 	for _, why := range causes {
-		fmt.Fprintf(c.Err, "note: not rendered: %s: %s\n", firstFileNames(files[why]), brief.OneLine(why))
+		fmt.Fprintf(c.Err, "note: not rendered: %s: %s\n", firstNames(files[why]), brief.OneLine(why))
 	}
 }
 

@@ -48,15 +48,8 @@ Exit codes: 0 the manifests pass, 1 findings at a failing level, 2 error.`,
 			return filterInput(cmd.Context(), e, f, strings.Join(args, ""))
 		},
 	}
-	fs := cmd.Flags()
-	fs.StringArrayVarP(&f.configs, "config", "c", nil, "configuration file in Sluice's, kapp's or crdify's format (may be repeated)")
-	fs.StringVar(&f.mode, "mode", "", "error: findings fail; warn: nothing fails; stored: if the cluster has stored objects, a finding fails only if one of them shows it (default: from the configuration, or error)")
-	fs.StringVar(&f.failMode, "fail-mode", "", "closed: an undecided change fails; open: it is only reported (default: from the configuration, or closed)")
-	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: that of the cluster or of this build)")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
-	command.Complete(cmd, "mode", "error", "warn", "stored")
-	command.Complete(cmd, "fail-mode", "closed", "open")
+	f.addJudgement(cmd)
+	cmd.Flags().StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: that of the cluster or of this build)")
 	return cmd
 }
 
@@ -122,7 +115,7 @@ func tellNew(e *command.Env, r *report.Report) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, firstFileNames(names))
+		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, firstNames(names))
 	}
 }
 
@@ -221,10 +214,7 @@ func filterList(ctx context.Context, e *command.Env, f *checkFlags, old string, 
 	if err := writeList(e, data, list); err != nil {
 		return err
 	}
-	if failing {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(failing)
 }
 
 func krmResultOf(f report.Finding, path string) krmResult {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"sluice.dev/internal/brief"
@@ -42,11 +41,11 @@ func (c *checker) refuseNew(pairs []pair) error {
 	case len(missing) == 0 || mode == newAllow:
 		return nil
 	case len(missing) == len(pairs) && c.old.live:
-		return fmt.Errorf("the %s has none of the CRDs (%s): check the context; if they are new to it, say --new-crds=allow", c.old.name, someOf(missing))
+		return fmt.Errorf("the %s has none of the CRDs (%s): check the context; if they are new to it, say --new-crds=allow", c.old.name, firstNames(missing))
 	case len(missing) == len(pairs):
-		return fmt.Errorf("%s has none of the CRDs (%s): check the path; if they are new, say --new-crds=allow", c.old.name, someOf(missing))
+		return fmt.Errorf("%s has none of the CRDs (%s): check the path; if they are new, say --new-crds=allow", c.old.name, firstNames(missing))
 	case mode == newFail:
-		return fmt.Errorf("%s does not have %s, and --new-crds=fail wants every CRD to be there", c.old.name, someOf(missing))
+		return fmt.Errorf("%s does not have %s, and --new-crds=fail wants every CRD to be there", c.old.name, firstNames(missing))
 	}
 	return nil
 }
@@ -67,7 +66,7 @@ func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		fmt.Fprintf(c.Err, "warning: nobody looked for %s in the rest of the old revision: %s\n", someOf(missing), brief.OneLine(err.Error()))
+		fmt.Fprintf(c.Err, "warning: nobody looked for %s in the rest of the old revision: %s\n", firstNames(missing), brief.OneLine(err.Error()))
 	}
 	for _, name := range missing {
 		docs := found[name]
@@ -99,11 +98,4 @@ func tellLive(crds []report.CRD, pairs []pair, old string) {
 		}
 		crds[i].Findings = append(crds[i].Findings, f)
 	}
-}
-
-func someOf(names []string) string {
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
 }

@@ -230,7 +230,7 @@ func (c *checker) settleUnread() error {
 		}
 	}
 	if c.unchanged = len(same); len(same) > 0 {
-		fmt.Fprintf(c.Err, "note: files that cannot be read and are the same on both sides: %s\n", firstFileNames(same))
+		fmt.Fprintf(c.Err, "note: files that cannot be read and are the same on both sides: %s\n", firstNames(same))
 	}
 	if len(changed) == 0 {
 		return nil
@@ -275,5 +275,5 @@ func (s *side) dropFile(key string) {
 }
 
 func someNames(crds map[string][]input.Document) string {
-	return someOf(slices.Sorted(maps.Keys(crds)))
+	return firstNames(slices.Sorted(maps.Keys(crds)))
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,11 +44,8 @@ func NewRules(e *command.Env) *cobra.Command {
 			switch output {
 			case "name":
 				for _, r := range crdcheck.Rules() {
-					if _, err := fmt.Fprintln(e.Out, r.ID); err != nil {
-						return err
-					}
+					fmt.Fprintln(e.Out, r.ID)
 				}
-				return nil
 			case "json":
 				l := RuleList{APIVersion: report.APIVersion, Kind: "RuleList"}
 				for _, r := range crdcheck.Rules() {
@@ -57,15 +53,17 @@ func NewRules(e *command.Env) *cobra.Command {
 					l.Rules = append(l.Rules, ruleJSON{r.ID, r.Title, r.Level, d, r.Varies, r.Why, r.Help})
 				}
 				return command.Encode(e.Out, l)
+			default:
+				printRules(e)
 			}
-			return printRules(e)
+			return nil
 		},
 	}
 	command.AddOutput(cmd, &output, "table", "json", "name")
 	return cmd
 }
 
-func printRules(e *command.Env) error {
+func printRules(e *command.Env) {
 	w := command.Columns(e.Out)
 	fmt.Fprintln(w, "RULE\tLEVEL\tDEFAULT\tREPORTS")
 	for _, r := range crdcheck.Rules() {
@@ -78,14 +76,12 @@ func printRules(e *command.Env) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.ID, level, def, r.Title)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	w.Flush()
 	fmt.Fprintln(e.Out, "\n* the level of a finding depends on what its witness shows\n\nLEVELS, most severe first")
 	for _, l := range report.Levels() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", l.ID, l.Default, l.Meaning)
 	}
-	return w.Flush()
+	w.Flush()
 }
 
 // NewExplain returns the command explain.
@@ -104,23 +100,18 @@ func NewExplain(e *command.Env) *cobra.Command {
 			}
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one rule; sluice rules lists them")
-			}
-			return nil
-		},
+		Args: command.OneArg("name one rule; sluice rules lists them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, ok := crdcheck.Lookup(args[0])
 			if law, found := life.Doc(args[0]); found && !ok {
-				_, err := fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indentLines(law.Why), indentLines(law.Help))
-				return err
+				fmt.Fprintf(e.Out, "%s (sluice features verify)\n\nWhy\n%s\n\nThe way out\n%s\n", law.ID, indentLines(law.Why), indentLines(law.Help))
+				return nil
 			}
 			if !ok {
 				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
 			}
-			_, err := fmt.Fprint(e.Out, explainRule(r))
-			return err
+			fmt.Fprint(e.Out, explainRule(r))
+			return nil
 		},
 	}
 }

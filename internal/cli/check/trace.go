@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,9 +81,4 @@ func (t *tracer) printSteps(w io.Writer) {
 }
 
 // placeName is a place as people write it.
-func placeName(place string) string {
-	if place == "" {
-		return "the object"
-	}
-	return place
-}
+func placeName(place string) string { return cmp.Or(place, "the object") }

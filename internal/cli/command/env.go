@@ -10,6 +10,14 @@ import (
 // ErrFindings ends a command that has printed failing findings.
 var ErrFindings = errors.New("findings")
 
+// FindingsIf returns [ErrFindings] if something fails. It ends a command that has printed its result.
+func FindingsIf(failing bool) error {
+	if failing {
+		return ErrFindings
+	}
+	return nil
+}
+
 // Env is the environment of a command: its input and output, clock and variables.
 type Env struct {
 	// Name is how the program was called.

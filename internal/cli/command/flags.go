@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,10 +14,7 @@ import (
 
 // Complete completes the values of a flag.
 func Complete(cmd *cobra.Command, flag string, values ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil { // the flag does not exist: a mistake in the command
-		cmd.PrintErrln(err)
-	}
+	CompleteWith(cmd, flag, func(string) ([]string, cobra.ShellCompDirective) { return values, cobra.ShellCompDirectiveNoFileComp })
 }
 
 // CompleteWith registers a function that returns the completions of a flag's value. It gets the text typed so far.
@@ -40,6 +38,16 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 		names = append(names, c.Name())
 	}
 	return fmt.Errorf("unknown command %q for %q%s; %[2]s --help lists the commands", args[0], cmd.CommandPath(), brief.Hint(args[0], names))
+}
+
+// OneArg accepts exactly one argument. For any other number, missing is the error: it says what to name.
+func OneArg(missing string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return errors.New(missing)
+		}
+		return nil
+	}
 }
 
 // AddOutput adds the flag -o, which takes one of the formats. The first one is the default.

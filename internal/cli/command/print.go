@@ -1,20 +1,25 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"os"
 	"text/tabwriter"
 
 	"sigs.k8s.io/yaml"
+
+	"sluice.dev/report"
 )
 
-// Dash is the text of an empty cell of a table.
-func Dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+// ReportOptions are those for a report on standard output that do not depend on the command.
+func (e *Env) ReportOptions() report.Options {
+	root, _ := os.Getwd() // without one, names of files stay as they are
+	return report.Options{Version: e.Version, Width: e.Width, Root: root}
 }
+
+// Dash is the text of an empty cell of a table.
+func Dash(s string) string { return cmp.Or(s, "-") }
 
 // PrintDocument prints a document as yaml, or as indented JSON for any other format.
 func PrintDocument(w io.Writer, format string, v any) error {
@@ -37,5 +42,11 @@ func Encode(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Columns returns a writer that aligns what is separated by tabs in columns. Flush it at the end.
-func Columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }
+// Table is a table for people. Cells are separated by tabs.
+type Table struct{ *tabwriter.Writer }
+
+// Columns returns a table that is written to w. Flush it at the end.
+func Columns(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)} }
+
+// Flush writes the rows, with their columns aligned. [Run] tells of errors.
+func (t Table) Flush() { _ = t.Writer.Flush() }

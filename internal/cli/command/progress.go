@@ -13,7 +13,7 @@ import (
 // Progress draws a progress bar on a terminal; elsewhere it draws nothing.
 type Progress struct {
 	mu    sync.Mutex
-	w     io.Writer // nil where nothing is drawn
+	w     io.Writer
 	now   func() time.Time
 	label string
 	total int64
@@ -26,7 +26,7 @@ type Progress struct {
 
 // Progress starts a bar for long work; total is 0 where it is not known yet.
 func (e *Env) Progress(label string, total int64) *Progress {
-	p := &Progress{now: e.Now, label: label, total: total, last: e.Now()}
+	p := &Progress{w: io.Discard, now: e.Now, label: label, total: total, last: e.Now()}
 	if e.ErrTTY {
 		p.w = e.Err
 		_, p.width = Terminal(e.Err)
@@ -36,9 +36,6 @@ func (e *Env) Progress(label string, total int64) *Progress {
 
 // Remark draws a note behind the bar.
 func (p *Progress) Remark(note string) {
-	if p.w == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.note, p.last = brief.OneLine(note), time.Time{}
@@ -51,9 +48,6 @@ func (p *Progress) Set(done int64) { p.SetOf(done, p.total) }
 
 // SetOf is Set with a new total.
 func (p *Progress) SetOf(done, total int64) {
-	if p.w == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -84,9 +78,6 @@ func (p *Progress) SetOf(done, total int64) {
 
 // Done wipes the bar.
 func (p *Progress) Done() {
-	if p.w == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drawn {

@@ -89,7 +89,7 @@ annotation ` + life.ChannelAnnotation + ` of this channel or a narrower one. Del
 }
 
 func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.Channel, guard bool) error {
-	w, err := readFeatures(ctx, e, f)
+	w, err := readFeatures(ctx, e, f, nil)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 		if gates == nil {
 			continue
 		}
-		scan := w.newScan(e, p, gates, "")
-		scan.Names = maxNames
-		result, err := runScan(ctx, e, scan)
+		result, err := w.countUses(ctx, e, p, gates, "", true)
 		if err != nil {
 			return err
 		}
@@ -138,7 +136,7 @@ func channelRun(ctx context.Context, e *command.Env, f *featuresFlags, c *life.C
 	case f.output != asTable:
 		err = command.PrintDocument(e.Out, f.output, out)
 	default:
-		err = (&Usage{Features: out.Features}).printTable(e, true)
+		(&Usage{Features: out.Features}).printTable(e, true)
 	}
 	if err != nil || affected == 0 {
 		if err == nil {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -65,11 +66,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	}
 	d := p.Docs()
 	if f.from != "" {
-		to := f.to
-		if to == "" {
-			to = p.File.Spec.Release
-		}
-		if d.Notes, err = p.Notes(f.from, to); err != nil {
+		if d.Notes, err = p.Notes(f.from, cmp.Or(f.to, p.File.Spec.Release)); err != nil {
 			return err
 		}
 	}
@@ -93,7 +90,7 @@ func featuresDocs(ctx context.Context, e *command.Env, f *docsFlags) error {
 	case f.verify:
 		return verifyGenerated(e, life.NewOutputs(target, text))
 	case target != "":
-		return writeOutputs(e, life.NewOutputs(target, text))
+		return writeOutputs(e, life.NewOutputs(target, text), false)
 	}
 	_, err = e.Out.Write(text)
 	return err

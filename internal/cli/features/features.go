@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -49,7 +48,7 @@ func (f *featureFlags) addTo(e *command.Env, cmd *cobra.Command, outputs ...stri
 		if len(f.files) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return componentsToComplete(cmd.Context(), quietEnv(e), &featuresFlags{files: f.files}), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), e, &featuresFlags{files: f.files})
 	})
 }
 
@@ -114,10 +113,7 @@ command prints what can be enforced, and standard error names what waits. With -
 			if err := printObjects(e, f.output, objects); err != nil {
 				return err
 			}
-			if strict && (c.waits || c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil) {
-				return command.ErrFindings
-			}
-			return nil
+			return command.FindingsIf(strict && (c.waits || c.set.Webhook || c.set.SettingsReason != "" || c.set.Told != nil))
 		},
 	}
 	cmd.Flags().StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Component, its Features and CRDs, - for standard input")
@@ -217,29 +213,23 @@ func printObjects(e *command.Env, output string, objects []runtime.Object) error
 	}
 	for _, o := range objects {
 		if output == "name" {
-			if err := printObjectName(e, o); err != nil {
+			m, err := meta.Accessor(o)
+			if err != nil {
 				return err
 			}
+			// As kubectl does.
+			fmt.Fprintf(e.Out, "%s/%s\n", strings.ToLower(o.GetObjectKind().GroupVersionKind().GroupKind().String()), m.GetName())
 			continue
 		}
-		data, err := yaml.Marshal(o)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
+		if err := printManifest(e, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printObjectName prints kind, group and name as kubectl does.
-func printObjectName(e *command.Env, o runtime.Object) error {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return err
-	}
-	gk := o.GetObjectKind().GroupVersionKind().GroupKind()
-	_, err = fmt.Fprintf(e.Out, "%s/%s\n", strings.ToLower(gk.String()), m.GetName())
-	return err
+// printManifest prints an object as a document of a YAML stream.
+func printManifest(e *command.Env, o any) error {
+	fmt.Fprintln(e.Out, "---")
+	return command.PrintDocument(e.Out, "yaml", o)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"sluice.dev/internal/cli/command"
@@ -42,7 +40,7 @@ With --verify, the exit code is 1 if a file is not current.`,
 			if verify {
 				return verifyGenerated(e, out)
 			}
-			return writeOutputs(e, out)
+			return writeOutputs(e, out, false)
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
@@ -88,17 +86,8 @@ func generateOutputs(ctx context.Context, e *command.Env, file string, channel *
 
 // verifyGenerated shows the files that are not current.
 func verifyGenerated(e *command.Env, out life.Outputs) error {
-	same := true
-	err := out.Each(func(path string, old, want []byte) {
-		same = false
-		name := filepath.ToSlash(path)
-		fmt.Fprintf(e.Out, "%s", diff.Diff(name, old, name+" (generated)", want))
-	})
-	switch {
-	case err != nil:
+	if changed, err := showChanges(e, out, " (generated)"); err != nil || !changed {
 		return err
-	case same:
-		return nil
 	}
 	fmt.Fprintln(e.Err, "the files are not as they would be generated: run sluice features generate")
 	return command.ErrFindings

@@ -31,11 +31,7 @@ type featureFinding struct {
 
 // String writes a finding in a line, as compilers do.
 func (f *featureFinding) String() string {
-	text := string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
-	if at := f.sourcePlace.String(); at != "" {
-		return at + ": " + text
-	}
-	return text
+	return f.placePrefix() + string(f.Severity) + ": " + (feature.Finding{Gate: f.Gate, Where: f.Where, Message: f.Message}).String()
 }
 
 // Findings is what lint found, for programs.
@@ -81,10 +77,7 @@ Without the CRDs, lint finds only errors that need no schema. Exit code 1 if the
 			if err := printFindings(e, f.output, list); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }) {
-				return command.ErrFindings
-			}
-			return nil
+			return command.FindingsIf(slices.ContainsFunc(list, func(x featureFinding) bool { return f.strict || x.Severity == feature.Error }))
 		},
 	}
 	fs := cmd.Flags()
@@ -122,12 +115,11 @@ func (d *definitions) lintComponents(e *command.Env, f *lintFlags) (out []featur
 	for i := range d.features {
 		s := &d.features[i].Spec
 		if f.component == "" && !slices.Contains(names, s.Component) {
-			x := featureFinding{
-				sourcePlace: d.findFeature(s.Component, s.Gate, "spec", "component"), Severity: feature.Error, Code: codeNoComponent,
-				Component: s.Component, Gate: s.Gate, Where: "spec.component",
+			x := feature.Finding{
+				Severity: feature.Error, Code: codeNoComponent, Gate: s.Gate, Where: "spec.component",
 				Message: fmt.Sprintf("the files hold no Component %q%s", s.Component, brief.Hint(s.Component, names)),
 			}
-			out = append(out, x)
+			out = append(out, findingAt(d.findFeature(s.Component, s.Gate, "spec", "component"), s.Component, &x))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b featureFinding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
@@ -139,14 +131,17 @@ var partsOfFeatures = []string{"gate", "stages", "parts", "requires", "whenDisab
 
 // withPlace adds the place to a finding about a definition.
 func (d *definitions) withPlace(c *v1alpha1.Component, x *feature.Finding) featureFinding {
-	out := featureFinding{Severity: x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message}
-	switch path := input.Steps(x.Where); {
-	case x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]): // a Feature may lack its gate
-		out.sourcePlace = d.findFeature(c.Name, x.Gate, path...)
-	default:
-		out.sourcePlace = d.findComponent(c.Name, path...)
+	path := input.Steps(x.Where)
+	at := d.findComponent(c.Name, path...)
+	if x.Gate != "" || len(path) > 1 && slices.Contains(partsOfFeatures, path[1]) { // a Feature may lack its gate
+		at = d.findFeature(c.Name, x.Gate, path...)
 	}
-	return out
+	return findingAt(at, c.Name, x)
+}
+
+// findingAt is a finding of package feature with its place.
+func findingAt(at sourcePlace, component string, x *feature.Finding) featureFinding {
+	return featureFinding{at, x.Severity, x.Code, component, x.Gate, x.Where, x.Message}
 }
 
 // lintSettings checks the ConfigMap of a component, if the files have it.
@@ -158,16 +153,11 @@ func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) 
 		}
 		_, findings := model.ParseSettings(feature.SettingsOf(m.Data, m.BinaryData))
 		if m.Immutable != nil && *m.Immutable {
-			out = append(out, featureFinding{
-				sourcePlace: lastPlace(d.settingsOf(c), "immutable"), Severity: feature.Error, Code: feature.CodeImmutable, Component: c.Name,
-				Where: "immutable", Message: feature.Immutable + ": leave immutable out",
-			})
+			x := feature.Finding{Severity: feature.Error, Code: feature.CodeImmutable, Where: "immutable", Message: feature.Immutable + ": leave immutable out"}
+			out = append(out, findingAt(lastPlace(d.settingsOf(c), "immutable"), c.Name, &x))
 		}
 		for _, x := range findings {
-			out = append(out, featureFinding{
-				sourcePlace: settingPlace(d.settingsOf(c), x.Where),
-				Severity:    x.Severity, Code: x.Code, Component: c.Name, Gate: x.Gate, Where: x.Where, Message: x.Message,
-			})
+			out = append(out, findingAt(settingPlace(d.settingsOf(c), x.Where), c.Name, &x))
 		}
 	}
 	return out
@@ -182,9 +172,7 @@ func printFindings(e *command.Env, output string, list []featureFinding) error {
 		return command.PrintDocument(e.Out, output, Findings{report.APIVersion, "FeatureFindings", list})
 	}
 	for i := range list {
-		if _, err := fmt.Fprintln(e.Out, list[i].String()); err != nil {
-			return err
-		}
+		fmt.Fprintln(e.Out, list[i].String())
 	}
 	if list == nil {
 		fmt.Fprintln(e.Err, "no findings")

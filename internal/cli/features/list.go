@@ -77,15 +77,11 @@ func newFeaturesList(e *command.Env) *cobra.Command {
 		Example: `  sluice features list
   sluice features list --component demo -o name`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
+			w, err := readFeatures(cmd.Context(), e, f, args)
 			if err != nil {
 				return err
 			}
-			list, err := w.findFeatures(args)
-			if err != nil {
-				return err
-			}
-			return w.printList(e, f.output, list)
+			return w.printList(e, f.output)
 		},
 	}
 	f.addFlags(e, cmd, true, "json", "yaml", "name")
@@ -105,14 +101,15 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	return out
 }
 
-func (w *featureWorld) printList(e *command.Env, output string, list []chosenFeature) error {
+func (w *featureWorld) printList(e *command.Env, output string) error {
 	if output == "name" {
-		return printNames(e, list)
+		w.printNames(e)
+		return nil
 	}
-	tellUnread(e, list)
-	values := make([]featureState, len(list))
-	for i := range list {
-		values[i] = list[i].stateValue()
+	w.tellUnread(e)
+	values := make([]featureState, len(w.chosen))
+	for i := range w.chosen {
+		values[i] = w.chosen[i].stateValue()
 	}
 	if output != asTable {
 		return command.PrintDocument(e.Out, output, States{report.APIVersion, "FeatureStates", values, w.wrongSettings()})
@@ -138,6 +135,7 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 		return nil
 	}
 	t := command.Columns(e.Out)
+	defer t.Flush()
 	fmt.Fprintln(t, "COMPONENT\tGATE\tSTAGE\tDEFAULT\tENABLED\tIN USE\tWHY")
 	for i := range values {
 		v := &values[i]
@@ -150,16 +148,13 @@ func (w *featureWorld) printList(e *command.Env, output string, list []chosenFea
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Component, v.Gate, command.Dash(string(v.Stage)), boolText(v.Default), enabledText(v), used, v.Why)
 	}
-	return t.Flush()
+	return nil
 }
 
-func printNames(e *command.Env, list []chosenFeature) error {
-	for _, c := range list {
-		if _, err := fmt.Fprintln(e.Out, "feature.sluice.dev/"+c.definition.Name); err != nil {
-			return err
-		}
+func (w *featureWorld) printNames(e *command.Env) {
+	for _, c := range w.chosen {
+		fmt.Fprintln(e.Out, featurePrefix+c.definition.Name)
 	}
-	return nil
 }
 
 // enabledText says whether a feature is on. If it is off, it says whether users who opt in can use it.
@@ -213,21 +208,18 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
   sluice features get tekton-pipelines.tasks-timeout -o yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
-			if err != nil {
-				return err
-			}
-			list, err := w.findFeatures(args)
+			w, err := readFeatures(cmd.Context(), e, f, args)
 			if err != nil {
 				return err
 			}
 			if f.output == "name" {
-				return printNames(e, list)
+				w.printNames(e)
+				return nil
 			}
-			tellUnread(e, list)
-			details := make([]featureDetails, len(list))
-			for i := range list {
-				details[i] = list[i].detailsOf()
+			w.tellUnread(e)
+			details := make([]featureDetails, len(w.chosen))
+			for i := range w.chosen {
+				details[i] = w.chosen[i].detailsOf()
 			}
 			if f.output != asTable {
 				return command.PrintDocument(e.Out, f.output, DetailsList{report.APIVersion, "FeatureDetails", details})
@@ -236,9 +228,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(e.Out)
 				}
-				if err := details[i].printTable(e.Out); err != nil {
-					return err
-				}
+				details[i].printTable(e.Out)
 			}
 			return nil
 		},
@@ -279,8 +269,9 @@ func (c *chosenFeature) detailsOf() featureDetails {
 	return d
 }
 
-func (d *featureDetails) printTable(out io.Writer) error {
+func (d *featureDetails) printTable(out io.Writer) {
 	t := command.Columns(out)
+	defer t.Flush()
 	row := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {
@@ -335,7 +326,6 @@ func (d *featureDetails) printTable(out io.Writer) error {
 		row("In use:", brief.Count(*d.InUse, "object")+" when they were last counted")
 	}
 	row("Skew:", d.Skew)
-	return t.Flush()
 }
 
 func stageText(s *v1alpha1.FeatureStage) string {

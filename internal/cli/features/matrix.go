@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature/matrix"
 	"sluice.dev/internal/brief"
@@ -131,11 +130,8 @@ func gatesText(values map[string]bool) string {
 }
 
 func printMatrixTable(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags) error {
-	width := len("CASE")
-	for i := range m.Cases {
-		width = max(width, len(m.Cases[i].Name))
-	}
-	fmt.Fprintf(e.Out, "%-*s  ON\n", width, "CASE")
+	t := command.Columns(e.Out)
+	fmt.Fprintln(t, "CASE\tON")
 	for i := range m.Cases {
 		var on []string
 		for gate, is := range m.Cases[i].Values {
@@ -144,14 +140,9 @@ func printMatrixTable(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlags
 			}
 		}
 		slices.Sort(on)
-		text := strings.Join(on, ", ")
-		if on == nil {
-			text = "-"
-		}
-		if _, err := fmt.Fprintf(e.Out, "%-*s  %s\n", width, m.Cases[i].Name, text); err != nil {
-			return err
-		}
+		fmt.Fprintf(t, "%s\t%s\n", m.Cases[i].Name, command.Dash(strings.Join(on, ", ")))
 	}
+	t.Flush()
 	return nil
 }
 
@@ -172,12 +163,7 @@ func printMatrixGitHub(e *command.Env, _ *life.Project, m *Matrix, _ *matrixFlag
 	for i := range m.Cases {
 		include = append(include, job{m.Cases[i].Name, m.Cases[i].Gates})
 	}
-	data, err := json.Marshal(map[string]any{"include": include})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(e.Out, "%s\n", data)
-	return err
+	return json.NewEncoder(e.Out).Encode(map[string]any{"include": include})
 }
 
 // printMatrixGo prints a file with a function that returns the cases.
@@ -205,15 +191,12 @@ func printMatrixConfigMaps(e *command.Env, p *life.Project, m *Matrix, _ *matrix
 	}
 	for i := range m.Cases {
 		c := &m.Cases[i]
-		data, err := yaml.Marshal(&corev1.ConfigMap{
+		err := printManifest(e, &corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, Annotations: map[string]string{caseAnnotation: c.Name}},
 			Data:       c.Settings,
 		})
 		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(e.Out, "---\n%s", data); err != nil {
 			return err
 		}
 	}

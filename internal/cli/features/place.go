@@ -16,34 +16,12 @@ type sourcePlace struct {
 	Line int    `json:"line,omitempty"`
 }
 
-// String writes a place as compilers do; empty if the place is not known.
-func (p sourcePlace) String() string {
-	if p.File == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d", p.File, p.Line)
-}
-
-// placePrefix is String, followed by a colon if it is not empty.
+// placePrefix writes a place as compilers do, followed by a colon; empty if the place is not known.
 func (p sourcePlace) placePrefix() string {
 	if p.File == "" {
 		return ""
 	}
-	return p.String() + ": "
-}
-
-// sourceName is the name of a source for people.
-func sourceName(file string) string {
-	if file == "-" {
-		return "standard input"
-	}
-	return file
-}
-
-// exactPlace follows a path of keys and indices in an object as far as it goes; it reports whether the whole path exists.
-func exactPlace(at *input.Positions, where ...string) (sourcePlace, bool) {
-	pos, found := at.Find(where...)
-	return sourcePlace{sourceName(pos.File), pos.Line}, found
+	return fmt.Sprintf("%s:%d: ", p.File, p.Line)
 }
 
 // lastPlace is the place of a path in the last object that has it, or else of the longest part of it in the last object. Objects that
@@ -51,42 +29,40 @@ func exactPlace(at *input.Positions, where ...string) (sourcePlace, bool) {
 func lastPlace(at []*input.Positions, where ...string) (out sourcePlace) {
 	exact := false
 	for _, p := range at {
-		if place, found := exactPlace(p, where...); found || !exact {
-			out, exact = place, found
+		if place, found := p.Find(where...); found || !exact {
+			out, exact = sourcePlace{place.File, place.Line}, found
 		}
+	}
+	if out.File == "-" {
+		out.File = "standard input"
 	}
 	return out
 }
 
 // findFeature finds a part of the Feature of a gate, findComponent a part of a Component.
 func (d *definitions) findFeature(component, gate string, where ...string) sourcePlace {
-	var at []*input.Positions
-	for i := range d.featuresAt {
-		if s := &d.features[i].Spec; s.Component == component && s.Gate == gate {
-			at = append(at, d.featuresAt[i])
-		}
-	}
-	return lastPlace(at, where...)
+	isMeant := func(f *v1alpha1.Feature) bool { return f.Spec.Component == component && f.Spec.Gate == gate }
+	return lastPlace(placesOf(d.features, d.featuresAt, isMeant), where...)
 }
 
 func (d *definitions) findComponent(name string, where ...string) sourcePlace {
-	var at []*input.Positions
-	for i := range d.componentsAt {
-		if d.components[i].Name == name {
-			at = append(at, d.componentsAt[i])
-		}
-	}
-	return lastPlace(at, where...)
+	isMeant := func(c *v1alpha1.Component) bool { return c.Name == name }
+	return lastPlace(placesOf(d.components, d.componentsAt, isMeant), where...)
 }
 
 // settingsOf are the places of the ConfigMaps of a component that come from files.
-func (d *definitions) settingsOf(c *v1alpha1.Component) (at []*input.Positions) {
-	for i := range d.configMapsAt {
-		if isOf(&d.configMaps[i], c) {
-			at = append(at, d.configMapsAt[i])
+func (d *definitions) settingsOf(c *v1alpha1.Component) []*input.Positions {
+	return placesOf(d.configMaps, d.configMapsAt, func(m *corev1.ConfigMap) bool { return isOf(m, c) })
+}
+
+// placesOf are the places of the objects that are meant, as far as they come from files.
+func placesOf[T any](objects []T, at []*input.Positions, isMeant func(*T) bool) (out []*input.Positions) {
+	for i := range at {
+		if isMeant(&objects[i]) {
+			out = append(out, at[i])
 		}
 	}
-	return at
+	return out
 }
 
 // settingPlace finds a key of settings; binaryData/KEY is one of binaryData.

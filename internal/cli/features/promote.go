@@ -26,12 +26,7 @@ func (f *promoteFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&f.release, "release", "", "first release with the change")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing; show the differences")
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return errors.New("name one feature, as features.yaml does")
-		}
-		return nil
-	}
+	cmd.Args = command.OneArg("name one feature, as features.yaml does")
 }
 
 func newFeaturesPromote(e *command.Env) *cobra.Command {
@@ -95,22 +90,25 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 		}
 		return command.ErrFindings
 	}
-	if f.dryRun {
-		return showChanges(e, out)
-	}
-	return writeOutputs(e, out)
+	return writeOutputs(e, out, f.dryRun)
 }
 
-// showChanges shows the changes without writing them.
-func showChanges(e *command.Env, out life.Outputs) error {
-	return out.Each(func(path string, old, want []byte) {
+// showChanges shows how files would change, and reports whether any would. The label stands behind the names of the new ones.
+func showChanges(e *command.Env, out life.Outputs, label string) (changed bool, err error) {
+	err = out.Each(func(path string, old, want []byte) {
+		changed = true
 		name := filepath.ToSlash(path)
-		fmt.Fprintf(e.Out, "%s", diff.Diff(name, old, name, want))
+		fmt.Fprintf(e.Out, "%s", diff.Diff(name, old, name+label, want))
 	})
+	return changed, err
 }
 
-// writeOutputs writes files and prints their names.
-func writeOutputs(e *command.Env, out life.Outputs) error {
+// writeOutputs writes files and prints their names; a dry run only shows the changes.
+func writeOutputs(e *command.Env, out life.Outputs, dryRun bool) error {
+	if dryRun {
+		_, err := showChanges(e, out, "")
+		return err
+	}
 	changed, err := out.Write()
 	for _, path := range changed {
 		fmt.Fprintf(e.Err, "wrote %s\n", filepath.ToSlash(path))

@@ -1,7 +1,6 @@
 package features
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,22 +25,14 @@ If features.yaml does not exist, the command begins one for the Go module. It kn
 prints all errors with file and line, and writes nothing.`,
 		Example: `  sluice features scaffold FastPath
   sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one feature in CamelCase, such as FastPath")
-			}
-			return nil
-		},
+		Args: command.OneArg("name one feature in CamelCase, such as FastPath"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Gate = args[0]
 			out, err := life.Scaffold(cmd.Context(), file, f, e.Now())
-			if err != nil {
-				return err
+			if err == nil {
+				err = writeOutputs(e, out, dryRun)
 			}
-			if dryRun {
-				return showChanges(e, out)
-			}
-			if err := writeOutputs(e, out); err != nil {
+			if err != nil || dryRun {
 				return err
 			}
 			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {

@@ -113,17 +113,13 @@ func (f *setFlags) addTo(e *command.Env, cmd *cobra.Command) {
 }
 
 func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []string, on bool) error {
-	w, err := readFeatures(ctx, e, &f.featuresFlags)
+	w, err := readFeatures(ctx, e, &f.featuresFlags, names)
 	if err != nil {
 		return err
 	}
-	list, err := w.findFeatures(names)
-	if err != nil {
-		return err
-	}
-	p := list[0].componentFeatures
+	p := w.chosen[0].componentFeatures
 	var gates []string
-	for _, c := range list {
+	for _, c := range w.chosen {
 		switch {
 		case c.componentFeatures != p:
 			return errors.New("these are features of several components: their settings are apart, so set them one after the other")
@@ -149,10 +145,7 @@ func setFeatures(ctx context.Context, e *command.Env, f *setFlags, names []strin
 	if err := change.printChange(e, f); err != nil {
 		return err
 	}
-	if change.Refused != nil {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(change.Refused != nil)
 }
 
 // setter is one run of the command.
@@ -363,12 +356,8 @@ func (s *setter) checkUses(ctx context.Context, c *Change) error {
 		if err := s.world.canScan(ctx, ""); err != nil {
 			return fmt.Errorf("whether the features are in use: %w", err)
 		}
-		scan := s.world.newScan(s.Env, s.part, gates, "")
-		if s.flags.verbose {
-			scan.Names = maxNames
-		}
 		var err error
-		if s.usage, err = runScan(ctx, s.Env, scan); err != nil {
+		if s.usage, err = s.world.countUses(ctx, s.Env, s.part, gates, "", s.flags.verbose); err != nil {
 			return fmt.Errorf("whether the features are in use: %w", err)
 		}
 	}
@@ -438,11 +427,11 @@ func (c *Change) printChange(e *command.Env, f *setFlags) error {
 	case "name":
 		for _, x := range c.Features {
 			if c.Refused == nil {
-				fmt.Fprintln(e.Out, "feature.sluice.dev/"+x.Name)
+				fmt.Fprintln(e.Out, featurePrefix+x.Name)
 			}
 		}
 	case asTable:
-		return c.printText(e, f)
+		c.printText(e, f)
 	default:
 		return command.PrintDocument(e.Out, f.output, c)
 	}
@@ -452,7 +441,7 @@ func (c *Change) printChange(e *command.Env, f *setFlags) error {
 	return nil
 }
 
-func (c *Change) printText(e *command.Env, f *setFlags) error {
+func (c *Change) printText(e *command.Env, f *setFlags) {
 	for _, u := range c.Unchanged {
 		fmt.Fprintln(e.Out, u)
 	}
@@ -482,14 +471,8 @@ func (c *Change) printText(e *command.Env, f *setFlags) error {
 		fmt.Fprintf(e.Out, "  in use by %s; %s\n", objectCount(x.Usage.Objects), x.Outcome)
 		t := command.Columns(e.Out)
 		x.Usage.printRows(t, "  ", f.verbose)
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Flush()
 	}
-	for _, r := range c.Refused {
-		fmt.Fprintln(e.Err, "refused: "+r)
-	}
-	return nil
 }
 
 func objectCount(n int64) string {

@@ -128,10 +128,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if err := out.printVerdict(e, f.output); err != nil {
 		return err
 	}
-	if !out.Allowed {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(!out.Allowed)
 }
 
 // requestOf makes the request of the flags.
@@ -208,28 +205,13 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 	if !c.set.Webhook && c.set.Told == nil {
 		return nil, false
 	}
-	type part struct {
-		gate, group, resource, version string
-		index                          int
-	}
-	mine, told := map[part]bool{}, map[part]bool{}
-	for _, e := range c.set.Enforced {
-		if e.Kind == "" {
-			mine[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
-		}
-	}
-	for _, e := range c.set.Told {
-		told[part{e.Gate, e.Group, e.Resource, e.Version, e.Part}] = true
-	}
-	evaluator := c.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
-		return mine[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
-	})
+	mine, told := c.set.WebhookParts()
 	object := r.Object
 	if out.Object != nil {
 		object = out.Object
 	}
 	in := c.model.Spec().OptIn
-	decision := evaluator.Evaluate(&feature.Request{
+	decision := c.states.CompileFor(mine).Evaluate(&feature.Request{
 		Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old,
 		OptedIn: func(gate string) bool {
 			return in != nil && (in.NamespaceLabel && feature.OptedIn(r.NamespaceLabels, c.model.Component(), gate) ||
@@ -246,9 +228,7 @@ func (c *compiled) addWebhookVerdict(r *simulate.Request, out *Simulation) (refu
 	if decision.Object != nil {
 		object, out.Object = decision.Object, decision.Object
 	}
-	found := c.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool {
-		return told[part{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}]
-	}).Tell(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old})
+	found := c.model.TellerFor(told).Tell(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Object: object, Old: r.Old})
 	for _, text := range found.Told() {
 		out.Warned = append(out.Warned, simulate.Refusal{Policy: "webhook", Message: text})
 	}

@@ -44,7 +44,7 @@ FeatureReports. If a process exposes the metric kubernetes_feature_enabled inste
 Exit code 1 if some disagree. For the duration of a rolling update, Sluice tolerates a difference.`,
 		Example: `  sluice features skew --component demo`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := readFeatures(cmd.Context(), e, f)
+			w, err := readFeatures(cmd.Context(), e, f, nil)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ Exit code 1 if some disagree. For the duration of a rolling update, Sluice toler
 	f.addFlags(e, cmd, true, "json", "yaml", "name")
 	cmd.Flags().StringSliceVar(&scrape, "scrape", nil, "process of the component as PROCESS=URL, with the URL of its metrics in Prometheus' text format (may be repeated)")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
+		return componentsToComplete(cmd.Context(), e, f)
 	}
 	return cmd
 }
@@ -103,7 +103,7 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 			}
 		}
 	case asTable:
-		err = out.printComponents(e)
+		out.printComponents(e)
 	default:
 		err = command.PrintDocument(e.Out, output, out)
 	}
@@ -119,7 +119,7 @@ func (w *featureWorld) printSkew(e *command.Env, output string, names []string) 
 	return errors.Join(unread...)
 }
 
-func (s *Skew) printComponents(e *command.Env) error {
+func (s *Skew) printComponents(e *command.Env) {
 	for i, c := range s.Components {
 		if i > 0 {
 			fmt.Fprintln(e.Out)
@@ -142,11 +142,8 @@ func (s *Skew) printComponents(e *command.Env) error {
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", p.Process, p.Instance, command.Dash(p.Release), p.RenewTime.UTC().Format(time.RFC3339), command.Dash(strings.Join(on, " ")))
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Flush()
 	}
-	return nil
 }
 
 // judgeAgain judges a component with new reports.

@@ -40,19 +40,12 @@ type Usage struct {
 
 // usageOf counts the objects that use a feature.
 type usageOf struct {
-	Name       string             `json:"name"`
-	Objects    int64              `json:"objects"`
-	Uses       int64              `json:"uses"`
-	Namespaces []usageInNamespace `json:"namespaces,omitempty"`
+	Name       string                   `json:"name"`
+	Objects    int64                    `json:"objects"`
+	Uses       int64                    `json:"uses"`
+	Namespaces []featureusage.Namespace `json:"namespaces,omitempty"`
 	// Named are at most 1000 of the objects, with --verbose.
 	Named []usedBy `json:"named,omitempty"`
-}
-
-// usageInNamespace counts in one namespace; the namespace is empty for cluster-scoped objects.
-type usageInNamespace struct {
-	Namespace string `json:"namespace,omitempty"`
-	Objects   int64  `json:"objects"`
-	Uses      int64  `json:"uses"`
 }
 
 type usedBy struct {
@@ -79,18 +72,14 @@ With --record it writes the counts into the status of the features, so that kube
 			if f.record && f.Namespace != "" {
 				return errors.New("--record counts all namespaces: leave -n out")
 			}
-			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags)
+			w, err := readFeatures(cmd.Context(), e, &f.featuresFlags, args)
 			if err != nil {
 				return err
 			}
 			if err := w.canScan(cmd.Context(), f.Namespace); err != nil {
 				return err
 			}
-			list, err := w.findFeatures(args)
-			if err != nil {
-				return err
-			}
-			return w.printUsage(cmd.Context(), e, f, list, len(args) > 0)
+			return w.printUsage(cmd.Context(), e, f, len(args) > 0)
 		},
 	}
 	f.addFlags(e, cmd, false, "json", "yaml", "name")
@@ -101,11 +90,11 @@ With --record it writes the counts into the status of the features, so that kube
 	return cmd
 }
 
-func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, list []chosenFeature, named bool) error {
+func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageFlags, named bool) error {
 	out := Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}
 	for _, p := range w.parts {
 		gates := []string{}
-		for _, c := range list {
+		for _, c := range w.chosen {
 			switch {
 			case c.componentFeatures != p:
 			case c.state == nil:
@@ -121,11 +110,7 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 		if len(gates) == 0 {
 			continue
 		}
-		scan := w.newScan(e, p, gates, f.Namespace)
-		if f.verbose {
-			scan.Names = maxNames
-		}
-		result, err := runScan(ctx, e, scan)
+		result, err := w.countUses(ctx, e, p, gates, f.Namespace, f.verbose)
 		if err != nil {
 			return err
 		}
@@ -143,23 +128,28 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 	case "name":
 		for _, u := range out.Features {
 			if u.Objects > 0 {
-				fmt.Fprintln(e.Out, "feature.sluice.dev/"+u.Name)
+				fmt.Fprintln(e.Out, featurePrefix+u.Name)
 			}
 		}
 		return nil
 	case asTable:
-		return out.printTable(e, f.verbose)
+		out.printTable(e, f.verbose)
+		return nil
 	}
 	return command.PrintDocument(e.Out, f.output, out)
 }
 
-// newScan makes a scan for features of a component.
-func (w *featureWorld) newScan(e *command.Env, p *componentFeatures, gates []string, namespace string) *featureusage.Scan {
+// countUses counts the objects that use features of a component. On a terminal it shows the progress, and removes it at the end.
+func (w *featureWorld) countUses(ctx context.Context, e *command.Env, p *componentFeatures, gates []string, namespace string, named bool) (*featureusage.Result, error) {
 	s := &featureusage.Scan{Cluster: w.cluster, Models: []*feature.Model{p.model}, Gates: gates, Resources: w.scopes, Namespace: namespace}
+	if named {
+		s.Names = maxNames
+	}
 	if e.ErrTTY {
 		s.Progress = func(resource string, objects int64) { fmt.Fprintf(e.Err, "\r\033[K%d objects, %s", objects, resource) }
+		defer fmt.Fprint(e.Err, "\r\033[K")
 	}
-	return s
+	return s.Run(ctx)
 }
 
 // canScan returns why objects cannot be counted: the resources are not known, or the namespace does not exist.
@@ -175,15 +165,6 @@ func (w *featureWorld) canScan(ctx context.Context, namespace string) error {
 		return fmt.Errorf("there is no namespace %q", namespace)
 	}
 	return nil
-}
-
-// runScan runs a scan, and removes its progress from the terminal.
-func runScan(ctx context.Context, e *command.Env, s *featureusage.Scan) (*featureusage.Result, error) {
-	result, err := s.Run(ctx)
-	if e.ErrTTY {
-		fmt.Fprint(e.Err, "\r\033[K")
-	}
-	return result, err
 }
 
 // recordUsage writes counts into the status of features, and nothing else.
@@ -204,10 +185,7 @@ func (w *featureWorld) recordUsage(ctx context.Context, e *command.Env, p *compo
 }
 
 func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
-	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses}
-	for _, n := range u.Namespaces {
-		out.Namespaces = append(out.Namespaces, usageInNamespace{n.Name, n.Objects, n.Uses})
-	}
+	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses, Namespaces: u.Namespaces}
 	for _, o := range u.Names {
 		resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
 		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
@@ -215,10 +193,10 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	return out
 }
 
-func (u *Usage) printTable(e *command.Env, verbose bool) error {
+func (u *Usage) printTable(e *command.Env, verbose bool) {
 	if len(u.Features) == 0 {
 		fmt.Fprintln(e.Err, "no feature gates anything that is stored")
-		return nil
+		return
 	}
 	t := command.Columns(e.Out)
 	fmt.Fprintln(t, "FEATURE\tNAMESPACE\tOBJECTS\tUSES")
@@ -226,28 +204,17 @@ func (u *Usage) printTable(e *command.Env, verbose bool) error {
 		x := &u.Features[i]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, "all", x.Objects, x.Uses)
 		for _, n := range x.Namespaces {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Namespace), n.Objects, n.Uses)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\n", x.Name, command.Dash(n.Name), n.Objects, n.Uses)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if !verbose {
-		return nil
-	}
+	t.Flush()
 	for i := range u.Features {
-		x := &u.Features[i]
-		if len(x.Named) == 0 {
-			continue
-		}
-		fmt.Fprintf(e.Out, "\n%s\n", x.Name)
-		t := command.Columns(e.Out)
-		x.printNamed(t, "  ")
-		if err := t.Flush(); err != nil {
-			return err
+		if x := &u.Features[i]; verbose && len(x.Named) > 0 {
+			fmt.Fprintf(e.Out, "\n%s\n", x.Name)
+			x.printNamed(t, "  ")
+			t.Flush()
 		}
 	}
-	return nil
 }
 
 // printRows writes the counts by namespace, and with verbose the names.
@@ -257,7 +224,7 @@ func (x *usageOf) printRows(t io.Writer, indent string, verbose bool) {
 		return
 	}
 	for _, n := range x.Namespaces {
-		fmt.Fprintf(t, "%s%s\t%s\n", indent, command.Dash(n.Namespace), objectCount(n.Objects))
+		fmt.Fprintf(t, "%s%s\t%s\n", indent, command.Dash(n.Name), objectCount(n.Objects))
 	}
 }
 

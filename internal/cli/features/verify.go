@@ -3,7 +3,6 @@ package features
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/life"
 	"sluice.dev/report"
 )
@@ -66,29 +64,17 @@ func verifyFeatures(ctx context.Context, e *command.Env, file, against, output s
 		r.Old = against
 		fmt.Fprintf(e.Err, "note: there is nothing to compare with in the base %s: %s\n", against, lacks)
 	}
-	o := report.Options{Version: e.Version, Rules: life.Doc}
-	if e.OutTTY {
-		o.Width = e.Width
-	}
-	if wd, err := os.Getwd(); err == nil {
-		o.Root = wd
-	}
+	o := e.ReportOptions()
+	o.Rules = life.Doc
 	if err := report.Print(e.Out, output, r, o); err != nil {
 		return err
 	}
-	if r.Failing() > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(r.Failing() > 0)
 }
 
 // clusterBase is the state of the component in a cluster. If the cluster has no such Component, the state is nil, and lacks says so.
 func clusterBase(ctx context.Context, e *command.Env, p *life.Project, connection *command.ClusterFlags) (state *life.State, lacks string, err error) {
-	config, _, err := connection.Connect()
-	if err != nil {
-		return nil, "", err
-	}
-	c, err := cluster.For(config)
+	c, err := connection.Cluster()
 	if err != nil {
 		return nil, "", err
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -45,26 +46,17 @@ func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool,
 	f.AddCluster(fs)
 	fs.StringVar(&f.component, "component", "", "only this component")
 	command.AddOutput(cmd, &f.output, append([]string{asTable}, outputs...)...)
-	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) {
-		return componentsToComplete(cmd.Context(), quietEnv(e), f), cobra.ShellCompDirectiveNoFileComp
-	})
+	command.CompleteWith(cmd, "component", func(string) ([]string, cobra.ShellCompDirective) { return componentsToComplete(cmd.Context(), e, f) })
 	if files {
 		fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with Components, Features, CRDs, ConfigMaps and FeatureReports, instead of the cluster")
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		// A shell waits for this, so objects that cannot be read are left out.
 		var out []string
-		for _, x := range namesToComplete(cmd.Context(), quietEnv(e), f) {
-			name := x.Name
-			if name == "" {
-				name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
-			}
-			named := func(arg string) bool {
-				arg = strings.TrimPrefix(arg, "feature.sluice.dev/")
-				return arg == name || arg == x.Spec.Gate || arg == feature.Kebab(x.Spec.Gate) || arg == x.Spec.Component+"."+x.Spec.Gate
-			}
+		for _, x := range definitionsToComplete(cmd.Context(), e, f).features {
+			x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
+			named := func(arg string) bool { return isNamed(&x, strings.TrimPrefix(arg, featurePrefix)) }
 			if !slices.ContainsFunc(args, named) && (f.component == "" || f.component == x.Spec.Component) {
-				out = append(out, name+"\t"+x.Spec.Description)
+				out = append(out, x.Name+"\t"+x.Spec.Description)
 			}
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
@@ -74,57 +66,33 @@ func (f *featuresFlags) addFlags(e *command.Env, cmd *cobra.Command, files bool,
 // completionTimeout is the time limit for the completion of names.
 const completionTimeout = 3 * time.Second
 
-// namesToComplete reads only the features, and returns none if they cannot be read.
-func namesToComplete(ctx context.Context, e *command.Env, f *featuresFlags) []v1alpha1.Feature {
+// definitionsToComplete reads components and features, as far as they can be read: a shell waits for them, and shows no errors.
+func definitionsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) *definitions {
+	d := &definitions{}
 	if len(f.files) > 0 {
-		d, err := readDefinitions(ctx, e, f.files)
-		if err != nil {
-			return nil
+		quiet := *e
+		quiet.In, quiet.Err = strings.NewReader(""), io.Discard
+		if read, err := readDefinitions(ctx, &quiet, f.files); err == nil {
+			d = read
 		}
-		return d.features
+		return d
 	}
-	return toComplete[v1alpha1.Feature](ctx, f, "features")
-}
-
-// componentsToComplete are the names of components, as far as they can be read.
-func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) (names []string) {
-	var list []v1alpha1.Component
-	if len(f.files) == 0 {
-		list = toComplete[v1alpha1.Component](ctx, f, "components")
-	} else if d, err := readDefinitions(ctx, e, f.files); err == nil {
-		list = d.components
-	}
-	for i := range list {
-		names = append(names, list[i].Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// toComplete reads all objects of a kind of sluice.dev from the cluster, and returns none if they cannot be read.
-func toComplete[T any](ctx context.Context, f *featuresFlags, resource string) []T {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	config, _, err := f.Connect()
-	if err != nil {
-		return nil
+	if c, err := f.Cluster(); err == nil {
+		_ = eachOf(ctx, c, "features", &d.features)
+		_ = eachOf(ctx, c, "components", &d.components)
 	}
-	c, err := cluster.For(config)
-	if err != nil {
-		return nil
-	}
-	var out []T
-	if err := eachOf(ctx, c, resource, &out); err != nil {
-		return nil
-	}
-	return out
+	return d
 }
 
-// quietEnv is the world without standard input and diagnostics, for completion.
-func quietEnv(e *command.Env) *command.Env {
-	q := *e
-	q.In, q.Err = strings.NewReader(""), io.Discard
-	return &q
+// componentsToComplete completes the name of a component.
+func componentsToComplete(ctx context.Context, e *command.Env, f *featuresFlags) (names []string, _ cobra.ShellCompDirective) {
+	for _, c := range definitionsToComplete(ctx, e, f).components {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // featureWorld has the features of a cluster or of files.
@@ -132,6 +100,7 @@ type featureWorld struct {
 	definitions
 
 	parts   []*componentFeatures // sorted by component
+	chosen  []chosenFeature      // the features that the command is about
 	cluster *cluster.Cluster
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
@@ -156,8 +125,8 @@ type componentFeatures struct {
 	hidden    error           // why the ConfigMap cannot be read; nil if it can
 }
 
-// readFeatures reads all features, or those of the component in the flag.
-func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featureWorld, error) {
+// readFeatures reads all features, or those of the component in the flag, and chooses those with the names; without names all.
+func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen []string) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
 		d, err := readDefinitions(ctx, e, f.files)
@@ -178,9 +147,7 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 		p := &componentFeatures{component: c, places: &w.definitions}
 		for _, x := range w.features {
 			if x.Spec.Component == c.Name {
-				if x.Name == "" {
-					x.Name = feature.ObjectName(x.Spec.Component, x.Spec.Gate)
-				}
+				x.Name = cmp.Or(x.Name, feature.ObjectName(x.Spec.Component, x.Spec.Gate))
 				p.features = append(p.features, x)
 			}
 		}
@@ -208,7 +175,9 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags) (*featu
 			return nil, err
 		}
 	}
-	return w, nil
+	var err error
+	w.chosen, err = w.findFeatures(chosen)
+	return w, err
 }
 
 // readCluster reads the objects of a cluster.
@@ -315,14 +284,11 @@ func (w *featureWorld) addBuiltins(list []featureusage.Resource) error {
 	for _, r := range list {
 		known := feature.Resource{Group: r.Group, Resource: r.Resource}
 		for _, l := range all {
-			group, version, ok := strings.Cut(l.GroupVersion, "/")
-			if !ok {
-				group, version = "", l.GroupVersion
-			}
+			served, _ := schema.ParseGroupVersion(l.GroupVersion)
 			for i := range l.APIResources {
-				if x := &l.APIResources[i]; group == r.Group && x.Name == r.Resource {
+				if x := &l.APIResources[i]; served.Group == r.Group && x.Name == r.Resource {
 					known.Kind, r.Namespaced = x.Kind, x.Namespaced
-					known.Versions = append(known.Versions, feature.Version{Name: version})
+					known.Versions = append(known.Versions, feature.Version{Name: served.Version})
 				}
 			}
 		}
@@ -379,10 +345,10 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 	return nil
 }
 
-// tellUnread prints the components of these features whose settings cannot be read.
-func tellUnread(e *command.Env, list []chosenFeature) {
+// tellUnread prints the components of the chosen features whose settings cannot be read.
+func (w *featureWorld) tellUnread(e *command.Env) {
 	var told []*componentFeatures
-	for _, c := range list {
+	for _, c := range w.chosen {
 		if p := c.componentFeatures; p.hidden != nil && !slices.Contains(told, p) {
 			told = append(told, p)
 			fmt.Fprintf(e.Err, "note: what is on is what the status of the features says: %v\n", p.hidden)
@@ -428,22 +394,27 @@ type chosenFeature struct {
 	access feature.Access
 }
 
-func (p *componentFeatures) chosenAt(i int) chosenFeature {
-	c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
-	if s, ok := p.states.State(c.definition.Spec.Gate); ok {
-		c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
-	}
-	return c
-}
-
 // allFeatures returns all features.
 func (w *featureWorld) allFeatures() (out []chosenFeature) {
 	for _, p := range w.parts {
 		for i := range p.features {
-			out = append(out, p.chosenAt(i))
+			c := chosenFeature{componentFeatures: p, definition: &p.features[i]}
+			if s, ok := p.states.State(c.definition.Spec.Gate); ok {
+				c.state, c.access = &s, p.states.Access(s.Feature.Spec.Gate)
+			}
+			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// featurePrefix stands before the names of features with -o name.
+const featurePrefix = "feature.sluice.dev/"
+
+// isNamed reports whether a name means a feature.
+func isNamed(f *v1alpha1.Feature, name string) bool {
+	gate := f.Spec.Gate
+	return name == f.Name || name == gate || name == feature.Kebab(gate) || name == f.Spec.Component+"."+gate
 }
 
 // findFeatures returns the features with these names: COMPONENT.GATE, or the gate alone if only one feature has it. Gates are in kebab-case or
@@ -455,13 +426,12 @@ func (w *featureWorld) findFeatures(names []string) ([]chosenFeature, error) {
 	}
 	var out []chosenFeature
 	for _, name := range names {
-		name = strings.TrimPrefix(name, "feature.sluice.dev/")
+		name = strings.TrimPrefix(name, featurePrefix)
 		var found []chosenFeature
 		var known, full []string
 		for _, c := range all {
-			gate, spec := c.definition.Spec.Gate, &c.definition.Spec
 			known = append(known, c.definition.Name)
-			if name == c.definition.Name || name == gate || name == feature.Kebab(gate) || name == spec.Component+"."+gate {
+			if isNamed(c.definition, name) {
 				found = append(found, c)
 				full = append(full, c.definition.Name)
 			}

@@ -88,8 +88,5 @@ func tellChecks(e *command.Env, checks []installation.Check, output string) erro
 		}
 		fmt.Fprintf(e.Out, "%d ok, %d warn, %d fail\n", count[installation.OK], count[installation.Warn], count[installation.Fail])
 	}
-	if count[installation.Warn]+count[installation.Fail] > 0 {
-		return command.ErrFindings
-	}
-	return nil
+	return command.FindingsIf(count[installation.Warn]+count[installation.Fail] > 0)
 }

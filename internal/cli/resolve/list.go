@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,12 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
@@ -158,12 +154,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 		return fmt.Errorf("cannot list requests: %w", err)
 	}
 	if f.output == "json" || f.output == "yaml" {
-		data, err := marshalAs(f.output, SummaryList{outputVersion, KindRequestsList, items})
-		if err != nil {
-			return err
-		}
-		_, err = e.Out.Write(data)
-		return err
+		return printAs(e.Out, f.output, SummaryList{outputVersion, KindRequestsList, items})
 	}
 	p := &requestTable{out: e.Out, all: f.all, format: f.output, now: e.Now}
 	if len(items) == 0 && !f.watch {
@@ -173,7 +164,18 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	if err := p.printRows(items); err != nil || !f.watch {
 		return err
 	}
-	return followRequests(ctx, client, namespace, f.selector, version, p)
+	changes := metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: version}
+	err = watchRequests(ctx, client, namespace, changes, func(change watch.EventType, r *v1beta1.ResolutionRequest) (bool, error) {
+		s := summarize(r)
+		if change == watch.Deleted {
+			s.Phase = "Deleted"
+		}
+		return false, p.printRows([]Summary{s})
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // that ends every watch
+	}
+	return err
 }
 
 // readSummaries lists requests by namespace and name; version is that from which on to watch.
@@ -195,46 +197,6 @@ func readSummaries(ctx context.Context, client versioned.Interface, namespace, s
 			return items, page.ResourceVersion, nil
 		}
 		o.Continue = page.Continue
-	}
-}
-
-// followRequests prints what changes until ctx is done.
-func followRequests(ctx context.Context, client versioned.Interface, namespace, selector, version string, p *requestTable) error {
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return client.ResolutionV1beta1().ResolutionRequests(namespace).Watch(ctx, o)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case event, open := <-w.ResultChan():
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case !open:
-				return errors.New("the API server has ended the watch")
-			case event.Type == watch.Error:
-				return apierrors.FromObject(event.Object)
-			}
-			r, ok := event.Object.(*v1beta1.ResolutionRequest)
-			if !ok {
-				continue
-			}
-			s := summarize(r)
-			if event.Type == watch.Deleted {
-				s.Phase = "Deleted"
-			}
-			if err := p.printRows([]Summary{s}); err != nil {
-				return err
-			}
-		}
 	}
 }
 

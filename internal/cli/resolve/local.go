@@ -62,16 +62,11 @@ func (l *local) Close() error {
 
 // fetchByName runs a resolver, by its name or an alias.
 func (l *local) fetchByName(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
+	var res *resolve.Resource
 	r, err := l.makeResolver(ctx, name)
-	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err == nil {
+		res, err = r.Runner.Resolve(ctx, &resolve.Query{Resolver: name, Namespace: l.flags.namespace, Params: given, Secrets: l.secrets})
 	}
-	if err != nil {
-		return nil, err
-	}
-	res, err := r.Runner.Resolve(ctx, &resolve.Query{
-		Resolver: name, Namespace: l.flags.namespace, Params: given, Secrets: l.secrets,
-	})
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -105,9 +100,6 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 	lent := resolvers.Env{Clock: clock, Network: Network(l.Env, clock), Accounts: localAccounts{}}
 	lent.Network.Allow = l.flags.addresses
 	if lent.Roots, err = Roots(l.flags.dirs); err != nil {
-		return nil, err
-	}
-	if err := AreDirectories(lent.Roots); err != nil {
 		return nil, err
 	}
 	if entry.Name == "git" {
@@ -175,19 +167,15 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 		}
 		add(entry.ConfigMap, map[string]string{key: value})
 	}
-	if f.policies != "" {
-		text, err := command.ReadFileBounded(f.policies)
+	for _, from := range []struct{ key, file string }{{"policies", f.policies}, {"trusted-root", f.trustedRoot}} {
+		if from.file == "" {
+			continue
+		}
+		text, err := command.ReadFileBounded(from.file)
 		if err != nil {
 			return nil, err
 		}
-		add(verificationConfigMap, map[string]string{"policies": string(text)})
-	}
-	if f.trustedRoot != "" {
-		text, err := command.ReadFileBounded(f.trustedRoot)
-		if err != nil {
-			return nil, err
-		}
-		add(verificationConfigMap, map[string]string{"trusted-root": string(text)})
+		add(verificationConfigMap, map[string]string{from.key: string(text)})
 	}
 	if f.noMatch != "" {
 		add(verificationConfigMap, map[string]string{"no-match": f.noMatch})
@@ -407,11 +395,11 @@ const slots = 8
 func lockCacheSlot(base string) (string, func() error, error) {
 	if base == "" {
 		dir, err := os.UserCacheDir()
-		if err != nil {
-			return CacheFolder("")
+		if err == nil {
+			base = filepath.Join(dir, "sluice", "resolve")
+			err = os.MkdirAll(base, 0o700)
 		}
-		base = filepath.Join(dir, "sluice", "resolve")
-		if err := os.MkdirAll(base, 0o700); err != nil {
+		if err != nil {
 			// A home that cannot be written to is no reason to fail.
 			return CacheFolder("")
 		}

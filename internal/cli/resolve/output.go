@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -67,11 +69,9 @@ func printResolved(e *command.Env, format string, list []resolved) error {
 		for _, r := range list {
 			doc.Items = append(doc.Items, r.outputItem())
 		}
-		data, err := marshalAs(format, doc)
-		if err != nil {
+		if err := printAs(&out, format, doc); err != nil {
 			return err
 		}
-		out.Write(data)
 	case "name":
 		for _, r := range list {
 			for _, name := range objectNames(r.Data) {
@@ -95,12 +95,14 @@ func printResolved(e *command.Env, format string, list []resolved) error {
 	return err
 }
 
-func marshalAs(format string, doc any) ([]byte, error) {
+// printAs prints a document. Unlike [command.Encode] it escapes <, > and & in JSON, as encoding/json does by default.
+func printAs(w io.Writer, format string, doc any) error {
 	if format == "yaml" {
-		return yaml.Marshal(doc)
+		return command.PrintDocument(w, format, doc)
 	}
-	data, err := json.MarshalIndent(doc, "", "  ")
-	return append(data, '\n'), err
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(doc)
 }
 
 func (r resolved) outputItem() resolvedItem {
@@ -142,16 +144,11 @@ func objectNames(data []byte) []string {
 		return nil
 	}
 	for _, o := range list {
-		object, _ := o.(map[string]any)
-		kind, _ := object["kind"].(string)
-		version, _ := object["apiVersion"].(string)
-		metadata, _ := object["metadata"].(map[string]any)
-		name, _ := metadata["name"].(string)
-		gv, err := schema.ParseGroupVersion(version)
-		if kind == "" || name == "" || err != nil {
-			continue
+		content, _ := o.(map[string]any)
+		object := unstructured.Unstructured{Object: content}
+		if is := object.GroupVersionKind(); is.Kind != "" && object.GetName() != "" {
+			out = append(out, schema.GroupKind{Group: is.Group, Kind: strings.ToLower(is.Kind)}.String()+"/"+object.GetName())
 		}
-		out = append(out, schema.GroupKind{Group: gv.Group, Kind: strings.ToLower(kind)}.String()+"/"+name)
 	}
 	return out
 }

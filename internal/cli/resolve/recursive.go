@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/requester"
 	"sluice.dev/requester/refs"
 	"sluice.dev/resolve"
@@ -44,14 +46,19 @@ func parseRemotes(given []string) (refs.Remotes, error) {
 	return refs.Templates(by), nil
 }
 
-// followFlags say what becomes of references inside of what is fetched.
+// followFlags say what becomes of references inside of what is fetched, how it is printed, and how long all of it may take.
 type followFlags struct {
 	recursive, pin bool
 	remotes        []string
 	limits         refs.Limits
+	output         string
+	timeout        time.Duration
 }
 
-func (f *followFlags) addFollow(fs *pflag.FlagSet) {
+func (f *followFlags) addFollow(cmd *cobra.Command) {
+	command.AddOutput(cmd, &f.output, "content", "json", "yaml", "name")
+	fs := cmd.Flags()
+	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "also fetch the resources that it refers to; those in the same repository at the same commit")
 	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image with the commit or digest that was fetched")
 	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
@@ -138,7 +145,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	if err != nil {
 		return resolved{}, err
 	}
-	res, err := l.fetchByName(ctx, ref.Resolver, givenParams(spec.Params))
+	res, err := l.fetchByName(ctx, ref.Resolver, GivenParams(spec.Params))
 	if err != nil {
 		return resolved{}, err
 	}
@@ -156,19 +163,11 @@ func refSource(res *resolve.Resource) *v1beta1.RefSource {
 	return &v1beta1.RefSource{URI: res.Source.URI, Digest: res.Source.Digest, EntryPoint: res.Source.EntryPoint}
 }
 
-// givenParams gives the parameters of a request to the framework.
-func givenParams(list []v1beta1.Param) []resolve.Given {
+// GivenParams gives the parameters of a request to the framework.
+func GivenParams(list []v1beta1.Param) []resolve.Given {
 	var out []resolve.Given
 	for _, p := range list {
-		v := resolve.Value{Type: resolve.String, String: p.Value.StringVal}
-		switch p.Value.Type {
-		case v1beta1.ParamTypeArray:
-			v = resolve.Value{Type: resolve.Array, Array: p.Value.ArrayVal}
-		case v1beta1.ParamTypeObject:
-			v = resolve.Value{Type: resolve.Object, Object: p.Value.ObjectVal}
-		case v1beta1.ParamTypeString:
-		}
-		out = append(out, resolve.Given{Name: p.Name, Value: v})
+		out = append(out, resolve.Given{Name: p.Name, Value: resolution.ParamValue(p.Value)})
 	}
 	return out
 }

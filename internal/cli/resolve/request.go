@@ -28,10 +28,8 @@ import (
 
 // requestFlags are those of sluice resolve -f.
 type requestFlags struct {
-	file    string
-	keep    bool
-	timeout time.Duration
-	output  string
+	file string
+	keep bool
 
 	followFlags
 	StoreFlags
@@ -237,42 +235,46 @@ func showWaiting(ctx context.Context, e *command.Env, label string) (stop func()
 	}
 }
 
-// awaitEnd watches a request until it has ended. Watches that break are begun anew.
-func awaitEnd(ctx context.Context, client versioned.Interface, r *v1beta1.ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
-	requests := client.ResolutionV1beta1().ResolutionRequests(r.Namespace)
-	w, err := watchtools.NewRetryWatcherWithContext(ctx, r.ResourceVersion, &cache.ListWatch{
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = fields.OneTermEqualSelector("metadata.name", r.Name).String()
-			return requests.Watch(ctx, o)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer w.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case event, open := <-w.ResultChan():
-			switch {
-			case ctx.Err() != nil:
-				return nil, context.Cause(ctx)
-			case !open:
-				return nil, errors.New("the API server has ended the watch")
-			case event.Type == watch.Error:
-				return nil, apierrors.FromObject(event.Object)
-			}
-			now, ok := event.Object.(*v1beta1.ResolutionRequest)
-			switch {
-			case !ok || now.UID != r.UID:
-			case event.Type == watch.Deleted:
-				return nil, errors.New("it was deleted before it had ended")
-			case now.Status.Finished():
-				return now, nil
-			}
+// awaitEnd watches a request until it has ended.
+func awaitEnd(ctx context.Context, client versioned.Interface, r *v1beta1.ResolutionRequest) (ended *v1beta1.ResolutionRequest, err error) {
+	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", r.Name).String(), ResourceVersion: r.ResourceVersion}
+	err = watchRequests(ctx, client, r.Namespace, only, func(change watch.EventType, now *v1beta1.ResolutionRequest) (bool, error) {
+		switch {
+		case now.UID != r.UID:
+		case change == watch.Deleted:
+			return false, errors.New("it was deleted before it had ended")
+		case now.Status.Finished():
+			ended = now
 		}
+		return ended != nil, nil
+	})
+	return ended, err
+}
+
+// watchRequests calls see for each change after a version of the requests that the options select, until it is done. Watches that break
+// are begun anew.
+func watchRequests(ctx context.Context, client versioned.Interface, namespace string, o metav1.ListOptions, see func(watch.EventType, *v1beta1.ResolutionRequest) (bool, error)) error {
+	_, err := watchtools.Until(ctx, o.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, from metav1.ListOptions) (watch.Interface, error) {
+			from.LabelSelector, from.FieldSelector = o.LabelSelector, o.FieldSelector
+			return client.ResolutionV1beta1().ResolutionRequests(namespace).Watch(ctx, from)
+		},
+	}, func(event watch.Event) (bool, error) {
+		switch object := event.Object.(type) {
+		case *v1beta1.ResolutionRequest:
+			return see(event.Type, object)
+		case *metav1.Status:
+			return false, apierrors.FromObject(object)
+		}
+		return false, nil // a bookmark
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, watchtools.ErrWatchClosed):
+		return errors.New("the API server has ended the watch")
 	}
+	return err
 }
 
 // requestFailure is the error that the command ends with for a request.

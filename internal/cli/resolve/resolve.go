@@ -3,11 +3,11 @@
 package resolve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,17 +32,10 @@ type resolveFlags struct {
 	trustedRoot string
 	dirs        []string
 	cacheDir    string
-	output      string
-	timeout     time.Duration
 
 	followFlags
 	command.ClusterFlags
 }
-
-// Forms of output of sluice resolve.
-var resolveFormats = []string{outputContent, "json", "yaml", "name"}
-
-const outputContent = "content"
 
 // New returns the command resolve.
 func New(e *command.Env) *cobra.Command {
@@ -83,9 +76,7 @@ Exit codes: 0 printed, 1 the policies do not accept its signature, 2 error.`,
 	fs.StringVarP(&f.file, "filename", "f", "", "file with ResolutionRequests to create in the cluster; - is standard input")
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "namespace of requests that have none (default: the kubeconfig's)")
 	fs.BoolVar(&f.keep, "keep", false, "keep the requests in the cluster")
-	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
-	command.AddOutput(cmd, &f.output, resolveFormats...)
-	f.addFollow(fs)
+	f.addFollow(cmd)
 	f.AddStore(fs, "repository in an OCI registry, REGISTRY/PATH, where the cluster's resolvers put content that is too large for a request")
 	f.AddCluster(fs)
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -129,9 +120,7 @@ func newResolveWith(e *command.Env, entry resolvers.Entry, table []resolvers.Ent
 	fs.StringVar(&f.trustedRoot, "trusted-root", "", "file with Sigstore's trusted_root.json, against which policies without keys verify certificates; Sluice fetches none")
 	fs.StringVar(&f.noMatch, "verify-no-match", "", "if no policy matches a resource: ignore, warn or fail (default ignore)")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors of repositories (default: sluice/resolve in the user's cache directory)")
-	command.AddOutput(cmd, &f.output, resolveFormats...)
-	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
-	f.addFollow(fs)
+	f.addFollow(cmd)
 	if entry.Name == "dir" {
 		fs.StringArrayVar(&f.dirs, "dir", []string{"."}, "directory as PATH or NAME=PATH (may be repeated)")
 	}
@@ -182,18 +171,13 @@ func helpOf(spec resolve.Spec) string {
 	b.WriteString("\n\nParameters:\n")
 	w := command.Columns(&b)
 	for _, p := range spec.Parameters() {
-		kind := string(p.Type)
-		if kind == "" {
-			kind = string(resolve.String)
-		}
-		standard := p.Default
+		kind := cmp.Or(p.Type, resolve.String)
+		standard := command.Dash(p.Default)
 		switch {
 		case p.DefaultKey != "":
 			standard = "key " + p.DefaultKey
 		case p.Required:
 			standard = "required"
-		case standard == "":
-			standard = "-"
 		}
 		doc := p.Doc
 		if len(p.Allowed) > 0 {
@@ -201,20 +185,15 @@ func helpOf(spec resolve.Spec) string {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", strings.Join(append([]string{p.Name}, p.Aliases...), ", "), kind, standard, doc)
 	}
-	// Writing to memory does not fail.
-	_ = w.Flush()
+	w.Flush()
 	if spec.ConfigMap == "" {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "\nConfiguration (--set KEY=VALUE, or --config with the ConfigMap %s):\n", spec.ConfigMap)
 	for _, k := range spec.Keys() {
-		standard := k.Default
-		if standard == "" {
-			standard = "-"
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", k.Name, standard, k.Doc)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", k.Name, command.Dash(k.Default), k.Doc)
 	}
-	_ = w.Flush()
+	w.Flush()
 	return b.String()
 }
 

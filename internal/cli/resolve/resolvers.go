@@ -258,19 +258,7 @@ func CacheFolder(named string) (string, func() error, error) {
 	return dir, sync.OnceValue(func() error { return os.RemoveAll(dir) }), err
 }
 
-// AreDirectories checks that the directories of the resolver dir exist.
-func AreDirectories(roots map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(roots)) {
-		if info, err := os.Stat(roots[name]); err != nil {
-			return fmt.Errorf("--dir: %w", err)
-		} else if !info.IsDir() {
-			return fmt.Errorf("--dir: %s is no directory", roots[name])
-		}
-	}
-	return nil
-}
-
-// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none.
+// Roots reads NAME=PATH, or PATH for the directory that is meant where a request names none. The directories have to exist.
 func Roots(dirs []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, d := range dirs {
@@ -283,6 +271,11 @@ func Roots(dirs []string) (map[string]string, error) {
 		}
 		if out[name] != "" {
 			return nil, fmt.Errorf("--dir: the directory %q is given twice", name)
+		}
+		if info, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--dir: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("--dir: %s is no directory", path)
 		}
 		out[name] = path
 	}

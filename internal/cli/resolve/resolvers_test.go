@@ -188,16 +188,27 @@ func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
 }
 
 func TestDirectories(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a", "c=d"} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		given []string
 		want  map[string]string
 	}{
 		"none":    {nil, map[string]string{}},
-		"one":     {[]string{"/a"}, map[string]string{"default": "/a"}},
-		"named":   {[]string{"/a", "b=/c=d"}, map[string]string{"default": "/a", "b": "/c=d"}},
-		"twice":   {[]string{"/a", "default=/b"}, nil},
-		"no name": {[]string{"=/a"}, nil},
+		"one":     {[]string{"a"}, map[string]string{"default": "a"}},
+		"named":   {[]string{"a", "b=c=d"}, map[string]string{"default": "a", "b": "c=d"}},
+		"twice":   {[]string{"a", "default=c=d"}, nil},
+		"no name": {[]string{"=a"}, nil},
 		"no path": {[]string{"a="}, nil},
+		"missing": {[]string{"b=missing"}, nil},
+		"file":    {[]string{"b=file"}, nil},
 	} {
 		got, err := Roots(test.given)
 		if diff := cmp.Diff(test.want, got); err == nil && diff != "" || (err == nil) != (test.want != nil) {

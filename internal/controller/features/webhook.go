@@ -25,7 +25,6 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
-	"sluice.dev/feature/policy"
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/brief"
 )
@@ -74,26 +73,10 @@ type judge struct {
 // those of tellUse, would be given twice, so it only judges those that no policy gives. Refusals and drops are separate purposes and do
 // not depend on each other.
 func judgeOf(out *plan) *judge {
-	type place struct {
-		gate, group, resource, version string
-		part                           int
-	}
-	of := func(e *policy.Enforced) place { return place{e.Gate, e.Group, e.Resource, e.Version, e.Part} }
-	at := func(f *feature.Feature, t *feature.Target) place {
-		return place{f.Spec.Gate, t.Group, t.Resource, t.Version, t.Part}
-	}
-	mine, told := map[place]bool{}, map[place]bool{}
-	for i := range out.set.Enforced {
-		if e := &out.set.Enforced[i]; e.Kind == "" {
-			mine[of(e)] = true
-		}
-	}
-	for i := range out.set.Told {
-		told[of(&out.set.Told[i])] = true
-	}
+	mine, told := out.set.WebhookParts()
 	evaluator := func(when v1alpha1.WhenDisabled) *feature.Evaluator {
 		return out.states.CompileFor(func(f *feature.Feature, t *feature.Target) bool {
-			return f.Spec.WhenDisabled == when && (when != v1alpha1.Warn || mine[at(f, t)])
+			return f.Spec.WhenDisabled == when && (when != v1alpha1.Warn || mine(f, t))
 		})
 	}
 	return &judge{
@@ -102,7 +85,7 @@ func judgeOf(out *plan) *judge {
 			askReject: evaluator(v1alpha1.Reject), askDrop: evaluator(v1alpha1.Drop), askWarn: evaluator(v1alpha1.Warn),
 			askLeft: evaluator(v1alpha1.Drop),
 		},
-		teller: out.model.TellerFor(func(f *feature.Feature, t *feature.Target) bool { return told[at(f, t)] }),
+		teller: out.model.TellerFor(told),
 	}
 }
 

@@ -459,7 +459,7 @@ func paramValues(params []v1beta1.Param) (map[string]resolve.Value, error) {
 		if _, twice := out[p.Name]; twice {
 			return nil, resolve.Errorf(resolve.ReasonInvalid, "the parameter %q stands twice", p.Name)
 		}
-		out[p.Name] = paramValue(p.Value)
+		out[p.Name] = ParamValue(p.Value)
 	}
 	return out, nil
 }
@@ -502,7 +502,8 @@ func lookAfter(r *v1beta1.ResolutionRequest, now time.Time) (time.Time, error) {
 	}
 }
 
-func paramValue(v v1beta1.ParamValue) resolve.Value {
+// ParamValue is the value of a parameter of a request, as resolvers take it.
+func ParamValue(v v1beta1.ParamValue) resolve.Value {
 	switch v.Type {
 	case v1beta1.ParamTypeArray:
 		return resolve.Value{Type: resolve.Array, Array: v.ArrayVal}
