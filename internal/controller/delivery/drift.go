@@ -62,7 +62,7 @@ func (r *run) recordDrift(ctx context.Context, a *apply.Applier, request apply.R
 	st := &r.d.Status
 	now := &v1alpha1.DeliveryDrift{Objects: objectCount(len(found)), SeenTime: metaTime(r.now)}
 	for _, d := range found[:min(len(found), maxWorst)] {
-		now.Examples = append(now.Examples, d.ID.String())
+		now.Examples = append(now.Examples, d.String())
 	}
 	if was := st.Drift; was != nil && was.CorrectedTime == nil && slices.Equal(was.Examples, now.Examples) && was.Objects == now.Objects {
 		now.SeenTime = was.SeenTime
