@@ -84,6 +84,7 @@ func Rules() []Rule {
 		nullableAdded,
 
 		listMergeChanged,
+		removedItemsKept,
 		mapMergeChanged,
 		printerColumnRemoved,
 		printerColumnChanged,

@@ -39,7 +39,7 @@ func Levels() []LevelInfo {
 		{ClientsBroken, "a name, scope, served version, subresource, selectable field or conversion that clients use is gone or changed", "clients and controllers that use it", Fail},
 		{MeaningChanged, "a default changed or was removed: a missing field now means something else", "those who leave the field out", Fail},
 		{ReadersSurprised, "old readers get values that they do not know: a new enum value, a wider type, null, a new default", "readers that know only the old CRD", Warn},
-		{Cosmetic, "printer columns, short names, categories, a deprecation without a text", "people who read what kubectl prints", Warn},
+		{Cosmetic, "printer columns, short names, categories, a deprecation without a text, how an apply merges lists and maps", "people who read what kubectl prints or apply manifests", Warn},
 	}
 }
 

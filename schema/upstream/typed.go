@@ -12,6 +12,7 @@ import (
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -64,13 +65,7 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 	if err != nil {
 		return "", err
 	}
-	converter := v.types.getOrCreate(func() *typeConverter {
-		s := v.structural.ToKubeOpenAPI()
-		s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": v.opts.Group, "version": v.opts.Version, "kind": v.opts.Kind}})
-		// What the schema does not know was pruned, or is part of every object.
-		c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": s}, true)
-		return &typeConverter{c, err}
-	})
+	converter := v.convertsTypes()
 	if converter.err != nil {
 		return "", converter.err
 	}
@@ -78,4 +73,77 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 		return typeErrorsText(err), nil
 	}
 	return "", nil
+}
+
+// convertsTypes has the types of the schema, once.
+func (v *Validator) convertsTypes() *typeConverter {
+	return v.types.getOrCreate(func() *typeConverter {
+		s := v.structural.ToKubeOpenAPI()
+		s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": v.opts.Group, "version": v.opts.Version, "kind": v.opts.Kind}})
+		// What the schema does not know was pruned, or is part of every object.
+		c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": s}, true)
+		return &typeConverter{c, err}
+	})
+}
+
+// Apply is a server-side apply of a manifest to an object of the schema.
+type Apply struct {
+	Schema   *Validator
+	Manifest map[string]any
+}
+
+// ApplyInTurn returns the object after some applies by one manager. It follows the types of the schemas alone: nothing is validated, pruned or
+// filled in. No manifest is changed.
+func ApplyInTurn(applies ...Apply) (obj map[string]any, err error) {
+	defer recoverAsError(&err)
+	for _, apply := range applies {
+		v, types := apply.Schema, apply.Schema.convertsTypes()
+		if obj == nil {
+			obj = map[string]any{"apiVersion": apply.Manifest["apiVersion"], "kind": apply.Manifest["kind"], "metadata": apply.Manifest["metadata"]}
+		}
+		if types.err != nil {
+			return nil, types.err
+		}
+		gvk := schema.GroupVersionKind{Group: v.opts.Group, Version: v.opts.Version, Kind: v.opts.Kind}
+		m, err := managedfields.NewDefaultCRDFieldManager(types, asItIs{}, asItIs{}, asItIs{}, gvk, gvk.GroupVersion(), "", nil)
+		if err != nil {
+			return nil, err
+		}
+		live := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(obj)}
+		out, err := m.Apply(live, &unstructured.Unstructured{Object: runtime.DeepCopyJSON(apply.Manifest)}, "applier", true)
+		if err != nil {
+			return nil, err
+		}
+		if u, ok := out.(*unstructured.Unstructured); ok && u != nil { // nil: nothing changes
+			obj = u.Object
+		}
+	}
+	if meta, ok := obj["metadata"].(map[string]any); ok {
+		delete(meta, "managedFields")
+	}
+	return obj, nil
+}
+
+// asItIs is the conversion, defaulting and creation of objects of one version.
+type asItIs struct{}
+
+// ConvertToVersion implements runtime.ObjectConvertor, as do the next two.
+func (asItIs) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+func (asItIs) Convert(_, _, _ any) error { return errors.New("no conversion") }
+
+func (asItIs) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (asItIs) Default(runtime.Object) {}
+
+// New implements runtime.ObjectCreater.
+func (asItIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(kind)
+	return u, nil
 }
