@@ -19,6 +19,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -38,14 +39,22 @@ type kustomization struct {
 }
 
 type kustomizePatch struct {
-	Path   string `json:"path"`
-	Patch  string `json:"patch"`
-	Target *struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"` // an expression that matches the whole name
-	} `json:"target"`
+	Path   string           `json:"path"`
+	Patch  string           `json:"patch"`
+	Target *kustomizeTarget `json:"target"`
 
 	dir string // the folder of the kustomization that has it
+}
+
+// kustomizeTarget chooses the objects that a patch is for. All but the selectors are expressions that match the whole value.
+type kustomizeTarget struct {
+	Group              string `json:"group"`
+	Version            string `json:"version"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	Namespace          string `json:"namespace"`
+	LabelSelector      string `json:"labelSelector"`
+	AnnotationSelector string `json:"annotationSelector"`
 }
 
 const (
@@ -218,12 +227,8 @@ var errDirective = errors.New("it has a directive $patch; render the kustomizati
 func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err error) {
 	chosen := p.Target != nil
 	if chosen {
-		name, err := regexp.Compile("^(?:" + p.Target.Name + ")$")
-		if err != nil {
+		if ok, err := p.Target.chooses(d.CRD); !ok || err != nil {
 			return false, err
-		}
-		if p.Target.Kind != "" && p.Target.Kind != crdKind || p.Target.Name != "" && !name.MatchString(d.CRD.Name) {
-			return false, nil
 		}
 	}
 	for _, chunk := range splitStream(string(text)) {
@@ -242,12 +247,47 @@ func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err e
 		if isObject && !chosen && !isAbout(object, d.CRD.Name) || !isObject && !chosen {
 			continue
 		}
+		if metadata, ok := object["metadata"].(map[string]any); ok && chosen { // the target has the name, whatever the patch says
+			delete(metadata, "name")
+			if data, err = json.Marshal(object); err != nil {
+				return applied, err
+			}
+		}
 		if err := d.patch(data, isObject); err != nil {
 			return applied, err
 		}
 		applied = true
 	}
 	return applied, nil
+}
+
+// chooses reports whether a definition is among the objects that the target chooses.
+func (t *kustomizeTarget) chooses(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	group, version, _ := strings.Cut(crdVersion, "/")
+	for _, c := range []struct{ pattern, value string }{
+		{t.Group, group}, {t.Version, version}, {t.Kind, crdKind}, {t.Name, crd.Name}, {t.Namespace, crd.Namespace},
+	} {
+		expression, err := regexp.Compile("^(?:" + c.pattern + ")$")
+		if err != nil {
+			return false, err
+		}
+		if c.pattern != "" && !expression.MatchString(c.value) {
+			return false, nil
+		}
+	}
+	for _, c := range []struct {
+		selector string
+		values   map[string]string
+	}{{t.LabelSelector, crd.Labels}, {t.AnnotationSelector, crd.Annotations}} {
+		selector, err := labels.Parse(c.selector)
+		if err != nil {
+			return false, err
+		}
+		if !selector.Matches(labels.Set(c.values)) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // isAbout reports whether a patch names a definition.
