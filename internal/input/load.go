@@ -119,10 +119,11 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 // keepUnread lists a file that cannot be read among those of the set. A file in which no definition can stand is left out.
 func (r *reader) keepUnread(err error, data []byte) error {
 	e, ok := errors.AsType[*Error](err)
+	letters := bytes.ReplaceAll(data, []byte{0}, nil) // of UTF-16, which kubectl reads, too
 	switch {
 	case !ok || errors.Is(err, ErrTooLarge):
 		return err
-	case data == nil || bytes.Contains(data, []byte(crdKind)) || errors.Is(err, errPointer):
+	case data == nil || bytes.Contains(letters, []byte(crdKind)) || errors.Is(err, errPointer):
 		r.set.Unread = append(r.set.Unread, Unread{Key: r.key, Sum: r.sum, Err: e})
 	default:
 		r.set.Skipped[Unreadable]++
