@@ -65,17 +65,21 @@ const (
 	maxComponents = 4
 )
 
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
 // kustomizer applies the patches of kustomizations to the definitions of a set.
 type kustomizer struct {
 	r    *reader
 	read func(ctx context.Context, name string) ([]byte, error)
 	// byDir has the kustomization of each folder that was looked at; nil for none.
 	byDir map[string]*kustomization
+	// used has the folders of kustomizations whose patches are for a definition that was read.
+	used map[string]bool
 }
 
 // applyKustomizations patches the definitions of a source. Patches that cannot be applied become warnings.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
-	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}}
+	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}, used: map[string]bool{}}
 	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return k.isPatchFile(ctx, filepath.ToSlash(d.File)) })
 	for i := range r.set.Documents {
 		d := &r.set.Documents[i]
@@ -86,7 +90,20 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 			return ctx.Err()
 		}
 	}
+	for _, file := range r.kustomizations {
+		if dir := path.Dir(filepath.ToSlash(file)); !k.used[dir] && k.patchesDefinitions(ctx, dir) && !slices.Contains(r.set.Patches, file) {
+			r.set.Patches = append(r.set.Patches, file)
+		}
+	}
 	return nil
+}
+
+// patchesDefinitions reports whether the kustomization in a folder says itself that it patches definitions: inline, or by a target.
+func (k *kustomizer) patchesDefinitions(ctx context.Context, dir string) bool {
+	found := k.readKustomization(ctx, dir, 0)
+	return found != nil && slices.ContainsFunc(found.Patches, func(p kustomizePatch) bool {
+		return strings.Contains(p.Patch, crdKind) || p.Target != nil && p.Target.Kind == crdKind
+	})
 }
 
 // isPatchFile reports whether the kustomization of a file lists it as a patch.
@@ -129,7 +146,7 @@ func (k *kustomizer) kustomizationOf(ctx context.Context, dir string) (nearest s
 // readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
 // depth deep.
 func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth int) *kustomization {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range kustomizationNames {
 		file := path.Join(dir, name)
 		data, err := k.read(ctx, file)
 		if err != nil {
@@ -192,6 +209,7 @@ func (k *kustomizer) warn(file, crd string, err error) {
 // patchDocument applies the patches that are about a definition.
 func (k *kustomizer) patchDocument(ctx context.Context, d *Document, patches []kustomizePatch) error {
 	for _, p := range patches {
+		k.used[p.dir] = true
 		file, text := path.Join(p.dir, "kustomization.yaml"), []byte(p.Patch)
 		if p.Path != "" {
 			file = path.Join(p.dir, p.Path)

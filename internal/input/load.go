@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
+	"slices"
 
 	"sluice.dev/internal/limit"
 )
@@ -49,6 +51,8 @@ type reader struct {
 	exclude exclusion
 	// deferred are the templates of definitions, which are read after all other files.
 	deferred []chartTemplate
+	// kustomizations are the files of this kind that were read.
+	kustomizations []string
 }
 
 // finishSource does what needs more than one file: it renders charts and applies patches.
@@ -153,6 +157,9 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 		return nil
 	}
 	r.passPatches = below && r.opts.PassTemplates
+	if r.passPatches && slices.Contains(kustomizationNames, filepath.Base(name)) {
+		r.kustomizations = append(r.kustomizations, name)
+	}
 	return r.addFile(ctx, name, data)
 }
 
