@@ -9,14 +9,19 @@ set -uo pipefail
 
 compare=(--ci)
 if [ -n "${SLUICE_BASE:-}" ]; then
+  if git merge-base --is-ancestor HEAD "$SLUICE_BASE" 2>/dev/null; then
+    echo "sluice: HEAD has no commit that the base $SLUICE_BASE lacks, so there is nothing to compare: check out the commit that this job is about, or name another base" >&2
+    exit 2
+  fi
   compare=(--git "$SLUICE_BASE...HEAD")
 fi
 read -rd '' -a paths <<<"${SLUICE_PATHS:-}"
+# Before bash 4.4, as on macOS, an empty array counts as unset: hence ${flags[@]+...}.
 read -rd '' -a flags <<<"${SLUICE_ARGS:-}"
 if [ ${#paths[@]} = 0 ]; then
   paths=(.)
 fi
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
-  sluice check "${compare[@]}" "${flags[@]}" -o markdown -- "${paths[@]}" >>"$GITHUB_STEP_SUMMARY" 2>/dev/null
+  sluice check "${compare[@]}" ${flags[@]+"${flags[@]}"} -o markdown -- "${paths[@]}" >>"$GITHUB_STEP_SUMMARY" 2>/dev/null
 fi
-sluice check "${compare[@]}" "${flags[@]}" -o github -- "${paths[@]}"
+sluice check "${compare[@]}" ${flags[@]+"${flags[@]}"} -o github -- "${paths[@]}"

@@ -127,7 +127,8 @@ func TestTheActionChecks(t *testing.T) {
 	}{
 		"a pull request":       {nil, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"::error file=crd.yaml,line=", "FAIL  databases"}},
 		"no base":              {nil, map[string]string{"GITHUB_EVENT_NAME": "schedule"}, 2, []string{"the event schedule has no commit to compare with"}},
-		"another base":         {map[string]string{"inputs.base": "HEAD"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"PASS"}},
+		"another base":         {map[string]string{"inputs.base": "first"}, map[string]string{"GITHUB_EVENT_NAME": "schedule"}, 1, []string{"FAIL  databases"}},
+		"a base that has HEAD": {map[string]string{"inputs.base": "HEAD"}, map[string]string{"GITHUB_BASE_REF": "main"}, 2, []string{"nothing to compare"}},
 		"flags":                {map[string]string{"inputs.args": "--mode=warn --verbose"}, map[string]string{"GITHUB_BASE_REF": "main"}, 0, []string{"::warning file=crd.yaml"}},
 		"paths":                {map[string]string{"inputs.paths": "crd.yaml"}, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"crd.yaml"}},
 		"paths in lines":       {map[string]string{"inputs.paths": "inflections.json\ncrd.yaml\n"}, map[string]string{"GITHUB_BASE_REF": "main"}, 1, []string{"crd.yaml"}},

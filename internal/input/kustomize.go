@@ -19,6 +19,7 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -38,14 +39,22 @@ type kustomization struct {
 }
 
 type kustomizePatch struct {
-	Path   string `json:"path"`
-	Patch  string `json:"patch"`
-	Target *struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"` // an expression that matches the whole name
-	} `json:"target"`
+	Path   string           `json:"path"`
+	Patch  string           `json:"patch"`
+	Target *kustomizeTarget `json:"target"`
 
 	dir string // the folder of the kustomization that has it
+}
+
+// kustomizeTarget chooses the objects that a patch is for. All but the selectors are expressions that match the whole value.
+type kustomizeTarget struct {
+	Group              string `json:"group"`
+	Version            string `json:"version"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	Namespace          string `json:"namespace"`
+	LabelSelector      string `json:"labelSelector"`
+	AnnotationSelector string `json:"annotationSelector"`
 }
 
 const (
@@ -56,17 +65,21 @@ const (
 	maxComponents = 4
 )
 
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
 // kustomizer applies the patches of kustomizations to the definitions of a set.
 type kustomizer struct {
 	r    *reader
 	read func(ctx context.Context, name string) ([]byte, error)
 	// byDir has the kustomization of each folder that was looked at; nil for none.
 	byDir map[string]*kustomization
+	// used has the folders of kustomizations whose patches are for a definition that was read.
+	used map[string]bool
 }
 
 // applyKustomizations patches the definitions of a source. Patches that cannot be applied become warnings.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
-	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}}
+	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}, used: map[string]bool{}}
 	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return k.isPatchFile(ctx, filepath.ToSlash(d.File)) })
 	for i := range r.set.Documents {
 		d := &r.set.Documents[i]
@@ -77,7 +90,20 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 			return ctx.Err()
 		}
 	}
+	for _, file := range r.kustomizations {
+		if dir := path.Dir(filepath.ToSlash(file)); !k.used[dir] && k.patchesDefinitions(ctx, dir) && !slices.Contains(r.set.Patches, file) {
+			r.set.Patches = append(r.set.Patches, file)
+		}
+	}
 	return nil
+}
+
+// patchesDefinitions reports whether the kustomization in a folder says itself that it patches definitions: inline, or by a target.
+func (k *kustomizer) patchesDefinitions(ctx context.Context, dir string) bool {
+	found := k.readKustomization(ctx, dir, 0)
+	return found != nil && slices.ContainsFunc(found.Patches, func(p kustomizePatch) bool {
+		return strings.Contains(p.Patch, crdKind) || p.Target != nil && p.Target.Kind == crdKind
+	})
 }
 
 // isPatchFile reports whether the kustomization of a file lists it as a patch.
@@ -120,7 +146,7 @@ func (k *kustomizer) kustomizationOf(ctx context.Context, dir string) (nearest s
 // readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
 // depth deep.
 func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth int) *kustomization {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range kustomizationNames {
 		file := path.Join(dir, name)
 		data, err := k.read(ctx, file)
 		if err != nil {
@@ -183,6 +209,7 @@ func (k *kustomizer) warn(file, crd string, err error) {
 // patchDocument applies the patches that are about a definition.
 func (k *kustomizer) patchDocument(ctx context.Context, d *Document, patches []kustomizePatch) error {
 	for _, p := range patches {
+		k.used[p.dir] = true
 		file, text := path.Join(p.dir, "kustomization.yaml"), []byte(p.Patch)
 		if p.Path != "" {
 			file = path.Join(p.dir, p.Path)
@@ -218,12 +245,8 @@ var errDirective = errors.New("it has a directive $patch; render the kustomizati
 func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err error) {
 	chosen := p.Target != nil
 	if chosen {
-		name, err := regexp.Compile("^(?:" + p.Target.Name + ")$")
-		if err != nil {
+		if ok, err := p.Target.chooses(d.CRD); !ok || err != nil {
 			return false, err
-		}
-		if p.Target.Kind != "" && p.Target.Kind != crdKind || p.Target.Name != "" && !name.MatchString(d.CRD.Name) {
-			return false, nil
 		}
 	}
 	for _, chunk := range splitStream(string(text)) {
@@ -242,12 +265,47 @@ func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err e
 		if isObject && !chosen && !isAbout(object, d.CRD.Name) || !isObject && !chosen {
 			continue
 		}
+		if metadata, ok := object["metadata"].(map[string]any); ok && chosen { // the target has the name, whatever the patch says
+			delete(metadata, "name")
+			if data, err = json.Marshal(object); err != nil {
+				return applied, err
+			}
+		}
 		if err := d.patch(data, isObject); err != nil {
 			return applied, err
 		}
 		applied = true
 	}
 	return applied, nil
+}
+
+// chooses reports whether a definition is among the objects that the target chooses.
+func (t *kustomizeTarget) chooses(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	group, version, _ := strings.Cut(crdVersion, "/")
+	for _, c := range []struct{ pattern, value string }{
+		{t.Group, group}, {t.Version, version}, {t.Kind, crdKind}, {t.Name, crd.Name}, {t.Namespace, crd.Namespace},
+	} {
+		expression, err := regexp.Compile("^(?:" + c.pattern + ")$")
+		if err != nil {
+			return false, err
+		}
+		if c.pattern != "" && !expression.MatchString(c.value) {
+			return false, nil
+		}
+	}
+	for _, c := range []struct {
+		selector string
+		values   map[string]string
+	}{{t.LabelSelector, crd.Labels}, {t.AnnotationSelector, crd.Annotations}} {
+		selector, err := labels.Parse(c.selector)
+		if err != nil {
+			return false, err
+		}
+		if !selector.Matches(labels.Set(c.values)) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // isAbout reports whether a patch names a definition.

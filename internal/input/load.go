@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
+	"slices"
 
 	"sluice.dev/internal/limit"
 )
@@ -49,6 +51,8 @@ type reader struct {
 	exclude exclusion
 	// deferred are the templates of definitions, which are read after all other files.
 	deferred []chartTemplate
+	// kustomizations are the files of this kind that were read.
+	kustomizations []string
 }
 
 // finishSource does what needs more than one file: it renders charts and applies patches.
@@ -119,10 +123,11 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 // keepUnread lists a file that cannot be read among those of the set. A file in which no definition can stand is left out.
 func (r *reader) keepUnread(err error, data []byte) error {
 	e, ok := errors.AsType[*Error](err)
+	letters := bytes.ReplaceAll(data, []byte{0}, nil) // of UTF-16, which kubectl reads, too
 	switch {
 	case !ok || errors.Is(err, ErrTooLarge):
 		return err
-	case data == nil || bytes.Contains(data, []byte(crdKind)) || errors.Is(err, errPointer):
+	case data == nil || bytes.Contains(letters, []byte(crdKind)) || errors.Is(err, errPointer):
 		r.set.Unread = append(r.set.Unread, Unread{Key: r.key, Sum: r.sum, Err: e})
 	default:
 		r.set.Skipped[Unreadable]++
@@ -152,6 +157,9 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 		return nil
 	}
 	r.passPatches = below && r.opts.PassTemplates
+	if r.passPatches && slices.Contains(kustomizationNames, filepath.Base(name)) {
+		r.kustomizations = append(r.kustomizations, name)
+	}
 	return r.addFile(ctx, name, data)
 }
 

@@ -281,3 +281,23 @@ func TestLoadPipe(t *testing.T) {
 		t.Errorf("got %+v, %v", set, err)
 	}
 }
+
+func TestAFileInUTF16MayHaveADefinition(t *testing.T) {
+	dir := t.TempDir()
+	encoded := func(text string) string {
+		var out strings.Builder
+		out.WriteString("\xff\xfe")
+		for _, c := range []byte(text) {
+			out.Write([]byte{c, 0})
+		}
+		return out.String()
+	}
+	writeTree(t, dir, map[string]string{"crd.yaml": encoded("kind: CustomResourceDefinition\n"), "other.yaml": encoded("kind: Service\n")})
+	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
+	if !errors.Is(err, ErrNoCRD) {
+		t.Fatal(err)
+	}
+	if len(set.Unread) != 1 || !strings.Contains(set.Unread[0].Err.Error(), "crd.yaml: is UTF-16") || set.Skipped[Unreadable] != 1 {
+		t.Errorf("unread: %v, skipped: %v", set.Unread, set.Skipped)
+	}
+}
