@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"sluice.dev/tools/draws"
 )
 
@@ -135,4 +137,90 @@ func drawNewFieldValue(r *rand.Rand, depth int) any {
 		out["nu"] = "v"
 	}
 	return out
+}
+
+// TestImmutableObjectsThatGainFields holds the answers about objects that never change against the API server's code: fields and defaults come,
+// go and change, and no update that the old schema allows is refused where the answer is that none is.
+func TestImmutableObjectsThatGainFields(t *testing.T) {
+	contained, refused, updates := 0, 0, 0
+	for seed := range draws.Seeds(1500) {
+		r := rand.New(rand.NewPCG(seed, 31))
+		field := func(name, typ string, values ...string) (string, string) {
+			side := func(present bool) string {
+				if !present {
+					return ""
+				}
+				return name + ": {type: " + typ + []string{"", "", ", default: " + values[0], ", default: " + values[1]}[r.IntN(4)] + "}, "
+			}
+			if r.IntN(4) == 0 { // new
+				return "", side(true)
+			}
+			same := side(true)
+			if r.IntN(3) == 0 {
+				return same, side(true)
+			}
+			return same, same
+		}
+		var old, next [4]string
+		for i, f := range []string{"a", "b", "c", "d"} {
+			if i%2 == 0 {
+				old[i], next[i] = field(f, "integer", "1", "2")
+			} else {
+				old[i], next[i] = field(f, "string", "p", "q")
+			}
+		}
+		of := func(f [4]string) string {
+			return "{type: object, x-kubernetes-validations: [{rule: self == oldSelf}], properties: {" + f[0] + f[1] +
+				"o: {type: object, properties: {" + f[2] + "z: {type: string}}}, l: {type: array, items: {type: object, properties: {" + f[3] + "z: {type: string}}}}}}"
+		}
+		before, after := parseSchema(t, "{type: object, properties: {spec: "+of(old)+"}}"), parseSchema(t, "{type: object, properties: {spec: "+of(next)+"}}")
+		res := Decide(t.Context(), side(t, before), side(t, after), Options{Namespaced: true, Only: func(g *Gap) bool { return g.Harm == RefusedTransition }})
+		if res.Verdict != Contained {
+			refused++
+			continue
+		}
+		contained++
+		was, is := validator(t, before), validator(t, after)
+		spec := func() map[string]any {
+			inner := func(name string, value any) map[string]any {
+				m := map[string]any{}
+				if r.IntN(2) == 0 {
+					m[name] = value
+				}
+				return m
+			}
+			m := map[string]any{}
+			for name, value := range map[string]any{"a": int64(1 + r.IntN(2)), "b": []string{"p", "q"}[r.IntN(2)], "o": inner("c", int64(1+r.IntN(2))), "l": []any{inner("d", []string{"p", "q"}[r.IntN(2)])}} {
+				if r.IntN(3) > 0 {
+					m[name] = value
+				}
+			}
+			return m
+		}
+		for range 30 {
+			first := map[string]any{"apiVersion": "example.com/v1", "kind": "Example", "metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": spec()}
+			created, err := was.Create(t.Context(), first)
+			if err != nil || created.Refused() {
+				continue
+			}
+			next := runtime.DeepCopyJSON([]map[string]any{first, created.Stored}[r.IntN(2)])
+			if fields, ok := next["spec"].(map[string]any); ok && r.IntN(2) == 0 { // what has a default may be left out
+				delete(fields, []string{"a", "b"}[r.IntN(2)])
+			}
+			if ok, _ := fine(t, was, next); !ok { // what only the new schema knows is not the old clients'
+				continue
+			}
+			if u, err := was.Update(t.Context(), next, created.Stored, true); err != nil || u.Refused() {
+				continue
+			}
+			updates++
+			if u, err := is.Update(t.Context(), next, created.Stored, true); err != nil || u.Refused() {
+				t.Fatalf("seed %d: %s over %s is refused: %v %v\n%s\n%s", seed, show(next), show(created.Stored), u.Errors, err, showSchema(before), showSchema(after))
+			}
+		}
+	}
+	t.Logf("%d contained, %d not, %d updates", contained, refused, updates)
+	if least := draws.Count(1500); contained*10 < least || refused*10 < least || updates < least {
+		t.Errorf("%d contained, %d not, %d updates: the test says little", contained, refused, updates)
+	}
 }

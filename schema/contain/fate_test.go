@@ -35,7 +35,14 @@ func TestFateByWholeSchemas(t *testing.T) {
 			if w.Stuck {
 				stuck++
 			}
-			if w.Stuck && !r.Refused() || !w.Stuck && blamesGap(&g, r.Errors) {
+			unappliable, err := after.Unappliable(stored)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (w.Unappliable == "") != (unappliable == "" || r.Refused()) && g.Keyword == "type" {
+				t.Errorf("seed %d: %s: unappliable %q, and the whole schema says %q of %s\n%s", seed, g.Path, w.Unappliable, unappliable, show(stored), difference(old, new))
+			}
+			if w.Stuck && !r.Refused() && unappliable == "" || !w.Stuck && blamesGap(&g, r.Errors) {
 				t.Errorf("seed %d: %s %s: stuck %v, and the whole schema says %v of %s\n%s", seed, g.Path, g.Keyword, w.Stuck, r.Errors, show(stored), difference(old, new))
 			}
 		}

@@ -50,6 +50,11 @@ func holdFates(t testing.TB, seed uint64, old, new *jsonProps, n *worstTally, ob
 			continue // stuck already
 		}
 		n.objects++
+		if why, err := after.Unappliable(stored); err != nil || why != "" && !slices.ContainsFunc(gaps, func(g Gap) bool {
+			return g.Verdict == Unknown || g.Worst >= Stuck || g.Harm == Pruned
+		}) {
+			t.Errorf("seed %d: nothing says that nothing can be applied to %s: %s %v\n%s", seed, show(stored), why, err, difference(old, new))
+		}
 		for fate, ratchets := range map[Fate]bool{Tolerated: false, Stuck: true} {
 			r, err := after.TouchUpdate(t.Context(), stored, ratchets)
 			if err != nil {
