@@ -353,7 +353,7 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 			add(6, 2, "way out: "+clipVisible(strings.TrimSuffix(help, "."), textEffectWidth))
 		}
 	}
-	title := "or accept it in sluice.yaml:"
+	title := "or accept it in sluice.yaml (-c sluice.yaml):"
 	for _, path := range t.pathsToAccept(g) {
 		switch text := suppressionText(e, path); {
 		case text == "":

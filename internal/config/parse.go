@@ -158,8 +158,11 @@ func (p *parser) readDocument(n *yaml.Node) {
 	switch {
 	case api == "" && kind == "" && slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(crdifyKeys, f.name) }):
 		p.readCrdify(fields)
+	case api == "" && kind == "" && slices.ContainsFunc(fields, func(f field) bool { return slices.Contains(ownKeys, f.name) }):
+		p.readOwnKeys(fields) // such as a suppression that a report prints
 	case kind != kindConfig:
-		p.failNode(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s, or is crdify's, with %s", shownText(kind), kindConfig, ownVersion, kappVersion, strings.Join(crdifyKeys, ", "))
+		p.failNode(n, "kind is %s; a configuration has kind: %s and apiVersion: %s or %s, or neither and only Sluice's keys (%s), or is crdify's, with %s",
+			shownText(kind), kindConfig, ownVersion, kappVersion, strings.Join(ownKeys, ", "), strings.Join(crdifyKeys, ", "))
 	case api == ownVersion:
 		p.readOwnKeys(fields, headKeys...)
 	case api == kappVersion:

@@ -56,6 +56,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"nothing set", ownHead, map[string]string{}, nil},
 		{"sluice's own file", ownHead + "metadata: {name: x}\n" + own, want, []string{"f:20: a suppression without a date (expires: YYYY-MM-DD) stays for ever"}},
+		{"sluice's keys alone, as a report prints them", own, want, []string{"f:17: a suppression without a date (expires: YYYY-MM-DD) stays for ever"}},
 		{
 			"kapp's file", kappHead + "preflightRules:\n- name: CRDUpgradeSafety\n  config:\n" + indented, want,
 			[]string{"f:22: a suppression without a date (expires: YYYY-MM-DD) stays for ever"},
@@ -100,7 +101,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"nothing", "", []mistake{{0, []string{"empty", "apiVersion: sluice.dev/v1alpha1", "kapp.k14s.io/v1alpha1"}}}},
 		{"comments", "# x\n---\n", []mistake{{0, []string{"empty"}}}},
-		{"a text", "mode: warn\n---\nhello\n", []mistake{{1, []string{"kind is missing"}}, {3, []string{"object", `"hello"`}}}},
+		{"a text", "modes: warn\n---\nhello\n", []mistake{{1, []string{"kind is missing"}}, {3, []string{"object", `"hello"`}}}},
 		{"a list", "- a\n", []mistake{{1, []string{"object", "a list"}}}},
 		{"broken YAML", ownHead + "mode: warn\n failMode: open\n", []mistake{{4, []string{"broken YAML"}}}},
 		{"an alias of nothing", ownHead + "mode: *x\n", []mistake{{3, []string{"anchor"}}}},

@@ -6,6 +6,7 @@ package input
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,6 +68,7 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 	type rendering struct {
 		files map[string]string
 		err   error
+		sum   string // of the chart, if it is not rendered
 	}
 	byChart := map[string]rendering{}
 	helm := helmProgram{time: chartTime, most: maxChartBytes}
@@ -82,7 +84,7 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			byChart[dir] = rendering{files, err}
+			byChart[dir] = rendering{files, err, around.sumOfChart(all, dir)}
 		}
 		in := byChart[dir]
 		text, ok := in.files[filepath.ToSlash(filepath.Clean(t.name))]
@@ -90,11 +92,34 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 		if why == nil && !ok {
 			why = errors.New("helm renders nothing of it with the chart's default values")
 		}
+		if why != nil { // the same template is another definition with other values
+			t.sum = fmt.Sprintf("%x", sha256.Sum256([]byte(t.sum+in.sum)))
+		}
 		if err := r.addTemplate(ctx, t, text, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sumOfChart is the SHA-256 of what a chart's definitions may depend on: all its files but Chart.yaml, whose version changes with each release,
+// and documents. It is empty if they cannot be read.
+func (s surroundings) sumOfChart(ctx context.Context, dir string) string {
+	if dir == "" {
+		return ""
+	}
+	var files []string
+	err := s.copyFolder(ctx, dir, func(name string, data []byte) error {
+		if name != "Chart.yaml" && path.Ext(name) != ".md" {
+			files = append(files, fmt.Sprintf("%s %x", name, sha256.Sum256(data)))
+		}
+		return nil
+	})
+	if err != nil {
+		return ""
+	}
+	slices.Sort(files)
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(files, "\n"))))
 }
 
 var errNoChart = errors.New("no folder above it has a Chart.yaml")

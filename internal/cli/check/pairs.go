@@ -218,6 +218,8 @@ func (c *checker) settleUnread() error {
 	for _, s := range []struct{ side, other *side }{{&c.next, &c.old}, {&c.old, &c.next}} {
 		for _, u := range s.side.unread {
 			switch file := u.Err.Position.File; {
+			case !s.other.hasFile(u) && s.side == &c.old && slices.ContainsFunc(c.next.unread, func(o input.Unread) bool { return o.Key == u.Key }):
+				// it is named with what it is now
 			case !s.other.hasFile(u) && s.side == &c.old:
 				changed = append(changed, "the old side: "+brief.OneLine(u.Err.Error()))
 			case !s.other.hasFile(u):
@@ -258,9 +260,9 @@ func (s *side) hasFile(u input.Unread) bool {
 	return false
 }
 
-// isUnread reports whether a side could not read a file with the same content either.
+// isUnread reports whether a side could not read a file with the same content either, which may have been elsewhere.
 func (s *side) isUnread(u input.Unread) bool {
-	return slices.ContainsFunc(s.unread, func(o input.Unread) bool { return o.Key == u.Key && o.Sum == u.Sum && u.Sum != "" })
+	return slices.ContainsFunc(s.unread, func(o input.Unread) bool { return o.Sum == u.Sum && u.Sum != "" })
 }
 
 // dropFile leaves out the CRDs of a file that cannot be read on the other side and has not changed.
