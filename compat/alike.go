@@ -27,6 +27,7 @@ func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Ga
 	if from.onlyLost {
 		o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Pruned }
 	}
+	o.Converted = slices.ContainsFunc(c.newConversions, func(step conversion) bool { return step.request == to.Name })
 	if from.within != nil && from.within.buildSchema() == nil {
 		o.Within = &from.within.side
 	}

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -77,5 +78,22 @@ func TestScaleOfAVersionThatAWebhookConverts(t *testing.T) {
 	got := check(t, patched(t, text("")), patched(t, text("scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size}")))
 	if got.Verdict != report.Unsafe || !slices.Contains(ruleIDs(got.Findings), "scale-value-refused") {
 		t.Errorf("got %s with %v", got.Verdict, ruleIDs(got.Findings))
+	}
+}
+
+// TestAWebhookNeedNotFillIn: a webhook makes the old value of an update, and nothing says that it knows the default of a new field. So an
+// immutable object that gains one is not proven in a version to which the webhook converts.
+func TestAWebhookNeedNotFillIn(t *testing.T) {
+	of := func(conversion, more string) *crd {
+		version := func(name string, storage bool, more string) string {
+			return fmt.Sprintf("{name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {s: {type: string}%s}, x-kubernetes-validations: [{rule: self == oldSelf}]}}}}}", name, storage, more)
+		}
+		return patched(t, "conversion: "+conversion+"\nversions: ["+version("v1", true, "")+", "+version("v2", false, more)+"]")
+	}
+	const webhook = "{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://example.com/convert'}}}"
+	for _, conversion := range []string{webhook, "{strategy: None}"} {
+		if got := check(t, of(conversion, ""), of(conversion, ", nn: {type: integer, default: 1}")); got.Verdict.Proven() {
+			t.Errorf("%s: %s", conversion, got.Verdict)
+		}
 	}
 }

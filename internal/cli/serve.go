@@ -234,7 +234,7 @@ func serveRoles(ctx context.Context, e *command.Env, f serveFlags, table []resol
 		})
 	}
 	// It outlives ctx: what is in work when the process is to end still makes events.
-	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)), record.WithCorrelatorOptions(record.CorrelatorOptions{SpamKeyFunc: spamKeyOf}))
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: p.kube.CoreV1().Events("")})
 	p.recorder = broadcaster.NewRecorder(resolutionscheme.Scheme, corev1.EventSource{Component: "sluice"})
@@ -534,4 +534,11 @@ func (p *process) serveWebhook(ctx context.Context, ready func()) error {
 // told of a new certificate: nothing that an operator has to know.
 func (p *process) clientErrors() *log.Logger {
 	return slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)
+}
+
+// spamKeyOf identifies the events that share a limit. Those of one object and one reason do: by client-go's own key, many events of one
+// reason, such as Restored while two clients contend for a policy, leave no room for others of the object.
+func spamKeyOf(e *corev1.Event) string {
+	o := e.InvolvedObject
+	return strings.Join([]string{e.Source.Component, o.APIVersion, o.Kind, o.Namespace, o.Name, string(o.UID), e.Type, e.Reason}, "/")
 }

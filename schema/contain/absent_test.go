@@ -224,3 +224,26 @@ func TestImmutableObjectsThatGainFields(t *testing.T) {
 		t.Errorf("%d contained, %d not, %d updates: the test says little", contained, refused, updates)
 	}
 }
+
+// TestFieldsOfOneItemAreNotThoseOfAnother: what a rule has asked of one item, or of a field with a similar name, says nothing of others.
+func TestFieldsOfOneItemAreNotThoseOfAnother(t *testing.T) {
+	const list, fields = "l: {type: array, maxItems: 3, items: {type: object, properties: {a: {type: object, properties: {c: {type: integer}%s}}}}}",
+		"a/b: {type: integer}, a: {type: object, properties: {b: {type: object, properties: {z: {type: integer}%s}}}}"
+	for rule, schema := range map[string]string{
+		"!has(self.l) || self.l.all(x, !has(x.a) || self.l.all(y, !has(y.a.nu)))":    list,
+		"!has(self.l) || self.l.all(x, !has(x.a) || !self.l.exists(y, has(y.a.nu)))": list,
+		"!has(self.a) || !has(self.a__slash__b) || !has(self.a.b.nu)":                fields,
+		"!has(self.l) || self.l.all(x, !has(x.a)) || self.l.all(x, !has(x.a.nu))":    list,
+		"!has(self.l) || self.l.all(x, has(x.a)) && self.l.all(x, !has(x.a.nu))":     list,
+		"!has(self.l) || self.l.all(x, !has(x.a) || self.l.all(x, !has(x.a.nu)))":    list,
+		"!has(self.l) || self.l.exists(x, has(x.a)) || self.l.all(x, has(x.a.nu))":   list,
+	} {
+		of := func(more, rules string) string {
+			return "{type: object, properties: {spec: {type: object, properties: {" + strings.Replace(schema, "%s", more, 1) + "}" + rules + "}}}"
+		}
+		old, next := parseSchema(t, of("", "")), parseSchema(t, of(", nu: {type: integer}", `, x-kubernetes-validations: [{rule: "`+rule+`"}]`))
+		if r := Decide(t.Context(), side(t, old), side(t, next), Options{Namespaced: true}); r.Verdict == Contained {
+			t.Errorf("%s is said to be true of all old objects", rule)
+		}
+	}
+}

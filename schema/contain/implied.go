@@ -84,7 +84,7 @@ func (w *walker) frozenByRules(o, here place, path []string, r *schema.Rule, par
 	if !ok || !parsed.SameWhereEqual(o.node) {
 		return false
 	}
-	if !hasOptionalOldSelf(r) && parsed.AllowsUnchanged(here.node) { // what the new schema fills in, it fills in on both sides
+	if !hasOptionalOldSelf(r) && parsed.AllowsUnchanged(here.node) && !w.opts.Converted { // what the new schema fills in, it fills in on both sides
 		return true
 	}
 	return w.provedLocally(o, logic.Not(celrule.Translate(unchanged, celrule.Scope{

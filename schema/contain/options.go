@@ -58,6 +58,8 @@ type Options struct {
 	Draft bool
 	// Within, if not nil, is a schema that accepts at each place what old accepts there. What it says of a place need not be proven of old.
 	Within *Side
+	// Converted is set if a webhook converts stored objects to the version: they need not have the defaults of the new schema.
+	Converted bool
 	// Shared, if not nil, keeps the results of a comparison for the next one. It is for comparisons with the same Work and KubeVersion,
 	// one after the other.
 	Shared *Shared

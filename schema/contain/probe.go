@@ -5,6 +5,7 @@ package contain
 
 import (
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 
@@ -38,6 +39,7 @@ func (s *search) probesFor(p *pending) []logic.Formula {
 	if f := fullestLists(p.old, maxFull, 0); f != nil {
 		out = append(out, f)
 	}
+	out = append(extremePairs(p.old, names), out...)
 	item := p.old.itemPlace()
 	if p.old.node.Type == "array" && item.kind == declared {
 		out = append(out, s.nearlyEqual(item, names)...)
@@ -56,6 +58,54 @@ func (s *search) probesFor(p *pending) []logic.Formula {
 		}
 	}
 	return out[:min(len(out), maxProbes)]
+}
+
+// farFromZero is how large a number is tried where there is no bound.
+const farFromZero = 1_000_000
+
+// maxExtremes bounds the fields whose extremes are tried, two at a time.
+const maxExtremes = 4
+
+// extremePairs has, for each two fields with numbers that a rule mentions, their least and largest values in all combinations, for rules such as
+// self.max - self.min <= 10.
+func extremePairs(p place, names []string) []logic.Formula {
+	var ends [][]logic.Formula // of each field, the least and the largest value
+	for _, name := range names {
+		c := p.node.Property(name)
+		if c == nil || c.Type != "integer" && c.Type != "number" || len(c.Enum) > 0 || len(ends) == maxExtremes {
+			continue
+		}
+		lo, hi := int64(-farFromZero), int64(farFromZero)
+		if c.Minimum != nil && math.Abs(*c.Minimum) <= math.MaxInt32 {
+			lo = int64(math.Ceil(*c.Minimum))
+			if c.ExclusiveMinimum {
+				lo = int64(math.Floor(*c.Minimum)) + 1
+			}
+			hi = max(hi, lo+farFromZero)
+		}
+		if c.Maximum != nil && math.Abs(*c.Maximum) <= math.MaxInt32 {
+			hi = int64(math.Floor(*c.Maximum))
+			if c.ExclusiveMaximum {
+				hi = int64(math.Ceil(*c.Maximum)) - 1
+			}
+		}
+		var of []logic.Formula
+		for _, v := range []int64{lo, hi} {
+			of = append(of, logic.And{logic.Has{Name: name}, logic.Prop{Name: name, F: logic.Enum{Values: []any{v}}}})
+		}
+		ends = append(ends, of)
+	}
+	var out []logic.Formula
+	for i, a := range ends {
+		for _, b := range ends[:i] {
+			for _, x := range a {
+				for _, y := range b {
+					out = append(out, logic.And{x, y})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // maxFull bounds how many items there are in the fullest value.

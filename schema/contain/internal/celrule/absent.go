@@ -6,7 +6,7 @@ package celrule
 import (
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/google/cel-go/common/operators"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -34,17 +34,29 @@ type Stored interface {
 
 // TrueWithout reports whether the rule is true of all values, and no error, given the fields that they lack. False means nothing.
 func (r *Rule) TrueWithout(values Stored) bool {
-	return absence{Stored: values}.truthOf(r.root, &binding[[]string]{name: self, to: []string{}}) == surelyTrue
+	return absence{Stored: values, macros: new(int)}.truthOf(r.root, &binding[located]{name: self}) == surelyTrue
+}
+
+// located is where the values of an expression stand. Two names for the items of one list have the same path, and not the same key: what is
+// known of one item says nothing of another.
+type located struct {
+	path []string
+	key  string
+}
+
+func (l located) inField(name string) located {
+	return located{append(slices.Clip(l.path), name), l.key + "." + strconv.Quote(name)}
 }
 
 // absence evaluates conditions with the fields that values lack, and those that are there.
 type absence struct {
 	Stored
-	there map[string]bool // texts of paths with a field, which an operand before has asked for
+	there  map[string]bool // keys of fields that an operand before has asked for
+	macros *int            // numbers the macros
 }
 
 // truthOf is what is known of e: in CEL, an operand that decides && or || wins over an error of the other one.
-func (a absence) truthOf(e *expr, bound *binding[[]string]) truth {
+func (a absence) truthOf(e *expr, bound *binding[located]) truth {
 	if v, ok := e.val.(bool); ok && e.kind == literal {
 		return truthIf(v)
 	}
@@ -52,7 +64,7 @@ func (a absence) truthOf(e *expr, bound *binding[[]string]) truth {
 		return notKnown
 	}
 	if e.isHas() {
-		if path, known := a.pathOf(e.args[0].args[0], bound); known && a.Lacks(path, fieldName(e.args[0])) {
+		if at, known := a.locate(e.args[0].args[0], bound); known && a.Lacks(at.path, fieldName(e.args[0])) {
 			return surelyFalse
 		}
 		return notKnown
@@ -81,12 +93,14 @@ func (a absence) truthOf(e *expr, bound *binding[[]string]) truth {
 }
 
 // truthOfMacro is truthOf for a macro over the items of a list.
-func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[[]string]) truth {
-	path, known := a.pathOf(list, bound)
+func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[located]) truth {
+	at, known := a.locate(list, bound)
 	if !known {
 		return notKnown
 	}
-	inner := a.truthOf(body, &binding[[]string]{name: x.name, to: append(slices.Clip(path), Item), up: bound})
+	*a.macros++
+	item := located{append(slices.Clip(at.path), Item), at.key + "[" + strconv.Itoa(*a.macros) + "]"}
+	inner := a.truthOf(body, &binding[located]{name: x.name, to: item, up: bound})
 	switch {
 	case name == "all" && inner == surelyTrue:
 		return surelyTrue
@@ -97,19 +111,19 @@ func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[[
 }
 
 // knowing adds the fields that are there if e evaluates to a value.
-func (a absence) knowing(e *expr, value bool, bound *binding[[]string]) absence {
+func (a absence) knowing(e *expr, value bool, bound *binding[located]) absence {
 	switch {
 	case e.kind == call && e.name == operators.LogicalNot:
 		return a.knowing(e.args[0], !value, bound)
 	case e.kind == call && (e.name == operators.LogicalAnd && value || e.name == operators.LogicalOr && !value):
 		return a.knowing(e.args[0], value, bound).knowing(e.args[1], value, bound)
 	case e.isHas() && value:
-		if path, known := a.pathOf(e.args[0].args[0], bound); known {
+		if at, known := a.locate(e.args[0].args[0], bound); known {
 			a.there = maps.Clone(a.there)
 			if a.there == nil {
 				a.there = map[string]bool{}
 			}
-			a.there[strings.Join(append(slices.Clip(path), fieldName(e.args[0])), "/")] = true
+			a.there[at.inField(fieldName(e.args[0])).key] = true
 		}
 	}
 	return a
@@ -122,20 +136,19 @@ func truthIf(v bool) truth {
 	return surelyFalse
 }
 
-// pathOf is the path to the values of e, if their evaluation is no error: self, a name that a macro binds, or a field that is there.
-func (a absence) pathOf(e *expr, bound *binding[[]string]) (path []string, known bool) {
+// locate returns where the values of e stand, if their evaluation is no error: self, a name that a macro binds, or a field that is there.
+func (a absence) locate(e *expr, bound *binding[located]) (at located, known bool) {
 	switch e.kind {
 	case ident:
 		return bound.lookUp(e.name)
 	case sel:
-		if path, known = a.pathOf(e.args[0], bound); known {
-			field := fieldName(e)
-			below := append(slices.Clip(path), field)
-			return below, a.there[strings.Join(below, "/")] || a.Has(path, field)
+		if at, known = a.locate(e.args[0], bound); known {
+			below := at.inField(fieldName(e))
+			return below, a.there[below.key] || a.Has(at.path, fieldName(e))
 		}
 	case literal, call, list, mapping:
 	}
-	return nil, false
+	return located{}, false
 }
 
 // fieldName is the field that a selection selects.
