@@ -115,10 +115,10 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), levelOfGap(&ch.Gap)
 		f.Witness = witnessOf(&ch.Gap)
 		if f.Level == report.ObjectsStuck && f.Witness != nil {
-			f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, ch.Witness.Object)
 			if ch.Witness.Unappliable != "" {
-				f.Witness.Effect += "; an update that leaves it alone passes, but every server-side apply to the stored object is refused, whatever it applies: " +
-					brief.Clip(ch.Witness.Unappliable, maxInline)
+				f.Witness.Effect = withRefusedApply(f.Witness.Effect, ch.Witness.Unappliable)
+			} else {
+				f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, ch.Witness.Object)
 			}
 		}
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {
@@ -134,6 +134,15 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		f.Message = Undetermined + ": " + message
 	}
 	return f
+}
+
+// withRefusedApply adds to an effect that no server-side apply passes, and why.
+func withRefusedApply(effect, why string) string {
+	refused := "every server-side apply to the stored object is refused, whatever it applies: " + brief.Clip(why, maxInline)
+	if why == effect { // nothing else is wrong
+		return refused
+	}
+	return effect + "; an update that leaves it alone passes, but " + refused
 }
 
 // lacksListKey says why ratcheting does not help an object: the API server finds the items of a list of type map by their keys, so an item

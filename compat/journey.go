@@ -191,7 +191,7 @@ func (c *comparison) createObject(ctx context.Context, in, storing *part, obj ma
 	return c.storeObject(storing, res.Stored)
 }
 
-// convertObject converts an object to a version, and returns the paths of what that drops.
+// convertObject converts an object to a version. It returns the paths of the fields that the conversion drops.
 func (c *comparison) convertObject(to *part, obj map[string]any) (converted map[string]any, dropped []string, err error) {
 	v, err := c.validatorOf(to)
 	if err != nil {

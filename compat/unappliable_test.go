@@ -15,11 +15,26 @@ var kindsOfFields = []string{
 	"{type: string}", "{type: string, nullable: true}", "{type: integer}", "{type: number}", "{type: boolean}", "{x-kubernetes-int-or-string: true}",
 	"{type: object, properties: {a: {type: string}}}", "{type: object, additionalProperties: {type: string}}", "{type: object, x-kubernetes-preserve-unknown-fields: true}",
 	"{type: array, items: {type: string}}", "{type: array, items: {type: integer}, x-kubernetes-list-type: set}", "{x-kubernetes-preserve-unknown-fields: true}",
+	"{type: array, items: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}}",
+	"{type: array, items: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}, x-kubernetes-list-type: set}",
+	"{type: array, items: {type: array, items: {type: string}}}", "{type: array, maxItems: 1, items: {type: array, items: {type: string}}, x-kubernetes-list-type: set}",
 }
 
 // valuesOfFields are a few values of each kind.
 var valuesOfFields = []any{
-	"", "a", int64(0), int64(5), 1.5, true, map[string]any{}, map[string]any{"a": "x"}, map[string]any{"a": int64(1)}, []any{}, []any{"a"}, []any{int64(1)}, nil,
+	"", "a", int64(0), int64(5), 1.5, true,
+	map[string]any{},
+	map[string]any{"a": "x"},
+	map[string]any{"a": int64(1)},
+	[]any{},
+	[]any{"a"},
+	[]any{int64(1)},
+	nil,
+	[]any{map[string]any{}},
+	[]any{map[string]any{"a": "x"}},
+	[]any{map[string]any{}, map[string]any{}},
+	[]any{[]any{}},
+	[]any{[]any{"a"}, []any{"a"}},
 }
 
 // TestTypesThatNothingCanBeAppliedTo holds the level of each change from one kind to another against the API server's code: is there a stored
@@ -37,6 +52,9 @@ func TestTypesThatNothingCanBeAppliedTo(t *testing.T) {
 	pairs, stuck, tolerated := 0, 0, 0
 	for place, around := range places {
 		for _, from := range kindsOfFields {
+			if strings.Contains(from, "type: set") && !strings.Contains(from, "integer") {
+				continue // nothing can be applied to its values, before and after
+			}
 			for _, to := range kindsOfFields {
 				old, new := specCRD(t, fmt.Sprintf(place, from)), specCRD(t, fmt.Sprintf(place, to))
 				c := newComparison(old, new, Options{})

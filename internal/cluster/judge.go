@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -26,6 +27,7 @@ type judge struct {
 	v          *upstream.Validator
 	apiVersion string
 	gone       []string // apiVersions that the new CRD does not have
+	applies    bool     // whether an object can be applied is asked even if no value of it is refused
 }
 
 func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *version.Version) (*judge, error) {
@@ -38,6 +40,24 @@ func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *v
 		return nil, err
 	}
 	return &judge{v: v, apiVersion: next.Spec.Group + "/" + to}, nil
+}
+
+// hasSetsOfCompounds reports whether a version has sets of objects or lists: nothing can be applied to such a set, though no request is refused.
+func hasSetsOfCompounds(d *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	for _, v := range d.Spec.Versions {
+		if v.Name != version || v.Schema == nil {
+			continue
+		}
+		for s := range schema.Walk(v.Schema.OpenAPIV3Schema, schema.InStructure) {
+			if s.XListType == nil || *s.XListType != "set" || s.Items == nil || s.Items.Schema == nil {
+				continue
+			}
+			if kind := s.Items.Schema.Type; kind == "object" || kind == "array" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // removedVersions are the apiVersions of the live CRD that the new one does not have.
@@ -80,7 +100,7 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 	} else {
 		f.Refused = errorTexts(judged.Strict)
 	}
-	if len(f.Strict) > 0 && len(f.Refused) == 0 {
+	if (j.applies || len(f.Strict) > 0) && len(f.Refused) == 0 {
 		if f.Unappliable, err = j.v.Unappliable(obj); err != nil {
 			return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
 		}

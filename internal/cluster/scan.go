@@ -33,9 +33,9 @@ type Fate struct {
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.
 	Version, Target string
-	// Checked objects; Refused, Strict, Unappliable, OwnersGone, Dropped, Defaulted and Unjudged of them have that fate.
+	// Checked objects; Refused, Strict, Tolerated (Strict alone), Unappliable, OwnersGone, Dropped, Defaulted and Unjudged of them have that fate.
 	// NoApply counts those that are Unappliable or whose OwnersGone is set.
-	Checked, Refused, Strict, Unappliable, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
+	Checked, Refused, Strict, Tolerated, Unappliable, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
 	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps
@@ -86,6 +86,7 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 		return Scan{}, err
 	}
 	j.gone = removedVersions(live, next)
+	j.applies = hasSetsOfCompounds(next, to.Name) && !hasSetsOfCompounds(live, from)
 	if o.Keep <= 0 {
 		o.Keep = 100
 	}

@@ -151,7 +151,7 @@ func TestScanCountsEveryObjectOnce(t *testing.T) {
 				}
 				fates := s.Fates
 				s.Fates = nil
-				want := Scan{Version: "v1", Target: "v1", Checked: int64(n), Strict: int64(n+2) / 3, Dropped: int64(n+4) / 5}
+				want := Scan{Version: "v1", Target: "v1", Checked: int64(n), Strict: int64(n+2) / 3, Tolerated: int64(n+2) / 3, Dropped: int64(n+4) / 5}
 				if diff := cmp.Diff(want, s); diff != "" {
 					t.Error(diff)
 				}
@@ -300,7 +300,7 @@ func TestScanBearsWhatCanBeBorne(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Fates = nil
-			if diff := cmp.Diff(Scan{Version: "v1", Target: "v1", Checked: n, Strict: n / 3, Dropped: n / 5, Renewed: c.renewed}, s); diff != "" {
+			if diff := cmp.Diff(Scan{Version: "v1", Target: "v1", Checked: n, Strict: n / 3, Tolerated: n / 3, Dropped: n / 5, Renewed: c.renewed}, s); diff != "" {
 				t.Error(diff)
 			}
 			if f.number != c.requests {

@@ -45,6 +45,9 @@ func (t *tally) countBatch(b *batch) {
 			t.count.Strict++
 			t.keepExample(strict, at)
 		}
+		if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" {
+			t.count.Tolerated++
+		}
 		if f.Unappliable != "" || f.OwnersGone != "" {
 			t.count.NoApply++
 		}

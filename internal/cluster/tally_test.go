@@ -45,6 +45,9 @@ func TestBatchesCountTheSameInAnyOrder(t *testing.T) {
 							*why = words[0]
 						}
 					}
+					if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" {
+						want.Tolerated++
+					}
 					if f.Unappliable != "" || f.OwnersGone != "" {
 						want.NoApply++
 					}

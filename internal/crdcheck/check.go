@@ -140,7 +140,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	add(ruleObjectsUnappliable, report.ObjectsStuck, s.Unappliable, "would be refused by every server-side apply, whatever it applies", func(f cluster.Fate) (bool, string) {
 		return f.Unappliable != "", f.Unappliable
 	})
-	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Strict-min(s.Refused+s.Unappliable, s.Strict),
+	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Tolerated,
 		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
 			return len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "", strings.Join(f.Strict, "; ")
 		})

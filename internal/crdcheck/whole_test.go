@@ -160,7 +160,7 @@ func TestWhatAScanFoundIsTold(t *testing.T) {
 		fates = append(fates, cluster.Fate{Name: "n/d", Dropped: []string{".spec.x"}})
 	}
 	out := report.CRD{Name: "things.test.dev", Verdict: report.Safe}
-	Tell(&out, cluster.Scan{Version: "v1", Target: "v2", Checked: 30, Refused: 1, Strict: 2, Dropped: 21, Fates: fates})
+	Tell(&out, cluster.Scan{Version: "v1", Target: "v2", Checked: 30, Refused: 1, Strict: 2, Tolerated: 1, Dropped: 21, Fates: fates})
 	if out.Verdict != report.Unsafe {
 		t.Errorf("the verdict is %s", out.Verdict)
 	}
@@ -196,7 +196,7 @@ func TestAScanThatCouldNotReadIsUndecided(t *testing.T) {
 func TestObjectsThatCouldNotBeJudgedAreUndecided(t *testing.T) {
 	t.Parallel()
 	out := report.CRD{Name: "things.test.dev"}
-	Tell(&out, cluster.Scan{Version: "v1", Target: "v2", Checked: 7, Unjudged: 2, Strict: 1, Fates: []cluster.Fate{
+	Tell(&out, cluster.Scan{Version: "v1", Target: "v2", Checked: 7, Unjudged: 2, Strict: 1, Tolerated: 1, Fates: []cluster.Fate{
 		{Name: "n/a", Unjudged: "quantity() would take too long"}, {Name: "n/b", Strict: []string{"size: too long"}}, {Name: "n/c", Unjudged: "the same"},
 	}})
 	if len(out.Findings) != 2 {

@@ -6,6 +6,7 @@ package input
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 	type rendering struct {
 		files map[string]string
 		err   error
-		sum   string // of the chart, if it is not rendered
+		sum   string // of the chart, where it is asked for
 	}
 	byChart := map[string]rendering{}
 	helm := helmProgram{time: chartTime, most: maxChartBytes}
@@ -84,7 +85,7 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			byChart[dir] = rendering{files, err, around.sumOfChart(all, dir)}
+			byChart[dir] = rendering{files: files, err: err}
 		}
 		in := byChart[dir]
 		text, ok := in.files[filepath.ToSlash(filepath.Clean(t.name))]
@@ -92,7 +93,11 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 		if why == nil && !ok {
 			why = errors.New("helm renders nothing of it with the chart's default values")
 		}
-		if why != nil { // the same template is another definition with other values
+		if why != nil && dir != "" { // the same template is another definition with other values
+			if in.sum == "" {
+				in.sum = around.sumOfChart(ctx, dir)
+				byChart[dir] = in
+			}
 			t.sum = fmt.Sprintf("%x", sha256.Sum256([]byte(t.sum+in.sum)))
 		}
 		if err := r.addTemplate(ctx, t, text, why); err != nil {
@@ -102,12 +107,9 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 	return nil
 }
 
-// sumOfChart is the SHA-256 of what a chart's definitions may depend on: all its files but Chart.yaml, whose version changes with each release,
-// and documents. It is empty if they cannot be read.
+// sumOfChart returns the SHA-256 of the files on which the definitions of a chart may depend. Chart.yaml does not count, because its version
+// changes with each release, and documents do not. If a file cannot be read, the sum is a new one, so that nothing counts as unchanged.
 func (s surroundings) sumOfChart(ctx context.Context, dir string) string {
-	if dir == "" {
-		return ""
-	}
 	var files []string
 	err := s.copyFolder(ctx, dir, func(name string, data []byte) error {
 		if name != "Chart.yaml" && path.Ext(name) != ".md" {
@@ -116,7 +118,7 @@ func (s surroundings) sumOfChart(ctx context.Context, dir string) string {
 		return nil
 	})
 	if err != nil {
-		return ""
+		return rand.Text()
 	}
 	slices.Sort(files)
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(files, "\n"))))

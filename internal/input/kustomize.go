@@ -245,7 +245,7 @@ var errDirective = errors.New("it has a directive $patch; render the kustomizati
 func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err error) {
 	chosen := p.Target != nil
 	if chosen {
-		if ok, err := p.Target.chooses(d.CRD); !ok || err != nil {
+		if ok, err := p.Target.choosesDefinition(d.CRD); !ok || err != nil {
 			return false, err
 		}
 	}
@@ -279,8 +279,8 @@ func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err e
 	return applied, nil
 }
 
-// chooses reports whether a definition is among the objects that the target chooses.
-func (t *kustomizeTarget) chooses(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+// choosesDefinition reports whether a definition is among the objects that the target chooses.
+func (t *kustomizeTarget) choosesDefinition(crd *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	group, version, _ := strings.Cut(crdVersion, "/")
 	for _, c := range []struct{ pattern, value string }{
 		{t.Group, group}, {t.Version, version}, {t.Kind, crdKind}, {t.Name, crd.Name}, {t.Namespace, crd.Namespace},

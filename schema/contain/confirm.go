@@ -4,6 +4,7 @@ package contain
 // object with 6 counts for a maximum of 5 only if the new schema refuses it because of this maximum.
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -134,6 +135,12 @@ func (c *confirmer) blameRefusal(ctx context.Context, x *suspect, w *Witness, st
 		}
 	}
 	switch {
+	case len(errs) == 0 && x.gap.Keyword == "x-kubernetes-list-type":
+		if w.Unappliable, why = c.unappliable(stored); w.Unappliable == "" {
+			return nil, false, cmp.Or(why, "the new schema accepts the candidates")
+		}
+		w.Stuck, w.StuckErrors, w.Errors = true, []string{w.Unappliable}, []string{w.Unappliable}
+		return w, true, ""
 	case len(errs) == 0:
 		return nil, false, "the new schema accepts the candidates"
 	case len(about) == 0:
@@ -188,9 +195,10 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 		}
 		w.WritersOnly = !plain.Refused()
 	}
-	if x.gap.Keyword == "type" { // an apply is merged with the stored object by the types of the new schema; ratcheting has no part in that
-		if w.Unappliable, err = c.new.Unappliable(stored); err != nil {
-			return err.Error()
+	if x.gap.Keyword == "type" || x.gap.Keyword == "x-kubernetes-list-type" { // an apply is merged with the stored object by the types of the new schema
+		var why string
+		if w.Unappliable, why = c.unappliable(stored); why != "" {
+			return why
 		}
 		if w.Stuck = w.Unappliable != ""; w.Stuck {
 			w.StuckErrors = []string{w.Unappliable}
@@ -199,6 +207,16 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 	}
 	w.Ratcheted = !w.WritersOnly
 	return ""
+}
+
+// unappliable says why no server-side apply to the stored object passes, or why that is not known.
+func (c *confirmer) unappliable(stored map[string]any) (refusal, unknown string) {
+	stored, _ = schema.AsStored(stored).(map[string]any)
+	refusal, err := c.new.Unappliable(stored)
+	if err != nil {
+		return "", err.Error()
+	}
+	return refusal, ""
 }
 
 // unitsToConfirm is the work of running one candidate through the upstream code of both sides, unitsForValue what each value in it adds.

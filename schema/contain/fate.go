@@ -126,7 +126,13 @@ func (s *search) alwaysRatchets(p *pending) bool {
 // that is not known, as of a rule that does not see the value alone.
 func (s *search) failing(p *pending) (logic.Formula, bool) {
 	n := placeAtPath(s.sides[1].rootPlace(), p.gap.Path)
-	if p.gap.Keyword == "type" {
+	switch p.gap.Keyword {
+	case "x-kubernetes-list-type":
+		if n.isSetOfCompounds() {
+			return someItems, true
+		}
+		return logic.False, true
+	case "type":
 		if n.kind != declared || p.whole != nil || p.deeper {
 			return nil, false
 		}
@@ -147,10 +153,19 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	return celrule.Failing(parsed, s.scopeOf(n, r)), true
 }
 
+var someItems = logic.NumItems{Min: 1, Max: logic.Unbounded}
+
+// isSetOfCompounds reports whether the values are sets of objects or lists. The API server takes such a CRD and such sets, but nothing can be
+// applied to them: an apply finds the items of a set by their values, which must be scalars (structured-merge-diff, typed/helpers.go).
+func (p place) isSetOfCompounds() bool {
+	return p.kind == declared && p.node.ListType == "set" && p.node.Items != nil && slices.Contains([]string{"object", "array"}, p.node.Items.Type)
+}
+
 // mayFail reports whether it is not proven that failing is true of no object.
 func (s *search) mayFail(p *pending) bool {
 	fails, ok := s.failing(p)
-	return (p.rule != "" || p.gap.Keyword == "type") && (!ok || !s.provesNone(s.formulasFor(p, fails)))
+	asked := p.rule != "" || p.gap.Keyword == "type" || p.gap.Keyword == "x-kubernetes-list-type"
+	return asked && (!ok || !s.provesNone(s.formulasFor(p, fails)))
 }
 
 // scopeOf is the place n of the rule r.

@@ -155,7 +155,7 @@ type Witness struct {
 	Object map[string]any
 	// Old is, for RefusedTransition, the stored object that Object updates.
 	Old map[string]any
-	// Errors are the API server's messages if the new schema refuses the object.
+	// Errors are the API server's messages if the new schema refuses the object. Of an object that is only Unappliable they have that message.
 	Errors []string
 	// Masked has the messages of the gap's rule if the API server does not evaluate it, because every object that was found has
 	// another error. Errors then has those other errors.

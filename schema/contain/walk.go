@@ -173,6 +173,9 @@ func (w *walker) comparePieces(o, n place) {
 			return
 		}
 		goal := logic.Not(x.formula)
+		if x.keyword == "x-kubernetes-list-type" && n.isSetOfCompounds() && !o.isSetOfCompounds() {
+			goal = logic.And{logic.Kinds(logic.Array), someItems} // nothing can be applied to any of these lists, equal items or not
+		}
 		switch {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):
 			w.traceProven(x.keyword, x.detailOrIndex(), equalKeyword)

@@ -13,8 +13,8 @@ import (
 	"sluice.dev/tools/schemagen"
 )
 
-// narrowed returns a schema that accepts, at each place, less than p: fields with a default are required, and a few others.
-func narrowed(g *schemagen.Gen, p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+// withFieldsRequired returns a schema that accepts, at each place, less than p: fields with a default are required, and a few others.
+func withFieldsRequired(g *schemagen.Gen, p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	return schema.Rewrite(p, schema.InStructure, func(s *apiextensionsv1.JSONSchemaProps) {
 		s.Required, s.Properties = slices.Clone(s.Required), maps.Clone(s.Properties)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -37,7 +37,7 @@ func TestWithinChangesNoAnswer(t *testing.T) {
 		if seed%2 > 0 {
 			wide, change = g.Union(), g.ChangeUnion
 		}
-		old, new := narrowed(g, wide), change(wide)
+		old, new := withFieldsRequired(g, wide), change(wide)
 		around := side(t, wide)
 		searched := 0 // questions that were put to the solver
 		count := func(e Event) {

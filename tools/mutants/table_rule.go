@@ -9,7 +9,7 @@ var ruleFaults = []fault{
 		broken: "a && b is true if one of them is", tests: []string{"schema/contain"},
 	},
 	{
-		in: "schema/contain/internal/celrule.absence.locate", find: "a.there[below.key] || a.Has(at.path, fieldName(e))", put: "true",
+		in: "schema/contain/internal/celrule.absence.placeOf", find: "a.there[below.key] || a.Has(at.path, fieldName(e))", put: "true",
 		broken: "a rule that is an error without a list is taken for true", tests: []string{"schema/contain"},
 	},
 	{

@@ -25,11 +25,15 @@ func (f *ClusterFlags) AddCluster(fs *pflag.FlagSet) {
 }
 
 // Connect reads the configuration; it does not contact the cluster. The namespace is never empty.
-func (f *ClusterFlags) Connect() (*rest.Config, string, error) { return cluster.Config(f.options()) }
+func (f *ClusterFlags) Connect() (*rest.Config, string, error) {
+	return cluster.Config(f.clusterOptions())
+}
 
 // Cluster connects to the cluster, for commands that only read it.
-func (f *ClusterFlags) Cluster() (*cluster.Cluster, error) { return cluster.Connect(f.options()) }
+func (f *ClusterFlags) Cluster() (*cluster.Cluster, error) {
+	return cluster.Connect(f.clusterOptions())
+}
 
-func (f *ClusterFlags) options() cluster.Options {
+func (f *ClusterFlags) clusterOptions() cluster.Options {
 	return cluster.Options{Kubeconfig: f.kubeconfig, Context: f.context, Namespace: f.Namespace}
 }

@@ -46,7 +46,7 @@ func parseRemotes(given []string) (refs.Remotes, error) {
 	return refs.Templates(by), nil
 }
 
-// followFlags say what becomes of references inside of what is fetched, how it is printed, and how long all of it may take.
+// followFlags say whether references in a fetched resource are fetched too, how the result is printed, and how long the command may take.
 type followFlags struct {
 	recursive, pin bool
 	remotes        []string

@@ -23,7 +23,7 @@ const observeWithin = 20 * time.Second
 func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.Duration {
 	done.failed, done.waiting, done.fresh = map[string]error{}, map[string]bool{}, map[string]bool{}
 	done.warned, done.frozen, done.removed = map[string]string{}, s.frozenPolicies(p), map[string]bool{}
-	done.parked = s.parked(p)
+	done.parked = s.policiesWithoutResource(p)
 	if err := s.putBack(ctx, p, done); err != nil {
 		done.settings = errors.Join(done.settings, err)
 	}

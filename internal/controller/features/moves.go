@@ -28,20 +28,20 @@ func (s *session) frozenPolicies(p *plan) map[string]bool {
 	return out
 }
 
-// parked returns the policies for resources and versions that the cluster no longer has and that features still name, by name. They stay,
+// policiesWithoutResource returns the policies for resources and versions that the cluster no longer has and that features still name, by name. They stay,
 // so that nothing is open when the resource or the version comes back.
-func (s *session) parked(p *plan) map[string]object {
+func (s *session) policiesWithoutResource(p *plan) map[string]object {
 	out := map[string]object{}
 	for _, o := range s.madeFor(p.component.Name) {
-		if p.parks(o) {
+		if p.waitsForResource(o) {
 			out[o.GetName()] = o
 		}
 	}
 	return out
 }
 
-// parks reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that names it.
-func (p *plan) parks(o object) bool {
+// waitsForResource reports whether a policy is for a resource or a version that the cluster does not have, and enforces a feature that names it.
+func (p *plan) waitsForResource(o object) bool {
 	gates, rule := gatesOf(o), viewOf(o).matches
 	if gates == nil || rule == nil || len(rule.ResourceRules) == 0 || len(rule.ResourceRules[0].APIVersions) == 0 {
 		return false

@@ -107,7 +107,7 @@ func TestPoliciesOfWhatIsGoneStay(t *testing.T) {
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: ruleFor("demo.dev", []string{tt.version}, []string{tt.resource}, admissionregistrationv1.AllScopes)}},
 			}},
 		}
-		if got := p.parks(o); got != tt.want {
+		if got := p.waitsForResource(o); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}

@@ -64,7 +64,7 @@ func (a absence) truthOf(e *expr, bound *binding[located]) truth {
 		return notKnown
 	}
 	if e.isHas() {
-		if at, known := a.locate(e.args[0].args[0], bound); known && a.Lacks(at.path, fieldName(e.args[0])) {
+		if at, known := a.placeOf(e.args[0].args[0], bound); known && a.Lacks(at.path, fieldName(e.args[0])) {
 			return surelyFalse
 		}
 		return notKnown
@@ -76,11 +76,11 @@ func (a absence) truthOf(e *expr, bound *binding[located]) truth {
 	case operators.LogicalNot:
 		return -a.truthOf(e.args[0], bound)
 	case operators.LogicalAnd:
-		return min(a.truthOf(e.args[0], bound), a.knowing(e.args[0], true, bound).truthOf(e.args[1], bound))
+		return min(a.truthOf(e.args[0], bound), a.withKnownFields(e.args[0], true, bound).truthOf(e.args[1], bound))
 	case operators.LogicalOr:
-		return max(a.truthOf(e.args[0], bound), a.knowing(e.args[0], false, bound).truthOf(e.args[1], bound))
+		return max(a.truthOf(e.args[0], bound), a.withKnownFields(e.args[0], false, bound).truthOf(e.args[1], bound))
 	case operators.Conditional:
-		then, otherwise := a.knowing(e.args[0], true, bound).truthOf(e.args[1], bound), a.knowing(e.args[0], false, bound).truthOf(e.args[2], bound)
+		then, otherwise := a.withKnownFields(e.args[0], true, bound).truthOf(e.args[1], bound), a.withKnownFields(e.args[0], false, bound).truthOf(e.args[2], bound)
 		switch a.truthOf(e.args[0], bound) {
 		case surelyTrue:
 			return then
@@ -94,7 +94,7 @@ func (a absence) truthOf(e *expr, bound *binding[located]) truth {
 
 // truthOfMacro is truthOf for a macro over the items of a list.
 func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[located]) truth {
-	at, known := a.locate(list, bound)
+	at, known := a.placeOf(list, bound)
 	if !known {
 		return notKnown
 	}
@@ -110,15 +110,15 @@ func (a absence) truthOfMacro(name string, list, x, body *expr, bound *binding[l
 	return notKnown
 }
 
-// knowing adds the fields that are there if e evaluates to a value.
-func (a absence) knowing(e *expr, value bool, bound *binding[located]) absence {
+// withKnownFields adds the fields that are there if e evaluates to a value.
+func (a absence) withKnownFields(e *expr, value bool, bound *binding[located]) absence {
 	switch {
 	case e.kind == call && e.name == operators.LogicalNot:
-		return a.knowing(e.args[0], !value, bound)
+		return a.withKnownFields(e.args[0], !value, bound)
 	case e.kind == call && (e.name == operators.LogicalAnd && value || e.name == operators.LogicalOr && !value):
-		return a.knowing(e.args[0], value, bound).knowing(e.args[1], value, bound)
+		return a.withKnownFields(e.args[0], value, bound).withKnownFields(e.args[1], value, bound)
 	case e.isHas() && value:
-		if at, known := a.locate(e.args[0].args[0], bound); known {
+		if at, known := a.placeOf(e.args[0].args[0], bound); known {
 			a.there = maps.Clone(a.there)
 			if a.there == nil {
 				a.there = map[string]bool{}
@@ -136,13 +136,13 @@ func truthIf(v bool) truth {
 	return surelyFalse
 }
 
-// locate returns where the values of e stand, if their evaluation is no error: self, a name that a macro binds, or a field that is there.
-func (a absence) locate(e *expr, bound *binding[located]) (at located, known bool) {
+// placeOf returns where the values of e stand, if their evaluation is no error: self, a name that a macro binds, or a field that is there.
+func (a absence) placeOf(e *expr, bound *binding[located]) (at located, known bool) {
 	switch e.kind {
 	case ident:
 		return bound.lookUp(e.name)
 	case sel:
-		if at, known = a.locate(e.args[0], bound); known {
+		if at, known = a.placeOf(e.args[0], bound); known {
 			below := at.inField(fieldName(e))
 			return below, a.there[below.key] || a.Has(at.path, fieldName(e))
 		}
