@@ -124,6 +124,11 @@ the command says which); 2 error.`,
 			if near := nearFlag(cmd, unknown.GetSpecifiedName()); near != "" {
 				return fmt.Errorf("%w, did you mean --%s? (%s --help shows the flags)", err, near, cmd.CommandPath())
 			}
+			for _, c := range root.Commands() { // for a flag before the name of its command
+				if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" && cmd == root {
+					return fmt.Errorf("%w, did you mean %s --%s? (%s --help lists the commands)", err, c.CommandPath(), near, cmd.CommandPath())
+				}
+			}
 		}
 		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
 	})

@@ -226,7 +226,7 @@ func TestE2EFeaturesOfACluster(t *testing.T) {
 		{[]string{"enable", "cliflags.flag"}, ExitFailed, []string{"has no ConfigMap", "--feature-gates"}},
 		{[]string{"enable", "mode", "cliflags.flag"}, ExitFailed, []string{"several components"}},
 		{[]string{"enable", "mod"}, ExitFailed, []string{`did you mean "mode"`}},
-		{[]string{"enable"}, ExitFailed, []string{"requires at least 1 arg"}},
+		{[]string{"enable"}, ExitFailed, []string{"name one feature or more"}},
 	} {
 		_, errs := c.features(tt.code, tt.args...)
 		c.says(errs, tt.words...)

@@ -30,7 +30,7 @@ deletes them by default.
 Exit codes: 0 all objects are recorded, 1 some kinds could not be listed and objects may be missing, 2 error.`,
 		Example: `  sluice adopt shop -n default --dry-run
   sluice adopt shop -n default`,
-		Args:        cobra.ExactArgs(1),
+		Args:        oneApp,
 		Annotations: map[string]string{command.ResultKind: "AdoptResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runAdopt(cmd.Context(), e, f, args[0]) },
 	}

@@ -18,6 +18,9 @@ type connection struct {
 	namespace string
 }
 
+// oneApp is for commands about one app.
+var oneApp = command.OneArg("name one app; sluice ls lists the apps")
+
 // connectApplier makes an applier for the cluster and the namespace of the flags. It does not contact the cluster.
 func connectApplier(f *command.ClusterFlags, o apply.Options) (*connection, error) {
 	config, namespace, err := f.Connect()

@@ -41,7 +41,7 @@ If delete is interrupted, run the same command again to resume it.
 Exit codes: 0 deleted, 1 objects were or would be kept, 2 error.`,
 		Example: `  sluice delete shop -n default --dry-run
   sluice delete shop -n default`,
-		Args:        cobra.ExactArgs(1),
+		Args:        oneApp,
 		Annotations: map[string]string{command.ResultKind: "DeleteResult"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return runDelete(cmd.Context(), e, f, args[0]) },
 	}

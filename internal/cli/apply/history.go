@@ -32,7 +32,7 @@ func NewHistory(e *command.Env) *cobra.Command {
 and the sources with commit or digest. To go back to one, run sluice apply --app APP --revision DIGEST.`,
 		Example: `  sluice history shop -n default
   sluice apply --app shop -n default --revision sha1:0c4e1f0 --prune`,
-		Args:        cobra.ExactArgs(1),
+		Args:        oneApp,
 		Annotations: map[string]string{command.ResultKind: "History"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := connectApplier(&f.ClusterFlags, apply.Options{Now: e.Now})

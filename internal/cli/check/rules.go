@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/internal/life"
@@ -108,7 +109,14 @@ func NewExplain(e *command.Env) *cobra.Command {
 				return nil
 			}
 			if !ok {
-				return fmt.Errorf("there is no rule %q; sluice rules lists them", args[0])
+				var ids []string
+				for _, r := range crdcheck.Rules() {
+					ids = append(ids, r.ID)
+				}
+				for _, r := range life.Rules() {
+					ids = append(ids, r.ID)
+				}
+				return fmt.Errorf("there is no rule %q%s; sluice rules lists them", args[0], brief.Hint(args[0], ids))
 			}
 			fmt.Fprint(e.Out, explainRule(r))
 			return nil

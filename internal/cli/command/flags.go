@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -41,10 +42,15 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 }
 
 // OneArg accepts exactly one argument. For any other number, missing is the error: it says what to name.
-func OneArg(missing string) cobra.PositionalArgs {
+func OneArg(missing string) cobra.PositionalArgs { return countArgs(1, 1, missing) }
+
+// OneArgOrMore accepts at least one argument. For none, missing is the error: it says what to name.
+func OneArgOrMore(missing string) cobra.PositionalArgs { return countArgs(1, math.MaxInt, missing) }
+
+func countArgs(least, most int, otherwise string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return errors.New(missing)
+		if len(args) < least || len(args) > most {
+			return errors.New(otherwise)
 		}
 		return nil
 	}

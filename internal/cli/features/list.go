@@ -206,7 +206,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 		Short: "Show a feature: history, gated parts, state and reason",
 		Example: `  sluice features get tasks-timeout
   sluice features get tekton-pipelines.tasks-timeout -o yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: command.OneArgOrMore("name one feature or more; sluice features list lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := readFeatures(cmd.Context(), e, f, args)
 			if err != nil {

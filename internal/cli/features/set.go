@@ -80,7 +80,7 @@ keeps changes that others make at the same time. If a feature cannot be turned o
 (exit code 1).`,
 		Example: `  sluice features enable tasks-timeout
   sluice features enable demo.fast-path demo.cache --dry-run`,
-		Args: cobra.MinimumNArgs(1),
+		Args: command.OneArgOrMore("name one feature or more; sluice features list lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error { return setFeatures(cmd.Context(), e, f, args, true) },
 	}
 	f.addTo(e, cmd)
@@ -97,7 +97,7 @@ keeps changes that others make at the same time. If stored objects use a feature
 give --even-if-in-use. --dry-run shows these objects and what happens to them.`,
 		Example: `  sluice features disable tasks-timeout --dry-run -v
   sluice features disable tasks-timeout --even-if-in-use`,
-		Args: cobra.MinimumNArgs(1),
+		Args: command.OneArgOrMore("name one feature or more; sluice features list lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error { return setFeatures(cmd.Context(), e, f, args, false) },
 	}
 	f.addTo(e, cmd)
