@@ -1,7 +1,7 @@
 package check
 
 // What does this CI job change? The variables of the CI system name the commit that HEAD is compared with: the base of a pull request, or
-// the commit before a push. For example, GitHub's merge_group gives merge_group.base_sha. An event without such a commit, like a schedule,
+// the default branch for a push to another branch. For example, GitHub's merge_group gives merge_group.base_sha. An event without such a commit, like a schedule,
 // is an error: a job that compares nothing must not pass.
 
 import (
@@ -123,13 +123,14 @@ func (j ciJob) jenkinsBase() (string, error) {
 	return "", noBase("the first build of a branch")
 }
 
-// pushBase returns the commit before a push. A new branch has none, and is compared with the default branch.
+// pushBase returns the default branch for a push to another branch, so that each push shows all that the branch changes. For the default
+// branch it is the commit before the push.
 func (j ciJob) pushBase(before, branch, defaultBranch string) (string, error) {
 	switch {
-	case isCommit(before):
-		return before, nil
 	case branch != "" && defaultBranch != "" && branch != defaultBranch:
 		return "origin/" + defaultBranch, nil
+	case isCommit(before):
+		return before, nil
 	}
 	return "", errors.New("the first push of a branch has no commit to compare with")
 }
