@@ -1,8 +1,8 @@
 package check
 
-// What does this CI job change? The variables of the CI system name the commit that HEAD is compared with: the base of a pull request, or
-// the default branch for a push to another branch. For example, GitHub's merge_group gives merge_group.base_sha. An event without such a commit, like a schedule,
-// is an error: a job that compares nothing must not pass.
+// What does this CI job change? The variables of the CI system name the commit that HEAD is compared with: the base of a pull request, the
+// default branch for a push to another branch, or the commit before a push. For example, GitHub's merge_group gives merge_group.base_sha. An
+// event without such a commit, like a schedule, is an error: a job that compares nothing must not pass.
 
 import (
 	"encoding/json"
