@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/apply"
 	"sluice.dev/internal/cli/check"
 	"sluice.dev/internal/cli/command"
@@ -120,17 +119,11 @@ the command says which); 2 error.`,
 	root.SetOut(e.Out)
 	root.SetErr(e.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		hint := ""
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			if near := nearFlag(cmd, unknown.GetSpecifiedName()); near != "" {
-				return fmt.Errorf("%w, did you mean --%s? (%s --help shows the flags)", err, near, cmd.CommandPath())
-			}
-			for _, c := range root.Commands() { // for a flag before the name of its command
-				if near := nearFlag(c, unknown.GetSpecifiedName()); near != "" && cmd == root {
-					return fmt.Errorf("%w, did you mean %s --%s? (%s --help lists the commands)", err, c.CommandPath(), near, cmd.CommandPath())
-				}
-			}
+			hint = flagHint(cmd, unknown.GetSpecifiedName())
 		}
-		return fmt.Errorf("%w (%s --help shows the flags)", err, cmd.CommandPath())
+		return fmt.Errorf("%w%s (%s --help shows the flags)", err, hint, cmd.CommandPath())
 	})
 	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e),
 		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), resolve.New(e))
@@ -138,26 +131,27 @@ the command says which); 2 error.`,
 	return root
 }
 
-// nearFlag returns the flag of a command that is most like name, by the measure that cobra has for commands; empty for none.
-func nearFlag(cmd *cobra.Command, name string) string {
-	all := &cobra.Command{SuggestionsMinimumDistance: 2}
+// flagHint suggests the flag of a command that is most like name. A flag before the first command may belong to any of them. It is empty
+// for none.
+func flagHint(cmd *cobra.Command, name string) string {
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			all.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			names = append(names, f.Name)
 		}
 	})
-	near := all.SuggestionsFor(name)
-	if len(name) < 2 || len(near) == 0 {
+	if near := brief.Nearest(name, names); near != "" {
+		return fmt.Sprintf(", did you mean %s --%s?", cmd.CommandPath(), near)
+	}
+	if cmd.HasParent() {
 		return ""
 	}
-	letters := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	lacks := func(s string) int { // 0 for letters that only changed places
-		if letters(s) == letters(name) {
-			return 0
+	for _, c := range cmd.Commands() {
+		if hint := flagHint(c, name); hint != "" {
+			return hint
 		}
-		return 1 + max(len(s)-len(name), len(name)-len(s))
 	}
-	return slices.MinFunc(near, func(a, b string) int { return cmp.Compare(lacks(a), lacks(b)) })
+	return ""
 }
 
 // refuseUnknown makes errors of a shell that completion does not know, and of a command that help does not: cobra would

@@ -231,7 +231,7 @@ var table = []row{
 	{
 		pkg: "internal/cli", why: "puts the commands together, and runs the roles of serve; only programs import it",
 		may: []string{
-			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
+			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
 			"internal/cli/features", "internal/cli/install", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
 			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight",
 			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/netguard",

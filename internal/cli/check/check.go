@@ -134,6 +134,8 @@ func (f *checkFlags) addJudgement(cmd *cobra.Command) {
 type checker struct {
 	*command.Env
 	flags *checkFlags
+	// ciBases are the revisions that --ci compares HEAD with: the first one that lacks a commit of HEAD.
+	ciBases []string
 
 	cluster   *cluster.Cluster
 	old, next side
@@ -174,11 +176,9 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.flags.ci {
-		base, err := ciBase(c.Getenv)
-		if err != nil {
+		if c.ciBases, err = ciBases(c.Getenv); err != nil {
 			return err
 		}
-		c.flags.git = base + "...HEAD"
 	}
 	r, err := c.compareArguments(ctx, cfg, args)
 	if err != nil {
@@ -318,12 +318,21 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 // sourcesOf returns where the old and the new CRDs come from.
 func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options) (from, to input.Source, err error) {
 	switch {
+	case c.flags.ci:
+		for _, base := range c.ciBases {
+			c.flags.git = base + "...HEAD"
+			from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+			switch {
+			case errors.Is(err, input.ErrUnknownRevision):
+				return from, to, fmt.Errorf("%w: the checkout of this job lacks it; check out all branches (fetch-depth: 0 of actions/checkout), or run git fetch origin '+refs/heads/*:refs/remotes/origin/*' first", err)
+			case err != nil || from.Note == "":
+				return from, to, err
+			}
+		}
+		return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base with --git", from.Note)
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
 		if err == nil && from.Note != "" {
-			if c.flags.ci {
-				return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base with --git", from.Note)
-			}
 			fmt.Fprintln(c.Err, "note:", from.Note)
 		}
 	case len(args) == 1:

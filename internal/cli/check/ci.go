@@ -20,26 +20,27 @@ type ciJob struct {
 // ciSystems are the CI systems that --ci knows, each with the variable that it always sets. Gitea and Forgejo set GitHub's variables.
 var ciSystems = []struct {
 	variable string
-	base     func(ciJob) (string, error)
+	bases    func(ciJob) ([]string, error)
 }{
-	{"GITHUB_ACTIONS", ciJob.githubBase},
-	{"GITLAB_CI", ciJob.gitlabBase},
-	{"BITBUCKET_BUILD_NUMBER", ciJob.bitbucketBase},
-	{"JENKINS_URL", ciJob.jenkinsBase},
+	{"GITHUB_ACTIONS", ciJob.githubBases},
+	{"GITLAB_CI", ciJob.gitlabBases},
+	{"BITBUCKET_BUILD_NUMBER", ciJob.bitbucketBases},
+	{"JENKINS_URL", ciJob.jenkinsBases},
 }
 
-// ciBase returns the revision to compare HEAD with, in the job that the environment describes.
-func ciBase(env func(string) string) (string, error) {
+// ciBases returns the revisions to compare HEAD with, in the job that the environment describes: the first one that lacks a commit of HEAD
+// counts.
+func ciBases(env func(string) string) ([]string, error) {
 	for _, s := range ciSystems {
 		if env(s.variable) != "" {
-			base, err := s.base(ciJob{env})
+			bases, err := s.bases(ciJob{env})
 			if err != nil {
-				return "", fmt.Errorf("--ci: %w: name it with --git BASE...HEAD in place of --ci", err)
+				return nil, fmt.Errorf("--ci: %w: name it with --git BASE...HEAD in place of --ci", err)
 			}
-			return base, nil
+			return bases, nil
 		}
 	}
-	return "", errors.New("--ci: this is no job of GitHub Actions, Gitea, Forgejo, GitLab, Bitbucket or Jenkins: use --git BASE...HEAD")
+	return nil, errors.New("--ci: this is no job of GitHub Actions, Gitea, Forgejo, GitLab, Bitbucket or Jenkins: use --git BASE...HEAD")
 }
 
 // noBase is the error of an event that has no commit to compare with.
@@ -60,77 +61,80 @@ type githubEvent struct {
 	} `json:"repository"`
 }
 
-func (j ciJob) githubBase() (string, error) {
+func (j ciJob) githubBases() ([]string, error) {
 	name := j.env("GITHUB_EVENT_NAME")
 	if target := j.env("GITHUB_BASE_REF"); target != "" { // set for pull requests only
-		return "origin/" + target, nil
+		return []string{"origin/" + target}, nil
 	}
 	var event githubEvent
 	if file := j.env("GITHUB_EVENT_PATH"); file != "" {
 		data, err := os.ReadFile(file) //nolint:gosec // the CI system names it
 		if err != nil {
-			return "", fmt.Errorf("the event %s: %w", name, err)
+			return nil, fmt.Errorf("the event %s: %w", name, err)
 		}
 		if err := json.Unmarshal(data, &event); err != nil {
-			return "", fmt.Errorf("the event %s: %s: %w", name, file, err)
+			return nil, fmt.Errorf("the event %s: %s: %w", name, file, err)
 		}
 	}
 	switch {
 	case name == "merge_group" && isCommit(event.MergeGroup.BaseSHA):
-		return event.MergeGroup.BaseSHA, nil
+		return []string{event.MergeGroup.BaseSHA}, nil
 	case name == "push" && j.env("GITHUB_REF_TYPE") == "tag":
-		return "", noBase("a pushed tag")
+		return nil, noBase("a pushed tag")
 	case name == "push":
-		return j.pushBase(event.Before, j.env("GITHUB_REF_NAME"), event.Repository.DefaultBranch)
+		return j.pushBases(event.Before, j.env("GITHUB_REF_NAME"), event.Repository.DefaultBranch)
 	}
-	return "", noBase("the event " + name)
+	return nil, noBase("the event " + name)
 }
 
-func (j ciJob) gitlabBase() (string, error) {
+func (j ciJob) gitlabBases() ([]string, error) {
 	switch source := j.env("CI_PIPELINE_SOURCE"); {
 	case isCommit(j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA")):
-		return j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), nil
+		return []string{j.env("CI_MERGE_REQUEST_DIFF_BASE_SHA")}, nil
 	case j.env("CI_COMMIT_TAG") != "":
-		return "", noBase("a pushed tag")
+		return nil, noBase("a pushed tag")
 	case source == "push":
-		return j.pushBase(j.env("CI_COMMIT_BEFORE_SHA"), j.env("CI_COMMIT_BRANCH"), j.env("CI_DEFAULT_BRANCH"))
+		return j.pushBases(j.env("CI_COMMIT_BEFORE_SHA"), j.env("CI_COMMIT_BRANCH"), j.env("CI_DEFAULT_BRANCH"))
 	default:
-		return "", noBase("a pipeline of the source " + source)
+		return nil, noBase("a pipeline of the source " + source)
 	}
 }
 
-func (j ciJob) bitbucketBase() (string, error) {
+func (j ciJob) bitbucketBases() ([]string, error) {
 	switch target := j.env("BITBUCKET_PR_DESTINATION_BRANCH"); {
 	case isCommit(j.env("BITBUCKET_PR_DESTINATION_COMMIT")):
-		return j.env("BITBUCKET_PR_DESTINATION_COMMIT"), nil
+		return []string{j.env("BITBUCKET_PR_DESTINATION_COMMIT")}, nil
 	case target != "":
-		return "origin/" + target, nil
+		return []string{"origin/" + target}, nil
 	}
-	return "", noBase("a pipeline without a pull request")
+	return nil, noBase("a pipeline without a pull request")
 }
 
-func (j ciJob) jenkinsBase() (string, error) {
+func (j ciJob) jenkinsBases() ([]string, error) {
 	switch target := j.env("CHANGE_TARGET"); {
 	case target != "":
-		return "origin/" + target, nil
+		return []string{"origin/" + target}, nil
 	case j.env("TAG_NAME") != "":
-		return "", noBase("a pushed tag")
+		return nil, noBase("a pushed tag")
 	case isCommit(j.env("GIT_PREVIOUS_SUCCESSFUL_COMMIT")):
-		return j.env("GIT_PREVIOUS_SUCCESSFUL_COMMIT"), nil
+		return []string{j.env("GIT_PREVIOUS_SUCCESSFUL_COMMIT")}, nil
 	case isCommit(j.env("GIT_PREVIOUS_COMMIT")):
-		return j.env("GIT_PREVIOUS_COMMIT"), nil
+		return []string{j.env("GIT_PREVIOUS_COMMIT")}, nil
 	}
-	return "", noBase("the first build of a branch")
+	return nil, noBase("the first build of a branch")
 }
 
-// pushBase returns the default branch for a push to another branch, so that each push shows all that the branch changes. For the default
-// branch it is the commit before the push.
-func (j ciJob) pushBase(before, branch, defaultBranch string) (string, error) {
-	switch {
-	case branch != "" && defaultBranch != "" && branch != defaultBranch:
-		return "origin/" + defaultBranch, nil
-	case isCommit(before):
-		return before, nil
+// pushBases returns the default branch for a push to another branch, so that each push shows all that the branch changes. For the default
+// branch, or one that is moved to a commit of the default branch, it is the commit before the push.
+func (j ciJob) pushBases(before, branch, defaultBranch string) (bases []string, err error) {
+	if branch != "" && defaultBranch != "" && branch != defaultBranch {
+		bases = append(bases, "origin/"+defaultBranch)
 	}
-	return "", errors.New("the first push of a branch has no commit to compare with")
+	if isCommit(before) {
+		bases = append(bases, before)
+	}
+	if bases == nil {
+		return nil, errors.New("the first push of a branch has no commit to compare with")
+	}
+	return bases, nil
 }
