@@ -8,10 +8,10 @@ var listTypeChanged = Rule{
 	Varies: true,
 	Title:  "A list became a set or a map",
 	Why: `A set must not hold a value twice, and a map must not hold two items with the same keys. The API server refuses stored ` +
-		`lists that do. In an update it tolerates duplicates only if the stored list already had them. A set of objects or lists is worse: server-side ` +
-		`apply finds the items of a set by their values, which have to be scalars. It refuses every apply to an object that has an item in such a set.`,
-	Help: `Leave the list atomic (the default), or make sure that no stored list holds duplicates. For example, release a controller ` +
-		`that removes them first.`,
+		`lists that do. In an update it tolerates duplicates only if the stored list already had them. A set with an object or a list in it is ` +
+		`worse: server-side apply finds the items of a set by their values, which have to be scalars. It refuses every apply to such an object.`,
+	Help: `Leave the list atomic (the default). Or, for scalars or a map, make sure that no stored list holds duplicates. For example, release a ` +
+		`controller that removes them first.`,
 	Unsafe: Example{
 		Old: `
 ports:

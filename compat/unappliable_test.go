@@ -17,6 +17,8 @@ var kindsOfFields = []string{
 	"{type: array, items: {type: string}}", "{type: array, items: {type: integer}, x-kubernetes-list-type: set}", "{x-kubernetes-preserve-unknown-fields: true}",
 	"{type: array, items: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}}",
 	"{type: array, items: {type: object, x-kubernetes-map-type: atomic, properties: {a: {type: string}}}, x-kubernetes-list-type: set}",
+	"{type: array, maxItems: 1, items: {x-kubernetes-preserve-unknown-fields: true}}",
+	"{type: array, maxItems: 1, items: {x-kubernetes-preserve-unknown-fields: true}, x-kubernetes-list-type: set}",
 	"{type: array, maxItems: 1, items: {type: array, items: {type: string}}}", "{type: array, maxItems: 1, items: {type: array, items: {type: string}}, x-kubernetes-list-type: set}",
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/internal/brief"
-	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
 )
 
@@ -27,37 +26,29 @@ type judge struct {
 	v          *upstream.Validator
 	apiVersion string
 	gone       []string // apiVersions that the new CRD does not have
-	applies    bool     // whether an object can be applied is asked even if no value of it is refused
+	// before is the live schema, if applies to objects without a refused value may be refused. It tells whether they are refused already.
+	before *upstream.Validator
 }
 
-func newJudge(next *apiextensionsv1.CustomResourceDefinition, to string, kube *version.Version) (*judge, error) {
-	props, options, err := upstream.ForCRD(next, to, kube)
+// newJudge returns the judge for objects that are read in the version from, and judged in the version to.
+func newJudge(live *apiextensionsv1.CustomResourceDefinition, from string, next *apiextensionsv1.CustomResourceDefinition, to string, kube *version.Version) (*judge, error) {
+	v, err := validatorFor(next, to, kube)
 	if err != nil {
 		return nil, err
 	}
-	v, err := upstream.New(props, options)
+	j := &judge{v: v, apiVersion: next.Spec.Group + "/" + to, gone: removedVersions(live, next)}
+	if v.HasSetsOfCompounds() {
+		j.before, err = validatorFor(live, from, kube)
+	}
+	return j, err
+}
+
+func validatorFor(crd *apiextensionsv1.CustomResourceDefinition, name string, kube *version.Version) (*upstream.Validator, error) {
+	props, options, err := upstream.ForCRD(crd, name, kube)
 	if err != nil {
 		return nil, err
 	}
-	return &judge{v: v, apiVersion: next.Spec.Group + "/" + to}, nil
-}
-
-// hasSetsOfCompounds reports whether a version has sets of objects or lists: nothing can be applied to such a set, though no request is refused.
-func hasSetsOfCompounds(d *apiextensionsv1.CustomResourceDefinition, version string) bool {
-	for _, v := range d.Spec.Versions {
-		if v.Name != version || v.Schema == nil {
-			continue
-		}
-		for s := range schema.Walk(v.Schema.OpenAPIV3Schema, schema.InStructure) {
-			if s.XListType == nil || *s.XListType != "set" || s.Items == nil || s.Items.Schema == nil {
-				continue
-			}
-			if kind := s.Items.Schema.Type; kind == "object" || kind == "array" {
-				return true
-			}
-		}
-	}
-	return false
+	return upstream.New(props, options)
 }
 
 // removedVersions are the apiVersions of the live CRD that the new one does not have.
@@ -85,6 +76,7 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 	if f.Name == "" {
 		return Fate{}, errors.New("an object that the server sent has no name")
 	}
+	stored := obj["apiVersion"]
 	obj["apiVersion"] = j.apiVersion // conversion None changes nothing else
 	judged, err := j.v.Judge(ctx, obj)
 	if errors.Is(err, upstream.ErrTooDear) {
@@ -100,11 +92,21 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 	} else {
 		f.Refused = errorTexts(judged.Strict)
 	}
-	if (j.applies || len(f.Strict) > 0) && len(f.Refused) == 0 {
+	if (j.before != nil || len(f.Strict) > 0) && len(f.Refused) == 0 {
 		if f.Unappliable, err = j.v.Unappliable(obj); err != nil {
 			return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		f.Unappliable = brief.Clip(f.Unappliable, maxWordsLen)
+	}
+	if j.before != nil && f.Unappliable != "" {
+		obj["apiVersion"] = stored
+		already, err := j.before.Unappliable(obj)
+		if err != nil {
+			return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if already != "" {
+			f.Unappliable = ""
+		}
 	}
 	return f, nil
 }

@@ -81,12 +81,10 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 	if note != "" {
 		return Scan{Version: from, Note: note}, nil
 	}
-	j, err := newJudge(next, to.Name, o.KubeVersion)
+	j, err := newJudge(live, from, next, to.Name, o.KubeVersion)
 	if err != nil {
 		return Scan{}, err
 	}
-	j.gone = removedVersions(live, next)
-	j.applies = hasSetsOfCompounds(next, to.Name) && !hasSetsOfCompounds(live, from)
 	if o.Keep <= 0 {
 		o.Keep = 100
 	}

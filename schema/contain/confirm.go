@@ -136,7 +136,7 @@ func (c *confirmer) blameRefusal(ctx context.Context, x *suspect, w *Witness, st
 	}
 	switch {
 	case len(errs) == 0 && x.gap.Keyword == "x-kubernetes-list-type":
-		if w.Unappliable, why = c.unappliable(stored); w.Unappliable == "" {
+		if w.Unappliable, why = c.refusalOfApply(stored); w.Unappliable == "" {
 			return nil, false, cmp.Or(why, "the new schema accepts the candidates")
 		}
 		w.Stuck, w.StuckErrors, w.Errors = true, []string{w.Unappliable}, []string{w.Unappliable}
@@ -197,7 +197,7 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 	}
 	if x.gap.Keyword == "type" || x.gap.Keyword == "x-kubernetes-list-type" { // an apply is merged with the stored object by the types of the new schema
 		var why string
-		if w.Unappliable, why = c.unappliable(stored); why != "" {
+		if w.Unappliable, why = c.refusalOfApply(stored); why != "" {
 			return why
 		}
 		if w.Stuck = w.Unappliable != ""; w.Stuck {
@@ -209,8 +209,8 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 	return ""
 }
 
-// unappliable says why no server-side apply to the stored object passes, or why that is not known.
-func (c *confirmer) unappliable(stored map[string]any) (refusal, unknown string) {
+// refusalOfApply says why no server-side apply to the stored object passes, or why that is not known.
+func (c *confirmer) refusalOfApply(stored map[string]any) (refusal, unknown string) {
 	stored, _ = schema.AsStored(stored).(map[string]any)
 	refusal, err := c.new.Unappliable(stored)
 	if err != nil {

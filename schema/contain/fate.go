@@ -129,7 +129,7 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	switch p.gap.Keyword {
 	case "x-kubernetes-list-type":
 		if n.isSetOfCompounds() {
-			return someItems, true
+			return someCompound, true
 		}
 		return logic.False, true
 	case "type":
@@ -153,12 +153,17 @@ func (s *search) failing(p *pending) (logic.Formula, bool) {
 	return celrule.Failing(parsed, s.scopeOf(n, r)), true
 }
 
-var someItems = logic.NumItems{Min: 1, Max: logic.Unbounded}
+// someCompound is true of lists in which some item is an object, a list or null.
+var someCompound = logic.Not(logic.Items{F: logic.Kinds(logic.String | logic.Number | logic.Bool)})
 
-// isSetOfCompounds reports whether the values are sets of objects or lists. The API server takes such a CRD and such sets, but nothing can be
-// applied to them: an apply finds the items of a set by their values, which must be scalars (structured-merge-diff, typed/helpers.go).
+// isSetOfCompounds reports whether the values are sets whose items can be objects or lists. The API server takes such a CRD and such sets, but
+// nothing can be applied to them: an apply finds the items of a set by their values, which must be scalars (structured-merge-diff, typed/helpers.go).
 func (p place) isSetOfCompounds() bool {
-	return p.kind == declared && p.node.ListType == "set" && p.node.Items != nil && slices.Contains([]string{"object", "array"}, p.node.Items.Type)
+	if p.kind != declared || p.node.ListType != "set" || p.node.Items == nil {
+		return false
+	}
+	items := p.node.Items
+	return items.Type == "object" || items.Type == "array" || items.Type == "" && !items.IntOrString
 }
 
 // mayFail reports whether it is not proven that failing is true of no object.

@@ -174,7 +174,7 @@ func (w *walker) comparePieces(o, n place) {
 		}
 		goal := logic.Not(x.formula)
 		if x.keyword == "x-kubernetes-list-type" && n.isSetOfCompounds() && !o.isSetOfCompounds() {
-			goal = logic.And{logic.Kinds(logic.Array), someItems} // nothing can be applied to any of these lists, equal items or not
+			goal = logic.Or{goal, someCompound} // nothing can be applied to such a list, equal items or not
 		}
 		switch {
 		case w.sayTheSame(o, x) || w.sameKeys(o, n, x):

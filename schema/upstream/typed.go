@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	structuraldefaulting "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,6 +74,24 @@ func (v *Validator) Unappliable(stored map[string]any) (why string, err error) {
 		return typeErrorsText(err), nil
 	}
 	return "", nil
+}
+
+// HasSetsOfCompounds reports whether the schema has a list of type set whose items can be objects or lists. No request is refused because of an item
+// in it, but every server-side apply to the object is: it finds the items of a set by their values, which must be scalars (setItemToPathElement in
+// sigs.k8s.io/structured-merge-diff, typed/helpers.go).
+func (v *Validator) HasSetsOfCompounds() (found bool) {
+	if v.structural == nil {
+		return false
+	}
+	visitor := structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
+		if s.XListType != nil && *s.XListType == "set" && s.Items != nil {
+			items := s.Items
+			found = found || items.Type == "object" || items.Type == "array" || items.Type == "" && !items.XIntOrString
+		}
+		return false
+	}}
+	visitor.Visit(v.structural)
+	return found
 }
 
 // convertsTypes has the types of the schema, once.

@@ -154,7 +154,7 @@ var table = []row{
 
 	{
 		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
-		may: []string{"internal/brief", "schema", "schema/upstream"},
+		may: []string{"internal/brief", "schema/upstream"},
 	},
 	{
 		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
