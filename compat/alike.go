@@ -14,16 +14,18 @@ import (
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
+	"sluice.dev/schema/upstream"
 )
 
 // askProver asks the prover about two versions, once for all versions that say the same.
 func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Gap {
-	key := pair{c.firstAlike(from), c.firstAlike(to)}
+	o := c.containOptions(from)
+	o.StatusWrites = hasStatus(to) && !upstream.RatchetsStatusIn(c.opts.KubeVersion)
+	key := question{pair{c.firstAlike(from), c.firstAlike(to)}, o.StatusWrites}
 	known, ok := c.answers[key]
 	if ok && c.opts.Trace == nil && (known.version == from.Name || !mindsVersion(from.props) && !mindsVersion(to.props)) {
 		return known.gapsFor(c.groupVersionOf(from))
 	}
-	o := c.containOptions(from)
 	if from.onlyLost {
 		o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Pruned }
 	}
@@ -39,7 +41,7 @@ func (c *comparison) askProver(ctx context.Context, from, to *part) []contain.Ga
 	}
 	r := contain.Decide(ctx, from.side, to.side, o)
 	if c.answers == nil {
-		c.answers = map[pair]answer{}
+		c.answers = map[question]answer{}
 	}
 	c.answers[key] = answer{r.Gaps, from.Name}
 	return r.Gaps

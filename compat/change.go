@@ -115,10 +115,14 @@ func (c *comparison) findingOf(ch *change) report.Finding {
 		f.Outcome, f.Level = cmp.Or(rule.outcome, report.Violation), levelOfGap(&ch.Gap)
 		f.Witness = witnessOf(&ch.Gap)
 		if f.Level == report.ObjectsStuck && f.Witness != nil {
-			if ch.Witness.Unappliable != "" {
-				f.Witness.Effect = withRefusedApply(f.Witness.Effect, ch.Witness.Unappliable)
-			} else {
-				f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, ch.Witness.Object)
+			switch w := ch.Witness; {
+			case w.Unappliable != "":
+				f.Witness.Effect = withRefusedApply(f.Witness.Effect, w.Unappliable)
+			case w.StatusRefused != "":
+				f.Witness.Effect += fmt.Sprintf("; an update that leaves it alone passes, but Kubernetes %s does not ratchet writes of the status: "+
+					"it refuses every request to /status of the stored object", c.opts.KubeVersion)
+			default:
+				f.Witness.Effect += lacksListKey(ch.pair.to.schemaNode(), ch.Path, w.Object)
 			}
 		}
 		if worst := levelOf(&ch.Gap, max(ch.Worst, ch.Witness.Fate())); worst != f.Level && f.Outcome == report.Violation {

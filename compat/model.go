@@ -113,7 +113,7 @@ type comparison struct {
 	// pairs are the versions that are compared with themselves, in the order of the old CRD.
 	pairs    []pair
 	gaps     map[pair][]contain.Gap
-	answers  map[pair]answer
+	answers  map[question]answer
 	asked    map[schema.Hash][]*part // what alike returns
 	work     *contain.Work           // of all comparisons of schemas
 	checks   *contain.Work           // of the API server's validation
@@ -208,7 +208,13 @@ type refusal struct {
 	byServer bool
 }
 
-// answer is what the prover said of a pair, and the version of the objects that it showed.
+// question is what the prover is asked of a pair: statusWrites is [contain.Options.StatusWrites].
+type question struct {
+	pair
+	statusWrites bool
+}
+
+// answer is what the prover said of a question, and the version of the objects that it showed.
 type answer struct {
 	gaps    []contain.Gap
 	version string

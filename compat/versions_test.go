@@ -37,3 +37,50 @@ func TestRulesOfTheTarget(t *testing.T) {
 		}
 	}
 }
+
+// Kubernetes 1.30 to 1.32 ratchet updates, but not writes of the status: they refuse them for errors below .status, and for rules anywhere.
+func TestStatusWritesOfTheTarget(t *testing.T) {
+	crdWith := func(status bool, place, keyword string) *crd {
+		text := "{spec: {type: object, properties: {a: {type: integer SPEC}}}, list: {type: array, items: {type: integer} LIST}, " +
+			"status: {type: object STATUS, properties: {a: {type: integer FIELD}, l: {type: array, items: {type: integer} ITEMS}}}}"
+		for _, name := range []string{"SPEC", "LIST", "STATUS", "FIELD", "ITEMS"} {
+			filled := ""
+			if name == place {
+				filled = ", " + keyword
+			}
+			text = strings.Replace(text, " "+name, filled, 1)
+		}
+		subresources := ""
+		if status {
+			subresources = "subresources: {status: {}}, "
+		}
+		return patched(t, "versions: [{name: v1, served: true, storage: true, "+subresources+"schema: {openAPIV3Schema: {type: object, properties: "+text+"}}}]")
+	}
+	for _, c := range []struct {
+		place, keyword string
+		unratcheted    bool // in a write of the status
+	}{
+		{"SPEC", "maximum: 9", false},
+		{"FIELD", "maximum: 9", true},
+		{"SPEC", "x-kubernetes-validations: [{rule: self < 9}]", true},
+		{"STATUS", "required: [a]", true},
+		{"LIST", "x-kubernetes-list-type: set", false},
+		{"ITEMS", "x-kubernetes-list-type: set", false},
+	} {
+		for _, status := range []bool{true, false} {
+			for kube, before133 := range map[string]bool{"1.30": true, "1.32": true, "1.33": false} {
+				got, err := Check(t.Context(), crdWith(status, "", ""), crdWith(status, c.place, c.keyword), Options{KubeVersion: version.MustParse(kube)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := report.ObjectsRatcheted
+				if before133 && status && c.unratcheted {
+					want = report.ObjectsStuck
+				}
+				if len(got.Findings) == 0 || got.Findings[0].Level != want {
+					t.Errorf("%s at %s, status subresource %t, under %s: %+v, want %s", c.keyword, c.place, status, kube, got.Findings, want)
+				}
+			}
+		}
+	}
+}

@@ -33,7 +33,7 @@ func Levels() []LevelInfo {
 	return []LevelInfo{
 		{RefusedByAPIServer, "the API server's own validation refuses this update of the CRD", "those who install or upgrade the CRD", Fail},
 		{DataLost, "stored data is pruned, or a stored version can no longer be read", "those who have stored objects", Fail},
-		{ObjectsStuck, "a stored object can exist that nobody can update, or nobody can apply, any more, not even its labels", "those who have stored objects", Fail},
+		{ObjectsStuck, "a stored object can exist of which every update, every server-side apply or every write of its status is refused, whatever it changes", "those who have stored objects", Fail},
 		{ObjectsRatcheted, "a stored object can exist that is refused; it can still be updated as long as the field stays unchanged", "those who have stored objects", Fail},
 		{WritersRefused, "requests that were accepted are refused, although no stored object is harmed", "clients that write such objects", Fail},
 		{ClientsBroken, "a name, scope, served version, subresource, selectable field or conversion that clients use is gone or changed", "clients and controllers that use it", Fail},

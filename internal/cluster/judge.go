@@ -28,27 +28,31 @@ type judge struct {
 	gone       []string // apiVersions that the new CRD does not have
 	// before is the live schema, if applies to objects without a refused value may be refused. It tells whether they are refused already.
 	before *upstream.Validator
+	// status is set if the version has the status subresource and the API server does not ratchet writes of the status.
+	status bool
 }
 
 // newJudge returns the judge for objects that are read in the version from, and judged in the version to.
 func newJudge(live *apiextensionsv1.CustomResourceDefinition, from string, next *apiextensionsv1.CustomResourceDefinition, to string, kube *version.Version) (*judge, error) {
-	v, err := validatorFor(next, to, kube)
+	props, options, err := upstream.ForCRD(next, to, kube)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{v: v, apiVersion: next.Spec.Group + "/" + to, gone: removedVersions(live, next)}
+	v, err := upstream.New(props, options)
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{
+		v: v, apiVersion: next.Spec.Group + "/" + to, gone: removedVersions(live, next),
+		status: options.StatusSubresource && v.Ratchets() && !upstream.RatchetsStatusIn(kube),
+	}
 	if v.HasSetsOfCompounds() {
-		j.before, err = validatorFor(live, from, kube)
+		if props, options, err = upstream.ForCRD(live, from, kube); err != nil {
+			return nil, err
+		}
+		j.before, err = upstream.New(props, options)
 	}
 	return j, err
-}
-
-func validatorFor(crd *apiextensionsv1.CustomResourceDefinition, name string, kube *version.Version) (*upstream.Validator, error) {
-	props, options, err := upstream.ForCRD(crd, name, kube)
-	if err != nil {
-		return nil, err
-	}
-	return upstream.New(props, options)
 }
 
 // removedVersions are the apiVersions of the live CRD that the new one does not have.
@@ -91,6 +95,13 @@ func (j *judge) fateOf(ctx context.Context, raw []byte) (Fate, error) {
 		f.Strict, f.Refused = errorTexts(judged.Strict), errorTexts(judged.Ratcheted)
 	} else {
 		f.Refused = errorTexts(judged.Strict)
+	}
+	if j.status && len(f.Strict) > 0 && len(f.Refused) == 0 {
+		write, err := j.v.UpdateStatus(ctx, obj, obj, true)
+		if err != nil {
+			return Fate{}, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		f.StatusRefused = brief.Clip(strings.Join(errorTexts(write.Errors), "; "), maxWordsLen)
 	}
 	if (j.before != nil || len(f.Strict) > 0) && len(f.Refused) == 0 {
 		if f.Unappliable, err = j.v.Unappliable(obj); err != nil {

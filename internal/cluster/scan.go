@@ -18,6 +18,8 @@ type Fate struct {
 	Strict []string
 	// Unappliable says why the API server would refuse every server-side apply to the object, though updates pass that leave it alone.
 	Unappliable string
+	// StatusRefused says why the API server would refuse every write of the status, though updates pass that leave the value alone.
+	StatusRefused string
 	// OwnersGone says which manager's fields are noted in a version that the new CRD does not have, so that the API server would refuse every
 	// server-side apply to the object.
 	OwnersGone string
@@ -33,9 +35,10 @@ type Fate struct {
 type Scan struct {
 	// Version is the API version that the objects were read in, Target the one whose new schema judged them.
 	Version, Target string
-	// Checked objects; Refused, Strict, Tolerated (Strict alone), Unappliable, OwnersGone, Dropped, Defaulted and Unjudged of them have that fate.
+	// Checked objects; Refused, Strict, Tolerated (Strict alone), Unappliable, StatusRefused, OwnersGone, Dropped, Defaulted and Unjudged
+	// of them have that fate.
 	// NoApply counts those that are Unappliable or whose OwnersGone is set.
-	Checked, Refused, Strict, Tolerated, Unappliable, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
+	Checked, Refused, Strict, Tolerated, Unappliable, StatusRefused, OwnersGone, NoApply, Dropped, Defaulted, Unjudged int64
 	// Fates of the first bad objects of each kind, in the order of the listing.
 	Fates []Fate
 	// Renewed counts how often the listing continued with a newer state of the server, because it took longer than the server keeps

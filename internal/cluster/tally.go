@@ -15,6 +15,7 @@ const (
 	refused = iota
 	strict
 	unappliable
+	statusRefused
 	ownersGone
 	dropped
 	unjudged
@@ -45,7 +46,7 @@ func (t *tally) countBatch(b *batch) {
 			t.count.Strict++
 			t.keepExample(strict, at)
 		}
-		if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" {
+		if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" && f.StatusRefused == "" {
 			t.count.Tolerated++
 		}
 		if f.Unappliable != "" || f.OwnersGone != "" {
@@ -54,6 +55,10 @@ func (t *tally) countBatch(b *batch) {
 		if f.Unappliable != "" {
 			t.count.Unappliable++
 			t.keepExample(unappliable, at)
+		}
+		if f.StatusRefused != "" {
+			t.count.StatusRefused++
+			t.keepExample(statusRefused, at)
 		}
 		if f.OwnersGone != "" {
 			t.count.OwnersGone++

@@ -39,13 +39,13 @@ func TestBatchesCountTheSameInAnyOrder(t *testing.T) {
 					note(&f.Refused, &want.Refused)
 					note(&f.Strict, &want.Strict)
 					note(&f.Dropped, &want.Dropped)
-					for why, n := range map[*string]*int64{&f.Unappliable: &want.Unappliable, &f.OwnersGone: &want.OwnersGone, &f.Unjudged: &want.Unjudged} {
+					for why, n := range map[*string]*int64{&f.Unappliable: &want.Unappliable, &f.OwnersGone: &want.OwnersGone, &f.StatusRefused: &want.StatusRefused, &f.Unjudged: &want.Unjudged} {
 						var words []string
 						if note(&words, n); words != nil {
 							*why = words[0]
 						}
 					}
-					if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" {
+					if len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" && f.StatusRefused == "" {
 						want.Tolerated++
 					}
 					if f.Unappliable != "" || f.OwnersGone != "" {

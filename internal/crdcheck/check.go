@@ -137,12 +137,14 @@ func Tell(out *report.CRD, s cluster.Scan) {
 	add(ruleObjectsRefused, report.ObjectsStuck, s.Refused, "would be refused by any update", func(f cluster.Fate) (bool, string) {
 		return len(f.Refused) > 0, strings.Join(f.Refused, "; ")
 	})
+	add(ruleObjectsRefused, report.ObjectsStuck, s.StatusRefused, "would be refused by every write of their status, which the API server does not ratchet before Kubernetes 1.33",
+		func(f cluster.Fate) (bool, string) { return f.StatusRefused != "", f.StatusRefused })
 	add(ruleObjectsUnappliable, report.ObjectsStuck, s.Unappliable, "would be refused by every server-side apply, whatever it applies", func(f cluster.Fate) (bool, string) {
 		return f.Unappliable != "", f.Unappliable
 	})
 	add(ruleObjectsRatcheted, report.ObjectsRatcheted, s.Tolerated,
 		"would be refused by an update that touches the field", func(f cluster.Fate) (bool, string) {
-			return len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "", strings.Join(f.Strict, "; ")
+			return len(f.Strict) > 0 && len(f.Refused) == 0 && f.Unappliable == "" && f.StatusRefused == "", strings.Join(f.Strict, "; ")
 		})
 	// The objects answer what the schemas alone can only warn of.
 	out.Findings = slices.DeleteFunc(out.Findings, func(f report.Finding) bool { return f.Rule == compat.OwnersRule })

@@ -37,7 +37,8 @@ installed, or make the new CRD accept them.`
 			Title: "stored objects would be refused by any update",
 			Why: `Sluice read each stored object as the new CRD reads it, added a label, and validated the update as the API server does. The API server
 would refuse the update of these objects, although only a label changed. Their controllers can no longer write to them, and nobody can
-remove their finalizers.`,
+remove their finalizers. Or only the writes of their status are refused: Kubernetes 1.30 to 1.32 tolerate an old value in an update, and not
+in a request to /status.`,
 			Help: help,
 		},
 		{

@@ -205,7 +205,16 @@ func (c *confirmer) determineFate(ctx context.Context, x *suspect, w *Witness, s
 			return ""
 		}
 	}
-	w.Ratcheted = !w.WritersOnly
+	if w.Ratcheted = !w.WritersOnly; w.Ratcheted && c.s.statusUnratcheted() {
+		write, err := c.new.UpdateStatus(ctx, stored, stored, true)
+		if err != nil {
+			return err.Error()
+		}
+		if write.Refused() {
+			w.StuckErrors = errorTexts(write.Errors)
+			w.Stuck, w.Ratcheted, w.StatusRefused = true, false, w.StuckErrors[0]
+		}
+	}
 	return ""
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"sluice.dev/schema"
 	"sluice.dev/schema/upstream"
@@ -163,5 +164,87 @@ func TestWorstFatesAreNotRuledOut(t *testing.T) {
 				t.Errorf("%v", told(r.Gaps))
 			}
 		})
+	}
+}
+
+// TestFatesOfStatusWrites holds the fates by the rules of Kubernetes 1.31, which ratchets updates and not writes of the status, against the API
+// server's code: an object whose status cannot be written any more has a gap with that fate. Half of the schemas have their fields below .status.
+func TestFatesOfStatusWrites(t *testing.T) {
+	kube := version.MajorMinor(1, 31)
+	judge := func(p *jsonProps) *upstream.Validator {
+		v, err := upstream.New(p, upstream.Options{Group: "example.com", Version: "v1", Kind: "Example", Namespaced: true, KubeVersion: kube, StatusSubresource: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	stuck, tolerated, shown := 0, 0, 0
+	for seed := range draws.Seeds(120) {
+		g := updateGen{rand.New(rand.NewPCG(seed, 31))}
+		old, new, ok := g.pair(t)
+		if !ok {
+			continue
+		}
+		field, of := "spec", old.Properties["spec"]
+		if seed%2 == 0 {
+			field = "status"
+			old.Properties[field], new.Properties[field] = of, new.Properties["spec"]
+			delete(old.Properties, "spec")
+			delete(new.Properties, "spec")
+			old.Required, new.Required = nil, nil
+		}
+		gaps := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true, KubeVersion: kube, StatusWrites: true}).Gaps
+		before, after := judge(old), judge(new)
+		for _, gap := range gaps {
+			w := gap.Witness
+			if w == nil || w.StatusRefused == "" {
+				continue
+			}
+			shown++
+			stored, err := before.CreateWithStatus(t.Context(), w.Object)
+			if err != nil || stored.Refused() {
+				t.Fatalf("seed %d: %v %v", seed, err, stored.Errors)
+			}
+			if r, err := after.UpdateStatus(t.Context(), stored.Stored, stored.Stored, true); err != nil || !r.Refused() {
+				t.Errorf("seed %d: the status of %s can be written, %v\n%s", seed, show(w.Object), err, difference(old, new))
+			}
+		}
+		for range 40 {
+			obj := map[string]any{
+				"apiVersion": "example.com/v1", "kind": "Example", "metadata": map[string]any{"name": "example", "namespace": "default"}, field: g.value(&of),
+			}
+			created, err := before.CreateWithStatus(t.Context(), obj)
+			if err != nil || created.Refused() || len(appendLostPaths(obj, created.Stored, "", nil)) > 0 {
+				continue
+			}
+			stored, _ := schema.AsStored(created.Stored).(map[string]any)
+			update, err := after.TouchUpdate(t.Context(), stored, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was, err := before.UpdateStatus(t.Context(), stored, stored, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write, err := after.UpdateStatus(t.Context(), stored, stored, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if update.Refused() || was.Refused() {
+				continue
+			}
+			if !write.Refused() {
+				tolerated++
+				continue
+			}
+			stuck++
+			if !slices.ContainsFunc(gaps, func(g Gap) bool { return g.Verdict == Unknown || g.Worst >= Stuck || g.Harm == Pruned }) {
+				t.Errorf("seed %d: nothing says that the status of %s cannot be written: %v\n%v\n%s", seed, show(stored), write.Errors, told(gaps), difference(old, new))
+			}
+		}
+	}
+	t.Logf("%d objects are stuck, %d are not, %d witnesses", stuck, tolerated, shown)
+	if stuck == 0 || tolerated == 0 || shown == 0 {
+		t.Error("the cases do not show the difference")
 	}
 }

@@ -170,6 +170,9 @@ type Witness struct {
 	// Unappliable is the message of every server-side apply to the stored object, whatever is applied, if that alone is refused. Stuck is
 	// then set.
 	Unappliable string
+	// StatusRefused is the message of every write of the stored object's status, whatever it changes, if updates pass that leave the value
+	// alone ([Options.StatusWrites]). Stuck is then set.
+	StatusRefused string
 	// WritersOnly is true if no stored object is harmed. Either the new schema accepts the stored form of the object, with the old
 	// defaults, and refuses only requests that leave them out. Or the rule itself tolerates stored values (optionalOldSelf), without the
 	// help of ratcheting.

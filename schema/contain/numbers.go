@@ -48,14 +48,14 @@ func (t *translator) addNumberBounds(n *schema.Node, add func(string, logic.Form
 func (t *translator) numberRange(n *schema.Node) (fits func(float64) bool, format logic.Formula) {
 	checked := upstream.ChecksNumbers(t.opts.KubeVersion)
 	switch {
-	case n.IntOrString:
-	case n.Type == "integer" && n.Format == "int32" && checked:
+	case n.IntOrString || !checked: // every bound is taken as a number, without regard to the type
+	case n.Type == "integer" && n.Format == "int32":
 		return func(f float64) bool { return fitsInt(f, 32) }, logic.And{
 			logic.IntRange{Lo: math.MinInt32, Hi: math.MaxInt32}, logic.FloatRange{Lo: math.MinInt32, Hi: math.MaxInt32},
 		}
 	case n.Type == "integer":
 		return func(f float64) bool { return fitsInt(f, 64) }, nil
-	case n.Type == "number" && n.Format == "float" && checked:
+	case n.Type == "number" && n.Format == "float":
 		return func(f float64) bool { return math.Abs(f) <= lastFloat32 }, logic.FloatRange{Lo: -lastFloat32, Hi: lastFloat32}
 	}
 	return func(float64) bool { return true }, nil

@@ -58,6 +58,9 @@ type Options struct {
 	Draft bool
 	// Within, if not nil, is a schema that accepts at each place what old accepts there. What it says of a place need not be proven of old.
 	Within *Side
+	// StatusWrites is set if the status subresource is served: objects whose status cannot be written any more are stuck, too. Before 1.33
+	// the API server does not ratchet such writes.
+	StatusWrites bool
 	// Converted is set if a webhook converts stored objects to the version: they need not have the defaults of the new schema.
 	Converted bool
 	// Shared, if not nil, keeps the results of a comparison for the next one. It is for comparisons with the same Work and KubeVersion,

@@ -5,6 +5,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -79,6 +80,9 @@ func ValidateCRDUpdate(ctx context.Context, crd, old *apiextensionsv1.CustomReso
 	errs = metavalidation.ValidateObjectMetaAccessor(internal, false, pathSegment, metadataPath)
 	errs = append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(internal, internalOld, metadataPath)...)
 	errs = append(errs, crdvalidation.ValidateCustomResourceDefinitionUpdate(ctx, internal, internalOld)...)
+	if !checksCABundle(kube) {
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return e.Field == "spec.conversion.webhookClientConfig.caBundle" })
+	}
 	return orTooNew(ctx, tidyErrors(errs), crd, old, kube)
 }
 

@@ -161,3 +161,27 @@ func TestRulesFollowTheVersion(t *testing.T) {
 		}
 	}
 }
+
+// A field of rules that an older API server drops changes what the rule says.
+func TestOptionalOldSelfFollowsTheVersion(t *testing.T) {
+	crd := widgetCRD(t, oneVersion("v1", `{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: "oldSelf.orValue('') != 'x'", optionalOldSelf: true}]}}}`))
+	for kube, want := range map[string][]string{"1.29.0": {"no matching overload for 'orValue'"}, "1.30.0": nil} {
+		errs, err := upstream.ValidateCRDUpdate(t.Context(), crd, widgetCRD(t, ""), version.MustParse(kube))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkErrors(t, want, upstream.Result{Errors: errs})
+	}
+}
+
+func TestCABundlesFollowTheVersion(t *testing.T) {
+	const conversion = "spec: {conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://example.com'"
+	for kube, want := range map[string][]string{"1.30.0": nil, "1.31.0": {"spec.conversion.webhookClientConfig.caBundle: Invalid value"}} {
+		crd := widgetCRD(t, conversion+", caBundle: Cg==}}}}")
+		errs, err := upstream.ValidateCRDUpdate(t.Context(), crd, widgetCRD(t, conversion+"}}}}"), version.MustParse(kube))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkErrors(t, want, upstream.Result{Errors: errs})
+	}
+}

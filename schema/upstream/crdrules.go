@@ -34,6 +34,9 @@ func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *versi
 			}
 		}
 	}
+	if !RatchetsIn(kube) && !c.optional {
+		crd = withoutOptionalOldSelf(crd)
+	}
 	internal, err := internalCRD(crd)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,23 @@ func rulesTooNew(crd, old *apiextensionsv1.CustomResourceDefinition, kube *versi
 	return c.errs, nil
 }
 
+// withoutOptionalOldSelf returns a copy without optionalOldSelf, as an API server stores the CRD before the feature CRDValidationRatcheting is on by
+// default, if the old CRD has none (dropOptionalOldSelfField in k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go of v0.29).
+func withoutOptionalOldSelf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd = crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		if s := crd.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
+			s.OpenAPIV3Schema = schema.Rewrite(s.OpenAPIV3Schema, schema.InStructure, func(p *props) {
+				p.XValidations = slices.Clone(p.XValidations)
+				for r := range p.XValidations {
+					p.XValidations[r].OptionalOldSelf = nil
+				}
+			})
+		}
+	}
+	return crd
+}
+
 // schemaPath is the path at which the API server reports the schema of a version. If all versions have the same schema, that is the top
 // of the spec.
 func schemaPath(crd *apiextensions.CustomResourceDefinition, version int) *field.Path {
@@ -65,6 +85,8 @@ type ruleChecker struct {
 	env   *environment.EnvSet
 	known map[string]bool // expressions of the old CRD
 	errs  field.ErrorList
+	// optional is set if a rule of the old CRD has optionalOldSelf.
+	optional bool
 }
 
 // learnExpressions records the expressions of a schema.
@@ -73,6 +95,7 @@ func (c *ruleChecker) learnExpressions(s *props) {
 		for i := range p.XValidations {
 			c.known[p.XValidations[i].Rule] = true
 			c.known[p.XValidations[i].MessageExpression] = true
+			c.optional = c.optional || p.XValidations[i].OptionalOldSelf != nil
 		}
 	}
 }

@@ -110,10 +110,10 @@ func (v *Validator) Update(ctx context.Context, obj, old map[string]any, ratchet
 	return v.updateObject(ctx, obj, old, how{ratchet: ratchet})
 }
 
-// UpdateStatus returns the result of a request to the status subresource. Only .status and managedFields of obj count. Otherwise it is
-// like [Validator.Update].
+// UpdateStatus returns the result of a request to the status subresource. Only .status and managedFields of obj count. With ratchet,
+// errors in unchanged values are tolerated if the API server does so ([RatchetsStatusIn]). Otherwise it is like [Validator.Update].
 func (v *Validator) UpdateStatus(ctx context.Context, obj, old map[string]any, ratchet bool) (Result, error) {
-	return v.updateObject(ctx, obj, old, how{ratchet: ratchet, status: true})
+	return v.updateObject(ctx, obj, old, how{ratchet: ratchet && RatchetsStatusIn(v.opts.KubeVersion), status: true})
 }
 
 // TouchUpdate returns the result of the smallest update: it changes a label of a stored object and leaves the rest as the API server

@@ -41,10 +41,6 @@ type Options struct {
 	PreserveUnknownFields bool
 }
 
-// ratchetingSince is when CRDValidationRatcheting became on by default (beta; KEP-4008,
-// k8s.io/apiextensions-apiserver/pkg/features).
-var ratchetingSince = version.MajorMinor(1, 30)
-
 // Validator holds one version of a custom resource, ready to judge objects. It is safe for concurrent use.
 type Validator struct {
 	opts       Options
@@ -117,7 +113,7 @@ func New(props *apiextensionsv1.JSONSchemaProps, o Options) (v *Validator, err e
 	}
 	library := LibraryVersion(o.KubeVersion)
 	if !ChecksNumbers(o.KubeVersion) {
-		props = withoutNumberFormats(props)
+		props = withoutNumberChecks(props)
 	}
 	v = &Validator{opts: o, props: props, apiVersion: o.Group + "/" + o.Version, compiled: &RuleCache{}}
 	var internal *apiextensions.JSONSchemaProps
@@ -178,11 +174,8 @@ func (v *Validator) Structural() bool {
 }
 
 // Ratchets reports whether an API server of [Options.KubeVersion] tolerates errors in values that an update does not change (on by
-// default since 1.30).
+// default since 1.30), in requests that are not for the status subresource.
 func (v *Validator) Ratchets() bool { return RatchetsIn(v.opts.KubeVersion) }
-
-// RatchetsIn is [Validator.Ratchets] for a version; nil stands for that of the linked libraries.
-func RatchetsIn(kube *version.Version) bool { return kube == nil || kube.AtLeast(ratchetingSince) }
 
 // LibraryVersion is the version whose formats and CEL library an API server accepts in new definitions. It is the previous version, so
 // that the API server can be rolled back (environment.DefaultCompatibilityVersion). nil stands for the linked libraries.
