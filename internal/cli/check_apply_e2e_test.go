@@ -107,3 +107,64 @@ func TestE2EObjectsToWhichNothingCanBeApplied(t *testing.T) {
 		}
 	}
 }
+
+// TestE2EAnApplyOfTheCRDIsTried: a manifest without the conversion whose CA an injector wrote passes as an update, and nobody can apply it. check
+// says so, names the owner, and the command that it prints helps.
+func TestE2EAnApplyOfTheCRDIsTried(t *testing.T) {
+	c, ctx := shared.Get(t), t.Context()
+	objects, err := dynamic.NewForConfig(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	const name = "certs.injected.test"
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\nspec:\n  group: injected.test\n  scope: Namespaced\n" +
+		"  names: {kind: Cert, listKind: CertList, plural: certs, singular: cert}\n  versions: [" +
+		schemaVersion("v1", true, true, "properties: {d: {type: string}}") + ", " + schemaVersion("v1beta1", false, true, "properties: {d: {type: string}}") + "]\n"
+	apply := func(conversion string) error {
+		_, err := crds.Patch(ctx, name, types.ApplyPatchType, []byte(text+conversion), metav1.PatchOptions{FieldManager: "tool", Force: new(true)})
+		return err
+	}
+	t.Cleanup(func() { _ = crds.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) })
+	if err := apply("  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: w, namespace: default}}}}\n"); err != nil {
+		t.Fatal(err)
+	}
+	ca, err := json.Marshal(c.Config().CAData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inject := `[{"op": "add", "path": "/spec/conversion/webhook/clientConfig/caBundle", "value": ` + string(ca) + `}]`
+	if _, err := crds.Patch(ctx, name, types.JSONPatchType, []byte(inject), metav1.PatchOptions{FieldManager: "injector"}); err != nil {
+		t.Fatal(err)
+	}
+	for conversion, says := range map[string]string{
+		"": "spec.conversion.strategy: Required value", "  conversion: {strategy: None}\n": "spec.conversion.webhookClientConfig: Forbidden",
+	} {
+		file := filepath.Join(t.TempDir(), "new.yaml")
+		if err := os.WriteFile(file, []byte(text+conversion), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, _ := sluice(t, "check", "--kubeconfig", c.Kubeconfig, file)
+		for _, want := range []string{says, "in a server-side apply by tool", "belong to injector", `[{"op":"remove","path":"/spec/conversion"}]`} {
+			if code != ExitFindings || !strings.Contains(out, want) {
+				t.Errorf("%q: exit code %d, without %q:\n%s", conversion, code, want, out)
+			}
+		}
+		if err := apply(conversion); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: the apply ends with %v, want %q", conversion, err, says)
+		}
+	}
+	if _, err := crds.Patch(ctx, name, types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/conversion"}]`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "new.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := sluice(t, "check", "--kubeconfig", c.Kubeconfig, file); code != 0 {
+		t.Errorf("after the command: exit code %d\n%s%s", code, out, errs)
+	}
+	if err := apply(""); err != nil {
+		t.Error(err)
+	}
+}

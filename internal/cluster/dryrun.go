@@ -15,11 +15,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 )
 
-const accessPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+const (
+	accessPath = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	asJSON     = "application/json"
+)
 
 // MayDryRun says why the credentials may not ask with [Cluster.DryRun], which takes the verb update, and create for new CRDs. It
 // is empty if they may.
@@ -29,7 +33,7 @@ func (c *Cluster) MayDryRun(ctx context.Context, verbs ...string) (why string, e
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"},
 		}}
 		review.APIVersion, review.Kind = authorizationv1.SchemeGroupVersion.String(), "SelfSubjectAccessReview"
-		if err := c.sendJSON(ctx, c.rest.Post().AbsPath(accessPath), &review, &review); err != nil {
+		if err := c.sendJSON(ctx, c.rest.Post().SetHeader("Content-Type", asJSON).AbsPath(accessPath), &review, &review); err != nil {
 			return "", explainAccess(err)
 		}
 		if !review.Status.Allowed {
@@ -59,7 +63,16 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	}
 	sent := apiextensionsv1.CustomResourceDefinition{TypeMeta: next.TypeMeta, ObjectMeta: own, Spec: next.Spec}
 	sent.APIVersion, sent.Kind = apiextensionsv1.SchemeGroupVersion.String(), "CustomResourceDefinition"
-	err := c.tryCRD(ctx, live, &sent)
+	errs, err := answerOf(c.tryCRD(ctx, live, &sent))
+	if err != nil || len(errs) > 0 || live == nil {
+		return errs, err
+	}
+	sent.ObjectMeta = metav1.ObjectMeta{Name: next.Name, Labels: next.Labels, Annotations: next.Annotations}
+	return c.tryApplies(ctx, live, &sent)
+}
+
+// answerOf returns the errors of the server's validation that the error of a dry run has. Another error says why there are none.
+func answerOf(err error) (field.ErrorList, error) {
 	var status apierrors.APIStatus
 	if err == nil || !errors.As(err, &status) {
 		return nil, explainAccess(err)
@@ -77,15 +90,68 @@ func (c *Cluster) DryRun(ctx context.Context, live, next *apiextensionsv1.Custom
 	return nil, explainAccess(err)
 }
 
+// tryApplies applies a CRD that may be updated, by a dry run, once for each manager that has applied it before. An apply keeps the fields of other
+// owners in what it removes, so it can be refused although an update is not: the CA that an injector wrote remains of a conversion. Who may
+// not patch CRDs is not told about that.
+func (c *Cluster) tryApplies(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error) {
+	body, err := json.Marshal(sent)
+	if err != nil {
+		return nil, err
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(body, &manifest); err != nil {
+		return nil, err
+	}
+	delete(manifest, "status")
+	for _, e := range live.ManagedFields {
+		if e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" {
+			continue
+		}
+		request := c.rest.Patch(types.ApplyPatchType).AbsPath(crdPath, url.PathEscape(sent.Name)).
+			Param("dryRun", metav1.DryRunAll).Param("force", "true").Param("fieldManager", e.Manager)
+		err := c.sendJSON(ctx, request, manifest, nil)
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		errs, err := answerOf(err)
+		if err != nil {
+			return nil, err
+		}
+		for i, refusal := range errs {
+			note := "in a server-side apply by " + e.Manager
+			if i == 0 && strings.HasPrefix(refusal.Field, "spec.conversion") {
+				note += ", " + keptConversion(live, e.Manager)
+			}
+			refusal.Detail = strings.TrimSpace(fmt.Sprintf("%s (%s)", refusal.Detail, note))
+		}
+		if len(errs) > 0 {
+			return errs, nil
+		}
+	}
+	return nil, nil
+}
+
+// keptConversion says which other managers own fields of a CRD's conversion, and how to remove them.
+func keptConversion(live *apiextensionsv1.CustomResourceDefinition, manager string) string {
+	var owners []string
+	for _, e := range live.ManagedFields {
+		if e.Manager != manager && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:conversion"`) && !slices.Contains(owners, e.Manager) {
+			owners = append(owners, e.Manager)
+		}
+	}
+	return fmt.Sprintf("which keeps the fields that belong to %s; remove them first: "+
+		`kubectl patch crd %s --type=json -p '[{"op":"remove","path":"/spec/conversion"}]'`, strings.Join(owners, ", "), live.Name)
+}
+
 // tryCRD sends a dry run. The API server itself changes the status of a CRD, also while it is deleted: if only that has changed since
 // live was read, tryCRD tries again.
 func (c *Cluster) tryCRD(ctx context.Context, live, sent *apiextensionsv1.CustomResourceDefinition) error {
 	if live == nil {
-		return c.sendJSON(ctx, c.rest.Post().AbsPath(crdPath).Param("dryRun", metav1.DryRunAll), sent, nil)
+		return c.sendJSON(ctx, c.rest.Post().SetHeader("Content-Type", asJSON).AbsPath(crdPath).Param("dryRun", metav1.DryRunAll), sent, nil)
 	}
 	sent.ResourceVersion = live.ResourceVersion
 	for attempt := 1; ; attempt++ {
-		err := c.sendJSON(ctx, c.rest.Put().AbsPath(crdPath, url.PathEscape(sent.Name)).Param("dryRun", metav1.DryRunAll), sent, nil)
+		err := c.sendJSON(ctx, c.rest.Put().SetHeader("Content-Type", asJSON).AbsPath(crdPath, url.PathEscape(sent.Name)).Param("dryRun", metav1.DryRunAll), sent, nil)
 		if !apierrors.IsConflict(err) || attempt == 5 {
 			return err
 		}
@@ -130,9 +196,8 @@ func validationErrors(s metav1.Status) field.ErrorList {
 	if s.Details != nil {
 		for _, cause := range s.Details.Causes {
 			typ := field.ErrorType(cause.Type)
-			out = append(out, &field.Error{
-				Type: typ, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: strings.TrimPrefix(cause.Message, typ.String()+": "),
-			})
+			detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, typ.String()), ": ")
+			out = append(out, &field.Error{Type: typ, Field: cause.Field, BadValue: field.OmitValueType{}, Detail: detail})
 		}
 	}
 	if len(out) == 0 {
@@ -141,7 +206,7 @@ func validationErrors(s metav1.Status) field.ErrorList {
 	return out
 }
 
-// sendJSON sends an object as JSON, and reads the answer into out, where that is not nil.
+// sendJSON sends an object as JSON, whose type the request names, and reads the answer into out, where that is not nil.
 func (c *Cluster) sendJSON(ctx context.Context, request *rest.Request, in, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, ErrSlow)
 	defer cancel()
@@ -149,7 +214,7 @@ func (c *Cluster) sendJSON(ctx context.Context, request *rest.Request, in, out a
 	if err != nil {
 		return err
 	}
-	result := request.SetHeader("Accept", "application/json").SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	result := request.SetHeader("Accept", asJSON).Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return orCause(ctx, err)
 	}
