@@ -55,6 +55,11 @@ func (p *pending) firstModels() int {
 // objects. oddAlone is true if it is proven that no candidate has all values in their usual form.
 func (s *search) findCandidates(p *pending) (r logic.Result, oddAlone bool) {
 	if r = s.solveFor(p, s.simpleEnvelope(), false); !r.None {
+		if len(r.Models) == 0 { // that odd values are all that there is need not be proven to show one
+			if odd := s.solveFor(p, s.simpleEnvelope(), true); len(odd.Models) > 0 {
+				return odd, false
+			}
+		}
 		return r, false
 	}
 	all := s.solveFor(p, s.anyEnvelope(), true) // the remaining ones may be odd, or have more metadata

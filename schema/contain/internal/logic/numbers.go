@@ -130,12 +130,17 @@ func (st *state) likelyFloats(integral bool) (out []any) {
 	r := st.floats
 	lo, hi := r.finiteBounds()
 	if !integral {
-		out = r.appendFinite(out, 0.5, 1.5, -0.5, r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi, math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1)))
+		out = r.appendFinite(out, 0.5, 1.5, -0.5, r.Lo+0.5, r.Hi-0.5, (lo+hi)/2, r.Lo, r.Hi)
+		for _, v := range []float64{math.Nextafter(r.Lo, math.Inf(1)), math.Nextafter(r.Hi, math.Inf(-1))} {
+			if math.Abs(v) >= 0x1p-1022 { // nobody writes 5e-324
+				out = r.appendFinite(out, v)
+			}
+		}
 	}
 	for _, m := range st.floatMult {
 		if m.F > 0 {
-			for d := -2.0; d <= 2; d++ {
-				out = r.appendFinite(out, (math.Trunc(lo/m.F)+d)*m.F, d*m.F, (math.Trunc(hi/m.F)+d)*m.F)
+			for _, d := range []float64{1, 2, 0, -1, -2} {
+				out = r.appendFinite(out, d*m.F, (math.Trunc(lo/m.F)+d)*m.F, (math.Trunc(hi/m.F)+d)*m.F)
 			}
 		}
 	}
