@@ -326,8 +326,8 @@ func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]by
 // GitRange parses the value of --git, and returns the old source and the new one. BASE..HEAD and BASE...HEAD compare two revisions;
 // the latter takes the merge base as old. BASE alone compares with the work tree. A missing revision beside the dots is HEAD. Paths
 // are relative to the current directory; without paths it is the current directory. If there are several, some may be missing on
-// either side. The note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or
-// the context's.
+// either side. Each source is named after the revision as arg has it; the name of old also has the merge base if that is another commit. The
+// note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or the context's.
 func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
 	fail := func(err error) (Source, Source, error) {
 		if ctx.Err() != nil {
@@ -390,24 +390,28 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	if symmetric {
 		old.Rev = fork
-		old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))
+		if !g.isCommit(ctx, base, fork) {
+			old.name = fmt.Sprintf("git:%s (merge base %.12s):%s", base, fork, strings.Join(paths, " "))
+		}
 	}
 	return old, next, nil
 }
 
 // rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.
 func (g *gitRepo) rangeNote(ctx context.Context, base, head, fork string, symmetric bool) string {
-	isFork := func(rev string) bool {
-		id, err := g.commitOf(ctx, rev)
-		return err == nil && id == fork
-	}
 	switch {
-	case isFork(head):
+	case g.isCommit(ctx, head, fork):
 		return fmt.Sprintf("%s has no commit that %s lacks", head, base)
-	case !symmetric && !isFork(base):
+	case !symmetric && !g.isCommit(ctx, base, fork):
 		return fmt.Sprintf("%s has commits that %s lacks, and their changes count as undone; %s...%s leaves them out", base, head, base, head)
 	}
 	return ""
+}
+
+// isCommit reports whether a revision is the commit of this ID.
+func (g *gitRepo) isCommit(ctx context.Context, rev, id string) bool {
+	found, err := g.commitOf(ctx, rev)
+	return err == nil && found == id
 }
 
 // hasCommit reports whether the current branch has a commit.
