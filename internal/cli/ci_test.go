@@ -98,6 +98,23 @@ func readYAML(t *testing.T, file string, to any) {
 // readsRepository is what flect prints of a file of the working directory that it takes for its own.
 const readsRepository = "JSON from reader"
 
+// TestTheActionPinsWhatItUses holds the actions that action.yml runs to a commit, beside which a comment names the release.
+func TestTheActionPinsWhatItUses(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^\s*(- )?uses: (.*)$`).FindAllStringSubmatch(string(data), -1)
+	if len(lines) == 0 {
+		t.Error("action.yml uses no action")
+	}
+	for _, line := range lines {
+		if uses := line[2]; !regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`).MatchString(uses) {
+			t.Errorf("%s is not pinned: OWNER/NAME@COMMIT # vX.Y.Z", uses)
+		}
+	}
+}
+
 // TestTheActionChecks runs the last step of action.yml as GitHub does. The step before it builds sluice.
 func TestTheActionChecks(t *testing.T) {
 	var action struct {
