@@ -340,6 +340,9 @@ func (t *textPrinter) countRemaining(sheets []sheet) []textLine {
 func (t *textPrinter) closingLines() []textLine {
 	p := t.page
 	var lines []textLine
+	for _, text := range p.remarks {
+		lines = append(lines, textLine{hang: 2, text: "note: " + text})
+	}
 	if p.total > 0 {
 		lines = append(lines, textLine{hang: 2, text: fmt.Sprintf("skipped %s of other kinds: %s",
 			brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))})

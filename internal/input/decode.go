@@ -213,7 +213,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 		l.set.Skipped[NoKind]++
 	case kind == crdKind && l.passPatches && isPatch(object):
 		l.set.Skipped[CRDPatch]++
-		if !slices.Contains(l.set.Patches, p.doc.file) {
+		if object["spec"] != nil && !slices.Contains(l.set.Patches, p.doc.file) { // labels and annotations change no schema
 			l.set.Patches = append(l.set.Patches, p.doc.file)
 		}
 	case kind == crdKind:

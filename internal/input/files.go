@@ -28,6 +28,7 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 	var missing error
 	found := false
 	for i, p := range src.Paths {
+		r.roots = append(r.roots, filepath.Clean(p))
 		sparse := false
 		if src.inGit {
 			var err error

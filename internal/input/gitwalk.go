@@ -3,6 +3,7 @@ package input
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 		if err != nil {
 			return err
 		}
+		r.roots = append(r.roots, cmp.Or(full, "."))
 		n := len(w.files)
 		here, err := w.collectFrom(ctx, full)
 		if err != nil {
@@ -142,7 +144,7 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 				return fileError(e.name, fs.ErrInvalid, "is a submodule; its files are in another repository")
 			}
 			if !w.r.exclude.isExcluded(e.name) {
-				w.r.set.Submodules = append(w.r.set.Submodules, e.name)
+				w.r.set.Submodules = append(w.r.set.Submodules, Submodule{strings.TrimPrefix(e.name, w.g.prefix), e.object})
 			}
 		case gitLink:
 			if err := w.followLink(ctx, e, above, !below || isWantedName(path.Base(e.name))); err != nil {
