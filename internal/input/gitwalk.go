@@ -131,7 +131,7 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 		below := e.path != at
 		if below {
 			e.name = path.Join(name, strings.TrimPrefix(e.path, at))
-			if skipGit(strings.Split(strings.Trim(strings.TrimPrefix(e.path, at), "/"), "/"), e.mode) {
+			if w.r.skipGit(e.name, strings.Split(strings.Trim(strings.TrimPrefix(e.path, at), "/"), "/"), e.mode) {
 				continue
 			}
 		} else {
@@ -161,12 +161,12 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 	return nil
 }
 
-// skipGit reports whether an entry of a directory is skipped: hidden names, and files with another extension.
-func skipGit(steps []string, mode string) bool {
+// skipGit reports whether an entry of a directory is skipped: hidden names among the steps below the directory, and files that are not wanted.
+func (r *reader) skipGit(name string, steps []string, mode string) bool {
 	if slices.ContainsFunc(steps, isHiddenName) {
 		return true
 	}
-	return mode != gitLink && mode != gitTree && mode != gitModule && !isWantedName(steps[len(steps)-1])
+	return mode != gitLink && mode != gitTree && mode != gitModule && !r.isWanted(name)
 }
 
 // followLink takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for

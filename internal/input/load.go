@@ -138,6 +138,9 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.keepAll || !below {
 		return err
 	}
+	if isPackedChart(name) {
+		data = nil // what is in it cannot be told
+	}
 	return r.keepUnread(err, data)
 }
 
@@ -173,6 +176,9 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 	}
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
+	}
+	if below && r.opts.PassTemplates && isPackedChart(name) {
+		return r.readPacked(ctx, name, data)
 	}
 	if below && (r.deferTemplate(name, data) || r.passTemplate(ctx, name, data)) {
 		return nil

@@ -33,13 +33,13 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 		if root == "." {
 			below = name
 		}
-		if f[1] == gitModule && !skipGit(strings.Split(below, "/"), f[1]) && !r.exclude.isExcluded(name) {
+		if f[1] == gitModule && !r.skipGit(name, strings.Split(below, "/"), f[1]) && !r.exclude.isExcluded(name) {
 			r.set.Submodules = append(r.set.Submodules, Submodule{name, f[2]})
 		}
 		if f[0] != "S" {
 			continue
 		}
-		if name != root && (skipGit(strings.Split(below, "/"), f[1]) || f[1] == gitLink || f[1] == gitModule) {
+		if name != root && (r.skipGit(name, strings.Split(below, "/"), f[1]) || f[1] == gitLink || f[1] == gitModule) {
 			continue
 		}
 		if name != root && r.exclude.isExcluded(name) {
