@@ -92,8 +92,9 @@ type Document struct {
 	Key, Sum string
 	// Kustomizations are the files of the kustomizations that include File, the nearest first.
 	Kustomizations []string
-	// Patched is set if patches of a kustomization changed CRD, and Templated if labels or annotations that are templates were left out.
-	Patched, Templated bool
+	// Patched is set if patches of a kustomization changed CRD, and Templated if labels or annotations that are templates were left out. Renamed is
+	// set if CRD has stand-ins for templates in its name or its group.
+	Patched, Templated, Renamed bool
 }
 
 // Unread is a file that may have a definition and cannot be read.

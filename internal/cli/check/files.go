@@ -54,6 +54,9 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		if set.Documents[i].Templated {
 			templated++
 		}
+		if d := &set.Documents[i]; d.Renamed {
+			c.remark("%s: its name or group is a template ({{), for which %s stands; to check what it becomes: helm template CHART | sluice check OLD -", d.File, d.CRD.Name)
+		}
 	}
 	if patched > 0 {
 		fmt.Fprintf(c.Err, "note: %s: CRDs with the patches of their kustomization: %d\n", source, patched)
