@@ -69,6 +69,9 @@ type textPrinter struct {
 	dense   bool // there are many groups, so each takes few lines
 	tight   bool // the CRD before took one line
 	sheet   *sheet
+	file    string   // the one of all places of the sheet, which its header names
+	titled  []string // levels whose meaning was told, and who is hurt
+	accepts bool     // a suppression was printed
 	// told says where each cause was printed in full, by its key, and with which levels. The same cause in another CRD takes one line.
 	told map[string][]toldCause
 }
