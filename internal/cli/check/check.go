@@ -338,16 +338,14 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		for _, base := range c.ciBases {
 			c.flags.git = base + "...HEAD"
 			from, to, err = input.GitRange(ctx, c.flags.git, args, o)
-			switch {
-			case errors.Is(err, input.ErrUnknownRevision):
-				return from, to, fmt.Errorf("%w: the checkout of this job lacks it; check out all branches (fetch-depth: 0 of actions/checkout), or run git fetch origin '+refs/heads/*:refs/remotes/origin/*' first", err)
-			case err != nil || from.Note == "":
+			if err = c.withHistoryAdvice(err); err != nil || from.Note == "" {
 				return from, to, err
 			}
 		}
-		return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base with --git", from.Note)
+		return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base %s", from.Note, ciSystemOf(c.Getenv).naming)
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+		err = c.withHistoryAdvice(err)
 		if err == nil && from.Note != "" {
 			fmt.Fprintln(c.Err, "note:", from.Note)
 		}
@@ -367,6 +365,14 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		err = errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
 	}
 	return from, to, err
+}
+
+// withHistoryAdvice adds to the error of a revision that the checkout of a CI job lacks what the user of this CI system does about it.
+func (c *checker) withHistoryAdvice(err error) error {
+	if s := ciSystemOf(c.Getenv); s != nil && errors.Is(err, input.ErrUnknownRevision) {
+		return fmt.Errorf("%w: the checkout of this job lacks it; %s", err, s.history)
+	}
+	return err
 }
 
 // mayAsk finds out whether the API server may be asked to try the new CRDs.
