@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -513,7 +514,7 @@ func (t *textPrinter) densePlace(g *group) string {
 func (p *place) isToldIn(message string) bool {
 	for _, value := range []string{p.before, p.after} {
 		word := strings.Trim(value, `"`)
-		told := value == "" || strings.Contains(message, value) && word == "" || replaceWord(message, word, "") != message
+		told := value == "" || strings.Contains(message, strconv.Quote(value)) || word == "" && strings.Contains(message, value) || replaceWord(message, word, "") != message
 		if !told {
 			return false
 		}

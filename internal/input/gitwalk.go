@@ -85,7 +85,11 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 		return err
 	}
 	return r.finishSource(ctx, surroundings{copyFolder: w.copyFolderOf, read: func(ctx context.Context, name string) ([]byte, error) {
-		return g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+		data, err := g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+		if err != nil && ctx.Err() == nil {
+			return nil, fs.ErrNotExist // git's words have the tree's name, which differs on both sides
+		}
+		return data, err
 	}})
 }
 

@@ -227,6 +227,8 @@ func (k *kustomizer) allIncluding(ctx context.Context, name string) (all []*kust
 
 // leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves or by those that include them.
 func (k *kustomizer) leaveOverlays(ctx context.Context, d *Document, base string, overlays []*kustomization) error {
+	told := len(k.r.set.Remarks)
+	defer func() { k.r.set.Remarks = k.r.set.Remarks[:told] }() // what is not applied needs no remark on its parts
 	for i, overlay := range overlays {
 		tried := *d
 		for _, c := range append([]*kustomization{overlay}, k.allIncluding(ctx, path.Dir(overlay.file))...) {
