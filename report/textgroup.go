@@ -34,7 +34,6 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 	}
 	t.sheet = s
 	header := t.withoutBlanks(t.page.headerLines(s, t.Verbose))
-	t.file = ""
 	if in := t.repeatedSheet(s, groups); in != "" && len(rest) == 0 {
 		t.cut, t.tight = true, true
 		header[0].text += "; the same as in " + in
@@ -44,11 +43,7 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		b.WriteByte('\n')
 		t.tight = false
 	}
-	if t.dense {
-		if t.file = fileOfPlaces(groups); t.file != "" && !strings.Contains(s.name, t.file) {
-			header[0].text += styleFaint + " (" + t.file + ")" + styleEnd
-		}
-	}
+	header[0].text += t.nameFile(s, groups)
 	b.WriteString(t.finishLines(header))
 	t.shareWitnessLines(groups)
 	section, repeats := "", false // repeats: the group before took one line
@@ -91,6 +86,18 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		t.cut = true
 	}
 	return b.String()
+}
+
+// nameFile keeps the one file of all places of a CRD for a dense text, and returns it in brackets unless the CRD's name has it.
+func (t *textPrinter) nameFile(s *sheet, groups []group) string {
+	t.file = ""
+	if t.dense {
+		t.file = fileOfPlaces(groups)
+	}
+	if t.file == "" || strings.Contains(s.name, t.file) {
+		return ""
+	}
+	return styleFaint + " (" + t.file + ")" + styleEnd
 }
 
 // fileOfPlaces returns the file of all places of several groups; empty if there are several files, or none.
@@ -712,7 +719,7 @@ func (t *textPrinter) effectLines(e *entry, placed bool) []textLine {
 
 // withoutPath puts a mark in place of the path of a finding in the words about its witness, where items have a number: spec.a[0].b for .spec.a[*].b.
 func (e *entry) withoutPath(effect string) string {
-	path := strings.TrimPrefix(e.Finding.Path, ".")
+	path := strings.TrimPrefix(e.Path, ".")
 	if strings.Count(path, ".") < 2 || len(path) > pathWidth {
 		return effect // there is little to save
 	}

@@ -91,7 +91,7 @@ func (r *reader) readPacked(ctx context.Context, name string, data []byte) error
 		if h.Typeflag != tar.TypeReg || !fs.ValidPath(below) || !isPackedChart(below) && (!isWantedName(path.Base(below)) || !inCRDs && !isTemplateName(below)) {
 			continue
 		}
-		content, err := io.ReadAll(archive) // of no more bytes than the header says
+		content, err := limit.ReadAll(archive, h.Size)
 		if err != nil {
 			return refuse(err)
 		}

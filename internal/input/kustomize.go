@@ -107,7 +107,7 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{}, holding: map[string]bool{},
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.kustomizations)) {
-		k.kustomizationIn(ctx, path.Dir(file))
+		k.lookIn(ctx, path.Dir(file))
 	}
 	for _, d := range r.set.Documents {
 		k.includersOf(ctx, filepath.ToSlash(d.File))
@@ -182,7 +182,7 @@ func (k *kustomizer) includersOf(ctx context.Context, name string) []*kustomizat
 	dir := name
 	for range maxKustomizeLevels {
 		dir = path.Join(dir, "..")
-		k.kustomizationIn(ctx, dir)
+		k.lookIn(ctx, dir)
 	}
 	return k.includers[k.placeOf(name)]
 }
@@ -288,22 +288,22 @@ func (k *kustomizer) placeOf(name string) string {
 	return name
 }
 
-// kustomizationIn returns the kustomization in a folder, nil if there is none.
-func (k *kustomizer) kustomizationIn(ctx context.Context, dir string) *kustomization {
-	if found, ok := k.byDir[dir]; ok {
-		return found
+// lookIn reads the kustomization in a folder, if there is one, once.
+func (k *kustomizer) lookIn(ctx context.Context, dir string) {
+	if _, ok := k.byDir[dir]; ok {
+		return
 	}
 	found := k.readKustomization(ctx, dir, 0)
 	k.byDir[dir] = found
-	if found != nil && found.Kind != "Component" { // what a component has, the kustomization with the component includes
-		for _, name := range found.includes {
-			name = k.placeOf(name)
-			if !slices.Contains(k.includers[name], found) {
-				k.includers[name] = append(k.includers[name], found)
-			}
+	if found == nil || found.Kind == "Component" { // what a component has, the kustomization with the component includes
+		return
+	}
+	for _, name := range found.includes {
+		name = k.placeOf(name)
+		if !slices.Contains(k.includers[name], found) {
+			k.includers[name] = append(k.includers[name], found)
 		}
 	}
-	return found
 }
 
 // readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
