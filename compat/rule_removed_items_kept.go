@@ -93,7 +93,7 @@ func (c *comparison) keepsRemoved(p pair, t *twin) (report.Finding, bool) {
 	steps, _, _ := descendSchema(p.to.schemaNode(), t.path)
 	return report.Finding{
 		Version: p.to.Name, Path: t.path.String(), Before: from, After: to,
-		Message:    "an apply merges values as " + to + " and no longer as " + from + ": if " + left + " was applied before the upgrade and leaves the manifest after it, it stays in the object",
+		Message:    "an apply merges values as " + to + " and no longer as " + from + ": a part that was applied before the upgrade and leaves the manifest after it stays in the object",
 		SchemaPath: append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...),
 	}, true
 }

@@ -46,6 +46,9 @@ func appendGitHub(b *bytes.Buffer, r *Report, o Options) error {
 		}
 		fmt.Fprintf(b, "::notice title=sluice check::%s\n", githubData(p.newCRDs()+": "+strings.Join(fresh, ", ")+more))
 	}
+	if len(p.remarks) > 0 {
+		fmt.Fprintf(b, "::warning title=sluice check::%s\n", githubData(strings.Join(p.remarks, "\n")))
+	}
 	o.Color, o.Width = false, 0
 	return appendText(b, r, o)
 }

@@ -45,6 +45,7 @@ type htmlPage struct {
 	QuietTitle     string
 	MoreSheets     string
 	Skipped        string
+	Remarks        []string
 	Version, Date  string
 	Filters        []htmlFilter
 	Told           bool // there are findings to show
@@ -136,7 +137,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
 		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
 		Version: visibleClip(o.Version, nameWidth), Date: visibleClip(o.Date, nameWidth),
-		Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,
+		Remarks: p.remarks, Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,
 	}
 	if p.noun != crdNoun {
 		h.Heading, h.Noun = "Preflight report", strings.ToUpper(p.noun[:1])+p.noun[1:]

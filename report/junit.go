@@ -10,7 +10,7 @@ import (
 )
 
 // JUnit's XML as GitLab and Jenkins read it: a suite for each CRD, a case for each rule with findings. Failing findings are
-// failures, suppressed ones skipped cases. A CRD with neither has one case that passes.
+// failures, suppressed ones skipped cases. A CRD with neither has one case that passes. Remarks are one skipped case.
 
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
@@ -77,6 +77,14 @@ func appendJUnit(b *bytes.Buffer, r *Report, o Options) error {
 		all.Failures += suite.Failures
 		all.Skipped += suite.Skipped
 		all.Suites = append(all.Suites, suite)
+	}
+	if len(p.remarks) > 0 {
+		text := strings.Join(p.remarks, "\n")
+		all.Tests, all.Skipped = all.Tests+1, all.Skipped+1
+		all.Suites = append(all.Suites, junitSuite{
+			Name: "sluice check", Tests: 1, Skipped: 1,
+			Cases: []*junitCase{{Name: "notes on what was compared", Class: "sluice check", Skipped: &junitSkipped{Message: text}}},
+		})
 	}
 	b.WriteString(xml.Header)
 	var raw bytes.Buffer

@@ -229,6 +229,9 @@ func (p *page) markdownRest() string {
 	if fresh.count > 0 {
 		fmt.Fprintf(&b, "ℹ️ %s: %s\n\n", mdText(p.newCRDs()), &fresh)
 	}
+	for _, text := range p.remarks {
+		fmt.Fprintf(&b, "ℹ️ %s\n\n", mdText(text))
+	}
 	if accepted > 0 {
 		fmt.Fprintf(&b, "%s suppressed in the configuration.\n\n", brief.Count(accepted, "finding"))
 	}

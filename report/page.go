@@ -19,6 +19,7 @@ const (
 	reasonWidth  = 400
 	manyGroups   = 20
 	manyExamples = 5
+	manyRemarks  = 6
 )
 
 // crdNoun is the noun for the entries of a report that sets none.
@@ -34,6 +35,7 @@ type page struct {
 	crds           []sheet // in the order of the report
 	skipped        []string
 	total          int // documents skipped
+	remarks        []string
 	sum            Summary
 }
 
@@ -150,6 +152,13 @@ func newPage(r *Report, o Options) *page {
 	}
 	for _, c := range r.CRDs {
 		p.crds = append(p.crds, m.makeSheet(c))
+	}
+	for i, text := range r.Remarks {
+		if i == manyRemarks && !o.Verbose && len(r.Remarks) > manyRemarks+1 {
+			p.remarks = append(p.remarks, brief.Count(len(r.Remarks)-i, "more note"))
+			break
+		}
+		p.remarks = append(p.remarks, m.shortVisible(text, messageWidth))
 	}
 	kinds := slices.SortedFunc(maps.Keys(r.Skipped), func(a, b string) int {
 		return cmp.Or(cmp.Compare(r.Skipped[b], r.Skipped[a]), cmp.Compare(a, b))

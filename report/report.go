@@ -202,6 +202,9 @@ type Report struct {
 	Skipped map[string]int `json:"skipped,omitempty"`
 	// Unreadable counts files that cannot be read and are the same on both sides, so that nothing of them changed.
 	Unreadable int `json:"unreadable,omitempty"`
+	// Remarks are what a reader should know beside the findings, such as what may hold CRDs and was not compared. Each is one sentence without
+	// a full stop.
+	Remarks []string `json:"remarks,omitempty"`
 	// Mode and FailMode are the settings in force: error or warn; closed or open.
 	Mode     string `json:"mode"`
 	FailMode string `json:"failMode"`

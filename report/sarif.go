@@ -104,14 +104,15 @@ func appendSARIF(b *bytes.Buffer, r *Report, o Options) error {
 	if v, err := semver.StrictNewVersion(strings.TrimPrefix(o.Version, "v")); err == nil {
 		run.Tool.Driver.SemanticVersion = v.String()
 	}
+	run.Properties = map[string]any{}
 	if p.kube != "" {
-		run.Properties = map[string]any{"kubeVersion": p.kube}
+		run.Properties["kubeVersion"] = p.kube
 	}
 	if fresh := p.namesOfNew(); len(fresh) > 0 {
-		if run.Properties == nil {
-			run.Properties = map[string]any{}
-		}
 		run.Properties["comparedWithNothing"] = fresh
+	}
+	if len(p.remarks) > 0 {
+		run.Properties["remarks"] = p.remarks
 	}
 	rules := make(map[string]int)
 	for i := range p.crds {

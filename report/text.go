@@ -69,6 +69,9 @@ type textPrinter struct {
 	dense   bool // there are many groups, so each takes few lines
 	tight   bool // the CRD before took one line
 	sheet   *sheet
+	file    string   // the one of all places of the sheet, which its header names
+	titled  []string // levels whose meaning was told, and who is hurt
+	accepts bool     // a suppression was printed
 	// told says where each cause was printed in full, by its key, and with which levels. The same cause in another CRD takes one line.
 	told map[string][]toldCause
 }
@@ -340,6 +343,9 @@ func (t *textPrinter) countRemaining(sheets []sheet) []textLine {
 func (t *textPrinter) closingLines() []textLine {
 	p := t.page
 	var lines []textLine
+	for _, text := range p.remarks {
+		lines = append(lines, textLine{hang: 2, text: "note: " + text})
+	}
 	if p.total > 0 {
 		lines = append(lines, textLine{hang: 2, text: fmt.Sprintf("skipped %s of other kinds: %s",
 			brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))})

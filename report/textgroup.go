@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -41,15 +43,16 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		b.WriteByte('\n')
 		t.tight = false
 	}
+	header[0].text += t.nameFile(s, groups)
 	b.WriteString(t.finishLines(header))
 	t.shareWitnessLines(groups)
 	section, repeats := "", false // repeats: the group before took one line
 	for i := range groups {
 		g := &groups[i]
 		title := ""
-		if next := t.levelTitle(g); next != section {
+		if next := g.sectionName(); next != section {
 			section = next
-			title = t.finishLines(t.withoutBlanks([]textLine{{indent: 2, hang: 2, text: next}, {}}))
+			title = t.finishLines(t.withoutBlanks([]textLine{{indent: 2, hang: 2, text: t.levelTitle(g)}, {}}))
 		}
 		text, ok := t.repeatedGroup(s, g), true
 		repeated := text != ""
@@ -83,6 +86,32 @@ func (t *textPrinter) printSheet(s *sheet, room int) string {
 		t.cut = true
 	}
 	return b.String()
+}
+
+// nameFile keeps the one file of all places of a CRD for a dense text, and returns it in brackets unless the CRD's name has it.
+func (t *textPrinter) nameFile(s *sheet, groups []group) string {
+	t.file = ""
+	if t.dense {
+		t.file = fileOfPlaces(groups)
+	}
+	if t.file == "" || strings.Contains(s.name, t.file) {
+		return ""
+	}
+	return styleFaint + " (" + t.file + ")" + styleEnd
+}
+
+// fileOfPlaces returns the file of all places of several groups; empty if there are several files, or none.
+func fileOfPlaces(groups []group) string {
+	file := ""
+	for i := range groups {
+		for _, p := range groups[i].places {
+			if file != "" && p.at.file != "" && p.at.file != file {
+				return ""
+			}
+			file = cmp.Or(file, p.at.file)
+		}
+	}
+	return file
 }
 
 // withoutBlanks removes the empty lines if the text is dense.
@@ -278,24 +307,48 @@ func (p *page) headerLines(s *sheet, verbose bool) []textLine {
 	return append(lines, textLine{})
 }
 
-// levelTitle is the heading for the groups of one level: its name and its meaning in one phrase.
+// sectionName is the name of the part of a CRD's findings that has a group.
+func (g *group) sectionName() string {
+	switch e := g.leadEntry(); {
+	case e.class == suppressed:
+		return "suppressed"
+	case e.class == silent:
+		return "off"
+	case e.Outcome == Undecided:
+		return string(Undecided)
+	case e.Outcome == Note:
+		return "notes"
+	default:
+		return string(e.Level)
+	}
+}
+
+// levelTitle is the heading for the groups of one level: its name, and its meaning in one phrase, which a dense text tells once.
 func (t *textPrinter) levelTitle(g *group) string {
-	e := g.leadEntry()
+	e, name := g.leadEntry(), g.sectionName()
+	title := styleStrong + name + styleEnd
+	if t.dense && slices.Contains(t.titled, name) {
+		return title
+	}
+	t.titled = append(t.titled, name)
 	switch {
 	case e.class == suppressed:
-		return styleStrong + "suppressed" + styleEnd + ": accepted in the configuration"
+		title += ": accepted in the configuration"
 	case e.class == silent:
-		return styleStrong + "off" + styleEnd + ": not reported by default"
+		title += ": not reported by default"
 	case e.Outcome == Undecided && e.class == failing:
-		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown, which fails unless failMode is open"
+		title += ": neither safety nor harm could be shown, which fails unless failMode is open"
 	case e.Outcome == Undecided:
-		return styleStrong + "undecided" + styleEnd + ": neither safety nor harm could be shown"
-	case e.Outcome == Note:
-		return styleStrong + "notes" + styleEnd
-	case e.Level.meaningOf() != "":
-		return styleStrong + string(e.Level) + styleEnd + ": " + e.Level.meaningOf() + " (hurts " + e.Level.whoIsHurt() + ")"
+		title += ": neither safety nor harm could be shown"
+	case e.Outcome == Note || e.Level.meaningOf() == "":
+	default:
+		title += ": " + e.Level.meaningOf()
+		if who := " (hurts " + e.Level.whoIsHurt() + ")"; !t.dense || !slices.Contains(t.titled, who) {
+			t.titled = append(t.titled, who)
+			title += who
+		}
 	}
-	return styleStrong + string(e.Level) + styleEnd
+	return title
 }
 
 // printGroup prints one group and returns the number of lines of witnesses in it.
@@ -312,8 +365,13 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 		add(4, 2, clipVisible(head, textOneLine+40))
 		return append(lines, t.withoutBlanks([]textLine{{}})...), 0
 	}
+	if t.dense {
+		head += t.densePlace(g)
+	}
 	add(4, 2, head)
-	t.printPlaces(g, add)
+	if !t.dense {
+		t.printPlaces(g, add)
+	}
 	if e.Reason != "" {
 		add(6, 2, "not decided because: "+e.Reason)
 	}
@@ -358,7 +416,12 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 		switch text := suppressionText(e, path); {
 		case text == "":
 		case t.dense:
-			add(6, 4, "accept it in sluice.yaml: "+text)
+			if !t.accepts { // the first one says where
+				t.accepts, text = true, "it in sluice.yaml: "+text
+			} else {
+				text = "it: " + text
+			}
+			add(6, 2, "accept "+text)
 		default:
 			if title != "" {
 				add(6, 2, title)
@@ -427,27 +490,48 @@ func (e *entry) severityWord() string {
 	return "----"
 }
 
+// densePlace is the end of a line about a group: its place, or the first one of several below the part that they share, its source and its values.
+func (t *textPrinter) densePlace(g *group) string {
+	p := g.places[0]
+	text := ", "
+	if len(g.places) > 1 {
+		t.cut = true
+		text, p.path = ", first ", strings.TrimPrefix(p.path, g.under)
+	}
+	switch {
+	case p.isWholeCRD():
+		text = ""
+	default:
+		text += p.String()
+	}
+	switch at := p.at; {
+	case at.file == "":
+	case at.file == t.file && at.line != "":
+		text += styleFaint + " (line " + at.line + ")" + styleEnd
+	case at.file != t.file:
+		text += styleFaint + " (" + at.String() + ")" + styleEnd
+	}
+	if change := p.changeText(); change != "" && !p.isToldIn(g.message) {
+		text += ": " + change
+	}
+	return text
+}
+
+// isToldIn reports whether a message has both values of a place.
+func (p *place) isToldIn(message string) bool {
+	for _, value := range []string{p.before, p.after} {
+		word := strings.Trim(value, `"`)
+		told := value == "" || strings.Contains(message, strconv.Quote(value)) || word == "" && strings.Contains(message, value) || replaceWord(message, word, "") != message
+		if !told {
+			return false
+		}
+	}
+	return true
+}
+
 // printPlaces lists the places of a group, and their values.
 func (t *textPrinter) printPlaces(g *group, add func(indent, hang int, text string)) {
 	sources := g.sourcePositions()
-	if t.dense {
-		p := &g.places[0]
-		text := p.String()
-		if sources[0] != "" {
-			text += styleFaint + " (" + sources[0] + ")" + styleEnd
-		}
-		if p.changeText() != "" {
-			text += ": " + p.changeText()
-		}
-		if n := len(g.places) - 1; n > 0 {
-			t.cut = true
-			text += " … and " + brief.Count(n, "more place")
-		}
-		if !p.isWholeCRD() || p.changeText() != "" || sources[0] != "" {
-			add(6, 2, text)
-		}
-		return
-	}
 	for i := range g.places {
 		if !t.Verbose && i == textPlaces && len(g.places) > textPlaces+1 {
 			add(6, 2, fmt.Sprintf("… and %s", brief.Count(len(g.places)-i, "more place")))
@@ -493,12 +577,12 @@ func (t *textPrinter) printEvidence(g *group, d detail) (int, []textLine) {
 	case t.dense && d == inFull:
 		if lines := first.witnessLines(); lines != nil {
 			t.cut = true
-			return 0, append(lines, t.effectLines(first)...)
+			return 0, append(lines, t.effectLines(first, first == g.leadEntry())...)
 		}
 		fallthrough
 	case d < inFull || limit < textSlack:
 		t.cut = true
-		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effectLines(first)...)
+		return 0, append([]textLine{{indent: 6, text: styleFaint + "an object shows it (-v)" + styleEnd}}, t.effectLines(first, first == g.leadEntry())...)
 	}
 	return t.printWitness(first, first != g.leadEntry(), limit)
 }
@@ -604,17 +688,21 @@ func (t *textPrinter) printWitness(e *entry, named bool, limit int) (int, []text
 	} else {
 		block(accepting+" accepts"+of+":", e.witness.Object, limit)
 	}
-	return shown, append(lines, t.effectLines(e)...)
+	return shown, append(lines, t.effectLines(e, false)...)
 }
 
-// effectLines describes what the CRD does to a witness, in the words of the code that confirmed it.
-func (t *textPrinter) effectLines(e *entry) []textLine {
+// effectLines describes what the CRD does to a witness, in the words of the code that confirmed it. placed says that the line above has the path.
+func (t *textPrinter) effectLines(e *entry, placed bool) []textLine {
 	limit, width := textEffect, textEffectWidth
 	if t.Verbose {
 		limit, width = 0, 0
 	}
 	_, judging := e.witness.sidesOf()
-	said, more := visibleLines(e.witness.Effect, limit, width)
+	effect := e.witness.Effect
+	if t.dense && placed {
+		effect = e.withoutPath(effect)
+	}
+	said, more := visibleLines(effect, limit, width)
 	var lines []textLine
 	for i, s := range said {
 		if i == 0 {
@@ -627,4 +715,18 @@ func (t *textPrinter) effectLines(e *entry) []textLine {
 		lines = append(lines, textLine{indent: 8, text: fmt.Sprintf("… %s (-v)", brief.Count(more, "more line"))})
 	}
 	return lines
+}
+
+// withoutPath puts a mark in place of the path of a finding in the words about its witness, where items have a number: spec.a[0].b for .spec.a[*].b.
+func (e *entry) withoutPath(effect string) string {
+	path := strings.TrimPrefix(e.Path, ".")
+	if strings.Count(path, ".") < 2 || len(path) > pathWidth {
+		return effect // there is little to save
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(path), `\[\*\]`, `\[(?:\d+|\*)\]`)
+	expression, err := regexp.Compile(`\.?\b` + pattern + `\b`)
+	if err != nil {
+		return effect
+	}
+	return expression.ReplaceAllString(effect, "…")
 }

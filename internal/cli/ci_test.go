@@ -98,6 +98,23 @@ func readYAML(t *testing.T, file string, to any) {
 // readsRepository is what flect prints of a file of the working directory that it takes for its own.
 const readsRepository = "JSON from reader"
 
+// TestTheActionPinsWhatItUses holds the actions that action.yml runs to a commit, beside which a comment names the release.
+func TestTheActionPinsWhatItUses(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "action.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`(?m)^\s*(- )?uses: (.*)$`).FindAllStringSubmatch(string(data), -1)
+	if len(lines) == 0 {
+		t.Error("action.yml uses no action")
+	}
+	for _, line := range lines {
+		if uses := line[2]; !regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`).MatchString(uses) {
+			t.Errorf("%s is not pinned: OWNER/NAME@COMMIT # vX.Y.Z", uses)
+		}
+	}
+}
+
 // TestTheActionChecks runs the last step of action.yml as GitHub does. The step before it builds sluice.
 func TestTheActionChecks(t *testing.T) {
 	var action struct {
@@ -271,13 +288,13 @@ func TestJobsOfCISystems(t *testing.T) {
 		{"GitHub, second push of a branch", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "HEAD", "repository": {"default_branch": "main"}}`, 1, "FAIL"},
 		{"GitHub, push of a branch to a commit of the default branch", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "safe", "repository": {"default_branch": "unsafe"}}`, 1, "FAIL"},
 		{"GitHub, push of a new branch without a commit", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "` + zeros + `", "repository": {"default_branch": "unsafe"}}`, 2, "nothing to compare"},
-		{"GitHub, push without the default branch in the checkout", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "safe", "repository": {"default_branch": "trunk"}}`, 2, "git fetch"},
+		{"GitHub, push without the default branch in the checkout", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "safe", "repository": {"default_branch": "trunk"}}`, 2, "lacks it; set fetch-depth: 0 for actions/checkout\n"},
 		{"GitHub, forced push of a branch", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=x"), `{"before": "1234567890123456789012345678901234567890", "repository": {"default_branch": "main"}}`, 1, "FAIL"},
 		{"GitHub, first push", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=main"), `{"before": "` + zeros + `", "repository": {"default_branch": "main"}}`, 2, noCommit},
 		{"GitHub, forced push", github("push", "GITHUB_REF_TYPE=branch", "GITHUB_REF_NAME=main"), `{"before": "1234567890123456789012345678901234567890"}`, 2, "unknown revision"},
 		{"GitHub, tag", github("push", "GITHUB_REF_TYPE=tag", "GITHUB_REF_NAME=v1"), `{"before": "` + zeros + `"}`, 2, noCommit},
 		{"GitHub, schedule", github("schedule"), "{}", 2, noCommit},
-		{"GitHub, by hand", github("workflow_dispatch"), "{}", 2, noCommit},
+		{"GitHub, by hand", github("workflow_dispatch"), "{}", 2, noCommit + ": name it with the input base of the action, or with --git BASE...HEAD"},
 		{"GitHub, an event that is no JSON", github("push"), "{", 2, "unexpected end of JSON"},
 		{"Gitea, push", github("push", "GITEA_ACTIONS=true", "GITHUB_REF_NAME=main"), `{"before": "safe"}`, 1, "FAIL"},
 		{"Gitea, pull request", github("pull_request", "GITEA_ACTIONS=true", "GITHUB_BASE_REF=main"), "{}", 1, "FAIL"},
@@ -287,7 +304,10 @@ func TestJobsOfCISystems(t *testing.T) {
 		{"GitLab, second push of a branch", gitlab("push", "CI_COMMIT_BEFORE_SHA=HEAD", "CI_COMMIT_BRANCH=x", "CI_DEFAULT_BRANCH=main"), "", 1, "FAIL"},
 		{"GitLab, first push", gitlab("push", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=main", "CI_DEFAULT_BRANCH=main"), "", 2, noCommit},
 		{"GitLab, tag", gitlab("push", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_TAG=v1", "CI_DEFAULT_BRANCH=main"), "", 2, noCommit},
-		{"GitLab, schedule", gitlab("schedule", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=main"), "", 2, noCommit},
+		{"GitLab, without the base in the checkout", gitlab("merge_request_event", "CI_MERGE_REQUEST_DIFF_BASE_SHA=1234567"), "", 2, "lacks it; set the variable GIT_DEPTH: '0' for the job"},
+		{"GitLab, schedule", gitlab("schedule", "CI_COMMIT_BEFORE_SHA="+zeros, "CI_COMMIT_BRANCH=main"), "", 2, noCommit + ": name it with --git BASE...HEAD in place of --ci"},
+		{"Bitbucket, without the base in the checkout", bitbucket("BITBUCKET_PR_DESTINATION_BRANCH=trunk"), "", 2, "lacks it; set clone: {depth: full} for the pipeline"},
+		{"Jenkins, without the base in the checkout", jenkins("CHANGE_TARGET=trunk"), "", 2, "lacks it; clone without the option shallow"},
 		{"Bitbucket, pull request", bitbucket("BITBUCKET_PR_DESTINATION_BRANCH=main", "BITBUCKET_PR_DESTINATION_COMMIT=safe"), "", 1, "FAIL"},
 		{"Bitbucket, pull request of an old runner", bitbucket("BITBUCKET_PR_DESTINATION_BRANCH=main"), "", 1, "FAIL"},
 		{"Bitbucket, push", bitbucket("BITBUCKET_BRANCH=main"), "", 2, noCommit},

@@ -1,15 +1,19 @@
 package input
 
-// What does Helm make of a chart? The folder crds has plain CRDs. Those in the folder templates are text until the program helm renders them,
+// What does Helm make of a chart? The folder crds has plain CRDs, also that of a packed chart in the folder charts. Those in the folder templates are text until the program helm renders them,
 // so it renders the chart, with its default values, from a copy: it finds no files of the user there, no plugins, and no network.
 
 import (
+	"archive/tar"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -42,6 +46,64 @@ type chartTemplate struct {
 
 // isDefinition matches the kind of a definition in a text that may be no YAML.
 var isDefinition = regexp.MustCompile(`(?m)^[\s-]*["']?kind["']?:\s*["']?` + crdKind + `\b`)
+
+// packedName matches the part of a path that names a packed chart: charts/sub-1.0.0.tgz/ of charts/sub-1.0.0.tgz/sub/crds/x.yaml.
+var packedName = regexp.MustCompile(`[^/]+\.tgz/`)
+
+// maxPacked is how deep packed charts may be in packed charts.
+const maxPacked = 3
+
+// isPackedChart reports whether a file is a packed chart that another one depends on.
+func isPackedChart(name string) bool {
+	name = filepath.ToSlash(name)
+	return path.Ext(name) == ".tgz" && path.Base(path.Dir(name)) == "charts" && !isHiddenName(path.Base(name))
+}
+
+// readPacked decodes the definitions of a packed chart, in its folder crds and among its templates, as if it were unpacked below its own name.
+func (r *reader) readPacked(ctx context.Context, name string, data []byte) error {
+	key, sum, files, size := r.key, r.sum, 0, int64(0)
+	defer func() { r.key, r.sum = key, sum }() // those of the packed chart
+	refuse := func(err error) error { return fileError(name, err, "is a packed chart that cannot be read: %v", err) }
+	if len(packedName.FindAllString(filepath.ToSlash(name), -1)) == maxPacked {
+		return refuse(fmt.Errorf("packed charts are nested deeper than %d levels", maxPacked))
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return refuse(err)
+	}
+	archive := tar.NewReader(unzipped)
+	for {
+		h, err := archive.Next()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return refuse(err)
+		}
+		if files++; files > maxChartFiles || size+h.Size > min(maxChartBytes, r.bytesAllowed()) {
+			return refuse(fmt.Errorf("it has more than %d files or %s", maxChartFiles, byteSize(maxChartBytes)))
+		}
+		size += h.Size
+		below := path.Clean(h.Name)
+		inCRDs := slices.Contains(strings.Split(path.Dir(below), "/"), "crds")
+		if h.Typeflag != tar.TypeReg || !fs.ValidPath(below) || !isPackedChart(below) && (!isWantedName(path.Base(below)) || !inCRDs && !isTemplateName(below)) {
+			continue
+		}
+		content, err := limit.ReadAll(archive, h.Size)
+		if err != nil {
+			return refuse(err)
+		}
+		if isTemplateName(below) && !isDefinition.Match(content) {
+			continue
+		}
+		r.key = key + "/" + below
+		if err := r.decodeContent(ctx, name+"/"+below, content, true, nil); err != nil {
+			return err
+		}
+	}
+}
 
 // deferTemplate keeps a template of a definition for [reader.renderCharts], and reports whether it is one.
 func (r *reader) deferTemplate(name string, data []byte) bool {
@@ -88,7 +150,7 @@ func (r *reader) renderCharts(ctx context.Context, around surroundings) error {
 			byChart[dir] = rendering{files: files, err: err}
 		}
 		in := byChart[dir]
-		text, ok := in.files[filepath.ToSlash(filepath.Clean(t.name))]
+		text, ok := in.files[packedName.ReplaceAllString(filepath.ToSlash(filepath.Clean(t.name)), "")]
 		why := in.err
 		if why == nil && !ok {
 			why = errors.New("helm renders nothing of it with the chart's default values")
@@ -126,14 +188,18 @@ func (s surroundings) sumOfChart(ctx context.Context, dir string) string {
 
 var errNoChart = errors.New("no folder above it has a Chart.yaml")
 
-// chartOf returns the outermost chart that a template belongs to: a sub-chart is rendered with the chart around it. Empty is none.
+// chartOf returns the outermost chart that a template belongs to: a sub-chart, which may be packed, is rendered with the chart around it. Empty
+// is none.
 func (s surroundings) chartOf(ctx context.Context, name string) string {
 	isChart := func(dir string) bool {
 		_, err := s.read(ctx, path.Join(dir, "Chart.yaml"))
 		return err == nil
 	}
-	dir := path.Dir(name)
-	for path.Base(dir) != "templates" || !isChart(path.Dir(dir)) {
+	dir, templates := path.Dir(name), "templates"
+	if at := packedName.FindStringIndex(name); at != nil {
+		dir, templates = path.Clean(name[:at[0]]), "charts"
+	}
+	for path.Base(dir) != templates || !isChart(path.Dir(dir)) {
 		if dir == path.Dir(dir) {
 			return ""
 		}

@@ -1,14 +1,22 @@
 package input
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const widgetTemplate = `{{- if .Values.crds }}
@@ -133,6 +141,7 @@ func TestASubchartIsRenderedWithTheChartAroundIt(t *testing.T) {
 	charts := []string{"a/Chart.yaml", "a/charts/b/Chart.yaml", "charts/c/Chart.yaml", "Chart.yaml"}
 	for name, want := range map[string]string{
 		"a/templates/x.yaml": "a", "a/templates/crds/x.yaml": "a", "a/charts/b/templates/x.yaml": "a", "charts/c/templates/x.yaml": ".",
+		"a/charts/b-1.0.0.tgz/b/templates/x.yaml": "a", "a/charts/b/charts/e-1.0.0.tgz/e/charts/f.tgz/f/templates/x.yaml": "a", "d/charts/g.tgz/g/templates/x.yaml": "",
 		"templates/x.yaml": ".", "d/templates/x.yaml": "", "/d/templates/x.yaml": "",
 	} {
 		s := surroundings{read: func(_ context.Context, name string) ([]byte, error) {
@@ -179,5 +188,76 @@ func TestAFolderCalledTemplatesNeedsNoChart(t *testing.T) {
 	set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{dir}}, Options{PassTemplates: true, KeepAll: true})
 	if err != nil || len(set.Documents) != 1 || len(set.Unrendered) > 0 {
 		t.Error(err, set.Unrendered)
+	}
+}
+
+// packChart returns a packed chart with the given files.
+func packChart(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zip)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Size: int64(len(files[name])), Mode: 0o600}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(archive, files[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(archive.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A packed chart in the folder charts has its CRDs in its folder crds and among its templates, which helm renders with the chart around it.
+func TestAPackedChartIsRead(t *testing.T) {
+	dir := writeChart(t, renders+`
+echo '---'
+echo '# Source: named/charts/sub/templates/widget.yaml'
+sed '1d;$d' chart/templates/widget.yaml | sed 's/widget/gizmo/'`, widgetTemplate)
+	chart := func(name, version string) string {
+		return packChart(t, map[string]string{name + "/crds/x.yaml": crd(version + ".x.io")})
+	}
+	write := func(name, text string) {
+		t.Helper()
+		writeTree(t, dir, map[string]string{name: text})
+	}
+	write("x/charts/sub-1.0.0.tgz", packChart(t, map[string]string{
+		"sub/Chart.yaml": "name: sub", "sub/values.yaml": "a: {{", "sub/templates/widget.yaml": widgetTemplate, "sub/templates/service.yaml": "{{ x }}",
+		"sub/crds/a.yaml": crd("as.x.io"), "sub/charts/deep-1.0.0.tgz": chart("deep", "deep"), "sub/crds/.hidden.yaml": "{{", "sub/../../crds/b.yaml": "{{",
+	}))
+	write("other/sub-1.0.0.tgz", chart("sub", "other"))
+	load := func() *Set {
+		t.Helper()
+		set, err := Load(t.Context(), Source{Kind: Path, Paths: []string{"."}}, Options{Dir: dir, PassTemplates: true, KeepAll: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	set := load()
+	want := []string{
+		"as.x.io x/charts/sub-1.0.0.tgz/sub/crds/a.yaml:1", "deep.x.io x/charts/sub-1.0.0.tgz/sub/charts/deep-1.0.0.tgz/deep/crds/x.yaml:1",
+		"gizmos.example.com x/charts/sub-1.0.0.tgz/sub/templates/widget.yaml:0", "widgets.example.com x/templates/widget.yaml:0",
+	}
+	got := places(set)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(set.Unread) > 0 || len(set.Unrendered) > 0 {
+		t.Errorf("(-want +got):\n%s%v %v", diff, set.Unread, set.Unrendered)
+	}
+	nested := chart("sub", "n")
+	for range maxPacked {
+		nested = packChart(t, map[string]string{"n/charts/n.tgz": nested})
+	}
+	for name, text := range map[string]string{
+		"not packed": "x", "cut off": chart("sub", "cut")[:60], "nested": nested, "a broken CRD": packChart(t, map[string]string{"sub/crds/x.yaml": "kind: CustomResourceDefinition\n{{"}),
+		"too large": packChart(t, map[string]string{"sub/x": strings.Repeat("x", maxChartBytes), "sub/y": "y"}),
+	} {
+		write("x/charts/sub-1.0.0.tgz", text)
+		if set := load(); len(set.Unread) != 1 || !strings.HasPrefix(set.Unread[0].Err.Error(), "x/charts/sub-1.0.0.tgz") || set.Unread[0].Sum == "" {
+			t.Errorf("%s: %v", name, set.Unread)
+		}
 	}
 }

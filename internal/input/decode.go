@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,7 +214,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 		l.set.Skipped[NoKind]++
 	case kind == crdKind && l.passPatches && isPatch(object):
 		l.set.Skipped[CRDPatch]++
-		if !slices.Contains(l.set.Patches, p.doc.file) {
+		if object["spec"] != nil && !slices.Contains(l.set.Patches, p.doc.file) { // labels and annotations change no schema
 			l.set.Patches = append(l.set.Patches, p.doc.file)
 		}
 	case kind == crdKind:
@@ -285,7 +286,8 @@ func (l *loader) addDefinition(p *place, object map[string]any) error {
 		return err
 	}
 	templated := l.passTemplates && dropTemplates(crd)
-	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Templated: templated, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
+	renamed := l.passTemplates && fillTemplates(crd)
+	doc := Document{File: p.doc.file, Line: p.positionAt().Line, CRD: crd, Templated: templated, Renamed: renamed, Positions: &Positions{p.doc, p.path}, Key: l.key, Sum: l.sum}
 	if i, ok := l.byName[crd.Name]; ok && (!l.keepAll || l.set.Documents[i].File == doc.File) {
 		earlier := l.set.Documents[i]
 		if reflect.DeepEqual(earlier.CRD, crd) {
@@ -326,4 +328,39 @@ func dropTemplates(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		dropped = dropped || len(m) < before
 	}
 	return dropped
+}
+
+// templateText matches a template in a text.
+var templateText = regexp.MustCompile(`\{\{.*?\}\}`)
+
+// fillTemplates replaces templates in the name and the group of a definition, such as '{{ .Values.group }}', by the words in them: values-group. So
+// the rest can be compared. The name and the group say the same, so either takes the other's text if that is no template. It reports whether there was one.
+func fillTemplates(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	isTemplate := func(s string) bool { return strings.Contains(s, "{{") }
+	names := &crd.Spec.Names
+	filled := false
+	for _, s := range []*string{&names.Plural, &names.Singular, &names.Kind, &names.ListKind} {
+		if isTemplate(*s) {
+			*s, filled = standIn(*s), true
+		}
+	}
+	if isTemplate(crd.Spec.Group) {
+		group, ok := strings.CutPrefix(crd.Name, names.Plural+".")
+		if !ok || isTemplate(group) {
+			group = standIn(crd.Spec.Group)
+		}
+		crd.Spec.Group, filled = group, true
+	}
+	if isTemplate(crd.Name) {
+		crd.Name, filled = names.Plural+"."+crd.Spec.Group, true
+	}
+	return filled
+}
+
+// standIn replaces each template in a text by the words in it.
+func standIn(text string) string {
+	return templateText.ReplaceAllStringFunc(text, func(template string) string {
+		words := strings.FieldsFunc(strings.ToLower(template), func(r rune) bool { return (r < 'a' || 'z' < r) && (r < '0' || '9' < r) })
+		return cmp.Or(strings.Join(words, "-"), "template")
+	})
 }

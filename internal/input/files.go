@@ -18,6 +18,11 @@ func isWantedName(name string) bool {
 	return !isHiddenName(name) && slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
+// isWanted is true for the files that are read in a directory: those of a wanted name, and packed charts.
+func (r *reader) isWanted(name string) bool {
+	return isWantedName(filepath.Base(name)) || r.opts.PassTemplates && isPackedChart(name)
+}
+
 // keyOf returns the key of a file below the path at index i of a source.
 func keyOf(i int, below string) string { return fmt.Sprintf("%d/%s", i, filepath.ToSlash(below)) }
 
@@ -28,6 +33,7 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 	var missing error
 	found := false
 	for i, p := range src.Paths {
+		r.roots = append(r.roots, filepath.Clean(p))
 		sparse := false
 		if src.inGit {
 			var err error
@@ -122,7 +128,7 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 		}
 		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
 		if f.info, err = os.Stat(f.full); err != nil {
-			if !isWantedName(e.Name()) {
+			if !w.r.isWanted(f.name) {
 				continue
 			}
 			return fileError(f.name, err, "cannot be read: %v", systemReason(err))
@@ -135,7 +141,7 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 			if err := w.collectBelow(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
 				return err
 			}
-		case f.info.Mode().IsRegular() && isWantedName(e.Name()):
+		case f.info.Mode().IsRegular() && w.r.isWanted(f.name):
 			w.files = append(w.files, f)
 		}
 	}

@@ -115,7 +115,7 @@ func (g *gitRepo) shallowAdvice(ctx context.Context) string {
 	if out, err := g.runGit(ctx, "rev-parse", "--is-shallow-repository"); err != nil || strings.TrimSpace(string(out)) != "true" {
 		return ""
 	}
-	return ", which is a shallow clone; fetch the history first: git fetch --unshallow, or fetch-depth: 0 for actions/checkout"
+	return ", which is a shallow clone; fetch the history first: git fetch --unshallow"
 }
 
 // commitOf returns the ID of the commit of a revision; empty if the revision is a tree.

@@ -3,6 +3,7 @@ package input
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 		if err != nil {
 			return err
 		}
+		r.roots = append(r.roots, cmp.Or(full, "."))
 		n := len(w.files)
 		here, err := w.collectFrom(ctx, full)
 		if err != nil {
@@ -83,7 +85,11 @@ func (r *reader) gitFiles(ctx context.Context, src Source) error {
 		return err
 	}
 	return r.finishSource(ctx, surroundings{copyFolder: w.copyFolderOf, read: func(ctx context.Context, name string) ([]byte, error) {
-		return g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+		data, err := g.runGit(ctx, "cat-file", "blob", tree+":"+name)
+		if err != nil && ctx.Err() == nil {
+			return nil, fs.ErrNotExist // git's words have the tree's name, which differs on both sides
+		}
+		return data, err
 	}})
 }
 
@@ -129,7 +135,7 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 		below := e.path != at
 		if below {
 			e.name = path.Join(name, strings.TrimPrefix(e.path, at))
-			if skipGit(strings.Split(strings.Trim(strings.TrimPrefix(e.path, at), "/"), "/"), e.mode) {
+			if w.r.skipGit(e.name, strings.Split(strings.Trim(strings.TrimPrefix(e.path, at), "/"), "/"), e.mode) {
 				continue
 			}
 		} else {
@@ -142,7 +148,7 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 				return fileError(e.name, fs.ErrInvalid, "is a submodule; its files are in another repository")
 			}
 			if !w.r.exclude.isExcluded(e.name) {
-				w.r.set.Submodules = append(w.r.set.Submodules, e.name)
+				w.r.set.Submodules = append(w.r.set.Submodules, Submodule{strings.TrimPrefix(e.name, w.g.prefix), e.object})
 			}
 		case gitLink:
 			if err := w.followLink(ctx, e, above, !below || isWantedName(path.Base(e.name))); err != nil {
@@ -159,12 +165,12 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 	return nil
 }
 
-// skipGit reports whether an entry of a directory is skipped: hidden names, and files with another extension.
-func skipGit(steps []string, mode string) bool {
+// skipGit reports whether an entry of a directory is skipped: hidden names among the steps below the directory, and files that are not wanted.
+func (r *reader) skipGit(name string, steps []string, mode string) bool {
 	if slices.ContainsFunc(steps, isHiddenName) {
 		return true
 	}
-	return mode != gitLink && mode != gitTree && mode != gitModule && !isWantedName(steps[len(steps)-1])
+	return mode != gitLink && mode != gitTree && mode != gitModule && !r.isWanted(name)
 }
 
 // followLink takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for
@@ -326,8 +332,8 @@ func fetchBlob(in io.Writer, out *bufio.Reader, object string, most int64) ([]by
 // GitRange parses the value of --git, and returns the old source and the new one. BASE..HEAD and BASE...HEAD compare two revisions;
 // the latter takes the merge base as old. BASE alone compares with the work tree. A missing revision beside the dots is HEAD. Paths
 // are relative to the current directory; without paths it is the current directory. If there are several, some may be missing on
-// either side. The note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or
-// the context's.
+// either side. Each source is named after the revision as arg has it; the name of old also has the merge base if that is another commit. The
+// note of old says what a reader of the comparison should know about the revisions. Errors are of type [*Error], or the context's.
 func GitRange(ctx context.Context, arg string, paths []string, opts Options) (old, next Source, err error) {
 	fail := func(err error) (Source, Source, error) {
 		if ctx.Err() != nil {
@@ -390,24 +396,28 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	if symmetric {
 		old.Rev = fork
-		old.name = fmt.Sprintf("git:%.12s:%s", old.Rev, strings.Join(paths, " "))
+		if !g.isCommit(ctx, base, fork) {
+			old.name = fmt.Sprintf("git:%s (merge base %.12s):%s", base, fork, strings.Join(paths, " "))
+		}
 	}
 	return old, next, nil
 }
 
 // rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.
 func (g *gitRepo) rangeNote(ctx context.Context, base, head, fork string, symmetric bool) string {
-	isFork := func(rev string) bool {
-		id, err := g.commitOf(ctx, rev)
-		return err == nil && id == fork
-	}
 	switch {
-	case isFork(head):
+	case g.isCommit(ctx, head, fork):
 		return fmt.Sprintf("%s has no commit that %s lacks", head, base)
-	case !symmetric && !isFork(base):
+	case !symmetric && !g.isCommit(ctx, base, fork):
 		return fmt.Sprintf("%s has commits that %s lacks, and their changes count as undone; %s...%s leaves them out", base, head, base, head)
 	}
 	return ""
+}
+
+// isCommit reports whether a revision is the commit of this ID.
+func (g *gitRepo) isCommit(ctx context.Context, rev, id string) bool {
+	found, err := g.commitOf(ctx, rev)
+	return err == nil && found == id
 }
 
 // hasCommit reports whether the current branch has a commit.

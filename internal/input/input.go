@@ -90,8 +90,11 @@ type Document struct {
 	Positions *Positions
 	// Key and Sum are those of the file.
 	Key, Sum string
-	// Patched is set if patches of a kustomization changed CRD, and Templated if labels or annotations that are templates were left out.
-	Patched, Templated bool
+	// Kustomizations are the files of the kustomizations that include File, the nearest first.
+	Kustomizations []string
+	// Patched is set if patches of a kustomization changed CRD, and Templated if labels or annotations that are templates were left out. Renamed is
+	// set if CRD has stand-ins for templates in its name or its group.
+	Patched, Templated, Renamed bool
 }
 
 // Unread is a file that may have a definition and cannot be read.
@@ -126,6 +129,20 @@ type Warning struct {
 	Message string
 }
 
+// Submodule is a folder that stands for a commit of another repository. Path is relative to the current directory if it is below it, and
+// otherwise to the root of the repository.
+type Submodule struct{ Path, Commit string }
+
+// Remark is what a reader of a comparison should know about a file, such as what was not read.
+type Remark struct {
+	// File is the file, and Text a sentence about it without a full stop.
+	File, Text string
+	// Key is that of [Unread].
+	Key string
+	// IfChanged is set if it matters only where the other source does not have the same remark.
+	IfChanged bool
+}
+
 // Unrendered is a template that helm did not render. Why says why, and what was done instead.
 type Unrendered struct{ File, Why string }
 
@@ -157,11 +174,15 @@ type Set struct {
 	// Rendered are the templates that helm rendered, Unrendered those that it did not.
 	Rendered   []string
 	Unrendered []Unrendered
-	// Submodules are the submodules of a git revision that were not read, and Missing the paths that are not in it, where [Source.Some]
-	// accepts that.
-	Submodules, Missing []string
-	// Patches are the files with patches for kustomize that were passed over as [Options.PassTemplates] says.
-	Patches []string
+	// Submodules are those of a git revision, which are not read, or of a work tree that is compared with one. Missing are the paths that are
+	// not in the revision, where [Source.Some] accepts that.
+	Submodules []Submodule
+	Missing    []string
+	// Patches are the files with patches for kustomize that were passed over as [Options.PassTemplates] says, and Kustomizations those of
+	// the kustomizations that were found.
+	Patches, Kustomizations []string
+	// Remarks are in the order in which they arose.
+	Remarks []Remark
 }
 
 // Under these names [Set.Skipped] counts documents that have no kind of their own.

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,15 +29,21 @@ import (
 	"sluice.dev/internal/limit"
 )
 
-// kustomization has the fields of a kustomization.yaml that patch
+// kustomization has the fields of a kustomization.yaml that say which CRDs it has, and patch them
 // (https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/).
 type kustomization struct {
+	Kind                  string           `json:"kind"`
 	Resources             []string         `json:"resources"`
 	Bases                 []string         `json:"bases"`
 	Components            []string         `json:"components"`
 	Patches               []kustomizePatch `json:"patches"`
 	PatchesJSON6902       []kustomizePatch `json:"patchesJson6902"`
 	PatchesStrategicMerge []string         `json:"patchesStrategicMerge"`
+
+	file string
+	// includes are the files and folders that it has as resources or bases, and those of its components. elsewhere are the ones that are
+	// not in the repository.
+	includes, elsewhere []string
 }
 
 type kustomizePatch struct {
@@ -63,84 +71,239 @@ const (
 	maxKustomizeLevels = 3
 	// maxComponents is how deep components may have components, and how many folders above a kustomization they may be.
 	maxComponents = 4
+	// maxOverlays is how many kustomizations may include each other.
+	maxOverlays = 20
 )
 
 var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
 // kustomizer applies the patches of kustomizations to the definitions of a set.
 type kustomizer struct {
-	r    *reader
+	r *reader
+	// read reads a file, and remembers it.
 	read func(ctx context.Context, name string) ([]byte, error)
 	// byDir has the kustomization of each folder that was looked at; nil for none.
 	byDir map[string]*kustomization
-	// used has the folders of kustomizations whose patches are for a definition that was read.
-	used map[string]bool
+	// includers are the kustomizations that include a file or folder, in the order in which they were found.
+	includers map[string][]*kustomization
+	// used are the folders of kustomizations whose patches are for a definition that was read, holding those that include one.
+	used, holding map[string]bool
+	// left are the kustomizations that change definitions and are not applied.
+	left []*leftOverlay
 }
 
-// applyKustomizations patches the definitions of a source. Patches that cannot be applied become warnings.
+// leftOverlay is a kustomization that changes definitions and is not applied, because there are others beside it.
+type leftOverlay struct {
+	base    string // the folder or file that each of them includes
+	overlay *kustomization
+	beside  *kustomization
+	names   []string
+}
+
+// applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
-	k := &kustomizer{r: r, read: read, byDir: map[string]*kustomization{}, used: map[string]bool{}}
-	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return k.isPatchFile(ctx, filepath.ToSlash(d.File)) })
+	k := &kustomizer{
+		r: r, read: remembering(r.kustomizations, read),
+		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{}, holding: map[string]bool{},
+	}
+	for _, file := range slices.Sorted(maps.Keys(r.kustomizations)) {
+		k.lookIn(ctx, path.Dir(file))
+	}
+	for _, d := range r.set.Documents {
+		k.includersOf(ctx, filepath.ToSlash(d.File))
+	}
+	patchFiles := k.patchFiles()
+	r.set.Documents = slices.DeleteFunc(r.set.Documents, func(d Document) bool { return patchFiles[k.placeOf(filepath.ToSlash(d.File))] })
 	for i := range r.set.Documents {
-		d := &r.set.Documents[i]
-		if err := k.patchDocument(ctx, d, k.patchesOf(ctx, filepath.ToSlash(d.File))); err != nil {
+		if err := k.renderDocument(ctx, &r.set.Documents[i]); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+	}
+	k.tellLeft()
+	k.tellElsewhere()
+	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
+		found := k.byDir[dir]
+		if found == nil {
+			continue
+		}
+		r.set.Kustomizations = append(r.set.Kustomizations, found.file)
+		if !k.used[dir] && found.patchesDefinitions() && r.kustomizations[found.file] != nil && !slices.Contains(r.set.Patches, found.file) {
+			r.set.Patches = append(r.set.Patches, found.file)
 		}
 	}
-	for _, file := range r.kustomizations {
-		if dir := path.Dir(filepath.ToSlash(file)); !k.used[dir] && k.patchesDefinitions(ctx, dir) && !slices.Contains(r.set.Patches, file) {
-			r.set.Patches = append(r.set.Patches, file)
-		}
-	}
-	return nil
+	return ctx.Err()
 }
 
-// patchesDefinitions reports whether the kustomization in a folder says itself that it patches definitions: inline, or by a target.
-func (k *kustomizer) patchesDefinitions(ctx context.Context, dir string) bool {
-	found := k.readKustomization(ctx, dir, 0)
-	return found != nil && slices.ContainsFunc(found.Patches, func(p kustomizePatch) bool {
+// remembering returns a function that reads each file once. known are files that were read already.
+func remembering(known map[string][]byte, read func(context.Context, string) ([]byte, error)) func(context.Context, string) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	results := map[string]result{}
+	for name, data := range known {
+		results[name] = result{data: data}
+	}
+	return func(ctx context.Context, name string) ([]byte, error) {
+		got, ok := results[name]
+		if !ok {
+			got.data, got.err = read(ctx, name)
+			results[name] = got
+		}
+		return got.data, got.err
+	}
+}
+
+// patchesDefinitions reports whether a kustomization says itself that it patches definitions: inline, or by a target.
+func (c *kustomization) patchesDefinitions() bool {
+	return slices.ContainsFunc(c.Patches, func(p kustomizePatch) bool {
 		return strings.Contains(p.Patch, crdKind) || p.Target != nil && p.Target.Kind == crdKind
 	})
 }
 
-// isPatchFile reports whether the kustomization of a file lists it as a patch.
-func (k *kustomizer) isPatchFile(ctx context.Context, file string) bool {
-	return slices.ContainsFunc(k.patchesOf(ctx, file), func(p kustomizePatch) bool { return p.Path != "" && path.Join(p.dir, p.Path) == file })
-}
-
-// patchesOf returns the patches that a file gets, in their order: those of its kustomization, then those of the ones in folders above that
-// have the first as a base.
-func (k *kustomizer) patchesOf(ctx context.Context, file string) []kustomizePatch {
-	dir, found := k.kustomizationOf(ctx, path.Dir(file))
-	if found == nil {
-		return nil
-	}
-	patches := found.Patches
-	for {
-		above, next := k.kustomizationOf(ctx, path.Join(dir, ".."))
-		isBase := func(name string) bool { return path.Join(above, name) == dir || path.Join(above, name) == file }
-		if next == nil || above == dir || !slices.ContainsFunc(slices.Concat(next.Resources, next.Bases), isBase) {
-			return patches
+// patchFiles returns the files that a kustomization lists as patches.
+func (k *kustomizer) patchFiles() map[string]bool {
+	files := map[string]bool{}
+	for _, found := range k.byDir {
+		if found == nil {
+			continue
 		}
-		dir, patches = above, slices.Concat(patches, next.Patches)
+		for _, p := range found.Patches {
+			if p.Path != "" {
+				files[k.placeOf(path.Join(p.dir, p.Path))] = true
+			}
+		}
 	}
+	return files
 }
 
-// kustomizationOf returns the kustomization in a folder, or in the nearest one above that has one.
-func (k *kustomizer) kustomizationOf(ctx context.Context, dir string) (nearest string, found *kustomization) {
+// includersOf returns the kustomizations that include a file or folder: those that were read, and those in the folders above.
+func (k *kustomizer) includersOf(ctx context.Context, name string) []*kustomization {
+	dir := name
 	for range maxKustomizeLevels {
-		if _, ok := k.byDir[dir]; !ok {
-			k.byDir[dir] = k.readKustomization(ctx, dir, 0)
-		}
-		if k.byDir[dir] != nil {
-			return dir, k.byDir[dir]
-		}
 		dir = path.Join(dir, "..")
+		k.lookIn(ctx, dir)
 	}
-	return "", nil
+	return k.includers[k.placeOf(name)]
+}
+
+// renderDocument applies the patches of the kustomizations that include a definition, one after the other. Where there are several, none of
+// them is applied: each makes something else of the definition.
+func (k *kustomizer) renderDocument(ctx context.Context, d *Document) error {
+	name := filepath.ToSlash(d.File)
+	for _, c := range k.allIncluding(ctx, name) {
+		k.holding[path.Dir(c.file)] = true
+		d.Kustomizations = append(d.Kustomizations, c.file)
+	}
+	for range maxOverlays {
+		found := k.includersOf(ctx, name)
+		if len(found) != 1 {
+			return k.leaveOverlays(ctx, d, name, found)
+		}
+		if err := k.patchDocument(ctx, d, found[0]); err != nil {
+			return err
+		}
+		name = path.Dir(found[0].file)
+	}
+	return nil
+}
+
+// allIncluding returns the kustomizations that include a file, and those that include these, the nearest first.
+func (k *kustomizer) allIncluding(ctx context.Context, name string) (all []*kustomization) {
+	names := []string{name}
+	for range maxOverlays {
+		var next []string
+		for _, name := range names {
+			for _, c := range k.includersOf(ctx, name) {
+				if !slices.Contains(all, c) {
+					all, next = append(all, c), append(next, path.Dir(c.file))
+				}
+			}
+		}
+		names = next
+	}
+	return all
+}
+
+// leaveOverlays keeps in mind which of several kustomizations would change the spec of a definition, by themselves or by those that include them.
+func (k *kustomizer) leaveOverlays(ctx context.Context, d *Document, base string, overlays []*kustomization) error {
+	told := len(k.r.set.Remarks)
+	defer func() { k.r.set.Remarks = k.r.set.Remarks[:told] }() // what is not applied needs no remark on its parts
+	for i, overlay := range overlays {
+		tried := *d
+		for _, c := range append([]*kustomization{overlay}, k.allIncluding(ctx, path.Dir(overlay.file))...) {
+			if err := k.patchDocument(ctx, &tried, c); err != nil {
+				return err
+			}
+		}
+		if reflect.DeepEqual(tried.CRD.Spec, d.CRD.Spec) {
+			continue
+		}
+		at := slices.IndexFunc(k.left, func(l *leftOverlay) bool { return l.overlay == overlay })
+		if at < 0 {
+			at = len(k.left)
+			k.left = append(k.left, &leftOverlay{base: base, overlay: overlay, beside: overlays[(i+1)%len(overlays)]})
+		}
+		k.left[at].names = append(k.left[at].names, d.CRD.Name)
+	}
+	return nil
+}
+
+// tellLeft names the kustomizations that change definitions and are not applied.
+func (k *kustomizer) tellLeft() {
+	for _, l := range k.left {
+		changed := l.names[0]
+		if n := len(l.names) - 1; n > 0 {
+			changed += fmt.Sprintf(" and %d more", n)
+		}
+		k.remark(l.overlay.file, fmt.Sprintf("it changes %s, and is not applied, because %s includes %s, too; to check it, give the paths %[3]s %s",
+			changed, path.Dir(l.beside.file), l.base, path.Dir(l.overlay.file)))
+	}
+}
+
+// tellElsewhere names the resources that are not in the repository. For a kustomization without a definition that was read, only a change of
+// them matters.
+func (k *kustomizer) tellElsewhere() {
+	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
+		if c := k.byDir[dir]; c != nil {
+			for _, name := range c.elsewhere {
+				k.r.remark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !k.holding[dir])
+			}
+		}
+	}
+}
+
+// placeOf returns one name for each file: seen from config/crd/bases, ../bases/widgets.yaml is widgets.yaml.
+func (k *kustomizer) placeOf(name string) string {
+	if k.r.inRevision {
+		return name
+	}
+	full := filepath.FromSlash(name)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(k.r.opts.Dir, full)
+	}
+	if full, err := filepath.Abs(full); err == nil {
+		return filepath.ToSlash(full)
+	}
+	return name
+}
+
+// lookIn reads the kustomization in a folder, if there is one, once.
+func (k *kustomizer) lookIn(ctx context.Context, dir string) {
+	if _, ok := k.byDir[dir]; ok {
+		return
+	}
+	found := k.readKustomization(ctx, dir, 0)
+	k.byDir[dir] = found
+	if found == nil || found.Kind == "Component" { // what a component has, the kustomization with the component includes
+		return
+	}
+	for _, name := range found.includes {
+		name = k.placeOf(name)
+		if !slices.Contains(k.includers[name], found) {
+			k.includers[name] = append(k.includers[name], found)
+		}
+	}
 }
 
 // readKustomization reads the kustomization in a folder, nil if there is none. Its patches begin with those of its components, which are nested
@@ -152,10 +315,17 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth in
 		if err != nil {
 			continue
 		}
-		out := &kustomization{}
+		out := &kustomization{file: file}
 		if err := sigsyaml.Unmarshal(data, out); err != nil {
-			k.warn(file, "", fmt.Errorf("its patches are not applied: %w", err))
+			k.remark(file, fmt.Sprintf("its patches are not applied: %v", err))
 			return nil
+		}
+		for _, name := range slices.Concat(out.Resources, out.Bases) {
+			if isRemote(name) {
+				out.elsewhere = append(out.elsewhere, name)
+			} else {
+				out.includes = append(out.includes, path.Join(dir, name))
+			}
 		}
 		// kustomize applies them in this order (api/internal/target/kusttarget_configplugin.go).
 		all := make([]kustomizePatch, len(out.PatchesStrategicMerge))
@@ -170,68 +340,82 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth in
 		for i := range all {
 			all[i].dir = dir
 		}
-		out.Patches = append(k.componentPatches(ctx, file, out.Components, depth), all...)
+		out.Patches = nil
+		k.addComponents(ctx, out, depth)
+		out.Patches = append(out.Patches, all...)
 		return out
 	}
 	return nil
 }
 
-// componentPatches returns the patches of the components that the kustomization file lists. kustomize applies them first (accumulateTarget in
+// remoteName matches a resource that kustomize fetches (https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md).
+var remoteName = regexp.MustCompile(`:|\?|^(?:github|gitlab)\.com/`)
+
+func isRemote(name string) bool { return remoteName.MatchString(name) }
+
+// addComponents adds the patches and the resources of components. kustomize applies the patches first (accumulateTarget in
 // api/internal/target/kusttarget.go).
-func (k *kustomizer) componentPatches(ctx context.Context, file string, components []string, depth int) []kustomizePatch {
-	var out []kustomizePatch
-	for _, name := range components {
+func (k *kustomizer) addComponents(ctx context.Context, to *kustomization, depth int) {
+	for _, name := range to.Components {
 		clean := path.Clean(name)
 		switch steps := strings.Count(clean+"/", "../"); {
-		case strings.Contains(name, ":") || path.IsAbs(clean) || steps > maxComponents:
-			k.warn(file, "", fmt.Errorf("the component %s is elsewhere, and its patches are not applied; render the kustomization, and check what comes out", name))
+		case isRemote(name) || path.IsAbs(clean) || steps > maxComponents:
+			k.remark(to.file, fmt.Sprintf("its component %s is elsewhere, and the patches of it are not applied; render the kustomization, and check what comes out", name))
 			continue
 		case depth == maxComponents:
-			k.warn(file, "", fmt.Errorf("its components are not read: they are nested deeper than %d levels", maxComponents))
+			k.remark(to.file, fmt.Sprintf("its components are not read: they are nested deeper than %d levels", maxComponents))
 			continue
 		}
-		found := k.readKustomization(ctx, path.Join(path.Dir(file), clean), depth+1)
+		found := k.readKustomization(ctx, path.Join(path.Dir(to.file), clean), depth+1)
 		if found == nil {
-			k.warn(file, "", fmt.Errorf("the component %s has no kustomization.yaml that can be read, and its patches are not applied", name))
+			k.remark(to.file, fmt.Sprintf("its component %s has no kustomization.yaml that can be read, and the patches of it are not applied", name))
 			continue
 		}
-		out = append(out, found.Patches...)
+		to.Patches = append(to.Patches, found.Patches...)
+		to.includes = append(to.includes, found.includes...)
+		to.elsewhere = append(to.elsewhere, found.elsewhere...)
 	}
-	return out
 }
 
-func (k *kustomizer) warn(file, crd string, err error) {
-	w := Warning{CRD: crd, Message: strings.ReplaceAll(err.Error(), "\n", " ")}
-	w.Position.File = file
-	k.r.set.Warnings = append(k.r.set.Warnings, w)
-}
+// remark adds a remark about a file.
+func (k *kustomizer) remark(file, text string) { k.r.remark(file, text, false) }
 
-// patchDocument applies the patches that are about a definition.
-func (k *kustomizer) patchDocument(ctx context.Context, d *Document, patches []kustomizePatch) error {
-	for _, p := range patches {
-		k.used[p.dir] = true
+// patchDocument applies the patches of a kustomization that are about a definition.
+func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kustomization) error {
+	k.used[path.Dir(from.file)] = true
+	for _, p := range from.Patches {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		k.used[p.dir] = true // of a component
+		if p.Target != nil {
+			chosen, err := p.Target.choosesDefinition(d.CRD)
+			if err != nil {
+				k.remark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("a target of its patches is not understood: %v", err))
+			}
+			if !chosen {
+				continue
+			}
+		}
 		file, text := path.Join(p.dir, "kustomization.yaml"), []byte(p.Patch)
 		if p.Path != "" {
-			file = path.Join(p.dir, p.Path)
-			if !fs.ValidPath(p.Path) && !fs.ValidPath(path.Clean(p.Path)) {
-				continue // outside of the folder, which kustomize refuses
+			if file = path.Join(p.dir, p.Path); !fs.ValidPath(path.Clean(p.Path)) {
+				k.remark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("its patch %s is outside of its folder, which kustomize refuses, and is not applied", p.Path))
+				continue
 			}
 			var err error
 			if text, err = k.read(ctx, file); err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				k.warn(file, d.CRD.Name, fmt.Errorf("this patch cannot be read: %w", systemReason(err)))
+				k.remark(file, fmt.Sprintf("this patch cannot be read: %v", systemReason(err)))
 				continue
 			}
 		}
 		applied, err := applyPatch(d, p, text)
 		if err != nil {
-			k.warn(file, d.CRD.Name, fmt.Errorf("this patch of %s is not applied: %w", d.CRD.Name, err))
+			k.remark(file, fmt.Sprintf("this patch of %s is not applied: %v", d.CRD.Name, err))
 		}
 		if applied {
 			d.Patched = true
-			k.r.set.Patches = slices.DeleteFunc(k.r.set.Patches, func(name string) bool { return path.Clean(filepath.ToSlash(name)) == file })
+			k.r.set.Patches = slices.DeleteFunc(k.r.set.Patches, func(name string) bool { return k.placeOf(path.Clean(filepath.ToSlash(name))) == k.placeOf(file) })
 		}
 	}
 	return nil
@@ -240,15 +424,10 @@ func (k *kustomizer) patchDocument(ctx context.Context, d *Document, patches []k
 // errDirective says that a patch has a directive of strategic merge patches.
 var errDirective = errors.New("it has a directive $patch; render the kustomization, and check what comes out")
 
-// applyPatch applies a patch to a definition, if it is about it: a JSON patch (RFC 6902), or objects to merge. Definitions have no lists
+// applyPatch applies a patch to a definition, if it is about it, or has a target, which chooses the definition: a JSON patch (RFC 6902), or objects to merge. Definitions have no lists
 // that merge by a key, so a strategic merge is a JSON merge patch (RFC 7386).
 func applyPatch(d *Document, p kustomizePatch, text []byte) (applied bool, err error) {
 	chosen := p.Target != nil
-	if chosen {
-		if ok, err := p.Target.choosesDefinition(d.CRD); !ok || err != nil {
-			return false, err
-		}
-	}
 	for _, chunk := range splitStream(string(text)) {
 		if contentOffset(chunk.text) < 0 {
 			continue

@@ -28,9 +28,9 @@ func TestE2EKustomizationsAreAppliedAsKubectlDoes(t *testing.T) {
 	patched := 0
 	for seed := range draws.Seeds(400) {
 		dir := t.TempDir()
-		drawKustomization(t, rand.New(rand.NewPCG(seed, 1)), dir)
+		built := drawKustomization(t, rand.New(rand.NewPCG(seed, 1)), dir)
 		var stderr bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", dir)
+		cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", built)
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
@@ -55,7 +55,7 @@ func TestE2EKustomizationsAreAppliedAsKubectlDoes(t *testing.T) {
 			return specs
 		}
 		if diff := cmp.Diff(specs(want), specs(got)); diff != "" {
-			text, _ := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+			text, _ := os.ReadFile(filepath.Join(built, "kustomization.yaml"))
 			t.Fatalf("seed %d (-kubectl +sluice):\n%s\n%s", seed, diff, text)
 		}
 	}
@@ -64,21 +64,8 @@ func TestE2EKustomizationsAreAppliedAsKubectlDoes(t *testing.T) {
 	}
 }
 
-// drawKustomization writes two definitions and a kustomization that patches them.
-func drawKustomization(t *testing.T, r *rand.Rand, dir string) {
-	t.Helper()
-	write := func(name, text string) {
-		t.Helper()
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"widget", "gadget"} {
-		write("bases/"+name+".yaml", fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+// definition is a definition with two verbs: its name and its kind.
+const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: %[1]ss.example.com}
 spec:
@@ -87,7 +74,22 @@ spec:
   names: {kind: %[2]s, plural: %[1]ss, shortNames: [a]}
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string, maxLength: 5}}}}}}}
-`, name, strings.ToUpper(name[:1])+name[1:]))
+`
+
+// drawKustomization writes two definitions and a kustomization that patches them, and returns its folder. In half of the draws it is an overlay of
+// another one.
+func drawKustomization(t *testing.T, r *rand.Rand, dir string) (built string) {
+	t.Helper()
+	built = dir
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(built, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	merges := []string{
@@ -141,6 +143,13 @@ spec:
 		}
 		return text
 	}
+	overlaid := r.IntN(2) == 0
+	if overlaid {
+		built = filepath.Join(dir, "crd")
+	}
+	for _, name := range []string{"widget", "gadget"} {
+		write("bases/"+name+".yaml", fmt.Sprintf(definition, name, strings.ToUpper(name[:1])+name[1:]))
+	}
 	text := "resources: [bases/widget.yaml, bases/gadget.yaml]\n"
 	if r.IntN(2) == 0 {
 		text = "resources: [bases]\n"
@@ -157,4 +166,9 @@ spec:
 		write("components/a/kustomization.yaml", component+draw("components/a/", 2))
 	}
 	write("kustomization.yaml", text)
+	if overlaid {
+		built = filepath.Join(dir, "overlay")
+		write("kustomization.yaml", "namePrefix: x-\nresources: [../crd]\n"+draw("", 3))
+	}
+	return built
 }

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"sluice.dev/internal/limit"
 )
@@ -31,6 +33,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 			err = r.finishSource(ctx, surroundings{read: r.readBeside, copyFolder: r.copyFolderBeside})
 		}
 	case Git:
+		r.inRevision = true
 		err = r.readRevision(ctx, src)
 	case Cluster:
 		err = fileError(src.String(), ErrCluster, "%v", ErrCluster)
@@ -51,8 +54,12 @@ type reader struct {
 	exclude exclusion
 	// deferred are the templates of definitions, which are read after all other files.
 	deferred []chartTemplate
-	// kustomizations are the files of this kind that were read.
-	kustomizations []string
+	// kustomizations has the content of the files of this kind that were read, by name.
+	kustomizations map[string][]byte
+	// roots are the paths of the source, as the names of files have them.
+	roots []string
+	// inRevision is set if the names of files are relative to the root of a git revision.
+	inRevision bool
 }
 
 // finishSource does what needs more than one file: it renders charts and applies patches.
@@ -61,6 +68,20 @@ func (r *reader) finishSource(ctx context.Context, around surroundings) error {
 		return err
 	}
 	return r.applyKustomizations(ctx, around.read)
+}
+
+// remark adds a remark about a file, once.
+func (r *reader) remark(file, text string, ifChanged bool) {
+	key := file
+	for i, root := range r.roots {
+		if below, err := filepath.Rel(root, file); err == nil && (i == 0 || fs.ValidPath(filepath.ToSlash(below))) {
+			key = keyOf(i, below)
+		}
+	}
+	m := Remark{Key: key, Text: strings.ReplaceAll(text, "\n", " "), File: file, IfChanged: ifChanged}
+	if !slices.Contains(r.set.Remarks, m) {
+		r.set.Remarks = append(r.set.Remarks, m)
+	}
 }
 
 func (r *reader) readStdin(ctx context.Context) error {
@@ -117,6 +138,9 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	if err = r.decodeStrictly(ctx, name, data, below, err); err == nil || !r.keepAll || !below {
 		return err
 	}
+	if isPackedChart(name) {
+		data = nil // what is in it cannot be told
+	}
 	return r.keepUnread(err, data)
 }
 
@@ -153,12 +177,18 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")
 	}
+	if below && r.opts.PassTemplates && isPackedChart(name) {
+		return r.readPacked(ctx, name, data)
+	}
 	if below && (r.deferTemplate(name, data) || r.passTemplate(ctx, name, data)) {
 		return nil
 	}
 	r.passPatches = below && r.opts.PassTemplates
 	if r.passPatches && slices.Contains(kustomizationNames, filepath.Base(name)) {
-		r.kustomizations = append(r.kustomizations, name)
+		if r.kustomizations == nil {
+			r.kustomizations = map[string][]byte{}
+		}
+		r.kustomizations[filepath.ToSlash(name)] = data
 	}
 	return r.addFile(ctx, name, data)
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// readSparse reads the files below the path p, at index i of a source, that a sparse checkout leaves out. It reports whether there are any.
+// readSparse reads the files below the path p, at index i of a source, that a sparse checkout leaves out. It reports whether there are any. It also
+// keeps the commits of submodules, whose files are read from the work tree.
 func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) {
 	g := &gitRepo{dir: r.opts.Dir}
 	out, err := g.runGit(ctx, "ls-files", "-t", "-s", "-z", "--", p)
@@ -25,14 +26,20 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 		// S 100644 OBJECT 0<tab>NAME; S means skip-worktree (git-ls-files(1)).
 		meta, name, ok := strings.Cut(string(line), "\t")
 		f := strings.Fields(meta)
-		if !ok || len(f) != 4 || f[0] != "S" {
+		if !ok || len(f) != 4 {
 			continue
 		}
 		below := strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
 		if root == "." {
 			below = name
 		}
-		if name != root && (skipGit(strings.Split(below, "/"), f[1]) || f[1] == gitLink || f[1] == gitModule) {
+		if f[1] == gitModule && !r.skipGit(name, strings.Split(below, "/"), f[1]) && !r.exclude.isExcluded(name) {
+			r.set.Submodules = append(r.set.Submodules, Submodule{name, f[2]})
+		}
+		if f[0] != "S" {
+			continue
+		}
+		if name != root && (r.skipGit(name, strings.Split(below, "/"), f[1]) || f[1] == gitLink || f[1] == gitModule) {
 			continue
 		}
 		if name != root && r.exclude.isExcluded(name) {

@@ -64,7 +64,7 @@ OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in 
 Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
 dry run if it accepts the new CRDs.
 
-In a directory, check reads all .yaml, .yml and .json files. It applies the patches of the nearest kustomization.yaml to CRDs. It lets
+In a directory, check reads all .yaml, .yml and .json files. It applies the patches of the kustomizations that include a CRD. It lets
 helm render the templates of charts that hold CRDs, and skips other templates with a note. A CRD in several files is compared with the one at the same place. Files that cannot be read stop the check only if
 they may hold a CRD and differ. The file .sluiceignore in the current directory lists files to leave out, with the syntax of .dockerignore.
 
@@ -140,8 +140,10 @@ type checker struct {
 	cluster   *cluster.Cluster
 	old, next side
 	kube      *version.Version
-	// templates, patches and submodules are those that were passed over last.
-	templates, patches, submodules []string
+	// templates are those that were passed over last.
+	templates []string
+	// remarks are those of the report.
+	remarks []string
 	// unrendered are the templates that were told.
 	unrendered []input.Unrendered
 	// unchanged counts the files that cannot be read and are the same on both sides.
@@ -164,6 +166,11 @@ type side struct {
 	live bool
 	// missing are the paths that a side of a range of revisions does not have.
 	missing []string
+	// files is set for files. What was not read of them, and the kustomizations, are as in [input.Set].
+	files                   bool
+	remarks                 []input.Remark
+	submodules              []input.Submodule
+	patches, kustomizations []string
 }
 
 func (c *checker) runCheck(ctx context.Context, args []string) error {
@@ -193,7 +200,14 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 }
 
 // compareArguments compares what the arguments name.
-func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args []string) (*report.Report, error) {
+func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args []string) (_ *report.Report, err error) {
+	defer func() {
+		if err != nil { // there is no report that has them
+			for _, text := range c.remarks {
+				fmt.Fprintln(c.Err, "note:", brief.OneLine(text))
+			}
+		}
+	}()
 	if err := c.loadSides(ctx, args); err != nil {
 		return nil, err
 	}
@@ -201,8 +215,9 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	if err != nil {
 		return nil, err
 	}
+	c.remarkOnKustomizations(pairs)
 	r := &report.Report{
-		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(),
+		Old: c.old.name, New: c.next.name, KubeVersion: c.kube.String(), Remarks: c.remarks,
 		Mode: cfg.Mode(), FailMode: cfg.FailMode(), Skipped: c.skippedByKind(), Unreadable: c.unchanged,
 	}
 	if r.CRDs, err = c.comparePairs(ctx, pairs); err != nil {
@@ -306,6 +321,7 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 			return err
 		}
 	}
+	c.remarkOnFiles()
 	if err := errors.Join(c.refuseMissing(to.Paths), c.settleUnread()); err != nil {
 		return err
 	}
@@ -322,16 +338,14 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		for _, base := range c.ciBases {
 			c.flags.git = base + "...HEAD"
 			from, to, err = input.GitRange(ctx, c.flags.git, args, o)
-			switch {
-			case errors.Is(err, input.ErrUnknownRevision):
-				return from, to, fmt.Errorf("%w: the checkout of this job lacks it; check out all branches (fetch-depth: 0 of actions/checkout), or run git fetch origin '+refs/heads/*:refs/remotes/origin/*' first", err)
-			case err != nil || from.Note == "":
+			if err = c.withHistoryAdvice(err); err != nil || from.Note == "" {
 				return from, to, err
 			}
 		}
-		return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base with --git", from.Note)
+		return from, to, fmt.Errorf("--ci: %s, so there is nothing to compare: check out the commit that this job is about, or name the base %s", from.Note, ciSystemOf(c.Getenv).naming)
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
+		err = c.withHistoryAdvice(err)
 		if err == nil && from.Note != "" {
 			fmt.Fprintln(c.Err, "note:", from.Note)
 		}
@@ -351,6 +365,14 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 		err = errors.New("OLD and NEW are both standard input: one of them has to come from elsewhere")
 	}
 	return from, to, err
+}
+
+// withHistoryAdvice adds to the error of a revision that the checkout of a CI job lacks what the user of this CI system does about it.
+func (c *checker) withHistoryAdvice(err error) error {
+	if s := ciSystemOf(c.Getenv); s != nil && errors.Is(err, input.ErrUnknownRevision) {
+		return fmt.Errorf("%w: the checkout of this job lacks it; %s", err, s.history)
+	}
+	return err
 }
 
 // mayAsk finds out whether the API server may be asked to try the new CRDs.
@@ -375,14 +397,11 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	}
 	missing := errors.Is(err, input.ErrNotFound)
 	if c.flags.git != "" && (errors.Is(err, input.ErrNoCRD) || missing) {
-		s := side{name: src.String(), crds: map[string][]input.Document{}}
 		if missing {
 			fmt.Fprintln(c.Err, "note:", brief.OneLine(err.Error()))
-			s.missing = src.Paths
-		} else if set != nil {
-			s.missing, s.unread, s.skipped = set.Missing, set.Unread, set.Skipped
+			return side{name: src.String(), crds: map[string][]input.Document{}, missing: src.Paths, files: true}, nil
 		}
-		return s, nil
+		err = nil
 	}
 	switch {
 	case errors.Is(err, input.ErrNoCRD):
@@ -393,11 +412,19 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	for _, w := range set.Warnings {
 		fmt.Fprintln(c.Err, "warning:", w.Position.Tell(w.Message))
 	}
-	s := side{name: set.Name, crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread}
+	return newSide(src, set), nil
+}
+
+// newSide is the side of what was read from a source.
+func newSide(src input.Source, set *input.Set) side {
+	s := side{
+		name: src.String(), crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread, files: true,
+		remarks: set.Remarks, submodules: set.Submodules, patches: set.Patches, kustomizations: set.Kustomizations,
+	}
 	for _, d := range set.Documents {
 		s.crds[d.CRD.Name] = append(s.crds[d.CRD.Name], d)
 	}
-	return s, nil
+	return s
 }
 
 func (c *checker) connectCluster(ctx context.Context) error {

@@ -17,30 +17,49 @@ type ciJob struct {
 	env func(name string) string
 }
 
-// ciSystems are the CI systems that --ci knows, each with the variable that it always sets. Gitea and Forgejo set GitHub's variables.
-var ciSystems = []struct {
-	variable string
-	bases    func(ciJob) ([]string, error)
-}{
-	{"GITHUB_ACTIONS", ciJob.githubBases},
-	{"GITLAB_CI", ciJob.gitlabBases},
-	{"BITBUCKET_BUILD_NUMBER", ciJob.bitbucketBases},
-	{"JENKINS_URL", ciJob.jenkinsBases},
+// ciSystem is a CI system: the variable that it always sets, how it names the base, what gets the whole history into the checkout, and where
+// its user names another base.
+type ciSystem struct {
+	variable        string
+	bases           func(ciJob) ([]string, error)
+	history, naming string
+}
+
+const (
+	fetchBranches = "git fetch origin '+refs/heads/*:refs/remotes/origin/*'"
+	namingByFlag  = "with --git BASE...HEAD in place of --ci"
+)
+
+// ciSystems are the CI systems that --ci knows. Gitea and Forgejo set GitHub's variables.
+var ciSystems = []ciSystem{
+	{"GITHUB_ACTIONS", ciJob.githubBases, "set fetch-depth: 0 for actions/checkout", "with the input base of the action, or " + namingByFlag},
+	{"GITLAB_CI", ciJob.gitlabBases, "set the variable GIT_DEPTH: '0' for the job, and run " + fetchBranches + " first", namingByFlag},
+	{"BITBUCKET_BUILD_NUMBER", ciJob.bitbucketBases, "set clone: {depth: full} for the pipeline, and run " + fetchBranches + " first", namingByFlag},
+	{"JENKINS_URL", ciJob.jenkinsBases, "clone without the option shallow, with the refspec +refs/heads/*:refs/remotes/origin/*, or run " + fetchBranches + " first", namingByFlag},
+}
+
+// ciSystemOf returns the CI system whose job the environment describes; nil for none.
+func ciSystemOf(env func(string) string) *ciSystem {
+	for i := range ciSystems {
+		if env(ciSystems[i].variable) != "" {
+			return &ciSystems[i]
+		}
+	}
+	return nil
 }
 
 // ciBases returns the revisions to compare HEAD with, in the job that the environment describes: the first one that lacks a commit of HEAD
 // counts.
 func ciBases(env func(string) string) ([]string, error) {
-	for _, s := range ciSystems {
-		if env(s.variable) != "" {
-			bases, err := s.bases(ciJob{env})
-			if err != nil {
-				return nil, fmt.Errorf("--ci: %w: name it with --git BASE...HEAD in place of --ci", err)
-			}
-			return bases, nil
-		}
+	s := ciSystemOf(env)
+	if s == nil {
+		return nil, errors.New("--ci: this is no job of GitHub Actions, Gitea, Forgejo, GitLab, Bitbucket or Jenkins: use --git BASE...HEAD")
 	}
-	return nil, errors.New("--ci: this is no job of GitHub Actions, Gitea, Forgejo, GitLab, Bitbucket or Jenkins: use --git BASE...HEAD")
+	bases, err := s.bases(ciJob{env})
+	if err != nil {
+		return nil, fmt.Errorf("--ci: %w: name it %s", err, s.naming)
+	}
+	return bases, nil
 }
 
 // noBase is the error of an event that has no commit to compare with.

@@ -36,7 +36,7 @@ func (c *checker) excludePatterns() ([]string, error) {
 	return append(patterns, c.flags.exclude...), nil
 }
 
-// tellLeftOut tells what was not read in a source; templates, patches and submodules that both sources have once.
+// tellLeftOut tells what was not read in a source, and how it was read; templates that both sources have once.
 func (c *checker) tellLeftOut(source string, set *input.Set) {
 	if len(set.Templates) > 0 && !slices.Equal(set.Templates, c.templates) {
 		c.templates = set.Templates
@@ -54,20 +54,15 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		if set.Documents[i].Templated {
 			templated++
 		}
+		if d := &set.Documents[i]; d.Renamed {
+			c.remark("%s: its name or group is a template ({{), for which %s stands; to check what it becomes: helm template CHART | sluice check OLD -", d.File, d.CRD.Name)
+		}
 	}
 	if patched > 0 {
 		fmt.Fprintf(c.Err, "note: %s: CRDs with the patches of their kustomization: %d\n", source, patched)
 	}
 	if templated > 0 {
 		fmt.Fprintf(c.Err, "note: %s: CRDs compared without labels and annotations that are templates ({{): %d\n", source, templated)
-	}
-	if len(set.Patches) > 0 && !slices.Equal(set.Patches, c.patches) {
-		c.patches = set.Patches
-		fmt.Fprintf(c.Err, "note: kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -\n", firstNames(set.Patches))
-	}
-	if len(set.Submodules) > 0 && !slices.Equal(set.Submodules, c.submodules) {
-		c.submodules = set.Submodules
-		fmt.Fprintf(c.Err, "warning: %s: submodules are not read, so their CRDs are not compared: %s\n", source, firstNames(set.Submodules))
 	}
 	if len(set.Missing) > 0 {
 		fmt.Fprintf(c.Err, "note: %s does not have %s\n", source, firstNames(set.Missing))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/input"
@@ -103,7 +104,7 @@ func judgeText(ctx context.Context, e *command.Env, f *checkFlags, old string, m
 	return c.compareArguments(ctx, cfg, args)
 }
 
-// tellNew names the CRDs that were compared with nothing; r may be nil.
+// tellNew names the CRDs that were compared with nothing, and tells the remarks of a report that is not printed; r may be nil.
 func tellNew(e *command.Env, r *report.Report) {
 	if r == nil {
 		return
@@ -113,6 +114,9 @@ func tellNew(e *command.Env, r *report.Report) {
 		if r.CRDs[i].Verdict == report.IsNew {
 			names = append(names, r.CRDs[i].Name)
 		}
+	}
+	for _, text := range r.Remarks {
+		fmt.Fprintln(e.Err, "note:", brief.OneLine(text))
 	}
 	if len(names) > 0 {
 		fmt.Fprintf(e.Err, "note: new: not in %s, compared with nothing: %s\n", r.Old, firstNames(names))

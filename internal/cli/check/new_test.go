@@ -166,9 +166,9 @@ func TestAMovedFileIsComparedWithWhatItWas(t *testing.T) {
 	}
 }
 
-// A submodule is named, and so is a path in one.
+// A submodule is named in the report if its commit changed, and so is a path in one.
 func TestSubmodulesAreNamed(t *testing.T) {
-	repository(t, map[string]string{"g.yaml": crdText("gadget")})
+	repository(t, map[string]string{"g.yaml": crdText("gadget")}, map[string]string{"g.yaml": crdText("gadget") + "\n"})
 	inner, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -176,18 +176,45 @@ func TestSubmodulesAreNamed(t *testing.T) {
 	repository(t, map[string]string{"w.yaml": crdText("widget")})
 	gittest.Run(t, ".", nil, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "sub")
 	gittest.Run(t, ".", nil, "commit", "-q", "-m", "x")
-	code, out, errs := runWith(t, New, "", "--git", "HEAD")
-	if code != 0 || !strings.Contains(out, "NEW   gadgets.example.org") || !strings.Contains(errs, "submodules are not read, so their CRDs are not compared: sub") {
-		t.Errorf("exit code %d: %s%s", code, errs, out)
-	}
-	if code, out, errs := runWith(t, New, "", "--git", "v1..HEAD"); code != 0 || !strings.Contains(errs, "not compared: sub") {
-		t.Errorf("two revisions: exit code %d: %s%s", code, errs, out)
+	gittest.Run(t, ".", nil, "tag", "added")
+	gittest.Run(t, "sub", nil, "checkout", "-q", "v1")
+	gittest.Run(t, ".", nil, "commit", "-qam", "y")
+	gittest.Run(t, ".", nil, "tag", "changed")
+	gittest.Run(t, ".", nil, "commit", "-q", "--allow-empty", "-m", "z")
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"new":                    {[]string{"--git", "v1..added"}, "note: the submodule sub is new, and its CRDs are not compared"},
+		"another commit":         {[]string{"--git", "added...changed"}, "note: the submodule sub changes from [0-9a-f]{12} to [0-9a-f]{12}, and its CRDs are not compared: run sluice check --git"},
+		"another, in JSON":       {[]string{"--git", "added...changed", "-o", "json"}, `"remarks": \[\s*"the submodule sub changes from`},
+		"another, in YAML":       {[]string{"--git", "added...changed", "-o", "yaml"}, `remarks:\s*- 'the submodule sub changes from`},
+		"another, in HTML":       {[]string{"--git", "added...changed", "-o", "html"}, "Note: the submodule sub changes from"},
+		"another, in markdown":   {[]string{"--git", "added...changed", "-o", "markdown"}, "the submodule sub changes from"},
+		"another, in SARIF":      {[]string{"--git", "added...changed", "-o", "sarif"}, `"remarks": \[\s*"the submodule sub changes from`},
+		"another, in JUnit":      {[]string{"--git", "added...changed", "-o", "junit"}, `<skipped message="the submodule sub changes from`},
+		"another, on GitHub":     {[]string{"--git", "added...changed", "-o", "github"}, "::warning title=sluice check::the submodule sub changes from"},
+		"another, in a subtree":  {[]string{"--git", "added...changed", "sub", "w.yaml"}, "sub: is a submodule; its files are in another repository"},
+		"gone":                   {[]string{"--git", "changed..v1"}, "note: the submodule sub is gone, and its CRDs are not compared"},
+		"the same":               {[]string{"--git", "changed...HEAD"}, ""},
+		"the work tree":          {[]string{"--git", "HEAD"}, "note: the submodule sub is not read in git:HEAD:., so its CRDs are compared with nothing"},
+		"the work tree, another": {[]string{"--git", "added"}, "note: the submodule sub changes from [0-9a-f]{12} to [0-9a-f]{12}"},
+		"excluded":               {[]string{"--git", "added...changed", "--exclude", "sub"}, ""},
+		"no repository":          {[]string{"w.yaml", "git:HEAD"}, "note: the submodule sub is not read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := runWith(t, New, "", c.args...)
+			if c.says == "" && strings.Contains(out+errs, "submodule") || !regexp.MustCompile(c.says).MatchString(out+errs) {
+				t.Errorf("exit code %d, want %q: %s%s", code, c.says, errs, out)
+			}
+		})
 	}
 	if code, out, errs := runWith(t, New, "", "--git", "HEAD", "sub/g.yaml"); code != 0 || !strings.Contains(errs, "is in the submodule sub") {
 		t.Errorf("a path: exit code %d: %s%s", code, errs, out)
 	}
-	if _, _, errs := runWith(t, New, "", "--git", "HEAD", "--exclude", "sub"); strings.Contains(errs, "submodule") {
-		t.Errorf("one that is excluded is named: %s", errs)
+	// What ends with an error has no report, and tells it all the same.
+	if code, _, errs := runWith(t, New, "", "--git", "added...changed", "--exclude", "w.yaml"); code != 2 || !strings.Contains(errs, "note: the submodule sub changes") {
+		t.Errorf("no CRD: exit code %d: %s", code, errs)
 	}
 }
 
