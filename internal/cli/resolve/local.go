@@ -132,7 +132,7 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 
 // readConfigs returns the data of ConfigMaps by their names.
 func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (map[string]map[string]string, error) {
-	known := []string{resolve.CacheConfigMap, flagsConfigMap, verificationConfigMap, resolution.TimeoutConfigMap}
+	known := []string{resolve.CacheConfigMap, resolution.FlagsConfigMap, resolution.VerificationConfigMap, resolution.TimeoutConfigMap}
 	for _, e := range table {
 		if e.ConfigMap != "" {
 			known = append(known, e.ConfigMap)
@@ -175,10 +175,10 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 		if err != nil {
 			return nil, err
 		}
-		add(verificationConfigMap, map[string]string{from.key: string(text)})
+		add(resolution.VerificationConfigMap, map[string]string{from.key: string(text)})
 	}
 	if f.noMatch != "" {
-		add(verificationConfigMap, map[string]string{"no-match": f.noMatch})
+		add(resolution.VerificationConfigMap, map[string]string{"no-match": f.noMatch})
 	}
 	return out, nil
 }

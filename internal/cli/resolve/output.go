@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/resolve"
 )
@@ -155,7 +156,7 @@ func objectNames(data []byte) []string {
 
 // Warn prints the warnings that a resource carries: parameters without effect, and signatures that a policy only warns of.
 func Warn(e *command.Env, what string, res *resolve.Resource) {
-	for _, name := range []string{resolve.AnnotationWarning, annotationUnverified} {
+	for _, name := range []string{resolve.AnnotationWarning, resolution.AnnotationUnverified} {
 		if text := res.Annotations[name]; text != "" {
 			fmt.Fprintf(e.Err, "warning: %s: %s\n", what, text)
 		}
