@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/resolve"
 )
 

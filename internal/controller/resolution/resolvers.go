@@ -230,4 +230,3 @@ func (r *Resolvers) Identity(owner Owner) func(context.Context, *v1beta1.Resolut
 		return "", nil
 	}
 }
-
