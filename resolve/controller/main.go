@@ -45,7 +45,11 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 	if len(args) > 0 && args[0] == "resolve" {
 		return errors.Join(resolveOnce(ctx, registry, args[1:], out), closeAll(resolvers))
 	}
-	var o Options
+	if len(resolvers) == 0 {
+		return errors.New("there is no resolver to run")
+	}
+	account := resolvers[0].Spec().Name + "-resolver"
+	o := Options{Namespace: account, Account: account}
 	image := ""
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SetOutput(out)
@@ -69,32 +73,29 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 	case image == "":
 		return errors.New("manifests: name the container image, as in --image=registry.example.com/resolver:v1")
 	}
-	for i, r := range resolvers {
-		if i > 0 {
-			fmt.Fprintln(out, "---")
-		}
-		if _, err := io.WriteString(out, manifestsOf(r.Spec(), o, image)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = io.WriteString(out, manifestsOf(resolvers, o, image))
+	return err
 }
 
 //go:embed manifests.yaml
 var manifestsTemplate string
 
-// manifestsOf returns the manifests of a resolver, as a YAML stream.
-func manifestsOf(spec resolve.Spec, o Options, image string) string {
+// manifestsOf returns the manifests of a program, as a YAML stream.
+func manifestsOf(resolvers []resolve.Resolver, o Options, image string) string {
 	o = o.withDefaults()
-	account := "sluice-" + resolution.Role(spec.Name)
+	var names, schemas, writers []string
 	maps := []string{resolve.CacheConfigMap, resolution.FlagsConfigMap, resolution.VerificationConfigMap}
-	if spec.ConfigMap != "" {
-		maps = append(maps, spec.ConfigMap)
+	for _, r := range resolvers {
+		spec := r.Spec()
+		names, schemas = append(names, spec.Name), append(schemas, resolution.SchemaConfigMap(spec.Name))
+		writers = append(writers, fmt.Sprintf("--writer system:serviceaccount:%s:%s=%s", o.Namespace, o.Account, spec.Name))
+		if spec.ConfigMap != "" {
+			maps = append(maps, spec.ConfigMap)
+		}
 	}
 	values := map[string]string{
-		"name": spec.Name, "account": account, "image": image, "configMaps": strings.Join(maps, ", "),
-		"user":      fmt.Sprintf("system:serviceaccount:%s:%s", o.Namespace, account),
-		"namespace": o.Namespace, "configNamespace": o.ConfigNamespace, "defaultsNamespace": o.DefaultsNamespace,
+		"names": strings.Join(names, ", "), "schemas": strings.Join(schemas, ", "), "configMaps": strings.Join(maps, ", "), "writers": strings.Join(writers, " "),
+		"account": o.Account, "namespace": o.Namespace, "configNamespace": o.ConfigNamespace, "defaultsNamespace": o.DefaultsNamespace, "image": image,
 	}
 	return os.Expand(manifestsTemplate, func(key string) string { return values[key] })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,60 +61,70 @@ func TestTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestThePrintedRightsAreThoseOfOurOwnResolvers: what a process needs is written here and in the chart of Sluice. A ConfigMap is named here, and
-// the whole namespace there.
+// TestThePrintedRightsAreThoseOfOurOwnResolvers: what a process needs is written here and in the chart of Sluice. Each ConfigMap is named here,
+// where the chart has one rule for its namespace.
 func TestThePrintedRightsAreThoseOfOurOwnResolvers(t *testing.T) {
 	ours, err := config.Manifests(config.Options{Image: "x", Roles: []string{"resolver-hub"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const account = "sluice-resolver-hub"
-	printed := manifestsOf(echo{"hub"}.Spec(), Options{}, "x")
-	want := rightsOf(t, string(ours), account)
-	got := slices.DeleteFunc(rightsOf(t, printed, account), func(r string) bool { return strings.HasPrefix(r, "sluice-system list,watch  configmaps ") })
-	want = slices.DeleteFunc(want, func(r string) bool { return r == "sluice-system list,watch  configmaps " })
-	got = append(got, "sluice-system create,patch  configmaps resolver-schema-hub")
-	got = slices.DeleteFunc(got, func(r string) bool { return r == "sluice-system create,list,patch,watch  configmaps resolver-schema-hub" })
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) || len(want) != 5 {
-		t.Errorf("printed: %q, of the chart: %q", got, want)
+	want := rightsOf(t, string(ours), "sluice-system", "sluice-resolver-hub")
+	printed := manifestsOf([]resolve.Resolver{echo{"hub"}}, Options{Namespace: "sluice-system", Account: "a"}, "x")
+	got := rightsOf(t, printed, "sluice-system", "a")
+	for what, verbs := range map[string][]string{"configmaps": {"list", "watch"}, "configmaps resolver-schema-hub": {"create", "patch"}} {
+		if !slices.Equal(want[what], verbs) {
+			t.Errorf("the chart gives %v for %s", want[what], what)
+		}
+		delete(want, what)
+	}
+	for _, name := range []string{"resolver-cache-config", "resolvers-feature-flags", "resolver-verification-config", "hub-resolver-config", "config-defaults"} {
+		want["configmaps "+name] = []string{"list", "watch"}
+	}
+	want["configmaps resolver-schema-hub"] = []string{"create", "list", "patch", "watch"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
-// rightsOf lists what the bindings in manifests give to an account: the namespace or nothing, verbs, group, resources and names.
-func rightsOf(t *testing.T, manifests, account string) []string {
+// rightsOf returns the verbs that the bindings in manifests give to an account, by the resource and the name of the object.
+func rightsOf(t *testing.T, manifests, namespace, account string) map[string][]string {
 	t.Helper()
 	objects, err := kube.Decode([]byte(manifests))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules := map[string][]rbacv1.PolicyRule{}
-	var out []string
 	decode := func(u *unstructured.Unstructured, into any) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 			t.Fatal(err)
 		}
 	}
+	rules := map[string][]rbacv1.PolicyRule{}
 	for _, u := range objects {
-		var role rbacv1.ClusterRole
 		if strings.HasSuffix(u.GetKind(), "Role") {
+			var role rbacv1.ClusterRole
 			decode(u, &role)
-			rules[u.GetKind()+u.GetNamespace()+role.Name] = role.Rules
+			rules[u.GetKind()+role.Name] = role.Rules
 		}
 	}
+	out := map[string][]string{}
 	for _, u := range objects {
-		var b rbacv1.ClusterRoleBinding
 		if !strings.HasSuffix(u.GetKind(), "RoleBinding") {
 			continue
 		}
+		var b rbacv1.ClusterRoleBinding
 		decode(u, &b)
-		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Name == account && s.Namespace == "sluice-system" }) {
+		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Name == account && s.Namespace == namespace }) {
 			continue
 		}
-		for _, r := range rules[b.RoleRef.Kind+u.GetNamespace()+b.RoleRef.Name] {
+		for _, r := range rules[b.RoleRef.Kind+b.RoleRef.Name] {
+			names := r.ResourceNames
+			if names == nil {
+				names = []string{""}
+			}
 			slices.Sort(r.Verbs)
-			out = append(out, strings.Join([]string{u.GetNamespace(), strings.Join(r.Verbs, ","), strings.Join(r.APIGroups, ","), strings.Join(r.Resources, ","), strings.Join(r.ResourceNames, ",")}, " "))
+			for _, name := range names {
+				out[strings.TrimSpace(strings.Join(r.Resources, ",")+" "+name)] = r.Verbs
+			}
 		}
 	}
 	return out

@@ -26,7 +26,8 @@ type Options struct {
 	// has the ConfigMaps of resolvers; empty stands for sluice-system. DefaultsNamespace has the ConfigMap config-defaults, with
 	// the time-out of all requests; empty stands for ConfigNamespace.
 	Namespace, ConfigNamespace, DefaultsNamespace string
-	// Account is the name of the process's ServiceAccount, for messages; empty stands for sluice-resolver-NAME.
+	// Account is the name of the process's ServiceAccount, for messages; empty stands for sluice-resolver-NAME. [Main] has its own
+	// default for both: the namespace and the account NAME-resolver.
 	Account string
 	// ID names the process among its replicas, as a part of the name of an object; empty stands for $POD_NAME, or a random one.
 	ID string
@@ -75,7 +76,7 @@ type Store interface {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: the cluster in which the process runs, or $KUBECONFIG")
 	o.addNamespaces(flags)
-	flags.StringVar(&o.Account, "service-account", "", "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
+	flags.StringVar(&o.Account, "service-account", o.Account, "name of this process's ServiceAccount, for messages; default: sluice-ROLE")
 	flags.StringVar(&o.ID, "id", "", "name of this process among its replicas; default: $POD_NAME, or a random one")
 	flags.StringVar(&o.Listen, "listen", ":8080", "address for health and metrics")
 	flags.IntVar(&o.Slots, "slots", 0, "number of requests that are processed at once; default 512")
@@ -96,7 +97,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 // addNamespaces adds the flags that say where the process and its ConfigMaps are.
 func (o *Options) addNamespaces(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Namespace, "namespace", defaultNamespace, "namespace of this process, for Leases")
+	flags.StringVar(&o.Namespace, "namespace", cmp.Or(o.Namespace, defaultNamespace), "namespace of this process, for Leases")
 	flags.StringVar(&o.ConfigNamespace, "config-namespace", defaultNamespace, "namespace of the ConfigMaps (tekton-pipelines-resolvers beside Tekton)")
 	flags.StringVar(&o.DefaultsNamespace, "defaults-namespace", "", "namespace of the ConfigMap config-defaults (tekton-pipelines beside Tekton); default: --config-namespace")
 }
