@@ -61,11 +61,11 @@ func (l *local) Close() error {
 }
 
 // fetchByName runs a resolver, by its name or an alias.
-func (l *local) fetchByName(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
+func (l *local) fetchByName(ctx context.Context, name, url string, given []resolve.Given) (*resolve.Resource, error) {
 	var res *resolve.Resource
 	r, err := l.makeResolver(ctx, name)
 	if err == nil {
-		res, err = r.Runner.Resolve(ctx, &resolve.Query{Resolver: name, Namespace: l.flags.namespace, Params: given, Secrets: l.secrets})
+		res, err = r.Runner.Resolve(ctx, &resolve.Query{Resolver: name, Namespace: l.flags.namespace, URL: url, Params: given, Secrets: l.secrets})
 	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
