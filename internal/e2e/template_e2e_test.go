@@ -17,8 +17,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/config"
@@ -58,14 +59,11 @@ func template(t *testing.T, path, resolver string) (*system, program) {
 			t.Fatal(err)
 		}
 		if u.GetKind() == "Deployment" {
-			containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
-			if err != nil {
+			var d appsv1.Deployment
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &d); err != nil {
 				t.Fatal(err)
 			}
-			p.args, _, err = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p.args = d.Spec.Template.Spec.Containers[0].Args
 		}
 	}
 	return s, p

@@ -263,10 +263,10 @@ func TestE2EKubectlShowsTheResolverByEitherLabel(t *testing.T) {
 		}
 		eventually(t, "the table of "+version, func(ctx context.Context) error {
 			out, errs, err := s.cluster.Kubectl(t, "", "get", "resolutionrequests."+version+".resolution.tekton.dev", "-n", ns)
-			if err != nil || !strings.Contains(out, "by-type") || !strings.Contains(out, "by-older") {
-				return fmt.Errorf("%v: %s %s", err, out, errs)
+			if err == nil && (!strings.Contains(out, "by-type") || !strings.Contains(out, "by-older")) {
+				err = fmt.Errorf("%s%s", out, errs)
 			}
-			return nil
+			return err
 		})
 	}
 }

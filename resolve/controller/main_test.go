@@ -130,6 +130,21 @@ func rightsOf(t *testing.T, manifests, namespace, account string) map[string][]s
 	return out
 }
 
+// aliased goes by another name, too.
+type aliased struct{ echo }
+
+func (a aliased) Spec() resolve.Spec {
+	spec := a.echo.Spec()
+	spec.Aliases = []string{"other"}
+	return spec
+}
+
+func TestAnAliasThatNoLabelCanHaveIsRefused(t *testing.T) {
+	if err := Run(t.Context(), Options{}, aliased{echo{"hub"}}); err == nil || !strings.Contains(err.Error(), "remove the alias other") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // started is a resolver that cannot be started, and is closed.
 type started struct {
 	echo

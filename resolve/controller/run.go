@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 	"k8s.io/utils/clock"
 
+	apiresolution "sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/internal/controller/resolution"
@@ -39,6 +41,9 @@ type Starter interface {
 func Run(ctx context.Context, o Options, resolvers ...resolve.Resolver) error {
 	own := process.OwnIn(ctx)
 	if own == nil {
+		if err := checkNames(resolvers); err != nil {
+			return err
+		}
 		own = ownOf(resolvers)
 	}
 	if len(own.Roles) == 0 {
@@ -69,6 +74,19 @@ func Run(ctx context.Context, o Options, resolvers ...resolve.Resolver) error {
 		part, err := resolversPart(ctx, p, o, own)
 		return append(parts, part), err
 	})
+}
+
+// checkNames refuses names that the labels of requests cannot have: only those of TEP-0060 have aliases there.
+func checkNames(resolvers []resolve.Resolver) error {
+	for _, r := range resolvers {
+		spec := r.Spec()
+		for _, alias := range spec.Aliases {
+			if !slices.Contains(apiresolution.Names(spec.Name), alias) {
+				return fmt.Errorf("resolver %s: in a cluster it goes by its name alone: remove the alias %s", spec.Name, alias)
+			}
+		}
+	}
+	return nil
 }
 
 // ownOf describes a process that runs the resolvers and nothing else.
@@ -127,15 +145,15 @@ func newProcess(o Options, own *process.Own) (*process.Process, error) {
 	}
 	// The server's own fairness decides what it can bear; client-go's default of 5 a second is for small clients.
 	cfg.QPS, cfg.Burst, cfg.UserAgent = o.QPS, int(2*o.QPS), "sluice/"+strings.Join(roles, ",")
-	real := clock.RealClock{}
-	server := resolution.NewServerClock(real)
-	cfg.Wrap(resolution.Disbelieve(real))
+	times := clock.RealClock{}
+	server := resolution.NewServerClock(times)
+	cfg.Wrap(resolution.Disbelieve(times))
 	cfg.Wrap(server.Watch)
-	cfg.Wrap(resolution.Persist(real, log))
+	cfg.Wrap(resolution.Persist(times, log))
 	p := &process.Process{
 		Config: cfg, Namespace: o.Namespace, Account: o.Account, ConfigNamespace: o.ConfigNamespace, DefaultsNamespace: o.DefaultsNamespace,
 		Listen: o.Listen, Debug: o.Debug, Flags: o.flags, Version: own.Version, Roles: own.Roles, Idles: own.Idles,
-		Server: server, Timeout: &resolution.Timeout{}, Log: log, Clock: real,
+		Server: server, Timeout: &resolution.Timeout{}, Log: log, Clock: times,
 	}
 	if p.Memory, err = process.ApplyMemoryLimits(os.Getenv, o.Memory, own.Make != nil); err != nil {
 		return nil, err
@@ -147,8 +165,8 @@ func newProcess(o Options, own *process.Own) (*process.Process, error) {
 		return nil, err
 	}
 	p.RegisterMetrics()
-	id := cmp.Or(o.ID, os.Getenv("POD_NAME"), fmt.Sprintf("%s-%x", roles[0], real.Now().UnixNano()))
-	p.Members = &resolution.Members{Kube: p.Kube, Namespace: o.Namespace, ID: id, Roles: roles, Clock: real, Log: log}
+	id := cmp.Or(o.ID, os.Getenv("POD_NAME"), fmt.Sprintf("%s-%x", roles[0], times.Now().UnixNano()))
+	p.Members = &resolution.Members{Kube: p.Kube, Namespace: o.Namespace, ID: id, Roles: roles, Clock: times, Log: log}
 	return p, nil
 }
 

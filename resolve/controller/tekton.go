@@ -95,7 +95,8 @@ func FromTektonParams[P, S any, R TektonResource[S]](r TektonParamsResolver[P, R
 type tekton struct {
 	TektonBase
 
-	add TektonContext
+	spec resolve.Spec
+	add  TektonContext
 	// fetch takes the spec of a request, in JSON.
 	fetch func(ctx context.Context, spec []byte) (*resolve.Resource, error)
 
@@ -107,23 +108,22 @@ func newTekton(r TektonBase, add TektonContext, fetch func(context.Context, []by
 	if add == nil {
 		add = func(ctx context.Context, _ *resolve.Request) context.Context { return ctx }
 	}
-	return &tekton{TektonBase: r, add: add, fetch: fetch}
-}
-
-// Spec implements [resolve.Resolver].
-func (t *tekton) Spec() resolve.Spec {
 	ctx := context.Background()
+	labels := r.GetSelector(ctx)
 	spec := resolve.Spec{
-		Name: cmp.Or(t.GetSelector(ctx)[resolution.LabelType], t.GetSelector(ctx)[resolution.LabelResolver]),
-		Doc:  "Runs the resolver " + t.GetName(ctx) + ", written for Tekton.", Undeclared: true,
+		Name: cmp.Or(labels[resolution.LabelType], labels[resolution.LabelResolver]),
+		Doc:  "Runs the resolver " + r.GetName(ctx) + ", written for Tekton.", Undeclared: true,
 	}
-	if c, ok := t.TektonBase.(interface {
+	if c, ok := r.(interface {
 		GetConfigName(ctx context.Context) string
 	}); ok {
 		spec.ConfigMap = c.GetConfigName(ctx)
 	}
-	return spec
+	return &tekton{TektonBase: r, spec: spec, add: add, fetch: fetch}
 }
+
+// Spec implements [resolve.Resolver].
+func (t *tekton) Spec() resolve.Spec { return t.spec }
 
 // Start implements [Starter].
 func (t *tekton) Start(ctx context.Context) error {
@@ -175,7 +175,7 @@ func (t *tekton) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Reso
 	}
 	res, err := t.fetch(ctx, text)
 	if res != nil {
-		res.Source.URI = cmp.Or(res.Source.URI, r.URL, "resolver:"+t.Spec().Name)
+		res.Source.URI = cmp.Or(res.Source.URI, r.URL, "resolver:"+t.spec.Name)
 	}
 	return res, err
 }
