@@ -100,6 +100,7 @@ TEKTON := $(CACHE)/tekton
 e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its Go module (some minutes the first time)
 	@mkdir -p $(TEKTON)
 	cd test/tekton && $(GO) mod tidy -diff && $(GO) build -o $(TEKTON)/ github.com/tektoncd/pipeline/cmd/controller github.com/tektoncd/pipeline/cmd/webhook
+	cd test/tektonresolver && $(GO) mod tidy -diff && $(GO) test ./... && $(GO) build -o $(TEKTON)/ .
 	export SLUICE_TEKTON=$(TEKTON) SLUICE_TEKTON_CONFIG=$$(cd test/tekton && $(GO) list -m -f '{{.Dir}}' github.com/tektoncd/pipeline)/config && \
 	  $(GO) test ./internal/resolvers -run 'Tektons' && $(GO) test -timeout 40m -tags e2e,grpcnotrace -run 'TestE2ERealTekton' -v ./internal/e2e
 

@@ -25,7 +25,7 @@ import (
 //	  resolver: git
 //	  resource: {url: https://example.com/repo}
 //
-// [Schema] is its part of a CRD; controller-gen makes the same of the markers, so that either way will do.
+// A location in one string, as in TEP-0154, stands under url. [Schema] is its part of a CRD; controller-gen makes the same of the markers, so that either way will do.
 //
 // +kubebuilder:object:generate=false
 type Ref struct {
@@ -35,6 +35,8 @@ type Ref struct {
 	// +listType=map
 	// +listMapKey=name
 	Params []v1beta1.Param `json:"params,omitempty"`
+	// URL is the location in one string (TEP-0154), for resolvers that take one; it may stand beside Params.
+	URL string `json:"url,omitempty"`
 	// Resource is the older form of Params: their values by name, or their list. Whatever else stands there can be read,
 	// so that one bad object does not hide all others, and is an error of [Ref.Parameters].
 	Resource *apiextensionsv1.JSON `json:"resource,omitempty"`
@@ -42,7 +44,7 @@ type Ref struct {
 
 // DeepCopyInto copies the reference. Code that deepcopy-gen and controller-gen generate for a kind with a reference calls it.
 func (r *Ref) DeepCopyInto(out *Ref) {
-	*out = Ref{Resolver: r.Resolver, Resource: r.Resource.DeepCopy()}
+	*out = Ref{Resolver: r.Resolver, URL: r.URL, Resource: r.Resource.DeepCopy()}
 	if r.Params != nil {
 		out.Params = make([]v1beta1.Param, len(r.Params))
 		for i := range r.Params {
@@ -120,7 +122,7 @@ func (r Ref) Spec() (v1beta1.ResolutionRequestSpec, error) {
 		return v1beta1.ResolutionRequestSpec{}, errors.New("the reference names no resolver")
 	}
 	list, err := r.Parameters()
-	return v1beta1.ResolutionRequestSpec{Params: list}, err
+	return v1beta1.ResolutionRequestSpec{Params: list, URL: r.URL}, err
 }
 
 // Schema returns the structural schema of [Ref] for a CRD. Each call returns a new one.
@@ -143,6 +145,7 @@ func Schema() apiextensionsv1.JSONSchemaProps {
 					},
 				}},
 			},
+			"url":      {Type: "string", Description: "The location in one string, for resolvers that take one."},
 			"resource": {Description: "Older form of params: values by name, or their list.", XPreserveUnknownFields: new(true)},
 		},
 	}

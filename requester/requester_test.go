@@ -318,6 +318,7 @@ func TestRefReadsBothForms(t *testing.T) {
 		"no params":   {older(`["u"]`), v1beta1.ResolutionRequestSpec{}, false},
 		"broken":      {older(`{`), v1beta1.ResolutionRequestSpec{}, false},
 		"both":        {requester.Ref{Resolver: "git", Resource: older(`{"url": "u"}`).Resource, Params: spec("u").Params}, v1beta1.ResolutionRequestSpec{}, false},
+		"url":         {requester.Ref{Resolver: "git", URL: "https://x"}, v1beta1.ResolutionRequestSpec{URL: "https://x"}, true},
 		"twice":       {requester.Ref{Resolver: "git", Params: append(spec("u").Params, spec("v").Params...)}, v1beta1.ResolutionRequestSpec{}, false},
 		"no name":     {requester.Ref{Resolver: "git", Params: []v1beta1.Param{{}}}, v1beta1.ResolutionRequestSpec{}, false},
 		"no resolver": {requester.Ref{Params: spec("u").Params}, v1beta1.ResolutionRequestSpec{}, false},

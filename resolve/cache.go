@@ -37,7 +37,7 @@ func CacheKeys() []Key {
 
 // ReadCacheLimits reads the data of that ConfigMap, as [Spec.ReadConfig] reads the data of a resolver's ConfigMap.
 func ReadCacheLimits(data, before map[string]string) (CacheLimits, Reading) {
-	r := readKeys(CacheKeys(), data, before, false)
+	r := Spec{}.readKeys(CacheKeys(), data, before)
 	c := r.Config
 	entries, _ := strconv.Atoi(c["max-size"])
 	size, _ := strconv.ParseInt(c["max-bytes"], 10, 64)

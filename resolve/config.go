@@ -156,13 +156,14 @@ func (r Reading) Err() error { return r.wrong.asError() }
 
 // ReadConfig reads the data of the resolver's ConfigMap, key by key; nil data gives the defaults. A wrong value does not affect
 // other keys. Its last good value, from [Reading.Good] of the previous data, stays in force. Without one, the key's [Wrong]
-// decides. Unknown keys have no effect, unless they look like a key that closes. Keys of named configurations keep their prefix. An
+// decides. Unknown keys have no effect, unless they look like a key that closes, or [Spec] allows them. Keys of named configurations keep their prefix. An
 // empty value counts as not set; in a named configuration it replaces the plain one, unless the key closes.
 func (s Spec) ReadConfig(data, before map[string]string) Reading {
-	return readKeys(s.allKeys(), data, before, s.NamedConfigs)
+	return s.readKeys(s.allKeys(), data, before)
 }
 
-func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
+// readKeys is ReadConfig with other keys.
+func (s Spec) readKeys(keys []Key, data, before map[string]string) Reading {
 	by, names := map[string]Key{}, []string{}
 	out := Reading{Config: Config{}, Good: map[string]string{}}
 	for _, k := range keys {
@@ -177,7 +178,7 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 			continue
 		}
 		prefix, key := "", name
-		if first, rest, ok := strings.Cut(name, "."); ok && named && first != "" {
+		if first, rest, ok := strings.Cut(name, "."); ok && s.NamedConfigs && first != "" {
 			prefix, key = first+".", rest
 		}
 		k, ok := by[key]
@@ -187,6 +188,10 @@ func readKeys(keys []Key, data, before map[string]string, named bool) Reading {
 					out.replaceWrong(meant, prefix+meant.Name, before, "unknown key %s (did you mean %q?)", quoteShort(name), prefix+meant.Name)
 					continue
 				}
+			}
+			if s.Undeclared {
+				out.Config[name], out.Good[name] = data[name], data[name]
+				continue
 			}
 			out.wrong.addMistake("it is ignored", "unknown key %s%s", quoteShort(name), brief.Hint(key, names))
 			continue

@@ -115,6 +115,13 @@ func (s Spec) takeGiven(given []Given, declared []Param, p *problems) (out map[s
 	as := map[string]string{}
 	for _, g := range given {
 		i, ok := by[g.Name]
+		if _, twice := out[g.Name]; !ok && s.Undeclared {
+			if twice {
+				p.addProblem("parameter %s is given twice", quoteShort(g.Name))
+			}
+			out[g.Name] = g.Value
+			continue
+		}
 		if !ok {
 			if hint := brief.Hint(g.Name, names); hint != "" {
 				p.addProblem("unknown parameter %s%s", quoteShort(g.Name), hint)

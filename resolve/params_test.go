@@ -158,3 +158,24 @@ func TestNothingIsResolvedWhileWhatIsAllowedIsUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A specification may leave parameters and keys to the resolver. They arrive as they were given; a misspelt key that closes still closes.
+func TestUndeclaredParametersAndKeysArrive(t *testing.T) {
+	s := resolve.Spec{Name: "x", Doc: "d", ConfigMap: "c", Undeclared: true, Params: []resolve.Param{{Name: "text", Doc: "d"}}}
+	list := resolve.Value{Type: resolve.Array, Array: []string{"a"}}
+	got, _, err := s.Parse([]resolve.Given{{Name: "texts", Value: list}, {Name: "empty", Value: resolve.Value{Type: resolve.String}}, {Name: "text", Value: resolve.Value{Type: resolve.String, String: "t"}}}, nil)
+	if err != nil || len(got) != 3 || got["texts"].Type != resolve.Array {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, _, err := s.Parse([]resolve.Given{{Name: "b", Value: list}, {Name: "b", Value: list}}, nil); err == nil || !strings.Contains(err.Error(), "given twice") {
+		t.Errorf("twice: %v", err)
+	}
+	read := s.ReadConfig(map[string]string{"own-key": "v", "content-kind": "Task"}, nil)
+	if read.Config["own-key"] != "v" || len(read.Closed) != 1 || read.Err() == nil {
+		t.Errorf("%+v", read)
+	}
+	schema, err := s.Schema()
+	if err != nil || !strings.Contains(string(schema), `"additionalProperties": true`) {
+		t.Errorf("%v: %s", err, schema)
+	}
+}

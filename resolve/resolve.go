@@ -59,6 +59,9 @@ type Spec struct {
 	// NamedConfigs: the ConfigMap may have named configurations as well, with keys NAME.KEY. A parameter chooses one; see
 	// [Config.With].
 	NamedConfigs bool
+	// Undeclared: requests may have parameters, and the ConfigMap keys, that Params and Config do not declare. They arrive as they
+	// were given, of any type, and need checks of the resolver's own. Without it, such a parameter or key has no effect.
+	Undeclared bool
 }
 
 // PublicScope is the scope of content that all requesters may read.

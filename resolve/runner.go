@@ -156,7 +156,7 @@ func (r *Runner) Configure(name string, data map[string]string) error {
 			keys[i].Default, keys[i].Wrong = value, Closes
 		}
 	}
-	read := readKeys(keys, data, good, spec.NamedConfigs)
+	read := spec.readKeys(keys, data, good)
 	config := read.Config
 	next := &configured{Resolver: res, spec: spec, config: config, common: readCommon(config), good: read.Good, closed: read.Closed}
 	if before != nil {

@@ -36,7 +36,7 @@ func (s Spec) Schema() ([]byte, error) {
 		AllOf       []choice            `json:"allOf,omitempty"`
 		Additional  bool                `json:"additionalProperties"`
 	}
-	out := object{Type: Object, Description: s.Doc, Properties: map[string]property{}}
+	out := object{Type: Object, Description: s.Doc, Properties: map[string]property{}, Additional: s.Undeclared}
 	for _, d := range s.Parameters() {
 		p := property{Type: d.typeOrString(), Description: d.docWithDefault()}
 		value := property{Type: String, Enum: d.Allowed, MaxLength: d.maxLength()}

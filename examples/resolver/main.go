@@ -1,16 +1,16 @@
-// Command resolver is a complete custom resolver, which docs/writing-a-resolver.md explains. It resolves one request without
-// a cluster: go run ./examples/resolver --host example.com --name build
+// Command resolver is a complete custom resolver, which docs/writing-a-resolver.md explains: copy it, and change Spec and Resolve.
+//
+//	go run ./examples/resolver resolve host=example.com name=build
+//	go run ./examples/resolver manifests --image=registry.example.com/resolver:v1
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
 	"regexp"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/controller"
 	"sluice.dev/resolve/netguard"
 )
 
@@ -52,28 +52,4 @@ func (w wellKnown) Resolve(ctx context.Context, r *resolve.Request) (*resolve.Re
 	return &resolve.Resource{Data: answer.Body, Source: resolve.Source{URI: at, Digest: resolve.SHA256(answer.Body)}}, nil
 }
 
-func resolveOnce(ctx context.Context, params map[string]string) error {
-	registry, err := resolve.NewRegistry(wellKnown{netguard.NewPool(netguard.Options{})})
-	if err != nil {
-		return err
-	}
-	runner, err := resolve.NewRunner(resolve.Options{Resolvers: registry})
-	if err != nil {
-		return err
-	}
-	res, err := runner.Resolve(ctx, &resolve.Query{Resolver: "well-known", Namespace: "default", Params: resolve.Strings(params)})
-	if err != nil {
-		return err
-	}
-	_, err = os.Stdout.Write(res.Data)
-	return err
-}
-
-func main() {
-	host, name := flag.String("host", "", "the host that publishes"), flag.String("name", "", "the name of the resource")
-	flag.Parse()
-	if err := resolveOnce(context.Background(), map[string]string{"host": *host, "name": *name}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // this is a command of its own
-	}
-}
+func main() { controller.Main(wellKnown{netguard.NewPool(netguard.Options{})}) }

@@ -203,7 +203,7 @@ func (d *deliveryWorld) account() {
 // controller starts a process that delivers.
 func (d *deliveryWorld) controller(id string) running {
 	d.t.Helper()
-	return begin(d.t, d.Cluster, "delivery", nil, func(f *serveFlags) { f.id = id })
+	return begin(d.t, d.Cluster, "delivery", nil, func(f *serveFlags) { f.ID = id })
 }
 
 // impersonate lets the controller act as the accounts of the namespace.

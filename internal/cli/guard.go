@@ -18,6 +18,7 @@ import (
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/preflight"
+	"sluice.dev/internal/process"
 	"sluice.dev/internal/servingcert"
 )
 
@@ -46,15 +47,15 @@ const (
 )
 
 // serveGuard serves the admission webhook of the role crd-guard.
-func (p *process) serveGuard(ctx context.Context, ready func()) error {
-	f := p.flags.guard
-	objects, err := metadata.NewForConfig(p.config)
+func (s *server) serveGuard(ctx context.Context, ready func()) error {
+	f := s.flags.guard
+	objects, err := metadata.NewForConfig(s.Config)
 	if err != nil {
 		return err
 	}
 	g := &guard.Guard{
-		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Namespace: p.flags.namespace, Discovery: discovery.ToServerResourcesInterfaceWithContext(p.kube.Discovery())}, Kube: p.kube,
-		Metrics: guard.NewMetrics(p.registry), Recorder: p.recorder, Clock: p.clock, Log: p.log,
+		Settings: &guard.Settings{Rules: preflight.Rules()}, Objects: guard.Objects{Client: objects, Namespace: s.Namespace, Discovery: discovery.ToServerResourcesInterfaceWithContext(s.Kube.Discovery())}, Kube: s.Kube,
+		Metrics: guard.NewMetrics(s.Registry), Recorder: s.Recorder, Clock: s.Clock, Log: s.Log,
 		Requests: admission.NewIntake(guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
 	var wg sync.WaitGroup
@@ -65,59 +66,59 @@ func (p *process) serveGuard(ctx context.Context, ready func()) error {
 		}
 	} else {
 		// Until it is read nothing is judged by it.
-		awaitSignal(ctx, p.watchConfig(ctx, &wg, guard.ConfigMap, g.Settings.Configure))
+		process.AwaitSignal(ctx, s.WatchConfig(ctx, wg.Go, guard.ConfigMap, g.Settings.Configure))
 	}
-	wg.Go(func() { p.followServerVersion(ctx, g.Settings) })
+	wg.Go(func() { s.followServerVersion(ctx, g.Settings) })
 
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	// certain is closed when there is a certificate and the API server knows it.
 	certain := make(chan struct{})
 	if f.certDir != "" {
-		files := &servingcert.Files{Dir: f.certDir, Log: p.log}
+		files := &servingcert.Files{Dir: f.certDir, Log: s.Log}
 		if _, err := files.Get(nil); err != nil {
 			return fmt.Errorf("--guard-cert-dir: %w", err)
 		}
-		secure.GetCertificate = p.certificates.watchCertificate(guard.Role, files.Get)
+		secure.GetCertificate = s.WatchCertificate(guard.Role, files.Get)
 		close(certain)
 	} else {
 		cert := &servingcert.Certificate{
-			Kube: p.kube, Namespace: p.flags.namespace, Secret: guard.TLSSecret,
-			Hosts: append([]string{fmt.Sprintf("%s.%s.svc", guard.Service, p.flags.namespace)}, f.hosts...),
-			Every: certificateLook, Clock: p.clock, Log: p.log,
-			Tell: func(ctx context.Context, bundle []byte) error { return guard.TellConfiguration(ctx, p.kube, bundle) },
+			Kube: s.Kube, Namespace: s.Namespace, Secret: guard.TLSSecret,
+			Hosts: append([]string{fmt.Sprintf("%s.%s.svc", guard.Service, s.Namespace)}, f.hosts...),
+			Every: certificateLook, Clock: s.Clock, Log: s.Log,
+			Tell: func(ctx context.Context, bundle []byte) error { return guard.TellConfiguration(ctx, s.Kube, bundle) },
 		}
-		secure.GetCertificate = p.certificates.watchCertificate(guard.Role, cert.Get)
+		secure.GetCertificate = s.WatchCertificate(guard.Role, cert.Get)
 		wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+guard.Path, g)
-	return listenUntilDone(ctx, f.listen, mux, secure, p.clientErrors(), func() {
+	return process.ListenUntilDone(ctx, f.listen, mux, secure, s.ClientErrors(), func() {
 		wg.Go(func() {
-			awaitSignal(ctx, certain)
+			process.AwaitSignal(ctx, certain)
 			ready()
 		})
 	})
 }
 
 // followServerVersion keeps the version whose rules hold.
-func (p *process) followServerVersion(ctx context.Context, s *guard.Settings) {
+func (s *server) followServerVersion(ctx context.Context, settings *guard.Settings) {
 	for {
 		wait := versionLook
-		info, err := p.kube.Discovery().ServerVersion()
+		info, err := s.Kube.Discovery().ServerVersion()
 		if err == nil {
 			var v *version.Version
 			if v, err = version.ParseGeneric(info.Major + "." + strings.TrimRight(info.Minor, "+")); err == nil {
-				s.UseServerVersion(v)
+				settings.UseServerVersion(v)
 			}
 		}
 		if err != nil {
 			wait = certificateLook
-			p.log.Warn("the version of the API server is not known; that of the linked libraries holds", "error", err)
+			s.Log.Warn("the version of the API server is not known; that of the linked libraries holds", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.clock.After(wait):
+		case <-s.Clock.After(wait):
 		}
 	}
 }

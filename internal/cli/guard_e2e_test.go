@@ -36,6 +36,7 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/report"
+	"sluice.dev/resolve/controller"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
 )
@@ -114,9 +115,8 @@ func (g *guarded) serve(t *testing.T, address string, change func(*guardFlags)) 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	p := &guardProcess{cancel: sync.OnceFunc(cancel), done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
 	f := serveFlags{
-		roles: []string{guard.Role}, kubeconfig: kubeconfigFor(t, g.cluster.Config(), "sluice-crd-guard"), namespace: "sluice-system",
-		configNamespace: "sluice-system", listen: p.listen, qps: 500, id: "guard-" + strings.TrimPrefix(p.listen, "127.0.0.1:"),
-		guard: guardFlags{listen: address, hosts: []string{"127.0.0.1"}}, watchFlags: watchFlags{logLevel: "warn"},
+		Options: controller.Options{Kubeconfig: kubeconfigFor(t, g.cluster.Config(), "sluice-crd-guard"), Listen: p.listen, ID: "guard-" + strings.TrimPrefix(p.listen, "127.0.0.1:"), LogLevel: "warn"},
+		roles:   []string{guard.Role}, guard: guardFlags{listen: address, hosts: []string{"127.0.0.1"}},
 	}
 	if change != nil {
 		change(&f.guard)

@@ -109,7 +109,7 @@ func TestE2EContentThatIsTooLargeForARequest(t *testing.T) {
 	}
 	client := versioned.NewForConfigOrDie(c.Config())
 	processes := []running{begin(t, c, "resolution", sizes(), nil), begin(t, c, "resolver-git", sizes(), func(f *serveFlags) {
-		f.compress, f.Store, f.StorePlainHTTP, f.maxContent = true, repository, true, 4<<20
+		f.Compress, f.StoreFlags.Store, f.StorePlainHTTP, f.MaxContent = true, repository, true, 4<<20
 	})}
 	for name, test := range map[string]struct {
 		size  int
@@ -214,7 +214,7 @@ func TestE2ELargeContentIsRefusedWhereTheAPIHasNoPlaceForIt(t *testing.T) {
 	})
 	repository := registryOnLoopback(t)
 	p := begin(t, c, "resolver-git", sizes(), func(f *serveFlags) {
-		f.compress, f.Store, f.StorePlainHTTP, f.maxContent = true, repository, true, 4<<20
+		f.Compress, f.StoreFlags.Store, f.StorePlainHTTP, f.MaxContent = true, repository, true, 4<<20
 	})
 	client := versioned.NewForConfigOrDie(c.Config())
 	for _, form := range []string{"text", "noise"} {

@@ -74,11 +74,11 @@ func otherTools(names ...string) (commands string) {
 // pagePlans has each page with blocks sh or console.
 var pagePlans = map[string]pagePlan{
 	"docs/tutorials/first-check.md":      {},
-	"docs/tutorials/write-a-resolver.md": {},
 	"docs/tutorials/guard-a-cluster.md":  {cluster: true},
 	"docs/tutorials/gate-a-field.md":     {cluster: true},
 	"docs/tutorials/deliver-from-git.md": {cluster: true},
 	"docs/tutorials/tekton-resolvers.md": {cluster: true},
+	"docs/tutorials/write-a-resolver.md": {cluster: true},
 
 	"docs/proof.md": {},
 

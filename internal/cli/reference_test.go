@@ -24,6 +24,7 @@ import (
 	"sluice.dev/internal/controller/features"
 	"sluice.dev/internal/controller/guard"
 	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/process"
 )
 
 // TestTheReferenceIsCurrent writes docs/reference.md and docs/commands.md from the code with -update, and compares them with it
@@ -234,7 +235,7 @@ func metrics(t *testing.T, b *strings.Builder) {
 		title string
 		fill  func(r prometheus.Registerer)
 	}{
-		{"Every process", func(r prometheus.Registerer) { processMetrics(r) }},
+		{"Every process", func(r prometheus.Registerer) { process.NewMetrics(r, "") }},
 		{"Resolution", func(r prometheus.Registerer) { resolution.NewMetrics(r) }},
 		{"Features", func(r prometheus.Registerer) { features.NewMetrics(r) }},
 		{"Operators that use the Go library for features", func(r prometheus.Registerer) { r.MustRegister(gates.Collector()) }},

@@ -108,6 +108,21 @@ func TestE2EResolveThroughTheCluster(t *testing.T) {
 	if code != ExitOK || out != pipeline+"---\none\n---\ntwo" || !gone("cli-tree") {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
+	// Without the flag, the operator of the cluster says where things are.
+	defaults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-defaults"}, Data: map[string]string{
+		"default-resolver-type": "git", "default-remotes": "task: {params: [{name: text, value: 'of the cluster: {name}'}]}",
+	}}
+	maps := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().ConfigMaps("sluice-system")
+	if _, err := maps.Create(t.Context(), defaults, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", tree, "-n", "default", "--recursive")
+	if code != ExitOK || out != pipeline+"---\none\n---\nof the cluster: two" {
+		t.Errorf("exit code %d, %q, %q", code, out, errs)
+	}
+	if err := maps.Delete(t.Context(), defaults.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	wrong := write(t, dir, "wrong.yaml", strings.ReplaceAll(string(mustRead(t, tree)), "text: one", "txt: one"))
 	if code, out, errs = sluice(t, "resolve", "--kubeconfig", c.Kubeconfig, "-f", wrong, "-r"); code != ExitFailed || out != "" || !strings.Contains(errs, "default/cli-tree: spec.tasks[0].taskRef: ResolutionFailed: InvalidParams") {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)

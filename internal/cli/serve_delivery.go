@@ -22,17 +22,17 @@ const (
 )
 
 // serveDelivery runs the controller of deliveries.
-func (p *process) serveDelivery(ctx context.Context, ready func()) error {
-	archive, err := archiveFetcherFor(p.flags.flux)
+func (s *server) serveDelivery(ctx context.Context, ready func()) error {
+	archive, err := archiveFetcherFor(s.flags.flux)
 	if err != nil {
 		return err
 	}
 	c := &delivery.Controller{
-		Config: p.config, Kube: p.kube, Client: p.client, Namespace: p.flags.namespace, Members: p.members, Metrics: delivery.NewMetrics(p.registry),
-		Recorder: p.recorder, Log: p.log, Clock: p.clock, Archive: archive,
+		Config: s.Config, Kube: s.Kube, Client: s.Client, Namespace: s.Namespace, Members: s.Members, Metrics: delivery.NewMetrics(s.Registry),
+		Recorder: s.Recorder, Log: s.Log, Clock: s.Clock, Archive: archive,
 	}
-	if p.flags.Store != "" {
-		store, err := p.flags.Open()
+	if s.flags.StoreFlags.Store != "" {
+		store, err := s.flags.Open()
 		if err != nil {
 			return err
 		}

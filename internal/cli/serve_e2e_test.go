@@ -25,9 +25,9 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/client/versioned"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/controller"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/clustertest/nodeless"
 	"sluice.dev/tools/kube"
@@ -148,8 +148,8 @@ func begin(t *testing.T, c *clustertest.Cluster, role string, table []resolvers.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := running{cancel: cancel, done: make(chan error, 1), listen: freeAddress(t), log: &bytes.Buffer{}}
 	f := serveFlags{
-		roles: []string{role}, kubeconfig: kubeconfigFor(t, c.Config(), "sluice-"+role), namespace: "sluice-system", configNamespace: "sluice-system",
-		listen: r.listen, webhookListen: "127.0.0.1:0", qps: 500, id: role, maxData: resolution.DefaultMaxData, watchFlags: watchFlags{logLevel: "warn"},
+		Options: controller.Options{Kubeconfig: kubeconfigFor(t, c.Config(), "sluice-"+role), Listen: r.listen, ID: role, LogLevel: "warn"},
+		roles:   []string{role}, webhookListen: "127.0.0.1:0",
 	}
 	if change != nil {
 		change(&f)

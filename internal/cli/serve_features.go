@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/internal/admission"
 	"sluice.dev/internal/controller/features"
+	"sluice.dev/internal/process"
 	"sluice.dev/internal/servingcert"
 )
 
@@ -34,19 +35,19 @@ func (f *featureWebhookFlags) addTo(flags *pflag.FlagSet) {
 // featureRequests is how many requests of up to 8 MB are judged at once, and have room in memory.
 const featureRequests = 64
 
-func (p *process) featureCluster() features.Cluster {
-	return features.Cluster{Config: p.config, Kube: p.kube, CRDs: p.crds, Namespace: p.flags.namespace, Log: p.log, Clock: p.clock}
+func (s *server) featureCluster() features.Cluster {
+	return features.Cluster{Config: s.Config, Kube: s.Kube, CRDs: s.crds, Namespace: s.Namespace, Log: s.Log, Clock: s.Clock}
 }
 
 // featureMetrics are shared by the two roles.
-func (p *process) featureMetrics() *features.Metrics {
-	p.featuresOnce.Do(func() { p.featuresMetrics = features.NewMetrics(p.registry) })
-	return p.featuresMetrics
+func (s *server) featureMetrics() *features.Metrics {
+	s.featuresOnce.Do(func() { s.featuresMetrics = features.NewMetrics(s.Registry) })
+	return s.featuresMetrics
 }
 
 // serveFeatures runs the controller of features.
-func (p *process) serveFeatures(ctx context.Context, ready func()) error {
-	c := &features.Controller{Cluster: p.featureCluster(), Members: p.members, Metrics: p.featureMetrics(), Recorder: p.recorder, UsageInterval: p.flags.features.usage}
+func (s *server) serveFeatures(ctx context.Context, ready func()) error {
+	c := &features.Controller{Cluster: s.featureCluster(), Members: s.Members, Metrics: s.featureMetrics(), Recorder: s.Recorder, UsageInterval: s.flags.features.usage}
 	if c.UsageInterval == 0 {
 		c.UsageInterval = -1 // as the flag has it
 	}
@@ -54,9 +55,9 @@ func (p *process) serveFeatures(ctx context.Context, ready func()) error {
 }
 
 // serveFeatureWebhook serves the admission webhook for what policies cannot say.
-func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
-	f := p.flags.features
-	h := &features.Webhook{Cluster: p.featureCluster(), Metrics: p.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
+func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
+	f := s.flags.features
+	h := &features.Webhook{Cluster: s.featureCluster(), Metrics: s.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	// known is closed when all that is in force is known.
@@ -64,22 +65,22 @@ func (p *process) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
 	cert := &servingcert.Certificate{
-		Kube: p.kube, Namespace: p.flags.namespace, Secret: features.TLSSecret,
-		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, p.flags.namespace)}, f.hosts...),
-		Every: certificateLook, Clock: p.clock, Log: p.log,
+		Kube: s.Kube, Namespace: s.Namespace, Secret: features.TLSSecret,
+		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, s.Namespace)}, f.hosts...),
+		Every: certificateLook, Clock: s.Clock, Log: s.Log,
 		Tell: func(ctx context.Context, bundle []byte) error {
-			awaitSignal(ctx, known) // nobody is to call before there is an answer
-			return features.TellAddress(ctx, p.featureCluster(), f.url, bundle)
+			process.AwaitSignal(ctx, known) // nobody is to call before there is an answer
+			return features.TellAddress(ctx, s.featureCluster(), f.url, bundle)
 		},
 	}
 	certain := make(chan struct{})
 	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	mux := http.NewServeMux()
 	mux.Handle(features.HookPattern, h)
-	err := listenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: p.certificates.watchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, p.clientErrors(), func() {
+	err := process.ListenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: s.WatchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, s.ClientErrors(), func() {
 		wg.Go(func() {
-			awaitSignal(ctx, known)
-			awaitSignal(ctx, certain)
+			process.AwaitSignal(ctx, known)
+			process.AwaitSignal(ctx, certain)
 			if ctx.Err() == nil {
 				ready()
 			}

@@ -70,3 +70,21 @@ func TestEveryRoleCanBeInstalled(t *testing.T) {
 		t.Errorf("roles that run, and roles that can be installed: %s", diff)
 	}
 }
+
+// TestEachRoleIsDescribed: the log has a line for each role, with its task and its addresses.
+func TestEachRoleIsDescribed(t *testing.T) {
+	f := serveFlags{webhookListen: ":8443", guard: guardFlags{listen: ":9443"}, features: featureWebhookFlags{listen: ":9444"}}
+	listens := map[string]string{}
+	for _, name := range roleNames(resolvers.Table()) {
+		role := f.roleNamed(name)
+		if role.Name != name || role.Does == "" || role.ActsFor == "" {
+			t.Errorf("%+v", role)
+		}
+		listens[name] = strings.Join(role.Listens, " ")
+	}
+	for role, want := range map[string]string{"resolution": ":8443", "crd-guard": ":9443", "feature-webhook": ":9444", "delivery": "", "resolver-git": ""} {
+		if listens[role] != want {
+			t.Errorf("%s listens at %q, want %q", role, listens[role], want)
+		}
+	}
+}

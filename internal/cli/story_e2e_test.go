@@ -32,8 +32,8 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/controller/guard"
-	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/resolve/controller"
 	"sluice.dev/tools/clustertest"
 )
 
@@ -51,9 +51,8 @@ func (s *storyWorld) process(id, role, kubeconfig string) string {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	listen, log, done := freeAddress(s.t), &bytes.Buffer{}, make(chan error, 1)
 	f := serveFlags{
-		roles: []string{role}, kubeconfig: kubeconfig, namespace: "sluice-system", configNamespace: "sluice-system", listen: listen,
-		webhookListen: "127.0.0.1:0", qps: 500, id: id, maxData: resolution.DefaultMaxData,
-		guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}}, watchFlags: watchFlags{logLevel: "warn"},
+		Options: controller.Options{Kubeconfig: kubeconfig, Listen: listen, ID: id, LogLevel: "warn"},
+		roles:   []string{role}, webhookListen: "127.0.0.1:0", guard: guardFlags{listen: s.guard.address, hosts: []string{"127.0.0.1"}},
 	}
 	e := &command.Env{Out: io.Discard, Err: log, Now: time.Now, Getenv: func(string) string { return "" }}
 	go func() { done <- serveRoles(ctx, e, f, resolvers.Table()) }()

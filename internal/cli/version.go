@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	kubeversion "k8s.io/component-base/version"
 
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/process"
 )
 
 // sluiceVersion is set when the program is linked (see the Makefile).
@@ -17,13 +17,7 @@ var sluiceVersion = ""
 
 // versionOfBuild returns the version of this program: that of the link, or of the module that go install built, or the commit.
 func versionOfBuild() string {
-	if sluiceVersion != "" {
-		return sluiceVersion
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		return cmp.Or(info.Main.Version, "unknown")
-	}
-	return cmp.Or(buildRevision(), "unknown")
+	return cmp.Or(sluiceVersion, process.BuildVersion())
 }
 
 type versionInfo struct {

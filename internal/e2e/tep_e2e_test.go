@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1alpha1"
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/requester"
@@ -247,4 +248,25 @@ spec:
 		r.Spec = spec
 		wantContent(t, s.resolve(t, ns, r), taskText)
 	})
+}
+
+// kubectl get shows the resolver of a request by either label.
+func TestE2EKubectlShowsTheResolverByEitherLabel(t *testing.T) {
+	s := standsAlone(t)
+	ns := s.namespace(t)
+	older := newRequest("older", "")
+	older.Labels = map[string]string{resolution.LabelResolver: "by-older"}
+	s.create(t, ns, newRequest("newer", "by-type"), older)
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		if version == "v1alpha1" {
+			s.start(t, "resolution") // it converts
+		}
+		eventually(t, "the table of "+version, func(ctx context.Context) error {
+			out, errs, err := s.cluster.Kubectl(t, "", "get", "resolutionrequests."+version+".resolution.tekton.dev", "-n", ns)
+			if err == nil && (!strings.Contains(out, "by-type") || !strings.Contains(out, "by-older")) {
+				err = fmt.Errorf("%s%s", out, errs)
+			}
+			return err
+		})
+	}
 }

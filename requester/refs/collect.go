@@ -163,7 +163,7 @@ func (c Collected) originOfRefs(pins *Pins) Origin {
 func keyOf(r requester.Ref) string {
 	list := parametersOf(r)
 	slices.SortStableFunc(list, func(a, b v1beta1.Param) int { return cmp.Compare(a.Name, b.Name) })
-	return resolution.Canonical(r.Resolver) + fmt.Sprintf("%q", list)
+	return resolution.Canonical(r.Resolver) + fmt.Sprintf("%q %q", r.URL, list)
 }
 
 // identityOf is equal for equal resources, by whichever reference they were fetched.

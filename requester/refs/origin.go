@@ -31,7 +31,7 @@ type Origin struct {
 // case.
 type Remotes func(kind, name string) (requester.Ref, bool)
 
-// Templates are default remotes: references by kind, or by "" for all other kinds. In their parameters, {name} and {kind} stand for
+// Templates are default remotes: references by kind, or by "" for all other kinds. In their parameters and URLs, {name} and {kind} stand for
 // the name and the kind of the reference.
 func Templates(by map[string]requester.Ref) Remotes {
 	return func(kind, name string) (requester.Ref, bool) {
@@ -43,7 +43,7 @@ func Templates(by map[string]requester.Ref) Remotes {
 			return requester.Ref{}, false
 		}
 		fill := strings.NewReplacer("{name}", name, "{kind}", kind).Replace
-		out := requester.Ref{Resolver: t.Resolver}
+		out := requester.Ref{Resolver: t.Resolver, URL: fill(t.URL)}
 		for _, p := range parametersOf(t) {
 			p = *p.DeepCopy()
 			p.Value.StringVal = fill(p.Value.StringVal)
@@ -119,7 +119,7 @@ func (o Origin) Effective(f Found, remotes Remotes) (requester.Ref, bool) {
 			return requester.Ref{}, false
 		}
 	}
-	ref = requester.Ref{Resolver: ref.Resolver, Params: parametersOf(ref)}
+	ref = requester.Ref{Resolver: ref.Resolver, URL: ref.URL, Params: parametersOf(ref)}
 	if o.Source != nil && resolution.Canonical(ref.Resolver) == resolution.Canonical(o.Ref.Resolver) {
 		switch resolution.Canonical(ref.Resolver) {
 		case "git":
@@ -235,7 +235,7 @@ func Rewrite(data []byte, o Origin, remotes Remotes) ([]byte, error) {
 
 // equalRefs compares references.
 func equalRefs(a, b requester.Ref) bool {
-	return a.Resolver == b.Resolver && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
+	return a.Resolver == b.Resolver && a.URL == b.URL && slices.EqualFunc(a.Params, b.Params, func(p, q v1beta1.Param) bool {
 		return p.Name == q.Name && p.Value.StringVal == q.Value.StringVal && p.Value.Type == q.Value.Type &&
 			slices.Equal(p.Value.ArrayVal, q.Value.ArrayVal) && len(p.Value.ObjectVal) == len(q.Value.ObjectVal)
 	})
@@ -257,7 +257,8 @@ func replaceRef(n *yaml.Node, ref requester.Ref) error {
 	}
 	var content []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if !slices.Contains([]string{"name", "bundle", "resource", "resolver", "params"}, n.Content[i].Value) {
+		isURL := n.Content[i].Value == "name" && ref.URL != "" && n.Content[i+1].Value == ref.URL
+		if isURL || !slices.Contains([]string{"name", "bundle", "resource", "resolver", "params"}, n.Content[i].Value) {
 			content = append(content, n.Content[i], n.Content[i+1])
 		}
 	}

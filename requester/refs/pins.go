@@ -76,7 +76,7 @@ func (p *Pins) pinnedRef(ref requester.Ref) (requester.Ref, bool) {
 	if !ok {
 		return ref, false
 	}
-	return requester.Ref{Resolver: ref.Resolver, Params: own.withValue(value, names...)}, true
+	return requester.Ref{Resolver: ref.Resolver, URL: ref.URL, Params: own.withValue(value, names...)}, true
 }
 
 // fullRevision returns the full name of a ref where its short one can mean nothing else.

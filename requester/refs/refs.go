@@ -55,7 +55,7 @@ type Found struct {
 }
 
 // Find lists the references in a stream of YAML (or JSON) objects, in their order. Two forms count, at any place. The first is a
-// mapping with resolver and params, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
+// mapping with resolver and params or url, or resolver and resource in the older syntax. The second is a taskRef, a pipelineRef or the ref
 // of a step with a bundle or a name. Data that is not YAML is an error.
 func Find(data []byte) ([]Found, error) {
 	docs, err := parseDocuments(data)
@@ -154,10 +154,10 @@ func joinPath(path []string) string {
 
 // fields are the keys that a reference can have.
 type fields struct {
-	Name, Kind, Bundle, Resolver string
-	APIVersion                   string `yaml:"apiVersion"`
-	Params                       []param
-	Resource                     yaml.Node
+	Name, Kind, Bundle, Resolver, URL string
+	APIVersion                        string `yaml:"apiVersion"`
+	Params                            []param
+	Resource                          yaml.Node
 }
 
 type param struct {
@@ -191,7 +191,7 @@ func referenceIn(n *yaml.Node, path []string) (Found, bool) {
 	}
 	ok := false
 	switch {
-	case f.Resolver != "" && (has || isRef):
+	case f.Resolver != "" && (has || isRef || f.URL != ""):
 		out.Ref, ok = f.toRef()
 		out.older = f.Resource.Kind != 0
 	case f.Resolver != "" || !isRef:
@@ -216,7 +216,10 @@ func isTektonKind(apiVersion string) bool {
 
 // toRef reads both syntaxes of parameters.
 func (f fields) toRef() (requester.Ref, bool) {
-	r := requester.Ref{Resolver: f.Resolver}
+	r := requester.Ref{Resolver: f.Resolver, URL: f.URL}
+	if r.URL == "" && strings.Contains(f.Name, "://") {
+		r.URL = f.Name // TEP-0154, as Tekton has it
+	}
 	params := f.Params
 	switch f.Resource.Kind {
 	case yaml.SequenceNode:
@@ -263,6 +266,9 @@ func paramValue(n yaml.Node) (v1beta1.ParamValue, bool) {
 }
 
 func hasVariable(r requester.Ref) bool {
+	if strings.Contains(r.URL, "$(") {
+		return true
+	}
 	for _, p := range r.Params {
 		texts := append([]string{p.Value.StringVal}, p.Value.ArrayVal...)
 		for _, v := range p.Value.ObjectVal {

@@ -126,8 +126,6 @@ var table = []row{
 		pkg: "examples/kubebuilder", tree: true, why: "a project as kubebuilder lays it out, as somebody else writes it",
 		may: []string{"api/v1alpha1", "compat", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed", "report"},
 	},
-	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/netguard"}},
-
 	{
 		pkg: "examples/operator", tree: true, why: "an operator as somebody else writes it",
 		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/policy", "feature/process", "feature/typed"},
@@ -149,8 +147,17 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/brief", "internal/servingcert", "resolve"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/brief", "internal/servingcert", "resolve", "resolve/verify"},
 	},
+	{
+		pkg: "internal/process", why: "what the roles of one process share; what a role does is for its part",
+		may: []string{"client", "internal/controller/resolution", "resolve"},
+	},
+	{
+		pkg: "resolve/controller", why: "runs resolvers in a cluster, whoever wrote them; it knows none by name",
+		may: []string{"api/resolution", "api/resolution/v1beta1", "client", "internal/controller/resolution", "internal/process", "resolve", "resolve/verify"},
+	},
+	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/controller", "resolve/netguard"}},
 
 	{
 		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
@@ -233,8 +240,8 @@ var table = []row{
 		may: []string{
 			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
 			"internal/cli/features", "internal/cli/install", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
-			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight",
-			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/netguard",
+			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight", "internal/process",
+			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

@@ -61,11 +61,11 @@ func (l *local) Close() error {
 }
 
 // fetchByName runs a resolver, by its name or an alias.
-func (l *local) fetchByName(ctx context.Context, name string, given []resolve.Given) (*resolve.Resource, error) {
+func (l *local) fetchByName(ctx context.Context, name, url string, given []resolve.Given) (*resolve.Resource, error) {
 	var res *resolve.Resource
 	r, err := l.makeResolver(ctx, name)
 	if err == nil {
-		res, err = r.Runner.Resolve(ctx, &resolve.Query{Resolver: name, Namespace: l.flags.namespace, Params: given, Secrets: l.secrets})
+		res, err = r.Runner.Resolve(ctx, &resolve.Query{Resolver: name, Namespace: l.flags.namespace, URL: url, Params: given, Secrets: l.secrets})
 	}
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -132,7 +132,7 @@ func (l *local) makeResolver(ctx context.Context, name string) (*Resolvers, erro
 
 // readConfigs returns the data of ConfigMaps by their names.
 func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry) (map[string]map[string]string, error) {
-	known := []string{resolve.CacheConfigMap, flagsConfigMap, verificationConfigMap, resolution.TimeoutConfigMap}
+	known := []string{resolve.CacheConfigMap, resolution.FlagsConfigMap, resolution.VerificationConfigMap, resolution.TimeoutConfigMap}
 	for _, e := range table {
 		if e.ConfigMap != "" {
 			known = append(known, e.ConfigMap)
@@ -175,10 +175,10 @@ func readConfigs(f resolveFlags, entry resolvers.Entry, table []resolvers.Entry)
 		if err != nil {
 			return nil, err
 		}
-		add(verificationConfigMap, map[string]string{from.key: string(text)})
+		add(resolution.VerificationConfigMap, map[string]string{from.key: string(text)})
 	}
 	if f.noMatch != "" {
-		add(verificationConfigMap, map[string]string{"no-match": f.noMatch})
+		add(resolution.VerificationConfigMap, map[string]string{"no-match": f.noMatch})
 	}
 	return out, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/resolve"
 )
 
@@ -155,7 +156,7 @@ func objectNames(data []byte) []string {
 
 // Warn prints the warnings that a resource carries: parameters without effect, and signatures that a policy only warns of.
 func Warn(e *command.Env, what string, res *resolve.Resource) {
-	for _, name := range []string{resolve.AnnotationWarning, annotationUnverified} {
+	for _, name := range []string{resolve.AnnotationWarning, resolution.AnnotationUnverified} {
 		if text := res.Annotations[name]; text != "" {
 			fmt.Fprintf(e.Err, "warning: %s: %s\n", what, text)
 		}

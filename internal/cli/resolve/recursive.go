@@ -61,7 +61,7 @@ func (f *followFlags) addFollow(cmd *cobra.Command) {
 	fs.DurationVar(&f.timeout, "timeout", 2*time.Minute, "time limit for the whole command")
 	fs.BoolVarP(&f.recursive, "recursive", "r", false, "also fetch the resources that it refers to; those in the same repository at the same commit")
 	fs.BoolVar(&f.pin, "pin", false, "print references to the same repository or image with the commit or digest that was fetched")
-	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated)")
+	fs.StringArrayVar(&f.remotes, "default-remote", nil, "resolver for references without one, as KIND=RESOLVER,NAME=VALUE,... with {name} in the values (may be repeated); default with -f: the key default-remotes of the ConfigMap config-defaults in tekton-pipelines or sluice-system")
 	fs.IntVar(&f.limits.Resources, "max-resources", refs.DefaultMaxResources, "most resources that --recursive fetches")
 	fs.IntVar(&f.limits.Depth, "max-depth", refs.DefaultMaxDepth, "longest chain of references to a resource")
 }
@@ -145,7 +145,7 @@ func (l *local) fetchRef(ctx context.Context, ref requester.Ref) (resolved, erro
 	if err != nil {
 		return resolved{}, err
 	}
-	res, err := l.fetchByName(ctx, ref.Resolver, GivenParams(spec.Params))
+	res, err := l.fetchByName(ctx, ref.Resolver, spec.URL, GivenParams(spec.Params))
 	if err != nil {
 		return resolved{}, err
 	}

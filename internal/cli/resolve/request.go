@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/yaml"
@@ -23,6 +25,7 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/requester"
+	"sluice.dev/requester/refs"
 	"sluice.dev/resolve"
 )
 
@@ -69,6 +72,11 @@ func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err e
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("not finished after %s (--timeout)", f.timeout))
 	defer cancel()
+	if (f.recursive || f.pin) && len(f.remotes) == 0 {
+		if follow.where, err = clusterRemotes(ctx, config); err != nil {
+			return err
+		}
+	}
 	a := asker{Env: e, client: client}
 	if f.Store != "" {
 		if a.outcomes.Store, err = f.Open(); err != nil {
@@ -101,6 +109,30 @@ func resolveRequests(ctx context.Context, e *command.Env, f requestFlags) (err e
 		out = append(out, more...)
 	}
 	return printResolved(e, f.output, out)
+}
+
+// clusterRemotes returns the default remotes that the operator of the cluster has set; nil if there are none, or if the user may not read
+// them. Beside Tekton its ConfigMap counts.
+func clusterRemotes(ctx context.Context, config *rest.Config) (refs.Remotes, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, namespace := range []string{"tekton-pipelines", "sluice-system"} {
+		m, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, refs.DefaultsConfigMap, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the default remotes: %w", err)
+		}
+		defaults, err := refs.ReadDefaults(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("ConfigMap %s/%s: %w", namespace, refs.DefaultsConfigMap, err)
+		}
+		return refs.Templates(defaults.Remotes), nil
+	}
+	return nil, nil
 }
 
 // asker makes requests in a cluster.

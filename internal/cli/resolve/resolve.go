@@ -226,7 +226,7 @@ func resolveLocally(ctx context.Context, e *command.Env, f resolveFlags, entry r
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	res, err := l.fetchByName(ctx, entry.Name, given)
+	res, err := l.fetchByName(ctx, entry.Name, "", given)
 	if err != nil {
 		return tellFailure(e, err)
 	}

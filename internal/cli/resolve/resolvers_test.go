@@ -5,12 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/internal/resolvers"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
@@ -45,19 +45,26 @@ func newTestResolving(t *testing.T) *Resolvers {
 }
 
 func readFile(ctx context.Context, r *Resolvers) (*resolve.Resource, error) {
-	return framed{r, entryOf(r, "dir")}.Resolve(ctx, &resolve.Request{
+	return r.Adapters()["dir"].Resolve(ctx, &resolve.Request{
 		Namespace: "ns", Params: map[string]resolve.Value{"path": {Type: resolve.String, String: "task.yaml"}},
 	})
 }
 
-func entryOf(r *Resolvers, name string) resolvers.Entry {
-	return r.entries[slices.IndexFunc(r.entries, func(e resolvers.Entry) bool { return e.Name == name })]
+// isOff tells whether a resolver is switched off.
+func isOff(t *testing.T, r *Resolvers, name string) bool {
+	t.Helper()
+	_, err := r.Adapters()[name].Resolve(t.Context(), &resolve.Request{})
+	e, ok := errors.AsType[*resolve.Error](err)
+	return ok && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, resolution.FlagsConfigMap)
 }
 
 func TestEveryResolverHasASoundSpecification(t *testing.T) {
 	// Making them has judged the specifications; what is left is that the table tells the truth.
 	r := newTestResolving(t)
-	for _, e := range r.entries {
+	for _, e := range resolvers.Table() {
+		if !e.Local {
+			continue
+		}
 		config := r.Runner.Config(e.Name)
 		if config == nil {
 			t.Errorf("%s goes by another name", e.Name)
@@ -70,30 +77,29 @@ func TestEveryResolverHasASoundSpecification(t *testing.T) {
 
 func TestResolversAreSwitchedOff(t *testing.T) {
 	r := newTestResolving(t)
-	configure := r.ConfigMaps(t.Context(), nil)[flagsConfigMap]
+	configure := r.ConfigMaps(t.Context(), nil)[resolution.FlagsConfigMap]
 	if err := configure(map[string]string{"enable-git-resolver": "maybe", "enable-http-resolver": "false"}); err == nil || !strings.Contains(err.Error(), "enable-git-resolver") {
 		t.Errorf("error %v", err)
 	}
-	if off := *r.disabled.Load(); !off["http"] || !off["git"] || off["hub"] {
-		t.Errorf("what is right does not hold, or a mistake leaves a resolver on: %v", off)
+	if !isOff(t, r, "http") || !isOff(t, r, "git") || isOff(t, r, "hub") {
+		t.Error("what is right does not hold, or a mistake leaves a resolver on")
 	}
 	if err := configure(map[string]string{"enable-git-resolver": "true"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := configure(map[string]string{"enable-git-resolver": "maybe"}); err == nil || (*r.disabled.Load())["git"] {
+	if err := configure(map[string]string{"enable-git-resolver": "maybe"}); err == nil || isOff(t, r, "git") {
 		t.Errorf("the last good value does not hold: %v", err)
 	}
-	if err := configure(map[string]string{"enable-git-resolver": "False", "enable-http-resolver": "mybe"}); err == nil || !(*r.disabled.Load())["git"] || !(*r.disabled.Load())["http"] {
+	if err := configure(map[string]string{"enable-git-resolver": "False", "enable-http-resolver": "mybe"}); err == nil || !isOff(t, r, "git") || !isOff(t, r, "http") {
 		t.Errorf("False does not switch off, or a mistake switches on: %v", err)
 	}
 	if err := configure(map[string]string{"enable-git-resolver": "false", "other": "x"}); err != nil {
 		t.Fatal(err)
 	}
-	var e *resolve.Error
-	if _, err := (framed{r, entryOf(r, "git")}).Resolve(t.Context(), &resolve.Request{}); !errors.As(err, &e) || e.Reason != resolve.ReasonForbidden || !strings.Contains(e.Msg, flagsConfigMap) {
-		t.Errorf("error %v", err)
+	if !isOff(t, r, "git") {
+		t.Error("it is on")
 	}
-	if err := configure(nil); err != nil || (*r.disabled.Load())["git"] {
+	if err := configure(nil); err != nil || isOff(t, r, "git") {
 		t.Errorf("it stays off: %v", err)
 	}
 }
@@ -108,8 +114,8 @@ func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
 		"its own":        {"http-resolver-config", map[string]string{"secrets-need-hosts": "yse"}, nil, []string{"http"}},
 		"what is secret": {"http-resolver-config", map[string]string{"secret-need-hosts": "true"}, map[string]string{"secrets-need-hosts": "True"}, []string{"http"}},
 		"others":         {"http-resolver-config", map[string]string{"fetch-timeout": "soon", "backoff-steps": "-1", "later": "x"}, nil, nil},
-		"flags":          {flagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, map[string]string{"enable-http-resolver": "true"}, []string{"http"}},
-		"verification":   {verificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
+		"flags":          {resolution.FlagsConfigMap, map[string]string{"enable-http-resolver": "fales"}, map[string]string{"enable-http-resolver": "true"}, []string{"http"}},
+		"verification":   {resolution.VerificationConfigMap, map[string]string{"no-match": "fial"}, map[string]string{"no-match": "warn"}, []string{"dir", "http"}},
 		"the cache":      {resolve.CacheConfigMap, map[string]string{"ttl": "x"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +124,7 @@ func TestAResolverThatHasNotReadWhatIsAllowedDoesNothing(t *testing.T) {
 			stopped := func() (out []string) {
 				for _, name := range []string{"dir", "http"} {
 					// Without parameters each is refused for want of them, if it comes to that.
-					_, err := framed{r, entryOf(r, name)}.Resolve(t.Context(), &resolve.Request{})
+					_, err := r.Adapters()[name].Resolve(t.Context(), &resolve.Request{})
 					var e *resolve.Error
 					if errors.As(err, &e) && e.Reason == resolve.ReasonForbidden && strings.Contains(e.Msg, test.configMap) {
 						out = append(out, name)
@@ -155,9 +161,9 @@ func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
 	if _, err := readFile(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	configure := r.ConfigMaps(t.Context(), nil)[verificationConfigMap]
+	configure := r.ConfigMaps(t.Context(), nil)[resolution.VerificationConfigMap]
 	for _, bad := range []map[string]string{{"polices": ""}, {"policies": "kind: Task"}, {"no-match": "sometimes"}} {
-		if configure(bad) == nil || r.policies.Load() != nil {
+		if configure(bad) == nil || r.Policies() != nil {
 			t.Errorf("%v is taken", bad)
 		}
 	}
@@ -170,11 +176,11 @@ func TestVerificationIsAppliedToEveryResolver(t *testing.T) {
 		if errors.As(err, &e); (e == nil) != (want == "") || e != nil && e.Reason != want {
 			t.Errorf("%s: %v", mode, err)
 		}
-		if res != nil && (res.Annotations[annotationUnverified] != "") != (mode == verify.NoMatchWarn) {
+		if res != nil && (res.Annotations[resolution.AnnotationUnverified] != "") != (mode == verify.NoMatchWarn) {
 			t.Errorf("%s: annotations %v", mode, res.Annotations)
 		}
 	}
-	if err := configure(nil); err != nil || r.policies.Load() != nil {
+	if err := configure(nil); err != nil || r.Policies() != nil {
 		t.Errorf("the policies stay: %v", err)
 	}
 	for _, bad := range []map[string]string{{"policies": "# none yet"}, {"policies": "kind: Task"}, {"no-match": "Fail"}} {
@@ -220,7 +226,7 @@ func TestDirectories(t *testing.T) {
 // Certificates are verified from the root that the ConfigMap gives. Without one the policies are a mistake, and those before stay.
 func TestTheTrustedRootOfTheConfigMap(t *testing.T) {
 	r := newTestResolving(t)
-	set := r.ConfigMaps(t.Context(), nil)[verificationConfigMap]
+	set := r.ConfigMaps(t.Context(), nil)[resolution.VerificationConfigMap]
 	const keyless = `
 apiVersion: tekton.dev/v1alpha1
 kind: VerificationPolicy
@@ -240,7 +246,7 @@ spec:
 	if err := set(map[string]string{"policies": keyless, "trusted-root": root}); err != nil {
 		t.Fatal(err)
 	}
-	before := r.policies.Load()
+	before := r.Policies()
 	if len(before.Cosign("x").IDs()) != 1 {
 		t.Error("the identity is not in the policies")
 	}
@@ -248,12 +254,12 @@ spec:
 		t.Errorf("a file without a signature: %v", err)
 	}
 	for _, bad := range []string{"", "{}", root[:len(root)/2]} {
-		if err := set(map[string]string{"policies": keyless, "trusted-root": bad}); err == nil || r.policies.Load() != before {
+		if err := set(map[string]string{"policies": keyless, "trusted-root": bad}); err == nil || r.Policies() != before {
 			t.Errorf("a root of %d bytes: %v", len(bad), err)
 		}
 	}
 	other := verifytest.New(t).TrustedRoot(t, verifytest.Parts{})
-	if err := set(map[string]string{"policies": keyless, "trusted-root": other}); err != nil || r.policies.Load().Digest() == before.Digest() {
+	if err := set(map[string]string{"policies": keyless, "trusted-root": other}); err != nil || r.Policies().Digest() == before.Digest() {
 		t.Errorf("what was verified from another root is taken from the cache: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"context"
@@ -21,10 +21,10 @@ const (
 	graceTime  = 10 * time.Second // the longest time-out of our webhooks
 )
 
-// listenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
+// ListenUntilDone serves until ctx is done, and then lets calls that run end. A webhook first drains its connections: net/http does not repeat
 // a POST whose connection the server has closed, so that the API server would refuse the write. From then on each answer tells
 // the client to close the connection, for settleTime at least, and until none is open or drainTime is over.
-func listenUntilDone(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
+func ListenUntilDone(ctx context.Context, address string, handler http.Handler, secure *tls.Config, errs *log.Logger, ready func()) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

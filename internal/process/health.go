@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"context"
@@ -11,19 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"sluice.dev/api/resolution/v1beta1"
-	"sluice.dev/api/v1alpha1"
-)
-
-// What roles can do nothing without.
-var (
-	requestsServed   = []schema.GroupVersionResource{v1beta1.SchemeGroupVersion.WithResource("resolutionrequests")}
-	deliveriesServed = []schema.GroupVersionResource{v1alpha1.SchemeGroupVersion.WithResource("deliveries")}
-	featuresServed   = []schema.GroupVersionResource{
-		v1alpha1.SchemeGroupVersion.WithResource("components"), v1alpha1.SchemeGroupVersion.WithResource("features"),
-		v1alpha1.SchemeGroupVersion.WithResource("featurereports"),
-	}
 )
 
 // servedLook is how often a part that waits for a CRD looks for it.
@@ -66,9 +53,9 @@ func (h *health) waitingAndIdle() (waiting, idle []string) {
 	return slices.Sorted(maps.Values(h.waiting)), slices.Sorted(maps.Values(h.idle))
 }
 
-// whenServed makes a part wait until the API server serves what it works on. Until then a part whose role was named is not ready,
+// WhenServed makes a part wait until the API server serves what it works on. Until then a part whose role was named is not ready,
 // and says which CRD is missing. Where all roles were asked for, one that cannot begin is idle and keeps the others from nothing.
-func (p *process) whenServed(name string, resources []schema.GroupVersionResource, part func(ctx context.Context, ready func()) error) func(ctx context.Context, ready func()) error {
+func (p *Process) WhenServed(name string, resources []schema.GroupVersionResource, part func(ctx context.Context, ready func()) error) func(ctx context.Context, ready func()) error {
 	return func(ctx context.Context, ready func()) error {
 		told := ""
 		for {
@@ -77,22 +64,22 @@ func (p *process) whenServed(name string, resources []schema.GroupVersionResourc
 				break
 			}
 			why := fmt.Sprintf("%s waits for the CRD %s", name, missing)
-			if p.servesAllRoles() {
+			if p.Idles {
 				p.health.setPartState(name, "", "idle: "+why)
 			} else {
 				p.health.setPartState(name, why, "")
 			}
 			if missing != told {
 				told = missing
-				p.log.Warn("a role waits for a CRD", "role", name, "crd", missing)
+				p.Log.Warn("a role waits for a CRD", "role", name, "crd", missing)
 			}
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-p.clock.After(servedLook):
+			case <-p.Clock.After(servedLook):
 			}
 		}
-		if told != "" && !p.servesAllRoles() {
+		if told != "" && !p.Idles {
 			p.health.setPartState(name, name, "")
 		}
 		return part(ctx, func() {
@@ -102,13 +89,10 @@ func (p *process) whenServed(name string, resources []schema.GroupVersionResourc
 	}
 }
 
-// servesAllRoles tells whether the process was asked for all roles.
-func (p *process) servesAllRoles() bool { return slices.Contains(p.flags.roles, allRoles) }
-
 // notServed names the first CRD that is missing. While that cannot be told none is: the part itself copes with that.
-func (p *process) notServed(ctx context.Context, resources []schema.GroupVersionResource) string {
+func (p *Process) notServed(ctx context.Context, resources []schema.GroupVersionResource) string {
 	for _, r := range resources {
-		list, err := p.kube.Discovery().ServerResourcesForGroupVersion(r.GroupVersion().String())
+		list, err := p.Kube.Discovery().ServerResourcesForGroupVersion(r.GroupVersion().String())
 		if ctx.Err() != nil || err != nil && !apierrors.IsNotFound(err) {
 			continue
 		}

@@ -1,8 +1,7 @@
-package cli
+package controller
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"sluice.dev/internal/controller/resolution"
+	"sluice.dev/internal/process"
 )
 
 // collecting is a collector of traces.
@@ -46,15 +46,13 @@ func TestTracesAreSentToTheCollector(t *testing.T) {
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
 
-	p := &process{
-		flags: serveFlags{traceEndpoint: l.Addr().String(), traceRatio: 1}, members: &resolution.Members{ID: "me"},
-		log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}
-	end, err := p.startTracing(t.Context())
+	p := &process.Process{Members: &resolution.Members{ID: "me"}, Log: slog.New(slog.DiscardHandler)}
+	o := Options{TraceEndpoint: l.Addr().String(), TraceRatio: 1}
+	end, err := startTracing(t.Context(), o, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, span := p.tracer.Start(t.Context(), "a request")
+	_, span := p.Tracer.Start(t.Context(), "a request")
 	span.End()
 	end()
 	got.mu.Lock()
@@ -62,8 +60,8 @@ func TestTracesAreSentToTheCollector(t *testing.T) {
 	if len(got.spans) != 1 || got.spans[0] != "a request" {
 		t.Errorf("the collector got %v", got.spans)
 	}
-	p.flags.traceRatio = 2
-	if _, err := p.startTracing(t.Context()); err == nil {
+	o.TraceRatio = 2
+	if _, err := startTracing(t.Context(), o, p); err == nil {
 		t.Error("a ratio of 2 is taken")
 	}
 }

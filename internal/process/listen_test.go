@@ -1,4 +1,4 @@
-package cli
+package process
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestNoCallOfAWebhookIsLostWhenItsProcessIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		processes.Go(func() {
-			if err := listenUntilDone(ctx, address, handler, secure, log.New(io.Discard, "", 0), func() { close(ready) }); err != nil {
+			if err := ListenUntilDone(ctx, address, handler, secure, log.New(io.Discard, "", 0), func() { close(ready) }); err != nil {
 				t.Error(err)
 			}
 		})
