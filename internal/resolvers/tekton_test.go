@@ -34,7 +34,7 @@ var tektonParams = map[string][]tektons{
 		{"scmType", ""},
 		{"cache", "with `never` the resolver also asks again for access"},
 	},
-	"bundles": {{"secret", ""}, {"bundle", ""}, {"name", "with `all` instead: everything in the image"}, {"kind", ""}, {"cache", "with `never` the resolver also asks again for access"}},
+	"bundles": {{"secret", "the same; without it nothing asks a cloud, see [Registries of clouds](#registries-of-clouds)"}, {"bundle", ""}, {"name", "with `all` instead: everything in the image"}, {"kind", ""}, {"cache", "with `never` the resolver also asks again for access"}},
 	"cluster": {
 		{"kind", "any kind in `allowed-kinds`, Secrets only by their own name; the default is Tekton's three"},
 		{"name", ""},
@@ -114,6 +114,32 @@ func hasKey(s resolve.Spec, name string) bool {
 	return slices.ContainsFunc(s.Keys(), func(k resolve.Key) bool { return k.Name == name })
 }
 
+// restOfPage is what no table holds.
+const restOfPage = `
+## Registries of clouds
+
+Tekton's bundles resolver also asks Amazon ECR, Google and Azure for a credential with the identity of its own pod (k8schain in
+go-containerregistry). Sluice does not. The resolver works for all namespaces. With the pod's identity, every namespace could read every image
+that this identity can read, whoever sends the request. In Sluice a credential belongs to the namespace of the request.
+
+To go without, put a credential into a Secret of the namespace, of the type ` + "`kubernetes.io/dockerconfigjson`" + `. Name it in the parameter
+` + "`secret`" + `, or in the imagePullSecrets of the ServiceAccount:
+
+| registry | credential |
+| --- | --- |
+| Amazon ECR | a token of ` + "`aws ecr get-login-password`" + `, which is valid for 12 hours; let a CronJob or External Secrets (ECRAuthorizationToken) renew it |
+| Google Artifact Registry | an access token, which External Secrets (GCRAccessToken) renews, or the key of an account that can only read |
+| Azure Container Registry | a repository-scoped token that can only read, or External Secrets (ACRAccessToken) |
+
+A Secret with ` + "`credHelpers`" + ` or ` + "`credsStore`" + ` has no credential that Sluice can use, and the request says so: Sluice starts no helper programs.
+
+## Digest of the cluster resolver
+
+` + "`refSource.digest`" + ` of the cluster resolver is the SHA-256 of the JSON of the object's ` + "`spec`" + `, with sorted keys and without spaces. Tekton's is that of
+the whole object as its Go types write it (` + "`Checksum()`" + `), with name, labels and annotations. So the two differ, and in Sluice a new label leaves
+the digest as it is. Compare digests of one of them only. Signatures are not affected: both verify the content.
+`
+
 // docs/tekton.md has each parameter and key of Tekton's resolvers, and ours know them.
 func TestWhatTektonsResolversKnowIsKnownHere(t *testing.T) {
 	var b strings.Builder
@@ -157,7 +183,7 @@ func TestWhatTektonsResolversKnowIsKnownHere(t *testing.T) {
 		"| `max-size`, `ttl` of `resolver-cache-config` | the same |\n" +
 		"| `enable-…-resolver` of `resolvers-feature-flags` | the same |\n" +
 		"| `default-maximum-resolution-timeout` of `config-defaults` | the same; next to Tekton, its controller ends requests |\n" +
-		"| `config-logging`, `config-observability`, `config-leader-election-resolvers` | not read: `sluice serve` has flags, and needs no leader |\n")
+		"| `config-logging`, `config-observability`, `config-leader-election-resolvers` | not read: `sluice serve` has flags, and needs no leader |\n" + restOfPage)
 	for _, name := range []string{"max-size", "ttl"} {
 		if !slices.ContainsFunc(resolve.CacheKeys(), func(k resolve.Key) bool { return k.Name == name }) {
 			t.Errorf("the cache has no key %s", name)

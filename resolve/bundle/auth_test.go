@@ -27,11 +27,16 @@ func TestCredentials(t *testing.T) {
 		"ns/old":     {".dockercfg": []byte(`{"https://reg.example.com/v1/":{"username":"` + user + `","password":"` + password + `"}}`)},
 		"ns/broken":  {".dockerconfigjson": []byte(`{"auths":{"reg.example.com":{"auth":"` + password + `"}}}`)},
 		"ns/nojson":  {".dockerconfigjson": []byte(password)},
+		"ns/noport":  dockerConfig("reg.example.com:8443", user, password),
+		"ns/empty":   {".dockerconfigjson": []byte(`{"auths":{}}`)},
+		"ns/flat":    {".dockerconfigjson": []byte(`{"reg.example.com":{"auth":"` + password + `"}}`)},
+		"ns/laptop":  {".dockerconfigjson": []byte(`{"auths":{"reg.example.com":{}},"credsStore":"desktop"}`)},
+		"ns/helper":  {".dockerconfigjson": []byte(`{"credHelpers":{"reg.example.com":"ecr-login"}}`)},
 		"ns/opaque":  {"password": []byte(password)},
 		"else/there": dockerConfig(regHost, user, password),
 	}
 	accounts := fakeAccounts{
-		"ns/default": {"missing", "other", "good"}, "ns/none": {}, "ns/builder": {"forbidden"}, "ns/broken": {"broken"},
+		"ns/default": {"missing", "other", "good"}, "ns/none": {}, "ns/builder": {"forbidden"}, "ns/broken": {"broken"}, "ns/elsewhere": {"other", "missing", "empty"},
 	}
 	for _, tt := range []struct {
 		name     string
@@ -46,6 +51,13 @@ func TestCredentials(t *testing.T) {
 		{"a secret in the old form", []string{ParamSecret, "old"}, nil, secrets, false, "", ""},
 		{"a secret with a wrong password", []string{ParamSecret, "bad"}, nil, secrets, false, resolve.ReasonDenied, "refuses access"},
 		{"a secret for another registry", []string{ParamSecret, "other"}, nil, secrets, false, resolve.ReasonDenied, "refuses access"},
+		{"a secret for another registry, which it names", []string{ParamSecret, "other"}, nil, secrets, false, resolve.ReasonDenied, "the Secret ns/other has no credential for reg.example.com; it has one for other.example.com"},
+		{"a secret for another port", []string{ParamSecret, "noport"}, nil, secrets, false, resolve.ReasonDenied, "no credential for reg.example.com; it has one for reg.example.com:8443"},
+		{"a secret without a registry", []string{ParamSecret, "empty"}, nil, secrets, false, resolve.ReasonDenied, "the Secret ns/empty has no credential for reg.example.com"},
+		{"a secret without auths", []string{ParamSecret, "flat"}, nil, secrets, false, resolve.ReasonDenied, `registries stand below "auths"`},
+		{"a secret copied from a laptop", []string{ParamSecret, "laptop"}, nil, secrets, false, resolve.ReasonDenied, "no credential for reg.example.com; credsStore and credHelpers name programs, which Sluice does not run"},
+		{"a secret with a helper", []string{ParamSecret, "helper"}, nil, secrets, false, resolve.ReasonDenied, "which Sluice does not run"},
+		{"two imagePullSecrets, none for the registry", []string{ParamServiceAccount, "elsewhere"}, []Option{WithServiceAccounts(accounts)}, secrets, false, resolve.ReasonDenied, "the Secrets ns/other, ns/empty have no credential for reg.example.com; they have one for other.example.com"},
 		{"a secret of another namespace", []string{ParamSecret, "there"}, nil, secrets, false, resolve.ReasonNotFound, "ns/there"},
 		{"a secret that may not be read", []string{ParamSecret, "forbidden"}, nil, secrets, true, resolve.ReasonDenied, "RoleBinding"},
 		{"a broken secret", []string{ParamSecret, "broken"}, nil, secrets, true, resolve.ReasonDenied, "ns/broken"},

@@ -274,7 +274,7 @@ func (r *Resolver) openNamed(ctx context.Context, req *resolve.Request) (*image,
 	}
 	im, err := r.openImage(ctx, ref, creds, way)
 	if err != nil {
-		return nil, creds.withNote(err)
+		return nil, creds.withNote(err, ref.Context())
 	}
 	_, im.pinned = ref.(name.Digest)
 	im.anonymous = len(creds.entries) == 0

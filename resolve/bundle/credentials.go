@@ -1,11 +1,13 @@
 package bundle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -22,6 +24,10 @@ type credentials struct {
 	// note names the credentials that could not be read, and why; empty if all could. It is added to the error if the registry
 	// refuses.
 	note string
+	// secrets are the names of the Secrets that were read. helpers is set if one of them leaves credentials to programs, and unlayered if one of
+	// them has no auths.
+	secrets            []string
+	helpers, unlayered bool
 }
 
 // entry is the credential for one registry or a part of it.
@@ -42,8 +48,8 @@ func (r *Resolver) credentialsFor(ctx context.Context, req *resolve.Request) (*c
 		if err != nil {
 			return nil, err
 		}
-		if err := c.addDockerConfig(data); err != nil {
-			return nil, resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, s, err)
+		if err := c.addSecret(req.Namespace, s, data); err != nil {
+			return nil, err
 		}
 		return c, nil
 	}
@@ -96,9 +102,15 @@ func (c *credentials) addPullSecret(ctx context.Context, req *resolve.Request, s
 	if err != nil {
 		return err
 	}
+	return c.addSecret(req.Namespace, secret, data)
+}
+
+// addSecret adds the credentials of a Secret.
+func (c *credentials) addSecret(namespace, name string, data map[string][]byte) error {
 	if err := c.addDockerConfig(data); err != nil {
-		return resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", req.Namespace, secret, err)
+		return resolve.Errorf(resolve.ReasonDenied, "the secret %s/%s: %w", namespace, name, err)
 	}
+	c.secrets = append(c.secrets, namespace+"/"+name)
 	return nil
 }
 
@@ -108,12 +120,16 @@ func (c *credentials) addDockerConfig(data map[string][]byte) error {
 	switch text, old := data[".dockerconfigjson"], data[".dockercfg"]; {
 	case text != nil:
 		var config struct {
-			Auths map[string]json.RawMessage `json:"auths"`
+			Auths       map[string]json.RawMessage `json:"auths"`
+			CredHelpers map[string]json.RawMessage `json:"credHelpers"`
+			CredsStore  string                     `json:"credsStore"`
 		}
 		if json.Unmarshal(text, &config) != nil {
 			return errors.New("its entry .dockerconfigjson is no JSON")
 		}
 		auths = config.Auths
+		c.helpers = c.helpers || config.CredsStore != "" || len(config.CredHelpers) > 0
+		c.unlayered = c.unlayered || auths == nil
 	case old != nil:
 		if json.Unmarshal(old, &auths) != nil {
 			return errors.New("its entry .dockercfg is no JSON")
@@ -155,6 +171,14 @@ func canonicalRegistry(host string) string {
 // Resolve implements [authn.Keychain]. Of the entries that match the repository, it prefers those without wildcards, and of these
 // the one with the longest path.
 func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	if best := c.entryFor(target); best != nil {
+		return authn.FromConfig(best.auth), nil
+	}
+	return authn.Anonymous, nil
+}
+
+// entryFor is the entry that counts for a repository; nil without one.
+func (c *credentials) entryFor(target authn.Resource) *entry {
 	host := canonicalRegistry(target.RegistryStr())
 	_, repo, _ := strings.Cut(target.String(), "/")
 	var best *entry
@@ -164,11 +188,40 @@ func (c *credentials) Resolve(target authn.Resource) (authn.Authenticator, error
 			best = e
 		}
 	}
-	if best == nil {
-		return authn.Anonymous, nil
-	}
-	return authn.FromConfig(best.auth), nil
+	return best
 }
+
+// lackFor says why the Secrets that were read have no credential for a repository; empty if they have one, or if there are none.
+func (c *credentials) lackFor(target authn.Resource) string {
+	if best := c.entryFor(target); len(c.secrets) == 0 || best != nil && best.auth != (authn.AuthConfig{}) {
+		return ""
+	}
+	var hosts []string
+	for _, e := range c.entries {
+		if name := strings.TrimSuffix(e.host+"/"+e.path, "/"); e.auth != (authn.AuthConfig{}) && !slices.Contains(hosts, name) {
+			hosts = append(hosts, name)
+		}
+	}
+	slices.Sort(hosts)
+	lack, verb := "the Secret "+c.secrets[0]+" has", "it has"
+	if len(c.secrets) > 1 {
+		lack, verb = "the Secrets "+strings.Join(c.secrets[:min(len(c.secrets), maxNamed)], ", ")+" have", "they have"
+	}
+	lack += " no credential for " + target.RegistryStr()
+	if len(hosts) > 0 {
+		lack += "; " + verb + " one for " + strings.Join(hosts[:min(len(hosts), maxNamed)], ", ")
+	}
+	if c.unlayered {
+		lack += `; registries stand below "auths" in .dockerconfigjson`
+	}
+	if c.helpers {
+		lack += "; credsStore and credHelpers name programs, which Sluice does not run"
+	}
+	return lack
+}
+
+// maxNamed bounds the registries and Secrets that a message names.
+const maxNamed = 5
 
 func (e *entry) isBetterThan(than *entry) bool {
 	if wild, other := strings.Contains(e.host, "*"), strings.Contains(than.host, "*"); wild != other {
@@ -195,12 +248,13 @@ func (e *entry) matchesRepo(host, repo string) bool {
 	return true
 }
 
-// withNote adds to a refusal that some credentials could not be read.
-func (c *credentials) withNote(err error) error {
-	if c.note == "" || err == nil {
+// withNote adds to a refusal of a repository why no credential was sent.
+func (c *credentials) withNote(err error, target authn.Resource) error {
+	note := cmp.Or(c.note, c.lackFor(target))
+	if note == "" || err == nil {
 		return err
 	}
-	return &noted{err: err, note: c.note}
+	return &noted{err: err, note: note}
 }
 
 // noted is an error with a note, which counts if the error is a refusal.
