@@ -229,7 +229,7 @@ func TestE2EFeaturesThatAreOffStopAnApply(t *testing.T) {
 	}
 	// diff tells the same where it is asked to.
 	out, _ := w.run(ExitFindings, "diff", "-f", w.file("source.yaml", all), "--preflight", "FeatureGates")
-	for _, want := range []string{"feature-off", "source.yaml:2", "+  size: huge", "2 to be created"} {
+	for _, want := range []string{"feature-off", "(line 2)", "+  size: huge", "2 to be created"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("diff does not say %q: %s", want, out)
 		}

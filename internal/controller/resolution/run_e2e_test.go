@@ -257,9 +257,9 @@ func TestE2ETwoHundredAtOnceSucceedWithOneWriteEach(t *testing.T) {
 	t.Logf("200 requests in %s; the resolver's calls %v, the lifecycle controller's %v", time.Since(began), a.calls, l.calls)
 	patches, gets := a.count("PATCH resolutionrequests"), a.count("GET resolutionrequests")
 	// A patch more for each that the lifecycle controller has marked in the very moment, or that the API server was too busy
-	// for; two lists and two watches.
+	// for. Few lists and watches, however many requests there are: the API server ends a watch whenever a test beside changes the CRD.
 	again := a.count("PATCH resolutionrequests, come again")
-	if marked := l.count("PATCH resolutionrequests"); patches > 200+marked+again || gets > 6+marked+again || marked > 100 || again > 20 {
+	if marked := l.count("PATCH resolutionrequests"); patches > 200+marked+again || gets > 20+marked+again || marked > 100 || again > 20 {
 		t.Errorf("the resolver wrote %d times and read %d times, the lifecycle controller wrote %d times", patches, gets, marked)
 	}
 	got, err := client(t, in.config).ResolutionV1beta1().ResolutionRequests(ns).Get(t.Context(), "r7", metav1.GetOptions{})
