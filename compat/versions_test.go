@@ -77,7 +77,7 @@ func TestStatusWritesOfTheTarget(t *testing.T) {
 				if before133 && status && c.unratcheted {
 					want = report.ObjectsStuck
 				}
-				if len(got.Findings) == 0 || got.Findings[0].Level != want {
+				if len(got.Findings) == 0 || got.Findings[0].Level != want || got.Findings[0].MayBe != "" {
 					t.Errorf("%s at %s, status subresource %t, under %s: %+v, want %s", c.keyword, c.place, status, kube, got.Findings, want)
 				}
 			}

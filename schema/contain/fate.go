@@ -72,22 +72,17 @@ func (s *search) worstFate(p *pending, ratchets bool) Fate {
 		return Stuck
 	case fate == Spared && (p.spared || s.storedCandidates(p) == nil && p.spared):
 		return Spared
-	case ratchets && s.alwaysRatchets(p) && !s.mayFail(p) && !s.refusesStatusWrites(p):
+	case ratchets && s.alwaysRatchets(p) && !s.mayFail(p):
 		return Tolerated
 	}
 	return Stuck
 }
 
-// statusUnratcheted reports whether the API server ratchets updates, and does not ratchet writes of the status.
+// statusUnratcheted reports whether the API server ratchets updates, and does not ratchet writes of the status. Then a witness below .status, or of
+// a rule, shows that such writes are refused: whatever else is wrong with an object, these errors stay.
 func (s *search) statusUnratcheted() bool {
 	k := s.opts.KubeVersion
 	return s.opts.StatusWrites && upstream.RatchetsIn(k) && !upstream.RatchetsStatusIn(k)
-}
-
-// refusesStatusWrites reports whether the gap may refuse writes of the status that leave the value alone: an error below .status, or a rule
-// anywhere, because all rules are evaluated.
-func (s *search) refusesStatusWrites(p *pending) bool {
-	return s.statusUnratcheted() && (p.rule != "" || p.gap.Keyword == keywordRules || p.gap.Path.InStatus())
 }
 
 // refusesUnchanged is for a rule that sees the stored value. It returns a formula that is true of the values that the rule refuses in

@@ -69,11 +69,7 @@ var proofFaults = []fault{
 		broken: "a witness of which the new schema drops nothing is reported as pruned",
 	},
 	{in: "schema/contain.(*confirmer).determineFate", call: "Ratchets", answers: "false", broken: "ratcheting is ignored: what it tolerates is told as stuck"},
-	{in: "schema/contain.(*confirmer).determineFate", without: "statusUnratcheted", broken: "an object whose status cannot be written is told as ratcheted"},
-	{
-		in: "schema/contain.(*search).refusesStatusWrites", find: "s.statusUnratcheted() &&", put: "false &&",
-		broken: "writes of the status are left out of the worst fate",
-	},
+	{in: "schema/contain.(*confirmer).determineFate", call: "statusUnratcheted", answers: "false", broken: "an object whose status cannot be written is told as ratcheted"},
 	{
 		in: "internal/cluster.(*judge).fateOf", find: "if j.status && ", put: "if !j.status && ",
 		broken: "stored objects whose status cannot be written are counted as ratcheted",
