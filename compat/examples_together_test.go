@@ -23,8 +23,8 @@ func topFieldsOf(t *testing.T, fragment string) map[string]any {
 	return out
 }
 
-// composed is a CRD with one fragment of each of two rules; nil if both say something about the same part of the CRD.
-func composed(t *testing.T, a, b *Rule, ofA, ofB string) *crd {
+// crdOfTwoExamples is a CRD with one fragment of each of two rules; nil if both say something about the same part of the CRD.
+func crdOfTwoExamples(t *testing.T, a, b *Rule, ofA, ofB string) *crd {
 	t.Helper()
 	if ofA == "" || ofB == "" {
 		return nil
@@ -47,7 +47,7 @@ func composed(t *testing.T, a, b *Rule, ofA, ofB string) *crd {
 	case a.InSpec() && b.InSpec():
 		return around(map[string]any{"left": object(ofA), "right": object(ofB)}, true)
 	case b.InSpec():
-		return composed(t, b, a, ofB, ofA)
+		return crdOfTwoExamples(t, b, a, ofB, ofA)
 	case a.InSpec():
 		d := around(topFieldsOf(t, ofB), false)
 		text, err := json.Marshal(object(ofA))
@@ -106,9 +106,9 @@ func TestExamplesTogether(t *testing.T) {
 				continue
 			}
 			a, b := &rules[i], &rules[j]
-			start := composed(t, a, b, a.Unsafe.Old, b.Unsafe.Old)
+			start := crdOfTwoExamples(t, a, b, a.Unsafe.Old, b.Unsafe.Old)
 			ends := []*crd{
-				composed(t, a, b, a.Unsafe.New, b.Unsafe.Old), composed(t, a, b, a.Unsafe.Old, b.Unsafe.New), composed(t, a, b, a.Unsafe.New, b.Unsafe.New),
+				crdOfTwoExamples(t, a, b, a.Unsafe.New, b.Unsafe.Old), crdOfTwoExamples(t, a, b, a.Unsafe.Old, b.Unsafe.New), crdOfTwoExamples(t, a, b, a.Unsafe.New, b.Unsafe.New),
 			}
 			if start == nil || slices.Contains(mends, a.ID) || slices.Contains(mends, b.ID) || slices.Contains(ends, nil) {
 				skipped++

@@ -34,8 +34,8 @@ type program struct {
 	args          []string
 }
 
-// template installs Sluice and a resolver of somebody else by their manifests. The program is at path.
-func template(t *testing.T, path, resolver string) (*system, program) {
+// startTemplateOfResolver installs Sluice and a resolver of somebody else by their manifests. The program is at path.
+func startTemplateOfResolver(t *testing.T, path, resolver string) (*system, program) {
 	t.Helper()
 	p := program{path: path, account: resolver + "-resolver"}
 	printed, err := exec.Command(path, "manifests", "--image=registry.example.com/resolver:v1").Output()
@@ -100,7 +100,7 @@ func TestE2ETheTemplateOfAResolverAnswersAllRequests(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", path, "../../examples/resolver").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	s, p := template(t, path, "well-known")
+	s, p := startTemplateOfResolver(t, path, "well-known")
 	const requests, before = 200, 60
 	var asked atomic.Int64
 	reached, goOn := make(chan struct{}), make(chan struct{})
@@ -154,7 +154,7 @@ func TestE2ERealTektonResolverRuns(t *testing.T) {
 	if binaries == "" {
 		t.Skip("make e2e-tekton builds the resolver and runs this")
 	}
-	s, p := template(t, filepath.Join(binaries, "tektonresolver"), "greeting")
+	s, p := startTemplateOfResolver(t, filepath.Join(binaries, "tektonresolver"), "greeting")
 	s.configure(t, "greeting-config", map[string]string{"word": "good morning"})
 	s.start(t, "resolution", flagged("--other-resolvers=greeting"))
 	p.run(t, s, "one")

@@ -103,7 +103,7 @@ type leftOverlay struct {
 // applyKustomizations patches the definitions of a source. Patches that cannot be applied become remarks.
 func (r *reader) applyKustomizations(ctx context.Context, read func(context.Context, string) ([]byte, error)) error {
 	k := &kustomizer{
-		r: r, read: remembering(r.kustomizations, read),
+		r: r, read: readingEachOnce(r.kustomizations, read),
 		byDir: map[string]*kustomization{}, includers: map[string][]*kustomization{}, used: map[string]bool{}, holding: map[string]bool{},
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.kustomizations)) {
@@ -134,8 +134,8 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 	return ctx.Err()
 }
 
-// remembering returns a function that reads each file once. known are files that were read already.
-func remembering(known map[string][]byte, read func(context.Context, string) ([]byte, error)) func(context.Context, string) ([]byte, error) {
+// readingEachOnce returns a function that reads each file once. known are files that were read already.
+func readingEachOnce(known map[string][]byte, read func(context.Context, string) ([]byte, error)) func(context.Context, string) ([]byte, error) {
 	type result struct {
 		data []byte
 		err  error
@@ -256,7 +256,7 @@ func (k *kustomizer) tellLeft() {
 		if n := len(l.names) - 1; n > 0 {
 			changed += fmt.Sprintf(" and %d more", n)
 		}
-		k.remark(l.overlay.file, fmt.Sprintf("it changes %s, and is not applied, because %s includes %s, too; to check it, give the paths %[3]s %s",
+		k.addRemark(l.overlay.file, fmt.Sprintf("it changes %s, and is not applied, because %s includes %s, too; to check it, give the paths %[3]s %s",
 			changed, path.Dir(l.beside.file), l.base, path.Dir(l.overlay.file)))
 	}
 }
@@ -267,7 +267,7 @@ func (k *kustomizer) tellElsewhere() {
 	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
 		if c := k.byDir[dir]; c != nil {
 			for _, name := range c.elsewhere {
-				k.r.remark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !k.holding[dir])
+				k.r.addRemark(c.file, fmt.Sprintf("its resource %s is elsewhere, and the CRDs in it are not compared", name), !k.holding[dir])
 			}
 		}
 	}
@@ -317,7 +317,7 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth in
 		}
 		out := &kustomization{file: file}
 		if err := sigsyaml.Unmarshal(data, out); err != nil {
-			k.remark(file, fmt.Sprintf("its patches are not applied: %v", err))
+			k.addRemark(file, fmt.Sprintf("its patches are not applied: %v", err))
 			return nil
 		}
 		for _, name := range slices.Concat(out.Resources, out.Bases) {
@@ -360,15 +360,15 @@ func (k *kustomizer) addComponents(ctx context.Context, to *kustomization, depth
 		clean := path.Clean(name)
 		switch steps := strings.Count(clean+"/", "../"); {
 		case isRemote(name) || path.IsAbs(clean) || steps > maxComponents:
-			k.remark(to.file, fmt.Sprintf("its component %s is elsewhere, and the patches of it are not applied; render the kustomization, and check what comes out", name))
+			k.addRemark(to.file, fmt.Sprintf("its component %s is elsewhere, and the patches of it are not applied; render the kustomization, and check what comes out", name))
 			continue
 		case depth == maxComponents:
-			k.remark(to.file, fmt.Sprintf("its components are not read: they are nested deeper than %d levels", maxComponents))
+			k.addRemark(to.file, fmt.Sprintf("its components are not read: they are nested deeper than %d levels", maxComponents))
 			continue
 		}
 		found := k.readKustomization(ctx, path.Join(path.Dir(to.file), clean), depth+1)
 		if found == nil {
-			k.remark(to.file, fmt.Sprintf("its component %s has no kustomization.yaml that can be read, and the patches of it are not applied", name))
+			k.addRemark(to.file, fmt.Sprintf("its component %s has no kustomization.yaml that can be read, and the patches of it are not applied", name))
 			continue
 		}
 		to.Patches = append(to.Patches, found.Patches...)
@@ -377,8 +377,8 @@ func (k *kustomizer) addComponents(ctx context.Context, to *kustomization, depth
 	}
 }
 
-// remark adds a remark about a file.
-func (k *kustomizer) remark(file, text string) { k.r.remark(file, text, false) }
+// addRemark adds a remark about a file.
+func (k *kustomizer) addRemark(file, text string) { k.r.addRemark(file, text, false) }
 
 // patchDocument applies the patches of a kustomization that are about a definition.
 func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kustomization) error {
@@ -391,7 +391,7 @@ func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kusto
 		if p.Target != nil {
 			chosen, err := p.Target.choosesDefinition(d.CRD)
 			if err != nil {
-				k.remark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("a target of its patches is not understood: %v", err))
+				k.addRemark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("a target of its patches is not understood: %v", err))
 			}
 			if !chosen {
 				continue
@@ -400,18 +400,18 @@ func (k *kustomizer) patchDocument(ctx context.Context, d *Document, from *kusto
 		file, text := path.Join(p.dir, "kustomization.yaml"), []byte(p.Patch)
 		if p.Path != "" {
 			if file = path.Join(p.dir, p.Path); !fs.ValidPath(path.Clean(p.Path)) {
-				k.remark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("its patch %s is outside of its folder, which kustomize refuses, and is not applied", p.Path))
+				k.addRemark(path.Join(p.dir, "kustomization.yaml"), fmt.Sprintf("its patch %s is outside of its folder, which kustomize refuses, and is not applied", p.Path))
 				continue
 			}
 			var err error
 			if text, err = k.read(ctx, file); err != nil {
-				k.remark(file, fmt.Sprintf("this patch cannot be read: %v", systemReason(err)))
+				k.addRemark(file, fmt.Sprintf("this patch cannot be read: %v", systemReason(err)))
 				continue
 			}
 		}
 		applied, err := applyPatch(d, p, text)
 		if err != nil {
-			k.remark(file, fmt.Sprintf("this patch of %s is not applied: %v", d.CRD.Name, err))
+			k.addRemark(file, fmt.Sprintf("this patch of %s is not applied: %v", d.CRD.Name, err))
 		}
 		if applied {
 			d.Patched = true

@@ -70,8 +70,8 @@ func (r *reader) finishSource(ctx context.Context, around surroundings) error {
 	return r.applyKustomizations(ctx, around.read)
 }
 
-// remark adds a remark about a file, once.
-func (r *reader) remark(file, text string, ifChanged bool) {
+// addRemark adds a remark about a file, once.
+func (r *reader) addRemark(file, text string, ifChanged bool) {
 	key := file
 	for i, root := range r.roots {
 		if below, err := filepath.Rel(root, file); err == nil && (i == 0 || fs.ValidPath(filepath.ToSlash(below))) {

@@ -95,8 +95,8 @@ func (byParams) GetResolutionTimeout(context.Context, time.Duration, map[string]
 	return time.Millisecond, nil
 }
 
-// ask resolves a request in the framework, with a configuration that no resolver declares.
-func ask(t *testing.T, r resolve.Resolver, url string, params ...resolve.Given) (*resolve.Resource, resolve.Reason) {
+// askTektonResolver resolves a request in the framework, with a configuration that no resolver declares.
+func askTektonResolver(t *testing.T, r resolve.Resolver, url string, params ...resolve.Given) (*resolve.Resource, resolve.Reason) {
 	t.Helper()
 	registry, err := resolve.NewRegistry(r)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestTektonResolversGetRequestsAndGiveContent(t *testing.T) {
 		word = r.Config["greeting"]
 		return ctx
 	})
-	res, reason := ask(t, adapted, "demo://x", list...)
+	res, reason := askTektonResolver(t, adapted, "demo://x", list...)
 	if reason != "" {
 		t.Fatal(reason)
 	}
@@ -147,7 +147,7 @@ func TestTektonResolversGetRequestsAndGiveContent(t *testing.T) {
 		t.Errorf("the ConfigMap %s has the word %q", adapted.Spec().ConfigMap, word)
 	}
 	r.answer = found{}
-	if res, reason = ask(t, adapted, "demo://y"); reason != "" || res.Source.URI != "demo://y" || res.Source.Digest["sha256"] == "" {
+	if res, reason = askTektonResolver(t, adapted, "demo://y"); reason != "" || res.Source.URI != "demo://y" || res.Source.Digest["sha256"] == "" {
 		t.Errorf("without an origin: %s %+v", reason, res)
 	}
 	if *r.initialized != 1 {
@@ -167,7 +167,7 @@ func TestFailuresOfTektonResolvers(t *testing.T) {
 		"busy":      {"u", nil, apierrors.NewTooManyRequests("later", 1), resolve.ReasonUnavailable},
 		"nothing":   {"u", nil, nil, resolve.ReasonFailed},
 	} {
-		if _, got := ask(t, FromTekton(&bySpec{base: base{new(int)}, answer: test.answer, failure: test.failure}, nil), test.url); got != test.want {
+		if _, got := askTektonResolver(t, FromTekton(&bySpec{base: base{new(int)}, answer: test.answer, failure: test.failure}, nil), test.url); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -175,13 +175,13 @@ func TestFailuresOfTektonResolvers(t *testing.T) {
 
 func TestTektonsOlderResolvers(t *testing.T) {
 	param := resolve.Given{Name: "a", Value: resolve.Value{Type: resolve.String, String: "text"}}
-	if res, reason := ask(t, FromTektonParams(byParams{base{new(int)}, false}, nil), "", param); reason != "" || res.Source.URI != "demo:text" {
+	if res, reason := askTektonResolver(t, FromTektonParams(byParams{base{new(int)}, false}, nil), "", param); reason != "" || res.Source.URI != "demo:text" {
 		t.Errorf("%s %+v", reason, res)
 	}
-	if _, reason := ask(t, FromTektonParams(byParams{base{new(int)}, false}, nil), ""); reason != resolve.ReasonInvalid {
+	if _, reason := askTektonResolver(t, FromTektonParams(byParams{base{new(int)}, false}, nil), ""); reason != resolve.ReasonInvalid {
 		t.Errorf("without parameters: %s", reason)
 	}
-	if _, reason := ask(t, FromTektonParams(byParams{base{new(int)}, true}, nil), "", param); reason != resolve.ReasonTimedOut {
+	if _, reason := askTektonResolver(t, FromTektonParams(byParams{base{new(int)}, true}, nil), "", param); reason != resolve.ReasonTimedOut {
 		t.Errorf("after its own time-out: %s", reason)
 	}
 }

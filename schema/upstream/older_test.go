@@ -61,8 +61,8 @@ func startOlder(t *testing.T) *older {
 	return &older{json.NewEncoder(in), json.NewDecoder(out)}
 }
 
-// ask returns the errors of an update.
-func (o *older) ask(t *testing.T, question map[string]any) (errs []string) {
+// askForErrors returns the errors of an update.
+func (o *older) askForErrors(t *testing.T, question map[string]any) (errs []string) {
 	t.Helper()
 	if err := o.questions.Encode(question); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestOlderUpdates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := server.ask(t, map[string]any{"Schema": props, "Old": old, "New": obj, "Status": status})
+			want := server.askForErrors(t, map[string]any{"Schema": props, "Old": old, "New": obj, "Status": status})
 			if compared++; len(want) > 0 {
 				refused++
 			}

@@ -35,7 +35,9 @@ type question struct {
 type object map[string]any
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (o *object) UnmarshalJSON(data []byte) error { return utiljson.Unmarshal(data, (*map[string]any)(o)) }
+func (o *object) UnmarshalJSON(data []byte) error {
+	return utiljson.Unmarshal(data, (*map[string]any)(o))
+}
 
 func errorsOf(q *question) (field.ErrorList, error) {
 	if q.CRD != nil {
@@ -83,7 +85,7 @@ func errorsOfCRD(q *question) (field.ErrorList, error) {
 	return crdvalidation.ValidateCustomResourceDefinitionUpdate(context.Background(), crd, old), nil
 }
 
-func answer(in io.Reader, out io.Writer) error {
+func answerQuestions(in io.Reader, out io.Writer) error {
 	questions, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	for {
 		var q question
@@ -107,7 +109,7 @@ func answer(in io.Reader, out io.Writer) error {
 }
 
 func main() {
-	if err := answer(os.Stdin, os.Stdout); err != nil {
+	if err := answerQuestions(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -55,7 +55,7 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 			templated++
 		}
 		if d := &set.Documents[i]; d.Renamed {
-			c.remark("%s: its name or group is a template ({{), for which %s stands; to check what it becomes: helm template CHART | sluice check OLD -", d.File, d.CRD.Name)
+			c.addRemark("%s: its name or group is a template ({{), for which %s stands; to check what it becomes: helm template CHART | sluice check OLD -", d.File, d.CRD.Name)
 		}
 	}
 	if patched > 0 {

@@ -13,8 +13,8 @@ import (
 	"sluice.dev/internal/input"
 )
 
-// remark adds a remark to the report, once.
-func (c *checker) remark(format string, args ...any) {
+// addRemark adds a remark to the report, once.
+func (c *checker) addRemark(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.remarks, text) {
 		c.remarks = append(c.remarks, text)
 	}
@@ -32,13 +32,13 @@ func (c *checker) remarkOnFiles() {
 			switch {
 			case both && (m.IfChanged || s.side == &c.old):
 			case both || !s.other.files:
-				c.remark("%s: %s", m.File, m.Text)
+				c.addRemark("%s: %s", m.File, m.Text)
 			default:
-				c.remark("%s: %s%s", m.File, m.Text, s.only)
+				c.addRemark("%s: %s%s", m.File, m.Text, s.only)
 			}
 		}
 		if patches := s.side.patches; len(patches) > 0 {
-			c.remark("kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -", firstNames(patches))
+			c.addRemark("kustomize patches of CRDs are not checked: %s; check what they render: kubectl kustomize DIR | sluice check OLD -", firstNames(patches))
 		}
 	}
 }
@@ -58,15 +58,15 @@ func (c *checker) remarkOnSubmodules() {
 		switch {
 		case was == is && !c.next.hasBelow(m.Path):
 		case was == is:
-			c.remark("the submodule %s is not read in %s, so its CRDs are compared with nothing", m.Path, c.old.name)
+			c.addRemark("the submodule %s is not read in %s, so its CRDs are compared with nothing", m.Path, c.old.name)
 		case c.flags.git == "": // a side may be no repository
-			c.remark("the submodule %s is not read, so its CRDs are not compared", m.Path)
+			c.addRemark("the submodule %s is not read, so its CRDs are not compared", m.Path)
 		case was == "":
-			c.remark("the submodule %s is new, and its CRDs are not compared: run the check in it", m.Path)
+			c.addRemark("the submodule %s is new, and its CRDs are not compared: run the check in it", m.Path)
 		case is == "":
-			c.remark("the submodule %s is gone, and its CRDs are not compared: run the check in it", m.Path)
+			c.addRemark("the submodule %s is gone, and its CRDs are not compared: run the check in it", m.Path)
 		default:
-			c.remark("the submodule %s changes from %.12s to %.12s, and its CRDs are not compared: run sluice check --git %.12[2]s...%.12[3]s in it", m.Path, was, is)
+			c.addRemark("the submodule %s changes from %.12s to %.12s, and its CRDs are not compared: run sluice check --git %.12[2]s...%.12[3]s in it", m.Path, was, is)
 		}
 	}
 }
@@ -105,6 +105,6 @@ func (c *checker) remarkOnKustomizations(pairs []pair) {
 		}
 	}
 	for _, file := range files {
-		c.remark("%s: it no longer includes %s; whoever applies it does not get the new version, and a tool that prunes deletes the CRD with all its objects", file, firstNames(left[file]))
+		c.addRemark("%s: it no longer includes %s; whoever applies it does not get the new version, and a tool that prunes deletes the CRD with all its objects", file, firstNames(left[file]))
 	}
 }
