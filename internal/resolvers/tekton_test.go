@@ -119,8 +119,9 @@ const restOfPage = `
 ## Registries of clouds
 
 Tekton's bundles resolver also asks Amazon ECR, Google and Azure for a credential with the identity of its own pod (k8schain in
-go-containerregistry). Sluice does not. The resolver works for all namespaces. With the pod's identity, every namespace could read every image
-that this identity can read, whoever sends the request. In Sluice a credential belongs to the namespace of the request.
+go-containerregistry). Sluice does not. One resolver serves all namespaces. With its
+identity, a request from any namespace could read every image that the resolver's pod can read. In Sluice a request uses the credentials of
+its own namespace.
 
 To go without, put a credential into a Secret of the namespace, of the type ` + "`kubernetes.io/dockerconfigjson`" + `. Name it in the parameter
 ` + "`secret`" + `, or in the imagePullSecrets of the ServiceAccount:

@@ -154,7 +154,7 @@ var table = []row{
 		may: []string{"client", "internal/controller/resolution", "resolve"},
 	},
 	{
-		pkg: "resolve/controller", why: "runs resolvers in a cluster, whoever wrote them; it knows none by name",
+		pkg: "resolve/controller", why: "runs any resolver in a cluster, and knows none by name",
 		may: []string{"api/resolution", "api/resolution/v1beta1", "client", "internal/controller/resolution", "internal/process", "resolve", "resolve/verify"},
 	},
 	{pkg: "examples/resolver", why: "a resolver as somebody else writes it", may: []string{"resolve", "resolve/controller", "resolve/netguard"}},

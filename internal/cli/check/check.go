@@ -415,7 +415,7 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 	return newSide(src, set), nil
 }
 
-// newSide is the side of what was read from a source.
+// newSide returns the side with what was read from a source.
 func newSide(src input.Source, set *input.Set) side {
 	s := side{
 		name: src.String(), crds: map[string][]input.Document{}, skipped: set.Skipped, missing: set.Missing, unread: set.Unread, files: true,

@@ -105,6 +105,6 @@ func (c *checker) remarkOnKustomizations(pairs []pair) {
 		}
 	}
 	for _, file := range files {
-		c.addRemark("%s: it no longer includes %s; whoever applies it does not get the new version, and a tool that prunes deletes the CRD with all its objects", file, firstNames(left[file]))
+		c.addRemark("%s: it no longer includes %s; an apply of it leaves the old version in place, and with pruning deletes the CRD and all its objects", file, firstNames(left[file]))
 	}
 }

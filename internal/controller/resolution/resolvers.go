@@ -136,7 +136,7 @@ func (r *Resolvers) configureFlags(data map[string]string) error {
 }
 
 // ConfigureVerification reads the operator's policies: policies is a YAML stream of VerificationPolicy, no-match says what
-// becomes of what none of them speaks of, and trusted-root is Sigstore's trusted_root.json for the authorities without keys.
+// happens to content that no policy matches, and trusted-root is Sigstore's trusted_root.json for the authorities without keys.
 func (r *Resolvers) ConfigureVerification(ctx context.Context, data map[string]string, secrets resolve.Secrets) error {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if !slices.Contains([]string{"policies", "no-match", "trusted-root", "_example"}, key) {
