@@ -51,6 +51,7 @@ test: lint verify tests ## the linter, generated files, and all tests with a ten
 test-long: ## before a release: all random cases, the programs for other systems, seeded faults, and a soak of 30 minutes
 	SLUICE_ROUNDS=1 $(MAKE) test
 	$(MAKE) cross mutants soak
+	cd test/older && $(GO) mod tidy -diff
 
 .PHONY: cross
 cross: ## sluice for Windows and macOS builds

@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/internal/controller/resolution"
 	"sluice.dev/resolve"
@@ -42,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 	if err != nil {
 		return err
 	}
-	if len(args) > 0 && args[0] == "resolve" {
+	if len(args) > 0 && args[0] == "resolve" && !slices.Contains([]string{"-h", "--help"}, args[len(args)-1]) {
 		return errors.Join(resolveOnce(ctx, registry, args[1:], out), closeAll(resolvers))
 	}
 	if len(resolvers) == 0 {
@@ -53,6 +55,9 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 	image := ""
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SetOutput(out)
+	flags.Usage = func() {
+		_, _ = fmt.Fprintf(out, usage, filepath.Base(os.Args[0]), flags.FlagUsages()) // nobody reads it then
+	}
 	manifests := len(args) > 0 && args[0] == "manifests"
 	if manifests {
 		flags.StringVar(&image, "image", "", "container image of this program; required")
@@ -70,19 +75,33 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 		return fmt.Errorf("unknown argument %q; want manifests, resolve, or flags only", flags.Arg(0))
 	case !manifests:
 		return Run(ctx, o, resolvers...)
-	case image == "":
+	case image == "" || strings.ContainsFunc(image, unicode.IsSpace):
 		return errors.New("manifests: name the container image, as in --image=registry.example.com/resolver:v1")
+	}
+	o = o.withDefaults()
+	for _, namespace := range []string{o.Namespace, o.ConfigNamespace, o.DefaultsNamespace} {
+		if wrong := validation.IsDNS1123Label(namespace); wrong != nil {
+			return fmt.Errorf("manifests: %q is no name of a namespace: %s", namespace, wrong[0])
+		}
 	}
 	_, err = io.WriteString(out, manifestsOf(resolvers, o, image))
 	return err
 }
+
+// usage takes the name of the program and the flags of what was asked for.
+const usage = `Usage:
+  %[1]s [FLAGS]                        run in a cluster
+  %[1]s manifests --image=IMAGE        print what installs it there
+  %[1]s resolve [NAME] PARAM=VALUE...  resolve one request without a cluster
+
+Flags:
+%[2]s`
 
 //go:embed manifests.yaml
 var manifestsTemplate string
 
 // manifestsOf returns the manifests of a program, as a YAML stream.
 func manifestsOf(resolvers []resolve.Resolver, o Options, image string) string {
-	o = o.withDefaults()
 	var names, schemas, writers []string
 	maps := []string{resolve.CacheConfigMap, resolution.FlagsConfigMap, resolution.VerificationConfigMap}
 	for _, r := range resolvers {

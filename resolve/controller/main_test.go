@@ -44,6 +44,10 @@ func TestTheCommandLine(t *testing.T) {
 		"no value":              {[]string{"resolve", "text"}, one, "", `"text": want PARAM=VALUE`},
 		"manifests":             {[]string{"manifests", "--image=example.test/x:v1"}, one, "image: example.test/x:v1", ""},
 		"no image":              {[]string{"manifests"}, one, "", "name the container image"},
+		"an image with a space": {[]string{"manifests", "--image=a b"}, one, "", "name the container image"},
+		"a wrong namespace":     {[]string{"manifests", "--image=x", "--namespace=Bad_Name"}, one, "", `"Bad_Name" is no name of a namespace`},
+		"help names the forms":  {[]string{"manifests", "-h"}, one, "resolve [NAME] PARAM=VALUE", ""},
+		"help of one form":      {[]string{"resolve", "--help"}, one, "print what installs it there", ""},
 		"another command":       {[]string{"serve"}, one, "", `unknown argument "serve"`},
 		"an unknown flag":       {[]string{"--slot=1"}, one, "", "unknown flag: --slot"},
 		"help":                  {[]string{"--help"}, one, "--slots", ""},
@@ -69,7 +73,7 @@ func TestThePrintedRightsAreThoseOfOurOwnResolvers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := rightsOf(t, string(ours), "sluice-system", "sluice-resolver-hub")
-	printed := manifestsOf([]resolve.Resolver{echo{"hub"}}, Options{Namespace: "sluice-system", Account: "a"}, "x")
+	printed := manifestsOf([]resolve.Resolver{echo{"hub"}}, Options{Namespace: "sluice-system", Account: "a"}.withDefaults(), "x")
 	got := rightsOf(t, printed, "sluice-system", "a")
 	for what, verbs := range map[string][]string{"configmaps": {"list", "watch"}, "configmaps resolver-schema-hub": {"create", "patch"}} {
 		if !slices.Equal(want[what], verbs) {
