@@ -74,7 +74,7 @@ func (e *emitter) countItems(path feature.Path, v string, i int) string {
 		item = memberOf(item, s.Name)
 	}
 	there = append(there, "true")
-	within := overPieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+joinAnd(there...)+" ? "+e.countItems(path, item, next)+" : 0).sum()).sum()")
+	within := e.overPieces(v, path[i].Kind, i, ".map("+c+", "+c+".map("+x+", "+joinAnd(there...)+" ? "+e.countItems(path, item, next)+" : 0).sum()).sum()")
 	return fmt.Sprintf("(%s ? %s.size() + (%s.size() > %d ? 0 : %s) : 0)", is, v, v, matchLimit, within)
 }
 

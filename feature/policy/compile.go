@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
@@ -40,6 +41,8 @@ type Options struct {
 	// SettingsMissing is true if a component in live mode has no ConfigMap, and it cannot be created. Until it is, Settings are
 	// part of the policies, as in baked mode.
 	SettingsMissing bool
+	// Only is the resource whose policies are made; nil stands for all.
+	Only *schema.GroupResource
 	// Unguarded leaves out the policies that judge the settings when they are written.
 	Unguarded bool
 }
@@ -228,6 +231,9 @@ func (c *compiler) compileGroups(ctx context.Context) {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
+			if c.leavesOut(t) {
+				continue
+			}
 			ways := shapesOf(f, t)
 			u := unit{feature: f, target: t, state: state, ways: ways, shape: ways[0], items: searchLimitOf(t, c.options.Items)}
 			if slices.Contains(c.model.Spec().TellUse, f.Stage) {
@@ -252,6 +258,11 @@ func (c *compiler) compileGroups(ctx context.Context) {
 	for _, g := range order {
 		c.compileGroup(ctx, g)
 	}
+}
+
+// leavesOut reports whether no policy of a target's resource is asked for.
+func (c *compiler) leavesOut(t *feature.Target) bool {
+	return c.options.Only != nil && *c.options.Only != schema.GroupResource{Group: t.Group, Resource: t.Resource}
 }
 
 // addToGroup adds a unit to the group of its resource, version and kind, or begins that group.

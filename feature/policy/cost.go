@@ -151,8 +151,8 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, m
 	}
 	m.addNeeded(d.valid[i], u.items, u.asked)
 	m.addNeeded(d.texts[i], u.items, u.words)
-	if t := d.tables[i]; t.name != "" {
-		own := m.costs[t.name][1] / int64(t.gates)
+	if t := d.tables[u.feature.Spec.Gate]; t != nil {
+		own := m.costs[t.name][1] / int64(len(t.rows))
 		u.asked["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
 		u.words["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
 	}
@@ -301,6 +301,10 @@ func (c *compiler) splitBySize(g *group) []*group {
 // quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
 // settings; ok if that is what an expression may cost.
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
+	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
+		// No gate's parts cost more than all parts do.
+		return sum, m.sizes[0].compileCondition(q.text).Error == nil
+	}
 	sum = used + q.gateCost
 	for _, part := range q.parts {
 		cost, err := m.measureCost(ctx, m.sizes[0].compileCondition(part))

@@ -38,16 +38,19 @@ func NoteAnnotation(component string) string { return component + ".feature.slui
 // draft are the expressions of a policy.
 type draft struct {
 	*emitter
-	group   *group
-	used    string   // whether any part is used at all
-	quick   *quick   // in place of used, if that can be had
-	valid   []string // of each unit: it is not violated
-	uses    []string // of each unit: the places of violations
-	texts   []string // the message of each unit; empty if it has none
-	pairs   bool     // texts are pairs, the second of them in few words: all together may be too long for a message
-	tables  []table  // of each unit: the variable in which its gate is too, if that is written out
-	longest int      // how long a message can be, in bytes
-	limits  []int    // of each unit: how many items are gone through
+	group *group
+	used  string   // whether any part is used at all
+	quick *quick   // in place of used, if that can be had
+	valid []string // of each unit: it is not violated
+	uses  []string // of each unit: the places of violations
+	texts []string // the message of each unit; empty if it has none
+	pairs bool     // texts are pairs, the second of them in few words: all together may be too long for a message
+	// alike are the parts that share an expression, by what it is with stand-ins, and families the same in order.
+	alike    map[string]*alikeParts
+	families []*alikeParts
+	tables   map[string]*gateTable // by gate
+	longest  int                   // how long a message can be, in bytes
+	limits   []int                 // of each unit: how many items are gone through
 }
 
 // draftGroup writes the expressions of a group.
@@ -58,61 +61,82 @@ func (c *compiler) draftGroup(g *group) *draft {
 	}
 	gs := &gates{
 		emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{},
-		inlined: map[string]string{}, single: c.singleGates(g),
 	}
+	if g.kind != tells {
+		features := make([]*feature.Feature, len(g.units))
+		for i := range g.units {
+			features[i] = g.units[i].feature
+		}
+		gs.addTables(features)
+	}
+	d.alike, d.tables = map[string]*alikeParts{}, gs.tables
 	d.used = d.usedAtAll()
-	tellings := make([]telling, len(g.units))
 	if d.used != "" && c.live && !g.plain && g.kind != tells {
 		d.quick = quickTestOf(gs, g)
 	}
+	tellings := make([]telling, len(g.units))
+	families := make([]*alikeParts, len(g.units))
 	for i := range g.units {
 		u := &g.units[i]
-		gate := u.feature.Spec.Gate
 		limit := c.itemLimit(u)
 		if g.sampled {
 			limit = max(limit, sampleLimit(u))
 		}
 		d.limits = append(d.limits, limit)
-		uses, none := d.placesOf(u, i)
-		if stored := d.usedBefore(u, c.options.Items); stored != "" {
-			none = joinOr(none, stored)
+		tellings[i] = d.tellingOf(c, gs, u, i)
+		if g.kind != drops && d.isOnePlace(u) {
+			alike := tellings[i]
+			_, none := d.placesOf(u.withField(fieldStandIn), i)
+			alike.well = d.wellOf(gs, u, none, false)
+			families[i] = d.addAlike(u, alike)
 		}
-		d.uses = append(d.uses, uses)
-		// The cheaper question first.
-		valid := func(ask bool) string {
-			open := "false"
-			if g.kind != tells {
-				open = gs.isOpen(gate, ask)
-			}
-			switch {
-			case open == "false":
-				return none
-			case u.shape.lists:
-				return open + " || " + none
-			default:
-				return none + " || " + open
-			}
-		}
-		d.valid = append(d.valid, valid(true))
-		// A message is written without an authorizer, a patch with one.
-		well := valid(g.kind == drops)
-		long, short := clippedText(uses, 300), clippedText(uses, 60)
-		d.longest += 4*(300+len(" and more")) + len(c.problemOf(u)) + len("; also ")
-		if place := u.target.Path.String(); uses == celString(place) {
-			long, short = celString(clippedTo(place, 300)), celString(clippedTo(place, 60))
-			d.longest -= 4*(300+len(" and more")) - len(clippedTo(place, 300))
-		}
-		tellings[i] = telling{well, long + " + " + celString(c.problemOf(u)), short + " + " + celString(" ("+gate+")")}
 	}
 	d.pairs = d.longest > longestMessage && g.kind != drops
-	for _, t := range tellings {
+	for i, t := range tellings {
+		if families[i] != nil && len(families[i].table.rows) > 1 {
+			d.valid[i] = variableRef(families[i].name) + ".size() == 0"
+			d.texts = append(d.texts, "")
+			continue
+		}
 		d.texts = append(d.texts, t.messageText(d.pairs))
 	}
-	in := gs.inlineTables()
-	for i := range g.units {
-		d.tables = append(d.tables, in[g.units[i].feature.Spec.Gate])
+	d.families = slices.DeleteFunc(d.families, func(f *alikeParts) bool { return len(f.table.rows) == 1 })
+	for _, f := range d.families {
+		f.addVariable(d.emitter)
 	}
 	return d
+}
+
+// tellingOf writes the text about a unit, and adds the expression that it is not violated.
+func (d *draft) tellingOf(c *compiler, gs *gates, u *unit, i int) telling {
+	uses, none := d.placesOf(u, i)
+	if stored := d.usedBefore(u, c.options.Items); stored != "" {
+		none = joinOr(none, stored)
+	}
+	d.valid = append(d.valid, d.wellOf(gs, u, none, true))
+	long, short := clippedText(uses, 300), clippedText(uses, 60)
+	d.longest += 4*(300+len(" and more")) + len(c.problemOf(u)) + len("; also ")
+	if place := u.target.Path.String(); uses == celString(place) {
+		long, short = celString(clippedTo(place, 300)), celString(clippedTo(place, 60))
+		d.longest -= 4*(300+len(" and more")) - len(clippedTo(place, 300))
+	}
+	// A message is written without an authorizer, a patch with one.
+	return telling{d.wellOf(gs, u, none, d.group.kind == drops), long + " + " + celString(c.problemOf(u)), short + " + " + celString(" ("+u.feature.Spec.Gate+")")}
+}
+
+// wellOf writes that a unit is not violated: it has no use, or its gate is open. The cheaper question comes first.
+func (d *draft) wellOf(gs *gates, u *unit, none string, ask bool) string {
+	open := "false"
+	if d.group.kind != tells {
+		open = gs.isOpen(u.feature.Spec.Gate, ask)
+	}
+	switch {
+	case open == "false":
+		return none
+	case u.shape.lists:
+		return open + " || " + none
+	}
+	return none + " || " + open
 }
 
 // telling is the text about a unit, long and short, unless all is well.
@@ -125,22 +149,18 @@ func (t telling) messageText(pair bool) string {
 	return t.well + " ? '' : " + t.long
 }
 
-// singleGates are the gates that one unit of a group is about, and that no feature requires or is implied by.
-func (c *compiler) singleGates(g *group) map[string]bool {
-	times := map[string]int{}
-	for i := range g.units {
-		times[g.units[i].feature.Spec.Gate]++
-	}
-	for _, f := range c.model.Features() {
-		for _, other := range slices.Concat(f.Spec.Requires, f.Spec.ImpliedBy) {
-			times[other] += 2
-		}
-	}
-	out := map[string]bool{}
-	for gate, n := range times {
-		out[gate] = n == 1
-	}
-	return out
+// isOnePlace reports whether a unit has one place, all values of which are uses.
+func (d *draft) isOnePlace(u *unit) bool {
+	return !d.group.whole && u.shape.loop == len(u.target.Path) && !u.target.Narrowed() && !u.shape.exact
+}
+
+// withField is a unit with another field at the end of its path.
+func (u *unit) withField(name string) *unit {
+	out, target := *u, *u.target
+	target.Path = slices.Clone(target.Path)
+	target.Path[len(target.Path)-1].Name = name
+	out.target, out.shape.target = &target, &target
+	return &out
 }
 
 // placesOf writes the variable of the places of a unit, and the test that there is none.
@@ -150,7 +170,7 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 		uses = d.addVariable("b"+name, d.wholeVersion(u))
 		return uses, uses + " == ''"
 	}
-	if t := u.target; u.shape.loop == len(t.Path) && !t.Narrowed() && !u.shape.exact {
+	if d.isOnePlace(u) {
 		// There is one place, which costs little to look at: the API server makes room for each variable with every request.
 		w := &walker{shape: u.shape, emitter: d.emitter, id: name}
 		f := w.findUses()

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,54 +49,73 @@ type gates struct {
 	// alike means that only the settings count, and neither the user nor the reports of processes.
 	alike bool
 	done  map[string]bool
-	// inlined are expressions that are written out at each use in place of a variable, because the API server allocates each variable with
-	// every request.
-	inlined map[string]string
-	// single has the gates that only one part needs.
-	single map[string]bool
+	// tables has, for each gate that is in one, the table of open gates.
+	tables map[string]*gateTable
 }
 
 // openVariable is the name of the variable of a policy that reports whether a gate is open for who writes, if it has one.
 func openVariable(gate string) string { return "g" + gate }
 
-// openTable begins the names of variables for gates without a variable of their own: maps by gate, which are never evaluated when
-// objects are written.
-const openTable = "open"
+// openTable begins the names of variables that list which gates of a table are open.
+const openTable = "opens"
 
 // SaysOpen is an expression over the variables of a policy that reports whether a gate is open for the user of the request; empty
 // for a gate that is closed under all settings.
 func SaysOpen(variables []admissionregistrationv1.Variable, gate string) string {
 	for _, v := range variables {
+		row := "[" + celString(gate) + ", " // of gate and key
+		if !strings.HasPrefix(v.Expression, "[[") {
+			row = celString(gate)
+		}
 		switch {
 		case v.Name == openVariable(gate):
 			return variableRef(v.Name)
-		case strings.HasPrefix(v.Name, openTable) && strings.Contains(v.Expression, celString(gate)+": "):
-			return variableRef(v.Name) + "[" + celString(gate) + "]"
+		case strings.HasPrefix(v.Name, openTable) && strings.Contains(v.Expression, row):
+			return celString(gate) + " in " + variableRef(v.Name)
 		}
 	}
 	return ""
 }
 
-// table is a variable with the states of some gates.
-type table struct {
-	name  string
-	gates int
+// gateTable has gates of which the settings are read in the same way.
+type gateTable struct {
+	name string // of the variable that lists those that are open
+	*nameTable
 }
 
-// inlineTables add what is inlined for [SaysOpen], and return the variable in which a gate is.
-func (g *gates) inlineTables() map[string]table {
-	in := map[string]table{}
-	n := 0
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(g.inlined)), 3*together) {
-		entries := make([]string, len(some))
-		name := openTable + strconv.Itoa(n)
-		for i, gate := range some {
-			entries[i], in[gate] = celString(gate)+": "+g.inlined[gate], table{name, len(some)}
+// mostGatesOfTable bounds the cost of a table: each of its gates is looked up in the list of gates in the settings.
+const mostGatesOfTable = 30
+
+// addTables adds a variable for the gates of each kind, so that the settings are read once, and by one expression for all gates of a kind.
+// Gates that depend on other gates or on the user are left out: [gates.isOpen] gives each a variable.
+func (g *gates) addTables(features []*feature.Feature) {
+	g.tables = map[string]*gateTable{}
+	byKind := map[string]*gateTable{}
+	var order []*gateTable
+	var texts []string
+	for _, f := range features {
+		s, ok := g.states.State(f.Spec.Gate)
+		names, plain := namesOf(f, "")
+		if !ok || !plain || !g.live || !f.Free() || !s.Reported() || g.tables[f.Spec.Gate] != nil || f.CanOptIn() || len(f.Spec.Requires)+len(f.Spec.ImpliedBy) > 0 {
+			continue
 		}
-		g.addVariable(name, "{"+strings.Join(entries, ", ")+"}")
-		n++
+		open := g.isOpenAlone(f)
+		if open == "true" || open == "false" {
+			continue
+		}
+		kind := names.withStandIns(open)
+		t := byKind[kind]
+		if t == nil || len(t.rows) == mostGatesOfTable || t.size+len(kind) > mostTable {
+			t = &gateTable{openTable + strconv.Itoa(len(order)), newNameTable(gateStandIn, kind)}
+			byKind[kind], order, texts = t, append(order, t), append(texts, kind)
+		}
+		t.addRow(names)
+		g.tables[f.Spec.Gate] = t
 	}
-	return in
+	for i, t := range order {
+		cells := t.cells("p")
+		g.addVariable(t.name, t.literal()+".filter(p, "+fillIn(texts[i], cells)+")"+map[bool]string{true: ".map(p, " + cells[1] + ")"}[cells[1] != "p"])
+	}
 }
 
 // isOpen returns an expression that reports whether a gate is open for a request, and whether that is certain: "true" or "false".
@@ -115,15 +133,15 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	if !reported {
 		return "false"
 	}
+	if t := g.tables[gate]; t != nil {
+		return celString(gate) + " in " + variableRef(t.name)
+	}
 	name := openVariable(gate)
 	if o := g.model.Spec().OptIn; !ask && o != nil && o.RBAC {
 		name = "q" + gate
 	}
 	if g.done[name] {
 		return variableRef(name)
-	}
-	if text := g.inlined[gate]; text != "" {
-		return text
 	}
 	ways, all := g.waysToOpen(f, s, ask), []string{}
 	switch {
@@ -144,10 +162,6 @@ func (g *gates) isOpen(gate string, ask bool) string {
 	}
 	if len(all) == 0 {
 		return "true"
-	}
-	if o := g.model.Spec().OptIn; g.single[gate] && (o == nil || !o.RBAC) {
-		g.inlined[gate] = "(" + joinAnd(all...) + ")"
-		return g.inlined[gate]
 	}
 	g.done[name] = true
 	return g.addVariable(name, joinAnd(all...))

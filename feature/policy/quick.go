@@ -103,14 +103,28 @@ func (n *tree) closedUse(e *emitter, p place, depth int, closed map[string]strin
 	}
 	for _, b := range n.children {
 		if b.step.Kind == feature.Field {
-			fields.addField(b, joinAnd(hasField(v, b.step.Name), b.to.closedUse(e, p.fieldPlace(b.step.Name), depth+1, closed)))
+			fields.addField(b, func(name string) string {
+				return joinAnd(hasField(v, name), b.to.closedUse(e, p.fieldPlace(name), depth+1, closed))
+			})
 			continue
 		}
 		var names, each []string
 		b.to.addGates(&names)
+		shared := &sharedWays{}
 		for _, name := range names {
 			one := &tree{children: []*branch{{step: b.step, to: *b.to.onlyGate(name)}}}
+			if u := one.onlyUnit(); u != nil {
+				shared.addWay(u, u.target.Path[len(u.target.Path)-1].Name, func(field string) string {
+					one := &tree{}
+					one.addUnit(u.withField(field), depth)
+					return joinAnd(closed[name], one.usedTest(e, v, "", depth))
+				})
+				continue
+			}
 			each = append(each, joinAnd(closed[name], one.usedTest(e, v, "", depth)))
+		}
+		for _, kind := range shared.kinds {
+			each = append(each, kind.anyOf("r"))
 		}
 		all := &tree{children: []*branch{b}}
 		way := each[0]
@@ -148,6 +162,19 @@ func (n *tree) onlyGate(gate string) *tree {
 		}
 	}
 	return out
+}
+
+// onlyUnit is the unit of a tree that has one, whose path ends at a field; nil for others.
+func (n *tree) onlyUnit() *unit {
+	switch {
+	case len(n.here) == 1 && len(n.children) == 0:
+		if u := n.here[0]; u.target.Path[len(u.target.Path)-1].Kind == feature.Field {
+			return u
+		}
+	case len(n.here) == 0 && len(n.children) == 1:
+		return n.children[0].to.onlyUnit()
+	}
+	return nil
 }
 
 // surelyOpen is an expression, in parentheses, that is true only if the gate is open for all users; "" if there is none. Without lists

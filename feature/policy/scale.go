@@ -45,7 +45,7 @@ func (c *compiler) addScalePolicies() {
 		state, _ := c.states.State(f.Spec.Gate)
 		for i := range f.Targets {
 			t := &f.Targets[i]
-			if !writtenByScale(t) {
+			if !writtenByScale(t) || c.leavesOut(t) {
 				continue
 			}
 			k := kindOf(f)

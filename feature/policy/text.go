@@ -45,19 +45,20 @@ func isIdentifier(s string) bool {
 	return s != "" && !slices.Contains(reserved, s)
 }
 
-// memberOf is the value of a field, and has the test for it; the operand is a map.
+// memberOf is the value of a field, and has the test for it; the operand is a map. The type check of the API server refuses to look a name
+// up in an object of the schema; of a dyn it does not know the type.
 func memberOf(of, name string) string {
 	if isIdentifier(name) {
 		return of + "." + name
 	}
-	return of + "[" + celString(name) + "]"
+	return "dyn(" + of + ")[" + celString(name) + "]"
 }
 
 func hasField(of, name string) string {
 	if isIdentifier(name) {
 		return "has(" + of + "." + name + ")"
 	}
-	return celString(name) + " in " + of
+	return celString(name) + " in dyn(" + of + ")"
 }
 
 func isMap(v string) string  { return "type(" + v + ") == map" }

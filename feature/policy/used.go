@@ -6,7 +6,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"sluice.dev/feature"
 )
@@ -63,7 +62,9 @@ func (n *tree) usedTest(e *emitter, v, outer string, depth int) string {
 	for _, b := range n.children {
 		switch b.step.Kind {
 		case feature.Field:
-			fields.addField(b, joinAnd(hasField(v, b.step.Name), b.to.usedTest(e, memberOf(v, b.step.Name), outer, depth+1)))
+			fields.addField(b, func(name string) string {
+				return joinAnd(hasField(v, name), b.to.usedTest(e, memberOf(v, name), outer, depth+1))
+			})
 		case feature.Entries, feature.Items, feature.Each:
 			item, there := loopOf(v, b.step.Kind, x)
 			ways = append(ways, joinAnd(there, e.fewHold(v, outer, b.step.Kind, depth, ".exists("+x+", "+b.to.usedTest(e, item, outer+v+".size() * ", depth+1)+")")))
@@ -72,55 +73,82 @@ func (n *tree) usedTest(e *emitter, v, outer string, depth int) string {
 	return joinOr(append(ways, fields.fieldTests(v, depth)...)...)
 }
 
+// sharedWays are expressions, of which those that differ in names only share one with a table of the names.
+type sharedWays struct {
+	kinds []*sharedWay
+}
+
+type sharedWay struct {
+	way    string // with stand-ins
+	first  string // the expression for the first names
+	fields []string
+	table  *nameTable
+}
+
+// addWay adds the expression for a part of a feature, which a function writes for the name of its field.
+func (s *sharedWays) addWay(u *unit, field string, way func(field string) string) {
+	names, ok := namesOf(u.feature, field)
+	kind, first := way(field), way(field)
+	if ok {
+		kind = names.withStandIns(way(fieldStandIn))
+	}
+	i := slices.IndexFunc(s.kinds, func(k *sharedWay) bool { return k.way == kind })
+	if i < 0 {
+		i, s.kinds = len(s.kinds), append(s.kinds, &sharedWay{kind, first, nil, newNameTable(fieldStandIn, kind)})
+	}
+	k := s.kinds[i]
+	k.fields = append(k.fields, field)
+	k.table.addRow(names)
+}
+
+// anyOf asks whether the expression holds for any of the names.
+func (k *sharedWay) anyOf(row string) string {
+	if len(k.fields) == 1 {
+		return k.first
+	}
+	return k.table.literal() + ".exists(" + row + ", " + fillIn(k.way, k.table.cells(row)) + ")"
+}
+
 // fieldWays are expressions about fields of a value.
 type fieldWays struct {
-	names, ends, others []string // names of fields at which parts end, the tests for them, and for other fields
+	ways []string // about what is within fields
+	ends sharedWays
 }
 
-func (f *fieldWays) addField(b *branch, way string) {
-	if len(b.to.children) > 0 {
-		f.others = append(f.others, way)
+// addField adds the question about a field, which a function writes for a name.
+func (f *fieldWays) addField(b *branch, way func(name string) string) {
+	if len(b.to.children) > 0 || len(b.to.here) != 1 {
+		f.ways = append(f.ways, way(b.step.Name))
 		return
 	}
-	f.names, f.ends = append(f.names, b.step.Name), append(f.ends, way)
+	f.ends.addWay(b.to.here[0], b.step.Name, way)
 }
 
-const (
-	// manyFields is the number of fields from which the keys of a value are checked before the single fields: most objects have few keys,
-	// and none of them is gated.
-	manyFields = 8
-	// manyKeys is up to how many keys that is done; of more the variables find out.
-	manyKeys = 1000
-)
+// manyKeys is up to how many keys of a value are looked up among the gated fields: of more the variables find out.
+const manyKeys = 1000
 
-// fieldTests asks whether anything holds for a field of a value; nil if nothing is asked.
+// fieldTests asks whether anything holds for a field of a value; nil if nothing is asked. Most objects have few keys, and none of them is
+// gated, so the keys are looked up first.
 func (f *fieldWays) fieldTests(v string, depth int) []string {
-	ways := f.others
-	switch {
-	case len(f.names) >= manyFields:
+	ways := f.ways
+	for _, kind := range f.ends.kinds {
 		k := fmt.Sprintf("k%d", depth)
-		order := make([]int, len(f.names))
-		for i := range order {
-			order[i] = i
+		some := func(ask string) string {
+			return fmt.Sprintf("(%[1]s.size() > %[2]d || dyn(%[1]s).exists(%[3]s, %[4]s))", v, manyKeys, k, joinAnd(k+" in "+celStrings(kind.fields), ask))
 		}
-		slices.SortFunc(order, func(a, b int) int { return strings.Compare(f.names[a], f.names[b]) })
-		ways = append(ways, fmt.Sprintf("(%s.size() > %d || %s.exists(%s, %s in %s && %s))", v, manyKeys, v, k, k, celStrings(f.names), f.searchField(k, order)))
-	default:
-		ways = append(ways, f.ends...)
+		switch {
+		case len(kind.fields) == 1:
+			ways = append(ways, kind.first)
+		case len(kind.table.columns) == 1:
+			ways = append(ways, some(fillIn(kind.way, kind.table.cells(k))))
+		default:
+			ways = append(ways, some("")+" && "+kind.anyOf(k))
+		}
 	}
 	if ways == nil {
 		return nil
 	}
 	return []string{joinAnd(isMap(v), joinOr(ways...))}
-}
-
-// searchField writes the test for the field with a name, with a binary search.
-func (f *fieldWays) searchField(k string, order []int) string {
-	if len(order) == 1 {
-		return "(" + f.ends[order[0]] + ")"
-	}
-	half := len(order) / 2
-	return fmt.Sprintf("(%s < %s ? %s : %s)", k, celString(f.names[order[half]]), f.searchField(k, order[:half]), f.searchField(k, order[half:]))
 }
 
 // fewHold asks whether something holds for an item of a list, or a key of a map, if there are not too many of them; otherwise the
@@ -133,5 +161,5 @@ func (e *emitter) fewHold(v, outer string, k feature.StepKind, depth int, throug
 		return fmt.Sprintf("(%s.size() > %d || %s%s.size() > %d || %s)", v, innerLimit, outer, v, e.most, loopRange(v, k)+through)
 	}
 	c := fmt.Sprintf("c%d", depth)
-	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, overPieces(v, k, depth, ".exists("+c+", "+c+through+")"))
+	return fmt.Sprintf("(%s.size() > %d || %s)", v, e.most, e.overPieces(v, k, depth, ".exists("+c+", "+c+through+")"))
 }

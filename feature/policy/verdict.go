@@ -13,7 +13,7 @@ import (
 const together = 8
 
 // An expression of up to shortText bytes is no variable if there are up to fewBundles.
-const shortText, fewBundles = 12_000, 4
+const shortText, fewBundles = 2_000, 4
 
 // bundleUnits divides the units of a group into those that one expression tests: units of the same list or map together, so that what
 // they share is looked up once.
@@ -23,6 +23,9 @@ func (d *draft) bundleUnits() (out [][]int) {
 	var loops []string
 	for i := range d.group.units {
 		u := &d.group.units[i]
+		if d.texts[i] == "" {
+			continue // it is alike others
+		}
 		if d.group.whole || u.shape.loop == len(u.target.Path) {
 			others = append(others, i)
 			continue
@@ -63,7 +66,7 @@ func (d *draft) addVerdict() (valid, told string) {
 		}
 		return d.addVariable(name, expression)
 	}
-	few := len(bundles) <= fewBundles
+	few := len(bundles)+len(d.families) <= fewBundles
 	there := "p != ''"
 	if d.pairs {
 		there = "p[0] != ''"
@@ -75,14 +78,17 @@ func (d *draft) addVerdict() (valid, told string) {
 			test, text = append(test, "("+d.valid[i]+")"), append(text, d.texts[i])
 		}
 		one := strings.Join(test, " && ")
-		if len(bundles) > 1 {
+		if len(bundles)+len(d.families) > 1 {
 			one = add("ok"+strconv.Itoa(n), one, few)
 		}
 		tests = append(tests, one)
 		lists = append(lists, add("say"+strconv.Itoa(n), "["+strings.Join(text, ", ")+"].filter(p, "+there+")", few))
 	}
+	for _, f := range d.families {
+		tests, lists = append(tests, variableRef(f.name)+".size() == 0"), append(lists, f.texts(d.pairs))
+	}
 	told = strings.Join(lists, " + ")
-	if len(bundles) > 1 {
+	if len(lists) > 1 {
 		told = add("said", told, few && !d.pairs)
 	}
 	return strings.Join(tests, " && "), told

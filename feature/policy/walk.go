@@ -183,6 +183,7 @@ type found struct {
 	conditions []string
 	body       string
 	list       bool // the body may be empty, or is a list
+	depth      int  // how many lists deep the places are, from the body on; 0 stands for a text
 }
 
 // usePlaces writes an expression for the places of uses that the ratchet does not allow: a text, with commas between them,
@@ -193,11 +194,16 @@ func (w *walker) usePlaces() string {
 	}
 	f := w.findUses()
 	body, none := f.body, "''"
-	if w.pointer {
-		none = "[]"
-		if !f.list {
+	if f.depth > 1 {
+		body += fmt.Sprintf(".flatten(%d)", f.depth-1)
+	}
+	switch {
+	case w.pointer:
+		if none = "[]"; !f.list {
 			body = "[" + body + "]"
 		}
+	case f.depth > 0:
+		body += ".join(', ')"
 	}
 	return w.withinCostLimit(joinAnd(f.conditions...)+" ? "+body+" : "+none, none)
 }
@@ -271,30 +277,13 @@ func (w *walker) walkStep(v string, i int, path *pathText, old string, oldThere,
 
 // walkLoop goes through a list, or the keys of a map: through handles all of it or a piece.
 func (w *walker) walkLoop(there, v string, i int, through func(inPieces bool) (string, found)) found {
-	var whole, parts found
-	if !w.emitter.pieces || i > w.loop {
-		text, inner := through(false)
-		whole = w.joinPlaces(there, loopRange(v, w.target.Path[i].Kind)+text, inner)
+	text, inner := through(w.emitter.pieces)
+	if !w.emitter.pieces {
+		return w.joinPlaces(there, loopRange(v, w.target.Path[i].Kind)+text, inner)
 	}
-	if w.emitter.pieces {
-		c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
-		text, inner := through(true)
-		one := w.joinPlaces("", c+text, inner)
-		parts = w.joinPlaces(there, overPieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), found{list: true})
-	}
-	switch {
-	case whole.body == "":
-		return parts
-	case parts.body == "":
-		return whole
-	}
-	whole.body = shortOrPieces(v, whole.body, parts.body)
-	return whole
-}
-
-// shortOrPieces uses a list as a whole if it fits into a piece: within another loop most lists do, and pieces would cost more than they save.
-func shortOrPieces(v, whole, parts string) string {
-	return fmt.Sprintf("(%s.size() <= %d ? %s : %s)", v, piece, whole, parts)
+	c, k := fmt.Sprintf("c%d", i), fmt.Sprintf("k%d", i)
+	one := w.joinPlaces("", c+text, inner)
+	return w.joinPlaces(there, w.emitter.overPieces(v, w.target.Path[i].Kind, i, ".transformList("+k+", "+c+", "+one.body+")"), one)
 }
 
 // piece is the number of items that a loop goes through at a time. The API server counts the cost of an expression with a stack that
@@ -315,26 +304,43 @@ func loopRange(v string, k feature.StepKind) string {
 // isEither reports whether a value is a list or a map.
 func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")" }
 
-// overPieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items.
-func overPieces(v string, k feature.StepKind, i int, through string) string {
+// overPieces goes through a list, the keys of a map, or what may be either, in lists of [piece] items. Those of a variable are a variable
+// too, which all parts of the same list share.
+func (e *emitter) overPieces(v string, k feature.StepKind, i int, through string) string {
+	if !strings.HasPrefix(v, "variables.") || strings.ContainsAny(v, "[(") {
+		return piecesOf(v, k, i) + through
+	}
+	key := fmt.Sprintf("pieces of %s, %v", v, k)
+	if e.nodes[key] == "" {
+		e.nodes[key] = fmt.Sprintf("q%d", len(e.nodes)+1)
+		_, there := loopOf(v, k, "")
+		e.addVariable(e.nodes[key], there+" ? "+piecesOf(v, k, i)+" : []")
+	}
+	return variableRef(e.nodes[key]) + through
+}
+
+// piecesOf lists pieces.
+func piecesOf(v string, k feature.StepKind, i int) string {
 	if k != feature.Items {
 		keys := loopRange(v, k)
 		list := fmt.Sprintf("l%d", i)
 		if k == feature.Entries {
 			keys += ".map(" + list + ", " + list + ")" // there is no other way to list the keys
 		}
-		return "[" + keys + "].map(" + list + ", " + overPieces(list, feature.Items, i, through) + ")[0]"
+		return "[" + keys + "].map(" + list + ", " + piecesOf(list, feature.Items, i) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
 	return fmt.Sprintf("(%[1]s.size() <= %[2]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
-		v, piece, piece-1, from) + through
+		v, piece, piece-1, from)
 }
 
 func (w *walker) isUse(v string) string { return isUseOf(w.target, v) }
 
-// joinPlaces makes one text, or one list, of the places in a list.
+// joinPlaces makes one text of the places in a list. With pieces it is a list of lists, which [walker.usePlaces] joins: each step costs.
 func (w *walker) joinPlaces(there, list string, inner found) found {
 	switch {
+	case w.emitter.pieces:
+		return found{conditions: []string{there}, body: list, list: true, depth: inner.depth + 1}
 	case w.pointer && inner.list:
 		list += ".flatten()"
 	case w.pointer:
@@ -418,7 +424,7 @@ func (e *emitter) indexItems(v, x, entry string) string {
 	if !e.pieces {
 		return v + ".transformMapEntry(i, " + x + ", " + entry + ")"
 	}
-	return overPieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
+	return e.overPieces(v, feature.Items, 0, ".transformMapEntry(k, c, c.transformMapEntry(i, "+x+", "+entry+"))")
 }
 
 // singleListIndex returns the parts of the index of a target with one list on its way, which needs no list in between.
@@ -494,10 +500,7 @@ func (w *walker) collectStored(v string, i int, place []string) found {
 		return found{conditions: []string{there}, body: v + through, list: true}
 	}
 	c := fmt.Sprintf("c%d", i)
-	body := overPieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
-	if i > w.loop {
-		body = shortOrPieces(v, v+through, body)
-	}
+	body := w.emitter.overPieces(v, s.Kind, i, ".map("+c+", "+c+through+")") + ".flatten()"
 	return found{conditions: []string{there}, body: body, list: true}
 }
 
@@ -542,7 +545,7 @@ func (e *emitter) anyItem(v string, k feature.StepKind, i int, through string) s
 		return v + through
 	}
 	c := fmt.Sprintf("c%d", i)
-	return shortOrPieces(v, loopRange(v, k)+through, overPieces(v, k, i, ".exists("+c+", "+c+through+")"))
+	return e.overPieces(v, k, i, ".exists("+c+", "+c+through+")")
 }
 
 // loopOf returns what x stands for in a loop, and the test that there is something to go through.

@@ -88,7 +88,7 @@ command prints what can be enforced, and standard error names what waits. With -
 			if err != nil {
 				return err
 			}
-			c, err := d.compilePolicies(cmd.Context(), e, &f)
+			c, err := d.compilePolicies(cmd.Context(), e, &f, nil)
 			if err != nil {
 				return err
 			}
@@ -139,8 +139,8 @@ type compiled struct {
 	waits  bool // the CRDs lack what a part gates
 }
 
-// compilePolicies checks the definitions and the settings, and makes the policies.
-func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags) (*compiled, error) {
+// compilePolicies checks the definitions and the settings, and makes the policies: those of one resource, if a function returns which.
+func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *featureFlags, only func(*compiled) (schema.GroupResource, error)) (*compiled, error) {
 	component, err := d.componentNamed(f.component)
 	if err != nil {
 		return nil, err
@@ -173,6 +173,15 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	if o.Mode, err = policyMode(f.mode); err != nil {
 		return nil, err
+	}
+	if only != nil {
+		resource, err := only(c)
+		if err != nil {
+			return nil, err
+		}
+		if settings := (schema.GroupResource{Resource: "configmaps"}); resource != settings {
+			o.Only, o.Unguarded = &resource, true
+		}
 	}
 	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
 		return nil, err

@@ -92,11 +92,13 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if f.noConfigMap {
 		d.configMaps, d.configMapsAt, f.missing = nil, nil, true
 	}
-	c, err := d.compilePolicies(ctx, e, &f.featureFlags)
-	if err != nil {
-		return err
-	}
-	r, err := f.requestOf(ctx, e, d, c)
+	var r *simulate.Request
+	c, err := d.compilePolicies(ctx, e, &f.featureFlags, func(c *compiled) (_ schema.GroupResource, err error) {
+		if r, err = f.requestOf(ctx, e, d, c); err != nil {
+			return schema.GroupResource{}, err
+		}
+		return schema.GroupResource{Group: r.Group, Resource: r.Resource}, nil
+	})
 	if err != nil {
 		return err
 	}

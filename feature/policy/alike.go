@@ -1,0 +1,208 @@
+package policy
+
+// Which parts differ only in names? They share one expression over a table of the names, because the API server's checker takes time with
+// the square of an expression's length, and every policy is in its memory. For example, 50 gated fields of spec are 50 rows such as
+// ['timeout', 'TaskTimeout', 'task-timeout'] and one test.
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"sluice.dev/feature"
+)
+
+// Stand-ins for the names in the expression of a part. No name that is replaced has such a character.
+const (
+	fieldStandIn = "\x01" // the field at the end of the path
+	gateStandIn  = "\x02"
+	keyStandIn   = "\x03" // the key in the settings
+)
+
+var standIns = []string{fieldStandIn, gateStandIn, keyStandIn}
+
+// partNames are the field, the gate and the key of a part; empty stands for none.
+type partNames [3]string
+
+// namesOf returns the names of a part of a feature; ok is false if no stand-in can replace them.
+func namesOf(f *feature.Feature, field string) (names partNames, ok bool) {
+	names = partNames{field, f.Spec.Gate, f.Spec.Key}
+	for i, name := range names {
+		if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
+			return names, false
+		}
+		if slices.Contains(names[:i], name) {
+			names[i] = "" // one stand-in is enough for both
+		}
+	}
+	return names, true
+}
+
+// withStandIns replaces names within the literals of an expression. For each expression [fillIn] gives back what it was.
+func (n partNames) withStandIns(expression string) string {
+	order := []int{0, 1, 2}
+	slices.SortStableFunc(order, func(a, b int) int { return len(n[b]) - len(n[a]) })
+	var pairs []string
+	for _, i := range order {
+		if n[i] != "" {
+			pairs = append(pairs, n[i], standIns[i])
+		}
+	}
+	names := strings.NewReplacer(pairs...)
+	return rewriteLiterals(expression, func(text string) string {
+		if with := names.Replace(text); with != text {
+			return celString(with)
+		}
+		return ""
+	})
+}
+
+// fillIn writes the expressions of the names for their stand-ins.
+func fillIn(expression string, by partNames) string {
+	return rewriteLiterals(expression, func(text string) string {
+		var parts []string
+		for text != "" {
+			at := strings.IndexFunc(text, func(r rune) bool { return slices.Contains(standIns, string(r)) })
+			switch {
+			case at == 0:
+				parts, text = append(parts, by[slices.Index(standIns, text[:1])]), text[1:]
+			case at > 0:
+				parts, text = append(parts, celString(text[:at])), text[at:]
+			case parts == nil:
+				return ""
+			default:
+				parts, text = append(parts, celString(text)), ""
+			}
+		}
+		if len(parts) < 2 {
+			return strings.Join(parts, "")
+		}
+		return "(" + strings.Join(parts, " + ") + ")"
+	})
+}
+
+// rewriteLiterals replaces the literals of strings in an expression by what a function makes of their text; empty leaves them.
+func rewriteLiterals(expression string, by func(text string) string) string {
+	var out strings.Builder
+	for i := 0; i < len(expression); {
+		quote := expression[i]
+		if quote != '\'' && quote != '"' {
+			out.WriteByte(quote)
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(expression) && expression[end] != quote {
+			if expression[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end+1, len(expression))
+		literal := expression[i:end]
+		text, err := literal[1:len(literal)-1], error(nil)
+		if quote == '"' {
+			text, err = strconv.Unquote(literal)
+		} else if strings.Contains(text, `\`) {
+			err = strconv.ErrSyntax // a pattern; it has no name in it
+		}
+		with := ""
+		if err == nil {
+			with = by(text)
+		}
+		if with == "" {
+			with = literal
+		}
+		out.WriteString(with)
+		i = end
+	}
+	return out.String()
+}
+
+// nameTable has the names of parts for one expression with stand-ins.
+type nameTable struct {
+	columns []int // those of [partNames] that the expression needs
+	rows    []string
+	size    int
+}
+
+// newNameTable makes an empty table for some expressions.
+func newNameTable(expressions ...string) *nameTable {
+	t := &nameTable{}
+	all := strings.Join(expressions, " ")
+	for i, s := range standIns {
+		if strings.Contains(all, s) || strings.Contains(all, strings.Trim(strconv.QuoteToASCII(s), `"`)) {
+			t.columns = append(t.columns, i)
+		}
+	}
+	return t
+}
+
+func (t *nameTable) addRow(n partNames) {
+	cells := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		cells[i] = celString(n[c])
+	}
+	row := strings.Join(cells, ", ")
+	if len(cells) != 1 {
+		row = "[" + row + "]"
+	}
+	t.rows, t.size = append(t.rows, row), t.size+len(row)+2
+}
+
+// literal is the list of rows.
+func (t *nameTable) literal() string { return "[" + strings.Join(t.rows, ", ") + "]" }
+
+// cells are the expressions of the names in a row.
+func (t *nameTable) cells(row string) (out partNames) {
+	for i, c := range t.columns {
+		if out[c] = row; len(t.columns) > 1 {
+			out[c] = row + "[" + strconv.Itoa(i) + "]"
+		}
+	}
+	return out
+}
+
+// mostTable is how many bytes a table and its expression may have together, so that a variable stays within 2 KB.
+const mostTable = 1800
+
+// alikeParts are parts of a policy that share an expression.
+type alikeParts struct {
+	table              *nameTable
+	valid, long, short string // with stand-ins
+	name               string // of the variable that lists the rows of violated parts
+}
+
+// addAlike adds a unit to the parts that are like it, and returns them; nil if no stand-in can replace its names.
+func (d *draft) addAlike(u *unit, t telling) *alikeParts {
+	names, ok := namesOf(u.feature, u.target.Path[len(u.target.Path)-1].Name)
+	if !ok {
+		return nil
+	}
+	a := &alikeParts{valid: names.withStandIns(t.well), long: names.withStandIns(t.long), short: names.withStandIns(t.short)}
+	key := a.valid + "\n" + a.long + "\n" + a.short
+	if had := d.alike[key]; had != nil && had.table.size+len(a.valid) < mostTable {
+		had.table.addRow(names)
+		return had
+	}
+	a.table, a.name = newNameTable(a.valid, a.long, a.short), "f"+strconv.Itoa(len(d.families))
+	a.table.addRow(names)
+	d.alike[key] = a
+	d.families = append(d.families, a)
+	return a
+}
+
+// addVariables adds the variable of the violated parts, which is complete now.
+func (a *alikeParts) addVariable(e *emitter) {
+	e.addVariable(a.name, a.table.literal()+".filter(p, !("+fillIn(a.valid, a.table.cells("p"))+"))")
+}
+
+// texts lists the messages of the violated parts.
+func (a *alikeParts) texts(pair bool) string {
+	cells := a.table.cells("p")
+	text := fillIn(a.long, cells)
+	if pair {
+		text = "[" + text + ", " + fillIn(a.short, cells) + "]"
+	}
+	return variableRef(a.name) + ".map(p, " + text + ")"
+}
