@@ -54,6 +54,46 @@ func (d *definer) checkComponent() {
 	}
 }
 
+// checkConvention reports what has no meaning in the component's convention.
+func (d *definer) checkConvention() {
+	c := &d.model.component
+	if c.Convention != "" && !oneOf(d, "", "spec.convention", c.Convention, v1alpha1.ConventionKubernetes, v1alpha1.ConventionTekton, v1alpha1.ConventionCertManager) || c.Convention.HasLevel() {
+		return
+	}
+	lifts := -1
+	for i, r := range c.Resources {
+		if r.HighestStage == v1alpha1.Beta {
+			lifts = i
+		}
+	}
+	for _, x := range []struct {
+		where string
+		set   bool
+	}{{"spec.defaultLevel", c.DefaultLevel != ""}, {"spec.levelKey", c.LevelKey != ""}, {fmt.Sprintf("spec.resources[%d].highestStage", lifts), lifts >= 0}} {
+		if x.set {
+			d.addError(CodeBadValue, "", x.where, "the convention %s has no level: leave it out, or leave out the convention", c.Convention)
+		}
+	}
+}
+
+// checkConventionOf reports what has no meaning in a feature by the component's convention.
+func (d *definer) checkConventionOf(f *Feature) {
+	c := d.model.component.Convention
+	switch {
+	case c.HasLevel():
+	case f.Spec.ImpliedByLevel:
+		d.addError(CodeBadValue, f.Spec.Gate, "spec.impliedByLevel", "the convention %s has no level: leave it out", c)
+	case f.FollowsLevel:
+		d.addError(CodeBadValue, f.Spec.Gate, "spec.followsLevel", "the convention %s has no level: leave it out", c)
+	}
+	if c != v1alpha1.ConventionTekton || !f.FollowsLevel || f.Entry < 0 || f.Locked {
+		return
+	}
+	if on := f.Spec.Stages[f.Entry].Default; on != nil && *on && f.Stage != v1alpha1.Stable {
+		d.addError(CodeOverruled, f.Spec.Gate, fmt.Sprintf("spec.stages[%d].default", f.Entry), "default: true has no effect, because by the convention %s %s follows the level: leave it out, or set followsLevel: false", c, f.Spec.Gate)
+	}
+}
+
 // checkSettings checks the settings beside the gates.
 func (d *definer) checkSettings() {
 	m := d.model

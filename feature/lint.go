@@ -85,7 +85,10 @@ func (m *Model) Lint(day time.Time) Findings {
 func (m *Model) lintOverruled(l *findings, f *Feature) {
 	said := f.Spec.Stages[f.Entry].Default
 	byLevel := levelRank(f.Level) <= levelRank(m.component.DefaultLevel)
-	lifted := f.Level == v1alpha1.LevelBeta && len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t Target) bool { return !m.Lifted(t.Group, t.Resource) })
+	lifted := f.Level == v1alpha1.LevelBeta && f.isLifted()
+	if m.component.Convention == v1alpha1.ConventionTekton && said != nil && *said {
+		return // that is an error of the definition
+	}
 	if said == nil || !f.FollowsLevel || !f.Free() || *said == (byLevel || lifted) {
 		return
 	}

@@ -171,6 +171,23 @@ func (m *Model) Resource(group, resource string) (r Resource, ok bool) {
 	return m.resources[i], true
 }
 
+// GateOfStage returns the gate that sets all features at the feature's stage, AllAlpha or AllBeta; empty if none sets the feature.
+func (f *Feature) GateOfStage() string {
+	switch {
+	case f.FollowsLevel && f.model.component.Convention == v1alpha1.ConventionTekton:
+	case f.Stage == v1alpha1.Alpha:
+		return allAlpha
+	case f.Stage == v1alpha1.Beta:
+		return allBeta
+	}
+	return ""
+}
+
+// isLifted reports whether level stable opens all parts of a beta feature, because the highest stage of their resources is Beta.
+func (f *Feature) isLifted() bool {
+	return len(f.Targets) > 0 && !slices.ContainsFunc(f.Targets, func(t Target) bool { return !f.model.Lifted(t.Group, t.Resource) })
+}
+
 // Lifted reports whether level stable opens the beta parts of a resource, because its highest stage is Beta.
 func (m *Model) Lifted(group, resource string) bool { return m.lifted[groupResource{group, resource}] }
 
@@ -262,6 +279,7 @@ func (d *definer) leaveOut() {
 
 func (d *definer) defineComponent() {
 	c := &d.model.component
+	d.checkConvention()
 	fillDefault(&c.Mode, v1alpha1.Live)
 	fillDefault(&c.DefaultLevel, v1alpha1.LevelStable)
 	fillDefault(&c.MaxLevel, v1alpha1.LevelAlpha)
@@ -306,10 +324,13 @@ func (d *definer) addFeature(object *v1alpha1.Feature) {
 			}
 		}
 	}
-	f.FollowsLevel = fields
+	convention := d.model.component.Convention
+	declared := convention == "" && f.Entry >= 0 && s.Stages[f.Entry].Default != nil && *s.Stages[f.Entry].Default
+	f.FollowsLevel = fields && convention.HasLevel() && !declared
 	if s.FollowsLevel != nil {
 		f.FollowsLevel = *s.FollowsLevel
 	}
+	d.checkConventionOf(f)
 	d.model.features = append(d.model.features, f)
 }
 

@@ -60,7 +60,7 @@ type States struct {
 type State struct {
 	// Feature is the feature.
 	Feature *Feature
-	// Open reports whether the settings open the feature for everybody.
+	// Open reports whether the settings open the feature for everybody. It is Lifted for a feature all of whose parts are in such resources.
 	Open bool
 	// Lifted is the same for resources whose highest stage is Beta, where level stable opens beta parts.
 	Lifted bool
@@ -183,6 +183,9 @@ func (s *State) Alone(lifted bool) bool {
 	return s.own
 }
 
+// isOpen is Open, or Lifted for resources whose highest stage is Beta.
+func (s *State) isOpen(lifted bool) bool { return lifted && s.Lifted || !lifted && s.Open }
+
 // OptIn reports whether users who opt in can open the feature while the settings do not: the component allows it. If opting in is
 // limited to allowed features ([v1alpha1.OptIn].OnlyAllowed), the settings must allow this one.
 func (s *State) OptIn() bool {
@@ -234,7 +237,8 @@ type others struct {
 }
 
 // othersOf computes the states of the features that this one requires and that imply it. A model has no circular definitions.
-func (r *resolver) othersOf(f *Feature) others {
+// lifted says to look at them where features are lifted.
+func (r *resolver) othersOf(f *Feature, lifted bool) others {
 	o := others{requiredLifted: true}
 	for _, name := range f.Spec.Requires {
 		x := r.states.byGate[name]
@@ -242,7 +246,7 @@ func (r *resolver) othersOf(f *Feature) others {
 			r.resolveState(x)
 		}
 		o.requiredLifted = o.requiredLifted && x != nil && x.Lifted
-		if x == nil || !x.Open {
+		if x == nil || !x.isOpen(lifted) {
 			o.missing = append(o.missing, name)
 		}
 	}
@@ -250,7 +254,7 @@ func (r *resolver) othersOf(f *Feature) others {
 		if x := r.states.byGate[name]; x != nil {
 			r.resolveState(x)
 			o.impliedLifted = o.impliedLifted || x.Lifted
-			if x.Open && o.implied == "" {
+			if x.isOpen(lifted) && o.implied == "" {
 				o.implied = name
 			}
 		}
@@ -270,7 +274,8 @@ func (r *resolver) resolveState(s *State) {
 	}
 	r.done[s] = true
 	f := s.Feature
-	o := r.othersOf(f)
+	isLifted := f.isLifted()
+	o := r.othersOf(f, isLifted)
 	s.processes = o.absent == nil
 	s.allowed = r.settings.allowsOptIn(f.Spec.Gate)
 
@@ -279,9 +284,16 @@ func (r *resolver) resolveState(s *State) {
 	if r.states.level == v1alpha1.LevelStable {
 		lifted = r.ownVerdict(f, v1alpha1.LevelBeta)
 	}
+	if isLifted {
+		v = lifted
+	}
 	fixed := v.why == WhyUnborn || v.why == WhyLocked || v.why == WhyMaxLevel
 	if p, ok := r.settings.pinnedValue(f.Spec.Gate); ok && !fixed && (p.own != v.open || p.ownLifted != lifted.open) {
-		v = verdict{p.own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", OnOff(p.own))}
+		own := p.own
+		if isLifted {
+			own = p.ownLifted
+		}
+		v = verdict{own, WhyRestart, fmt.Sprintf("it was %s at the start, and a change takes a restart", OnOff(own))}
 		lifted.open = p.ownLifted
 	}
 	s.own, s.ownLifted = v.open, lifted.open
@@ -336,16 +348,17 @@ func (r *resolver) ownVerdict(f *Feature, level v1alpha1.Level) verdict {
 		return say(true, WhyImplied, "%s is %s", m.component.LevelKey, level)
 	case set:
 		return say(value, WhyKey, "the settings say %s", OnOff(value))
-	case f.FollowsLevel:
-		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, level)
 	}
-	for _, all := range []struct {
-		gate  string
-		stage v1alpha1.Stage
-	}{{allAlpha, v1alpha1.Alpha}, {allBeta, v1alpha1.Beta}} {
-		if value, set := r.settings.Gate(all.gate); set && f.Stage == all.stage {
-			return say(value, WhyStage, "%s is %t", all.gate, value)
+	all := f.GateOfStage()
+	value, set = r.settings.Gate(all)
+	switch {
+	case f.FollowsLevel && (opens || !value):
+		if opens && levelRank(f.Level) > levelRank(r.states.level) {
+			return say(true, WhyLevel, "%s is %s, which opens what is beta in resources whose highest stage is Beta", m.component.LevelKey, r.states.level)
 		}
+		return say(opens, WhyLevel, "%s is %s", m.component.LevelKey, r.states.level)
+	case set:
+		return say(value, WhyStage, "%s is %t", all, value)
 	}
 	return say(f.Default, WhyDefault, "that is the default at stage %s", f.Stage)
 }

@@ -154,7 +154,7 @@ func (p *settingsParser) parseKey(key, value string) {
 	switch {
 	case isBinary:
 		p.addError(CodeBinary, "", key, "nobody reads settings in binaryData: write %s into data, as text", clipWord(binary))
-	case key == c.LevelKey:
+	case key == c.LevelKey && c.Convention.HasLevel():
 		level, ok := parseLevel(value)
 		if !ok {
 			p.addError(CodeBadLevel, "", key, "%q is no level%s; the levels are stable, beta, alpha", clipWord(value), nameHint(strings.TrimSpace(value), levels))
@@ -239,7 +239,10 @@ func boolHint(value string) string {
 // allowedKeys returns all keys that the settings may have.
 func (p *settingsParser) allowedKeys() []string {
 	m := p.model
-	out := []string{m.component.LevelKey, m.component.GatesKey}
+	out := []string{m.component.GatesKey}
+	if m.component.Convention.HasLevel() {
+		out = append(out, m.component.LevelKey)
+	}
 	out = slices.AppendSeq(out, maps.Keys(m.byKey))
 	out = slices.AppendSeq(out, maps.Keys(m.settings))
 	slices.Sort(out)
@@ -287,6 +290,21 @@ func (p *settingsParser) parseEntries(key, value string) {
 			p.setFeature(f, key, on, allowed)
 		default:
 			p.noteGate(gate, on, false)
+			p.warnOfLevel(gate, key)
+		}
+	}
+}
+
+// warnOfLevel warns that AllAlpha or AllBeta does not set features that follow the level.
+func (p *settingsParser) warnOfLevel(all, key string) {
+	stage := v1alpha1.Alpha
+	if all == allBeta {
+		stage = v1alpha1.Beta
+	}
+	for _, f := range p.model.features {
+		if f.Stage == stage && f.Free() && f.GateOfStage() == "" {
+			p.addWarning(CodeOverruled, "", key, "%s does not set %s, which follows the level by the convention %s: set %s", all, f.Spec.Gate, p.model.component.Convention, p.model.component.LevelKey)
+			return
 		}
 	}
 }

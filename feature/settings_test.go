@@ -28,7 +28,8 @@ const rows = `
 - {gate: Gone, stages: [{stage: Alpha, release: v1.0.0}, {stage: Removed, release: v1.3.0}]}
 - {gate: Unborn, stages: [{stage: Alpha, release: v2.0.0}]}
 - {gate: AlphaField, parts: [{field: spec.onError, values: [Continue]}]}
-- {gate: BetaField, stages: [{stage: Beta, release: v1.0.0, default: true}], parts: [{field: spec.onError, values: [Retry]}]}
+- {gate: BetaField, stages: [{stage: Beta, release: v1.0.0}], parts: [{field: spec.onError, values: [Retry]}]}
+- {gate: DeclaredField, stages: [{stage: Beta, release: v1.0.0, default: true}], parts: [{field: spec.must, values: [B]}]}
 - {gate: StableField, stages: [{stage: Stable, release: v1.0.0}], parts: [{field: spec.replicas}]}
 - {gate: OldField, stages: [{stage: Alpha, release: v1.0.0}, {stage: Deprecated, release: v1.1.0}], parts: [{field: "spec.tasks[*].timeout"}]}
 - {gate: OwnFlag, followsLevel: false, parts: [{field: "spec.tasks[*].policy", values: [New]}]}
@@ -105,8 +106,16 @@ func TestPrecedence(t *testing.T) {
 		{name: "6: fields follow the level", settings: s{"enable-api-fields": "alpha"}, gate: "AlphaField", open: true, why: feature.WhyLevel},
 		{name: "6: level alpha opens beta", settings: s{"enable-api-fields": "alpha"}, gate: "BetaField", open: true, why: feature.WhyLevel},
 		{name: "6: level beta does not open alpha", settings: s{"enable-api-fields": "beta"}, gate: "AlphaField", why: feature.WhyLevel},
-		{name: "6: level stable closes beta, whatever its default", settings: s{"enable-api-fields": "stable"}, gate: "BetaField", why: feature.WhyLevel},
-		{name: "6: and whatever AllBeta says", settings: s{"feature-gates": "AllBeta=true"}, gate: "BetaField", why: feature.WhyLevel},
+		{name: "6: level stable closes beta", settings: s{"enable-api-fields": "stable"}, gate: "BetaField", why: feature.WhyLevel},
+		{name: "6: a declared default opens it", settings: s{"enable-api-fields": "stable"}, gate: "DeclaredField", open: true, why: feature.WhyDefault},
+		{name: "6: AllBeta opens what the level does not", settings: s{"feature-gates": "AllBeta=true"}, gate: "BetaField", open: true, why: feature.WhyStage},
+		{name: "6: AllBeta=false closes nothing that the level opens", settings: s{"enable-api-fields": "beta", "feature-gates": "AllBeta=false"}, gate: "BetaField", open: true, why: feature.WhyLevel},
+		{name: "6: as in Tekton, AllBeta opens no field", component: "convention: Tekton", settings: s{"feature-gates": "AllBeta=true"}, gate: "BetaField", why: feature.WhyLevel},
+		{name: "6: as in Tekton, the level opens it", component: "convention: Tekton", settings: s{"enable-api-fields": "beta"}, gate: "BetaField", open: true, why: feature.WhyLevel},
+		{name: "6: as in Kubernetes, the level opens no field", component: "convention: Kubernetes", settings: s{"enable-api-fields": "alpha"}, gate: "BetaField", why: feature.WhyDefault},
+		{name: "6: as in Kubernetes, AllAlpha opens it", component: "convention: Kubernetes", settings: s{"feature-gates": "AllAlpha=true"}, gate: "AlphaField", open: true, why: feature.WhyStage},
+		{name: "6: as in Kubernetes, AllBeta=false closes it", component: "convention: CertManager", settings: s{"feature-gates": "AllBeta=false"}, gate: "DeclaredField", why: feature.WhyStage},
+		{name: "6: level stable opens beta where nothing is more stable", component: "resources: [{group: demo.dev, resource: pipelines, highestStage: Beta}]", gate: "BetaField", open: true, why: feature.WhyLevel},
 		{name: "6: level stable opens stable", settings: s{"enable-api-fields": "stable"}, gate: "StableField", open: true, why: feature.WhyLevel},
 		{name: "6: in any case", settings: s{"enable-api-fields": " Alpha\n"}, gate: "AlphaField", open: true, why: feature.WhyLevel},
 		{name: "6: the component's level, where none is set", component: "defaultLevel: beta", gate: "BetaField", open: true, why: feature.WhyLevel},
@@ -134,7 +143,14 @@ func TestPrecedence(t *testing.T) {
 		{name: "processes alone do not open", processes: map[string]map[string]bool{"webhook": {"Both": true}, "controller": {"Both": true}}, gate: "Both", why: feature.WhyDefault},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, findings := feature.Define(component(t, componentYAML+"  "+tt.component), features(t, strings.ReplaceAll(rows, "spec.name}", "spec.free}")), feature.Options{Resources: pipelines(t)})
+			rows := strings.ReplaceAll(rows, "spec.name}", "spec.free}")
+			switch {
+			case strings.Contains(tt.component, "Tekton"): // where neither has a meaning
+				rows = strings.ReplaceAll(rows, "default: true}], parts", "lockToDefault: true}], parts")
+			case strings.Contains(tt.component, "convention"):
+				rows = strings.NewReplacer("followsLevel: true", "followsLevel: false", ", impliedByLevel: true", "").Replace(rows)
+			}
+			m, findings := feature.Define(component(t, componentYAML+"  "+tt.component), features(t, rows), feature.Options{Resources: pipelines(t)})
 			if err := findings.Err(); err != nil {
 				t.Fatal(err)
 			}

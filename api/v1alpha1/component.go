@@ -60,6 +60,11 @@ type ComponentSpec struct {
 	// Mode is how settings reach the API server; empty stands for Live.
 	// +kubebuilder:validation:Enum=Live;Baked
 	Mode Mode `json:"mode,omitempty"`
+	// Convention says whose features these behave like. Kubernetes and CertManager: the default of a stage opens fields and values too, AllAlpha and
+	// AllBeta set them, and there is no level. Tekton: fields and values follow the level, and neither a default nor AllAlpha or AllBeta opens them.
+	// Empty: fields and values follow the level, unless their stage has default: true, and AllAlpha=true and AllBeta=true open them too.
+	// +kubebuilder:validation:Enum=Kubernetes;Tekton;CertManager
+	Convention Convention `json:"convention,omitempty"`
 	// DefaultLevel is the level if the settings give none; empty stands for stable.
 	// +kubebuilder:validation:Enum=stable;beta;alpha
 	DefaultLevel Level `json:"defaultLevel,omitempty"`
@@ -114,6 +119,22 @@ const (
 	// ConfigMap.
 	Baked Mode = "Baked"
 )
+
+// Convention is the way in which a project sets features.
+type Convention string
+
+// The conventions.
+const (
+	// ConventionKubernetes is that of k8s.io/component-base/featuregate.
+	ConventionKubernetes Convention = "Kubernetes"
+	// ConventionTekton is that of Tekton's TEP-0033 (https://github.com/tektoncd/community/blob/main/teps/0033-tekton-feature-gates.md).
+	ConventionTekton Convention = "Tekton"
+	// ConventionCertManager is that of cert-manager, which uses the gates of component-base: the same as ConventionKubernetes.
+	ConventionCertManager Convention = "CertManager"
+)
+
+// HasLevel reports whether a level opens fields and values.
+func (c Convention) HasLevel() bool { return c != ConventionKubernetes && c != ConventionCertManager }
 
 // Level is the value of the key enable-api-fields: the least stable stage that is open without a key of its own.
 type Level string

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/component-base/featuregate"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
@@ -89,8 +91,10 @@ type Gates struct {
 	layers     [sources]layer
 	failed     [sources]*Problem // why a source cannot be read
 	remembered [sources]map[string]string
-	version    string    // of the ConfigMap
-	strays     []Problem // variables of the environment that may have been meant for settings
+	version    string          // of the ConfigMap
+	flags      string          // the value of --feature-gates
+	direct     map[string]bool // set through the gate of component-base
+	strays     []Problem       // variables of the environment that may have been meant for settings
 	runtime    feature.Runtime
 	begun      bool
 	pins       *feature.States // the state at Begin
@@ -185,7 +189,10 @@ func (g *Gates) Model() *feature.Model { return g.state.Load().model }
 // Evaluator judges requests by the current state. It does not follow later changes.
 func (g *Gates) Evaluator() *feature.Evaluator { return g.state.Load().evaluator() }
 
-// FeatureGate returns the gate of k8s.io/component-base. It follows; setting anything in it directly does not last.
+// FeatureGate returns the gate of k8s.io/component-base. It follows the gates, and they follow it: what Set, SetFromMap and its flag say of the
+// features counts as the flag's, and after [Gates.Begin] for all that a test's settings count for, until ResetFeatureValueToDefault.
+// So SetFeatureGateDuringTest of component-base works. An overridden default does not reach the gates, nor what is set in a gate that was
+// given ([Options]) and is asked directly.
 func (g *Gates) FeatureGate() featuregate.MutableVersionedFeatureGate {
 	return &watchedGate{g.upstream, g}
 }
@@ -234,14 +241,16 @@ func (g *Gates) applyChange(do func()) {
 // Set sets the current settings of a source, in the form of a ConfigMap's data; nil means that it has none. version is the
 // ConfigMap's, for reports. Set returns and logs the problems, and keeps them in [Gates.Problems]. If there are any, it takes none
 // of the settings: the last good ones of the source stay, or none if there never were any. [Gates.Begin] decides this. Before that,
-// readable settings count in spite of problems, because a later flag may correct them.
+// readable settings count in spite of problems, because a later flag may correct them. In the ConfigMap of a component in live mode, a name
+// that this release does not know, or that it does not let anybody set, stops nothing: the policies in the API server ignore it too.
 func (g *Gates) Set(s Source, data map[string]string, version string) (problems []Problem) {
 	g.applyChange(func() {
 		before := g.layers[s]
 		g.layers[s], g.failed[s] = layer{data: data, given: true}, nil
-		problems = g.errorsOf(s)
+		var stop bool
+		problems, stop = g.errorsOf(s)
 		switch {
-		case problems == nil:
+		case !stop:
 		case g.begun:
 			problems = g.refuseLayer(s, before, problems)
 		default:
@@ -254,15 +263,65 @@ func (g *Gates) Set(s Source, data map[string]string, version string) (problems 
 	return slices.Clone(problems)
 }
 
-// errorsOf returns the errors of a source.
-func (g *Gates) errorsOf(s Source) (out []Problem) {
+// setDirect sets gates through the gate of component-base; nil stands for the default.
+func (g *Gates) setDirect(values map[string]*bool) []Problem {
+	g.mu.Lock()
+	source := Flags
+	if g.begun {
+		source = Test
+	}
+	direct := maps.Clone(g.direct)
+	if direct == nil {
+		direct = map[string]bool{}
+	}
+	for name, on := range values {
+		if delete(direct, name); on != nil {
+			direct[name] = *on
+		}
+	}
+	g.direct = direct
+	data := g.directData(source)
+	g.mu.Unlock()
+	return g.Set(source, data, "")
+}
+
+// directData are the settings of a source with what was set through the gate of component-base; nil if there are none.
+func (g *Gates) directData(s Source) map[string]string {
+	var entries []string
+	if s == Flags {
+		for entry := range strings.SplitSeq(g.flags, ",") {
+			name, _, _ := strings.Cut(entry, "=")
+			if _, set := g.direct[strings.TrimSpace(name)]; !set && strings.TrimSpace(entry) != "" {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.direct)) {
+		entries = append(entries, fmt.Sprintf("%s=%t", name, g.direct[name]))
+	}
+	if entries == nil {
+		return nil
+	}
+	return map[string]string{g.model.Spec().GatesKey: strings.Join(entries, ",")}
+}
+
+// stopsNothing reports whether policies ignore an entry of a source. If it stopped the others, process and API server would disagree on the
+// whole ConfigMap for one key, such as one of a newer release after a rollback.
+func (g *Gates) stopsNothing(s Source, f *feature.Finding) bool {
+	ignored := []feature.Code{feature.CodeUnknownKey, feature.CodeUnknownGate, feature.CodeLocked}
+	return s == ConfigMap && g.model.Spec().Mode == v1alpha1.Live && g.model.Spec().ConfigMap != nil && slices.Contains(ignored, f.Code)
+}
+
+// errorsOf returns the errors of a source. stop says that it is not taken because of them.
+func (g *Gates) errorsOf(s Source) (out []Problem, stop bool) {
 	_, findings := g.parseLayers()
 	for _, f := range findings[s] {
 		if f.Severity == feature.Error {
 			out = append(out, Problem{Source: s, Message: f.String()})
+			stop = stop || !g.stopsNothing(s, &f)
 		}
 	}
-	return out
+	return out, stop
 }
 
 // refuseLayer restores the earlier settings of a source because of problems, which it returns.
@@ -300,7 +359,7 @@ func (g *Gates) Fail(s Source, err error) {
 // Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs the features
 // that are on, and warns about features that are off and whose default turns, or has turned, on. The error lists all errors of flags,
 // environment and file. The program should end with it: Begin has then changed nothing. Errors of a ConfigMap are only logged, and none
-// of its settings are used. After it has succeeded, later calls do nothing.
+// of its settings are used, but for those of which [Gates.Set] says that they stop nothing. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
 	var wrong []string
 	g.applyChange(func() {
@@ -317,7 +376,7 @@ func (g *Gates) Begin() error {
 			g.logProblems(st)
 			return
 		}
-		if problems := g.errorsOf(ConfigMap); problems != nil {
+		if problems, stop := g.errorsOf(ConfigMap); stop {
 			data := g.remembered[ConfigMap]
 			g.refuseLayer(ConfigMap, layer{data: data, given: data != nil, recalled: true}, problems)
 			g.recompute()

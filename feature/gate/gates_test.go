@@ -122,7 +122,7 @@ func TestSources(t *testing.T) {
 		{name: "none", on: "Done Tuned"},
 		{name: "flag", flags: []string{"--feature-gates=FastPath=true,Tuned=false"}, on: "Done FastPath"},
 		{name: "two flags", flags: []string{"--feature-gates=FastPath=true", "--feature-gates", "Tuned=false"}, on: "Done FastPath"},
-		{name: "AllAlpha", flags: []string{"--feature-gates=AllAlpha=true,Slow=false"}, on: "Done FastPath Needy Tuned"},
+		{name: "AllAlpha", flags: []string{"--feature-gates=AllAlpha=true,Slow=false"}, on: "Done FastPath Field Needy Tuned"},
 		{name: "environment", env: []string{"DEMO_OP_FEATURE_GATES=FastPath=true", "DEMO_OP_TUNED=false", "DEMO_OP_HOME=/", "FEATURE_GATES=Slow=true"}, on: "Done FastPath"},
 		{name: "level in the environment", env: []string{"DEMO_OP_ENABLE_API_FIELDS=alpha"}, on: "Done Field Tuned"},
 		{name: "file", file: "featureGates: {FastPath: true, Needy: true}\nenable-api-fields: alpha\ntuned: false\n", on: "Done FastPath Field Needy"},
@@ -232,7 +232,7 @@ func TestTheConfigMapThroughADay(t *testing.T) {
 		data    map[string]string
 		on      string
 		told    string
-		stays   int
+		stays   int // how many problems leave the earlier settings; negative: of how many it is told without that
 		pending string
 	}{
 		{"a gate is turned on", map[string]string{"slow": "true", "fast-path": "true"}, "Done FastPath Slow Tuned", "FastPath", 0, ""},
@@ -241,8 +241,15 @@ func TestTheConfigMapThroughADay(t *testing.T) {
 			map[string]string{"fast-pth": "true", "enable-api-fields": "betta", "slow": "yes", "feature-gates": "Tuned=false,Tuned=false"},
 			"Done FastPath Slow Tuned", "", 4, "",
 		},
-		{"mended", map[string]string{"slow": "true", "feature-gates": "AllAlpha=true"}, "Done FastPath Needy Slow Tuned", "Needy", 0, ""},
-		{"AllAlpha is taken back, and leaves nothing", map[string]string{"slow": "true", "feature-gates": "AllAlpha=false"}, "Done Slow Tuned", "FastPath Needy", 0, ""},
+		{"mended", map[string]string{"slow": "true", "feature-gates": "AllAlpha=true"}, "Done FastPath Field Needy Slow Tuned", "Field Needy", 0, ""},
+		{"AllAlpha is taken back, and leaves nothing", map[string]string{"slow": "true", "feature-gates": "AllAlpha=false"}, "Done Slow Tuned", "FastPath Field Needy", 0, ""},
+		{
+			"what this release does not know stops nothing",
+			map[string]string{"slow": "true", "fast-path": "true", "later": "true", "new-key": "true", "feature-gates": "NewGate=true"},
+			"Done FastPath Slow Tuned", "FastPath", -3, "",
+		},
+		{"without it", map[string]string{"slow": "true"}, "Done Slow Tuned", "FastPath", 0, ""},
+		{"a mistake in a value does", map[string]string{"slow": "true", "new-key": "true", "fast-path": "no"}, "Done Slow Tuned", "", 2, ""},
 		{"a change that takes a restart", map[string]string{"slow": "false"}, "Done Slow Tuned", "", 0, "Slow"},
 		{"a gate that was removed", map[string]string{"gone": "true"}, "Done Slow Tuned", "", 0, "Slow"},
 		{"taken back", map[string]string{"slow": "true"}, "Done Slow Tuned", "", 0, ""},
@@ -250,7 +257,7 @@ func TestTheConfigMapThroughADay(t *testing.T) {
 	} {
 		told = nil
 		problems := g.Set(gate.ConfigMap, step.data, "v "+step.name)
-		if len(problems) != step.stays || step.stays > 0 && !problems[0].Stays {
+		if len(problems) != max(step.stays, -step.stays) || step.stays > 0 != slices.ContainsFunc(problems, func(p gate.Problem) bool { return p.Stays }) {
 			t.Errorf("%s: problems %v", step.name, problems)
 		}
 		if got := enabled(t, g); got != step.on {
@@ -275,7 +282,7 @@ func TestTheConfigMapThroughADay(t *testing.T) {
 				pending += f.Gate
 			}
 		}
-		if pending != step.pending || report.SettingsVersion != "v "+step.name || len(report.SettingsErrors) != step.stays {
+		if pending != step.pending || report.SettingsVersion != "v "+step.name || len(report.SettingsErrors) != max(step.stays, -step.stays) {
 			t.Errorf("%s: report %+v", step.name, report)
 		}
 	}

@@ -64,13 +64,16 @@ func (f *gatesFlag) Set(value string) error {
 // setFlags takes the flag in and returns the errors of its form.
 func (g *Gates) setFlags(value string) []string {
 	key := g.Model().Spec().GatesKey
-	data := map[string]string{key: value}
+	g.mu.Lock()
+	g.flags = value
+	data := g.directData(Flags)
+	g.mu.Unlock()
 	g.Set(Flags, data, "")
-	_, findings := g.Model().ParseSettings(data)
+	_, findings := g.Model().ParseSettings(map[string]string{key: value})
 	later := []feature.Code{feature.CodeNeedsAnother, feature.CodeLocked, feature.CodeBeyondMax, feature.CodeRemovedGate}
 	var out []string
 	for _, f := range findings {
-		if slices.Contains(later, f.Code) {
+		if f.Severity != feature.Error || slices.Contains(later, f.Code) {
 			continue
 		}
 		text := f.Message

@@ -63,7 +63,7 @@ func TestTheSourceThatComesFirstWins(t *testing.T) {
 
 // TestBadSettingsFromTheFirstDay has a ConfigMap that is wrong when the process starts.
 func TestBadSettingsFromTheFirstDay(t *testing.T) {
-	bad := map[string]string{"fast-path": "true", "tuned": "false", "slwo": "true"}
+	bad := map[string]string{"fast-path": "true", "tuned": "false", "slow": "ture"}
 	for _, tt := range []struct {
 		name     string
 		remember map[string]string

@@ -1,10 +1,15 @@
 package gate
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 )
 
@@ -69,6 +74,56 @@ func (w *watchedGate) Enabled(name featuregate.Feature) bool {
 	}
 	return w.MutableVersionedFeatureGate.Enabled(name)
 }
+
+// Set implements [featuregate.MutableFeatureGate].
+func (w *watchedGate) Set(value string) error {
+	m := map[string]bool{}
+	for entry := range strings.SplitSeq(value, ",") {
+		name, word, _ := strings.Cut(strings.TrimSpace(entry), "=")
+		if name == "" {
+			continue
+		}
+		on, err := strconv.ParseBool(strings.TrimSpace(word))
+		if err != nil {
+			return fmt.Errorf("%s: %q is neither true nor false", name, word)
+		}
+		m[strings.TrimSpace(name)] = on
+	}
+	return w.SetFromMap(m)
+}
+
+// SetFromMap implements [featuregate.MutableFeatureGate]. Gates of other components are set in the gate itself.
+func (w *watchedGate) SetFromMap(m map[string]bool) error {
+	model := w.gates.Model()
+	mine, others := map[string]*bool{}, map[string]bool{}
+	for name, on := range m {
+		if model.Feature(name) != nil || w.gates.own {
+			mine[name] = &on
+		} else {
+			others[name] = on
+		}
+	}
+	var errs []error
+	for _, p := range w.gates.setDirect(mine) {
+		errs = append(errs, errors.New(p.Message))
+	}
+	if len(others) > 0 {
+		errs = append(errs, w.MutableVersionedFeatureGate.SetFromMap(others))
+	}
+	return errors.Join(errs...)
+}
+
+// ResetFeatureValueToDefault implements [featuregate.MutableVersionedFeatureGate].
+func (w *watchedGate) ResetFeatureValueToDefault(name featuregate.Feature) error {
+	if w.gates.Model().Feature(string(name)) == nil {
+		return w.MutableVersionedFeatureGate.ResetFeatureValueToDefault(name)
+	}
+	w.gates.setDirect(map[string]*bool{string(name): nil})
+	return nil
+}
+
+// AddFlag implements [featuregate.MutableFeatureGate].
+func (w *watchedGate) AddFlag(fs *pflag.FlagSet) { w.gates.AddFlags(fs) }
 
 // DeepCopy implements [featuregate.FeatureGate].
 func (w *watchedGate) DeepCopy() featuregate.MutableVersionedFeatureGate {

@@ -247,19 +247,15 @@ func (g *gates) isOpenAlone(f *feature.Feature) string {
 		rows = append(rows, fmt.Sprintf("%[1]s in %[2]s && %[2]s[%[1]s] == '%[3]t' && !(%[4]s in %[2]s) ? true : ", key, data, !f.Spec.Inverted, list),
 			fmt.Sprintf("(%s in %s || %s in %s) && %s != %s ? %s : ", key, data, list, data, yes, no, yes))
 	}
-	last := fmt.Sprint(f.Default)
-	if f.FollowsLevel {
+	last, all := fmt.Sprint(f.Default), f.GateOfStage()
+	switch {
+	case f.FollowsLevel && (all == "" || opens == "true"):
 		last = opens
-	} else {
-		for _, all := range []struct {
-			gate  string
-			stage v1alpha1.Stage
-		}{{allAlpha, v1alpha1.Alpha}, {allBeta, v1alpha1.Beta}} {
-			if f.Stage == all.stage {
-				said := g.settingOf(all.gate, nil)
-				rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
-			}
-		}
+	case f.FollowsLevel:
+		last = joinOr(opens, g.settingOf(all, nil)+" == 1")
+	case all != "":
+		said := g.settingOf(all, nil)
+		rows = append(rows, said+" != 0 ? "+said+" == 1 : ")
 	}
 	return g.dataTest("("+strings.Join(rows, "")+last+")", fmt.Sprint(g.isOpenUnset(f)))
 }

@@ -234,7 +234,10 @@ func configMaps(operations ...admissionregistrationv1.OperationType) admissionre
 func (c *compiler) commonProblems(g *gates) []string {
 	m, spec, e := c.model, c.model.Spec(), g.emitter
 	var keys, bools, gateNames []string
-	keys = append(keys, spec.LevelKey, spec.GatesKey)
+	keys = append(keys, spec.GatesKey)
+	if spec.Convention.HasLevel() {
+		keys = append(keys, spec.LevelKey)
+	}
 	gateNames = append(gateNames, allAlpha, allBeta)
 	for _, f := range m.Features() {
 		keys = append(keys, f.Spec.Key)

@@ -51,7 +51,10 @@ func (w *World) drawComponent(g *generator) {
 		DefaultLevel: pickOne(g.Rand, "", v1alpha1.LevelStable, v1alpha1.LevelBeta),
 		MaxLevel:     pickOne(g.Rand, "", "", "", v1alpha1.LevelBeta),
 	}
-	if g.IntN(4) == 0 {
+	c.Spec.Convention = pickOne(g.Rand, "", "", v1alpha1.ConventionTekton, v1alpha1.ConventionKubernetes, v1alpha1.ConventionCertManager)
+	if !c.Spec.Convention.HasLevel() {
+		c.Spec.DefaultLevel = ""
+	} else if g.IntN(4) == 0 {
 		c.Spec.Resources = []v1alpha1.ResourceStage{{Group: Group, Resource: Resource, HighestStage: v1alpha1.Beta}}
 	}
 	if g.IntN(3) == 0 {
@@ -75,7 +78,10 @@ func (w *World) drawFeatures(g *generator) {
 			Ratchet:        pickOne(g.Rand, v1alpha1.InUse, v1alpha1.InUse, v1alpha1.InObject, v1alpha1.Unchanged, v1alpha1.Unchanged),
 			Inverted:       g.IntN(6) == 0,
 			ImpliedByLevel: g.IntN(6) == 0,
-			FollowsLevel:   pickOne(g.Rand, &yes, &yes, &no),
+			FollowsLevel:   pickOne(g.Rand, &yes, nil, &no),
+		}
+		if !w.Component.Spec.Convention.HasLevel() {
+			s.ImpliedByLevel, s.FollowsLevel = false, nil
 		}
 		if s.WhenDisabled != v1alpha1.Drop {
 			s.Parts[0].ResetTo = nil
@@ -149,6 +155,9 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 		if r.IntN(5) == 0 {
 			entries = append(entries, f.Spec.Gate+pickOne(r, "=", " = ", "")+word())
 		}
+	}
+	if r.IntN(6) == 0 {
+		out["nothing"] = word() // a key of another release
 	}
 	for _, all := range []string{"AllAlpha", "AllBeta", "Nobody"} {
 		if r.IntN(6) == 0 {
