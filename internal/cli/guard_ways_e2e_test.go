@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
 
@@ -300,6 +301,12 @@ func (g *guarded) refusesWhatBreaksItsOwn(t *testing.T) {
 			return nil
 		})
 	}
+	// Without the label it is judged as any other.
+	const name = "features.sluice.dev"
+	if _, err := crds.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/part-of":null}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, g.update(t, "alice", name, dropServed, dryRun, nil), "clients-broken")
 }
 
 func (g *guarded) renewsItsCertificate(t *testing.T) {
@@ -355,6 +362,7 @@ func (g *guarded) renewsItsCertificate(t *testing.T) {
 func (g *guarded) locksNobodyOut(t *testing.T) {
 	crds := g.as("", nil).ApiextensionsV1().CustomResourceDefinitions()
 	own := gauge("widgets", "Widget", "sluice.dev", "")
+	own.Labels = map[string]string{"app.kubernetes.io/part-of": "sluice"}
 	if _, err := crds.Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
