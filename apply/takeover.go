@@ -30,6 +30,12 @@ var formers = []former{
 	{"helm", metav1.ManagedFieldsOperationApply, false},
 	{"kapp", metav1.ManagedFieldsOperationUpdate, false},
 	{"kubectl", metav1.ManagedFieldsOperationApply, true},
+	// Flux and Argo CD write an object again as long as they know of it.
+	{"kustomize-controller", metav1.ManagedFieldsOperationApply, true},
+	{"helm-controller", metav1.ManagedFieldsOperationUpdate, true},
+	{"helm-controller", metav1.ManagedFieldsOperationApply, true},
+	{"argocd-controller", metav1.ManagedFieldsOperationUpdate, true},
+	{"argocd-controller", metav1.ManagedFieldsOperationApply, true},
 }
 
 // formersOf returns the former managers of an object. mine is our entry, nil for none. csaupgrade moves fields only into an entry

@@ -40,6 +40,9 @@ func (c *comparison) workBudget() int64 { return cmp.Or(c.opts.Budget, DefaultBu
 
 // searchBudget is what is left of the budget for comparisons of schemas.
 func (c *comparison) searchBudget() int64 {
+	if c.opts.Accepted {
+		return c.workBudget()
+	}
 	return max(1, c.workBudget()-c.workBudget()/validationShare)
 }
 

@@ -42,6 +42,9 @@ type Options struct {
 	// concurrently. An error says why there is no answer, and makes the finding undecided; after an [AdmissionError] the
 	// linked code answers, and a note tells what admission says.
 	Server func(ctx context.Context, old, new *apiextensionsv1.CustomResourceDefinition) (field.ErrorList, error)
+	// Accepted says that an API server has validated new in place of old, and accepts it: it validates before it asks for
+	// admission. No validation runs then, Server is not called, and the comparison has the whole Budget.
+	Accepted bool
 }
 
 // Step is a step of the comparison of two versions of a CRD.

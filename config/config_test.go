@@ -3,6 +3,7 @@ package config_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -298,13 +300,22 @@ func TestTheGuardWaitsOnlyForWhatIsNotItsOwn(t *testing.T) {
 				*c.Webhooks[1].FailurePolicy != admissionregistrationv1.Ignore {
 				t.Fatalf("%+v", c.Webhooks)
 			}
-			for i, hook := range c.Webhooks {
-				if hook.NamespaceSelector != nil || hook.ObjectSelector != nil {
-					t.Errorf("%s has a selector", hook.Name)
-				}
-				own := hook.MatchConditions[0].Expression
-				if n := strings.Count(own, "'") / 2; n != groups || strings.HasPrefix(own, "!") != (i == 0) {
-					t.Errorf("%s, with cert-manager %v: %s", hook.Name, certManager, own)
+			// Each CRD is judged by one of them: a label alone takes none away from both.
+			other, own := c.Webhooks[0], c.Webhooks[1]
+			if other.NamespaceSelector != nil || other.ObjectSelector != nil || own.NamespaceSelector != nil || (own.ObjectSelector == nil) != certManager {
+				t.Errorf("selectors, with cert-manager %v: %+v", certManager, c.Webhooks)
+			}
+			text := own.MatchConditions[0].Expression
+			if diff := cmp.Diff("!("+text+")", other.MatchConditions[0].Expression); diff != "" {
+				t.Error(diff)
+			}
+			list, rest, _ := strings.Cut(text, "]")
+			if n := strings.Count(list, "'") / 2; n != groups {
+				t.Errorf("with cert-manager %v: %d groups", certManager, n)
+			}
+			for key, value := range selectorLabels(own.ObjectSelector) {
+				if !strings.HasSuffix(rest, fmt.Sprintf("'%s' in oldObject.metadata.labels && oldObject.metadata.labels['%[1]s'] == '%s'", key, value)) {
+					t.Errorf("the condition does not ask for the label of the selector: %s", text)
 				}
 			}
 			if from := c.Annotations["cert-manager.io/inject-ca-from"]; (from == "sluice-system/sluice-crd-guard") != certManager {
@@ -312,6 +323,13 @@ func TestTheGuardWaitsOnlyForWhatIsNotItsOwn(t *testing.T) {
 			}
 		}
 	}
+}
+
+func selectorLabels(s *metav1.LabelSelector) map[string]string {
+	if s == nil {
+		return nil
+	}
+	return s.MatchLabels
 }
 
 func TestCertManagerKeepsTheCertificateWhereItIsAskedTo(t *testing.T) {

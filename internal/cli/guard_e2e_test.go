@@ -290,6 +290,8 @@ func TestE2EGuard(t *testing.T) {
 		{"judges big CRDs", (*guarded).judgesBigCRDs},
 		{"survives nonsense", (*guarded).survivesNonsense},
 		{"passes what leaves the spec alone", (*guarded).passesWhatLeavesTheSpecAlone},
+		{"judges what mutating admission makes of a change", (*guarded).judgesWhatAdmissionMakes},
+		{"stops a whole apply because of one CRD", (*guarded).stopsAWholeApply},
 		{"lets one change through, by annotation and permission", (*guarded).isBypassed},
 		{"follows the fail mode where nothing is decided", (*guarded).followsTheConfiguration},
 		{"refuses deletions that take objects along", (*guarded).refusesDeletions},

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -19,8 +21,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/yaml"
 
 	"sluice.dev/compat"
 	"sluice.dev/internal/controller/guard"
@@ -300,6 +304,12 @@ func (g *guarded) refusesWhatBreaksItsOwn(t *testing.T) {
 			return nil
 		})
 	}
+	// Without the label it is judged as any other.
+	const name = "features.sluice.dev"
+	if _, err := crds.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/part-of":null}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, g.update(t, "alice", name, dropServed, dryRun, nil), "clients-broken")
 }
 
 func (g *guarded) renewsItsCertificate(t *testing.T) {
@@ -355,6 +365,7 @@ func (g *guarded) renewsItsCertificate(t *testing.T) {
 func (g *guarded) locksNobodyOut(t *testing.T) {
 	crds := g.as("", nil).ApiextensionsV1().CustomResourceDefinitions()
 	own := gauge("widgets", "Widget", "sluice.dev", "")
+	own.Labels = map[string]string{"app.kubernetes.io/part-of": "sluice"}
 	if _, err := crds.Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -404,4 +415,93 @@ func leafOf(ctx context.Context, conn net.Conn) ([]byte, error) {
 		return nil, err
 	}
 	return c.ConnectionState().PeerCertificates[0].Raw, nil
+}
+
+// judgesWhatAdmissionMakes has the API server change a CRD by a mutating policy: what the client sends is a label alone.
+func (g *guarded) judgesWhatAdmissionMakes(t *testing.T) {
+	const name = "mutateds.guarded.example"
+	if _, err := g.as("", nil).ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), gauge("mutateds", "Mutated", "guarded.example", ""), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	policies, bindings := g.admin.AdmissionregistrationV1().MutatingAdmissionPolicies(), g.admin.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "serves-nothing"},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				ResourceNames: []string{name},
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apiextensions.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"customresourcedefinitions"}},
+				},
+			}}},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: `[JSONPatch{op: "replace", path: "/spec/versions/0/served", value: false}]`},
+			}},
+		},
+	}
+	if _, err := policies.Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bindings.Create(t.Context(), &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the policy to be in force, and its change to be refused", func() error {
+		_, err := g.as("alice", nil).ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), name, types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"team":"b"}}}`), metav1.PatchOptions{DryRun: dryRun.DryRun})
+		return denied(err)
+	})
+	if err := errors.Join(bindings.Delete(t.Context(), policy.Name, metav1.DeleteOptions{}), policies.Delete(t.Context(), policy.Name, metav1.DeleteOptions{})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopsAWholeApply has one CRD of several refused: sluice apply learns that from the dry run, before it writes any of them.
+func (g *guarded) stopsAWholeApply(t *testing.T) {
+	source := func(length int64) string {
+		var out []string
+		for i, kind := range []string{"First", "Second", "Third"} {
+			crd := gauge(strings.ToLower(kind)+"s", kind, "several.example", "")
+			crd.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+			most := int64(40) // what gauge has
+			if i == 1 {
+				most = length
+			} else if length != most {
+				most = 80
+			}
+			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["name"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &most}
+			data, err := yaml.Marshal(crd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, string(data))
+		}
+		return strings.Join(out, "---\n")
+	}
+	dir := t.TempDir()
+	apply := func(want int, text string) string {
+		t.Helper()
+		writeFile(t, []byte(text), dir, "crds.yaml")
+		code, out, errs := sluice(t, "apply", "--kubeconfig", g.cluster.Kubeconfig, "-n", "default", "--app", "several", "--preflight", "", "-f", filepath.Join(dir, "crds.yaml"))
+		if code != want {
+			t.Fatalf("exit code %d, want %d\n%s%s", code, want, out, errs)
+		}
+		return out + errs
+	}
+	apply(ExitOK, source(40))
+	before := g.live(t, "firsts.several.example").Generation
+	if said := apply(ExitFailed, source(20)); !strings.Contains(said, `"crd-guard.sluice.dev" denied`) || !strings.Contains(said, "max-length-lowered") || !strings.Contains(said, "seconds.several.example") {
+		t.Errorf("sluice apply says: %s", said)
+	}
+	if after := g.live(t, "firsts.several.example").Generation; after != before {
+		t.Error("another CRD of the source was changed")
+	}
+	apply(ExitOK, source(60))
+	if after := g.live(t, "thirds.several.example").Generation; after == before {
+		t.Error("the CRDs of a source that is safe were not changed")
+	}
 }

@@ -248,3 +248,46 @@ func TestE2ETakingOverAsksWhereItMust(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Flux and Argo CD may still be at work, so their fields move only where that is asked for. Their marks go with them.
+func TestE2ETakingOverFromFluxAndArgoCD(t *testing.T) {
+	const flux = "labels: {kustomize.toolkit.fluxcd.io/name: shop, kustomize.toolkit.fluxcd.io/namespace: flux-system}"
+	const argo = "labels: {app.kubernetes.io/instance: shop}, annotations: {argocd.argoproj.io/tracking-id: 'shop:/ConfigMap:default/c'}"
+	for name, c := range map[string]struct {
+		marks   string
+		applied []string
+	}{
+		"Flux":                         {flux, []string{"apply", "--server-side", "--field-manager=kustomize-controller"}},
+		"Helm in Flux when it creates": {"labels: {helm.toolkit.fluxcd.io/name: shop}", []string{"create", "--field-manager=helm-controller"}},
+		"Helm in Flux when it applies": {"labels: {helm.toolkit.fluxcd.io/name: shop}", []string{"apply", "--server-side", "--field-manager=helm-controller"}},
+		"Argo CD":                      {argo, []string{"apply", "--field-manager=argocd-controller"}},
+		"Argo CD on the server":        {argo, []string{"apply", "--server-side", "--field-manager=argocd-controller"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.file("before.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, "+c.marks+"}\ndata: {a: \"1\", b: \"2\"}\n")
+			same := w.file("same.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"1\"}\n")
+			after := w.file("after.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: \"3\"}\n")
+			if _, errs, err := w.Kubectl(t, "", append([]string{"-n", w.namespace, "-f", before}, c.applied...)...); err != nil {
+				t.Fatal(err, errs)
+			}
+			w.apply(ExitOK, "--app", "x", "-f", same)
+			content, _ := w.content(t, w.namespace, "c")
+			if diff := cmp.Diff(any(map[string]any{"a": "1", "b": "2"}), content["data"]); diff != "" {
+				t.Errorf("fields went that nobody asked for: %s", diff)
+			}
+			if r := w.apply(ExitFindings, "--app", "x", "-f", after); len(r.Conflicts) != 1 || r.Conflicts[0].Field != ".data.a" {
+				t.Errorf("%+v", r.Conflicts)
+			}
+			w.apply(ExitOK, "--app", "x", "-f", after, "--force-conflicts")
+			content, _ = w.content(t, w.namespace, "c")
+			want := map[string]any{"data": any(map[string]any{"a": "3"}), "spec": any(nil), "labels": map[string]string(nil)}
+			if diff := cmp.Diff(want, content); diff != "" {
+				t.Error(diff)
+			}
+			if r := w.apply(ExitOK, "--app", "x", "-f", after); r.Outcome != applycmd.OutcomeUnchanged {
+				t.Errorf("again: %s", r.Outcome)
+			}
+		})
+	}
+}

@@ -263,8 +263,8 @@ func (d *doctor) flagOptions() config.Options {
 
 // lacksWanted tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
 // the rules of roles and who has them, the versions of kinds, policies with their bindings, webhooks, where a Service leads, and the account,
-// labels and arguments of a Deployment. More arguments are no difference: values of the chart that nothing else tells give them. The policy of
-// who writes the status of requests names accounts of the operator's.
+// labels and arguments of a Deployment. More arguments are no difference: values of the chart that nothing else tells give them. The variables
+// of the policy about who writes the status of requests name accounts of the operator's.
 func lacksWanted(want, have map[string]any) bool {
 	switch want["kind"] {
 	case "Role", "ClusterRole":
@@ -272,9 +272,9 @@ func lacksWanted(want, have map[string]any) bool {
 	case "RoleBinding", "ClusterRoleBinding":
 		return !containsAll(want["roleRef"], have["roleRef"]) || !containsEach(want["subjects"], have["subjects"])
 	case "ValidatingAdmissionPolicyBinding":
-		return !containsAll(want["spec"], have["spec"])
+		return !containsAll(want["spec"], have["spec"]) || addsToAdmission(want["spec"], have["spec"])
 	case "ValidatingWebhookConfiguration":
-		return !containsAll(want["webhooks"], have["webhooks"])
+		return !containsAll(want["webhooks"], have["webhooks"]) || addsToAdmission(want["webhooks"], have["webhooks"])
 	case "Service":
 		// A selector with more labels finds fewer Pods.
 		return !containsAll(fieldAt(want, "spec", "selector"), fieldAt(have, "spec", "selector")) || !containsAll(fieldAt(have, "spec", "selector"), fieldAt(want, "spec", "selector")) ||
@@ -288,10 +288,52 @@ func lacksWanted(want, have map[string]any) bool {
 		in, _ := have["spec"].(map[string]any)
 		return !containsAll(from["versions"], in["versions"])
 	case "ValidatingAdmissionPolicy":
+		from, in := want["spec"], have["spec"]
 		if u := (&unstructured.Unstructured{Object: want}); u.GetName() == "resolutionrequests-status.sluice.dev" {
-			return false
+			from, in = withoutVariables(from), withoutVariables(in)
 		}
-		return !containsAll(want["spec"], have["spec"])
+		return !containsAll(from, in) || addsToAdmission(from, in)
+	}
+	return false
+}
+
+// withoutVariables returns the spec of a policy without its variables.
+func withoutVariables(spec any) any {
+	fields, _ := spec.(map[string]any)
+	fields = maps.Clone(fields)
+	delete(fields, "variables")
+	return fields
+}
+
+// admissionDefaults are the values that the API server fills into webhooks, policies and bindings.
+var admissionDefaults = map[string]any{
+	"failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{},
+	"scope": "*", "timeoutSeconds": 10, "port": 443, "reinvocationPolicy": "Never",
+}
+
+// addsToAdmission tells whether the webhooks, or the spec of a policy or of its binding, have a field that they should not have, other than a
+// default or the caBundle that a role writes. A selector, a condition or an exclusion more makes them see less.
+func addsToAdmission(want, have any) bool {
+	switch h := have.(type) {
+	case map[string]any:
+		w, _ := want.(map[string]any)
+		for key, value := range h {
+			wanted, ok := w[key]
+			switch {
+			case ok && addsToAdmission(wanted, value):
+				return true
+			case ok || key == "caBundle":
+			case fmt.Sprint(value) != fmt.Sprint(admissionDefaults[key]):
+				return true
+			}
+		}
+	case []any:
+		w, _ := want.([]any)
+		for i, value := range h {
+			if i >= len(w) || addsToAdmission(w[i], value) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -3,12 +3,14 @@ package guard
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/brief"
@@ -36,6 +38,16 @@ func refusedResponse(name, message string, causes []metav1.StatusCause) *admissi
 	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Name: name, Group: "apiextensions.k8s.io", Kind: crdResource, Causes: causes},
+	}}
+}
+
+// retryResponse returns the answer to a change that could not be compared in time. Clients that are made with client-go try again without
+// being told: the API server sends retryAfterSeconds as the header Retry-After. Not all of them come back at the same time.
+func retryResponse(name string) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
+		Message: "the guard had no time to compare this change, because it or the API server is busy; nothing was changed, try again",
+		Details: &metav1.StatusDetails{Name: name, Group: apiextensionsv1.GroupName, Kind: crdResource, RetryAfterSeconds: 1 + rand.Int32N(5)}, //nolint:gosec // no secret
 	}}
 }
 
@@ -81,6 +93,9 @@ func (g *Guard) answerRequest(ctx context.Context, req *admissionv1.AdmissionReq
 		resp.Warnings = admissionWarnings(append([]report.Finding{{Message: "let through by " + annotation, Outcome: report.Note}}, append(failing, warning...)...))
 		audit[auditBypass] = fmt.Sprintf("%s: %s", b.digest, b.reason)
 		g.recordBypass(req, c, b, failing)
+	case c.hurried && !slices.ContainsFunc(failing, func(f report.Finding) bool { return f.Outcome == report.Violation }):
+		outcome, resp = outcomeBusy, retryResponse(c.crd.Name)
+		g.Log.Info("a change was not compared for lack of time", "crd", c.crd.Name, "user", req.UserInfo.Username, "reason", failing[0].Reason)
 	default:
 		outcome = outcomeRefused
 		if c.objects == nil {

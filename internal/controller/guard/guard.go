@@ -45,6 +45,7 @@ const (
 	outcomeWarned    = "warned"
 	outcomeRefused   = "refused"
 	outcomeBypassed  = "bypassed"
+	outcomeBusy      = "busy"  // there was no time to compare; the client is told to try again
 	outcomeError     = "error" // the request makes no sense
 )
 
@@ -95,6 +96,8 @@ type change struct {
 	// removed is set for a deletion.
 	removed bool
 	crds    []report.CRD
+	// hurried says that the time was too short for the whole comparison. More time may decide what is undecided.
+	hurried bool
 	// digest is the digest that the annotation must name.
 	digest func(context.Context) (string, error)
 	// objects counts the stored objects; nil if they have not been counted.

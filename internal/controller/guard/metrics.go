@@ -18,7 +18,7 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that the guard has judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, error.",
+			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that the guard has judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, busy, error.",
 		}, []string{"operation", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "sluice_crd_guard_duration_seconds", Help: "Time to judge a change, by outcome.",

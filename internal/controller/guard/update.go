@@ -48,6 +48,7 @@ func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionReque
 	}
 	result, err := g.compareInSlot(ctx, req, c)
 	if err != nil {
+		c.hurried = errors.Is(err, errBusy) || errors.Is(err, errSlow)
 		c.setUndecided(err)
 		return c, nil
 	}
@@ -92,10 +93,11 @@ func (g *Guard) compareInSlot(ctx context.Context, req *admissionv1.AdmissionReq
 	c.digest = func(ctx context.Context) (string, error) {
 		return callWithin(ctx, g, func() (string, error) { return compat.SpecDigest(&next) })
 	}
-	return callWithin(ctx, g, func() (report.CRD, error) {
+	result, err := callWithin(ctx, g, func() (report.CRD, error) {
 		defer close(compared)
-		// The request has the live object, with the versions in which objects are stored.
-		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget})
+		// The request has the live object, with the versions in which objects are stored. The API server has validated the new one
+		// (rest.BeforeUpdate in k8s.io/apiserver).
+		result, err := compat.Check(compareCtx, &old, &next, compat.Options{KubeVersion: g.Settings.kubeVersion(), Budget: Budget, Accepted: true})
 		if err == nil && result.Verdict == report.IsUnchanged && sameSpecs(&old, &next) {
 			// The API server sees a difference, and this program does not: it does not know the field.
 			result.Findings = append(result.Findings, undecidedFinding(ruleChanged, next.Name,
@@ -103,6 +105,8 @@ func (g *Guard) compareInSlot(ctx context.Context, req *admissionv1.AdmissionReq
 		}
 		return result, err
 	})
+	c.hurried = compareCtx.Err() != nil
+	return result, err
 }
 
 // Budget bounds the work of the comparison of one CRD, in units of [compat.Options]. It is smaller than that of a user's own check,

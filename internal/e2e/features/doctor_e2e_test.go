@@ -94,6 +94,8 @@ func TestE2EDoctor(t *testing.T) {
 			_, err = s.dynamic.Resource(crds).Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "clusterrolebinding":
 			_, err = kube.RbacV1().ClusterRoleBindings().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		case "policy":
+			_, err = kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "policybinding":
 			_, err = kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "clusterrole":
@@ -234,6 +236,44 @@ func TestE2EDoctor(t *testing.T) {
 				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`)
 			},
 			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+		},
+		{
+			"a webhook that a label takes CRDs away from", func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/objectSelector","value":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}]`)
+			}, func() {
+				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/objectSelector","value":{}}]`)
+			},
+			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+		},
+		{
+			"a binding for some namespaces only", func() {
+				patch("policybinding", "members.sluice.dev", `{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"a":"b"}}}}}`)
+			}, func() { patch("policybinding", "members.sluice.dev", `{"spec":{"matchResources":null}}`) },
+			installation.Warn, "ValidatingAdmissionPolicyBinding members.sluice.dev", "it is not as this version of sluice installs it",
+		},
+		{
+			"a policy with an exclusion", func() {
+				patch("policy", "resolutionrequests.sluice.dev", `{"spec":{"matchConstraints":{"excludeResourceRules":[{"apiGroups":["resolution.tekton.dev"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}}}`)
+			}, func() {
+				patch("policy", "resolutionrequests.sluice.dev", `{"spec":{"matchConstraints":{"excludeResourceRules":null}}}`)
+			},
+			installation.Warn, "ValidatingAdmissionPolicy resolutionrequests.sluice.dev", "it is not as this version of sluice installs it",
+		},
+		{
+			"a policy with a condition more", func() {
+				patch("policy", "members.sluice.dev", `{"spec":{"matchConditions":[{"name":"never","expression":"false"}]}}`)
+			}, func() {
+				patch("policy", "members.sluice.dev", `{"spec":{"matchConditions":null}}`)
+				s.applyAll(t, config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}})
+				trust(ca)
+			},
+			installation.Warn, "ValidatingAdmissionPolicy members.sluice.dev", "it is not as this version of sluice installs it",
+		},
+		{
+			"the policy of who writes a status, failing open", func() {
+				patch("policy", "resolutionrequests-status.sluice.dev", `{"spec":{"failurePolicy":"Ignore"}}`)
+			}, func() { patch("policy", "resolutionrequests-status.sluice.dev", `{"spec":{"failurePolicy":"Fail"}}`) },
+			installation.Warn, "ValidatingAdmissionPolicy resolutionrequests-status.sluice.dev", "it is not as this version of sluice installs it",
 		},
 		{
 			"a webhook that is not asked about deletions", func() {
