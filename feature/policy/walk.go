@@ -194,15 +194,15 @@ func (w *walker) usePlaces() string {
 	}
 	f := w.findUses()
 	body, none := f.body, "''"
-	if f.depth > 1 {
-		body += fmt.Sprintf(".flatten(%d)", f.depth-1)
-	}
 	switch {
 	case w.pointer:
+		body += strings.Repeat(".flatten()", max(0, f.depth-1)) // with a depth its type would be a list of dyn
 		if none = "[]"; !f.list {
 			body = "[" + body + "]"
 		}
-	case f.depth > 0:
+	case f.depth > 1:
+		body += fmt.Sprintf(".flatten(%d).join(', ')", f.depth-1)
+	case f.depth == 1:
 		body += ".join(', ')"
 	}
 	return w.withinCostLimit(joinAnd(f.conditions...)+" ? "+body+" : "+none, none)

@@ -141,11 +141,18 @@ func (w *World) Without(taken func(gate string, part int) bool) {
 // Settings draws the data of the component's ConfigMap; now and then something in it is bad.
 func (w *World) Settings(r *rand.Rand) map[string]string {
 	out := map[string]string{}
+	good := r.IntN(2) == 0
 	word := func() string {
+		if good {
+			return pickOne(r, "true", "false", "True", "0")
+		}
 		return pickOne(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED")
 	}
 	if r.IntN(3) > 0 {
-		out["enable-api-fields"] = pickOne(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha", "gamma")
+		out["enable-api-fields"] = pickOne(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha")
+	}
+	if !good && r.IntN(4) == 0 {
+		out["enable-api-fields"] = "gamma"
 	}
 	var entries []string
 	for _, f := range w.Features {
@@ -153,7 +160,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 			out[feature.Kebab(f.Spec.Gate)] = word()
 		}
 		if r.IntN(5) == 0 {
-			entries = append(entries, f.Spec.Gate+pickOne(r, "=", " = ", "")+word())
+			entries = append(entries, f.Spec.Gate+pickOne(r, "=", " = ", map[bool]string{true: "=", false: ""}[good])+word())
 		}
 	}
 	if r.IntN(6) == 0 {
