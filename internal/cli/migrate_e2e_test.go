@@ -79,7 +79,9 @@ func (f *fleet) define(versions ...apiextensionsv1.CustomResourceDefinitionVersi
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		f.change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions, crd.Spec.Conversion = versions, f.conversion })
+		f.change(func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions, crd.Spec.Conversion = versions, f.conversion
+		})
 	}
 	until(f.t, "the versions to be served", func() error {
 		for _, v := range versions {

@@ -135,6 +135,24 @@ func (m *Migrator) CRDs(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
+// LosesVersion reports whether the cluster has a CRD with a version that next does not have. It is false if next does not have the storage version
+// either: no migration helps then.
+func (m *Migrator) LosesVersion(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	live, err := m.reads.CRD(ctx, next.Name)
+	if err != nil || live == nil {
+		return false, err
+	}
+	loses := false
+	for _, v := range live.Spec.Versions {
+		has := slices.ContainsFunc(next.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool { return n.Name == v.Name })
+		if !has && v.Storage {
+			return false, nil
+		}
+		loses = loses || !has
+	}
+	return loses, nil
+}
+
 // ErrChanged means that the CRD was changed during the migration. Nothing was trimmed; another run migrates again.
 var ErrChanged = errors.New("the CRD was changed during the migration, so no version was taken out of status.storedVersions; run it again")
 

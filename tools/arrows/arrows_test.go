@@ -188,7 +188,7 @@ var table = []row{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
 			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/brief", "internal/config", "internal/fairqueue", "internal/input",
-			"internal/preflight", "internal/sourceurl", "report", "requester",
+			"internal/migrate", "internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
