@@ -485,3 +485,65 @@ func TestE2EAKilledMigrationContinues(t *testing.T) {
 		}
 	}
 }
+
+// What check counts is fixed: shown, written, applied.
+func TestE2EHarmedObjectsAreFixed(t *testing.T) {
+	f := newFleet(t)
+	enum := func(values ...string) apiextensionsv1.CustomResourceDefinitionVersion {
+		v := versionOf("v1", "engine size", true)
+		engine := apiextensionsv1.JSONSchemaProps{Type: "string"}
+		for _, value := range values {
+			engine.Enum = append(engine.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + value + `"`)})
+		}
+		spec := v.Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["engine"] = engine
+		return v
+	}
+	f.define(enum("mysql", "mariadb", "oracle"))
+	f.each(6, func(i int) error {
+		return f.applyEngine("v1", "kubectl", i, map[string]any{"engine": []string{"mysql", "mariadb", "oracle"}[i%3], "size": "large"})
+	})
+	next := f.crd()
+	next.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{enum("mysql")}
+	next.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
+	next.ObjectMeta = metav1.ObjectMeta{Name: next.Name}
+	text, err := json.Marshal(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, out := f.file("new.yaml", string(text)), f.dir+"/fixes"
+	fix := func(want int, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := sluice(t, append([]string{"fix", "--kubeconfig", f.Kubeconfig}, args...)...)
+		if code != want {
+			t.Fatalf("sluice fix %v: exit code %d\n%s%s", args, code, stdout, stderr)
+		}
+		return stdout
+	}
+	before := f.contents("v1")
+	if got := fix(ExitFindings, file, "--map", ".spec.engine:mariadb=mysql", "--out", out); strings.Count(got, "engine: mysql") != 2 || strings.Count(got, "still harmed") != 2 || strings.Contains(got, "size") {
+		t.Errorf("%s", got)
+	}
+	fix(ExitFailed, file, "--out", out)
+	f.sameContents(before, f.contents("v1"))
+	// One object is changed by somebody else after that.
+	if _, err := f.in("v1").Patch(t.Context(), nameOf(4), types.MergePatchType, []byte(`{"spec":{"size":"small"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := fix(ExitFindings, "--apply", out); !strings.Contains(got, nameOf(1)+": patched") || !strings.Contains(got, nameOf(4)+": not patched: somebody has changed the object") {
+		t.Errorf("%s", got)
+	}
+	again := f.dir + "/again"
+	fix(ExitOK, file, "--map", ".spec.engine:mariadb=mysql", "--map", ".spec.engine:oracle=mysql", "--out", again)
+	fix(ExitOK, "--apply", again, "--dry-run")
+	if got := fix(ExitOK, "--apply", again, "-o", "json"); strings.Count(got, `"file"`) != 3 {
+		t.Errorf("%s", got)
+	}
+	if got := fix(ExitOK, file); !strings.Contains(got, "no stored object is harmed") {
+		t.Errorf("%s", got)
+	}
+	object, err := f.in("v1").Get(t.Context(), nameOf(4), metav1.GetOptions{})
+	if err != nil || fmt.Sprint(object.Object["spec"]) != "map[engine:mysql size:small]" {
+		t.Errorf("%v %v", object, err)
+	}
+}

@@ -97,6 +97,8 @@ type Migrator struct {
 	reads *cluster.Cluster
 	rest  *rest.RESTClient
 	o     Options
+	// unanswered is how long the API server's own migrator may leave a request unanswered.
+	unanswered time.Duration
 }
 
 // New returns a migrator. It copies the configuration and does not contact the cluster.
@@ -120,7 +122,7 @@ func New(config *rest.Config, o Options) (*Migrator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
 	}
-	return &Migrator{reads: reads, rest: client, o: o}, nil
+	return &Migrator{reads: reads, rest: client, o: o, unanswered: 30 * time.Second}, nil
 }
 
 // CRDs returns the names of the CRDs that have objects in older versions, by status.storedVersions.

@@ -18,8 +18,6 @@ import (
 // written before it first saw the request, skips those that were written later, and ends with the first one that is refused.
 const (
 	serverGroup = "/apis/storagemigration.k8s.io"
-	// unanswered is how long the controller may leave a request unanswered: an API server may serve the kind without it.
-	unanswered = 30 * time.Second
 	askAgain   = time.Second
 )
 
@@ -96,7 +94,7 @@ func (r *run) serverPath(ctx context.Context) (path, apiVersion string) {
 
 // awaitServer waits for the end of a request, and says why it did not succeed.
 func (r *run) awaitServer(ctx context.Context, path string) (why string, err error) {
-	answer, cancel := context.WithTimeout(ctx, unanswered)
+	answer, cancel := context.WithTimeout(ctx, r.unanswered)
 	defer cancel()
 	for {
 		var now serverMigration
@@ -114,7 +112,7 @@ func (r *run) awaitServer(ctx context.Context, path string) (why string, err err
 			return brief.Clip(c.Message, maxReason), nil
 		}
 		if now.Status.ResourceVersion == "" && len(now.Status.Conditions) == 0 && answer.Err() != nil {
-			return fmt.Sprintf("no controller answered within %s", unanswered), nil
+			return fmt.Sprintf("no controller answered within %s", r.unanswered), nil
 		}
 		if err := sleepUnlessDone(ctx, askAgain); err != nil {
 			return "", err

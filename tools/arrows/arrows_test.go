@@ -237,7 +237,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/cli/migrate", why: "the commands that change stored objects for the sake of a CRD; how is for internal/migrate",
-		may: []string{"internal/brief", "internal/cli/command", "internal/migrate", "report"},
+		may: []string{"internal/brief", "internal/cli/command", "internal/input", "internal/migrate", "report"},
 	},
 	{
 		pkg: "internal/cli/install", why: "the commands about Sluice in a cluster; what it has there, internal/installation says",
