@@ -31,6 +31,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sluice.dev/internal/migrate"
+	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/draws"
 )
 
@@ -422,19 +423,24 @@ func TestE2EAKilledMigrationContinues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		begun = time.Now()
 		cmd, out := start()
-		until(t, "an object to be written", func() error {
-			now, err := f.in("v1").Get(t.Context(), name, metav1.GetOptions{})
+		err = clustertest.Until(t.Context(), time.Hour, "an object to be written", func(ctx context.Context) error {
+			now, err := f.in("v1").Get(ctx, name, metav1.GetOptions{})
 			if err == nil && now.GetResourceVersion() == object.GetResourceVersion() {
 				err = fmt.Errorf("%s is still the same", name)
 			}
 			return err
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		_ = cmd.Wait()
 		most = max(most, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+		t.Logf("killed at %s after %s", name, time.Since(begun))
 		f.storedVersionsAre("v1beta1", "v1")
 	}
 	// Somebody deletes objects meanwhile.

@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -225,11 +226,9 @@ func (m *Migrator) requireAccess(ctx context.Context, crd *apiextensionsv1.Custo
 			return err
 		}
 		if !allowed {
-			resource := need.Resource
-			if need.Subresource != "" {
-				resource += "/" + need.Subresource
-			}
-			return fmt.Errorf("%w: a migration needs the verb patch for %s of the API group %s in the whole cluster", cluster.ErrNoAccess, resource, need.Group)
+			resource := strings.TrimSuffix(need.Resource+"/"+need.Subresource, "/")
+			return fmt.Errorf("%w: %w", cluster.ErrNoAccess, apierrors.NewForbidden(schema.GroupResource{Group: need.Group, Resource: resource}, need.Name,
+				fmt.Errorf("a migration needs the verb patch for %s in the whole cluster", resource)))
 		}
 	}
 	return nil
