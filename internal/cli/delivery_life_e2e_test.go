@@ -386,7 +386,9 @@ func migratesBeforeAVersionGoes(t *testing.T, d *deliveryWorld) {
 		}
 	}
 	d.applies("x", d.push(both))
-	last := d.push(gadgetCRD(group, "v2"))
+	before, versions, _ := strings.Cut(both, "  - name: v1\n")
+	_, v2Only, _ := strings.Cut(versions, "  - name: v2\n")
+	last := d.push(before + "  - name: v2\n" + v2Only)
 	d.reaches("x", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
 		if o.Status.Report == nil || !strings.Contains(fmt.Sprint(*o.Status.Report), "sluice migrate gadgets."+group) {
 			return fmt.Errorf("%+v", o.Status.Report)

@@ -50,7 +50,6 @@ var documentTypes = map[string]reflect.Type{
 	"FeatureSkew":            reflect.TypeFor[features.Skew](),
 	"FeatureStates":          reflect.TypeFor[features.States](),
 	"FeatureUsage":           reflect.TypeFor[features.Usage](),
-	"FixResult":              reflect.TypeFor[migrate.FixResult](),
 	"History":                reflect.TypeFor[applycmd.HistoryResult](),
 	"MigrationResult":        reflect.TypeFor[migrate.Result](),
 	"OrphanList":             reflect.TypeFor[applycmd.OrphanList](),

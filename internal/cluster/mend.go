@@ -3,10 +3,13 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"net/url"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -15,14 +18,14 @@ type Mender struct {
 	n *scanner
 }
 
-// NewMender returns the mender for an update of the live CRD. If the objects cannot be judged, a note says why.
-func (c *Cluster) NewMender(live, next *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (m *Mender, note string, err error) {
+// NewMender returns the mender for an update of the live CRD.
+func (c *Cluster) NewMender(live, next *apiextensionsv1.CustomResourceDefinition, kube *version.Version) (*Mender, error) {
 	from, to, note := routeVersions(live, next)
 	if note != "" {
-		return nil, note, nil
+		return nil, errors.New(note)
 	}
 	j, err := newJudge(live, from, next, to.Name, kube)
-	return &Mender{&scanner{c: c, live: live, version: from, j: j}}, "", err
+	return &Mender{&scanner{c: c, live: live, version: from, j: j}}, err
 }
 
 // Mend reads the object of that name, which is a [Fate]'s, and returns it before and after change, and the fate of the changed object. The
@@ -36,12 +39,10 @@ func (m *Mender) Mend(ctx context.Context, name string, change func(map[string]a
 	if err := m.n.c.readJSON(ctx, m.n.pagerFor(namespace).path+"/"+url.PathEscape(name), nil, &raw); err != nil {
 		return nil, nil, Fate{}, err
 	}
-	if before, err = decodeObject(append([]byte{}, raw...)); err != nil {
+	if before, err = decodeObject(raw); err != nil {
 		return nil, nil, Fate{}, err
 	}
-	if after, err = decodeObject(raw); err != nil {
-		return nil, nil, Fate{}, err
-	}
+	after = runtime.DeepCopyJSON(before)
 	change(after)
 	after["apiVersion"] = m.n.j.apiVersion
 	filled, _, _, err := m.n.j.v.Read(after)
@@ -60,10 +61,7 @@ func (m *Mender) Mend(ctx context.Context, name string, change func(map[string]a
 
 // withAdded returns an object with the fields that another one has in addition, also within its objects.
 func withAdded(obj, more map[string]any) map[string]any {
-	out := map[string]any{}
-	for name, value := range obj {
-		out[name] = value
-	}
+	out := maps.Clone(obj)
 	for name, value := range more {
 		inner, isObject := out[name].(map[string]any)
 		added, addsObject := value.(map[string]any)

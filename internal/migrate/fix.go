@@ -3,8 +3,10 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -71,31 +73,33 @@ func sameScalar(a, b any) bool {
 // Fix is what becomes of an object that a new CRD would harm.
 type Fix struct {
 	// Object is namespace/name.
-	Object string `json:"object"`
+	Object string
 	// Patch is a merge patch (RFC 7386) for kubectl patch --type=merge, with the resourceVersion that it is for. It is nil if nothing would change.
-	Patch map[string]any `json:"patch,omitempty"`
+	Patch map[string]any
 	// Remains says what would still be wrong after the patch; empty if nothing.
-	Remains string `json:"remains,omitempty"`
+	Remains string
 }
 
 // Fixes finds the stored objects that next would harm, and returns a fix for each of the first 1000, with the number of all. It writes nothing.
-// A note says why the objects could not be judged.
-func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []Mapping) (fixes []Fix, harmed int64, note string, err error) {
+func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []Mapping) (fixes []Fix, harmed int64, err error) {
 	kube, err := m.reads.Version(ctx)
 	if err != nil {
-		return nil, 0, "", err
+		return nil, 0, err
 	}
 	live, err := m.reads.CRD(ctx, next.Name)
 	if err != nil || live == nil {
-		return nil, 0, "", err
+		return nil, 0, err
 	}
 	scan, err := m.reads.Scan(ctx, live, next, cluster.ScanOptions{KubeVersion: kube, Keep: maxRefused})
-	if err != nil || scan.Note != "" {
-		return nil, 0, scan.Note, err
+	if err == nil && scan.Note != "" {
+		err = errors.New(scan.Note)
 	}
-	mender, note, err := m.reads.NewMender(live, next, kube)
-	if err != nil || note != "" {
-		return nil, 0, note, err
+	if err != nil {
+		return nil, 0, err
+	}
+	mender, err := m.reads.NewMender(live, next, kube)
+	if err != nil {
+		return nil, 0, err
 	}
 	for _, f := range scan.Fates {
 		if problemOf(f) == "" {
@@ -110,32 +114,28 @@ func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResour
 			continue // it was deleted meanwhile
 		}
 		if err != nil {
-			return nil, 0, "", fmt.Errorf("%s: %w", f.Name, err)
+			return nil, 0, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		patch, err := patchFor(before, after)
 		if err != nil {
-			return nil, 0, "", err
+			return nil, 0, err
 		}
 		fixes = append(fixes, Fix{f.Name, patch, problemOf(fate)})
 	}
-	return fixes, max(int64(len(fixes)), scan.Strict, scan.Refused, scan.Dropped), "", nil
+	return fixes, max(int64(len(fixes)), scan.Strict, scan.Refused, scan.Dropped), nil
 }
 
 // problemOf says in which way an object is harmed; empty if in none that a patch could mend.
 func problemOf(f cluster.Fate) string {
-	parts := append(append([]string{}, f.Refused...), f.Strict...)
-	if len(f.Refused) > 0 {
-		parts = f.Refused
+	parts := f.Refused
+	if len(parts) == 0 {
+		parts = f.Strict
 	}
-	for _, text := range []string{f.Unappliable, f.StatusRefused} {
-		if text != "" {
-			parts = append(parts, text)
-		}
+	parts = append(slices.Clone(parts), f.Unappliable, f.StatusRefused)
+	for _, field := range f.Dropped {
+		parts = append(parts, "loses "+field)
 	}
-	if len(f.Dropped) > 0 {
-		parts = append(parts, "loses "+strings.Join(f.Dropped, ", "))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // patchFor returns the merge patch that makes an object what it is after a change; nil if that is the same.
@@ -177,8 +177,5 @@ func (m *Migrator) ApplyFix(ctx context.Context, resource string, patch map[stri
 	}
 	request := m.rest.Patch(types.MergePatchType).AbsPath("/apis", u.GetAPIVersion()).NamespaceIfScoped(u.GetNamespace(), u.GetNamespace() != "").
 		Resource(resource).Name(u.GetName()).Param("fieldManager", "sluice-fix").Body(body)
-	if m.o.DryRun {
-		request.Param("dryRun", "All")
-	}
 	return send(ctx, request, nil)
 }

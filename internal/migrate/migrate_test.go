@@ -140,10 +140,8 @@ func answers(t *testing.T, status string) (*run, *[]string) {
 		calls = append(calls, r.Method)
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case r.URL.Path == serverGroup:
-			fmt.Fprint(w, `{"kind":"APIGroup","versions":[{"version":"v1alpha1"},{"version":"v1"},{"version":"v1beta1"}]}`)
-		case !strings.HasPrefix(r.URL.Path, serverGroup+"/v1/storageversionmigrations"):
-			t.Errorf("%s %s", r.Method, r.URL.Path)
+		case !strings.HasPrefix(r.URL.Path, "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations"):
+			w.WriteHeader(http.StatusNotFound)
 		case r.Method == http.MethodPost && !bytes.Contains(body, []byte(`"resource":{"group":"g","resource":"things"}`)):
 			t.Errorf("%s", body)
 		default:

@@ -8,9 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -61,22 +61,9 @@ func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetad
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	fates := make([]fate, len(page))
-	var mu sync.Mutex
-	done := r.Objects
 	for i, object := range page {
-		if ctx.Err() != nil {
-			break
-		}
 		group.Go(func() (err error) {
 			fates[i], err = r.rewriteObject(ctx, object)
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			if err == nil && remaining >= 0 {
-				r.tell(done, remaining+int64(len(page))-(done-r.Objects))
-			} else if err == nil {
-				r.tell(done, -1)
-			}
 			return err
 		})
 	}
@@ -87,6 +74,7 @@ func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetad
 	for i, f := range fates {
 		r.countFate(page[i], f)
 	}
+	r.tell(r.Objects, remaining)
 	return nil
 }
 
@@ -169,16 +157,12 @@ func settleFate(f fate, err error) (fate, error) {
 // maxReason bounds the words about a refused object.
 const maxReason = 1000
 
+// path is that of the objects in the storage version, or of one.
 func (r *run) path(namespace, name string) string {
-	parts := []string{"/apis", r.crd.Spec.Group, r.StorageVersion}
 	if namespace != "" {
-		parts = append(parts, "namespaces", namespace)
+		namespace = "namespaces/" + namespace
 	}
-	parts = append(parts, r.crd.Spec.Names.Plural)
-	if name != "" {
-		parts = append(parts, name)
-	}
-	return strings.Join(parts, "/")
+	return path.Join("/apis", r.crd.Spec.Group, r.StorageVersion, namespace, r.crd.Spec.Names.Plural, name)
 }
 
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -199,16 +183,6 @@ func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetad
 func (r *run) readObject(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
 	out := &metav1.PartialObjectMetadata{}
 	return out, send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)).SetHeader("Accept", metadataOnly), out)
-}
-
-// readMetadata reads the metadata of a list.
-func (r *run) readMetadata(ctx context.Context, path string, query map[string]string) (*metav1.PartialObjectMetadataList, error) {
-	out := &metav1.PartialObjectMetadataList{}
-	request := r.rest.Get().AbsPath(path).SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	for k, v := range query {
-		request.Param(k, v)
-	}
-	return out, send(ctx, request, out)
 }
 
 const (

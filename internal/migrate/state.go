@@ -54,12 +54,12 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	list, err := r.readMetadata(ctx, r.path("", ""), map[string]string{"limit": "1"})
-	if err != nil {
+	var list metav1.PartialObjectMetadataList
+	if err := send(ctx, r.rest.Get().AbsPath(r.path("", "")).Param("limit", "1"), &list); err != nil {
 		return err
 	}
 	r.since = list.ResourceVersion
-	_, err = r.writeState(ctx, r.stateSince(r.since), false)
+	_, err := r.writeState(ctx, r.stateSince(r.since), false)
 	return err
 }
 

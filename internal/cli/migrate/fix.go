@@ -17,7 +17,6 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/migrate"
-	"sluice.dev/report"
 )
 
 type fixFlags struct {
@@ -25,8 +24,6 @@ type fixFlags struct {
 
 	mappings   []string
 	out, apply string
-	dryRun     bool
-	output     string
 }
 
 // NewFix returns the command fix.
@@ -35,8 +32,8 @@ func NewFix(e *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fix NEW [--map PATH:OLD=NEW...] [--out DIR] | fix --apply DIR",
 		Short: "Write patches for stored objects that a new CRD would harm, and apply them",
-		Long: `Fix finds the stored objects that sluice check NEW counts as harmed, and prints a patch for each: values are replaced as --map says, and the
-defaults of the new CRD are filled in. Then it judges the patched object again, and says what is still wrong. It changes nothing.
+		Long: `Fix finds the stored objects that sluice check NEW counts as harmed, and prints a patch for each, as YAML: values are replaced as --map says, and
+the defaults of the new CRD are filled in. Then it judges the patched object again, and says what is still wrong. It changes nothing.
 
 With --out it writes the patches to a folder, one file for each object, for you to look at and change. sluice fix --apply sends them to the
 cluster. A patch is for one resourceVersion of its object: if somebody has changed the object since, the patch is refused.
@@ -54,155 +51,103 @@ Exit codes: 0 all harmed objects are or can be fixed, 1 some cannot, 2 error.`,
 			}
 			return nil
 		},
-		Annotations: map[string]string{command.ResultKind: "FixResult"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config, _, err := f.Connect()
 			if err != nil {
 				return err
 			}
-			m, err := migrate.New(config, migrate.Options{DryRun: f.dryRun})
+			m, err := migrate.New(config, migrate.Options{})
 			if err != nil {
 				return err
 			}
-			r := &FixResult{APIVersion: report.APIVersion, Kind: "FixResult", Outcome: "fixed", Objects: []FixedObject{}}
+			remain := false
 			if f.apply != "" {
-				err = r.applyPatches(cmd.Context(), e, f, m)
+				remain, err = applyPatches(cmd.Context(), e, m, f.apply)
 			} else {
-				err = r.findFixes(cmd.Context(), e, f, m, args[0])
+				remain, err = findFixes(cmd.Context(), e, f, m, args[0])
 			}
 			if err != nil {
 				return err
 			}
-			for _, o := range r.Objects {
-				if o.Remains != "" {
-					r.Outcome = "harmed"
-				}
-			}
-			if f.output == "json" {
-				if err := command.Encode(e.Out, r); err != nil {
-					return err
-				}
-			}
-			return command.FindingsIf(r.Outcome == "harmed")
+			return command.FindingsIf(remain)
 		},
 	}
 	fs := cmd.Flags()
 	f.AddCluster(fs)
 	fs.StringArrayVar(&f.mappings, "map", nil, "value to replace, as PATH:OLD=NEW, such as .spec.engine:mariadb=mysql; without OLD, a value for a missing field (may be repeated)")
-	fs.StringVar(&f.out, "out", "", "folder for the patches, which must be empty or missing")
+	fs.StringVar(&f.out, "out", "", "folder for the patches")
 	fs.StringVar(&f.apply, "apply", "", "send the patches of this folder to the cluster")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "with --apply: send each patch as a dry run")
-	command.AddOutput(cmd, &f.output, "text", "json")
 	return cmd
 }
 
-// FixResult is what becomes of harmed objects, for programs.
-type FixResult struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	// Outcome is fixed, or harmed if something remains.
-	Outcome string        `json:"outcome"`
-	Error   string        `json:"error,omitempty"`
-	Objects []FixedObject `json:"objects"`
-}
-
-// FixedObject is a harmed object of a CRD. File is that of its patch.
-type FixedObject struct {
-	migrate.Fix
-
-	CRD  string `json:"crd"`
-	File string `json:"file,omitempty"`
-}
-
-func (r *FixResult) findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migrator, source string) error {
+// findFixes prints and writes the patches, and reports whether they leave something harmed.
+func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migrator, source string) (remain bool, err error) {
 	var mappings []migrate.Mapping
 	for _, text := range f.mappings {
 		mapping, err := migrate.ParseMapping(text)
 		if err != nil {
-			return fmt.Errorf("--map %w", err)
+			return false, fmt.Errorf("--map %w", err)
 		}
 		mappings = append(mappings, mapping)
 	}
 	src, err := input.ParseSource(source)
 	if err != nil {
-		return err
+		return false, err
 	}
 	set, err := input.Load(ctx, src, input.Options{Stdin: e.In, PassTemplates: true})
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := refuseUsed(f.out); err != nil {
-		return err
-	}
+	found := 0
 	for _, d := range set.Documents {
-		fixes, harmed, note, err := m.Fixes(ctx, d.CRD, mappings)
+		fixes, harmed, err := m.Fixes(ctx, d.CRD, mappings)
 		if err != nil {
-			return fmt.Errorf("objects of %s: %w", d.CRD.Name, err)
-		}
-		if note != "" {
-			return fmt.Errorf("objects of %s cannot be judged: %s", d.CRD.Name, note)
+			return false, fmt.Errorf("objects of %s: %w", d.CRD.Name, err)
 		}
 		for _, fix := range fixes {
-			o := FixedObject{fix, d.CRD.Name, ""}
-			if f.out != "" && fix.Patch != nil {
-				if o.File, err = writePatch(f.out, o); err != nil {
-					return err
-				}
-			}
-			r.Objects = append(r.Objects, o)
-			if f.output != "json" {
-				printFix(e, o)
+			remain = remain || fix.Remains != ""
+			if err := showFix(e, d.CRD.Name, fix, f.out); err != nil {
+				return false, err
 			}
 		}
-		if harmed > int64(len(fixes)) {
+		if found += len(fixes); harmed > int64(len(fixes)) {
 			fmt.Fprintf(e.Err, "note: %s: these are %d of %s; fix them, and run it again for the others\n", d.CRD.Name, len(fixes), brief.Count(harmed, "object"))
 		}
 	}
-	if len(r.Objects) == 0 && f.output != "json" {
-		fmt.Fprintln(e.Out, "no stored object is harmed")
+	if found == 0 {
+		fmt.Fprintln(e.Out, "# no stored object is harmed")
 	}
-	return nil
+	return remain, nil
 }
 
-// refuseUsed refuses a folder for patches that has files: those of an earlier run would be applied, too.
-func refuseUsed(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if dir != "" && len(entries) > 0 {
-		return fmt.Errorf("--out %s: the folder is not empty; name another one, or remove the patches of an earlier run", dir)
+// showFix prints a patch, and writes it below a folder, if one is named.
+func showFix(e *command.Env, crd string, fix migrate.Fix, dir string) error {
+	fmt.Fprintf(e.Out, "---\n# %s %s\n", crd, fix.Object)
+	if fix.Remains != "" {
+		fmt.Fprintf(e.Out, "# still harmed: %s\n", brief.OneLine(fix.Remains))
 	}
-	if dir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if fix.Patch == nil {
+		return nil
+	}
+	text, err := yaml.Marshal(fix.Patch)
+	if err != nil {
 		return err
 	}
-	return nil
-}
-
-func writePatch(dir string, o FixedObject) (string, error) {
-	text, err := yaml.Marshal(o.Patch)
-	if err != nil {
-		return "", err
+	fmt.Fprintf(e.Out, "%s", text)
+	if dir == "" {
+		return nil
 	}
-	file := filepath.Join(dir, o.CRD, filepath.FromSlash(o.Object)+".yaml")
+	file := filepath.Join(dir, crd, filepath.FromSlash(fix.Object)+".yaml")
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return "", err
+		return err
 	}
-	return file, os.WriteFile(file, text, 0o600)
+	return os.WriteFile(file, text, 0o600)
 }
 
-func printFix(e *command.Env, o FixedObject) {
-	fmt.Fprintf(e.Out, "# %s %s\n", o.CRD, o.Object)
-	if o.Remains != "" {
-		fmt.Fprintf(e.Out, "# still harmed: %s\n", brief.OneLine(o.Remains))
-	}
-	if o.Patch != nil {
-		text, _ := yaml.Marshal(o.Patch) // it came from JSON
-		fmt.Fprintf(e.Out, "%s", text)
-	}
-	fmt.Fprintln(e.Out, "---")
-}
-
-// applyPatches sends the patches below a folder, each CRD's in a folder of its name.
-func (r *FixResult) applyPatches(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migrator) error {
-	err := filepath.WalkDir(f.apply, func(file string, entry fs.DirEntry, err error) error {
+// applyPatches sends the patches below a folder, each CRD's in a folder of its name, and reports whether some were refused.
+func applyPatches(ctx context.Context, e *command.Env, m *migrate.Migrator, dir string) (refused bool, err error) {
+	sent := 0
+	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(file) != ".yaml" {
 			return err
 		}
@@ -210,35 +155,32 @@ func (r *FixResult) applyPatches(ctx context.Context, e *command.Env, f *fixFlag
 		if err != nil {
 			return err
 		}
-		o := FixedObject{File: file}
-		if err := yaml.Unmarshal(text, &o.Patch); err != nil {
+		var patch map[string]any
+		if err := yaml.Unmarshal(text, &patch); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		rel, err := filepath.Rel(f.apply, file)
+		rel, err := filepath.Rel(dir, file)
 		if err != nil {
 			return err
 		}
-		parts := strings.Split(filepath.ToSlash(rel), "/")
-		o.CRD, o.Object = parts[0], strings.TrimSuffix(strings.Join(parts[1:], "/"), ".yaml")
-		resource, _, _ := strings.Cut(o.CRD, ".")
-		err = m.ApplyFix(ctx, resource, o.Patch)
+		resource, _, _ := strings.Cut(filepath.ToSlash(rel), ".")
+		err = m.ApplyFix(ctx, resource, patch)
 		var status apierrors.APIStatus
-		switch {
+		switch sent++; {
 		case apierrors.IsConflict(err):
-			o.Remains = "somebody has changed the object since the patch was written; run sluice fix NEW again"
+			fmt.Fprintf(e.Out, "%s: not patched: somebody has changed the object since the patch was written; run sluice fix NEW again\n", file)
 		case errors.As(err, &status):
-			o.Remains = err.Error()
+			fmt.Fprintf(e.Out, "%s: not patched: %s\n", file, brief.OneLine(err.Error()))
 		case err != nil:
 			return fmt.Errorf("%s: %w", file, err)
+		default:
+			fmt.Fprintf(e.Out, "%s: patched\n", file)
 		}
-		r.Objects = append(r.Objects, o)
-		if f.output != "json" {
-			fmt.Fprintf(e.Out, "%s %s: %s\n", o.CRD, o.Object, map[bool]string{true: "patched" + map[bool]string{true: " (dry run)"}[f.dryRun], false: "not patched: " + brief.OneLine(o.Remains)}[o.Remains == ""])
-		}
+		refused = refused || err != nil
 		return nil
 	})
-	if err == nil && len(r.Objects) == 0 {
-		err = fmt.Errorf("%s has no patch; sluice fix NEW --out %[1]s writes them", f.apply)
+	if err == nil && sent == 0 {
+		err = fmt.Errorf("%s has no patch; sluice fix NEW --out %[1]s writes them", dir)
 	}
-	return err
+	return refused, err
 }

@@ -170,28 +170,19 @@ func printResult(e *command.Env, f *migrateFlags, r migrate.Result) {
 	if more := r.Refused - int64(len(r.Refusals)); more > 0 {
 		fmt.Fprintf(e.Out, "and %d more\n", more)
 	}
-	trimmed := strings.Join(r.Trimmed, ", ")
+	would := map[bool]string{true: "would be", false: "was"}[f.dryRun]
 	switch r.Outcome {
 	case migrate.Current:
 		fmt.Fprintf(e.Out, "%s: nothing to do; %s in version %s\n", r.CRD, brief.Count(r.Objects, "object"), r.StorageVersion)
-	case migrate.Migrated:
-		fmt.Fprintf(e.Out, "%s: migrated to version %s; %s%s\n", r.CRD, r.StorageVersion, countsOf(r), inStored(trimmed, "; taken out of status.storedVersions: "))
-	case migrate.Tried:
-		fmt.Fprintf(e.Out, "%s: would be migrated to version %s; %s%s\n", r.CRD, r.StorageVersion, countsOf(r), inStored(trimmed, "; would be taken out of status.storedVersions: "))
+	case migrate.Migrated, migrate.Tried:
+		fmt.Fprintf(e.Out, "%s: %s migrated to version %s; %s\n", r.CRD, would, r.StorageVersion, countsOf(r))
 	case migrate.Refused:
 		fmt.Fprintf(e.Out, "%s: the API server refuses %d of %s, so no version %s taken out of status.storedVersions. Change these objects (kubectl edit), then run it again\n",
-			r.CRD, r.Refused, brief.Count(r.Objects, "object"), map[bool]string{true: "would be", false: "was"}[f.dryRun])
+			r.CRD, r.Refused, brief.Count(r.Objects, "object"), would)
 	case migrate.Lossy:
 		fmt.Fprintf(e.Out, "%s: %d of %s have fields that version %s lacks, so nothing was written. Add the fields to the version or convert them in a webhook; --allow-loss drops them\n",
 			r.CRD, r.Refused, brief.Count(r.Objects, "object"), r.StorageVersion)
 	}
-}
-
-func inStored(versions, before string) string {
-	if versions == "" {
-		return ""
-	}
-	return before + versions
 }
 
 func countsOf(r migrate.Result) string {
@@ -206,6 +197,9 @@ func countsOf(r migrate.Result) string {
 	}
 	if r.Owners > 0 {
 		parts = append(parts, fmt.Sprintf("the managedFields of %d rewritten", r.Owners))
+	}
+	if len(r.Trimmed) > 0 {
+		parts = append(parts, "status.storedVersions without "+strings.Join(r.Trimmed, " and "))
 	}
 	return strings.Join(parts, ", ")
 }
