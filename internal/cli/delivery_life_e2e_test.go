@@ -408,9 +408,12 @@ func migratesBeforeAVersionGoes(t *testing.T, d *deliveryWorld) {
 	if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionMigrated); c == nil || c.Reason != v1alpha1.ReasonMigrated || !strings.Contains(c.Message, "30 objects of gadgets") {
 		t.Errorf("%+v", now.Status.Conditions)
 	}
-	if d.events("x", v1alpha1.ReasonMigrated) != 1 {
-		t.Error("no event tells of the migration")
-	}
+	until(t, "an event that tells of the migration", func() error {
+		if n := d.events("x", v1alpha1.ReasonMigrated); n != 1 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
 	text := fmt.Sprintf(`{"apiVersion":"%s/v2","kind":"Gadget","metadata":{"name":"g7"},"spec":{"size":"large"}}`, group)
 	v2 := d.gadgetsOf(group)
 	v2.Version = "v2"

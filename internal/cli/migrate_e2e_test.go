@@ -46,7 +46,13 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{world: newWorld(t)}
+	return fleetOf(newWorld(t))
+}
+
+func fleetOf(w *world) *fleet {
+	t := w.t
+	t.Helper()
+	f := &fleet{world: w}
 	f.group = f.namespace + ".example.com"
 	f.name = "engines." + f.group
 	var err error
@@ -549,5 +555,54 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 	object, err := f.in("v1").Get(t.Context(), nameOf(4), metav1.GetOptions{})
 	if err != nil || fmt.Sprint(object.Object["spec"]) != "map[engine:mysql size:small]" {
 		t.Errorf("%v %v", object, err)
+	}
+}
+
+// The API server serves its own migrations. The test does what their controller does: it is not on by default.
+func TestE2EAServersOwnMigrationIsUsed(t *testing.T) {
+	c := clustertest.Start(t, clustertest.WithoutControllers(), clustertest.APIServerArg("runtime-config=storagemigration.k8s.io/v1beta1=true"),
+		clustertest.APIServerArg("feature-gates=StorageVersionMigrator=true"))
+	f := fleetOf(&world{Cluster: c, t: t, dir: t.TempDir(), namespace: "default", dynamic: dynamic.NewForConfigOrDie(c.Config())})
+	f.define(versionOf("v1beta1", "engine", true))
+	const n = 10
+	f.each(n, func(i int) error { return f.applyEngine("v1beta1", "kubectl", i, map[string]any{"engine": "mysql"}) })
+	f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine", true))
+	before := f.contents("v1")
+	requests := f.dynamic.Resource(schema.GroupVersionResource{Group: "storagemigration.k8s.io", Version: "v1beta1", Resource: "storageversionmigrations"})
+	var controller errgroup.Group
+	controller.Go(func() error {
+		return clustertest.Until(t.Context(), clustertest.Patience, "a request", func(ctx context.Context) error {
+			list, err := requests.List(ctx, metav1.ListOptions{})
+			if err != nil || len(list.Items) != 1 {
+				return fmt.Errorf("%d requests: %w", len(list.Items), err)
+			}
+			for i := range n {
+				if _, err := f.in("v1").Patch(ctx, nameOf(i), types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}); err != nil {
+					return err
+				}
+			}
+			status := map[string]any{"resourceVersion": "1", "conditions": []any{map[string]any{
+				"type": "Succeeded", "status": "True", "reason": "StorageVersionMigrationSucceeded", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			}}}
+			list.Items[0].Object["status"] = status
+			_, err = requests.UpdateStatus(ctx, &list.Items[0], metav1.UpdateOptions{})
+			return err
+		})
+	})
+	r := f.migrate(ExitOK)
+	if err := controller.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if !r.ByServer || r.Written != n || r.Owners != n || len(r.Notes) != 0 {
+		t.Errorf("%+v", r)
+	}
+	f.storedVersionsAre("v1")
+	if list, err := requests.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+		t.Errorf("the request is left: %v %v", list, err)
+	}
+	f.define(versionOf("v1", "engine", true))
+	f.sameContents(before, f.contents("v1"))
+	if err := f.applyEngine("v1", "kubectl", 1, map[string]any{"engine": "postgres"}); err != nil {
+		t.Error(err)
 	}
 }

@@ -271,17 +271,17 @@ func (r *run) migrateObjects(ctx context.Context) error {
 			r.Trimmed = []string{}
 		}
 		return nil
+	case len(r.Trimmed) == 0 && r.Written == 0:
+		r.Outcome = Current
+		return nil
 	case r.o.DryRun:
 		r.Outcome = Tried
 		return nil
-	case len(r.Trimmed) > 0:
-		r.Outcome = Migrated
-		return r.trim(ctx)
 	}
-	if r.Outcome = Current; r.Written > 0 {
-		r.Outcome = Migrated
+	if r.Outcome = Migrated; len(r.Trimmed) == 0 {
+		return nil
 	}
-	return nil
+	return r.trim(ctx)
 }
 
 // findLoss looks for objects with fields that the storage version does not have: without a conversion webhook the rewriting prunes them. It

@@ -50,10 +50,10 @@ func (r *run) rewriteObjects(ctx context.Context) error {
 		page = append(page, object)
 		return nil
 	})
-	if err != nil && !errors.Is(err, ErrChanged) {
+	if err != nil {
 		return fmt.Errorf("objects of %s: %w", r.CRD, err)
 	}
-	return err
+	return nil
 }
 
 // rewritePage writes the objects of a page, several at once.

@@ -102,8 +102,8 @@ type Result struct {
 }
 
 func migrateAll(ctx context.Context, e *command.Env, f *migrateFlags, names []string) error {
-	if f.rate < 0 {
-		return fmt.Errorf("--rate %g: it is above 0, such as 50", f.rate)
+	if f.rate != 0 && f.rate < 1 {
+		return fmt.Errorf("--rate %g: it is at least 1, such as 50", f.rate)
 	}
 	config, _, err := f.Connect()
 	if err != nil {
