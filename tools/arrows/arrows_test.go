@@ -248,7 +248,7 @@ var table = []row{
 		may: []string{
 			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
 			"internal/cli/features", "internal/cli/install", "internal/cli/migrate", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
-			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight", "internal/process",
+			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/migrate", "internal/preflight", "internal/process",
 			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
 		},
 	},
