@@ -86,6 +86,7 @@ var printed = []struct {
 	{"apply -f none.yaml", "ApplyResult", false},
 	{"delete shop --yes", "DeleteResult", false},
 	{"adopt shop", "AdoptResult", false},
+	{"migrate pages.example.com", "MigrationResult", false},
 
 	{"diff --app shop -f settings.yaml", "Diff", true},
 	{"apply --app shop -f settings.yaml", "ApplyResult", true},
@@ -105,6 +106,7 @@ var printed = []struct {
 	{"features channel --to stable", "ChannelStep", true},
 	{"features skew", "FeatureSkew", true},
 	{"resolve ls -A", resolve.KindRequestsList, true},
+	{"migrate --all --dry-run", "MigrationResult", true},
 	{"doctor", "Diagnosis", true},
 	{"uninstall --dry-run", "UninstallResult", true},
 }
