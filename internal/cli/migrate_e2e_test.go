@@ -21,6 +21,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -161,6 +162,10 @@ func (f *fleet) contents(version string) map[string][32]byte {
 	o := metav1.ListOptions{Limit: 1000}
 	for {
 		list, err := f.in(version).List(f.t.Context(), o)
+		if status, ok := errors.AsType[*apierrors.StatusError](err); ok && apierrors.IsResourceExpired(err) {
+			o.Continue = status.ErrStatus.Continue // it goes on with a newer state
+			continue
+		}
 		if err != nil {
 			f.t.Fatal(err)
 		}
