@@ -276,6 +276,17 @@ func TestStoredVersionsOfTheLiveObjectCount(t *testing.T) {
 	if f.Level != report.RefusedByAPIServer || !strings.Contains(f.Message, "missing from spec.versions") {
 		t.Errorf("level %s without the API server's words: %s", f.Level, f.Message)
 	}
+	if !strings.Contains(f.Message, "sluice migrate "+old.Name) {
+		t.Errorf("the way on is not named: %s", f.Message)
+	}
+	for i := range old.Spec.Versions { // objects of the storage version cannot be rewritten in it
+		old.Spec.Versions[i].Storage = old.Spec.Versions[i].Name == "v2"
+	}
+	for _, f := range check(t, old, new).Findings {
+		if f.Rule == "stored-version-removed" && strings.Contains(f.Message, "sluice migrate") {
+			t.Errorf("a way is named that leads nowhere: %s", f.Message)
+		}
+	}
 }
 
 func TestDefaultsOfAVersionThatIsOnlyStoredCount(t *testing.T) {

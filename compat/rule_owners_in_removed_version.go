@@ -20,8 +20,8 @@ var ownersInRemovedVersion = Rule{
 
 Schemas do not show what the objects have, so this is a note about versions that were neither served nor stored any more. A comparison with a ` +
 		`cluster looks at each object, whichever version is removed, and fails with their number.`,
-	Help: `Have each client apply its objects once in another version while the old version is still in the CRD, or remove the entries that ` +
-		`name it from metadata.managedFields. Then compare with the cluster: sluice check NEW.`,
+	Help: `Run sluice migrate CRD while the old version is still in the CRD: it rewrites the entries of metadata.managedFields in the storage version. ` +
+		`Then compare with the cluster: sluice check NEW. Clients that still apply in the old version note it again, so move them first.`,
 	Unsafe: Example{Old: `
 versions:
 - name: v1alpha1

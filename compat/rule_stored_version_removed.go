@@ -2,6 +2,7 @@ package compat
 
 import (
 	"context"
+	"slices"
 
 	"sluice.dev/report"
 )
@@ -16,8 +17,8 @@ var storedVersionRemoved = Rule{
 
 If you compare with a cluster, the versions in status.storedVersions count as stored. A manifest has no status: there, the version ` +
 		`with storage: true in the old CRD counts as stored.`,
-	Help: `Keep the version, and make another version the storage version. Then rewrite all objects (a storage migration) and take the old ` +
-		`version out of status.storedVersions. Only then remove it from the CRD. If you have migrated already, compare with the cluster, or ` +
+	Help: `Keep the version, and make another version the storage version. Then run sluice migrate CRD: it rewrites all objects, and takes the old ` +
+		`version out of status.storedVersions. Only then remove the version from the CRD. If you have migrated already, compare with the cluster, or ` +
 		`suppress the finding with that reason.`,
 	Unsafe: Example{Old: `
 versions:
@@ -56,6 +57,9 @@ versions:
 			}
 			if p := findVersion(c.oldParts, name); p != nil {
 				f.SchemaPath, f.InOld = p.documentTokens("name"), true
+			}
+			if p := findVersion(c.oldParts, name); slices.Contains(c.old.Status.StoredVersions, name) && (p == nil || !p.Storage) {
+				f.Message += "; sluice migrate " + c.old.Name + " rewrites them"
 			}
 			if words := c.refusalWords("status.storedVersions"); words != "" {
 				f.Level = report.RefusedByAPIServer

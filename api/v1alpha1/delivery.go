@@ -81,6 +81,10 @@ type DeliverySpec struct {
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// Prune deletes what the source no longer has. CRDs with stored objects stay in any case.
 	Prune bool `json:"prune,omitempty"`
+	// Migrate rewrites the stored objects of a CRD in its storage version, as sluice migrate does, before a source is applied whose CRD
+	// lacks a version that the cluster has. The ServiceAccount needs the verbs list and patch for these objects, and patch for
+	// customresourcedefinitions/status.
+	Migrate bool `json:"migrate,omitempty"`
 	// MaxDeletes is how many objects Prune may delete at once: a number, or a share of the objects of the delivery such as "30%". If it
 	// would delete more, the delivery stops. If left out, the limit is half of the objects, or 10 if that is more.
 	// +kubebuilder:validation:XIntOrString
@@ -203,7 +207,7 @@ type DeliveryReference struct {
 type DeliveryStatus struct {
 	// ObservedGeneration is the generation of the object that the status describes; -1 before a controller has read it.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions have the types Ready, Resolved, PreflightsPassed and Applied; and Stalled, Suspended and Drifted while they are True.
+	// Conditions have the types Ready, Resolved, PreflightsPassed and Applied; Migrated if spec.migrate had objects rewritten; and Stalled, Suspended and Drifted while they are True.
 	// +sluice:loosen=pattern
 	// +listType=map
 	// +listMapKey=type
@@ -364,6 +368,8 @@ const (
 	ConditionPreflightsPassed = "PreflightsPassed"
 	// ConditionApplied is True when the fetched objects are applied.
 	ConditionApplied = "Applied"
+	// ConditionMigrated is True when the objects of a CRD that loses a version are rewritten, and False until then. It is absent if none was.
+	ConditionMigrated = "Migrated"
 	// ConditionStalled is True while the delivery waits for somebody to act, and absent otherwise. Reason and message are those of
 	// Ready. kstatus treats such an object as failed.
 	ConditionStalled = "Stalled"
@@ -423,6 +429,12 @@ const (
 	ReasonDriftCorrected = "DriftCorrected"
 	// ReasonTooManyDeletions: pruning would delete more objects than spec.maxDeletes allows.
 	ReasonTooManyDeletions = "TooManyDeletions"
+	// ReasonMigrating: the objects of a CRD are being rewritten in its storage version.
+	ReasonMigrating = "Migrating"
+	// ReasonMigrated: the objects of a CRD are in its storage version.
+	ReasonMigrated = "Migrated"
+	// ReasonObjectsRefused: objects of a CRD cannot be rewritten in its storage version, so the source is not applied.
+	ReasonObjectsRefused = "ObjectsRefused"
 	// ReasonDrift: others have changed delivered objects.
 	ReasonDrift = "Drift"
 	// ReasonDeleting: the delivery is being deleted, and its objects with it.

@@ -26,6 +26,7 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cli/features"
 	"sluice.dev/internal/cli/install"
+	"sluice.dev/internal/cli/migrate"
 	"sluice.dev/internal/cli/resolve"
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
 )
@@ -126,7 +127,7 @@ the command says which); 2 error.`,
 		return fmt.Errorf("%w%s (%s --help shows the flags)", err, hint, cmd.CommandPath())
 	})
 	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e),
-		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), resolve.New(e))
+		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), migrate.New(e), migrate.NewFix(e), resolve.New(e))
 	refuseUnknown(root)
 	return root
 }

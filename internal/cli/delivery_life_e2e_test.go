@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -33,6 +34,7 @@ func TestE2EDeliveryLife(t *testing.T) {
 			"shows drift before it is put right":          showsDrift,
 			"does what kapp's rules of its source say":    doesKappsRules,
 			"notices that its inventory is lost":          noticesALostInventory,
+			"rewrites objects before their version goes":  migratesBeforeAVersionGoes,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -363,4 +365,59 @@ metadata:
 		versions(fmt.Sprintf("counted-ver-%d", i+1), fmt.Sprintf("counted-ver-%d", i+2))
 	}
 	d.holds("counted-ver-3", "k", "three")
+}
+
+func migratesBeforeAVersionGoes(t *testing.T, d *deliveryWorld) {
+	group := d.namespace + ".example.com"
+	d.grant("all", rule("", "configmaps"), rule("apiextensions.k8s.io", "customresourcedefinitions"), rule(group, "gadgets"))
+	// That clients lose a version is known; that its objects would is not tolerated.
+	config := &runtime.RawExtension{Raw: []byte(`{"levels":{"clients-broken":"warn"}}`)}
+	d.create("x", func(s *v1alpha1.DeliverySpec) {
+		s.Preflights = []v1alpha1.Preflight{{Name: "CRDUpgradeSafety", Config: config}}
+	})
+	both := gadgetCRD(group, "v1", "v2")
+	d.applies("x", d.push(gadgetCRD(group, "v1")))
+	gadgets := d.dynamic.Resource(d.gadgetsOf(group)).Namespace(d.namespace)
+	const n = 30
+	for i := range n {
+		text := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Gadget","metadata":{"name":"g%d"},"spec":{"size":"small"}}`, group, i)
+		if _, err := gadgets.Patch(t.Context(), fmt.Sprint("g", i), types.ApplyPatchType, []byte(text), metav1.PatchOptions{FieldManager: "user"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.applies("x", d.push(both))
+	before, versions, _ := strings.Cut(both, "  - name: v1\n")
+	_, v2Only, _ := strings.Cut(versions, "  - name: v2\n")
+	last := d.push(before + "  - name: v2\n" + v2Only)
+	d.reaches("x", v1alpha1.ReasonBlocked, func(o *v1alpha1.Delivery) error {
+		if o.Status.Report == nil || !strings.Contains(fmt.Sprint(*o.Status.Report), "sluice migrate gadgets."+group) {
+			return fmt.Errorf("%+v", o.Status.Report)
+		}
+		return nil
+	})
+	// The account may not yet change the status of CRDs.
+	d.patch("x", `{"spec":{"migrate":true}}`)
+	d.reaches("x", v1alpha1.ReasonForbidden, func(o *v1alpha1.Delivery) error {
+		if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(c.Message, "needs the verb patch for customresourcedefinitions/status") {
+			return errors.New(c.Message)
+		}
+		return nil
+	})
+	d.grant("status", rule("apiextensions.k8s.io", "customresourcedefinitions/status"))
+	now := d.applies("x", last)
+	if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionMigrated); c == nil || c.Reason != v1alpha1.ReasonMigrated || !strings.Contains(c.Message, "30 objects of gadgets") {
+		t.Errorf("%+v", now.Status.Conditions)
+	}
+	until(t, "an event that tells of the migration", func() error {
+		if n := d.events("x", v1alpha1.ReasonMigrated); n != 1 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
+	text := fmt.Sprintf(`{"apiVersion":"%s/v2","kind":"Gadget","metadata":{"name":"g7"},"spec":{"size":"large"}}`, group)
+	v2 := d.gadgetsOf(group)
+	v2.Version = "v2"
+	if _, err := d.dynamic.Resource(v2).Namespace(d.namespace).Patch(t.Context(), "g7", types.ApplyPatchType, []byte(text), metav1.PatchOptions{FieldManager: "user"}); err != nil {
+		t.Errorf("an apply is refused: %v", err)
+	}
 }

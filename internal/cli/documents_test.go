@@ -23,6 +23,7 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cli/features"
 	"sluice.dev/internal/cli/install"
+	"sluice.dev/internal/cli/migrate"
 	"sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/life"
 	"sluice.dev/report"
@@ -50,6 +51,7 @@ var documentTypes = map[string]reflect.Type{
 	"FeatureStates":          reflect.TypeFor[features.States](),
 	"FeatureUsage":           reflect.TypeFor[features.Usage](),
 	"History":                reflect.TypeFor[applycmd.HistoryResult](),
+	"MigrationResult":        reflect.TypeFor[migrate.Result](),
 	"OrphanList":             reflect.TypeFor[applycmd.OrphanList](),
 	report.Kind:              reflect.TypeFor[report.Document](),
 	resolve.KindRequestsList: reflect.TypeFor[resolve.SummaryList](),
@@ -84,6 +86,7 @@ var printed = []struct {
 	{"apply -f none.yaml", "ApplyResult", false},
 	{"delete shop --yes", "DeleteResult", false},
 	{"adopt shop", "AdoptResult", false},
+	{"migrate pages.example.com", "MigrationResult", false},
 
 	{"diff --app shop -f settings.yaml", "Diff", true},
 	{"apply --app shop -f settings.yaml", "ApplyResult", true},
@@ -103,6 +106,7 @@ var printed = []struct {
 	{"features channel --to stable", "ChannelStep", true},
 	{"features skew", "FeatureSkew", true},
 	{"resolve ls -A", resolve.KindRequestsList, true},
+	{"migrate --all --dry-run", "MigrationResult", true},
 	{"doctor", "Diagnosis", true},
 	{"uninstall --dry-run", "UninstallResult", true},
 }

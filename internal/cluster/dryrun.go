@@ -29,18 +29,25 @@ const (
 // is empty if they may.
 func (c *Cluster) MayDryRun(ctx context.Context, verbs ...string) (why string, err error) {
 	for _, verb := range verbs {
-		review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"},
-		}}
-		review.APIVersion, review.Kind = authorizationv1.SchemeGroupVersion.String(), "SelfSubjectAccessReview"
-		if err := c.sendJSON(ctx, c.rest.Post().SetHeader("Content-Type", asJSON).AbsPath(accessPath), &review, &review); err != nil {
-			return "", explainAccess(err)
+		allowed, err := c.May(ctx, authorizationv1.ResourceAttributes{Verb: verb, Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"})
+		if err != nil {
+			return "", err
 		}
-		if !review.Status.Allowed {
+		if !allowed {
 			return fmt.Sprintf("the credentials may not %s CustomResourceDefinitions", verb), nil
 		}
 	}
 	return "", nil
+}
+
+// May tells whether the credentials allow an access.
+func (c *Cluster) May(ctx context.Context, access authorizationv1.ResourceAttributes) (bool, error) {
+	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &access}}
+	review.APIVersion, review.Kind = authorizationv1.SchemeGroupVersion.String(), "SelfSubjectAccessReview"
+	if err := c.sendJSON(ctx, c.rest.Post().SetHeader("Content-Type", asJSON).AbsPath(accessPath), &review, &review); err != nil {
+		return false, explainAccess(err)
+	}
+	return review.Status.Allowed, nil
 }
 
 // Denied is the error of a [Cluster.DryRun] that admission ended: a webhook, a policy, or a plugin of the API server.

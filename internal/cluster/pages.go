@@ -37,6 +37,8 @@ type pager struct {
 	path string
 	// size fixes the number of objects per page; 0 means that it follows their size in bytes.
 	size int
+	// metadata asks for the metadata of the objects only.
+	metadata bool
 	// exact, if not empty, is the only resource version whose objects are listed.
 	exact string
 	// once ends each run after one page. The next run goes on behind it.
@@ -176,7 +178,11 @@ func (p *pager) tryPage(ctx context.Context, token string, known read) (listMeta
 		query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}
 	var got read
-	body, err := p.c.newRequest(p.path, query).Stream(ctx)
+	request := p.c.newRequest(p.path, query)
+	if p.metadata {
+		request.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	}
+	body, err := request.Stream(ctx)
 	if err != nil {
 		return listMeta{}, got, orCause(ctx, explainAccess(err))
 	}

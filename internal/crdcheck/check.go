@@ -148,7 +148,7 @@ func Tell(out *report.CRD, s cluster.Scan) {
 		})
 	// The objects answer what the schemas alone can only warn of.
 	out.Findings = slices.DeleteFunc(out.Findings, func(f report.Finding) bool { return f.Rule == compat.OwnersRule })
-	add(compat.OwnersRule, report.ClientsBroken, s.OwnersGone, "would be refused by every server-side apply, because their owners are noted in a version that is removed",
+	add(compat.OwnersRule, report.ClientsBroken, s.OwnersGone, "would be refused by every server-side apply, because their owners are noted in a version that is removed; sluice migrate "+out.Name+" rewrites that",
 		func(f cluster.Fate) (bool, string) { return f.OwnersGone != "", f.OwnersGone })
 	add(ruleObjectsPruned, report.DataLost, s.Dropped, "would lose data", func(f cluster.Fate) (bool, string) {
 		return len(f.Dropped) > 0, "loses " + strings.Join(f.Dropped, ", ")

@@ -175,6 +175,10 @@ var table = []row{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
 		may: []string{"api/v1alpha1", "compat", "feature", "feature/rules", "internal/brief", "internal/cluster", "internal/crdcheck", "apply/kapprules", "internal/limit", "report", "schema/upstream"},
 	},
+	{
+		pkg: "internal/migrate", why: "rewrites stored objects in the storage version; which CRD, and how it is told, is for its callers",
+		may: []string{"internal/brief", "internal/cluster"},
+	},
 	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
 		pkg: "internal/preflight", why: "makes a report of what preflights found, for whoever is about to apply",
@@ -184,7 +188,7 @@ var table = []row{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
 			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/brief", "internal/config", "internal/fairqueue", "internal/input",
-			"internal/preflight", "internal/sourceurl", "report", "requester",
+			"internal/migrate", "internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
@@ -232,6 +236,10 @@ var table = []row{
 		},
 	},
 	{
+		pkg: "internal/cli/migrate", why: "the commands that change stored objects for the sake of a CRD; how is for internal/migrate",
+		may: []string{"internal/brief", "internal/cli/command", "internal/input", "internal/migrate", "report"},
+	},
+	{
 		pkg: "internal/cli/install", why: "the commands about Sluice in a cluster; what it has there, internal/installation says",
 		may: []string{"config", "internal/brief", "internal/cli/command", "internal/installation", "report", "requester/contentstore"},
 	},
@@ -239,8 +247,8 @@ var table = []row{
 		pkg: "internal/cli", why: "puts the commands together, and runs the roles of serve; only programs import it",
 		may: []string{
 			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
-			"internal/cli/features", "internal/cli/install", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
-			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/preflight", "internal/process",
+			"internal/cli/features", "internal/cli/install", "internal/cli/migrate", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
+			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/migrate", "internal/preflight", "internal/process",
 			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
 		},
 	},

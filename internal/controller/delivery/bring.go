@@ -78,6 +78,15 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 	if err != nil {
 		return r.endRefused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
 	}
+	if r.d.Spec.Migrate && !decided {
+		refused, err := r.migrateObjects(ctx, set)
+		if err != nil {
+			return r.endFailed(ctx, got, err)
+		}
+		if refused != "" {
+			return r.endRefused(process, cfg, got, v1alpha1.ReasonObjectsRefused, refused)
+		}
+	}
 	a, err := r.newApplier()
 	if err != nil {
 		return r.endFailed(ctx, got, err)

@@ -56,7 +56,7 @@ func (r *run) accountName() string {
 // ended are the reasons of the condition Ready that need no work before the next interval, unless something changes.
 var ended = []string{
 	v1alpha1.ReasonDelivered, v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonInvalidSource,
-	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
+	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonObjectsRefused, v1alpha1.ReasonWaiting, v1alpha1.ReasonNotReady,
 }
 
 // deliverDue does the due work and returns when to check again, 0 for not before something changes.

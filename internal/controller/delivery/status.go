@@ -39,7 +39,7 @@ func (r *run) setCondition(conditionType string, status metav1.ConditionStatus, 
 var stalled = []string{
 	v1alpha1.ReasonBlocked, v1alpha1.ReasonInvalidSource, v1alpha1.ReasonInvalidConfiguration, v1alpha1.ReasonForbidden,
 	v1alpha1.ReasonImpersonationRefused, v1alpha1.ReasonFieldConflict, v1alpha1.ReasonOtherApp, v1alpha1.ReasonDependencyCycle,
-	v1alpha1.ReasonTooManyDeletions,
+	v1alpha1.ReasonTooManyDeletions, v1alpha1.ReasonObjectsRefused,
 }
 
 // stalledSources are the precise causes of a source that cannot be fetched until a person acts. Package resolve has them all.

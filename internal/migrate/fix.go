@@ -1,0 +1,181 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"sluice.dev/internal/cluster"
+)
+
+// Mapping replaces a value in stored objects.
+type Mapping struct {
+	path     []string
+	from, to any
+}
+
+// ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML. An empty OLD stands for a field that is
+// not there. [*] after a field stands for all items of a list.
+func ParseMapping(text string) (Mapping, error) {
+	path, values, found := strings.Cut(text, ":")
+	from, to, has := strings.Cut(values, "=")
+	if !found || !has || to == "" || !strings.HasPrefix(path, ".") || strings.Contains(path, "..") || len(path) < 2 || strings.HasPrefix(path, ".metadata") {
+		return Mapping{}, fmt.Errorf("%q: a mapping is PATH:OLD=NEW below .spec, such as .spec.engine:mariadb=mysql or .spec.parts[*].size:=small for a field that is missing", text)
+	}
+	m := Mapping{path: strings.Split(strings.ReplaceAll(path[1:], "[*]", ".[*]"), ".")}
+	for value, into := range map[string]*any{from: &m.from, to: &m.to} {
+		if err := yaml.Unmarshal([]byte(value), into); err != nil {
+			return Mapping{}, fmt.Errorf("%q: %q is no value: %w", text, value, err)
+		}
+	}
+	return m, nil
+}
+
+// replaceIn applies the mapping below a value at the rest of its path.
+func (m Mapping) replaceIn(value any, path []string) {
+	if path[0] == "[*]" {
+		items, _ := value.([]any)
+		for i := range items {
+			if len(path) > 1 {
+				m.replaceIn(items[i], path[1:])
+			} else if sameScalar(items[i], m.from) {
+				items[i] = m.to
+			}
+		}
+		return
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return
+	}
+	if len(path) > 1 {
+		m.replaceIn(fields[path[0]], path[1:])
+	} else if sameScalar(fields[path[0]], m.from) {
+		fields[path[0]] = m.to
+	}
+}
+
+func sameScalar(a, b any) bool {
+	return a == nil && b == nil || a != nil && b != nil && reflect.TypeOf(a).Comparable() && fmt.Sprint(a) == fmt.Sprint(b)
+}
+
+// Fix is what becomes of an object that a new CRD would harm.
+type Fix struct {
+	// Object is namespace/name.
+	Object string
+	// Patch is a merge patch (RFC 7386) for kubectl patch --type=merge, with the resourceVersion that it is for. It is nil if nothing would change.
+	Patch map[string]any
+	// Remains says what would still be wrong after the patch; empty if nothing.
+	Remains string
+}
+
+// Fixes finds the stored objects that next would harm, and returns a fix for each of the first 1000, with the number of all. It writes nothing.
+func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []Mapping) (fixes []Fix, harmed int64, err error) {
+	kube, err := m.reads.Version(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	live, err := m.reads.CRD(ctx, next.Name)
+	if err != nil || live == nil {
+		return nil, 0, err
+	}
+	scan, err := m.reads.Scan(ctx, live, next, cluster.ScanOptions{KubeVersion: kube, Keep: maxRefused})
+	if err == nil && scan.Note != "" {
+		err = errors.New(scan.Note)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	mender, err := m.reads.NewMender(live, next, kube)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, f := range scan.Fates {
+		if problemOf(f) == "" {
+			continue
+		}
+		before, after, fate, err := mender.Mend(ctx, f.Name, func(obj map[string]any) {
+			for _, mapping := range mappings {
+				mapping.replaceIn(obj, mapping.path)
+			}
+		})
+		if apierrors.IsNotFound(err) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		patch, err := patchFor(before, after)
+		if err != nil {
+			return nil, 0, err
+		}
+		fixes = append(fixes, Fix{f.Name, patch, problemOf(fate)})
+	}
+	return fixes, max(int64(len(fixes)), scan.Strict, scan.Refused, scan.Dropped), nil
+}
+
+// problemOf says in which way an object is harmed; empty if in none that a patch could mend.
+func problemOf(f cluster.Fate) string {
+	parts := f.Refused
+	if len(parts) == 0 {
+		parts = f.Strict
+	}
+	parts = append(slices.Clone(parts), f.Unappliable, f.StatusRefused)
+	for _, field := range f.Dropped {
+		parts = append(parts, "loses "+field)
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// patchFor returns the merge patch that makes an object what it is after a change; nil if that is the same.
+func patchFor(before, after map[string]any) (map[string]any, error) {
+	was, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	text, err := jsonpatch.CreateMergePatch(was, is)
+	if err != nil || string(text) == "{}" {
+		return nil, err
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return nil, err
+	}
+	u := unstructured.Unstructured{Object: before}
+	meta := map[string]any{"name": u.GetName(), "resourceVersion": u.GetResourceVersion(), "uid": string(u.GetUID())}
+	if u.GetNamespace() != "" {
+		meta["namespace"] = u.GetNamespace()
+	}
+	patch["apiVersion"], patch["kind"], patch["metadata"] = u.GetAPIVersion(), u.GetKind(), meta
+	return patch, nil
+}
+
+// ApplyFix sends the patch of a [Fix] to an object of a resource, such as widgets. It is a conflict if the object was changed since.
+func (m *Migrator) ApplyFix(ctx context.Context, resource string, patch map[string]any) error {
+	u := unstructured.Unstructured{Object: patch}
+	if u.GetName() == "" || u.GetResourceVersion() == "" || u.GetAPIVersion() == "" {
+		return fmt.Errorf("it is no patch of sluice fix: apiVersion, metadata.name and metadata.resourceVersion are needed")
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	request := m.rest.Patch(types.MergePatchType).AbsPath("/apis", u.GetAPIVersion()).NamespaceIfScoped(u.GetNamespace(), u.GetNamespace() != "").
+		Resource(resource).Name(u.GetName()).Param("fieldManager", "sluice-fix").Body(body)
+	return send(ctx, request, nil)
+}

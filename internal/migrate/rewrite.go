@@ -1,0 +1,248 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/rest"
+
+	"golang.org/x/sync/errgroup"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cluster"
+)
+
+// fate says what became of an object.
+type fate struct {
+	written, owners, gone bool
+	refused               string
+}
+
+// rewriteObjects reads the metadata of all objects page by page, and writes those that were not written since the migration began, or whose
+// managedFields name a version that may be removed. A page is read in full before its objects are written: the API server gives up on a
+// client that reads slowly.
+func (r *run) rewriteObjects(ctx context.Context) error {
+	var page []*metav1.PartialObjectMetadata
+	o := cluster.EachOptions{PageSize: pageSize, Metadata: true, Page: func(remaining int64) error {
+		err := r.rewritePage(ctx, page, remaining)
+		page = page[:0]
+		return err
+	}}
+	err := r.reads.Each(ctx, r.path("", ""), o, func(raw []byte) error {
+		object := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(raw, object); err != nil {
+			return fmt.Errorf("an object that the server sent cannot be read: %w", err)
+		}
+		page = append(page, object)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("objects of %s: %w", r.CRD, err)
+	}
+	return nil
+}
+
+// rewritePage writes the objects of a page, several at once.
+func (r *run) rewritePage(ctx context.Context, page []*metav1.PartialObjectMetadata, remaining int64) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	fates := make([]fate, len(page))
+	for i, object := range page {
+		group.Go(func() (err error) {
+			fates[i], err = r.rewriteObject(ctx, object)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	r.Objects += int64(len(page))
+	for i, f := range fates {
+		r.countFate(page[i], f)
+	}
+	r.tell(r.Objects, remaining)
+	return nil
+}
+
+func (r *run) countFate(object *metav1.PartialObjectMetadata, f fate) {
+	switch {
+	case f.refused != "":
+		if r.Refused++; len(r.Refusals) < maxRefused {
+			r.Refusals = append(r.Refusals, Refusal{strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"), f.refused})
+		}
+	case f.gone:
+		r.Gone++
+	case f.written:
+		r.Written++
+	default:
+		r.Earlier++
+	}
+	if f.owners {
+		r.Owners++
+	}
+}
+
+// maxConflicts bounds the attempts to write an object that others write at the same time.
+const maxConflicts = 20
+
+// rewriteObject writes an object, unless that is not needed. An error means that the migration cannot go on.
+func (r *run) rewriteObject(ctx context.Context, object *metav1.PartialObjectMetadata) (f fate, err error) {
+	for try := 1; ; try++ {
+		body := map[string]any{}
+		if f.owners = r.namesLeaving(object.ManagedFields); f.owners {
+			owners, err := r.ownersFor(ctx, object)
+			if err != nil {
+				return settleFate(f, err)
+			}
+			body["metadata"] = map[string]any{"resourceVersion": object.ResourceVersion, "uid": object.UID, "managedFields": owners}
+		} else if !r.isDue(object) {
+			return f, nil
+		}
+		err := r.patchObject(ctx, object, body)
+		if !apierrors.IsConflict(err) || try == maxConflicts {
+			f.written = err == nil
+			return settleFate(f, err)
+		}
+		now, err := r.readObject(ctx, object)
+		if err != nil {
+			return settleFate(f, err)
+		}
+		if now.UID != object.UID {
+			return fate{gone: true}, nil // another object has its name, which was written after the migration began
+		}
+		object = now
+	}
+}
+
+// isDue reports whether the object was not written since the migration began.
+func (r *run) isDue(object *metav1.PartialObjectMetadata) bool {
+	if r.ByServer || len(r.Trimmed) == 0 {
+		return false
+	}
+	if r.since == "" {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(object.ResourceVersion, r.since)
+	return err != nil || order <= 0
+}
+
+// settleFate tells what an error means for one object, and returns it if it means that the migration cannot go on.
+func settleFate(f fate, err error) (fate, error) {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return f, nil
+	case apierrors.IsNotFound(err):
+		return fate{gone: true}, nil
+	case apierrors.IsUnauthorized(err) || !errors.As(err, &status) || isTransient(err):
+		return f, err
+	}
+	return fate{owners: f.owners, refused: brief.Clip(brief.OneLine(err.Error()), maxReason)}, nil
+}
+
+// maxReason bounds the words about a refused object.
+const maxReason = 1000
+
+// path is that of the objects in the storage version, or of one.
+func (r *run) path(namespace, name string) string {
+	if namespace != "" {
+		namespace = "namespaces/" + namespace
+	}
+	return path.Join("/apis", r.crd.Spec.Group, r.StorageVersion, namespace, r.crd.Spec.Names.Plural, name)
+}
+
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+func (r *run) patchObject(ctx context.Context, object *metav1.PartialObjectMetadata, body map[string]any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request := r.rest.Patch(types.MergePatchType).AbsPath(r.path(object.Namespace, object.Name)).SetHeader("Accept", metadataOnly).
+		Param("fieldManager", Manager).Body(text)
+	if r.o.DryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	return send(ctx, request, nil)
+}
+
+func (r *run) readObject(ctx context.Context, object *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
+	out := &metav1.PartialObjectMetadata{}
+	return out, send(ctx, r.rest.Get().AbsPath(r.path(object.Namespace, object.Name)).SetHeader("Accept", metadataOnly), out)
+}
+
+const (
+	// maxPatience bounds the time for which a request is repeated, if the server asks to come back later or does not answer, and longestPause
+	// the time between two attempts.
+	maxPatience  = 2 * time.Minute
+	longestPause = 5 * time.Second
+	// maxFaults bounds the attempts if the server answers with an error of its own, such as a webhook that fails.
+	maxFaults = 3
+)
+
+// send sends a request and reads the answer into out, where that is not nil. It repeats the request if that can help: every request of this
+// package can be repeated.
+func send(ctx context.Context, request *rest.Request, out any) error {
+	patience, cancel := context.WithTimeout(ctx, maxPatience)
+	defer cancel()
+	pause := 100 * time.Millisecond
+	for try := 1; ; try++ {
+		err := sendOnce(ctx, request, out)
+		fault := apierrors.IsInternalError(err) && try < maxFaults
+		if err == nil || !isTransient(err) && !fault || patience.Err() != nil {
+			return err
+		}
+		wait := pause
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			wait = max(wait, time.Duration(seconds)*time.Second)
+		}
+		if sleepUnlessDone(patience, wait) != nil {
+			return err
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+func sendOnce(ctx context.Context, request *rest.Request, out any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, cluster.RequestTimeout, cluster.ErrSlow)
+	defer cancel()
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	raw, err := result.Raw()
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(raw, out)
+}
+
+// isTransient reports whether the same request may succeed in a moment, whatever its object is.
+func isTransient(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		codes := []int32{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+		return slices.Contains(codes, status.Status().Code)
+	}
+	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, cluster.ErrSlow} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.Canceled)
+}
