@@ -1,74 +1,98 @@
 package conversion_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
-
 	"sluice.dev/conversion"
 	"sluice.dev/report"
+	"sluice.dev/tools/convertfaults"
 )
 
-func readCRD(t *testing.T, file string) *apiextensionsv1.CustomResourceDefinition {
+// checkWidgets checks the conversion of widgets with a fault. The clock is one that slow conversions set forward.
+func checkWidgets(t *testing.T, fault string, change func(*conversion.Options)) report.CRD {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	crd, err := convertfaults.CRD()
 	if err != nil {
 		t.Fatal(err)
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, crd); err != nil {
-		t.Fatal(err)
+	clock := time.Unix(0, 0)
+	sleep := func(d time.Duration) { clock = clock.Add(d) }
+	o := conversion.Options{Now: func() time.Time { return clock }}
+	if change != nil {
+		change(&o)
 	}
-	return crd
-}
-
-func checkWidgets(t *testing.T, f fault) report.CRD {
-	t.Helper()
-	c := &clock{at: time.Unix(0, 0)}
-	got, err := conversion.Check(t.Context(), readCRD(t, "testdata/widgets.yaml"), widgets(f, c), conversion.Options{Now: c.now})
+	got, err := conversion.Check(t.Context(), crd, conversion.Func(convertfaults.Widgets(fault, sleep)), o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range got.Findings {
+		t.Log(f.Version, f.Path, f.Rule, f.Message)
 	}
 	return got
 }
 
-func TestARightConverterPasses(t *testing.T) {
-	got := checkWidgets(t, "")
+func TestARightConverterPassesWithEveryFieldReached(t *testing.T) {
+	got := checkWidgets(t, "", nil)
 	for _, f := range got.Findings {
-		t.Log(f.Version, f.Path, f.Rule, f.Message)
 		if f.Rule != "conversion-coverage" {
-			if f.Witness != nil {
-				t.Log(f.Witness.Object)
-			}
 			t.Errorf("%s %s: %s", f.Rule, f.Path, f.Message)
 		}
 	}
-	if got.Verdict != report.Safe {
+	if got.Verdict != report.Safe || len(got.Findings) != 2 {
 		t.Errorf("verdict %s", got.Verdict)
+	}
+	for _, want := range []string{"14 of 14 fields", "3 of 3 enum values", "2 of 2 union branches", "7 of 7 bounds", "2 of 2 defaults"} {
+		if !strings.Contains(got.Findings[0].Message, want) {
+			t.Errorf("%q has no %q", got.Findings[0].Message, want)
+		}
 	}
 }
 
-func TestSeededFaultsAreFound(t *testing.T) {
-	for _, x := range faults {
-		t.Run(string(x.fault), func(t *testing.T) {
-			got := checkWidgets(t, x.fault)
-			at := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == x.rule && f.Path == x.path })
-			for _, f := range got.Findings {
-				t.Log(f.Version, f.Path, f.Rule, f.Message)
-			}
+func TestSeededFaultsAreFoundWithTheirWitness(t *testing.T) {
+	for _, x := range convertfaults.Faults {
+		t.Run(x.Name, func(t *testing.T) {
+			got := checkWidgets(t, x.Name, nil)
+			at := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == x.Rule && f.Path == x.Path })
 			if at < 0 {
-				t.Fatalf("no finding of %s at %q", x.rule, x.path)
+				t.Fatalf("no finding of %s at %q", x.Rule, x.Path)
 			}
 			f := got.Findings[at]
-			t.Log(f.Witness.Object)
-			if got.Verdict != report.Unsafe || f.Message == "" || !strings.Contains(f.Witness.Object, x.witness) {
-				t.Errorf("verdict %s, message %q, witness\n%s\nwhich has no %q", got.Verdict, f.Message, f.Witness.Object, x.witness)
+			if got.Verdict != report.Unsafe || f.Message == "" || !strings.Contains(f.Witness.Object, x.Witness) {
+				t.Errorf("verdict %s, message %q, witness\n%s\nwhich has no %q", got.Verdict, f.Message, f.Witness.Object, x.Witness)
 			}
 		})
+	}
+}
+
+func TestANewReleaseIsComparedWithTheOldOne(t *testing.T) {
+	old := func(o *conversion.Options) { o.Old = conversion.Func(convertfaults.Widgets("", nil)) }
+	if got := checkWidgets(t, "", old); got.Verdict != report.Safe {
+		t.Errorf("verdict %s for the same converter", got.Verdict)
+	}
+	got := checkWidgets(t, "enum mapped wrongly", old)
+	at := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "conversion-changed" })
+	if at < 0 {
+		t.Fatal("no finding")
+	}
+	f := got.Findings[at]
+	if f.Path != ".spec.size" || f.Before != `"medium"` || f.After != `"large"` || !strings.Contains(f.Witness.Object, "size: M") {
+		t.Errorf("%+v\n%s", f, f.Witness.Object)
+	}
+}
+
+func TestTheSameSeedGivesTheSameReport(t *testing.T) {
+	for _, fault := range []string{"lost field", "panic on one object"} {
+		a, b := checkWidgets(t, fault, nil), checkWidgets(t, fault, nil)
+		if len(a.Findings) != len(b.Findings) {
+			t.Fatalf("%d and %d findings", len(a.Findings), len(b.Findings))
+		}
+		for i := range a.Findings {
+			if a.Findings[i].Message != b.Findings[i].Message || a.Findings[i].Witness != nil && a.Findings[i].Witness.Object != b.Findings[i].Witness.Object {
+				t.Errorf("%+v\nand\n%+v", a.Findings[i], b.Findings[i])
+			}
+		}
 	}
 }

@@ -69,12 +69,11 @@ func (s *side) keep(ctx context.Context, request map[string]any) map[string]any 
 // makeRequests makes the requests of a version: for each target, and so many at random. Work is the limit of the search.
 func (s *side) makeRequests(ctx context.Context, work *contain.Work, random int, seed uint64) error {
 	s.keep(ctx, map[string]any{"apiVersion": s.apiVersion, "kind": s.opts.Kind, "metadata": map[string]any{"name": "sample"}})
-	for _, t := range slices.Backward(s.targets) { // what is below reaches what is above as well
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !t.reached && t.aim != aimItems {
-			s.search(ctx, t, work)
+	for _, bounds := range []bool{false, true} { // what is at a bound is not the smallest that reaches a field
+		for _, t := range slices.Backward(s.targets) { // what is below reaches what is above as well
+			if !t.reached && t.aim != aimItems && (t.aim == aimBound) == bounds && ctx.Err() == nil {
+				s.search(ctx, t, work)
+			}
 		}
 	}
 	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same seed is to give the same objects

@@ -27,9 +27,6 @@ const (
 	ruleCoverage    = "conversion-coverage"
 )
 
-// LossRules matches the rules about deliberate losses, as a suppression names rules.
-const LossRules = "conversion-loses-*"
-
 // Rules are the rules about conversions, worst first.
 func Rules() []compat.Rule {
 	return []compat.Rule{

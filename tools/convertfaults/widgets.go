@@ -1,27 +1,41 @@
-package conversion_test
+// Package convertfaults has a conversion between two versions of a CRD with the mistakes that authors of converters make, for tests of what
+// has to find them.
+package convertfaults
 
 import (
+	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"sluice.dev/conversion"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
+
+// Manifest is the CRD of widgets.
+//
+//go:embed widgets.yaml
+var Manifest []byte
+
+// CRD returns the CRD of widgets.
+func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	return crd, yaml.UnmarshalStrict(Manifest, crd)
+}
 
 var sizes = map[string]string{"S": "small", "M": "medium", "L": "large"}
 
-// fault is a mistake that authors of converters make.
-type fault string
+// Fault is a mistake, and what a check has to say of it.
+type Fault struct {
+	Name string
+	// Rule and Path are those of the finding about v1beta1, and Witness is part of its object.
+	Rule, Path, Witness string
+}
 
-// faults are those that the checks have to find, with the rules that report them and what the witness has.
-var faults = []struct {
-	fault   fault
-	rule    string
-	path    string
-	witness string
-}{
+// Faults are all mistakes.
+var Faults = []Fault{
 	{"lost field", "conversion-loses-value", ".spec.color", "color:"},
 	{"wrong default", "conversion-adds-value", ".spec.replicas", "spec: {}"},
 	{"other default", "conversion-default-differs", ".spec.debug", "debug: false"},
@@ -39,44 +53,35 @@ var faults = []struct {
 	{"knows every version", "conversion-protocol", ".desiredAPIVersion", ""},
 }
 
-// clock is a clock that a slow converter sets forward.
-type clock struct{ at time.Time }
+const v1beta1, v1 = "example.com/v1beta1", "example.com/v1"
 
-func (c *clock) now() time.Time { return c.at }
-
-// widgets returns the conversion of widgets with a fault; without one it is right.
-func widgets(f fault, c *clock) conversion.Func {
+// Widgets returns a function that converts widgets with the fault of that name; without a name it is right. sleep is called where a slow
+// converter takes its time.
+func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to string) (map[string]any, error) {
 	calls := 0
 	return func(obj map[string]any, to string) (map[string]any, error) {
 		calls++
 		from, _ := obj["apiVersion"].(string)
-		spec, _ := obj["spec"].(map[string]any)
-		if spec != nil {
-			var err error
-			switch {
-			case from == "example.com/v1beta1" && to == "example.com/v1":
-				err = toV1(spec, f, calls)
-			case from == "example.com/v1" && to == "example.com/v1beta1":
-				err = toV1beta1(spec, f)
-			case f != "knows every version":
-				err = fmt.Errorf("no conversion from %q to %q", from, to)
-			}
-			if err != nil {
-				return nil, err
-			}
-		} else if !slices.Contains([]string{"example.com/v1", "example.com/v1beta1"}, from) || !strings.HasSuffix(to, "/v1") && !strings.HasSuffix(to, "/v1beta1") {
-			if f != "knows every version" {
-				return nil, errors.New("unknown version")
+		known := []string{v1beta1, v1}
+		if f != "knows every version" && (!slices.Contains(known, from) || !slices.Contains(known, to)) {
+			return nil, errors.New("no conversion from " + from + " to " + to)
+		}
+		if spec, ok := obj["spec"].(map[string]any); ok {
+			switch to {
+			case v1:
+				toV1(spec, f, calls)
+			case v1beta1:
+				toV1beta1(spec, f)
 			}
 		}
 		obj["apiVersion"] = to
-		spoil(obj, f, c)
+		spoil(obj, f, sleep)
 		return obj, nil
 	}
 }
 
 // spoil makes the mistakes that do not depend on the version.
-func spoil(obj map[string]any, f fault, c *clock) {
+func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 	meta, _ := obj["metadata"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)
 	switch f {
@@ -91,12 +96,12 @@ func spoil(obj map[string]any, f fault, c *clock) {
 		labels["converted"] = "true"
 	case "slow answer":
 		if spec["size"] == "large" {
-			c.at = c.at.Add(time.Second)
+			sleep(time.Second)
 		}
 	}
 }
 
-func toV1(spec map[string]any, f fault, calls int) error {
+func toV1(spec map[string]any, f string, calls int) {
 	if color, ok := spec["color"].(string); ok {
 		delete(spec, "color")
 		switch f {
@@ -117,7 +122,7 @@ func toV1(spec map[string]any, f fault, calls int) error {
 	}
 	if ports, ok := spec["ports"].([]any); ok {
 		if f == "list reordered" {
-			slices.SortFunc(ports, func(a, b any) int { return int(a.(int64) - b.(int64)) })
+			slices.SortFunc(ports, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
 		for i := range ports {
 			ports[i] = map[string]any{"port": ports[i]}
@@ -140,10 +145,9 @@ func toV1(spec map[string]any, f fault, calls int) error {
 	case f == "other default" && spec["debug"] == false:
 		delete(spec, "debug")
 	}
-	return nil
 }
 
-func toV1beta1(spec map[string]any, f fault) error {
+func toV1beta1(spec map[string]any, f string) {
 	if look, ok := spec["appearance"].(map[string]any); ok {
 		delete(spec, "appearance")
 		if color, ok := look["color"]; ok {
@@ -171,5 +175,4 @@ func toV1beta1(spec map[string]any, f fault) error {
 	if f == "invalid result" && spec["replicas"] == int64(11) {
 		spec["replicas"] = int64(10)
 	}
-	return nil
 }
