@@ -15,74 +15,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 	"sluice.dev/schema/contain"
 )
-
-// The defaults of Options.
-const (
-	// DefaultBudget is the limit of the search for objects of a version, in units of [contain.Work].
-	DefaultBudget = 200_000_000
-	// DefaultRandom is the number of random objects of a version.
-	DefaultRandom = 100
-	// DefaultMaxTime is the time for an object: with more, the API server does not get a page of 500 objects within its 30 seconds.
-	DefaultMaxTime = 60 * time.Millisecond
-)
-
-// Options say how to check. The zero value is ready for use.
-type Options struct {
-	// KubeVersion is the API server's version; nil stands for that of the linked libraries.
-	KubeVersion *version.Version
-	// Seed chooses the random objects, Random their number for each version: 0 stands for DefaultRandom, less for none.
-	Seed   uint64
-	Random int
-	// Budget bounds the search for objects of a version; 0 stands for DefaultBudget.
-	Budget int64
-	// Now is the clock; nil measures no time. MaxTime is the longest time that an object may take; 0 stands for DefaultMaxTime.
-	Now     func() time.Time
-	MaxTime time.Duration
-	// Old is the converter of the release before; what it made of each object is compared. It may be nil.
-	Old Converter
-	// Stored, if not nil, yields the stored objects of the storage version, page by page.
-	Stored func(ctx context.Context, version string, page func(objects []map[string]any) error) error
-	// Progress, if not nil, is called with the number of objects that were converted.
-	Progress func(done int64)
-}
-
-// ErrNothingToConvert means that the CRD has one version at most.
-var ErrNothingToConvert = errors.New("nothing to convert: the CRD has fewer than two versions that are served or stored")
-
-// batchSize is the number of objects in one request.
-const batchSize = 50
-
-// checker is one run.
-type checker struct {
-	crd       *apiextensionsv1.CustomResourceDefinition
-	converter Converter
-	old       Converter
-	opts      Options
-	sides     []*side
-	// found has the observations, each with the smallest object that shows it; order has their keys.
-	found map[string]*sighting
-	order []string
-	// objects counts those that were converted, stored those of them that the cluster has stored.
-	objects, stored int64
-	// times are those of the trips from each version.
-	times map[*side][]time.Duration
-}
-
-// sighting is what is wrong with several objects.
-type sighting struct {
-	observation
-	size int
-	// stored counts the stored objects that show it, examples names some.
-	stored   int64
-	examples []string
-}
 
 // Check converts objects of each version of a CRD to each other one and back. The result has the verdict safe if nothing is wrong and all that
 // objects can have was reached. Its findings are not sorted, and have the severities of their levels. The error says that nothing could be
@@ -108,14 +46,6 @@ func Check(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, c
 	}
 	c.shrinkAll(ctx)
 	return c.result(), ctx.Err()
-}
-
-// now is the time, or no time if there is no clock.
-func (c *checker) now() time.Time {
-	if c.opts.Now == nil {
-		return time.Time{}
-	}
-	return c.opts.Now()
 }
 
 // convertAll makes the objects of all versions and converts them, then the stored ones.
@@ -155,39 +85,6 @@ func isAnswer(err error) bool {
 	_, failed := errors.AsType[failure](err)
 	_, refused := errors.AsType[invalidAnswer](err)
 	return err == nil || failed || refused
-}
-
-// asStored returns the object that the API server has for a request, with the metadata that it sets. n tells objects apart.
-func (c *checker) asStored(ctx context.Context, s *side, request map[string]any, n int) map[string]any {
-	named := runtime.DeepCopyJSON(request)
-	_ = unstructured.SetNestedField(named, fmt.Sprintf("sample-%d", n), "metadata", "name") // on an error the object keeps its name
-	obj := s.create(ctx, named)
-	if obj == nil {
-		obj = s.create(ctx, request)
-	}
-	u := unstructured.Unstructured{Object: obj}
-	meta, _ := obj["metadata"].(map[string]any)
-	if meta == nil {
-		return obj
-	}
-	meta["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", n+1)
-	meta["creationTimestamp"], meta["resourceVersion"] = "2024-01-01T00:00:00Z", "1"
-	meta["managedFields"] = []any{map[string]any{
-		"manager": "kubectl", "operation": "Update", "apiVersion": u.GetAPIVersion(), "time": "2024-01-01T00:00:00Z",
-		"fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{}},
-	}}
-	return obj
-}
-
-// asRequest returns an object without what the API server sets.
-func asRequest(obj map[string]any) map[string]any {
-	out := runtime.DeepCopyJSON(obj)
-	if meta, ok := out["metadata"].(map[string]any); ok {
-		for _, name := range []string{"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"} {
-			delete(meta, name)
-		}
-	}
-	return out
 }
 
 // convertObjects takes objects to another version and back: in batches, and each alone.

@@ -16,23 +16,6 @@ import (
 	"sluice.dev/report"
 )
 
-// observation is something that is wrong with the conversion of an object.
-type observation struct {
-	rule     string
-	level    report.Level // empty for that of the rule
-	from, to *side
-	path     string
-	// what says what is wrong, without the path.
-	what          string
-	before, after string
-	object        map[string]any // as the API server has it
-}
-
-// key is the same for observations that are one finding.
-func (o *observation) key() string {
-	return strings.Join([]string{o.rule, o.from.name, o.to.name, o.path}, "\x00")
-}
-
 // trip is the way of one object from a version to another one.
 type trip struct {
 	from, to *side
