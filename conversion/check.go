@@ -162,13 +162,24 @@ func nameOf(obj map[string]any) string {
 	return strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
 }
 
+// storage returns the storage version, nil if there is none.
+func (c *checker) storage() *side {
+	for _, v := range c.crd.Spec.Versions {
+		for _, s := range c.sides {
+			if v.Storage && s.name == v.Name {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
 // convertStored takes the stored objects to each other version and back.
 func (c *checker) convertStored(ctx context.Context) error {
-	at := slices.IndexFunc(c.crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
-	if at < 0 {
+	from := c.storage()
+	if from == nil {
 		return nil
 	}
-	from := c.sides[slices.IndexFunc(c.sides, func(s *side) bool { return s.name == c.crd.Spec.Versions[at].Name })]
 	return c.opts.Stored(ctx, from.name, func(objects []map[string]any) error {
 		c.stored += int64(len(objects))
 		for _, obj := range objects {
@@ -301,7 +312,11 @@ func (c *checker) coverageOf(s *side) (out []report.Finding) {
 			beside = append(beside, fmt.Sprintf("%d %s", impossible, a))
 		}
 	}
-	text := fmt.Sprintf("%s of %s reached %s", brief.Count(len(s.requests), "object"), s.name, strings.Join(counts, ", "))
+	objects := brief.Count(len(s.requests), "object")
+	if c.stored > 0 && s == c.storage() {
+		objects += " and " + brief.Count(c.stored, "stored object")
+	}
+	text := fmt.Sprintf("%s of %s reached %s", objects, s.name, strings.Join(counts, ", "))
 	if len(counts) == 0 {
 		text = s.name + " declares no fields"
 	}

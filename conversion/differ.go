@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sluice.dev/internal/brief"
 )
@@ -135,7 +136,7 @@ func sortedTexts(list []any) []string {
 
 // isSame reports whether two scalars are the same number, text or boolean. JSON does not tell 1.0 from 1.
 func isSame(a, b any) bool {
-	if reflect.DeepEqual(a, b) {
+	if reflect.DeepEqual(a, b) || isSameTime(a, b) {
 		return true
 	}
 	x, isInt := a.(int64)
@@ -145,6 +146,18 @@ func isSame(a, b any) bool {
 		y, isFloat = a.(float64)
 	}
 	return isInt && isFloat && float64(x) == y
+}
+
+// isSameTime reports whether two texts are the same time: types of Kubernetes write it without a fraction.
+func isSameTime(a, b any) bool {
+	x, _ := a.(string)
+	y, _ := b.(string)
+	t, err := time.Parse(time.RFC3339, x)
+	if err != nil {
+		return false
+	}
+	u, err := time.Parse(time.RFC3339, y)
+	return err == nil && t.Equal(u)
 }
 
 // isEmptyValue reports whether v is what Go's types have where nothing is set.

@@ -59,8 +59,8 @@ func (t *target) String() string {
 	return t.path.String() + " " + t.what
 }
 
-// maxBound is the largest length or size that objects are made to reach.
-const maxBound = 1000
+// maxLength and maxSize are the largest length of a text, and the largest size of a list or object, that objects are made to reach.
+const maxLength, maxSize = 1000, 100
 
 // targetsOf returns the targets of a schema, each place before those below it.
 func targetsOf(p *props) []*target {
@@ -123,17 +123,17 @@ func eachBound(p *props, yield func(what string, condition props)) {
 	}
 	number("maximum", p.Maximum, p.ExclusiveMaximum, props{Minimum: p.Maximum})
 	number("minimum", p.Minimum, p.ExclusiveMinimum, props{Maximum: p.Minimum})
-	size := func(keyword string, bound *int64, condition props) {
-		if bound != nil && *bound <= maxBound {
+	size := func(keyword string, bound *int64, limit int64, condition props) {
+		if bound != nil && *bound <= limit {
 			yield(fmt.Sprint(keyword, " ", *bound), condition)
 		}
 	}
-	size("maxLength", p.MaxLength, props{MinLength: p.MaxLength})
-	size("minLength", p.MinLength, props{MaxLength: p.MinLength})
-	size("maxItems", p.MaxItems, props{MinItems: p.MaxItems})
-	size("minItems", p.MinItems, props{MaxItems: p.MinItems})
-	size("maxProperties", p.MaxProperties, props{MinProperties: p.MaxProperties})
-	size("minProperties", p.MinProperties, props{MaxProperties: p.MinProperties})
+	size("maxLength", p.MaxLength, maxLength, props{MinLength: p.MaxLength})
+	size("minLength", p.MinLength, maxLength, props{MaxLength: p.MinLength})
+	size("maxItems", p.MaxItems, maxSize, props{MinItems: p.MaxItems})
+	size("minItems", p.MinItems, maxSize, props{MaxItems: p.MinItems})
+	size("maxProperties", p.MaxProperties, maxSize, props{MinProperties: p.MaxProperties})
+	size("minProperties", p.MinProperties, maxSize, props{MaxProperties: p.MinProperties})
 }
 
 // eachPlace calls visit for every place in objects of the schema whose content a version decides, parents first.

@@ -45,7 +45,7 @@ var Faults = []Fault{
 	{"metadata changed", "conversion-metadata-changed", ".metadata.finalizers", "finalizers:"},
 	{"not deterministic", "conversion-not-deterministic", ".spec.appearance.color", "color:"},
 	{"nil map", "conversion-fails", "", "kind: Widget"},
-	{"panic on one object", "conversion-fails", "", "size: L\n  source:\n    image:"},
+	{"panic on one object", "conversion-fails", "", "color: "},
 	{"slow answer", "conversion-slow", "", "size: L"},
 	{"name changed", "conversion-answer-refused", "", "kind: Widget"},
 	{"undeclared field", "conversion-loses-pruned", ".spec.colour", "color:"},
@@ -138,8 +138,8 @@ func toV1(spec map[string]any, f string, calls int) {
 	switch {
 	case f == "wrong default" && !has:
 		spec["replicas"] = int64(3)
-	case f == "panic on one object" && spec["size"] == "large" && spec["image"] != nil:
-		panic("no large images")
+	case f == "panic on one object" && spec["appearance"] != nil && spec["ports"] != nil:
+		panic("color and ports")
 	case f == "invalid result" && replicas == 10:
 		spec["replicas"] = int64(11)
 	case f == "other default" && spec["debug"] == false:

@@ -194,7 +194,7 @@ func (c *checker) checkConversions(ctx context.Context, f *conversionFlags, crd 
 	bar := c.Progress("converting "+brief.OneLine(crd.Name), 0)
 	defer bar.Done()
 	o := conversion.Options{
-		KubeVersion: c.kube, Seed: f.seed, Random: f.random, Budget: f.budget, Now: time.Now, MaxTime: f.maxTime, Progress: func(n int64) { bar.SetOf(n, 0) },
+		KubeVersion: c.kube, Seed: f.seed, Random: f.random, Budget: f.budget, Now: c.Now, MaxTime: f.maxTime, Progress: func(n int64) { bar.SetOf(n, 0) },
 	}
 	if o.Random == 0 {
 		o.Random = -1
