@@ -51,8 +51,7 @@ func Check(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, c
 // convertAll makes the objects of all versions and converts them, then the stored ones.
 func (c *checker) convertAll(ctx context.Context) error {
 	for i, from := range c.sides {
-		_, err := ask(ctx, c.converter, c.sides[(i+1)%len(c.sides)].apiVersion, nil)
-		if !isAnswer(err) { // nobody answers: better to learn that before the search
+		if err := c.askFirst(ctx, from, c.sides[(i+1)%len(c.sides)]); err != nil {
 			return err
 		}
 		if err := from.makeRequests(ctx, contain.NewWork(c.opts.Budget), max(c.opts.Random, 0), c.opts.Seed); err != nil {
@@ -78,6 +77,19 @@ func (c *checker) convertAll(ctx context.Context) error {
 		return nil
 	}
 	return c.convertStored(ctx)
+}
+
+// askFirst returns an error if nobody answers at all, which is better known before the search.
+func (c *checker) askFirst(ctx context.Context, from, to *side) error {
+	_, err := ask(ctx, c.converter, to.apiVersion, nil)
+	if isAnswer(err) {
+		return nil
+	}
+	simple := map[string]any{"apiVersion": from.apiVersion, "kind": from.opts.Kind, "metadata": map[string]any{"name": "sample"}, "spec": map[string]any{}}
+	if _, again := ask(ctx, c.converter, to.apiVersion, []map[string]any{simple}); isAnswer(again) {
+		return nil // it is the empty request that it does not answer
+	}
+	return err
 }
 
 // isAnswer reports whether an error of ask, which may be nil, is about an answer.

@@ -1,10 +1,14 @@
 package conversion_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"sluice.dev/conversion"
 	"sluice.dev/report"
@@ -94,5 +98,35 @@ func TestTheSameSeedGivesTheSameReport(t *testing.T) {
 				t.Errorf("%+v\nand\n%+v", a.Findings[i], b.Findings[i])
 			}
 		}
+	}
+}
+
+// breaking is a converter whose process ends at some requests.
+type breaking struct {
+	conversion.Func
+	empty, all bool
+}
+
+func (b breaking) Review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+	if b.all || b.empty && len(review.Request.Objects) == 0 {
+		return nil, errors.New("EOF")
+	}
+	return b.Func.Review(ctx, review)
+}
+
+func TestAnEmptyRequestIsToBeAnswered(t *testing.T) {
+	crd, err := convertfaults.CRD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := conversion.Func(convertfaults.Widgets("", nil))
+	got, err := conversion.Check(t.Context(), crd, breaking{Func: right, empty: true}, conversion.Options{Random: -1})
+	if err != nil || !slices.ContainsFunc(got.Findings, func(f report.Finding) bool {
+		return f.Rule == "conversion-protocol" && f.Path == "" && strings.Contains(f.Message, "an empty request")
+	}) {
+		t.Errorf("%v: %+v", err, got.Findings)
+	}
+	if _, err := conversion.Check(t.Context(), crd, breaking{Func: right, all: true}, conversion.Options{Random: -1}); err == nil {
+		t.Error("no error from a converter that does not answer")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -296,8 +297,8 @@ func varyValue(rng *rand.Rand, v any) any {
 			x[i] = varyValue(rng, x[i])
 		}
 	case string:
-		if rng.IntN(3) == 0 {
-			return x + string(rune('a'+rng.IntN(26))) + fmt.Sprint(rng.IntN(100))
+		if rng.IntN(3) == 0 && !isSameTime(x, x) {
+			return x + strconv.Itoa(rng.IntN(1000))
 		}
 	case int64:
 		if rng.IntN(3) == 0 {

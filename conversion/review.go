@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -156,7 +157,7 @@ func newByVersion[H runtime.Object](scheme runtime.ObjectTyper, apiVersion strin
 
 // newLike returns a new object of the type of example.
 func newLike(example runtime.Object) runtime.Object {
-	out, _ := reflect.New(reflect.TypeOf(example).Elem()).Interface().(runtime.Object)
+	out, _ := reflect.TypeAssert[runtime.Object](reflect.New(reflect.TypeOf(example).Elem()))
 	return out
 }
 
@@ -242,11 +243,11 @@ func restoreMeta(in, out map[string]any) (restored map[string]any, changed []dif
 	was, _ := in["metadata"].(map[string]any)
 	got, _ := out["metadata"].(map[string]any)
 	meta := runtime.DeepCopyJSON(was)
-	for name, v := range got {
-		if _, ok := was[name]; !ok && (isEmptyValue(v)) {
-			delete(got, name) // creationTimestamp: null
-		}
-	}
+	got = maps.Clone(got)
+	maps.DeleteFunc(got, func(name string, v any) bool { // creationTimestamp: null
+		_, ok := was[name]
+		return !ok && isEmptyValue(v)
+	})
 	changed = slices.DeleteFunc(compareValues([]string{".metadata"}, was, got), func(d difference) bool {
 		return len(d.path) > 1 && (d.path[1] == ".labels" || d.path[1] == ".annotations")
 	})
@@ -270,10 +271,7 @@ func restoreMeta(in, out map[string]any) (restored map[string]any, changed []dif
 		}
 		meta[name] = got[name]
 	}
-	restored = map[string]any{}
-	for k, v := range out {
-		restored[k] = v
-	}
+	restored = maps.Clone(out)
 	restored["metadata"] = meta
 	return restored, changed, ""
 }

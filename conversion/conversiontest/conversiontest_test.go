@@ -70,8 +70,8 @@ type spec struct {
 
 type gadgetV1 struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              spec `json:"spec,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              spec `json:"spec,omitzero"`
 }
 
 func (g *gadgetV1) Hub() {}
@@ -81,8 +81,8 @@ func (g *gadgetV1) DeepCopyObject() runtime.Object { c := *g; return &c }
 
 type gadgetV1beta1 struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              spec `json:"spec,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              spec `json:"spec,omitzero"`
 }
 
 // DeepCopyObject implements [runtime.Object].

@@ -69,7 +69,7 @@ func TestE2ECheckConversionOfALiveWebhook(t *testing.T) {
 	}
 	check := func() (int, report.CRD) {
 		t.Helper()
-		code, out, errs := sluice(t, "check", "conversion", "--kubeconfig", c.Kubeconfig, "--crd", "widgets.example.com", "-o", "json", "--max-time", "10s")
+		code, out, errs := sluice(t, "check", "conversion", "--kubeconfig", c.Kubeconfig, "--crd", "widgets.example.com", "-o", "json", "--max-time", "10s", "--random", "60")
 		var doc struct{ CRDs []report.CRD }
 		if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.CRDs) != 1 {
 			t.Fatalf("exit code %d: %v %s%s", code, err, out, errs)

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -130,16 +131,14 @@ func toV1(spec map[string]any, f string, calls int) {
 	}
 	if source, ok := spec["source"].(map[string]any); ok {
 		delete(spec, "source")
-		for k, v := range source {
-			spec[k] = v
-		}
+		maps.Copy(spec, source)
 	}
 	replicas, has := spec["replicas"].(int64)
 	switch {
 	case f == "wrong default" && !has:
 		spec["replicas"] = int64(3)
 	case f == "panic on one object" && spec["appearance"] != nil && spec["ports"] != nil:
-		panic("color and ports")
+		panic("color and ports") //nolint:forbidigo // this is the fault
 	case f == "invalid result" && replicas == 10:
 		spec["replicas"] = int64(11)
 	case f == "other default" && spec["debug"] == false:
