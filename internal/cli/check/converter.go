@@ -198,7 +198,7 @@ func (p *program) tryReview(ctx context.Context, review *apiextensionsv1.Convers
 		return nil, fmt.Errorf("the answer of %s cannot be read: %w", p.args[0], err)
 	case <-ctx.Done():
 		p.stop()
-		_ = <-done // that it was killed
+		<-done //nolint:errcheck // that it was killed
 		return nil, context.Cause(ctx)
 	}
 }
