@@ -2,7 +2,7 @@
 //
 // It understands kapp's file (apiVersion kapp.k14s.io/v1alpha1, kind Config), of which it reads preflightRules, crdify's
 // (without apiVersion and kind), and sluice's own (apiVersion sluice.dev/v1alpha1, kind Config). Sluice's own keys stand in its file, or under config of the
-// rule CRDUpgradeSafety in kapp's: mode, failMode, kubeVersion, levels, rules and suppressions. Several documents and
+// rule CRDUpgradeSafety in kapp's: mode, failMode, kubeVersion, levels, rules, suppressions and allowLoss. Several documents and
 // several files add up; settings that contradict each other are an error, and flags win over files.
 //
 // It promises to refuse what it does not know, with all errors at once, each with file and line, what is allowed, and
@@ -42,6 +42,9 @@ const (
 	RuleUnused = "suppression-unused"
 )
 
+// lossRules matches the rules about values that a conversion loses.
+const lossRules = "conversion-loses-*"
+
 // Config is what holds for a run. Its zero value has the defaults: mode error, fail mode closed, the levels' own
 // severities, no suppressions. It is not changed by use.
 type Config struct {
@@ -51,6 +54,8 @@ type Config struct {
 	levels       map[report.Level]value
 	rules        map[string]value
 	suppressions []suppression
+	// losses are the deliberate losses of conversions.
+	losses []suppression
 	// enabled has the preflight rules that the files name; hasRules says that they name any list of them.
 	enabled  map[string]value
 	hasRules bool
@@ -59,6 +64,19 @@ type Config struct {
 	notDone []string
 	// unmatched is what of crdify's configuration Sluice has nothing for.
 	unmatched []string
+}
+
+// ForConversions returns the configuration for a report about conversions: deliberate losses are suppressed there. Of the suppressions it
+// keeps those that match one of the rules about conversions.
+func (c *Config) ForConversions(rules []string) *Config {
+	out := *c
+	out.suppressions = slices.Clone(c.losses)
+	for _, s := range c.suppressions {
+		if slices.ContainsFunc(rules, s.rule.matchesText) {
+			out.suppressions = append(out.suppressions, s)
+		}
+	}
+	return &out
 }
 
 // ApplyRules are the rules of kapp's configuration for an apply.

@@ -155,7 +155,7 @@ func TestCrdifysFileRefuses(t *testing.T) {
 		"validations:\n- {name: scope, enforcement: Error, configuration: {a: b}}\n":                                                          `f:2: unknown key "a"; validations[0].configuration has no keys`,
 		"validations:\n- {name: scope, enforcement: Error, configuration: []}\n":                                                              "f:2: validations[0].configuration must be an object of keys and values, not a list",
 		"validations: [{name: scope, enforcement: Warn}]\n---\napiVersion: sluice.dev/v1alpha1\nkind: Config\nrules: {scope-changed: fail}\n": "f:5: scope-changed is fail here, but warn at f:1",
-		"validation: []\n": "f:1: kind is missing; a configuration has kind: Config and apiVersion: sluice.dev/v1alpha1 or kapp.k14s.io/v1alpha1, or neither and only Sluice's keys (mode, failMode, kubeVersion, levels, rules, suppressions), or is crdify's, with validations, unhandledEnforcement, conversion",
+		"validation: []\n": "f:1: kind is missing; a configuration has kind: Config and apiVersion: sluice.dev/v1alpha1 or kapp.k14s.io/v1alpha1, or neither and only Sluice's keys (mode, failMode, kubeVersion, levels, rules, suppressions, allowLoss), or is crdify's, with validations, unhandledEnforcement, conversion",
 	} {
 		_, _, err := config.Parse("f", []byte(text), preflight.Rules())
 		if err == nil {

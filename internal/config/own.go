@@ -22,8 +22,9 @@ var (
 
 var (
 	// ownKeys are sluice's keys.
-	ownKeys         = []string{"mode", "failMode", "kubeVersion", "levels", "rules", "suppressions"}
+	ownKeys         = []string{"mode", "failMode", "kubeVersion", "levels", "rules", "suppressions", "allowLoss"}
 	suppressionKeys = []string{"rule", "crd", "version", "path", "reason", "expires"}
+	lossKeys        = suppressionKeys[1:]
 )
 
 var kubeVersion = regexp.MustCompile(`^v?1\.[0-9]{1,3}(\.[0-9]{1,3})?$`)
@@ -45,7 +46,11 @@ func (p *parser) readOwnKeys(fields []field, besides ...string) {
 			p.ruleSeverities(f)
 		case f.name == "suppressions":
 			for _, item := range p.itemsOf(f, "suppressions, each with a rule or a crd, and a reason") {
-				p.readSuppression(item)
+				p.readSuppression(item, "a suppression", suppressionKeys, suppression{}, &p.config.suppressions)
+			}
+		case f.name == "allowLoss":
+			for _, item := range p.itemsOf(f, "deliberate losses of conversions, each with a crd or a path, and a reason") {
+				p.readSuppression(item, "a deliberate loss", lossKeys, suppression{rule: newMatcher(lossRules, "")}, &p.config.losses)
 			}
 		default:
 			p.failUnknown(f, "sluice's configuration", ownKeys)
@@ -130,16 +135,18 @@ func (p *parser) knownRule(n *yaml.Node, id string) bool {
 	return false
 }
 
-func (p *parser) readSuppression(item *yaml.Node) {
-	fields, ok := p.fieldsOf(item, "a suppression")
+// readSuppression reads what noun names, which has the keys, and adds it to a list. s has what it does not name itself.
+func (p *parser) readSuppression(item *yaml.Node, noun string, keys []string, s suppression, to *[]suppression) {
+	fields, ok := p.fieldsOf(item, noun)
 	if !ok {
 		return
 	}
-	s := suppression{pos: p.positionOf(item)}
+	s.pos = p.positionOf(item)
+	byRule := s.rule.text == ""
 	whole := true
 	for _, f := range fields {
-		if !slices.Contains(suppressionKeys, f.name) {
-			p.failUnknown(f, "a suppression", suppressionKeys)
+		if !slices.Contains(keys, f.name) {
+			p.failUnknown(f, noun, keys)
 			continue
 		}
 		text, ok := p.scalarText(f)
@@ -156,16 +163,20 @@ func (p *parser) readSuppression(item *yaml.Node) {
 	if !whole {
 		return
 	}
-	if s.rule.text == "" && s.crd.text == "" && s.path.text == "" {
-		p.failNode(item, "a suppression must name a rule, a crd or a path")
+	switch {
+	case s.crd.text != "" || s.path.text != "":
+	case !byRule:
+		p.failNode(item, "%s must name a crd or a path", noun)
+	case s.rule.text == "":
+		p.failNode(item, "%s must name a rule, a crd or a path", noun)
 	}
 	if s.reason == "" {
-		p.failNode(item, "a suppression must give its reason")
+		p.failNode(item, "%s must give its reason", noun)
 	}
 	if s.expires == "" {
-		p.addNote(item, "a suppression without a date (expires: YYYY-MM-DD) stays for ever")
+		p.addNote(item, "%s without a date (expires: YYYY-MM-DD) stays for ever", noun)
 	}
-	p.config.suppressions = append(p.config.suppressions, s)
+	*to = append(*to, s)
 }
 
 // suppressionField sets one field of s. It returns false, with an error, where the text does not do.

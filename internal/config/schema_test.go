@@ -58,6 +58,10 @@ func ownSchema(t *testing.T) object {
 		"expires": object{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "description": "From this day on it is a finding again: YYYY-MM-DD."},
 	})
 	suppression["required"] = []string{"reason"}
+	loss := closed("One deliberate loss. It needs a crd or a path, and a reason.", maps.Clone(suppression["properties"].(object))) //nolint:errcheck,forcetypeassert // closed made it
+	delete(loss["properties"].(object), "rule")                                                                                    //nolint:errcheck,forcetypeassert // see above
+	loss["required"] = []string{"reason"}
+	loss["anyOf"] = []object{{"required": []string{"crd"}}, {"required": []string{"path"}}}
 	suppression["anyOf"] = []object{{"required": []string{"rule"}}, {"required": []string{"crd"}}}
 	own := object{
 		"mode":         oneOf("error: findings at a failing level fail. warn: nothing fails. stored: only findings that stored objects confirm fail.", config.CRDModes),
@@ -66,6 +70,7 @@ func ownSchema(t *testing.T) object {
 		"levels":       closed("Severity of each level of harm.", levels),
 		"rules":        closed("Severity of each rule.", rules),
 		"suppressions": object{"type": "array", "description": "Accepted findings.", "items": suppression},
+		"allowLoss":    object{"type": "array", "description": "What conversions lose deliberately.", "items": loss},
 	}
 	same(t, "sluice's keys", config.OwnKeys, own)
 	same(t, "the keys of a suppression", config.SuppressionKeys, suppression["properties"].(object)) //nolint:errcheck // see above
@@ -218,6 +223,7 @@ func goodDocuments(t *testing.T) (out []string) {
 	return append(out,
 		own, own+"metadata: {name: x}\nmode: stored\nfailMode: open\nkubeVersion: 1.30\nlevels: {cosmetic: off}\nrules: {suppression-expired: warn}\n",
 		own+"kubeVersion: v1.29.3\nsuppressions: [{crd: as.x.io, version: v1, path: spec.old.**, reason: 7, expires: 2100-01-31}, {rule: '*-removed', reason: x}]\n",
+		own+"allowLoss: [{path: spec.old, reason: x, expires: 2100-01-31}]\n",
 		kapp+"waitRules: []\nadditionalLabels: {a: b}\npreflightRules:\n- {name: CRDUpgradeSafety, config: null}\n- {name: FeatureGates, config: {mode: warn}}\n- {name: PermissionValidation, config: {permissionValidatorResource: SelfSubjectAccessReview}}\n",
 		kapp+"preflightRules: [{name: CRDUpgradeSafety, config: {mode: warn, rules: {enum-value-removed: off}}}]\n",
 		"unhandledEnforcement: Warn\n", "conversion: Ignore\nvalidations: []\n",

@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"sluice.dev/compat"
+	"sluice.dev/conversion"
 	"sluice.dev/report"
 )
 
-// Rules are the rules about CRDs and those about what a cluster has stored.
+// Rules are the rules about CRDs, those about what a cluster has stored, and those about conversions.
 func Rules() []compat.Rule {
-	return append(compat.Rules(), objectRules()...)
+	return slices.Concat(compat.Rules(), objectRules(), conversion.Rules())
 }
 
 // Lookup finds a rule by its ID.

@@ -43,6 +43,11 @@ var table = []row{
 		pkg: "compat", pure: true, why: "the rules ask the prover and write findings; nobody below knows of rules",
 		may: []string{"internal/brief", "report", "schema", "schema/contain", "schema/upstream"},
 	},
+	{
+		pkg: "conversion", pure: true, why: "converts objects of the prover and says what is lost; who converts comes as a value",
+		may: []string{"compat", "internal/brief", "report", "schema/contain", "schema/upstream"},
+	},
+	{pkg: "conversion/conversiontest", why: "checks conversions in the tests of those who write them", may: []string{"conversion", "report"}},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
 	{pkg: "tools/*", why: "one job each, for tests or for those who work on the project; what is tested is not its business", may: []string{"internal/limit"}},
 	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
@@ -161,7 +166,7 @@ var table = []row{
 
 	{
 		pkg: "internal/cluster", why: "reads a live API server; an object's fate is upstream's to say",
-		may: []string{"internal/brief", "schema/upstream"},
+		may: []string{"internal/brief", "internal/limit", "schema/upstream"},
 	},
 	{
 		pkg: "internal/featureusage", why: "which stored objects use features; what a use is, feature says",
@@ -169,7 +174,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/crdcheck", why: "what a new CRD does to a cluster, for whoever is about to change one",
-		may: []string{"compat", "internal/brief", "internal/cluster", "report"},
+		may: []string{"compat", "conversion", "internal/brief", "internal/cluster", "report"},
 	},
 	{
 		pkg: "apply", why: "brings objects into a cluster; where they come from and how it is told is not its business",
@@ -210,8 +215,8 @@ var table = []row{
 	{
 		pkg: "internal/cli/check", why: "the commands that judge CRDs; what a difference means is for the packages below",
 		may: []string{
-			"compat", "internal/brief", "internal/cli/command", "internal/cluster", "internal/config", "internal/crdcheck", "internal/input", "internal/life", "internal/limit",
-			"internal/preflight", "report",
+			"compat", "conversion", "internal/brief", "internal/cli/command", "internal/cluster", "internal/config", "internal/crdcheck", "internal/input", "internal/life",
+			"internal/limit", "internal/preflight", "report",
 		},
 	},
 	{
@@ -323,7 +328,7 @@ func isPure(imp string) bool {
 
 // helpers may be imported by the tests of any package.
 var helpers = []string{
-	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "feature/featuretest", "feature/gate", "feature/rules",
+	"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "config", "conversion", "feature/featuretest", "feature/gate", "feature/rules",
 	"resolve/resolvetest", "resolve/verify", "schema/upstream", "internal/preflight",
 	"tools/*", "tools/clustertest", "tools/clustertest/binary", "tools/clustertest/nodeless", "tools/featuregen",
 }

@@ -22,6 +22,7 @@ var layers = map[string]string{
 		namespace preflight rebase prune local versioned replace leftover history adopt helm newschema rehearse plan run diff doc`,
 	"compat": `doc told model same places comparison steps alike refusal format names conversion witness decide change claims twins digest
 		readers journey reach label status oldvalue anew rule_* check rule`,
+	"conversion": `doc rules differ targets objects review run trips shrink check`,
 	"internal/controller/features": `doc client server builtins objects settings world model hooks metrics session hookstore plan standing
 		probe skew webhook claims moves shared optin rights usage putback enforce status controller`,
 	"schema": `schema keywords hash build default walk stored copy`,

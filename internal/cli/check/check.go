@@ -116,6 +116,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.BoolVar(&f.digest, "print-hash", false, "compare nothing: print the SHA-256 of the spec of each CRD in NEW, for the annotation that bypasses the guard")
 	command.Complete(cmd, "color", "auto", "always", "never")
 	command.Complete(cmd, "new-crds", newFail, newSome, newAllow)
+	cmd.AddCommand(newConversion(e))
 	return cmd
 }
 
@@ -302,9 +303,14 @@ func (c *checker) loadSides(ctx context.Context, args []string) error {
 		c.next, err = c.readLiveCRDs(ctx, c.old)
 	}
 	if c.kube == nil {
-		c.kube = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+		c.kube = newestKube()
 	}
 	return err
+}
+
+// newestKube is the version of the linked libraries.
+func newestKube() *version.Version {
+	return version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 }
 
 // readFiles reads the sides that are files.

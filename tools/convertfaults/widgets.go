@@ -1,0 +1,177 @@
+// Package convertfaults has a conversion between two versions of a CRD with the mistakes that authors of converters make, for tests of what
+// has to find them.
+package convertfaults
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// Manifest is the CRD of widgets.
+//
+//go:embed widgets.yaml
+var Manifest []byte
+
+// CRD returns the CRD of widgets.
+func CRD() (*apiextensionsv1.CustomResourceDefinition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	return crd, yaml.UnmarshalStrict(Manifest, crd)
+}
+
+var sizes = map[string]string{"S": "small", "M": "medium", "L": "large"}
+
+// Fault is a mistake, and what a check has to say of it.
+type Fault struct {
+	Name string
+	// Rule and Path are those of the finding about v1beta1, and Witness is part of its object.
+	Rule, Path, Witness string
+}
+
+// Faults are all mistakes.
+var Faults = []Fault{
+	{"lost field", "conversion-loses-value", ".spec.color", "color:"},
+	{"wrong default", "conversion-adds-value", ".spec.replicas", "spec: {}"},
+	{"other default", "conversion-default-differs", ".spec.debug", "debug: false"},
+	{"enum mapped wrongly", "conversion-loses-value", ".spec.size", "size: M"},
+	{"list reordered", "conversion-loses-value", ".spec.ports", "ports:\n  - "},
+	{"annotations dropped", "conversion-loses-value", ".metadata.annotations", "annotations:"},
+	{"metadata changed", "conversion-metadata-changed", ".metadata.finalizers", "finalizers:"},
+	{"not deterministic", "conversion-not-deterministic", ".spec.appearance.color", "color:"},
+	{"nil map", "conversion-fails", "", "kind: Widget"},
+	{"panic on one object", "conversion-fails", "", "color: "},
+	{"slow answer", "conversion-slow", "", "size: L"},
+	{"name changed", "conversion-answer-refused", "", "kind: Widget"},
+	{"undeclared field", "conversion-loses-pruned", ".spec.colour", "color:"},
+	{"invalid result", "conversion-result-invalid", ".spec.replicas", "replicas: 10"},
+	{"knows every version", "conversion-protocol", ".desiredAPIVersion", ""},
+}
+
+const v1beta1, v1 = "example.com/v1beta1", "example.com/v1"
+
+// Widgets returns a function that converts widgets with the fault of that name; without a name it is right. sleep is called where a slow
+// converter takes its time.
+func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to string) (map[string]any, error) {
+	calls := 0
+	return func(obj map[string]any, to string) (map[string]any, error) {
+		calls++
+		from, _ := obj["apiVersion"].(string)
+		known := []string{v1beta1, v1}
+		if f != "knows every version" && (!slices.Contains(known, from) || !slices.Contains(known, to)) {
+			return nil, errors.New("no conversion from " + from + " to " + to)
+		}
+		if spec, ok := obj["spec"].(map[string]any); ok {
+			switch to {
+			case v1:
+				toV1(spec, f, calls)
+			case v1beta1:
+				toV1beta1(spec, f)
+			}
+		}
+		obj["apiVersion"] = to
+		spoil(obj, f, sleep)
+		return obj, nil
+	}
+}
+
+// spoil makes the mistakes that do not depend on the version.
+func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
+	meta, _ := obj["metadata"].(map[string]any)
+	spec, _ := obj["spec"].(map[string]any)
+	switch f {
+	case "annotations dropped":
+		delete(meta, "annotations")
+	case "metadata changed":
+		delete(meta, "finalizers")
+	case "name changed":
+		meta["name"] = "other"
+	case "nil map":
+		labels, _ := meta["labels"].(map[string]string)
+		labels["converted"] = "true"
+	case "slow answer":
+		if spec["size"] == "large" {
+			sleep(time.Second)
+		}
+	}
+}
+
+func toV1(spec map[string]any, f string, calls int) {
+	if color, ok := spec["color"].(string); ok {
+		delete(spec, "color")
+		switch f {
+		case "lost field":
+		case "undeclared field":
+			spec["colour"] = color
+		case "not deterministic":
+			spec["appearance"] = map[string]any{"color": fmt.Sprint(calls)}
+		default:
+			spec["appearance"] = map[string]any{"color": color}
+		}
+	}
+	if size, ok := spec["size"].(string); ok {
+		spec["size"] = sizes[size]
+		if f == "enum mapped wrongly" && size == "M" {
+			spec["size"] = "large"
+		}
+	}
+	if ports, ok := spec["ports"].([]any); ok {
+		if f == "list reordered" {
+			slices.SortFunc(ports, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+		for i := range ports {
+			ports[i] = map[string]any{"port": ports[i]}
+		}
+	}
+	if source, ok := spec["source"].(map[string]any); ok {
+		delete(spec, "source")
+		maps.Copy(spec, source)
+	}
+	replicas, has := spec["replicas"].(int64)
+	switch {
+	case f == "wrong default" && !has:
+		spec["replicas"] = int64(3)
+	case f == "panic on one object" && spec["appearance"] != nil && spec["ports"] != nil:
+		panic("color and ports") //nolint:forbidigo // this is the fault
+	case f == "invalid result" && replicas == 10:
+		spec["replicas"] = int64(11)
+	case f == "other default" && spec["debug"] == false:
+		delete(spec, "debug")
+	}
+}
+
+func toV1beta1(spec map[string]any, f string) {
+	if look, ok := spec["appearance"].(map[string]any); ok {
+		delete(spec, "appearance")
+		if color, ok := look["color"]; ok {
+			spec["color"] = color
+		}
+	}
+	for short, long := range sizes {
+		if spec["size"] == long {
+			spec["size"] = short
+			break
+		}
+	}
+	if ports, ok := spec["ports"].([]any); ok {
+		for i := range ports {
+			port, _ := ports[i].(map[string]any)
+			ports[i] = port["port"]
+		}
+	}
+	for _, kind := range []string{"git", "image"} {
+		if v, ok := spec[kind]; ok {
+			delete(spec, kind)
+			spec["source"] = map[string]any{kind: v}
+		}
+	}
+	if f == "invalid result" && spec["replicas"] == int64(11) {
+		spec["replicas"] = int64(10)
+	}
+}
