@@ -231,6 +231,9 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 			return nil, err
 		}
 	}
+	if c.flags.output == "html" {
+		addSchemas(r.CRDs, pairs)
+	}
 	locateFindings(r.CRDs, pairs)
 	cfg.Apply(r, c.Now())
 	r.Sort()
@@ -511,5 +514,12 @@ func locateFindings(crds []report.CRD, pairs []pair) {
 				f.Position = d.Place(f)
 			}
 		}
+	}
+}
+
+// addSchemas adds the schemas of the versions, for formats that show them.
+func addSchemas(crds []report.CRD, pairs []pair) {
+	for i := range crds {
+		crds[i].Schemas = compat.SchemaTrees(crdOf(pairs[i].old), crdOf(pairs[i].next))
 	}
 }
