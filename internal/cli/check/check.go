@@ -211,6 +211,11 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	if err := c.loadSides(ctx, args); err != nil {
 		return nil, err
 	}
+	return c.compareSides(ctx, cfg)
+}
+
+// compareSides compares the sides that were read.
+func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report.Report, error) {
 	pairs, err := c.pairCRDs()
 	if err != nil {
 		return nil, err
