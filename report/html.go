@@ -235,12 +235,15 @@ func (p *page) htmlTiles() []htmlTile {
 		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
 		{"note", "notes", brief.Number(p.sum.Notes)},
 		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
-		{"ok", p.noun + "s pass", brief.Number(safe)},
+		{"ok", "safe " + p.noun + "s", brief.Number(safe)},
 		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
 	}
 	for i := range tiles {
-		if tiles[i].Count == "0" {
-			tiles[i].Class += " none"
+		switch t := &tiles[i]; t.Count {
+		case "0":
+			t.Class += " none"
+		case "1":
+			t.Label = strings.TrimSuffix(t.Label, "s")
 		}
 	}
 	return tiles

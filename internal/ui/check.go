@@ -133,8 +133,8 @@ func (s *Server) compare(ctx context.Context, d *checkData) error {
 func (s *Server) sourceText(w http.ResponseWriter, r *http.Request) {
 	text, err := check.SourceText(r.Context(), r.URL.Query().Get("of"), s.Flags, MaxText)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err != nil {
-		w.WriteHeader(http.StatusUnprocessableEntity)
+	if err != nil { // no status of a failure: browsers write one into their console
+		w.Header().Set("X-Sluice-Wrong", "1")
 		text = brief.Clip(err.Error(), 2000)
 	}
 	_, _ = io.WriteString(w, text)

@@ -128,7 +128,7 @@
     const load = async () => {
       const r = await fetch('/source?of=' + encodeURIComponent(input.value));
       const text = await r.text();
-      if (!r.ok) { tell(text); return; }
+      if (!r.ok || r.headers.has('X-Sluice-Wrong')) { tell(text); return; }
       side.querySelector('textarea').value = text;
       const q = new URLSearchParams();
       for (const name of ['old', 'new']) if (form.elements[name + '-source'].value) q.set(name, form.elements[name + '-source'].value);
@@ -139,4 +139,11 @@
     input.addEventListener('keydown', (e) => { if (e.key === 'Enter') { e.preventDefault(); load(); } });
   }
   lineLinks();
+
+  // The first line that differs is in sight.
+  const lines = ['old', 'new'].map((name) => form.elements[name].value.split('\n'));
+  const first = lines[1].findIndex((line, i) => line !== lines[0][i]);
+  if (first > 8 && lines[0].length > 1) {
+    for (const name of ['old', 'new']) form.elements[name].scrollTop = (first - 5) * parseFloat(getComputedStyle(form.elements[name]).lineHeight);
+  }
 })();
