@@ -51,6 +51,14 @@ type levelExamples struct {
 // checkPage compares two texts: those of the form, those of two sources (old, new), or those of the example of a rule (example).
 func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	d := &checkData{Max: fmt.Sprintf("%d MB", MaxText>>20)}
+	if r.Method == http.MethodPost || r.URL.RawQuery != "" { // texts take memory, and a comparison all processors
+		select {
+		case s.checks <- struct{}{}:
+			defer func() { <-s.checks }()
+		case <-r.Context().Done():
+			return
+		}
+	}
 	err := s.readTexts(w, r, d)
 	if err == nil && (d.Old != "" || d.New != "") {
 		err = s.compare(r.Context(), d)
@@ -101,18 +109,12 @@ func (s *Server) readTexts(w http.ResponseWriter, r *http.Request, d *checkData)
 	return nil
 }
 
-// compare writes the verdict on the texts. The comparisons of one user take turns: each uses all processors.
+// compare writes the verdict on the texts.
 func (s *Server) compare(ctx context.Context, d *checkData) error {
 	for _, t := range []struct{ name, text string }{{"old", d.Old}, {"new", d.New}} {
 		if len(t.text) > MaxText {
 			return fmt.Errorf("the %s CRD has %d bytes, and the limit is %d", t.name, len(t.text), MaxText)
 		}
-	}
-	select {
-	case s.checks <- struct{}{}:
-		defer func() { <-s.checks }()
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 	if strings.TrimSpace(d.New) == "" && d.Example == nil {
 		return errors.New("there is no new CRD: paste one, drop a file, or load one from a source")

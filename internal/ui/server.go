@@ -40,8 +40,8 @@ var files embed.FS
 // MaxText bounds each of the two texts that are compared, in bytes.
 const MaxText = 8 << 20
 
-// maxForm bounds the form with both texts: a browser may send three bytes for one, such as %0A for a line break.
-const maxForm = 2*3*MaxText + 1<<20
+// maxForm bounds the form with both texts: a browser sends two bytes for a line break.
+const maxForm = 2*2*MaxText + 1<<20
 
 // Options say what the pages show.
 type Options struct {
@@ -59,7 +59,7 @@ type Server struct {
 	host, token string
 	pages       *template.Template
 	texts       *check.Texts
-	checks      chan struct{} // has room for the comparisons that run at once
+	checks      chan struct{} // has room for the pages about comparisons that are made at once
 	world       *world
 	features    featureCache
 	handler     http.Handler

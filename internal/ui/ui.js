@@ -91,8 +91,13 @@
       at.replaceChildren(b);
     }
   };
+  const most = 8 << 20; // MaxText of the server
   const compare = async () => {
     if (comparing) comparing.abort();
+    for (const name of ['old', 'new']) {
+      const bytes = new Blob([form.elements[name].value]).size;
+      if (bytes > most) { tell('the ' + name + ' CRD has ' + bytes + ' bytes, and the limit is ' + most); return; }
+    }
     const mine = comparing = new AbortController();
     verdict.setAttribute('aria-busy', 'true');
     try {
@@ -116,7 +121,7 @@
       const file = e.dataTransfer.files[0];
       if (!file) return;
       e.preventDefault();
-      if (file.size > 8 << 20) { tell(file.name + ' has ' + file.size + ' bytes, and the limit is ' + (8 << 20)); return; }
+      if (file.size > most) { tell(file.name + ' has ' + file.size + ' bytes, and the limit is ' + most); return; }
       t.value = await file.text();
       t.closest('fieldset').querySelector('input').value = '';
       compare();

@@ -306,8 +306,10 @@ func (f *follower[T]) watch(ctx context.Context, version string) error {
 			}
 			return err
 		}
-		if ctx.Err() != nil {
+		select { // a server may end each watch at once
+		case <-ctx.Done():
 			return nil
+		case <-time.After(time.Second):
 		}
 	}
 }

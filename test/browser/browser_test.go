@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -108,7 +109,7 @@ func newTab(t testing.TB, l look, hosts ...string) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	limited, stop := context.WithTimeout(ctx, 2*patience)
+	limited, stop := context.WithTimeout(ctx, 10*patience)
 	t.Cleanup(stop)
 	p := &tab{limited, t}
 	var mu sync.Mutex
@@ -315,4 +316,20 @@ func (s *served) enter(t testing.TB, l look, page string) *tab {
 	p.open("http://" + s.host + page + between + token)
 	p.until("!location.href.includes('token=') && document.querySelector('main h1') !== null")
 	return p
+}
+
+// work is the processor time that the program has taken.
+func (s *served) work(t testing.TB) string {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	ticks := 0
+	for _, f := range fields[11:13] { // utime and stime, in hundredths of a second
+		n, _ := strconv.Atoi(f)
+		ticks += n
+	}
+	return fmt.Sprintf("%d ms of processor time", 10*ticks)
 }

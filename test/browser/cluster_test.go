@@ -340,7 +340,7 @@ func TestManyObjectsAreSeenAtOnce(t *testing.T) {
 		first := time.Since(begun)
 		p.has(text)
 		p.until("!document.body.innerText.includes('so far')")
-		t.Logf("%s: the page is there after %s, all of it after %s; %d elements", page, first.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), eval[int](p, "document.querySelectorAll('*').length"))
+		t.Logf("%s: the page is there after %s, all of it after %s, %s so far; %d elements", page, first.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), s.work(t), eval[int](p, "document.querySelectorAll('*').length"))
 		begun = time.Now()
 		p.open("http://" + s.host + page)
 		t.Logf("%s, again: %s", page, time.Since(begun).Round(time.Millisecond))
