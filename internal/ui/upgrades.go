@@ -20,15 +20,15 @@ const rowsOfPage = 50
 
 // upgrades is what the page about Deliveries and guarded CRDs shows.
 type upgrades struct {
-	Deliveries        []deliveryRow
-	Blocked, All      int
-	Pages             pages
-	Guarded           []guardEvent
-	Why, WhyGuarded   string
-	Scope, Refused    string
-	Reading           bool
-	Filter            filter
-	Namespaces, Seens []string
+	Deliveries      []deliveryRow
+	Blocked, All    int
+	Pages           pages
+	Guarded         []guardEvent
+	Why, WhyGuarded string
+	Scope, Refused  string
+	Reading         bool
+	Filter          filter
+	Namespaces      []string
 }
 
 type deliveryRow struct {
