@@ -125,7 +125,7 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 		e.Legal = string(e.Next[i].Stage)
 		e.Commands = append(e.Commands, fmt.Sprintf("sluice features promote %s --to %s --release %s", e.Gate, strings.ToLower(e.Legal), e.Next[i].Release))
 	case len(e.Next) > 0:
-		e.TooEarly = string(e.Next[0].Stage) + ": " + e.Next[0].Against
+		e.TooEarly = string(e.Next[0].Stage) + " is not allowed: " + e.Next[0].Against
 	}
 	return e
 }
