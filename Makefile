@@ -82,7 +82,7 @@ unit: ## the tests that need no cluster
 # One build serves the tests with and without a cluster. Those of internal/cli that deliver take turns, so they have a cluster of their
 # own beside the others; the packages whose tests take longest begin first.
 .PHONY: tests
-tests: cluster $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
+tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
 	$(MAKE) --no-print-directory -j 2 --output-sync=target tests-delivery tests-others
 
 # The tests of test/helm build the chart and the program, which the cache of results does not see.
@@ -91,6 +91,7 @@ tests-delivery: $(GOTESTSUM)
 	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
 	cd localcluster && $(TESTED) ./...
 	cd test/helm && $(TESTED) -count=1 -timeout 60m -tags e2e,grpcnotrace ./...
+	cd test/browser && $(TESTED) -count=1 -timeout 60m ./...
 
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
@@ -109,6 +110,18 @@ e2e-tekton: cluster ## with Tekton's own controller and webhook, built from its 
 cluster: ## build the local cluster's binary and its kubectl (5 to 7 minutes the first time; KUBEBUILDER_ASSETS names installed ones)
 	@$(GO) run ./tools/clustertest/build >/dev/null
 	@$(GO) run ./tools/clustertest/build kubectl >/dev/null
+
+# Chromium and npm are Debian's. Whoever has them, or SLUICE_CHROMIUM, needs no rights to install packages.
+AXE := axe-core@4.14.1
+DEBS = $(if $(SLUICE_CHROMIUM),,$(if $(shell command -v chromium),,chromium fonts-dejavu-core)) $(if $(shell command -v npm),,npm)
+.PHONY: browser
+browser: ## what the tests of pages need: Chromium, and axe-core for accessibility
+	@if test -n "$(strip $(DEBS))"; then apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends $(DEBS); fi
+	@test -f $(CACHE)/axe/$(AXE) || { npm install --silent --no-save --ignore-scripts --prefix $(CACHE)/axe $(AXE) && touch $(CACHE)/axe/$(AXE); }
+
+.PHONY: screenshots
+screenshots: cluster browser ## the pictures of README and docs, from the pages as they are
+	cd test/browser && SLUICE_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -timeout 60m -run Screenshots ./...
 
 .PHONY: generate
 generate: generate-client generate-features ## write docs/rules.md, docs/reference.md, docs/commands.md, docs/schemas, the golden files, generated clients, CRDs and features
@@ -139,6 +152,7 @@ verify: ## fail if a module file is untidy, or CRDs and features are not as thei
 	$(GO) mod tidy -diff
 	cd localcluster && $(GO) mod tidy -diff
 	cd test/helm && $(GO) mod tidy -diff
+	cd test/browser && $(GO) mod tidy -diff
 	@for f in $(FEATURES); do $(GO) run ./cmd/sluice features generate --verify -f $$f || exit; done
 
 .PHONY: demo

@@ -10,7 +10,6 @@ import (
 
 	"sluice.dev/report"
 	"sluice.dev/tools/draws"
-	"sluice.dev/tools/schemagen"
 )
 
 // topFieldsOf are the top-level fields of a fragment.
@@ -34,7 +33,7 @@ func crdOfTwoExamples(t *testing.T, a, b *Rule, ofA, ofB string) *crd {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := schemagen.Around(string(text), inSpec)
+		d, err := ExampleCRD(string(text), inSpec)
 		if err != nil {
 			t.Fatal(err)
 		}

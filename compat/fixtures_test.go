@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"sluice.dev/report"
-	"sluice.dev/tools/schemagen"
 )
 
 var update = flag.Bool("update", false, "write golden files and docs/rules.md")
@@ -24,7 +23,7 @@ func patched(t testing.TB, spec string) *crd {
 
 func fragment(t testing.TB, r *Rule, text string) *crd {
 	t.Helper()
-	d, err := schemagen.Around(text, r.InSpec())
+	d, err := ExampleCRD(text, r.InSpec())
 	if err != nil {
 		t.Fatal(err)
 	}

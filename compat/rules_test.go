@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sluice.dev/report"
-	"sluice.dev/tools/schemagen"
 )
 
 func TestRulesAreDocumented(t *testing.T) {
@@ -96,9 +95,9 @@ func TestTheWayOutHarmsNoStoredObject(t *testing.T) {
 
 // crdsOf returns the whole CRDs of one of the rule's examples; one of them is nil if the example has it so.
 func crdsOf(r *Rule, e Example) (old, new *crd, err error) {
-	if old, err = schemagen.Around(e.Old, r.InSpec()); err != nil {
+	if old, err = ExampleCRD(e.Old, r.InSpec()); err != nil {
 		return nil, nil, err
 	}
-	new, err = schemagen.Around(e.New, r.InSpec())
+	new, err = ExampleCRD(e.New, r.InSpec())
 	return old, new, err
 }

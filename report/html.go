@@ -2,10 +2,12 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // for the template and the style
 	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -18,9 +20,10 @@ const (
 	htmlGroups    = 60  // of one CRD
 	htmlAllGroups = 240 // of all CRDs
 	htmlPlaces    = 20
-	htmlWitness   = 40  // lines of one witness
-	htmlWitnesses = 900 // lines of all witnesses
-	htmlSheets    = 400 // CRDs in the overview
+	htmlWitness   = 40   // lines of one witness
+	htmlWitnesses = 900  // lines of all witnesses
+	htmlSheets    = 400  // CRDs in the overview
+	htmlNodes     = 8000 // fields of all schemas; changed ones are shown up to twice as many
 )
 
 var (
@@ -28,11 +31,26 @@ var (
 	htmlTemplate string
 	//go:embed html.css
 	htmlStyle string
+	//go:embed html.js
+	htmlScript string
 )
+
+// HTMLStyle and HTMLScript return the style sheet and the script of the page that the format html prints, for pages that hold [HTMLBody].
+func HTMLStyle() string { return htmlStyle }
+
+// HTMLScript is described at [HTMLStyle].
+func HTMLScript() string { return htmlScript }
+
+// HTMLBody writes the part of the page of the format html that is about the report, without head, title and footer.
+func HTMLBody(w io.Writer, r *Report, o Options) error {
+	return wholePrinter(func(b *bytes.Buffer, r *Report, o Options) error { return appendTemplate(b, "check", r, o) })(w, r, o)
+}
 
 type htmlPage struct {
 	Style          template.CSS
 	StyleHash      string
+	Script         template.JS
+	ScriptHash     string
 	Old, New, Kube string
 	Mode, FailMode string
 	Heading, Noun  string
@@ -80,9 +98,29 @@ type htmlSheet struct {
 	StripText string
 	Groups    []htmlGroup
 	More      string
+	Trees     []htmlTree
 }
 
+// htmlTree is the schema of a version.
+type htmlTree struct {
+	ID, Version, Changes string
+	Root                 *htmlNode
+}
+
+type htmlNode struct {
+	ID, Name, Path, Type, Class string
+	Changes                     string // in fields below
+	Keywords                    []KeywordChange
+	Findings                    []htmlLink
+	Children                    []*htmlNode
+	Left                        string // what is not shown
+	Open                        bool
+}
+
+type htmlLink struct{ ID, Class, Text string }
+
 type htmlGroup struct {
+	ID              string
 	Class, Word     string
 	Rule, Message   string
 	Open            bool
@@ -98,7 +136,10 @@ type htmlGroup struct {
 	Objects, Names  string
 	Affected        bool
 	Accepted        string
-	Old, Witness    string
+	Old             string
+	Witness         []run
+	Outcome         []run
+	Fate            string // what becomes of the witness
 	WitnessNote     string
 	Effect          string
 	Accepts, Judges string
@@ -108,6 +149,7 @@ type htmlGroup struct {
 
 type htmlPlace struct {
 	Versions, Path, At, Before, After string
+	Node                              string // the ID of the field in the schema; empty if that is not shown
 }
 
 // undecidedMeaning stands where a level has its meaning.
@@ -120,22 +162,29 @@ const (
 )
 
 func appendHTML(b *bytes.Buffer, r *Report, o Options) error {
+	return appendTemplate(b, "report", r, o)
+}
+
+func appendTemplate(b *bytes.Buffer, name string, r *Report, o Options) error {
 	t, err := template.New("report").Parse(htmlTemplate)
 	if err != nil {
 		return fmt.Errorf("cannot write HTML: %w", err)
 	}
-	if err := t.Execute(b, newHTMLPage(newPage(r, o), o)); err != nil {
+	if err := t.ExecuteTemplate(b, name, newHTMLPage(newPage(r, o), o)); err != nil {
 		return fmt.Errorf("cannot write HTML: %w", err)
 	}
 	return nil
 }
 
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(hash[:])
+}
+
 func newHTMLPage(p *page, o Options) *htmlPage {
-	hash := sha256.Sum256([]byte(htmlStyle))
 	h := &htmlPage{
-		Style:     template.CSS(htmlStyle), // the embedded file, nothing of the report
-		StyleHash: base64.StdEncoding.EncodeToString(hash[:]),
-		Old:       p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
+		Style: template.CSS(htmlStyle), StyleHash: hashOf(htmlStyle), Script: template.JS(htmlScript), ScriptHash: hashOf(htmlScript), // embedded files, nothing of the report
+		Old: p.old, New: p.new, Kube: p.kube, Mode: p.mode, FailMode: p.failMode,
 		Version: visibleClip(o.Version, nameWidth), Date: visibleClip(o.Date, nameWidth),
 		Remarks: p.remarks, Levels: htmlLevels(nil), Heading: "CRD upgrade report", Noun: p.noun,
 	}
@@ -147,7 +196,7 @@ func newHTMLPage(p *page, o Options) *htmlPage {
 	if p.total > 0 {
 		h.Skipped = fmt.Sprintf("Skipped %s of other kinds: %s.", brief.Count(p.total, "document"), strings.Join(p.skipped, ", "))
 	}
-	m := htmlMaker{Options: o, witness: htmlWitnesses, groups: htmlAllGroups}
+	m := htmlMaker{Options: o, witness: htmlWitnesses, groups: htmlAllGroups, nodes: htmlNodes, ids: map[string]int{}, fields: map[string]string{}}
 	t := textPrinter{Options: o, page: p}
 	loud, quiet := t.splitByAttention()
 	var shown [classes]int
@@ -186,12 +235,15 @@ func (p *page) htmlTiles() []htmlTile {
 		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
 		{"note", "notes", brief.Number(p.sum.Notes)},
 		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
-		{"ok", p.noun + "s pass", brief.Number(safe)},
+		{"ok", "safe " + p.noun + "s", brief.Number(safe)},
 		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
 	}
 	for i := range tiles {
-		if tiles[i].Count == "0" {
-			tiles[i].Class += " none"
+		switch t := &tiles[i]; t.Count {
+		case "0":
+			t.Class += " none"
+		case "1":
+			t.Label = strings.TrimSuffix(t.Label, "s")
 		}
 	}
 	return tiles
@@ -260,6 +312,9 @@ type htmlMaker struct {
 	Options
 	witness int
 	groups  int
+	nodes   int
+	ids     map[string]int    // how often an ID of a finding was given
+	fields  map[string]string // the IDs of fields with findings, by CRD, version and path
 }
 
 func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
@@ -294,6 +349,87 @@ func (m *htmlMaker) makeSheet(s *sheet, id int) htmlSheet {
 		g := m.makeGroup(&groups[i])
 		g.Open = i == 0 && id == 1
 		h.Groups = append(h.Groups, g)
+	}
+	m.addTrees(&h, s, groups)
+	return h
+}
+
+// addTrees adds the schemas of a CRD. Fields link to the findings about them.
+func (m *htmlMaker) addTrees(h *htmlSheet, s *sheet, groups []group) {
+	about := map[string][]htmlLink{} // by version and path
+	for i := range h.Groups {
+		g := &h.Groups[i]
+		for _, e := range groups[i].entries {
+			key := e.Version + " " + e.Path
+			if links := about[key]; len(links) == 0 || links[len(links)-1].ID != g.ID {
+				about[key] = append(links, htmlLink{g.ID, g.Class, g.Rule})
+			}
+		}
+	}
+	for i := range s.schemas {
+		t := &s.schemas[i]
+		if t.Root == nil || !m.Verbose && m.nodes <= -htmlNodes {
+			continue
+		}
+		tree := htmlTree{ID: fmt.Sprintf("schema-%d-%d", h.ID, i), Version: visibleClip(t.Version, nameWidth), Changes: changeCount(t.Root)}
+		tree.Root = m.makeNode(t.Root, treeOf{tree.ID, s.name, t.Version, about})
+		tree.Root.Name = cmp.Or(tree.Root.Name, "the object")
+		h.Trees = append(h.Trees, tree)
+	}
+	for i := range h.Groups {
+		for j := range h.Groups[i].Places {
+			p := &h.Groups[i].Places[j]
+			first, _, _ := strings.Cut(p.Versions, ", ")
+			p.Node = m.fields[s.name+" "+first+" "+p.Path]
+		}
+	}
+}
+
+// treeOf is the tree that nodes are made for: its ID, the CRD and version, and the findings by version and path.
+type treeOf struct {
+	id, crd, version string
+	about            map[string][]htmlLink
+}
+
+// changeCount counts the changed fields of a schema in words; it is empty if there are none.
+func changeCount(n *SchemaNode) string {
+	changes := n.Changes
+	if n.Change != "" {
+		changes++
+	}
+	if changes == 0 {
+		return ""
+	}
+	return brief.Count(changes, "change")
+}
+
+// makeNode makes a field and those below it. Fields without a change are left out where there are too many.
+func (m *htmlMaker) makeNode(n *SchemaNode, t treeOf) *htmlNode {
+	m.nodes--
+	h := &htmlNode{
+		ID: fmt.Sprintf("%s-%d", t.id, htmlNodes-m.nodes), Name: visibleClip(n.Name, nameWidth), Path: visibleClip(n.Path, pathWidth),
+		Type: visibleClip(n.Type, nameWidth), Class: string(n.Change),
+	}
+	if h.Findings = t.about[t.version+" "+h.Path]; h.Findings != nil {
+		m.fields[t.crd+" "+t.version+" "+h.Path] = h.ID
+	}
+	for _, k := range n.Keywords {
+		h.Keywords = append(h.Keywords, KeywordChange{visibleClip(k.Keyword, nameWidth), visibleClip(k.Before, valueWidth), visibleClip(k.After, valueWidth)})
+	}
+	if n.Changes > 0 {
+		h.Changes, h.Open = brief.Count(n.Changes, "change"), true
+	}
+	left := 0
+	for _, c := range n.Children {
+		same := c.Change == "" && c.Changes == 0
+		if !m.Verbose && (same && m.nodes <= 0 || m.nodes <= -htmlNodes) {
+			left++
+			continue
+		}
+		h.Children = append(h.Children, m.makeNode(c, t))
+	}
+	if left > 0 {
+		h.Left = "… and " + brief.Count(left, "more field") + " (-v shows them)"
 	}
 	return h
 }
@@ -336,8 +472,12 @@ func withoutSilent(groups []group) []group {
 
 func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	e := g.leadEntry()
+	id := "f-" + e.id[:min(12, len(e.id))]
+	if m.ids[id]++; m.ids[id] > 1 {
+		id += fmt.Sprintf("-%d", m.ids[id])
+	}
 	h := htmlGroup{
-		Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
+		ID: id, Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
 		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.severityRank()), Who: e.Level.whoIsHurt(), Meaning: e.Level.meaningOf(),
 	}
 	if e.Outcome == Undecided {
@@ -384,7 +524,7 @@ func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 		if path == "" {
 			path = p.wholeText()
 		}
-		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after})
+		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after, ""})
 		h.HasBefore = h.HasBefore || p.before != ""
 		h.HasAfter = h.HasAfter || p.after != ""
 		h.HasAt = h.HasAt || p.at.file != ""
@@ -402,9 +542,10 @@ func (m *htmlMaker) addEvidence(g *group, h *htmlGroup) {
 		h.WitnessNote = "An object shows it; -v prints it."
 		return
 	}
-	h.Witness = firstLines(e.witness.Object, htmlWitness, textWitnessWidth, m.Options)
+	object := firstLines(e.witness.Object, htmlWitness, textWitnessWidth, m.Options)
+	h.Fate, h.Witness, h.Outcome = markEffect(object, e.witness.Effect)
 	h.Old = firstLines(e.witness.Old, htmlWitness, textWitnessWidth, m.Options)
-	m.witness -= strings.Count(h.Witness, "\n") + strings.Count(h.Old, "\n") + 2
+	m.witness -= 2*strings.Count(object, "\n") + strings.Count(h.Old, "\n") + 3
 	if e != g.leadEntry() {
 		p := e.placeOf()
 		h.WitnessNote = "For " + p.String() + "."

@@ -21,13 +21,19 @@ func TestHTMLNeedsNothingFromOutsideAndSaysSo(t *testing.T) {
 	if policy == nil {
 		t.Fatal("no policy")
 	}
-	want := "default-src &#39;none&#39;; style-src &#39;sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;"
+	script := regexp.MustCompile(`(?s)<script>(.*?)</script>`).FindStringSubmatch(got)
+	if script == nil || script[1] != htmlScript {
+		t.Fatal("the script is not the one that is embedded")
+	}
+	ofScript := sha256.Sum256([]byte(script[1]))
+	want := "default-src &#39;none&#39;; style-src &#39;sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"&#39;; script-src &#39;sha256-" + base64.StdEncoding.EncodeToString(ofScript[:]) + "&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;"
 	unified := strings.NewReplacer("'", "&#39;", "&#43;", "+", "&#x2b;", "+").Replace(policy[1])
 	if unified != want {
 		t.Errorf("policy\n%s\nwant\n%s", unified, want)
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href|action|data|poster)="([^"]*)"`).FindAllStringSubmatch(got, -1) {
-		if !regexp.MustCompile(`^#crd-[0-9]+$`).MatchString(m[1]) {
+		if !regexp.MustCompile(`^#(crd|f|schema)-[0-9a-f-]+$`).MatchString(m[1]) {
 			t.Errorf("a reference to %q", m[1])
 		}
 	}

@@ -49,6 +49,7 @@ type sheet struct {
 	undecided int     // among failing and warning
 	groups    []group // shown: failing, warning, noting
 	hidden    []group // suppressed and silent
+	schemas   []SchemaTree
 }
 
 // group holds findings of one CRD that have one cause.
@@ -191,7 +192,7 @@ func (m pageMaker) shortVisible(s string, width int) string {
 func (m pageMaker) makeSheet(c CRD) sheet {
 	s := sheet{
 		name: m.shortVisible(c.label(), nameWidth), verdict: Verdict(m.shortVisible(string(c.Verdict), nameWidth)),
-		objects: c.Objects, worst: silent,
+		objects: c.Objects, worst: silent, schemas: c.Schemas,
 	}
 	if c.Objects != nil {
 		scan := *c.Objects

@@ -209,7 +209,7 @@ var (
 	foreignCommand = regexp.MustCompile(`##[a-z]*\[`)
 	ourTags        = map[string]*regexp.Regexp{
 		"markdown": regexp.MustCompile(`^<(/?(details|summary|code|pre)|br|pre lang="yaml"|!-- sluice check --)>`),
-		"html": regexp.MustCompile(`^<(/?(html|head|body|title|style|header|main|section|footer|h1|h2|h3|p|code|pre|b|ul|li|dl|dt|dd|div|span|` +
+		"html": regexp.MustCompile(`^<(/?(script|output|mark|del|ins|html|head|body|title|style|header|main|section|footer|h1|h2|h3|p|code|pre|b|ul|li|dl|dt|dd|div|span|` +
 			`table|thead|tbody|tr|th|td|details|summary|fieldset|legend|label|svg|g|rect|text|a)|!DOCTYPE|meta|input|br)[ />]`),
 	}
 )

@@ -143,7 +143,43 @@ type CRD struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// Objects counts the stored objects that were read; nil if no cluster was asked.
 	Objects *ObjectScan `json:"objects,omitempty"`
+	// Schemas are the schemas of the versions, for formats that show them (html). It may be empty.
+	Schemas []SchemaTree `json:"-"`
 }
+
+// SchemaTree is the schema of one version of a CRD, as it was and as it is to be.
+type SchemaTree struct {
+	Version string
+	Root    *SchemaNode
+}
+
+// SchemaNode is a field of a [SchemaTree], in the old schema, the new one, or both.
+type SchemaNode struct {
+	// Name is the last step of Path: a property, [*] for the items of a list, * for the values of a map; empty for the object itself.
+	Name string
+	// Path is the place as findings have it, such as .spec.tasks[*].name.
+	Path string
+	// Type describes the type of the field, such as string.
+	Type   string
+	Change SchemaChange
+	// Changes counts the changed fields below; a part that is added or removed counts once.
+	Changes  int
+	Keywords []KeywordChange
+	Children []*SchemaNode
+}
+
+// SchemaChange says what happened to a field.
+type SchemaChange string
+
+// The changes. A field that is the same on both sides has none.
+const (
+	FieldAdded   SchemaChange = "added"
+	FieldRemoved SchemaChange = "removed"
+	FieldChanged SchemaChange = "changed"
+)
+
+// KeywordChange is a keyword of a field whose value differs. Before and After are JSON; empty if the keyword is not there.
+type KeywordChange struct{ Keyword, Before, After string }
 
 // label is the name of a CRD for people, with its file if there are several of that name.
 func (c *CRD) label() string {

@@ -126,7 +126,7 @@ the command says which); 2 error.`,
 		}
 		return fmt.Errorf("%w%s (%s --help shows the flags)", err, hint, cmd.CommandPath())
 	})
-	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e),
+	root.AddCommand(check.New(e), check.NewRules(e), check.NewExplain(e), features.New(e), newVersion(e), newServe(e), install.NewManifests(e), install.NewUninstall(e), install.NewDoctor(e), newUI(e),
 		check.NewFilter(e), apply.New(e), apply.NewDiff(e), apply.NewLs(e), apply.NewHistory(e), apply.NewAdopt(e), apply.NewDelete(e), migrate.New(e), migrate.NewFix(e), resolve.New(e))
 	refuseUnknown(root)
 	return root

@@ -27,7 +27,6 @@ import (
 	"sluice.dev/report"
 	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
-	"sluice.dev/tools/schemagen"
 )
 
 // Reasons of several blocks.
@@ -172,7 +171,7 @@ func crdOfRule(id string, fragment func(compat.Rule) string) (*unstructured.Unst
 	if !ok {
 		return nil, fmt.Errorf("no rule %q", id)
 	}
-	crd, err := schemagen.Around(fragment(rule), rule.InSpec())
+	crd, err := compat.ExampleCRD(fragment(rule), rule.InSpec())
 	if err != nil {
 		return nil, err
 	}

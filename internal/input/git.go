@@ -210,3 +210,17 @@ func (g *gitRepo) resolvePath(p string) (string, error) {
 	}
 	return full, nil
 }
+
+// GitRefs returns branches and tags of the repository of the current directory, the newest first, at most so many. It is empty outside of a
+// repository.
+func GitRefs(ctx context.Context, most int) []string {
+	g, err := openGit(ctx, "")
+	if err != nil {
+		return nil
+	}
+	out, err := g.runGit(ctx, "for-each-ref", "--sort=-creatordate", "--format=%(refname:short)", fmt.Sprintf("--count=%d", most), "refs/heads", "refs/tags", "refs/remotes")
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(out))
+}

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
 	"sluice.dev/internal/yamlerr"
 	"sluice.dev/report"
@@ -162,4 +164,33 @@ func (d *document) childOf(n *yamlv3.Node, s string, depth int) (place, value *y
 	case yamlv3.DocumentNode, yamlv3.ScalarNode:
 	}
 	return nil, nil
+}
+
+// Manifest returns the definition as YAML with a line break at the end: as it stands in its file if it is a document of its own, with comments;
+// otherwise written anew, without what a server fills in.
+func (d *Document) Manifest() (string, error) {
+	if p := d.Positions; p != nil && len(p.base) == 0 && !d.Patched && !d.Templated && !d.Renamed {
+		return strings.Trim(p.doc.text, "\n") + "\n", nil
+	}
+	crd := d.CRD.DeepCopy()
+	crd.ManagedFields = nil
+	raw, err := json.Marshal(crd)
+	if err != nil {
+		return "", err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return "", err
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		for _, key := range []string{"creationTimestamp", "generation", "resourceVersion", "uid"} {
+			delete(metadata, key)
+		}
+	}
+	delete(object, "status")
+	if stored := crd.Status.StoredVersions; len(stored) > 0 { // they count in a comparison
+		object["status"] = map[string]any{"storedVersions": stored}
+	}
+	out, err := yaml.Marshal(object)
+	return string(out), err
 }

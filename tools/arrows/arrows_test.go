@@ -249,12 +249,19 @@ var table = []row{
 		may: []string{"config", "internal/brief", "internal/cli/command", "internal/installation", "report", "requester/contentstore"},
 	},
 	{
+		pkg: "internal/ui", why: "shows in a browser what the commands know; it decides nothing",
+		may: []string{
+			"api/resolution/v1beta1", "api/v1alpha1", "compat", "internal/brief", "internal/cli/check", "internal/cli/command", "internal/cli/features", "internal/cli/resolve",
+			"internal/controller/guard", "internal/crdcheck", "internal/input", "internal/preflight", "report",
+		},
+	},
+	{
 		pkg: "internal/cli", why: "puts the commands together, and runs the roles of serve; only programs import it",
 		may: []string{
 			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
 			"internal/cli/features", "internal/cli/install", "internal/cli/migrate", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
 			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/migrate", "internal/preflight", "internal/process",
-			"internal/resolvers", "internal/servingcert", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
+			"internal/resolvers", "internal/servingcert", "internal/ui", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
 		},
 	},
 	{pkg: "cmd/sluice", why: "calls the commands and exits", may: []string{"internal/cli"}},

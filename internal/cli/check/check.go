@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ type checkFlags struct {
 	noObjects   bool // --objects=false
 	digest      bool
 	trace       string
+	open        bool
 
 	command.ClusterFlags
 }
@@ -95,6 +97,12 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 			if f.digest {
 				return printDigests(cmd.Context(), e, args)
 			}
+			if f.open {
+				if cmd.Flags().Changed("output") && f.output != "html" {
+					return fmt.Errorf("--open shows the format html, and -o says %s: give one of them", f.output)
+				}
+				f.output = "html"
+			}
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
 			return (&checker{Env: e, flags: f}).runCheck(cmd.Context(), args)
 		},
@@ -105,6 +113,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
+	fs.BoolVar(&f.open, "open", false, "write the report as html into a temporary file, and open it in the browser")
 	f.addJudgement(cmd)
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.StringVar(&f.newCRDs, "new-crds", "", "effect of CRDs that OLD does not have. fail: it is an error; some: it is an error if OLD has none of them; allow: they are only reported (default: some if OLD is the cluster, otherwise allow)")
@@ -194,10 +203,31 @@ func (c *checker) runCheck(ctx context.Context, args []string) error {
 	}
 	o := c.ReportOptions()
 	o.Verbose, o.Color, o.Date, o.Rules = c.flags.verbose, color, c.Now().Format(time.DateOnly), preflight.Doc
-	if err := report.Print(c.Out, c.flags.output, r, o); err != nil {
+	if c.flags.open {
+		err = c.openReport(ctx, r, o)
+	} else {
+		err = report.Print(c.Out, c.flags.output, r, o)
+	}
+	if err != nil {
 		return err
 	}
 	return command.FindingsIf(r.Failing() > 0)
+}
+
+// openReport opens a report in the browser. It prints the name of the file, which stays.
+func (c *checker) openReport(ctx context.Context, r *report.Report, o report.Options) error {
+	file, err := os.CreateTemp("", "sluice-check-*.html")
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(report.Print(file, c.flags.output, r, o), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Out, file.Name())
+	if err := command.OpenInBrowser(ctx, file.Name()); err != nil {
+		fmt.Fprintf(c.Err, "warning: %v; open the file yourself\n", err)
+	}
+	return nil
 }
 
 // compareArguments compares what the arguments name.
@@ -212,6 +242,11 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 	if err := c.loadSides(ctx, args); err != nil {
 		return nil, err
 	}
+	return c.compareSides(ctx, cfg)
+}
+
+// compareSides compares the sides that were read.
+func (c *checker) compareSides(ctx context.Context, cfg *config.Config) (*report.Report, error) {
 	pairs, err := c.pairCRDs()
 	if err != nil {
 		return nil, err
@@ -231,6 +266,9 @@ func (c *checker) compareArguments(ctx context.Context, cfg *config.Config, args
 		if err := c.scanObjects(ctx, pairs, r); err != nil {
 			return nil, err
 		}
+	}
+	if c.flags.output == "html" {
+		addSchemas(r.CRDs, pairs)
 	}
 	locateFindings(r.CRDs, pairs)
 	cfg.Apply(r, c.Now())
@@ -517,5 +555,12 @@ func locateFindings(crds []report.CRD, pairs []pair) {
 				f.Position = d.Place(f)
 			}
 		}
+	}
+}
+
+// addSchemas adds the schemas of the versions, for formats that show them.
+func addSchemas(crds []report.CRD, pairs []pair) {
+	for i := range crds {
+		crds[i].Schemas = compat.SchemaTrees(crdOf(pairs[i].old), crdOf(pairs[i].next))
 	}
 }

@@ -172,8 +172,8 @@ func boolText(b *bool) string {
 	return fmt.Sprint(*b)
 }
 
-// featureDetails has everything that is known about a feature.
-type featureDetails struct {
+// Details has everything that is known about a feature.
+type Details struct {
 	featureState `json:",inline"`
 
 	Description       string                  `json:"description,omitempty"`
@@ -194,9 +194,9 @@ type featureDetails struct {
 
 // DetailsList has the details of the requested features, for programs.
 type DetailsList struct {
-	APIVersion string           `json:"apiVersion"`
-	Kind       string           `json:"kind"`
-	Features   []featureDetails `json:"features"`
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Features   []Details `json:"features"`
 }
 
 func newFeaturesGet(e *command.Env) *cobra.Command {
@@ -217,7 +217,7 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 				return nil
 			}
 			w.tellUnread(e)
-			details := make([]featureDetails, len(w.chosen))
+			details := make([]Details, len(w.chosen))
 			for i := range w.chosen {
 				details[i] = w.chosen[i].detailsOf()
 			}
@@ -237,12 +237,12 @@ func newFeaturesGet(e *command.Env) *cobra.Command {
 	return cmd
 }
 
-func (c *chosenFeature) detailsOf() featureDetails {
+func (c *chosenFeature) detailsOf() Details {
 	s := &c.definition.Spec
 	if c.state != nil {
 		s = &c.state.Feature.Spec // with defaults filled in
 	}
-	d := featureDetails{
+	d := Details{
 		featureState: c.stateValue(), Description: s.Description, Stages: s.Stages, Parts: s.Parts, WhenDisabled: s.WhenDisabled, Ratchet: s.Ratchet,
 		Requires: s.Requires, ImpliedBy: s.ImpliedBy, RequiredProcesses: s.RequiredProcesses, NeedsRestart: s.NeedsRestart, Key: s.Key, EnforcedBy: c.definition.Status.EnforcedBy,
 	}
@@ -269,7 +269,7 @@ func (c *chosenFeature) detailsOf() featureDetails {
 	return d
 }
 
-func (d *featureDetails) printTable(out io.Writer) {
+func (d *Details) printTable(out io.Writer) {
 	t := command.Columns(out)
 	defer t.Flush()
 	row := func(name string, values ...string) {

@@ -85,7 +85,8 @@ type Summary struct {
 	Owners    []string           `json:"owners,omitempty"`
 }
 
-func summarize(r *v1beta1.ResolutionRequest) Summary {
+// Summarize leaves out the content of a request.
+func Summarize(r *v1beta1.ResolutionRequest) Summary {
 	out := Summary{
 		Namespace: r.Namespace, Name: r.Name, Phase: phasePending, Created: r.CreationTimestamp, RefSource: r.Status.Origin(),
 		Cache: r.Status.Annotations[resolve.AnnotationCacheOperation], Bytes: contentSize(&r.Status),
@@ -166,7 +167,7 @@ func listRequests(ctx context.Context, e *command.Env, f listFlags) error {
 	}
 	changes := metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: version}
 	err = watchRequests(ctx, client, namespace, changes, func(change watch.EventType, r *v1beta1.ResolutionRequest) (bool, error) {
-		s := summarize(r)
+		s := Summarize(r)
 		if change == watch.Deleted {
 			s.Phase = "Deleted"
 		}
@@ -188,7 +189,7 @@ func readSummaries(ctx context.Context, client versioned.Interface, namespace, s
 			return nil, "", err
 		}
 		for i := range page.Items {
-			items = append(items, summarize(&page.Items[i]))
+			items = append(items, Summarize(&page.Items[i]))
 		}
 		if page.Continue == "" {
 			slices.SortStableFunc(items, func(a, b Summary) int {
@@ -288,4 +289,9 @@ func byteSize(n int) string {
 		return fmt.Sprintf("%.1fKi", float64(n)/(1<<10))
 	}
 	return fmt.Sprintf("%.1fMi", float64(n)/(1<<20))
+}
+
+// Phases are those that a request may have.
+func Phases() []string {
+	return []string{phasePending, phaseInProgress, PhaseSucceeded, phaseFailed, phaseTimedOut}
 }

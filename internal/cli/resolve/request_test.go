@@ -83,7 +83,7 @@ func TestAListTellsOfEachRequest(t *testing.T) {
 		if change != nil {
 			change(r)
 		}
-		return summarize(r)
+		return Summarize(r)
 	}
 	items := []Summary{
 		request("new", "", "", func(r *v1beta1.ResolutionRequest) { r.Labels = nil }),

@@ -1,4 +1,4 @@
-package schemagen
+package compat
 
 import (
 	"encoding/json"
@@ -30,9 +30,10 @@ spec:
 // exampleSchema is that of versions whose schema does not matter.
 const exampleSchema = `{type: object, x-kubernetes-preserve-unknown-fields: true}`
 
-// Around returns the CRD around a fragment of a rule's example or documentation: properties of spec, or a merge patch of the CRD's spec.
+// ExampleCRD returns the CRD around a fragment of an [Example], or of its alternative: properties of the spec of its objects if inSpec is set
+// (see [Rule.InSpec]), otherwise a merge patch of the spec of the CRD.
 // It is nil for no fragment.
-func Around(fragment string, inSpec bool) (*apiextensionsv1.CustomResourceDefinition, error) {
+func ExampleCRD(fragment string, inSpec bool) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if strings.TrimSpace(fragment) == "" {
 		return nil, nil
 	}

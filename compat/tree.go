@@ -1,0 +1,195 @@
+package compat
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/report"
+	"sluice.dev/schema/contain"
+)
+
+// maxTreeDepth is how deep [SchemaTrees] looks; what is below counts as the same.
+const maxTreeDepth = 100
+
+// SchemaTrees returns the schemas of the versions of two CRDs side by side, in the order of new, then those that are gone. Either CRD may be
+// nil. It compares words, not meanings: texts for people do not count, and whether a change does harm is for [Check] to say.
+func SchemaTrees(old, new *apiextensionsv1.CustomResourceDefinition) []report.SchemaTree {
+	var trees []report.SchemaTree
+	before := schemasByVersion(old)
+	add := func(version string, from, to *apiextensionsv1.JSONSchemaProps) {
+		if from != nil || to != nil {
+			trees = append(trees, report.SchemaTree{Version: version, Root: compareNode(from, to, nil, "")})
+		}
+	}
+	if new != nil {
+		for i := range new.Spec.Versions {
+			name := new.Spec.Versions[i].Name
+			add(name, before[name], schemaOfVersion(&new.Spec.Versions[i]))
+			delete(before, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		add(name, before[name], nil)
+	}
+	return trees
+}
+
+func schemasByVersion(crd *apiextensionsv1.CustomResourceDefinition) map[string]*apiextensionsv1.JSONSchemaProps {
+	schemas := map[string]*apiextensionsv1.JSONSchemaProps{}
+	if crd != nil {
+		for i := range crd.Spec.Versions {
+			schemas[crd.Spec.Versions[i].Name] = schemaOfVersion(&crd.Spec.Versions[i])
+		}
+	}
+	return schemas
+}
+
+func schemaOfVersion(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensionsv1.JSONSchemaProps {
+	if v.Schema == nil {
+		return nil
+	}
+	return v.Schema.OpenAPIV3Schema
+}
+
+// compareNode compares two schemas at a path; one of them may be nil.
+func compareNode(old, new *apiextensionsv1.JSONSchemaProps, path contain.Path, name string) *report.SchemaNode {
+	n := &report.SchemaNode{Name: name, Path: path.String()}
+	was, is := ownKeywords(old), ownKeywords(new)
+	switch {
+	case old == nil:
+		n.Change, n.Type = report.FieldAdded, typeText(new)
+	case new == nil:
+		n.Change, n.Type = report.FieldRemoved, typeText(old)
+	default:
+		n.Type = typeText(new)
+		if !reflect.DeepEqual(was, is) {
+			n.Keywords = changedKeywords(was, is)
+		}
+		if n.Keywords != nil {
+			n.Change = report.FieldChanged
+		}
+	}
+	if len(path) == maxTreeDepth {
+		return n
+	}
+	below, after := fieldsBelow(old), fieldsBelow(new)
+	var steps []contain.Step
+	for step := range below {
+		steps = append(steps, step)
+	}
+	for step := range after {
+		if below[step] == nil {
+			steps = append(steps, step)
+		}
+	}
+	slices.SortFunc(steps, func(a, b contain.Step) int {
+		if a.Kind != b.Kind {
+			return int(a.Kind) - int(b.Kind)
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for _, step := range steps {
+		here := append(slices.Clip(path), step)
+		child := compareNode(below[step], after[step], here, nameOfStep(step))
+		n.Children = append(n.Children, child)
+		switch {
+		case n.Change == report.FieldAdded || n.Change == report.FieldRemoved: // the whole part counts once
+		case child.Change != "":
+			n.Changes += 1 + child.Changes
+		default:
+			n.Changes += child.Changes
+		}
+	}
+	return n
+}
+
+func nameOfStep(s contain.Step) string {
+	switch s.Kind {
+	case contain.AnyItem:
+		return "[*]"
+	case contain.AnyKey:
+		return "*"
+	case contain.Field:
+	}
+	return s.Name
+}
+
+// fieldsBelow returns the schemas of the fields directly below p, which may be nil.
+func fieldsBelow(p *apiextensionsv1.JSONSchemaProps) map[contain.Step]*apiextensionsv1.JSONSchemaProps {
+	if p == nil {
+		return nil
+	}
+	fields := make(map[contain.Step]*apiextensionsv1.JSONSchemaProps, len(p.Properties))
+	for name := range p.Properties {
+		field := p.Properties[name]
+		fields[contain.Step{Kind: contain.Field, Name: name}] = &field
+	}
+	if p.Items != nil && p.Items.Schema != nil {
+		fields[contain.Step{Kind: contain.AnyItem}] = p.Items.Schema
+	}
+	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		fields[contain.Step{Kind: contain.AnyKey}] = p.AdditionalProperties.Schema
+	}
+	return fields
+}
+
+// ownKeywords is a copy of p without the fields below it and without texts for people; nil if p is.
+func ownKeywords(p *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.Properties, own.Description, own.Title, own.Example, own.ExternalDocs = nil, "", "", nil, nil
+	if own.Items != nil && own.Items.Schema != nil {
+		own.Items = nil
+	}
+	if own.AdditionalProperties != nil && own.AdditionalProperties.Schema != nil {
+		own.AdditionalProperties = nil
+	}
+	return &own
+}
+
+// changedKeywords lists the keywords that differ, sorted by name.
+func changedKeywords(old, new *apiextensionsv1.JSONSchemaProps) []report.KeywordChange {
+	was, is := keywordValues(old), keywordValues(new)
+	names := slices.Collect(maps.Keys(was))
+	for name := range is {
+		if _, ok := was[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var changes []report.KeywordChange
+	for _, name := range names {
+		if before, after := string(was[name]), string(is[name]); before != after {
+			changes = append(changes, report.KeywordChange{Keyword: name, Before: before, After: after})
+		}
+	}
+	return changes
+}
+
+// keywordValues returns the keywords of a schema as JSON; empty if it cannot be written, as with a default that is no JSON.
+func keywordValues(p *apiextensionsv1.JSONSchemaProps) map[string]json.RawMessage {
+	values := map[string]json.RawMessage{}
+	if raw, err := json.Marshal(p); err == nil {
+		_ = json.Unmarshal(raw, &values)
+	}
+	return values
+}
+
+func typeText(p *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case p.XIntOrString:
+		return "integer or string"
+	case p.Format != "" && p.Type != "":
+		return p.Type + " (" + p.Format + ")"
+	case p.Type == "" && p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields:
+		return "anything"
+	}
+	return p.Type
+}

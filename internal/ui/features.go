@@ -1,0 +1,176 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cli/features"
+)
+
+const (
+	manyFeatures = 200 // rows of the matrix
+	manyObjects  = 100 // objects that use a feature
+	staleTime    = 30 * time.Second
+	restTime     = 2 * time.Second
+)
+
+// featureCache keeps what was read of the features, until something has changed. Settings are not watched: what is older than staleTime is read
+// again, and nothing is read more often than every restTime.
+type featureCache struct {
+	mu      sync.Mutex
+	version int64
+	at      time.Time
+	last    *features.Overview
+}
+
+func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
+	version := int64(0)
+	if len(s.Features) == 0 {
+		if s.world.lacks != nil {
+			return nil, s.world.lacks
+		}
+		// They tell of changes; what they know is read in one go, as the command does.
+		s.world.components.all(ctx)
+		s.world.gates.all(ctx)
+		s.world.reports.all(ctx)
+		version = s.world.topic("features").version()
+	}
+	c := &s.features
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	age := s.Env.Now().Sub(c.at)
+	if c.last != nil && (age < restTime || age < staleTime && version == c.version) {
+		return c.last, nil
+	}
+	o, err := features.ReadOverview(ctx, s.Env, s.Flags, s.Features)
+	if err != nil {
+		return nil, err
+	}
+	c.last, c.version, c.at = o, version, s.Env.Now()
+	return o, nil
+}
+
+// matrix is what the page about all features shows.
+type matrix struct {
+	Why        string // there is nothing to show
+	Notes      []string
+	Components []features.Component
+	Filter     filter
+	Names      []string // of components
+	Shown, All int
+}
+
+func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
+	m := matrix{Filter: readFilter(r, "component", "stage", "state")}
+	o, err := s.overview(r.Context())
+	if err != nil {
+		m.Why = explain(err, "features")
+	} else {
+		m.Notes = o.Notes
+		for _, c := range o.Components {
+			m.Names, m.All = append(m.Names, c.Name), m.All+len(c.Features)
+			if !m.Filter.is("component", c.Name) {
+				continue
+			}
+			c.Features = slices.DeleteFunc(slices.Clone(c.Features), func(e features.Entry) bool { return !isWanted(&e, &m.Filter) })
+			if len(c.Features) == 0 && (m.Filter.Words != "" || m.Filter.Of["stage"]+m.Filter.Of["state"] != "") {
+				continue
+			}
+			c.Features = c.Features[:min(len(c.Features), manyFeatures-m.Shown)]
+			m.Shown += len(c.Features)
+			m.Components = append(m.Components, c)
+		}
+	}
+	s.show(w, r, "features", page{Title: "Features", Here: "features", Live: s.liveTopic("features"), Data: m})
+}
+
+func isWanted(e *features.Entry, f *filter) bool {
+	state := "off"
+	if e.On {
+		state = "on"
+	}
+	if want := f.Of["state"]; want == "skew" {
+		return e.Skew != "" && f.is("stage", string(e.Stage)) && f.has(e.Name, e.Gate, e.Description)
+	}
+	return f.is("state", state) && f.is("stage", string(e.Stage)) && f.has(e.Name, e.Gate, e.Description)
+}
+
+// oneFeature is what the page about a feature shows.
+type oneFeature struct {
+	Why       string
+	Component *features.Component
+	Feature   *features.Entry
+	Counted   string // how many objects use it; empty before they were counted
+	Objects   []string
+	NotCount  string // why they could not be counted
+	Files     bool
+}
+
+func (s *Server) featurePage(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	d := oneFeature{Files: len(s.Features) > 0}
+	o, err := s.overview(r.Context())
+	switch {
+	case err != nil:
+		d.Why = explain(err, "features")
+	default:
+		for i := range o.Components {
+			c := &o.Components[i]
+			if j := slices.IndexFunc(c.Features, func(e features.Entry) bool { return e.Name == name }); j >= 0 {
+				d.Component, d.Feature = c, &c.Features[j]
+			}
+		}
+		if d.Feature == nil {
+			d.Why = fmt.Sprintf("There is no feature %q.", brief.Cut(name, 100))
+		} else if r.URL.Query().Has("count") {
+			var err error
+			if d.Counted, d.Objects, err = o.CountUses(r.Context(), s.Env, name, manyObjects); err != nil {
+				d.NotCount = err.Error()
+			}
+		}
+	}
+	s.show(w, r, "feature", page{Title: brief.Cut(name, 100), Here: "features", Live: s.liveTopic("features"), Data: d})
+}
+
+// liveTopic is the topic that a page follows; empty without a cluster.
+func (s *Server) liveTopic(name string) string {
+	if s.world.lacks != nil || name == "features" && len(s.Features) > 0 {
+		return ""
+	}
+	return name
+}
+
+// filter chooses rows: by words, and by the values of columns.
+type filter struct {
+	Words string
+	Of    map[string]string
+	Page  int
+}
+
+func readFilter(r *http.Request, columns ...string) filter {
+	q := r.URL.Query()
+	f := filter{Words: brief.Cut(strings.TrimSpace(q.Get("words")), 200), Of: map[string]string{}}
+	for _, c := range columns {
+		if v := brief.Cut(q.Get(c), 300); v != "" {
+			f.Of[c] = v
+		}
+	}
+	_, _ = fmt.Sscanf(q.Get("page"), "%d", &f.Page)
+	f.Page = min(max(f.Page, 1), 1_000_000)
+	return f
+}
+
+// is reports whether a column has the value that is asked for, or none is.
+func (f *filter) is(column, value string) bool { return f.Of[column] == "" || f.Of[column] == value }
+
+// has reports whether one of the texts has the words.
+func (f *filter) has(texts ...string) bool {
+	words := strings.ToLower(f.Words)
+	return words == "" || slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), words) })
+}

@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"sluice.dev/internal/cli/command"
+)
+
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+func widget(namespace, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget"}}
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatal("waited in vain for " + what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestAFollowerKnowsWhatTheUserMaySee follows a resource whose list in all namespaces is forbidden.
+func TestAFollowerKnowsWhatTheUserMaySee(t *testing.T) {
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"},
+		widget("mine", "a"), widget("theirs", "b"))
+	client.PrependReactor("list", "widgets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetNamespace() == "" {
+			return true, nil, apierrors.NewForbidden(widgets.GroupResource(), "", nil)
+		}
+		return false, nil, nil
+	})
+	w := &world{ctx: t.Context(), client: client}
+	f := follow(w, widgets, "mine", metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) (string, bool) { return o.Name, true })
+	if s := f.all(t.Context()); len(s.Items) != 1 || s.Items[0] != "a" || s.Scope != "mine" || !s.Complete || s.Err != nil {
+		t.Fatalf("%+v", s)
+	}
+	before := f.version()
+	to := client.Resource(widgets).Namespace("mine")
+	until(t, "the watch", func() bool {
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "watch" {
+				return true
+			}
+		}
+		return false
+	})
+	if _, err := to.Create(t.Context(), widget("mine", "c"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "what is new", func() bool { return len(f.all(t.Context()).Items) == 2 && f.version() > before })
+	if err := to.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "what is gone", func() bool { s := f.all(t.Context()); return len(s.Items) == 1 && s.Items[0] == "c" })
+}
+
+func TestAFollowerSaysWhyItKnowsNothing(t *testing.T) {
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{widgets: "WidgetList"})
+	client.PrependReactor("list", "widgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(widgets.GroupResource(), "")
+	})
+	w := &world{ctx: t.Context(), client: client}
+	f := follow(w, widgets, "mine", metav1.ListOptions{}, func(o *metav1.PartialObjectMetadata) (string, bool) { return o.Name, true })
+	s := f.all(t.Context())
+	if got := explain(s.Err, "delivery"); s.Complete || !strings.Contains(got, "sluice manifests --roles=delivery") {
+		t.Errorf("%+v: %s", s, got)
+	}
+	if got := follow(&world{lacks: fmt.Errorf("no kubeconfig")}, widgets, "", metav1.ListOptions{}, func(*metav1.PartialObjectMetadata) (int, bool) { return 0, true }).all(t.Context()); got.Err == nil {
+		t.Error("nothing is said of a cluster that is not there")
+	}
+}
+
+func TestOnlyLoopbackIsServed(t *testing.T) {
+	for address, ok := range map[string]bool{"127.0.0.1:0": true, "0.0.0.0:0": false} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		t.Setenv("KUBECONFIG", "/nonexistent")
+		e := &command.Env{Now: time.Now, Getenv: func(string) string { return "" }, Out: io.Discard, Err: io.Discard}
+		if _, err := New(l, Options{Env: e, Flags: &command.ClusterFlags{}}); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestATableIsShownInPages(t *testing.T) {
+	rows := make([]int, 2*rowsOfPage+3)
+	for number, want := range map[int][3]int{1: {1, rowsOfPage, rowsOfPage}, 2: {rowsOfPage + 1, 2 * rowsOfPage, rowsOfPage}, 3: {2*rowsOfPage + 1, len(rows), 3}, 99: {2*rowsOfPage + 1, len(rows), 3}} {
+		r := httptest.NewRequestWithContext(context.Background(), "GET", fmt.Sprintf("/requests?phase=Failed&page=%d", number), nil)
+		f := readFilter(r, "phase")
+		shown, p := pageOf(rows, r, f.Page)
+		if got := [3]int{p.First, p.Last, len(shown)}; got != want || p.All != len(rows) || f.Of["phase"] != "Failed" {
+			t.Errorf("page %d: %v of %d, want %v", number, got, p.All, want)
+		}
+		if (p.After == "") != (p.Last == len(rows)) || (p.Before == "") != (p.First == 1) || p.After != "" && !strings.Contains(p.After, "phase=Failed") {
+			t.Errorf("page %d: links %q and %q", number, p.Before, p.After)
+		}
+	}
+	if shown, p := pageOf([]int(nil), httptest.NewRequestWithContext(context.Background(), "GET", "/", nil), 7); len(shown) != 0 || p.Before+p.After != "" {
+		t.Errorf("no rows: %+v", p)
+	}
+}

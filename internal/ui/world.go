@@ -1,0 +1,354 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/cli/resolve"
+	"sluice.dev/internal/controller/guard"
+)
+
+// world is what the pages know of the cluster.
+type world struct {
+	ctx    context.Context // of the server; it ends what watches
+	client dynamic.Interface
+	name   string // of the cluster
+	lacks  error  // why there is no cluster
+
+	requests   *follower[resolve.Summary]
+	deliveries *follower[*v1alpha1.Delivery]
+	refusals   *follower[guardEvent]
+	components *follower[struct{}]
+	gates      *follower[struct{}]
+	reports    *follower[struct{}]
+}
+
+// guardEvent is an event of the guard about a CRD.
+type guardEvent struct {
+	CRD, Reason, Message string
+	First, Last          time.Time
+	Count                int32
+}
+
+func newWorld(o Options) *world {
+	w := &world{}
+	namespace := metav1.NamespaceDefault
+	config, ns, err := o.Flags.Connect()
+	if err == nil {
+		w.name, namespace = config.Host, ns
+		config.QPS, config.Burst = -1, -1 // the API server itself limits the requests of a user
+		w.client, err = dynamic.NewForConfig(config)
+	}
+	w.lacks = err
+	resolution, own := v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion
+	w.requests = follow(w, resolution.WithResource("resolutionrequests"), namespace, metav1.ListOptions{}, func(r *v1beta1.ResolutionRequest) (resolve.Summary, bool) {
+		return resolve.Summarize(r), true
+	})
+	w.deliveries = follow(w, own.WithResource("deliveries"), namespace, metav1.ListOptions{}, func(d *v1alpha1.Delivery) (*v1alpha1.Delivery, bool) {
+		d.ManagedFields = nil
+		return d, true
+	})
+	// Events about objects without a namespace are in the namespace default.
+	w.refusals = follow(w, corev1.SchemeGroupVersion.WithResource("events"), metav1.NamespaceDefault,
+		metav1.ListOptions{FieldSelector: "involvedObject.kind=CustomResourceDefinition"}, func(e *corev1.Event) (guardEvent, bool) {
+			g := guardEvent{e.InvolvedObject.Name, e.Reason, e.Message, e.FirstTimestamp.Time, e.LastTimestamp.Time, max(e.Count, 1)}
+			return g, e.Reason == guard.EventRefused || e.Reason == guard.EventBypassed
+		})
+	w.refusals.only = metav1.NamespaceDefault
+	nothing := func(*metav1.PartialObjectMetadata) (struct{}, bool) { return struct{}{}, true }
+	w.components = follow(w, own.WithResource("components"), "", metav1.ListOptions{}, nothing)
+	w.gates = follow(w, own.WithResource("features"), "", metav1.ListOptions{}, nothing)
+	w.reports = follow(w, own.WithResource("featurereports"), namespace, metav1.ListOptions{}, nothing)
+	return w
+}
+
+// host names the cluster; empty without one.
+func (w *world) host() string {
+	if w.lacks != nil {
+		return ""
+	}
+	return w.name
+}
+
+// topic is what a page follows.
+type topic interface{ version() int64 }
+
+// topics are several.
+type topics []topic
+
+func (t topics) version() (n int64) {
+	for _, x := range t {
+		n += x.version()
+	}
+	return n
+}
+
+// topic returns a topic by its name, nil if there is none or no cluster.
+func (w *world) topic(name string) topic {
+	if w.lacks != nil {
+		return nil
+	}
+	switch name {
+	case "requests":
+		return w.requests
+	case "upgrades":
+		return topics{w.deliveries, w.refusals}
+	case "features":
+		return topics{w.components, w.gates, w.reports}
+	}
+	return nil
+}
+
+// follower keeps a summary of each object of a resource. It begins when a page asks first, and lists the resource in pages, so that whole objects,
+// which may have a megabyte, do not pile up.
+type follower[T any] struct {
+	world     *world
+	resource  schema.GroupVersionResource
+	namespace string // where to list if all namespaces may not be listed
+	only      string // lists this namespace only; empty for all
+	options   metav1.ListOptions
+	read      func(*unstructured.Unstructured) (T, bool, error)
+	start     sync.Once
+
+	mu       sync.Mutex
+	changes  int64
+	items    map[string]T
+	scope    string // the namespace that is listed; empty for all
+	complete bool
+	err      error
+}
+
+// Pages of a list have so many objects at first, and more if these are small.
+const (
+	firstPage = 100
+	largePage = 500
+	smallData = 4 << 10 // bytes of the content of an object
+)
+
+// retryTime is how long a follower waits after an error.
+const retryTime = 3 * time.Second
+
+func follow[T, O any](w *world, resource schema.GroupVersionResource, namespace string, o metav1.ListOptions, summarize func(*O) (T, bool)) *follower[T] {
+	return &follower[T]{world: w, resource: resource, namespace: namespace, options: o, items: map[string]T{}, read: func(u *unstructured.Unstructured) (T, bool, error) {
+		var object O
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+			var none T
+			return none, false, err
+		}
+		t, ok := summarize(&object)
+		return t, ok, nil
+	}}
+}
+
+func (f *follower[T]) version() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changes
+}
+
+// snapshot is what a follower knows.
+type snapshot[T any] struct {
+	Items []T
+	// Scope is the namespace that was listed because others are forbidden; empty if all were.
+	Scope string
+	// Complete is false while the first list goes on.
+	Complete bool
+	Err      error
+}
+
+// all returns what is known, in no order. The first call waits a moment for the list.
+func (f *follower[T]) all(ctx context.Context) snapshot[T] {
+	if f.world.lacks != nil {
+		return snapshot[T]{Err: f.world.lacks}
+	}
+	first := false
+	f.start.Do(func() {
+		first = true
+		f.scope = f.only
+		go f.run(f.world.ctx)
+	})
+	for until := time.After(700 * time.Millisecond); first; {
+		select {
+		case <-ctx.Done():
+			first = false
+		case <-until:
+			first = false
+		case <-time.After(20 * time.Millisecond):
+			f.mu.Lock()
+			first = !f.complete && f.err == nil
+			f.mu.Unlock()
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := snapshot[T]{Items: make([]T, 0, len(f.items)), Complete: f.complete, Err: f.err}
+	if f.scope != f.only {
+		s.Scope = f.scope
+	}
+	for _, item := range f.items {
+		s.Items = append(s.Items, item)
+	}
+	return s
+}
+
+// run lists and watches until ctx is done.
+func (f *follower[T]) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		version, err := f.list(ctx)
+		if apierrors.IsForbidden(err) && f.scope == "" && f.namespace != "" {
+			f.mu.Lock()
+			f.scope = f.namespace
+			f.mu.Unlock()
+			continue
+		}
+		if err == nil {
+			err = f.watch(ctx, version)
+		}
+		if err != nil {
+			f.fail(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryTime):
+		}
+	}
+}
+
+func (f *follower[T]) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || f.err.Error() != err.Error() {
+		f.err = err
+		f.changes++
+	}
+}
+
+func (f *follower[T]) resourceClient() dynamic.ResourceInterface {
+	if f.scope == "" {
+		return f.world.client.Resource(f.resource)
+	}
+	return f.world.client.Resource(f.resource).Namespace(f.scope)
+}
+
+// list reads all objects. The first list shows each page as it comes; a later one replaces what is known when it is complete.
+func (f *follower[T]) list(ctx context.Context) (version string, err error) {
+	items := map[string]T{}
+	o := f.options
+	o.Limit = firstPage
+	for {
+		page, err := f.resourceClient().List(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		data := 0
+		for i := range page.Items {
+			u := &page.Items[i]
+			content, _, _ := unstructured.NestedString(u.Object, "status", "data")
+			data += len(content)
+			if item, ok, err := f.read(u); err == nil && ok {
+				items[keyOf(u)] = item
+			}
+		}
+		if data < smallData*len(page.Items) {
+			o.Limit = largePage
+		}
+		done := page.GetContinue() == ""
+		f.mu.Lock()
+		if done || !f.complete {
+			for key, item := range items {
+				f.items[key] = item
+			}
+			f.changes++
+		}
+		if done {
+			f.items, f.complete, f.err = items, true, nil
+		}
+		f.mu.Unlock()
+		if done {
+			return page.GetResourceVersion(), nil
+		}
+		o.Continue = page.GetContinue()
+	}
+}
+
+func keyOf(u *unstructured.Unstructured) string { return u.GetNamespace() + "/" + u.GetName() }
+
+// watch follows changes until the server ends the watch; then the caller lists again.
+func (f *follower[T]) watch(ctx context.Context, version string) error {
+	for {
+		o := f.options
+		o.ResourceVersion, o.AllowWatchBookmarks = version, true
+		w, err := f.resourceClient().Watch(ctx, o)
+		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		version, err = f.readChanges(w, version)
+		w.Stop()
+		if err != nil {
+			if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
+				return nil
+			}
+			return err
+		}
+		select { // a server may end each watch at once
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (f *follower[T]) readChanges(w watch.Interface, version string) (string, error) {
+	for e := range w.ResultChan() {
+		u, ok := e.Object.(*unstructured.Unstructured)
+		if !ok || e.Type == watch.Error {
+			return version, apierrors.FromObject(e.Object)
+		}
+		version = u.GetResourceVersion()
+		if e.Type == watch.Bookmark {
+			continue
+		}
+		item, keep, err := f.read(u)
+		f.mu.Lock()
+		if e.Type == watch.Deleted || !keep || err != nil {
+			delete(f.items, keyOf(u))
+		} else {
+			f.items[keyOf(u)] = item
+		}
+		f.changes++
+		f.err = nil
+		f.mu.Unlock()
+	}
+	return version, nil
+}
+
+// explain says for people why a list is not there, and what to do.
+func explain(err error, roles string) string {
+	switch {
+	case err == nil:
+		return ""
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("The cluster does not know this kind. Install it: sluice manifests --roles=%s", roles)
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("You may not list this: %v", err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("The cluster does not accept your credentials: %v", err)
+	}
+	return err.Error()
+}
