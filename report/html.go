@@ -235,15 +235,12 @@ func (p *page) htmlTiles() []htmlTile {
 		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
 		{"note", "notes", brief.Number(p.sum.Notes)},
 		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
-		{"ok", "safe " + p.noun + "s", brief.Number(safe)},
+		{"ok", p.noun + "s pass", brief.Number(safe)},
 		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
 	}
 	for i := range tiles {
-		switch t := &tiles[i]; t.Count {
-		case "0":
-			t.Class += " none"
-		case "1":
-			t.Label = strings.TrimSuffix(t.Label, "s")
+		if tiles[i].Count == "0" {
+			tiles[i].Class += " none"
 		}
 	}
 	return tiles

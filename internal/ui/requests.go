@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/internal/brief"

@@ -200,7 +200,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, name string, p pag
 	s.render(w, http.StatusOK, "frame", struct {
 		page
 		Middle template.HTML
-	}{p, template.HTML(middle.String())}) //nolint:gosec // a template has written it
+	}{p, template.HTML(middle.String())}) // a template has written it
 }
 
 func (s *Server) render(w http.ResponseWriter, status int, name string, data any) {

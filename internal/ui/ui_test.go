@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -100,7 +99,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		t.Setenv("KUBECONFIG", "/nonexistent")
 		e := &command.Env{Now: time.Now, Getenv: func(string) string { return "" }, Out: io.Discard, Err: io.Discard}
 		if _, err := New(l, Options{Env: e, Flags: &command.ClusterFlags{}}); (err == nil) != ok {
@@ -112,7 +111,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 func TestATableIsShownInPages(t *testing.T) {
 	rows := make([]int, 2*rowsOfPage+3)
 	for number, want := range map[int][3]int{1: {1, rowsOfPage, rowsOfPage}, 2: {rowsOfPage + 1, 2 * rowsOfPage, rowsOfPage}, 3: {2*rowsOfPage + 1, len(rows), 3}, 99: {2*rowsOfPage + 1, len(rows), 3}} {
-		r := httptest.NewRequestWithContext(context.Background(), "GET", fmt.Sprintf("/requests?phase=Failed&page=%d", number), nil)
+		r := httptest.NewRequestWithContext(t.Context(), "GET", fmt.Sprintf("/requests?phase=Failed&page=%d", number), nil)
 		f := readFilter(r, "phase")
 		shown, p := pageOf(rows, r, f.Page)
 		if got := [3]int{p.First, p.Last, len(shown)}; got != want || p.All != len(rows) || f.Of["phase"] != "Failed" {
@@ -122,7 +121,7 @@ func TestATableIsShownInPages(t *testing.T) {
 			t.Errorf("page %d: links %q and %q", number, p.Before, p.After)
 		}
 	}
-	if shown, p := pageOf([]int(nil), httptest.NewRequestWithContext(context.Background(), "GET", "/", nil), 7); len(shown) != 0 || p.Before+p.After != "" {
+	if shown, p := pageOf([]int(nil), httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), 7); len(shown) != 0 || p.Before+p.After != "" {
 		t.Errorf("no rows: %+v", p)
 	}
 }

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -268,9 +269,7 @@ func (f *follower[T]) list(ctx context.Context) (version string, err error) {
 		done := page.GetContinue() == ""
 		f.mu.Lock()
 		if done || !f.complete {
-			for key, item := range items {
-				f.items[key] = item
-			}
+			maps.Copy(f.items, items)
 			f.changes++
 		}
 		if done {

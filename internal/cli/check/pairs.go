@@ -55,11 +55,16 @@ func (c *checker) pairCRDs() ([]pair, error) {
 	if len(out) == 0 && c.unchanged == 0 {
 		return nil, fmt.Errorf("no CustomResourceDefinition in %s, and none in %s%s", c.old.name, c.next.name, goTypesHint())
 	}
-	if both == 0 && len(c.old.crds) > 0 && len(c.next.crds) > 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly && c.unchanged == 0 {
+	if both == 0 && c.needsCommon() {
 		return nil, fmt.Errorf("OLD and NEW have no CRD in common: %s has %s; %s has %s",
 			c.old.name, someNames(c.old.crds), c.next.name, someNames(c.next.crds))
 	}
 	return out, nil
+}
+
+// needsCommon reports whether sides without a CRD in common are a mistake. Of texts, one may be empty.
+func (c *checker) needsCommon() bool {
+	return len(c.old.crds) > 0 && len(c.next.crds) > 0 && !c.old.live && !c.next.live && c.flags.git == "" && !c.partly && c.unchanged == 0
 }
 
 // pairCopies pairs the CRDs of one name: first those at the same place, then the rest with the nearest of the other side. Pairs that
