@@ -58,10 +58,8 @@ func TestEntriesOfAnOwnerBecomeOne(t *testing.T) {
 func TestWhichVersionsMayGo(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Group = "g"
-	for _, v := range []apiextensionsv1.CustomResourceDefinitionVersion{
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		{Name: "v1", Served: true, Storage: true}, {Name: "v1beta1", Served: true}, {Name: "v2", Served: true}, {Name: "v3", Served: true, Deprecated: true}, {Name: "v4"}, {Name: "v5", Served: true},
-	} {
-		crd.Spec.Versions = append(crd.Spec.Versions, v)
 	}
 	crd.Status.StoredVersions = []string{"v5", "v1"}
 	r := &run{crd: crd}

@@ -60,7 +60,7 @@ Exit codes: 0 all harmed objects are or can be fixed, 1 some cannot, 2 error.`,
 			if err != nil {
 				return err
 			}
-			remain := false
+			var remain bool
 			if f.apply != "" {
 				remain, err = applyPatches(cmd.Context(), e, m, f.apply)
 			} else {

@@ -79,12 +79,8 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 		return r.endRefused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
 	}
 	if r.d.Spec.Migrate && !decided {
-		refused, err := r.migrateObjects(ctx, set)
-		if err != nil {
-			return r.endFailed(ctx, got, err)
-		}
-		if refused != "" {
-			return r.endRefused(process, cfg, got, v1alpha1.ReasonObjectsRefused, refused)
+		if again, ended := r.migrateFirst(ctx, process, cfg, got, set); ended {
+			return again
 		}
 	}
 	a, err := r.newApplier()

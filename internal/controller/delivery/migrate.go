@@ -9,12 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/config"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/migrate"
 )
 
 // tellProgress is how often the status shows the progress of a migration.
 const tellProgress = 5 * time.Second
+
+// migrateFirst migrates stored objects, and reports whether that ends the round, and when to check again then.
+func (r *run) migrateFirst(ctx, process context.Context, cfg *config.Config, got *fetched, set *input.Set) (again time.Duration, ended bool) {
+	refused, err := r.migrateObjects(ctx, set)
+	switch {
+	case err != nil:
+		return r.endFailed(ctx, got, err), true
+	case refused != "":
+		return r.endRefused(process, cfg, got, v1alpha1.ReasonObjectsRefused, refused), true
+	}
+	return 0, false
+}
 
 // migrateObjects migrates the stored objects of the CRDs that lose a version with the source. It says why the source cannot be applied, if objects
 // are refused. An error may be temporary: the next round continues.
