@@ -393,6 +393,15 @@ spec: {policyName: %[1]s, validationActions: [Deny]}
 	f.storedVersionsAre("v1")
 }
 
+// peakMemory of a process that has ended, in KiB.
+func peakMemory(cmd *exec.Cmd) int64 {
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return usage.Maxrss
+}
+
 // A migration that is killed five times writes each object once, and trims only in the end.
 func TestE2EAKilledMigrationContinues(t *testing.T) {
 	n := 3000
@@ -449,7 +458,7 @@ func TestE2EAKilledMigrationContinues(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		_ = cmd.Wait()
-		most = max(most, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+		most = max(most, peakMemory(cmd))
 		t.Logf("killed at %s after %s", name, time.Since(begun))
 		f.storedVersionsAre("v1beta1", "v1")
 	}
@@ -474,7 +483,7 @@ func TestE2EAKilledMigrationContinues(t *testing.T) {
 	if e := others.Wait(); err != nil || e != nil {
 		t.Fatal(err, e, out)
 	}
-	most = max(most, cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
+	most = max(most, peakMemory(cmd))
 	var r struct{ CRDs []migrate.Result }
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err, out)

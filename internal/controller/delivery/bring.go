@@ -78,7 +78,7 @@ func (r *run) checkAndApply(process context.Context, cfg *config.Config, got *fe
 	if err != nil {
 		return r.endRefused(process, cfg, got, v1alpha1.ReasonInvalidSource, err.Error())
 	}
-	if r.d.Spec.Migrate && !decided {
+	if !decided {
 		if again, ended := r.migrateFirst(ctx, process, cfg, got, set); ended {
 			return again
 		}

@@ -17,8 +17,11 @@ import (
 // tellProgress is how often the status shows the progress of a migration.
 const tellProgress = 5 * time.Second
 
-// migrateFirst migrates stored objects, and reports whether that ends the round, and when to check again then.
+// migrateFirst migrates stored objects, if spec.migrate asks for it, and reports whether that ends the round, and when to check again then.
 func (r *run) migrateFirst(ctx, process context.Context, cfg *config.Config, got *fetched, set *input.Set) (again time.Duration, ended bool) {
+	if !r.d.Spec.Migrate {
+		return 0, false
+	}
 	refused, err := r.migrateObjects(ctx, set)
 	switch {
 	case err != nil:
