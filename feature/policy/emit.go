@@ -42,7 +42,6 @@ type draft struct {
 	used  string   // whether any part is used at all
 	quick *quick   // in place of used, if that can be had
 	valid []string // of each unit: it is not violated
-	uses  []string // of each unit: the places of violations
 	texts []string // the message of each unit; empty if it has none
 	pairs bool     // texts are pairs, the second of them in few words: all together may be too long for a message
 	// alike are the parts that share an expression, by what it is with stand-ins, and families the same in order.

@@ -98,7 +98,9 @@ func TestE2ECheckConversionOfALiveWebhook(t *testing.T) {
 	// The API server reads the objects with the same webhook, and shows what the check says.
 	serve("enum mapped wrongly")
 	_, got := check()
-	at := slices.IndexFunc(got.Findings, func(f report.Finding) bool { return f.Rule == "conversion-loses-value" && f.Version == "v1" && f.Path == ".spec.size" })
+	at := slices.IndexFunc(got.Findings, func(f report.Finding) bool {
+		return f.Rule == "conversion-loses-value" && f.Version == "v1" && f.Path == ".spec.size"
+	})
 	if at < 0 || got.Findings[at].Objects == nil || got.Findings[at].Objects.Checked != 120 || got.Findings[at].Objects.Affected != 40 {
 		t.Errorf("stored objects: %+v", got.Findings)
 	}

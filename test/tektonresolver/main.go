@@ -69,6 +69,7 @@ func (g greeting) Data() []byte { return []byte(g) }
 func (greeting) Annotations() map[string]string {
 	return map[string]string{"example.com/by": "greeting"}
 }
+
 func (greeting) RefSource() *pipelinev1.RefSource {
 	return &pipelinev1.RefSource{URI: "greeting:", Digest: map[string]string{"sha1": "da39a3ee5e6b4b0d3255bfef95601890afd80709"}}
 }

@@ -56,7 +56,7 @@ var reportFaults = []fault{
 		broken: "the fail mode of a file wins over that of the command line",
 	},
 	{
-		in: "internal/cli/check.(*checker).compareArguments", find: "cfg.Apply(r, c.Now()); r.Sort()", put: "r.Sort(); cfg.Apply(&report.Report{}, c.Now())",
+		in: "internal/cli/check.(*checker).compareSides", find: "cfg.Apply(r, c.Now()); r.Sort()", put: "r.Sort(); cfg.Apply(&report.Report{}, c.Now())",
 		broken: "the configuration is read and not applied",
 	},
 	{

@@ -164,7 +164,7 @@ func askComponentBase(t *testing.T, w *featuregen.World, settings map[string]str
 	upstream := featuregate.NewVersionedFeatureGate(version.MustParseGeneric(w.Component.Spec.Release))
 	kinds := map[v1alpha1.Stage]featuregate.FeatureSpec{v1alpha1.Alpha: {PreRelease: featuregate.Alpha}, v1alpha1.Beta: {PreRelease: featuregate.Beta}}
 	values := map[string]bool{}
-	for _, entry := range strings.Split(settings["feature-gates"], ",") {
+	for entry := range strings.SplitSeq(settings["feature-gates"], ",") {
 		if name, word, ok := strings.Cut(entry, "="); ok {
 			values[strings.TrimSpace(name)] = slices.Contains([]string{"true", "True", "t", "1"}, strings.TrimSpace(word))
 		}

@@ -174,16 +174,7 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	if o.Mode, err = policyMode(f.mode); err != nil {
 		return nil, err
 	}
-	if only != nil {
-		resource, err := only(c)
-		if err != nil {
-			return nil, err
-		}
-		if settings := (schema.GroupResource{Resource: "configmaps"}); resource != settings {
-			o.Only, o.Unguarded = &resource, true
-		}
-	}
-	if c.set, err = featurepolicy.Compile(ctx, model, o); err != nil {
+	if err := c.compileSet(ctx, o, only); err != nil {
 		return nil, err
 	}
 	// In live mode without a ConfigMap, policies have nothing to read.
@@ -197,6 +188,21 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		}
 	}
 	return c, nil
+}
+
+// compileSet makes the policies, or those of the resource that a function returns.
+func (c *compiled) compileSet(ctx context.Context, o featurepolicy.Options, only func(*compiled) (schema.GroupResource, error)) (err error) {
+	if only != nil {
+		resource, err := only(c)
+		if err != nil {
+			return err
+		}
+		if settings := (schema.GroupResource{Resource: "configmaps"}); resource != settings {
+			o.Only, o.Unguarded = &resource, true
+		}
+	}
+	c.set, err = featurepolicy.Compile(ctx, c.model, o)
+	return err
 }
 
 // policyMode returns the mode of policies for the value of --mode; empty means that of the component.
