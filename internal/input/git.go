@@ -89,6 +89,20 @@ func (w *boundedWriter) Write(p []byte) (int, error) {
 	return w.kept.Write(p)
 }
 
+// Tags lists the tags of the current repository that match a pattern, as git tag --list has them. The error wraps [ErrGitMissing] or
+// [ErrNotRepository] if there is none.
+func Tags(ctx context.Context, pattern string) ([]string, error) {
+	if err := checkRevision(pattern); err != nil {
+		return nil, err
+	}
+	g, err := openGit(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.runGit(ctx, "tag", "--list", pattern)
+	return strings.Fields(string(out)), err
+}
+
 // treeOf returns the name of the tree of a revision.
 func (g *gitRepo) treeOf(ctx context.Context, rev string) (string, error) {
 	if err := checkRevision(rev); err != nil {

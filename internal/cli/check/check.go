@@ -48,6 +48,7 @@ type checkFlags struct {
 	digest      bool
 	trace       string
 	open        bool
+	releases    string
 
 	command.ClusterFlags
 }
@@ -75,6 +76,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
   sluice check --git origin/main...HEAD config/crd
   sluice check --ci config/crd               # what a CI job changes
   sluice check git:v1.2.0:config/crd config/crd -o markdown
+  sluice check --releases 'v1.*' config/crd  # which release may be upgraded to which, directly
   sluice check new.yaml                      # against the cluster and its stored objects
   kustomize build . | sluice check cluster -`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -84,7 +86,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 			switch {
 			case f.git != "" && f.ci:
 				return errors.New("--git and --ci both name the revisions: give one of them")
-			case f.git != "" || f.ci:
+			case f.git != "" || f.ci || f.releases != "":
 				return nil
 			case len(args) == 0:
 				return errors.New("nothing to check: give OLD and NEW, NEW alone to compare with the cluster, or --git BASE...HEAD [PATH]")
@@ -103,6 +105,12 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 				}
 				f.output = "html"
 			}
+			if f.releases != "" {
+				if f.git != "" || f.ci || f.open || f.objects || !slices.Contains([]string{"text", "json", "html"}, f.output) {
+					return errReleases
+				}
+				return (&checker{Env: e, flags: f}).runReleases(cmd.Context(), f.releases, args)
+			}
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
 			return (&checker{Env: e, flags: f}).runCheck(cmd.Context(), args)
 		},
@@ -110,6 +118,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs := cmd.Flags()
 	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE...HEAD (from where HEAD left BASE), BASE..HEAD (as they are), or BASE with the work tree")
 	fs.BoolVar(&f.ci, "ci", false, "compare what this CI job changes: the variables of GitHub, Gitea, GitLab, Bitbucket or Jenkins name the base")
+	fs.StringVar(&f.releases, "releases", "", "compare every two of several releases: the tags that match a pattern such as 'v1.*', or directories and git:REV:PATH with commas between them; formats text, json and html")
 	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")

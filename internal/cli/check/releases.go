@@ -1,0 +1,418 @@
+package check
+
+// Which release may be upgraded to which, directly? Each release is a side, and each pair of releases a check. CRDs that are the same in several
+// releases are compared once. For example, v1.0 to v1.2 is unsafe, while v1.0 to v1.1 and v1.1 to v1.2 are safe: then v1.1 must not be skipped.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/config"
+	"sluice.dev/internal/crdcheck"
+	"sluice.dev/internal/input"
+	"sluice.dev/report"
+)
+
+// mostReleases bounds the releases of one matrix: every two of them are compared.
+const mostReleases = 200
+
+// ReleaseMatrix is what -o json prints with --releases.
+type ReleaseMatrix struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Releases are in their order, the oldest first.
+	Releases []Release `json:"releases"`
+	// Upgrades has every two releases, from the older one.
+	Upgrades []Upgrade `json:"upgrades"`
+	// Ways has the shortest safe way from each release to the newest.
+	Ways []Way `json:"ways"`
+	// Unskippable are releases between two others that lead to each other safely only over them.
+	Unskippable []Unskippable `json:"unskippable,omitempty"`
+}
+
+// Release is one release.
+type Release struct {
+	Name string `json:"name"`
+	// CRDs counts those of the release, and Unreadable the files that may have more and cannot be read.
+	CRDs       int `json:"crds"`
+	Unreadable int `json:"unreadable,omitempty"`
+}
+
+// Upgrade is the verdict on a direct upgrade.
+type Upgrade struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Verdict is safe, unsafe or undecided, after severities and suppressions.
+	Verdict report.Verdict `json:"verdict"`
+	// Findings are those that fail.
+	Findings []report.Finding `json:"findings,omitempty"`
+}
+
+// Way is the shortest safe way to the newest release.
+type Way struct {
+	From string `json:"from"`
+	// Over are the releases to upgrade to, the newest last; empty if there is no safe way.
+	Over []string `json:"over,omitempty"`
+	// Stops is the last release that can be reached safely if the newest cannot.
+	Stops string `json:"stops,omitempty"`
+}
+
+// Unskippable is a release that a direct upgrade must not leave out.
+type Unskippable struct {
+	Release string `json:"release"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+}
+
+// runReleases compares releases: tags that match a pattern, or a list of sources with commas between them.
+func (c *checker) runReleases(ctx context.Context, pattern string, paths []string) error {
+	cfg, err := c.loadConfig()
+	if err != nil {
+		return err
+	}
+	if c.kube == nil {
+		c.kube = newestKube()
+	}
+	sources, err := c.releaseSources(ctx, pattern, paths)
+	if err != nil {
+		return err
+	}
+	sides, m, err := c.readReleases(ctx, sources)
+	if err != nil {
+		return err
+	}
+	if err := c.compareReleases(ctx, cfg, sides, m); err != nil {
+		return err
+	}
+	m.findWays()
+	switch c.flags.output {
+	case "json":
+		err = command.Encode(c.Out, m)
+	case "html":
+		err = matrixPage.Execute(c.Out, m)
+	default:
+		m.print(c.Out)
+	}
+	if err != nil {
+		return err
+	}
+	return command.FindingsIf(m.safeSteps() < len(sides)-1)
+}
+
+// namedSource is a source with the name of its release.
+type namedSource struct {
+	name   string
+	source input.Source
+	tag    bool // it may lack the paths: CRDs come and go
+}
+
+// releaseSources returns the releases in their order.
+func (c *checker) releaseSources(ctx context.Context, pattern string, paths []string) (out []namedSource, err error) {
+	if strings.Contains(pattern, ",") {
+		for text := range strings.SplitSeq(pattern, ",") {
+			src, err := input.ParseSource(text)
+			if err != nil {
+				return nil, err
+			}
+			if src.Kind != input.Path && src.Kind != input.Git {
+				return nil, fmt.Errorf("--releases: %q is no release: give files, directories or git:REV:PATH", text)
+			}
+			out = append(out, namedSource{name: text, source: src})
+		}
+	} else {
+		tags, err := releaseTags(ctx, pattern)
+		if err != nil {
+			return nil, err
+		}
+		if len(paths) == 0 {
+			paths = []string{"."}
+		}
+		for _, tag := range tags {
+			src, err := input.ParseSource("git:" + tag)
+			if err != nil {
+				return nil, err
+			}
+			src.Paths = paths
+			out = append(out, namedSource{tag, src, true})
+		}
+	}
+	switch n := len(out); {
+	case n < 2:
+		return nil, fmt.Errorf("--releases %q: %d releases, and it takes two to compare: give a pattern of tags such as 'v*', or directories with commas between them", pattern, n)
+	case n > mostReleases:
+		return nil, fmt.Errorf("--releases %q: %d releases, and at most %d are compared: give a narrower pattern such as 'v1.*'", pattern, n, mostReleases)
+	}
+	return out, nil
+}
+
+// releaseTags lists the tags that match a pattern and are versions, the oldest first. Pre-releases count only if the pattern has a dash.
+func releaseTags(ctx context.Context, pattern string) ([]string, error) {
+	tags, err := input.Tags(ctx, pattern)
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]*semver.Version{}
+	for _, tag := range tags {
+		v, err := semver.NewVersion(path.Base(tag))
+		if err == nil && (v.Prerelease() == "" || strings.Contains(pattern, "-")) {
+			versions[tag] = v
+		}
+	}
+	tags = slices.DeleteFunc(tags, func(tag string) bool { return versions[tag] == nil })
+	slices.SortStableFunc(tags, func(a, b string) int { return versions[a].Compare(versions[b]) })
+	return tags, nil
+}
+
+// readReleases reads the releases. A definition that several of them have is kept once.
+func (c *checker) readReleases(ctx context.Context, sources []namedSource) ([]side, *ReleaseMatrix, error) {
+	exclude, err := c.excludePatterns()
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &ReleaseMatrix{APIVersion: "sluice.dev/v1alpha1", Kind: "ReleaseMatrix"}
+	quiet := c.inRange()
+	kept := map[[sha256.Size]byte]*apiextensionsv1.CustomResourceDefinition{}
+	bar := c.Progress("reading releases", int64(len(sources)))
+	defer bar.Done()
+	var sides []side
+	for i, s := range sources {
+		if quiet.flags.git = ""; s.tag {
+			quiet.flags.git = "releases"
+		}
+		read, err := quiet.readSide(ctx, s.source, input.Options{Exclude: exclude, PassTemplates: true, KeepAll: true})
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		lean := side{name: s.name, files: true, crds: map[string][]input.Document{}}
+		release := Release{Name: s.name, Unreadable: len(read.unread)}
+		for name, docs := range read.crds {
+			for _, d := range docs {
+				sum := sumOfCRD(d.CRD)
+				if kept[sum] == nil {
+					kept[sum] = d.CRD
+				}
+				lean.crds[name] = append(lean.crds[name], input.Document{File: d.File, Key: d.Key, CRD: kept[sum]})
+				release.CRDs++
+			}
+		}
+		sides, m.Releases = append(sides, lean), append(m.Releases, release)
+		bar.Set(int64(i + 1))
+	}
+	if !slices.ContainsFunc(m.Releases, func(r Release) bool { return r.CRDs > 0 }) {
+		return nil, nil, fmt.Errorf("no release has a CustomResourceDefinition in %s%s", strings.Join(sources[0].source.Paths, ", "), goTypesHint())
+	}
+	return sides, m, nil
+}
+
+// inRange is a checker that takes sides as those of a range of revisions: they may be empty. It prints no notes.
+func (c *checker) inRange() *checker {
+	out, env, flags := *c, *c.Env, *c.flags
+	env.Err, flags.git = io.Discard, "releases"
+	out.Env, out.flags = &env, &flags
+	return &out
+}
+
+// sumOfCRD is the same for definitions that are the same.
+func sumOfCRD(crd *apiextensionsv1.CustomResourceDefinition) [sha256.Size]byte {
+	data, err := json.Marshal(crd)
+	if err != nil {
+		return [sha256.Size]byte{} // JSON is what it was read from
+	}
+	return sha256.Sum256(data)
+}
+
+// compareReleases compares every two releases.
+func (c *checker) compareReleases(ctx context.Context, cfg *config.Config, sides []side, m *ReleaseMatrix) error {
+	var list []crdcheck.Pair
+	at := map[crdcheck.Pair]int{}
+	var upgrades [][]pair
+	for i := range sides {
+		for j := i + 1; j < len(sides); j++ {
+			k := c.inRange()
+			k.old, k.next = sides[i], sides[j]
+			pairs, err := k.pairCRDs()
+			if err != nil && len(sides[i].crds)+len(sides[j].crds) > 0 {
+				return err
+			}
+			for _, p := range pairs {
+				key := crdcheck.Pair{Old: crdOf(p.old), New: crdOf(p.next)}
+				if _, ok := at[key]; !ok {
+					at[key], list = len(list), append(list, key)
+				}
+			}
+			upgrades = append(upgrades, pairs)
+			m.Upgrades = append(m.Upgrades, Upgrade{From: sides[i].name, To: sides[j].name})
+		}
+	}
+	bar := c.Progress("checking CRDs", int64(len(list)))
+	defer bar.Done()
+	out, err := crdcheck.Compare(ctx, list, crdcheck.Options{KubeVersion: c.kube, Budget: c.flags.budget}, bar.Set)
+	if err != nil {
+		return err
+	}
+	for n := range m.Upgrades {
+		r := &report.Report{Mode: cfg.Mode(), FailMode: cfg.FailMode()}
+		for _, p := range upgrades[n] {
+			crd := out[at[crdcheck.Pair{Old: crdOf(p.old), New: crdOf(p.next)}]]
+			crd.Findings = slices.Clone(crd.Findings) // the configuration changes them
+			r.CRDs = append(r.CRDs, crd)
+		}
+		cfg.Apply(r, c.Now())
+		r.Sort()
+		m.Upgrades[n].judge(r)
+	}
+	return nil
+}
+
+// judge takes what fails from a report.
+func (u *Upgrade) judge(r *report.Report) {
+	u.Verdict = report.Safe
+	for _, crd := range r.CRDs {
+		for _, f := range crd.Findings {
+			if f.Severity != report.Fail {
+				continue
+			}
+			u.Findings = append(u.Findings, f)
+			switch {
+			case f.Outcome == report.Violation:
+				u.Verdict = report.Unsafe
+			case u.Verdict == report.Safe:
+				u.Verdict = report.IsUndecided
+			}
+		}
+	}
+}
+
+// upgrade returns the upgrade from one release to a later one.
+func (m *ReleaseMatrix) upgrade(i, j int) *Upgrade {
+	n := len(m.Releases)
+	return &m.Upgrades[i*(2*n-i-1)/2+j-i-1]
+}
+
+func (m *ReleaseMatrix) isSafe(i, j int) bool { return m.upgrade(i, j).Verdict == report.Safe }
+
+// safeSteps counts the safe upgrades to the next release.
+func (m *ReleaseMatrix) safeSteps() (n int) {
+	for i := range len(m.Releases) - 1 {
+		if m.isSafe(i, i+1) {
+			n++
+		}
+	}
+	return n
+}
+
+// findWays fills in the shortest safe ways to the newest release, and the releases that must not be skipped.
+func (m *ReleaseMatrix) findWays() {
+	last := len(m.Releases) - 1
+	next := make([]int, last+1) // the next stop on the shortest way; 0: there is none
+	length := make([]int, last+1)
+	farthest := make([]int, last+1)
+	farthest[last] = last
+	for i := last - 1; i >= 0; i-- {
+		farthest[i] = i
+		for j := last; j > i; j-- {
+			if !m.isSafe(i, j) {
+				continue
+			}
+			farthest[i] = max(farthest[i], farthest[j])
+			if (j == last || next[j] > 0) && (next[i] == 0 || length[j]+1 < length[i]) {
+				next[i], length[i] = j, length[j]+1
+			}
+		}
+	}
+	for i := range last {
+		way := Way{From: m.Releases[i].Name}
+		for j := next[i]; j > 0; j = next[j] {
+			way.Over = append(way.Over, m.Releases[j].Name)
+		}
+		if way.Over == nil {
+			way.Stops = m.Releases[farthest[i]].Name
+		}
+		m.Ways = append(m.Ways, way)
+		if i+2 <= last && !m.isSafe(i, i+2) && m.isSafe(i, i+1) && m.isSafe(i+1, i+2) {
+			m.Unskippable = append(m.Unskippable, Unskippable{m.Releases[i+1].Name, m.Releases[i].Name, m.Releases[i+2].Name})
+		}
+	}
+}
+
+// print prints the matrix for people: the next release, the one after it and the newest.
+func (m *ReleaseMatrix) print(w io.Writer) {
+	last := len(m.Releases) - 1
+	fmt.Fprintf(w, "%d releases, %s to %s: %d of %d upgrades to the next release are safe\n\n", last+1, m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)
+	t := command.Columns(w)
+	fmt.Fprintln(t, "FROM\tNEXT\tVERDICT\tAFTER NEXT\tVERDICT\tNEWEST\tSHORTEST SAFE WAY")
+	for i := range last {
+		after, to := "", "-"
+		if i+2 <= last {
+			to, after = m.Releases[i+2].Name, string(m.upgrade(i, i+2).Verdict)
+		}
+		way := strings.Join(m.Ways[i].Over, ", ")
+		if way == "" {
+			way = "none; it ends at " + m.Ways[i].Stops
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Verdict, to, after, m.upgrade(i, last).Verdict, way)
+	}
+	t.Flush()
+	for _, u := range m.Unskippable {
+		fmt.Fprintf(w, "\ndo not skip %s: %s to %s is not safe, and over it each step is\n", u.Release, u.From, u.To)
+	}
+	for i := range last {
+		if u := m.upgrade(i, i+1); u.Verdict != report.Safe {
+			f := &u.Findings[0]
+			fmt.Fprintf(w, "\n%s to %s is %s (findings: %d)\n  %s %s %s: %s\n", u.From, u.To, u.Verdict, len(u.Findings), f.CRD, f.Version+f.Path, f.Rule, f.Message)
+		}
+	}
+	for _, r := range m.Releases {
+		if r.Unreadable > 0 {
+			fmt.Fprintf(w, "\nnote: %d files of %s cannot be read, and their CRDs are not compared\n", r.Unreadable, r.Name)
+		}
+	}
+}
+
+// Cell is one upgrade of a page.
+func (m *ReleaseMatrix) Cell(i, j int) *Upgrade {
+	if j <= i {
+		return nil
+	}
+	return m.upgrade(i, j)
+}
+
+// Told is the finding that comes first.
+func (u *Upgrade) Told() string {
+	if len(u.Findings) == 0 {
+		return ""
+	}
+	f := &u.Findings[0]
+	return fmt.Sprintf("%s to %s: %s %s %s: %s", u.From, u.To, f.CRD, f.Version+f.Path, f.Rule, f.Message)
+}
+
+// matrixPage is the page of the format html.
+var matrixPage = template.Must(template.New("matrix").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Upgrades between releases</title><style>` + report.HTMLStyle() + `
+table.matrix{border-collapse:collapse;font-size:.8rem}.matrix th,.matrix td{border:1px solid #8886;padding:.2rem .4rem;text-align:center}
+.matrix .safe{background:#2a95}.matrix .unsafe{background:#d335}.matrix .undecided{background:#d935}</style></head>
+<body><main><h1>Upgrades between releases</h1>
+<p>A row is the release that is installed, a column the one to upgrade to.</p>
+<table class="matrix"><thead><tr><th scope="col">from</th>{{range $j, $r := .Releases}}{{if $j}}<th scope="col">{{$r.Name}}</th>{{end}}{{end}}<th scope="col">shortest safe way</th></tr></thead><tbody>
+{{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with $.Cell $i $j}}<td class="{{.Verdict}}" title="{{.Told}}">{{.Verdict}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
+<td>{{range $n, $o := $way.Over}}{{if $n}}, {{end}}{{$o}}{{else}}none; it ends at {{$way.Stops}}{{end}}</td></tr>
+{{end}}</tbody></table>
+{{range .Unskippable}}<p>Do not skip {{.Release}}: {{.From}} to {{.To}} is not safe, and over it each step is.</p>{{end}}
+<h2>What fails from release to release</h2><ul>{{range .Upgrades}}{{with .Told}}<li>{{.}}</li>{{end}}{{end}}</ul>
+</main></body></html>
+`))
+
+// errReleases says what --releases goes without.
+var errReleases = errors.New("--releases reads the releases itself: leave out --git, --ci, --open, --objects, and formats other than text, json and html")
