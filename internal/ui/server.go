@@ -232,12 +232,12 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 		_, err := io.WriteString(w, text)
 		return err == nil && out.Flush() == nil
 	}
+	seen, quiet := topic.version(), 0 // before the page hears of the connection, and asks for what is new since it was written
 	if !write("retry: 2000\n\n") {
 		return
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	seen, quiet := topic.version(), 0
 	for {
 		select {
 		case <-r.Context().Done():

@@ -39,7 +39,8 @@
       } else if (!source) {
         source = new EventSource('/live/' + main.dataset.live);
         source.onmessage = refresh;
-        source.onopen = () => document.body.classList.remove('lost');
+        // What changed since the page was written, or since the connection was lost, is not told.
+        source.onopen = () => { document.body.classList.remove('lost'); refresh(); };
         source.onerror = () => document.body.classList.add('lost');
       }
     };
