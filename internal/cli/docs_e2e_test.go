@@ -43,6 +43,7 @@ const (
 // the ID of the rule and a colon come before that.
 var notAccepted = map[string]map[string]string{
 	"docs/ci.md":            {"name: CRDs": otherTool, "repos:": otherTool, "apiVersion: v1\nname: sluice": otherTool},
+	"docs/conversion.md":    {"apiVersion: sluice.dev/v1alpha1\nkind: Config": configFile},
 	"docs/configuration.md": {"apiVersion: kapp.k14s.io": configFile, "apiVersion: sluice.dev/v1alpha1\nkind: Config": configFile},
 	"docs/features-for-operators.md": {
 		`- {apiGroups: [""], resources: [configmaps]`: partOfObject, "- {apiGroups: [sluice.dev], resources: [components]": partOfObject,

@@ -53,6 +53,7 @@ var documentTypes = map[string]reflect.Type{
 	"History":                reflect.TypeFor[applycmd.HistoryResult](),
 	"MigrationResult":        reflect.TypeFor[migrate.Result](),
 	"OrphanList":             reflect.TypeFor[applycmd.OrphanList](),
+	"ReleaseMatrix":          reflect.TypeFor[check.ReleaseMatrix](),
 	report.Kind:              reflect.TypeFor[report.Document](),
 	resolve.KindRequestsList: reflect.TypeFor[resolve.SummaryList](),
 	resolve.KindResolved:     reflect.TypeFor[resolve.ResolvedList](),
@@ -69,6 +70,8 @@ var printed = []struct {
 }{
 	{"check old.yaml new.yaml", report.Kind, false},
 	{"check old.yaml none.yaml", "Error", false},
+	{"check --releases old.yaml,new.yaml", "ReleaseMatrix", false},
+	{"check conversion none.yaml", "Error", false},
 	{"rules", "RuleList", false},
 	{"version", "Version", false},
 	{"features list -f config", "FeatureStates", false},

@@ -61,7 +61,8 @@ func refuseUnknownHelp(root *cobra.Command, args []string) (*cobra.Command, erro
 	group, rest, err := root.Find(args)
 	help := slices.Contains(rest, "--help") || slices.Contains(rest, "-h")
 	// cobra finds an error again. What begins with "_" is its own, and a flag may have a value.
-	if err != nil || !help || !group.HasSubCommands() || strings.HasPrefix(rest[0], "_") || strings.HasPrefix(rest[0], "-") {
+	// A command that completes its arguments takes some.
+	if err != nil || !help || !group.HasSubCommands() || group.ValidArgsFunction != nil || strings.HasPrefix(rest[0], "_") || strings.HasPrefix(rest[0], "-") {
 		return root, nil //nolint:nilerr // see above
 	}
 	return group, NoArgs(group, rest)

@@ -319,10 +319,10 @@ func TestE2EKubernetesOwnKinds(t *testing.T) {
 	}
 	// Some places need other features, so that one is off at a time.
 	for _, f := range m.Features() {
-		w.settings("workloads-system", map[string]string{"enable-api-fields": "alpha", feature.Kebab(f.Spec.Gate): "false"})
+		w.settings("workloads-system", map[string]string{"feature-gates": "AllAlpha=true", feature.Kebab(f.Spec.Gate): "false"})
 		all(slices.DeleteFunc(slices.Clone(uses), func(u use) bool { return u.gate != f.Spec.Gate }), w.refusesOrDrops)
 	}
-	w.settings("workloads-system", map[string]string{"enable-api-fields": "alpha"})
+	w.settings("workloads-system", map[string]string{"feature-gates": "AllAlpha=true"})
 	all(uses, w.letsPass)
 	all(impossibleUses, w.apiServerRefuses)
 }
