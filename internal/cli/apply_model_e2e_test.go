@@ -380,7 +380,7 @@ func (m *applyModel) run() string {
 	return "both succeed"
 }
 
-// part leaves out some of what an object has.
+// part drops some fields of an object at random.
 func (m *applyModel) part(o modelObject) modelObject {
 	content := runtimeCopy(o.content)
 	for _, top := range slices.Sorted(maps.Keys(content)) {

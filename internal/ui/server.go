@@ -46,7 +46,7 @@ const maxForm = 2*2*MaxText + 1<<20
 // Options say what the pages show.
 type Options struct {
 	Env *command.Env
-	// Flags say which cluster, and the namespace for a user who may not list a kind in all namespaces.
+	// Flags name the cluster. Its namespace is used where the user may not list a kind in all namespaces.
 	Flags *command.ClusterFlags
 	// Configs are configuration files of check. Features are files with features, instead of those of the cluster.
 	Configs, Features []string
@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return <-stopped
 }
 
-// protect refuses whoever is not the browser of the user.
+// protect refuses every request that does not come from the user's own browser.
 func (s *Server) protect(next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(s.host)
 	cookie := "sluice-ui-" + port // cookies do not know ports

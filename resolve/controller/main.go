@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer, resolvers []resolve.
 	return err
 }
 
-// usage takes the name of the program and the flags of what was asked for.
+// usage is the help text. It takes the name of the program, and the flags.
 const usage = `Usage:
   %[1]s [FLAGS]                        run in a cluster
   %[1]s manifests --image=IMAGE        print what installs it there

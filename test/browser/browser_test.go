@@ -186,7 +186,7 @@ func command[P, R any](p *tab, c cdp.Command[P, R], params P) {
 	}))
 }
 
-// eval returns the value of an expression, or of what it promises.
+// eval returns the value of an expression. It waits for a promise.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

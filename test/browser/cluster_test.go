@@ -260,7 +260,7 @@ func TestALongLookDoesNotGrow(t *testing.T) {
 	p.has(fmt.Sprintf("of %d", many-1))
 }
 
-// TestAUserOfOneNamespaceSeesOnlyThat asks as a user who may read one namespace.
+// TestAUserOfOneNamespaceSeesOnlyThat opens the pages as a user with rights in one namespace.
 func TestAUserOfOneNamespaceSeesOnlyThat(t *testing.T) {
 	c := filled(t)
 	kube, err := kubernetes.NewForConfig(c.Config())
