@@ -133,8 +133,8 @@ func Rules() []compat.Rule {
 		{
 			ID:    ruleCoverage,
 			Title: "How much of a version the converted objects reached",
-			Why:   `The numbers say how much of what a version declares is in the objects that were converted, and how long the converter took. Parts that no object can have are not counted.`,
-			Help:  "Nothing is to be done.",
+			Why:   `The finding counts the fields, values and bounds of each version that the converted objects have, and gives the time per object. It does not count parts that no object can have.`,
+			Help:  "No action is needed.",
 		},
 	}
 }
