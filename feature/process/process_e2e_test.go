@@ -455,7 +455,7 @@ func TestE2ESettingsThatAreBadFromTheStart(t *testing.T) {
 	if _, err := components.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.set(map[string]string{"fast-path": "true", "slwo": "true"})
+	w.set(map[string]string{"fast-path": "true", "slow": "ture"})
 
 	r := w.start("controller", nil)
 	if r.Enabled("FastPath") || r.Enabled("Slow") {
@@ -463,7 +463,7 @@ func TestE2ESettingsThatAreBadFromTheStart(t *testing.T) {
 	}
 	const name = "demo.controller.controller-0"
 	w.reported("bad settings", name, func(r *v1alpha1.FeatureReport) error {
-		if len(r.Spec.SettingsErrors) != 1 || !strings.Contains(r.Spec.SettingsErrors[0], `did you mean "slow"`) || r.Spec.SettingsVersion == "" {
+		if len(r.Spec.SettingsErrors) != 1 || !strings.Contains(r.Spec.SettingsErrors[0], `"ture"`) || r.Spec.SettingsVersion == "" {
 			return fmt.Errorf("version %q, errors %v", r.Spec.SettingsVersion, r.Spec.SettingsErrors)
 		}
 		return nil

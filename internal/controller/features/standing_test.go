@@ -177,7 +177,7 @@ func TestWhatStandsOfLivePoliciesIsAskedWhatItSays(t *testing.T) {
 		{"without settings nothing is known", live, features, live, stable, nil, true, notDeleted, nil},
 		{"other settings say nothing", other, features, live, stable, nil, false, notDeleted, nil},
 		{"not changed where the level opens more than elsewhere", lifted, features, lifted, features, nil, false, notChanged, nil},
-		{"graduated there by now, and not changed", lifted, liftedAlpha, lifted, features, nil, false, notChanged, nil},
+		{"graduated there by now, and not changed", lifted, liftedAlpha, lifted, features, nil, false, notChanged, map[string]string{"B": "the settings say on; enforced as off"}},
 		{"turned on by now, and not changed", lifted, liftedAlpha, lifted, stable, nil, false, notDeleted, map[string]string{"A": "enforced as off", "B": "enforced as off"}},
 		{"not deleted since settings were baked in", live, features, baked, stable, map[string]string{"a": "true"}, false, notDeleted, map[string]string{"B": "enforced as off"}},
 	} {
