@@ -82,7 +82,7 @@ var otherCodes = map[string]int{
 }
 
 // skippedExamples begin the examples that need a network or a converter, or serve until they are interrupted.
-var skippedExamples = []string{"apply --app shop -f git+https", "apply --app operator -f oci", "resolve git --param", "resolve -f request.yaml", "check conversion", "ui"}
+var skippedExamples = []string{"apply --app shop -f git+https", "apply --app operator -f oci", "resolve git --param", "resolve -f request.yaml", "check conversion", "check oci:", "ui"}
 
 // TestExamplesRun runs each example of a help text in a project without a cluster. It succeeds, or says that there is no cluster.
 func TestExamplesRun(t *testing.T) {

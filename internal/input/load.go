@@ -27,7 +27,7 @@ func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	}
 	switch src.Kind {
 	case Stdin:
-		err = r.readStdin(ctx)
+		err = r.readStdin(ctx, src.String())
 	case Path:
 		if err = r.readPaths(ctx, src); err == nil && opts.PassTemplates {
 			err = r.finishSource(ctx, surroundings{read: r.readBeside, copyFolder: r.copyFolderBeside})
@@ -84,11 +84,11 @@ func (r *reader) addRemark(file, text string, ifChanged bool) {
 	}
 }
 
-func (r *reader) readStdin(ctx context.Context) error {
+func (r *reader) readStdin(ctx context.Context, name string) error {
 	if r.opts.Stdin == nil {
-		return fileError("-", nil, "there is no standard input")
+		return fileError(name, nil, "there is no standard input")
 	}
-	return r.readStream(ctx, "-", r.opts.Stdin)
+	return r.readStream(ctx, name, r.opts.Stdin)
 }
 
 // readStream reads and decodes what may block for long: standard input or a pipe.

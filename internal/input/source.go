@@ -1,9 +1,14 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+
+	"sluice.dev/internal/sourceurl"
 )
 
 // Kind is the kind of a [Source].
@@ -55,6 +60,31 @@ func (s Source) String() string {
 		return "git:" + s.Rev
 	}
 	return strings.Join(s.Paths, " ")
+}
+
+// Stream is a source that is read from Options.Stdin. name stands for it in messages and positions.
+func Stream(name string) Source { return Source{Kind: Stdin, name: name} }
+
+// IsRemote tells a URL, which [Load] does not fetch.
+func (s Source) IsRemote() bool { return s.Kind == Path && strings.Contains(s.name, "://") }
+
+// GitFile reads git+file:///REPO//PATH?ref=REV: a revision of another repository on this machine, and the directory to load it in.
+func GitFile(name string) (src Source, dir string, err error) {
+	dir, path, ref, err := sourceurl.SplitGit(strings.TrimPrefix(name, "git+file://"))
+	switch {
+	case err != nil:
+		return src, "", fmt.Errorf("%s: %w", name, err)
+	case !filepath.IsAbs(dir):
+		return src, "", fmt.Errorf("%s: git+file:// needs an absolute path: git+file:///path/of/repository//path/in/it?ref=REV", name)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return src, "", fmt.Errorf("%s: there is no repository at %s", name, dir)
+	}
+	if src, err = ParseSource("git:" + cmp.Or(ref, "HEAD")); path != "" {
+		src.Paths = []string{"/" + path}
+	}
+	src.name = name
+	return src, dir, err
 }
 
 // sourceForms is the end of a message about a source that is not there.

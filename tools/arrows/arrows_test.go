@@ -97,9 +97,10 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
+	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
-		may: []string{"internal/limit", "internal/brief", "internal/yamlerr", "report", "schema"},
+		may: []string{"internal/limit", "internal/brief", "internal/sourceurl", "internal/yamlerr", "report", "schema"},
 	},
 	{pkg: "apply/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{
@@ -184,7 +185,6 @@ var table = []row{
 		pkg: "internal/migrate", why: "rewrites stored objects in the storage version; which CRD, and how it is told, is for its callers",
 		may: []string{"internal/brief", "internal/cluster"},
 	},
-	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
 	{
 		pkg: "internal/preflight", why: "makes a report of what preflights found, for whoever is about to apply",
 		may: []string{"apply", "internal/config", "internal/crdcheck", "internal/input", "report"},
@@ -213,13 +213,6 @@ var table = []row{
 		may: []string{"internal/brief", "internal/cluster", "internal/limit", "report"},
 	},
 	{
-		pkg: "internal/cli/check", why: "the commands that judge CRDs; what a difference means is for the packages below",
-		may: []string{
-			"compat", "conversion", "internal/brief", "internal/cli/command", "internal/cluster", "internal/config", "internal/crdcheck", "internal/input", "internal/life",
-			"internal/limit", "internal/preflight", "report",
-		},
-	},
-	{
 		pkg: "internal/cli/features", why: "the commands about features; what they mean and how they are enforced is for the packages below",
 		may: []string{
 			"api/v1alpha1", "feature", "feature/matrix", "feature/policy", "feature/policy/simulate", "feature/process", "feature/rules", "feature/skew", "internal/brief",
@@ -230,7 +223,14 @@ var table = []row{
 		pkg: "internal/cli/resolve", why: "the commands that resolve, and the set of resolvers that a process runs; how one fetches is not its business",
 		may: []string{
 			"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/brief", "internal/cli/command", "internal/controller/resolution",
-			"internal/resolvers", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+			"internal/resolvers", "internal/sourceurl", "requester", "requester/contentstore", "requester/refs", "resolve", "resolve/netguard", "resolve/verify",
+		},
+	},
+	{
+		pkg: "internal/cli/check", why: "the commands that judge CRDs; what a difference means is for the packages below",
+		may: []string{
+			"compat", "conversion", "internal/brief", "internal/cli/command", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/crdcheck", "internal/input", "internal/life",
+			"internal/limit", "internal/preflight", "report",
 		},
 	},
 	{

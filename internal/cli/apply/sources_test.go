@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"sluice.dev/internal/cli/command"
+	resolvecmd "sluice.dev/internal/cli/resolve"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/verify"
 	"sluice.dev/tools/bundletest"
@@ -163,7 +164,7 @@ spec:
 		{"both.yaml", []string{"beside", "git"}, nil},
 	} {
 		t.Run(strings.NewReplacer(p.web, "web", p.repo, "repo", p.registry, "registry", p.dir, "dir", p.commit, "commit").Replace(c.source), func(t *testing.T) {
-			got, l, err := p.names(t.Context(), sourceFlags{sources: []string{c.source}, allow: []string{"127.0.0.1"}, plain: true})
+			got, l, err := p.names(t.Context(), sourceFlags{sources: []string{c.source}, RemoteFlags: resolvecmd.RemoteFlags{Allow: []string{"127.0.0.1"}, Plain: true}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,12 +188,12 @@ func TestASourceIsFetchedBySSH(t *testing.T) {
 	p.write(t, ".ssh/known_hosts", string(s.Secret()["known_hosts"]))
 	source := "git+ssh://git@" + s.Address + "/shop.git//deploy?ref=main"
 	p.write(t, "key", string(s.User.PEM))
-	flags := sourceFlags{sources: []string{source}, allow: []string{"127.0.0.1"}}
+	flags := sourceFlags{sources: []string{source}, RemoteFlags: resolvecmd.RemoteFlags{Allow: []string{"127.0.0.1"}}}
 	if _, _, err := p.names(t.Context(), flags); err == nil || !strings.Contains(err.Error(), "ssh-privatekey") {
 		t.Errorf("without a key: %v", err)
 	}
 	withFlag := flags
-	withFlag.sshKey = filepath.Join(p.dir, "key")
+	withFlag.SSHKey = filepath.Join(p.dir, "key")
 	p.write(t, ".ssh/id_ed25519", string(gittest.NewSSHKey(t).PEM))
 	if _, _, err := p.names(t.Context(), flags); err == nil || !strings.Contains(err.Error(), "refuses") {
 		t.Errorf("with another key: %v", err)
@@ -243,7 +244,7 @@ func TestAFolderOfKustomizeOrHelmIsToBeBuiltFirst(t *testing.T) {
 
 func TestSeveralSourcesAddUp(t *testing.T) {
 	p := newPlaces(t)
-	got, l, err := p.names(t.Context(), sourceFlags{sources: []string{filepath.Join(p.dir, "files"), p.web + "/web.yaml", "-"}, allow: []string{"127.0.0.1"}, plain: true})
+	got, l, err := p.names(t.Context(), sourceFlags{sources: []string{filepath.Join(p.dir, "files"), p.web + "/web.yaml", "-"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: []string{"127.0.0.1"}, Plain: true}})
 	if diff := cmp.Diff([]string{"file", "below", "web", "stdin"}, got); diff != "" || err != nil || len(l.sources) != 3 {
 		t.Errorf("%v: %s", err, diff)
 	}
@@ -266,12 +267,12 @@ func TestSourcesThatAreRefused(t *testing.T) {
 		"no such file":                      {sourceFlags{sources: []string{in("nothing")}}, "no such file"},
 		"the cluster":                       {sourceFlags{sources: []string{"cluster"}}, "./cluster"},
 		"an unknown scheme":                 {sourceFlags{sources: []string{"ftp://user:secret@example.com/x"}}, "ftp://example.com/x: the scheme ftp:// is not known"},
-		"a loopback address":                {sourceFlags{sources: []string{p.web + "/web.yaml"}, plain: true}, "--allow-address"},
-		"plain http":                        {sourceFlags{sources: []string{p.web + "/web.yaml"}, allow: allow}, "plain http"},
-		"a registry without TLS":            {sourceFlags{sources: []string{"oci://" + p.registry + "/team/app:v1"}, allow: allow}, "oci://"},
-		"no such artifact":                  {sourceFlags{sources: []string{"oci://" + p.registry + "/team/app:v2"}, allow: allow, plain: true}, "v2"},
-		"no such revision":                  {sourceFlags{sources: []string{"git+http://" + p.repo + "/repo.git//deploy?ref=v9"}, allow: allow}, "v9"},
-		"no such path":                      {sourceFlags{sources: []string{"git+http://" + p.repo + "/repo.git//nothing?ref=v1"}, allow: allow}, "nothing"},
+		"a loopback address":                {sourceFlags{sources: []string{p.web + "/web.yaml"}, RemoteFlags: resolvecmd.RemoteFlags{Plain: true}}, "--allow-address"},
+		"plain http":                        {sourceFlags{sources: []string{p.web + "/web.yaml"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow}}, "plain http"},
+		"a registry without TLS":            {sourceFlags{sources: []string{"oci://" + p.registry + "/team/app:v1"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow}}, "oci://"},
+		"no such artifact":                  {sourceFlags{sources: []string{"oci://" + p.registry + "/team/app:v2"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow, Plain: true}}, "v2"},
+		"no such revision":                  {sourceFlags{sources: []string{"git+http://" + p.repo + "/repo.git//deploy?ref=v9"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow}}, "v9"},
+		"no such path":                      {sourceFlags{sources: []string{"git+http://" + p.repo + "/repo.git//nothing?ref=v1"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow}}, "nothing"},
 		"another key behind ?":              {sourceFlags{sources: []string{"git+http://" + p.repo + "/repo.git//deploy?revision=v1"}}, `unknown key "revision"`},
 		"a relative path of a repository":   {sourceFlags{sources: []string{"git+file://repo//deploy"}}, "absolute path"},
 		"no repository":                     {sourceFlags{sources: []string{"git+file:///nothing//deploy"}}, "no repository"},
@@ -280,8 +281,8 @@ func TestSourcesThatAreRefused(t *testing.T) {
 		"an object without a kind":          {sourceFlags{sources: []string{in("nokind.yaml")}}, "nokind.yaml:1: an object without a kind"},
 		"a request without a resolver":      {sourceFlags{sources: []string{in("request.yaml")}}, "request.yaml:1: ResolutionRequest: has no label"},
 		"ssh without a key":                 {sourceFlags{sources: []string{"git+ssh://git@example.com/x.git//a"}}, "ssh-privatekey"},
-		"verification without policies":     {sourceFlags{sources: []string{p.web + "/web.yaml"}, allow: allow, plain: true, verification: in("nothing")}, "--verification"},
-		"what no verification policy knows": {sourceFlags{sources: []string{p.web + "/web.yaml"}, allow: allow, plain: true, verification: in("files/a.yaml")}, "--verification"},
+		"verification without policies":     {sourceFlags{sources: []string{p.web + "/web.yaml"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow, Plain: true, Verification: in("nothing")}}, "--verification"},
+		"what no verification policy knows": {sourceFlags{sources: []string{p.web + "/web.yaml"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: allow, Plain: true, Verification: in("files/a.yaml")}}, "--verification"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := p.names(t.Context(), c.flags)
@@ -300,7 +301,7 @@ func TestWhatMayBeAPasswordIsNotShown(t *testing.T) {
 		"oci://u:p@h.test":               "oci://h.test",
 		"-":                              "-",
 	} {
-		if got := redactUserInfo(source); got != want {
+		if got := resolvecmd.RedactUserInfo(source); got != want {
 			t.Errorf("%s: %s, want %s", source, got, want)
 		}
 	}
@@ -330,9 +331,7 @@ func TestSourcesPassTheVerificationThatIsAskedFor(t *testing.T) {
 	p.write(t, "policies.yaml", "apiVersion: tekton.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: p}\nspec:\n  resources: [{pattern: '.*'}]\n  authorities:\n  - name: k\n    key:\n      data: |\n        "+
 		strings.ReplaceAll(strings.TrimSpace(public), "\n", "\n        ")+"\n")
 	for file, ok := range map[string]bool{"signed": true, "changed": false, "unsigned": false} {
-		got, _, err := p.names(t.Context(), sourceFlags{
-			sources: []string{server.URL + "/" + file + ".yaml"}, allow: []string{"127.0.0.1"}, plain: true, verification: filepath.Join(p.dir, "policies.yaml"),
-		})
+		got, _, err := p.names(t.Context(), sourceFlags{sources: []string{server.URL + "/" + file + ".yaml"}, RemoteFlags: resolvecmd.RemoteFlags{Allow: []string{"127.0.0.1"}, Plain: true, Verification: filepath.Join(p.dir, "policies.yaml")}})
 		if ok && (err != nil || !cmp.Equal(got, []string{file})) || !ok && (err == nil || !strings.Contains(err.Error(), "sign")) {
 			t.Errorf("%s: %v, error %v", file, got, err)
 		}

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"sluice.dev/compat"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
@@ -51,6 +53,7 @@ type checkFlags struct {
 	releases    string
 
 	command.ClusterFlags
+	resolve.RemoteFlags
 }
 
 // New returns the command check.
@@ -63,7 +66,8 @@ func New(e *command.Env) *cobra.Command {
 object that breaks: the old version accepts the object, and the new one refuses, prunes or changes it. The API server's own code
 confirms each such object. If check can neither prove nor refute a change, it says so.
 
-OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, or cluster.
+OLD and NEW are each a file, a directory, - (standard input), git:REV[:PATH] in the current repository, cluster, or a remote source:
+git+https://HOST/REPO//PATH?ref=REV (also git+ssh and git+file), oci://REGISTRY/REPO:TAG, or https://URL.
 Without OLD, check compares with the live CRDs of the cluster. It then also reads the stored objects, and asks the API server with a
 dry run if it accepts the new CRDs.
 
@@ -77,6 +81,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
   sluice check --ci config/crd               # what a CI job changes
   sluice check git:v1.2.0:config/crd config/crd -o markdown
   sluice check --releases 'v1.*' config/crd  # which release may be upgraded to which, directly
+  sluice check oci://ghcr.io/example/crds:v1 oci://ghcr.io/example/crds:v2
   sluice check new.yaml                      # against the cluster and its stored objects
   kustomize build . | sluice check cluster -`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -116,9 +121,10 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		},
 	}
 	fs := cmd.Flags()
+	f.AddRemote(fs)
 	fs.StringVar(&f.git, "git", "", "compare two revisions of the current repository: BASE...HEAD (from where HEAD left BASE), BASE..HEAD (as they are), or BASE with the work tree")
 	fs.BoolVar(&f.ci, "ci", false, "compare what this CI job changes: the variables of GitHub, Gitea, GitLab, Bitbucket or Jenkins name the base")
-	fs.StringVar(&f.releases, "releases", "", "compare every two of several releases: the tags that match a pattern such as 'v1.*', or directories and git:REV:PATH with commas between them; formats text, json and html")
+	fs.StringVar(&f.releases, "releases", "", "compare every two of several releases: the tags that match a pattern such as 'v1.*', or directories, git:REV:PATH and remote sources with commas between them; formats text, json and html")
 	command.AddOutput(cmd, &f.output, command.FormatNames()...)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
@@ -444,7 +450,7 @@ func (c *checker) mayAsk(ctx context.Context) error {
 
 // readSide loads one source that is not the cluster. A side of a range of revisions may be empty: CRDs come and go.
 func (c *checker) readSide(ctx context.Context, src input.Source, o input.Options) (side, error) {
-	set, err := input.Load(ctx, src, o)
+	set, err := c.loadSource(ctx, src, o)
 	if set != nil {
 		c.tellLeftOut(src.String(), set)
 	}
@@ -466,6 +472,26 @@ func (c *checker) readSide(ctx context.Context, src input.Source, o input.Option
 		fmt.Fprintln(c.Err, "warning:", w.Position.Tell(w.Message))
 	}
 	return newSide(src, set), nil
+}
+
+// loadSource loads a source, which may be remote.
+func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Options) (_ *input.Set, err error) {
+	switch name := src.String(); {
+	case !src.IsRemote():
+	case strings.HasPrefix(name, "git+file://"):
+		if src, o.Dir, err = input.GitFile(name); err != nil {
+			return nil, err
+		}
+	default:
+		remote := &resolve.Remote{Env: c.Env, Flags: &c.flags.RemoteFlags}
+		defer remote.Close()
+		res, err := remote.Fetch(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		src, o.Stdin = input.Stream(resolve.RedactUserInfo(name)), bytes.NewReader(res.Data)
+	}
+	return input.Load(ctx, src, o)
 }
 
 // newSide returns the side with what was read from a source.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ type Upgrade struct {
 	Verdict report.Verdict `json:"verdict"`
 	// Findings are those that fail.
 	Findings []report.Finding `json:"findings,omitempty"`
+	// MigrateFirst names CRDs to migrate before this upgrade: To lacks a version that From or an earlier release stored objects in. Until
+	// status.storedVersions is trimmed, the API server refuses such a CRD.
+	MigrateFirst []string `json:"migrateFirst,omitempty"`
 }
 
 // Way is the shortest safe way to the newest release.
@@ -96,6 +100,7 @@ func (c *checker) runReleases(ctx context.Context, pattern string, paths []strin
 	if err := c.compareReleases(ctx, cfg, sides, m); err != nil {
 		return err
 	}
+	m.findMigrations(sides)
 	m.findWays()
 	switch c.flags.output {
 	case "json":
@@ -127,7 +132,7 @@ func (c *checker) releaseSources(ctx context.Context, pattern string, paths []st
 				return nil, err
 			}
 			if src.Kind != input.Path && src.Kind != input.Git {
-				return nil, fmt.Errorf("--releases: %q is no release: give files, directories or git:REV:PATH", text)
+				return nil, fmt.Errorf("--releases: %q is no release: give files, directories, git:REV:PATH or remote sources", text)
 			}
 			out = append(out, namedSource{name: text, source: src})
 		}
@@ -313,6 +318,73 @@ func (m *ReleaseMatrix) safeSteps() (n int) {
 	return n
 }
 
+// findMigrations fills in what to migrate before each upgrade.
+func (m *ReleaseMatrix) findMigrations(sides []side) {
+	former := map[string]map[string]bool{} // by CRD, versions that it has, and that objects may be stored in since an earlier release
+	for i := range sides {
+		for name := range former {
+			maps.DeleteFunc(former[name], func(v string, _ bool) bool { return lacks(sides[i].crds[name], v) })
+		}
+		for j := i + 1; j < len(sides); j++ {
+			u := m.upgrade(i, j)
+			for _, name := range slices.Sorted(maps.Keys(former)) {
+				for v := range former[name] {
+					if lacks(sides[j].crds[name], v) && !stores(sides[i].crds[name], v) && !slices.Contains(u.MigrateFirst, name) {
+						u.MigrateFirst = append(u.MigrateFirst, name)
+					}
+				}
+			}
+		}
+		for name, docs := range sides[i].crds {
+			if former[name] == nil {
+				former[name] = map[string]bool{}
+			}
+			for _, d := range docs {
+				for _, v := range d.CRD.Spec.Versions {
+					if v.Storage {
+						former[name][v.Name] = true
+					}
+				}
+			}
+		}
+	}
+}
+
+// stores tells that a definition stores objects in the version.
+func stores(docs []input.Document, version string) bool {
+	return slices.ContainsFunc(docs, func(d input.Document) bool {
+		return slices.ContainsFunc(d.CRD.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Storage })
+	})
+}
+
+// lacks tells that a definition is there without the version.
+func lacks(docs []input.Document, version string) bool {
+	return slices.ContainsFunc(docs, func(d input.Document) bool {
+		return !slices.ContainsFunc(d.CRD.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	})
+}
+
+// Between says what to do before steps of the shortest safe ways, and before upgrades to the next release.
+func (m *ReleaseMatrix) Between() (out []string) {
+	at := map[string]int{}
+	for i, r := range m.Releases {
+		at[r.Name] = i
+	}
+	steps := map[*Upgrade]bool{}
+	for i, way := range m.Ways {
+		steps[m.upgrade(i, i+1)] = true
+		for _, to := range way.Over {
+			steps[m.upgrade(i, at[to])], i = true, at[to]
+		}
+	}
+	for i := range m.Upgrades {
+		if u := &m.Upgrades[i]; steps[u] && len(u.MigrateFirst) > 0 {
+			out = append(out, fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To))
+		}
+	}
+	return out
+}
+
 // findWays fills in the shortest safe ways to the newest release, and the releases that must not be skipped.
 func (m *ReleaseMatrix) findWays() {
 	last := len(m.Releases) - 1
@@ -368,6 +440,9 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	for _, u := range m.Unskippable {
 		fmt.Fprintf(w, "\ndo not skip %s: %s to %s is not safe, and over it each step is\n", u.Release, u.From, u.To)
 	}
+	for _, line := range m.Between() {
+		fmt.Fprintf(w, "\n%s\n", line)
+	}
 	for i := range last {
 		if u := m.upgrade(i, i+1); u.Verdict != report.Safe {
 			f := &u.Findings[0]
@@ -410,6 +485,7 @@ table.matrix{border-collapse:collapse;font-size:.8rem}.matrix th,.matrix td{bord
 <td>{{range $n, $o := $way.Over}}{{if $n}}, {{end}}{{$o}}{{else}}none; it ends at {{$way.Stops}}{{end}}</td></tr>
 {{end}}</tbody></table>
 {{range .Unskippable}}<p>Do not skip {{.Release}}: {{.From}} to {{.To}} is not safe, and over it each step is.</p>{{end}}
+{{range .Between}}<p>{{.}}.</p>{{end}}
 <h2>What fails from release to release</h2><ul>{{range .Upgrades}}{{with .Told}}<li>{{.}}</li>{{end}}{{end}}</ul>
 </main></body></html>
 `))

@@ -1,12 +1,27 @@
 package check
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"sluice.dev/internal/cli/command"
 	"sluice.dev/report"
+	"sluice.dev/tools/bundletest"
 )
 
 // matrixOf makes a matrix of n releases, 0 to n-1, of which the given upgrades are safe, such as 01 from 0 to 1.
@@ -63,5 +78,127 @@ func TestWaysBetweenReleases(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// crdWith is a CRD with the versions; one with a star is the storage version, and the first alone is served.
+func crdWith(versions ...string) string {
+	text := `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.demo.dev}
+spec:
+  group: demo.dev
+  names: {plural: widgets, kind: Widget}
+  scope: Namespaced
+  versions:
+`
+	for i, v := range versions {
+		name, stored := strings.CutSuffix(v, "*")
+		text += fmt.Sprintf("  - {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object}}}\n", name, i == 0, stored)
+	}
+	return text
+}
+
+// releasePlaces are five releases: in a directory, a repository on this machine, a registry, and two more directories. The directory is the
+// current one.
+func releasePlaces(t *testing.T) (places []string) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(file string, versions ...string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(crdWith(versions...)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one/crd.yaml", "v1", "v1beta1*")
+	write("repo/crds/crd.yaml", "v1*", "v1beta1")
+	write("four/crd.yaml", "v1*", "v2")
+	write("five/crd.yaml", "v1", "v2*")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-qm", "two"}, {"tag", "v2"}} {
+		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", "repo"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	images := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(images.Close)
+	host := strings.TrimPrefix(images.URL, "http://")
+	repository, err := name.NewRepository(host+"/team/crds", name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&bundletest.Registry{Repo: repository}).Push(t.Context(), "v3", bundletest.Layer{
+		MediaType: types.MediaType("application/vnd.cncf.flux.content.v1.tar+gzip"), Annotations: map[string]string{},
+		Blob: bundletest.Gzip(bundletest.Tar(bundletest.File{Name: "crd.yaml", Data: []byte(crdWith("v1*"))})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"one", "git+file://" + dir + "/repo//crds?ref=v2", "oci://" + host + "/team/crds:v3", "four", "five"}
+}
+
+func runCommand(args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	cmd := New(&command.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Now: time.Now, Getenv: func(string) string { return "" }})
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.Execute()
+	return out.String(), errs.String(), err
+}
+
+func TestReleasesFromManyPlaces(t *testing.T) {
+	places := releasePlaces(t)
+	out, _, err := runCommand("--releases", strings.Join(places, ","), "--allow-address", "127.0.0.1", "--allow-plain-http", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m ReleaseMatrix
+	if err := json.Unmarshal([]byte(out), &m); err != nil {
+		t.Fatal(err)
+	}
+	index := strings.NewReplacer(places[0], "1", places[1], "2", places[2], "3", places[3], "4", places[4], "5")
+	var got []string
+	for _, u := range m.Upgrades {
+		got = append(got, index.Replace(u.From+u.To)+" "+string(u.Verdict)+" "+strings.Join(u.MigrateFirst, " "))
+	}
+	want := []string{
+		"12 safe ", "13 unsafe ", "14 unsafe ", "15 unsafe ",
+		"23 safe widgets.demo.dev", "24 safe widgets.demo.dev", "25 safe widgets.demo.dev",
+		"34 safe ", "35 safe ", "45 safe ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	text, _, err := runCommand("--releases", strings.Join(places, ","), "--allow-address", "127.0.0.1", "--allow-plain-http")
+	if want := "before " + places[1] + " to " + places[2] + ": sluice migrate widgets.demo.dev"; err != nil || !strings.Contains(text, want) {
+		t.Errorf("error %v, and no %q in\n%s", err, want, text)
+	}
+}
+
+// TestOldAndNewFromARemotePlace: what cannot be fetched is an error with its reason, and no password is printed.
+func TestOldAndNewFromARemotePlace(t *testing.T) {
+	places := releasePlaces(t)
+	out, _, err := runCommand(places[1], places[2], "--allow-address", "127.0.0.1", "--allow-plain-http")
+	if want := places[1] + " → " + places[2]; err != nil || !strings.Contains(out, want) {
+		t.Errorf("error %v, and no %q in\n%s", err, want, out)
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(places[2], "oci://"), "/team/crds:v3")
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{places[2], "one"}, "--allow-address"},
+		{[]string{places[2], "one", "--allow-address", "127.0.0.1"}, "--allow-plain-http"},
+		{[]string{"one", "oci://" + host + "/team/crds:v9", "--allow-address", "127.0.0.1", "--allow-plain-http"}, "v9"},
+		{[]string{"one", "ftp://user:hunter2@" + host + "/x"}, "the scheme ftp:// is not known"},
+		{[]string{"one", "git+file://repo//crds"}, "absolute path"},
+		{[]string{"http://user:hunter2@" + host + "/x", "one", "--allow-address", "127.0.0.1", "--allow-plain-http"}, "http://" + host + "/x"},
+	} {
+		if _, stderr, err := runCommand(tt.args...); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error()+stderr, "hunter2") {
+			t.Errorf("%v: error %v, want one with %q\n%s", tt.args, err, tt.want, stderr)
+		}
 	}
 }
