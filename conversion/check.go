@@ -81,12 +81,12 @@ func (c *checker) convertAll(ctx context.Context) error {
 
 // askFirst returns an error if nobody answers at all, which is better known before the search.
 func (c *checker) askFirst(ctx context.Context, from, to *side) error {
-	_, err := ask(ctx, c.converter, to.apiVersion, nil)
+	_, err := askConverter(ctx, c.converter, to.apiVersion, nil)
 	if isAnswer(err) {
 		return nil
 	}
 	simple := map[string]any{"apiVersion": from.apiVersion, "kind": from.opts.Kind, "metadata": map[string]any{"name": "sample"}, "spec": map[string]any{}}
-	if _, again := ask(ctx, c.converter, to.apiVersion, []map[string]any{simple}); isAnswer(again) {
+	if _, again := askConverter(ctx, c.converter, to.apiVersion, []map[string]any{simple}); isAnswer(again) {
 		return nil // it is the empty request that it does not answer
 	}
 	return err
@@ -102,7 +102,7 @@ func isAnswer(err error) bool {
 // convertObjects takes objects to another version and back: in batches, and each alone.
 func (c *checker) convertObjects(ctx context.Context, from, to *side, objects []map[string]any) error {
 	for batch := range slices.Chunk(objects, batchSize) {
-		together, batchErr := ask(ctx, c.converter, to.apiVersion, batch)
+		together, batchErr := askConverter(ctx, c.converter, to.apiVersion, batch)
 		var trips []*trip
 		for i, obj := range batch {
 			t, err := c.travel(ctx, from, to, obj)
@@ -221,27 +221,27 @@ func (c *checker) askProtocol(ctx context.Context, from, to *side, objects []map
 		t.add(ruleProtocol, path, what)
 		c.note(t)
 	}
-	if _, err := ask(ctx, c.converter, to.apiVersion, nil); err != nil {
+	if _, err := askConverter(ctx, c.converter, to.apiVersion, nil); err != nil {
 		tell("", "an empty request is not answered with success: "+err.Error())
 	}
-	if _, err := ask(ctx, c.converter, to.apiVersion, []map[string]any{good}); err != nil {
+	if _, err := askConverter(ctx, c.converter, to.apiVersion, []map[string]any{good}); err != nil {
 		return ctx.Err() // that has its own finding
 	}
 	const strange = "v0sluice"
 	group := c.crd.Spec.Group + "/"
-	if _, err := ask(ctx, c.converter, group+strange, []map[string]any{good}); err == nil {
+	if _, err := askConverter(ctx, c.converter, group+strange, []map[string]any{good}); err == nil {
 		tell(".desiredAPIVersion", "a request for the unknown version "+strange+" is answered with success")
 	} else if !isAnswer(err) {
 		tell(".desiredAPIVersion", "a request for the unknown version "+strange+" is not answered: "+err.Error())
 	}
 	bad := runtime.DeepCopyJSON(good)
 	bad["apiVersion"] = group + strange
-	if _, err := ask(ctx, c.converter, to.apiVersion, []map[string]any{good, bad}); err == nil {
+	if _, err := askConverter(ctx, c.converter, to.apiVersion, []map[string]any{good, bad}); err == nil {
 		tell(".objects", "a request with an object of the unknown version "+strange+" is answered with success")
 	} else if !isAnswer(err) {
 		tell(".objects", "a request with an object of the unknown version "+strange+" is not answered: "+err.Error())
 	}
-	if _, err := ask(ctx, c.converter, to.apiVersion, []map[string]any{good}); err != nil {
+	if _, err := askConverter(ctx, c.converter, to.apiVersion, []map[string]any{good}); err != nil {
 		tell("", "after a request that it cannot answer, the converter does not convert a valid object any more: "+err.Error())
 	}
 	return ctx.Err()

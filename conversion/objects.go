@@ -97,7 +97,7 @@ func (s *side) search(ctx context.Context, t *target, work *contain.Work) {
 	around, exact := aroundPath(s.props, t.path)
 	for _, p := range []*props{around, s.props} {
 		var found map[string]any
-		found, t.impossible, t.why = s.ask(ctx, t, p, work)
+		found, t.impossible, t.why = s.searchObject(ctx, t, p, work)
 		switch {
 		case found == nil:
 		case s.keep(ctx, found) != nil && t.reached:
@@ -187,8 +187,8 @@ func firstChild(v any, step contain.Step) (key string, child any) {
 	return "", nil
 }
 
-// ask asks the prover for an object of a schema that meets the target.
-func (s *side) ask(ctx context.Context, t *target, p *props, work *contain.Work) (found map[string]any, impossible bool, why string) {
+// searchObject asks the prover for an object of a schema that meets the target.
+func (s *side) searchObject(ctx context.Context, t *target, p *props, work *contain.Work) (found map[string]any, impossible bool, why string) {
 	accepts, refuses := t.question(p)
 	old, err := contain.NewSide(accepts)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *side) addMixtures(ctx context.Context, rng *rand.Rand, count int) {
 			mixed = varied
 		}
 		decorated := runtime.DeepCopyJSON(mixed)
-		decorate(rng, decorated)
+		addMetadata(rng, decorated)
 		if s.keep(ctx, decorated) == nil {
 			s.keep(ctx, mixed)
 		}
@@ -310,8 +310,8 @@ func varyValue(rng *rand.Rand, v any) any {
 	return v
 }
 
-// decorate gives an object the metadata that converters meet.
-func decorate(rng *rand.Rand, obj map[string]any) {
+// addMetadata gives an object the metadata that converters meet.
+func addMetadata(rng *rand.Rand, obj map[string]any) {
 	meta, _ := obj["metadata"].(map[string]any)
 	if meta == nil {
 		return

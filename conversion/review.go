@@ -171,9 +171,9 @@ type invalidAnswer struct{ message string }
 
 func (e invalidAnswer) Error() string { return "the API server refuses the answer: " + e.message }
 
-// ask has objects converted, and returns the answer as the API server reads it (getConvertedObjectsFromResponse). The error is a
+// askConverter has objects converted, and returns the answer as the API server reads it (getConvertedObjectsFromResponse). The error is a
 // failure, an invalidAnswer, or that of the converter.
-func ask(ctx context.Context, c Converter, to string, objects []map[string]any) ([]map[string]any, error) {
+func askConverter(ctx context.Context, c Converter, to string, objects []map[string]any) ([]map[string]any, error) {
 	uid := types.UID("9a0f5c4e-0000-4000-8000-000000000001")
 	review := &apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "ConversionReview"},

@@ -46,7 +46,7 @@ func (t *trip) addDifference(rule string, s *side, d difference, what string) {
 func (c *checker) travel(ctx context.Context, from, to *side, object map[string]any) (*trip, error) {
 	t := &trip{from: from, to: to, object: object}
 	start := c.now()
-	answer, err := ask(ctx, c.converter, to.apiVersion, []map[string]any{object})
+	answer, err := askConverter(ctx, c.converter, to.apiVersion, []map[string]any{object})
 	t.took = c.now().Sub(start)
 	if err != nil {
 		t.addFailure(to, "", err)
@@ -150,7 +150,7 @@ func (t *trip) validate(ctx context.Context, there map[string]any) {
 
 // comeBack converts an object back to the version that the trip began in. It is nil if that fails.
 func (c *checker) comeBack(ctx context.Context, t *trip, there map[string]any, with string) (map[string]any, error) {
-	answer, err := ask(ctx, c.converter, t.from.apiVersion, []map[string]any{there})
+	answer, err := askConverter(ctx, c.converter, t.from.apiVersion, []map[string]any{there})
 	if err != nil {
 		t.addFailure(t.from, with, err)
 		return nil, ctx.Err()
@@ -160,7 +160,7 @@ func (c *checker) comeBack(ctx context.Context, t *trip, there map[string]any, w
 
 // compareWithOld tells what the old release of the converter made of the object, if that differs.
 func (c *checker) compareWithOld(ctx context.Context, t *trip, there map[string]any) error {
-	answer, err := ask(ctx, c.old, t.to.apiVersion, []map[string]any{t.object})
+	answer, err := askConverter(ctx, c.old, t.to.apiVersion, []map[string]any{t.object})
 	if err != nil {
 		return ctx.Err() // the new release does better
 	}
@@ -243,7 +243,7 @@ func (c *checker) askAgain(ctx context.Context, t *trip, inBatch map[string]any)
 	if t.answer == nil || inBatch == nil || reflect.DeepEqual(t.answer, inBatch) {
 		return nil
 	}
-	again, err := ask(ctx, c.converter, t.to.apiVersion, []map[string]any{t.object})
+	again, err := askConverter(ctx, c.converter, t.to.apiVersion, []map[string]any{t.object})
 	rule, what, other := ruleBatch, "the answer in a request with other objects is another one", inBatch
 	if err != nil || !reflect.DeepEqual(t.answer, again[0]) {
 		rule, what = ruleRandom, "two answers for the same object differ"
@@ -264,7 +264,7 @@ func (c *checker) askTime(ctx context.Context, t *trip) error {
 	least := t.took
 	for try := 0; try < 2 && least > c.opts.MaxTime && c.opts.MaxTime > 0; try++ {
 		start := c.now()
-		if _, err := ask(ctx, c.converter, t.to.apiVersion, []map[string]any{t.object}); err != nil {
+		if _, err := askConverter(ctx, c.converter, t.to.apiVersion, []map[string]any{t.object}); err != nil {
 			return ctx.Err()
 		}
 		least = min(least, c.now().Sub(start))

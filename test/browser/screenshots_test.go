@@ -17,7 +17,7 @@ func TestScreenshots(t *testing.T) {
 	shoot := func(p *tab, name string) {
 		t.Helper()
 		// What differs from run to run is left out.
-		eval[bool](p, "document.querySelector('.where').textContent = document.querySelector('.where').textContent.replace(/[0-9.]+:[0-9]+/, 'cluster.example.com'); scrollTo(0, 0); true")
+		eval[bool](p, "document.querySelector('.where').textContent = document.querySelector('.where').textContent.replace(/[0-9.]+:[0-9]+/, 'cluster.example.com'); document.querySelector('footer').remove(); scrollTo(0, 0); true")
 		png, err := chromedp.Run(p, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package convertfaults has a conversion between two versions of a CRD with the mistakes that authors of converters make, for tests of what
-// has to find them.
+// Package convertfaults has a conversion between two versions of a CRD, and versions of it with one mistake each, for tests of what must find
+// such mistakes.
 package convertfaults
 
 import (
