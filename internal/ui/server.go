@@ -227,7 +227,7 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	allowTime := func() { _ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) }
+	allowTime := func() { _ = out.SetWriteDeadline(s.Env.Now().Add(10 * time.Second)) }
 	defer allowTime() // the end of the answer is written too, and the page sees no broken connection
 	write := func(text string) bool {
 		allowTime()
