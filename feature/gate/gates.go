@@ -357,7 +357,7 @@ func (g *Gates) Fail(s Source, err error) {
 }
 
 // Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs the features
-// that are on, and warns about features that are off and whose default turns, or has turned, on. The error lists all errors of flags,
+// that are on. It warns about features that are off and whose default turns, or has turned, on, and so does each later change to off. The error lists all errors of flags,
 // environment and file. The program should end with it: Begin has then changed nothing. Errors of a ConfigMap are only logged, and none
 // of its settings are used, but for those of which [Gates.Set] says that they stop nothing. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
@@ -386,8 +386,8 @@ func (g *Gates) Begin() error {
 		g.pins = st.settings
 		for _, s := range st.effective.All() {
 			g.log.Info("feature", "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "enabled", s.Open, "why", s.Reason)
+			g.warnOfFlip(&s)
 		}
-		g.warnOfFlips()
 	})
 	if wrong != nil {
 		return &SettingsError{Problems: wrong}

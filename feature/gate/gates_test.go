@@ -403,7 +403,7 @@ func TestWarningsOfFlips(t *testing.T) {
 		release, set string
 		says         string
 	}{
-		{"v1.2.0", "", "will be on by default"}, {"v1.2.0", "true", ""}, {"v1.3.0", "", ""}, {"v1.3.0", "false", "it is on by default"},
+		{"v1.2.0", "", "will be on by default"}, {"v1.2.0", "true", ""}, {"v1.3.0", "", ""}, {"v1.3.0", "false", "is on by default since"},
 	} {
 		b := &book{}
 		o := b.options()
@@ -421,6 +421,40 @@ func TestWarningsOfFlips(t *testing.T) {
 		lines := b.with("warning")
 		if tt.says == "" && len(lines) > 0 || tt.says != "" && (len(lines) != 1 || !strings.Contains(lines[0], tt.says) || !strings.Contains(lines[0], "v1.3.0")) {
 			t.Errorf("%s, %q: %v", tt.release, tt.set, lines)
+		}
+	}
+}
+
+// TestALiveChangeToOffWarnsOfTheFlip, also if no release is named, by the convention of Tekton (TEP-0033, promoting behavior flags).
+func TestALiveChangeToOffWarnsOfTheFlip(t *testing.T) {
+	for _, tt := range []struct {
+		convention v1alpha1.Convention
+		stages     []v1alpha1.FeatureStage
+		want       string
+	}{
+		{"", stages(alpha[0], v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.3.0", Default: &yes}), `will be on by default from v1.3.0 on: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
+		{v1alpha1.ConventionTekton, alpha, `may be on by default in a later release: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
+		{"", alpha, ""},
+		{"", stages(v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0", Default: &yes}), "is off, although it is on by default since v1.1.0"},
+	} {
+		d := demo()
+		d.Spec.Convention = tt.convention
+		d.Features = []v1alpha1.FeatureSpec{{Gate: "Behaviour", Stages: tt.stages}}
+		b := &book{}
+		g, err := gate.New(d, b.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Set(gate.ConfigMap, map[string]string{"behaviour": "true"}, "")
+		if err := g.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if lines := b.with("warning"); len(lines) > 0 {
+			t.Errorf("while it is on: %v", lines)
+		}
+		g.Set(gate.ConfigMap, map[string]string{"behaviour": "false"}, "")
+		if lines := b.with("warning"); (tt.want == "") != (len(lines) == 0) || tt.want != "" && !strings.Contains(strings.ReplaceAll(lines[0], `\`, ""), tt.want) {
+			t.Errorf("%s: %v", tt.want, lines)
 		}
 	}
 }
