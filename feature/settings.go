@@ -333,6 +333,8 @@ func (p *settingsParser) setFeature(f *Feature, key string, on, allowed bool) {
 	}
 	p.noteGate(gate, on, allowed)
 	switch {
+	case f.GateGone():
+		p.addWarning(CodeRemovedGate, gate, key, "%s is always on, its gate was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Stage == v1alpha1.Removed:
 		p.addWarning(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Entry < 0:
