@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -390,6 +392,113 @@ func TestEmulation(t *testing.T) {
 	}
 	if err := g.Emulate("v1.2.0"); err == nil {
 		t.Error("emulated after the beginning")
+	}
+}
+
+// TestTheGateInComponentBasesRegistry: its flags emulate a version and set gates, for Gates as well.
+func TestTheGateInComponentBasesRegistry(t *testing.T) {
+	for _, tt := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, "Done Tuned"},
+		{[]string{"--feature-gates=demo-op:FastPath=true,demo-op:Tuned=false"}, "Done FastPath"},
+		{[]string{"--emulated-version=demo-op=1.1"}, "Tuned"},
+		{[]string{"--emulated-version=demo-op=1.1", "--feature-gates=demo-op:Done=true,demo-op:Tuned=false"}, "Done"},
+	} {
+		g := newGates(t, gate.Options{})
+		registry := compatibility.NewComponentGlobalsRegistry()
+		if err := registry.Register("demo-op", compatibility.NewEffectiveVersionFromString("1.2", "1.0", "1.0"), g.FeatureGate()); err != nil {
+			t.Fatal(err)
+		}
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		registry.AddFlags(fs)
+		if err := errors.Join(fs.Parse(tt.flags), registry.Set(), g.Begin()); err != nil {
+			t.Fatalf("%v: %v", tt.flags, err)
+		}
+		if got := enabled(t, g); got != tt.want {
+			t.Errorf("%v: on %s, want %s", tt.flags, got, tt.want)
+		}
+		if v := g.FeatureGate().EmulationVersion(); g.FeatureGate().SetEmulationVersion(v) != nil || g.FeatureGate().SetEmulationVersion(v.SubtractMinor(1)) == nil {
+			t.Error("another emulation version after the beginning")
+		}
+	}
+}
+
+// TestOverriddenDefaultsAndWhatIsSet compares the gate of the gates with one of component-base alone.
+func TestOverriddenDefaultsAndWhatIsSet(t *testing.T) {
+	for _, tt := range []struct {
+		override map[featuregate.Feature]bool
+		set      map[string]bool
+		want     string
+	}{
+		{map[featuregate.Feature]bool{"FastPath": true, "Tuned": false}, nil, "Done FastPath"},
+		{map[featuregate.Feature]bool{"FastPath": true}, map[string]bool{"FastPath": false}, "Done Tuned"},
+		{map[featuregate.Feature]bool{"Tuned": false}, map[string]bool{"AllBeta": true}, "Done Tuned"},
+		{map[featuregate.Feature]bool{"Tuned": false}, map[string]bool{"Tuned": true}, "Done Tuned"},
+	} {
+		g := newGates(t, gate.Options{})
+		ours, theirs := g.FeatureGate(), newGates(t, gate.Options{}).FeatureGate().DeepCopyAndReset()
+		plain := featuregate.NewVersionedFeatureGate(version.MajorMinor(1, 2))
+		if err := plain.AddVersioned(theirs.GetAllVersioned()); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []featuregate.MutableVersionedFeatureGate{ours, plain} {
+			for name, on := range tt.override {
+				if err := f.OverrideDefault(name, on); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.SetFromMap(tt.set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if got := enabled(t, g); got != tt.want {
+			t.Errorf("%v, %v: on %s, want %s", tt.override, tt.set, got, tt.want)
+		}
+		for _, name := range []featuregate.Feature{"FastPath", "Tuned", "Done"} {
+			if ours.Enabled(name) != plain.Enabled(name) || ours.ExplicitlySet(name) != plain.ExplicitlySet(name) && tt.set["AllBeta"] == false {
+				t.Errorf("%v, %v: %s is %t and set %t, in component-base %t and %t", tt.override, tt.set, name, ours.Enabled(name), ours.ExplicitlySet(name), plain.Enabled(name), plain.ExplicitlySet(name))
+			}
+		}
+	}
+	g := newGates(t, gate.Options{})
+	if err := g.FeatureGate().OverrideDefault("Done", false); err == nil {
+		t.Error("the default of a locked feature is overridden")
+	}
+	g.Set(gate.ConfigMap, map[string]string{"slow": "true"}, "")
+	if !g.FeatureGate().ExplicitlySet("Slow") || g.FeatureGate().ExplicitlySet("FastPath") {
+		t.Error("what the ConfigMap sets is not explicitly set, or something else is")
+	}
+}
+
+// TestConfigurationFilesOfPrograms are read as cert-manager and Kubernetes have them: apiVersion, kind, featureGates, and what else the program has.
+func TestConfigurationFilesOfPrograms(t *testing.T) {
+	for _, text := range []string{
+		"apiVersion: controller.config.cert-manager.io/v1alpha1\nkind: ControllerConfiguration\nlogging: {verbosity: 2}\nleaderElectionConfig:\n  namespace: cert-manager\nfeatureGates:\n  FastPath: true\n  Tuned: false\n",
+		"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nclusterDNS: [10.0.0.10]\nfeatureGates: {FastPath: true, Tuned: false}\n",
+	} {
+		g := newGates(t, gate.Options{})
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := g.LoadFile(path); err != nil || problems != nil {
+			t.Fatal(problems, err)
+		}
+		if got := enabled(t, g); got != "Done FastPath" {
+			t.Errorf("%s\non %s", text, got)
+		}
+		text = strings.Replace(text, "featureGates", "other", 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := g.LoadFile(path); err != nil || problems != nil || enabled(t, g) != "Done Tuned" {
+			t.Error("without gates:", problems, err, enabled(t, g))
+		}
 	}
 }
 

@@ -337,7 +337,7 @@ func TestTheGateGoesAfterTheFlip(t *testing.T) {
 		{"tekton", flipped, false},
 		{"kubernetes", flipped, true},
 		{"cert-manager", flipped, true},
-		{"tekton", alpha + "," + beta, true},                                                   // a part goes, not a gate alone
+		{"tekton", alpha + "," + beta, true}, // a part goes, not a gate alone
 		{"kubernetes", alpha + "," + beta + "," + stable + ",{stage: Stable, release: v1.5.1, lockToDefault: true}", false},
 	} {
 		old := side{features: stagesOf(tt.stages, "  announced: {Default: v1.2.0}\n")}
