@@ -419,7 +419,7 @@ func (g *Gates) parseLayers() (given, settings *feature.Settings, findings []fea
 	if defaults == "" {
 		return given, given, findings
 	}
-	settings, _ = g.model.ParseLayers(append(data, map[string]string{g.model.Spec().GatesKey: defaults})...)
+	settings, _ = g.model.ParseLayers(slices.Concat(data, []map[string]string{{g.model.Spec().GatesKey: defaults}})...)
 	return given, settings, findings
 }
 

@@ -36,7 +36,8 @@ of kubebuilder. If there is an error, it prints all errors with file and line, a
 				return err
 			}
 			dir := filepath.Dir(file)
-			if data, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {
+			data, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
+			if err == nil && !strings.Contains(string(data), "sluice.dev") {
 				fmt.Fprintln(e.Err, "next: go mod tidy  (go.mod does not require sluice.dev)")
 			}
 			if _, err := os.Stat(filepath.Join(dir, life.CRDsBesideBases)); err == nil {
