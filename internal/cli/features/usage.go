@@ -79,7 +79,7 @@ With --record it writes the counts into the status of the features, so that kube
 With -f it reads manifests instead of a cluster, such as a folder before you deploy it. It says which features they use, with file and line,
 and which setting or least level turns on those that are off. Exit code 1 if any is off, by the ConfigMap among the files or by default.`,
 		Example: `  sluice features usage
-  sluice features usage -f manifests/ --features features.yaml --features crds/
+  sluice features usage -f manifests/ --features config/features.yaml --features crds/
   sluice features usage tasks-timeout -n team-a -v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.files) > 0 {
