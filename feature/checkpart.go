@@ -307,7 +307,12 @@ func (d *definer) checkParents(f *Feature, t *Target, root *schema.Node, where s
 		}
 	}
 	if n := len(t.Path); n > 1 && slices.Contains(t.Path[n-2].Keys, last.Name) && last.Kind == Field {
-		d.addError(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list", t.Version, t.Path)
+		switch {
+		case whole:
+			d.addError(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list", t.Version, t.Path)
+		case drop: // values can be gated: an item with another one is another item
+			d.addError(CodeListKey, gate, where+".field", "version %s: %s identifies the items of its list, so that its values cannot be dropped: use Reject or Warn", t.Version, t.Path)
+		}
 	}
 }
 

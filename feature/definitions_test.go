@@ -67,6 +67,8 @@ func TestDefinitionsAreRefused(t *testing.T) {
 		{"a required field", part("field: spec.name"), []string{"error required-field G spec.parts[0].field"}},
 		{"a required field, dropped", drop("field: spec.name, pattern: x"), []string{"error cannot-drop G spec.parts[0].field"}},
 		{"all values of what is required", part(`field: "spec.tasks[*].name"`), []string{"error list-map-key G spec.parts[0].field", "error required-field G spec.parts[0].field"}},
+		{"values of a list's key", part(`field: "spec.tasks[*].name", values: [odd]`), nil},
+		{"values of a list's key, dropped", drop(`field: "spec.tasks[*].name", values: [odd]`), []string{"error cannot-drop G spec.parts[0].field", "error list-map-key G spec.parts[0].field"}},
 		{"a field with a default", part("field: spec.withDefault"), []string{"error field-has-default G spec.parts[0].field"}},
 		{"a default that is the value", part("field: spec.withDefault, values: [x]"), []string{"error field-has-default G spec.parts[0].field"}},
 		{"a default that is another value", part("field: spec.withDefault, values: [y]"), nil},

@@ -171,6 +171,9 @@ func releasesSince(before, now string) (uint64, bool) {
 // wasWithdrawn reports whether the feature was removed while it was off, so that its parts are not in use.
 func (f *Feature) wasWithdrawn() bool { return f.Stage == v1alpha1.Removed && !f.Default }
 
+// GateGone reports whether only the gate was removed: the feature had graduated, is on for good, and its parts stay.
+func (f *Feature) GateGone() bool { return f.Stage == v1alpha1.Removed && f.Default }
+
 // grave is a part of a withdrawn feature.
 type grave struct {
 	part *v1alpha1.Part

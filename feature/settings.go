@@ -66,8 +66,10 @@ func parseLevel(s string) (v1alpha1.Level, bool) {
 var (
 	trueWords  = []string{"true", "True", "TRUE", "t", "T", "1"}
 	falseWords = []string{"false", "False", "FALSE", "f", "F", "0"}
-	// allowedWords are the values for a feature that is off, except for users who opt in.
-	allowedWords = []string{"allowed", "Allowed"}
+	// allowedWords are the values for a feature that is off, except for users who opt in. They are Knative's, with the two others.
+	allowedWords  = []string{"allowed", "Allowed"}
+	enabledWords  = []string{"enabled", "Enabled"}
+	disabledWords = []string{"disabled", "Disabled"}
 )
 
 // maxGatesText bounds the characters in the list of gates, so that policies can search it. A longer list counts as not set, in
@@ -83,10 +85,17 @@ func parseBool(s string) (value, ok bool) {
 	return false, slices.Contains(falseWords, s)
 }
 
-// parseState reads the setting of a gate: a boolean, or in a component with optIn one of allowedWords.
+// parseState reads the setting of a gate: a boolean, or in a component with optIn a state of Knative.
 func (m *Model) parseState(s string) (value, allowed, ok bool) {
-	if m.component.OptIn != nil && slices.Contains(allowedWords, strings.TrimSpace(s)) {
-		return false, true, true
+	if m.component.OptIn != nil {
+		switch word := strings.TrimSpace(s); {
+		case slices.Contains(allowedWords, word):
+			return false, true, true
+		case slices.Contains(enabledWords, word):
+			return true, false, true
+		case slices.Contains(disabledWords, word):
+			return false, false, true
+		}
 	}
 	value, ok = parseBool(s)
 	return value, false, ok
@@ -218,7 +227,10 @@ func (s *plainSetting) problemWith(value string) string {
 
 func (p *settingsParser) badBool(gate, key, value string) {
 	more := ""
-	if slices.Contains(allowedWords, strings.TrimSpace(value)) {
+	switch {
+	case p.model.component.OptIn != nil && gate != allAlpha && gate != allBeta:
+		more = "; enabled, disabled and allowed count, too"
+	case slices.Contains(allowedWords, strings.TrimSpace(value)):
 		more = "; a component with optIn takes it, for its features"
 	}
 	p.addError(CodeBadBool, gate, key, "%q is neither true nor false%s%s", clipWord(value), boolHint(value), more)
@@ -333,6 +345,8 @@ func (p *settingsParser) setFeature(f *Feature, key string, on, allowed bool) {
 	}
 	p.noteGate(gate, on, allowed)
 	switch {
+	case f.GateGone():
+		p.addWarning(CodeRemovedGate, gate, key, "%s is always on, its gate was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Stage == v1alpha1.Removed:
 		p.addWarning(CodeRemovedGate, gate, key, "%s was removed in %s: the setting has no effect, take it out", gate, stageSince(f))
 	case f.Entry < 0:

@@ -83,7 +83,7 @@ func TestTektonParts(t *testing.T) {
 	for _, c := range cases {
 		flags[c.Flag], gates[c.Gate] = true, true
 	}
-	if len(cases) < 120 || len(flags) != 15 || len(gates) != 15 {
+	if len(cases) < 120 || len(flags) != 16 || len(gates) != 16 {
 		t.Fatalf("%d cases of %d gates with %d flags", len(cases), len(gates), len(flags))
 	}
 	open, closed := 0, 0

@@ -109,6 +109,20 @@ func TestAnObjectIsNoCRD(t *testing.T) {
 	}
 }
 
+// TestALevelOfAFeatureSaysNothingOfCRDs: a gate that is overdue hurts nobody who reads what kubectl prints.
+func TestALevelOfAFeatureSaysNothingOfCRDs(t *testing.T) {
+	r := &Report{Noun: "feature", CRDs: []CRD{{Name: "pages.banner", Verdict: Safe, Findings: []Finding{{
+		Rule: "gate-overdue", Level: Cosmetic, Outcome: Violation, Severity: Warn, Message: "Banner has been Alpha for 6 minor releases",
+	}}}}}
+	var b strings.Builder
+	if err := Print(&b, "text", r, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); strings.Contains(text, "kubectl") || !strings.Contains(text, "cosmetic\n") || !strings.Contains(text, "gate-overdue") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestCommonPathEndsAtASegment(t *testing.T) {
 	for _, x := range []struct {
 		paths []string

@@ -338,7 +338,7 @@ func (t *textPrinter) levelTitle(g *group) string {
 		title += ": neither safety nor harm could be shown, which fails unless failMode is open"
 	case e.Outcome == Undecided:
 		title += ": neither safety nor harm could be shown"
-	case e.Outcome == Note || e.Level.meaningOf() == "":
+	case e.Outcome == Note || e.Level.meaningOf() == "" || t.page.noun != crdNoun: // a level speaks of CRDs; the law of features has its own reasons
 	default:
 		title += ": " + e.Level.meaningOf()
 		if who := " (hurts " + e.Level.whoIsHurt() + ")"; !t.dense || !slices.Contains(t.titled, who) {

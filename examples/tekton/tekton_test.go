@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -205,6 +206,41 @@ func TestTektonsOwnSettingsAreKnown(t *testing.T) {
 		b, _ := unset.State(f.Spec.Gate)
 		if a.Open != b.Open {
 			t.Errorf("%s: open %v as released, %v by default", f.Spec.Gate, a.Open, b.Open)
+		}
+	}
+}
+
+// TestReleasesAreThoseOfUpstream holds the histories to the tables of alpha and beta features in Tekton Pipelines v1.15.0,
+// docs/additional-configs.md. Rows without a gate here are annotations and settings that are no gates.
+func TestReleasesAreThoseOfUpstream(t *testing.T) {
+	const table = `
+| Bundles                           | v0.18.0 |         | TektonOCIBundles |
+| Windows Scripts                   | v0.28.0 |         | WindowsScript |
+| Debug                             | v0.26.0 |         | Debug |
+| StdoutConfig and StderrConfig     | v0.38.0 |         | StepOutput |
+| keep pod on cancel                | v0.52.0 |         | KeepPodOnCancel |
+| CEL in WhenExpression             | v0.53.0 |         | CELInWhenExpression |
+| Param Enum                        | v0.54.0 |         | ParamEnum |
+| Remote Tasks                      |         | v0.41.0 | TaskResolver |
+| Remote Pipelines                  |         | v0.41.0 | PipelineResolver |
+| Provenance field in Status        | v0.41.0 | v0.48.0 | ProvenanceInStatus |
+| Isolated Step, Sidecar Workspaces | v0.24.0 | v0.50.0 | StepWorkspaces |
+| Matrix                            | v0.38.0 | v0.53.0 | Matrix |
+| Task-level Resource Requirements  | v0.39.0 | v0.53.0 | ComputeResources |
+| Step and Sidecar Overrides        | v0.34.0 | v0.61.0 | RunSpecs |
+| Ignore Task Failure               | v0.55.0 | v0.62.0 | OnError |
+`
+	m := example(t)
+	for row := range strings.Lines(strings.TrimSpace(table)) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		gate := strings.TrimSpace(cells[4])
+		want := map[v1alpha1.Stage]string{v1alpha1.Alpha: strings.TrimSpace(cells[2]), v1alpha1.Beta: strings.TrimSpace(cells[3])}
+		got := map[v1alpha1.Stage]string{v1alpha1.Alpha: "", v1alpha1.Beta: ""}
+		for _, s := range m.Feature(gate).Spec.Stages {
+			got[s.Stage] = s.Release
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, upstream has %v", gate, got, want)
 		}
 	}
 }

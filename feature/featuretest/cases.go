@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/component-base/featuregate"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 	"sluice.dev/feature/gate"
 	"sluice.dev/feature/matrix"
@@ -13,8 +14,20 @@ import (
 // Case is a choice for all features that can be set: neither locked, nor beyond maxLevel, nor yet to come.
 type Case struct {
 	// Name identifies the case in the name of a test.
-	Name   string
+	Name string
+	// Level is the level of the settings, for code that reads it ([feature.States.Level]). Empty stands for stable, and for no level in a
+	// component whose convention has none.
+	Level  v1alpha1.Level
 	Values Values
+}
+
+// settingsData are the settings of a case.
+func (c *Case) settingsData(g *gate.Gates) map[string]string {
+	m := matrix.Case{Level: c.Level, Values: map[string]bool{}}
+	for name, on := range c.Values {
+		m.Values[string(name)] = on
+	}
+	return m.Settings(g.Model().Spec())
 }
 
 // Run runs a test once for each case, as parts of t, one after the other, with all features set as the case says. A part that asks for
@@ -51,7 +64,11 @@ func (c *Case) beginCase(t *testing.T, g *gate.Gates) {
 		}
 	})
 	NoDefaults(t, g)
-	setFeatures(t, g, c.Values, true)
+	all := *c
+	if all.Level == "" && g.Model().Spec().Convention.HasLevel() {
+		all.Level = v1alpha1.LevelStable // only the values open features
+	}
+	setFeatures(t, g, &all)
 }
 
 // All are all cases of the other functions, each choice once.
@@ -87,7 +104,7 @@ func toCases(chosen []matrix.Case) (out []Case) {
 		for name, on := range c.Values {
 			values[featuregate.Feature(name)] = on
 		}
-		out = append(out, Case{c.Name, values})
+		out = append(out, Case{c.Name, c.Level, values})
 	}
 	return out
 }

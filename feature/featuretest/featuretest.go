@@ -21,6 +21,7 @@
 package featuretest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,7 +62,7 @@ func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.
 	t.Cleanup(func() { holders.Delete(g) })
 	NoDefaults(t, g)
 	if len(values) > 0 {
-		setFeatures(t, g, values, false)
+		setFeatures(t, g, &Case{Values: values})
 	}
 	return g
 }
@@ -71,7 +72,7 @@ func New(t testing.TB, d gate.Declaration, o gate.Options, values Values) *gate.
 // and the message says why. Set the features that it requires first.
 func Set(t testing.TB, g *gate.Gates, name featuregate.Feature, value bool) {
 	t.Helper()
-	setFeatures(t, g, Values{name: value}, false)
+	setFeatures(t, g, &Case{Values: Values{name: value}})
 }
 
 // NoDefaults fails the test if it asks for a feature that no test has set, or that was not declared, until it ends. A feature that
@@ -115,7 +116,7 @@ type holder struct {
 	mu     sync.Mutex
 	mine   testing.TB // the test that made them, if one did
 	owners []testing.TB
-	values []Values // of each owner, those before it included
+	cases  []Case // of each owner, what those before it set included
 }
 
 // holders are those of all gates that tests have touched.
@@ -130,10 +131,10 @@ func holderOf(g *gate.Gates) *holder {
 func (h *holder) isSet(name featuregate.Feature) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.values) == 0 {
+	if len(h.cases) == 0 {
 		return false
 	}
-	_, ok := h.values[len(h.values)-1][name]
+	_, ok := h.cases[len(h.cases)-1].Values[name]
 	return ok
 }
 
@@ -150,8 +151,8 @@ func isPartOf(t, owner testing.TB) bool {
 	return t.Name() == owner.Name() || strings.HasPrefix(t.Name(), owner.Name()+"/")
 }
 
-// setFeatures sets features; all says that these are all features that can be set.
-func setFeatures(t testing.TB, g *gate.Gates, values Values, all bool) {
+// setFeatures sets features, and the level if the case has one.
+func setFeatures(t testing.TB, g *gate.Gates, c *Case) {
 	t.Helper()
 	h := holderOf(g)
 	h.mu.Lock()
@@ -165,31 +166,31 @@ func setFeatures(t testing.TB, g *gate.Gates, values Values, all bool) {
 		t.Fatalf("featuretest: %s has set features of the same gates and has not ended: tests that run at the same time need gates of their own (featuretest.New)", h.owners[n-1].Name())
 	}
 	h.failIfShared(t)
-	next := Values{}
-	if n := len(h.values); n > 0 {
-		maps.Copy(next, h.values[n-1])
+	next, before := Case{Level: c.Level, Values: Values{}}, len(h.cases)
+	if before > 0 {
+		next.Level = cmp.Or(c.Level, h.cases[before-1].Level)
+		maps.Copy(next.Values, h.cases[before-1].Values)
 	}
-	maps.Copy(next, values)
-	before := len(h.values)
-	h.owners, h.values = append(h.owners, t), append(h.values, next)
+	maps.Copy(next.Values, c.Values)
+	h.owners, h.cases = append(h.owners, t), append(h.cases, next)
 	h.mu.Unlock()
 	locked = false
 	t.Cleanup(func() {
 		h.mu.Lock()
-		h.owners, h.values = slices.Delete(h.owners, before, len(h.owners)), slices.Delete(h.values, before, len(h.values))
-		var back Values
+		h.owners, h.cases = slices.Delete(h.owners, before, len(h.owners)), slices.Delete(h.cases, before, len(h.cases))
+		var back map[string]string
 		if before > 0 {
-			back = h.values[before-1]
+			back = h.cases[before-1].settingsData(g)
 		}
 		h.mu.Unlock()
-		g.Set(gate.Test, settingsData(g, back, false), "")
+		g.Set(gate.Test, back, "")
 	})
 	var problems []string
-	for _, p := range g.Set(gate.Test, settingsData(g, next, all), "") {
+	for _, p := range g.Set(gate.Test, next.settingsData(g), "") {
 		problems = append(problems, p.Message)
 	}
 	if problems == nil {
-		for name, want := range values {
+		for name, want := range c.Values {
 			if s, ok := g.State(name); !ok || s.Open != want {
 				problems = append(problems, fmt.Sprintf("%s cannot be set to %t: %s", name, want, s.Reason))
 			}
@@ -207,17 +208,4 @@ func isParallel(t testing.TB) (parallel bool) {
 	defer func() { parallel = recover() != nil }()
 	t.Setenv("SLUICE_FEATURETEST", t.Name())
 	return false
-}
-
-// settingsData writes values as settings; nil if there are none. If all features are set, the level has no effect.
-func settingsData(g *gate.Gates, values Values, all bool) map[string]string {
-	if values == nil {
-		return nil
-	}
-	spec := g.Model().Spec()
-	out := map[string]string{spec.GatesKey: values.String()}
-	if all {
-		out[spec.LevelKey] = "stable"
-	}
-	return out
 }

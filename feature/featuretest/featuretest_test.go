@@ -513,3 +513,27 @@ func TestPairsCoverAllPairs(t *testing.T) {
 		})
 	}
 }
+
+// TestRunSetsTheLevel of a case for code that reads it, and none in a component whose convention has none.
+func TestRunSetsTheLevel(t *testing.T) {
+	d := declaration(1, v1alpha1.FeatureSpec{Gate: "Field", FollowsLevel: new(true)})
+	g := newGates(t, d)
+	got := map[string]v1alpha1.Level{}
+	featuretest.Run(t, g, featuretest.All(g), func(t *testing.T) {
+		got[t.Name()] = g.States().Level()
+		featuretest.Set(t, g, "F000", true) // the level stays
+		if again := g.States().Level(); again != got[t.Name()] {
+			t.Errorf("the level is %s, and was %s", again, got[t.Name()])
+		}
+	})
+	if got[t.Name()+"/level_alpha"] != v1alpha1.LevelAlpha || got[t.Name()+"/all_off"] != v1alpha1.LevelStable {
+		t.Errorf("%v", got)
+	}
+	kubernetes := declaration(1)
+	kubernetes.Spec.Convention = v1alpha1.ConventionKubernetes
+	ran := 0
+	featuretest.RunParallel(t, kubernetes, gate.Options{}, featuretest.All, func(*testing.T, *gate.Gates) { ran++ })
+	if ran != 2 {
+		t.Errorf("%d cases", ran)
+	}
+}

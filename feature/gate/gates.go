@@ -94,6 +94,7 @@ type Gates struct {
 	version    string          // of the ConfigMap
 	flags      string          // the value of --feature-gates
 	direct     map[string]bool // set through the gate of component-base
+	overridden map[string]bool // default overridden through the gate of component-base
 	strays     []Problem       // variables of the environment that may have been meant for settings
 	runtime    feature.Runtime
 	begun      bool
@@ -122,7 +123,8 @@ type state struct {
 	// effective are the states in force. ready are the states if all processes had the features on. settings are the states if no feature
 	// needed a restart.
 	effective, ready, settings *feature.States
-	watched                    *feature.States // the effective ones for others, with observers
+	given                      *feature.Settings // by the sources, without overridden defaults
+	watched                    *feature.States   // the effective ones for others, with observers
 	open                       map[featuregate.Feature]bool
 	evaluator                  func() *feature.Evaluator
 	problems, warnings         []Problem
@@ -191,8 +193,10 @@ func (g *Gates) Evaluator() *feature.Evaluator { return g.state.Load().evaluator
 
 // FeatureGate returns the gate of k8s.io/component-base. It follows the gates, and they follow it: what Set, SetFromMap and its flag say of the
 // features counts as the flag's, and after [Gates.Begin] for all that a test's settings count for, until ResetFeatureValueToDefault.
-// So SetFeatureGateDuringTest of component-base works. An overridden default does not reach the gates, nor what is set in a gate that was
-// given ([Options]) and is asked directly.
+// So SetFeatureGateDuringTest of component-base works. An overridden default holds where no source sets the gate, nor its stage (AllAlpha,
+// AllBeta), and an emulation version does what [Gates.Emulate] does. So the gate can be registered in component-base's ComponentGlobalsRegistry, with its
+// flags --emulated-version and --feature-gates=COMPONENT:GATE=true. What is set in a gate that was given ([Options]) and is asked directly does
+// not reach the gates.
 func (g *Gates) FeatureGate() featuregate.MutableVersionedFeatureGate {
 	return &watchedGate{g.upstream, g}
 }
@@ -314,7 +318,7 @@ func (g *Gates) stopsNothing(s Source, f *feature.Finding) bool {
 
 // errorsOf returns the errors of a source. stop says that it is not taken because of them.
 func (g *Gates) errorsOf(s Source) (out []Problem, stop bool) {
-	_, findings := g.parseLayers()
+	_, _, findings := g.parseLayers()
 	for _, f := range findings[s] {
 		if f.Severity == feature.Error {
 			out = append(out, Problem{Source: s, Message: f.String()})
@@ -357,7 +361,7 @@ func (g *Gates) Fail(s Source, err error) {
 }
 
 // Begin ends the time in which everything may change: from now on, features that need a restart stay as they are. It logs the features
-// that are on, and warns about features that are off and whose default turns, or has turned, on. The error lists all errors of flags,
+// that are on. It warns about features that are off and whose default turns, or has turned, on, and so does each later change to off. The error lists all errors of flags,
 // environment and file. The program should end with it: Begin has then changed nothing. Errors of a ConfigMap are only logged, and none
 // of its settings are used, but for those of which [Gates.Set] says that they stop nothing. After it has succeeded, later calls do nothing.
 func (g *Gates) Begin() error {
@@ -386,8 +390,8 @@ func (g *Gates) Begin() error {
 		g.pins = st.settings
 		for _, s := range st.effective.All() {
 			g.log.Info("feature", "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "enabled", s.Open, "why", s.Reason)
+			g.warnOfFlip(&s)
 		}
-		g.warnOfFlips()
 	})
 	if wrong != nil {
 		return &SettingsError{Problems: wrong}
@@ -404,19 +408,25 @@ type SettingsError struct {
 // Error has a line for each problem.
 func (e *SettingsError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// parseLayers reads all layers.
-func (g *Gates) parseLayers() (*feature.Settings, []feature.Findings) {
+// parseLayers reads all layers: those of the sources alone, and with the overridden defaults behind them.
+func (g *Gates) parseLayers() (given, settings *feature.Settings, findings []feature.Findings) {
 	data := make([]map[string]string, sources)
 	for i := range g.layers {
 		data[i] = g.layers[i].data
 	}
-	return g.model.ParseLayers(data...)
+	given, findings = g.model.ParseLayers(data...)
+	defaults := g.overriddenDefaults(given)
+	if defaults == "" {
+		return given, given, findings
+	}
+	settings, _ = g.model.ParseLayers(slices.Concat(data, []map[string]string{{g.model.Spec().GatesKey: defaults}})...)
+	return given, settings, findings
 }
 
 // recompute makes the state again and returns the features that have changed since Begin. The lock is held.
 func (g *Gates) recompute() []featuregate.Feature {
-	settings, findings := g.parseLayers()
-	st := &state{model: g.model, version: g.version, open: map[featuregate.Feature]bool{}}
+	given, settings, findings := g.parseLayers()
+	st := &state{model: g.model, given: given, version: g.version, open: map[featuregate.Feature]bool{}}
 	all, rt := feature.Runtime{AssumeProcesses: true}, g.runtime
 	st.settings = g.model.Resolve(settings, all)
 	if g.layers[Test].data != nil {

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/component-base/metrics/legacyregistry"
 
@@ -393,6 +395,113 @@ func TestEmulation(t *testing.T) {
 	}
 }
 
+// TestTheGateInComponentBasesRegistry: its flags emulate a version and set gates, for Gates as well.
+func TestTheGateInComponentBasesRegistry(t *testing.T) {
+	for _, tt := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, "Done Tuned"},
+		{[]string{"--feature-gates=demo-op:FastPath=true,demo-op:Tuned=false"}, "Done FastPath"},
+		{[]string{"--emulated-version=demo-op=1.1"}, "Tuned"},
+		{[]string{"--emulated-version=demo-op=1.1", "--feature-gates=demo-op:Done=true,demo-op:Tuned=false"}, "Done"},
+	} {
+		g := newGates(t, gate.Options{})
+		registry := compatibility.NewComponentGlobalsRegistry()
+		if err := registry.Register("demo-op", compatibility.NewEffectiveVersionFromString("1.2", "1.0", "1.0"), g.FeatureGate()); err != nil {
+			t.Fatal(err)
+		}
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		registry.AddFlags(fs)
+		if err := errors.Join(fs.Parse(tt.flags), registry.Set(), g.Begin()); err != nil {
+			t.Fatalf("%v: %v", tt.flags, err)
+		}
+		if got := enabled(t, g); got != tt.want {
+			t.Errorf("%v: on %s, want %s", tt.flags, got, tt.want)
+		}
+		if v := g.FeatureGate().EmulationVersion(); g.FeatureGate().SetEmulationVersion(v) != nil || g.FeatureGate().SetEmulationVersion(v.SubtractMinor(1)) == nil {
+			t.Error("another emulation version after the beginning")
+		}
+	}
+}
+
+// TestOverriddenDefaultsAndWhatIsSet compares the gate of the gates with one of component-base alone.
+func TestOverriddenDefaultsAndWhatIsSet(t *testing.T) {
+	for _, tt := range []struct {
+		override map[featuregate.Feature]bool
+		set      map[string]bool
+		want     string
+	}{
+		{map[featuregate.Feature]bool{"FastPath": true, "Tuned": false}, nil, "Done FastPath"},
+		{map[featuregate.Feature]bool{"FastPath": true}, map[string]bool{"FastPath": false}, "Done Tuned"},
+		{map[featuregate.Feature]bool{"Tuned": false}, map[string]bool{"AllBeta": true}, "Done Tuned"},
+		{map[featuregate.Feature]bool{"Tuned": false}, map[string]bool{"Tuned": true}, "Done Tuned"},
+	} {
+		g := newGates(t, gate.Options{})
+		ours, theirs := g.FeatureGate(), newGates(t, gate.Options{}).FeatureGate().DeepCopyAndReset()
+		plain := featuregate.NewVersionedFeatureGate(version.MajorMinor(1, 2))
+		if err := plain.AddVersioned(theirs.GetAllVersioned()); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []featuregate.MutableVersionedFeatureGate{ours, plain} {
+			for name, on := range tt.override {
+				if err := f.OverrideDefault(name, on); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.SetFromMap(tt.set); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if got := enabled(t, g); got != tt.want {
+			t.Errorf("%v, %v: on %s, want %s", tt.override, tt.set, got, tt.want)
+		}
+		for _, name := range []featuregate.Feature{"FastPath", "Tuned", "Done"} {
+			if ours.Enabled(name) != plain.Enabled(name) || ours.ExplicitlySet(name) != plain.ExplicitlySet(name) && tt.set["AllBeta"] == false {
+				t.Errorf("%v, %v: %s is %t and set %t, in component-base %t and %t", tt.override, tt.set, name, ours.Enabled(name), ours.ExplicitlySet(name), plain.Enabled(name), plain.ExplicitlySet(name))
+			}
+		}
+	}
+	g := newGates(t, gate.Options{})
+	if err := g.FeatureGate().OverrideDefault("Done", false); err == nil {
+		t.Error("the default of a locked feature is overridden")
+	}
+	g.Set(gate.ConfigMap, map[string]string{"slow": "true"}, "")
+	if !g.FeatureGate().ExplicitlySet("Slow") || g.FeatureGate().ExplicitlySet("FastPath") {
+		t.Error("what the ConfigMap sets is not explicitly set, or something else is")
+	}
+}
+
+// TestConfigurationFilesOfPrograms are read as cert-manager and Kubernetes have them: apiVersion, kind, featureGates, and what else the program has.
+func TestConfigurationFilesOfPrograms(t *testing.T) {
+	for _, text := range []string{
+		"apiVersion: controller.config.cert-manager.io/v1alpha1\nkind: ControllerConfiguration\nlogging: {verbosity: 2}\nleaderElectionConfig:\n  namespace: cert-manager\nfeatureGates:\n  FastPath: true\n  Tuned: false\n",
+		"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nclusterDNS: [10.0.0.10]\nfeatureGates: {FastPath: true, Tuned: false}\n",
+	} {
+		g := newGates(t, gate.Options{})
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := g.LoadFile(path); err != nil || problems != nil {
+			t.Fatal(problems, err)
+		}
+		if got := enabled(t, g); got != "Done FastPath" {
+			t.Errorf("%s\non %s", text, got)
+		}
+		text = strings.Replace(text, "featureGates", "other", 1)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if problems, err := g.LoadFile(path); err != nil || problems != nil || enabled(t, g) != "Done Tuned" {
+			t.Error("without gates:", problems, err, enabled(t, g))
+		}
+	}
+}
+
 func TestWarningsOfFlips(t *testing.T) {
 	d := demo()
 	on := v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.3.0", Default: &yes}
@@ -403,7 +512,7 @@ func TestWarningsOfFlips(t *testing.T) {
 		release, set string
 		says         string
 	}{
-		{"v1.2.0", "", "will be on by default"}, {"v1.2.0", "true", ""}, {"v1.3.0", "", ""}, {"v1.3.0", "false", "it is on by default"},
+		{"v1.2.0", "", "will be on by default"}, {"v1.2.0", "true", ""}, {"v1.3.0", "", ""}, {"v1.3.0", "false", "is on by default since"},
 	} {
 		b := &book{}
 		o := b.options()
@@ -421,6 +530,40 @@ func TestWarningsOfFlips(t *testing.T) {
 		lines := b.with("warning")
 		if tt.says == "" && len(lines) > 0 || tt.says != "" && (len(lines) != 1 || !strings.Contains(lines[0], tt.says) || !strings.Contains(lines[0], "v1.3.0")) {
 			t.Errorf("%s, %q: %v", tt.release, tt.set, lines)
+		}
+	}
+}
+
+// TestALiveChangeToOffWarnsOfTheFlip, also if no release is named, by the convention of Tekton (TEP-0033, promoting behavior flags).
+func TestALiveChangeToOffWarnsOfTheFlip(t *testing.T) {
+	for _, tt := range []struct {
+		convention v1alpha1.Convention
+		stages     []v1alpha1.FeatureStage
+		want       string
+	}{
+		{"", stages(alpha[0], v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.3.0", Default: &yes}), `will be on by default from v1.3.0 on: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
+		{v1alpha1.ConventionTekton, alpha, `may be on by default in a later release: set behaviour: "true" to try it now, or behaviour: "false" to keep it off`},
+		{"", alpha, ""},
+		{"", stages(v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.0.0"}, v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v1.1.0", Default: &yes}), "is off, although it is on by default since v1.1.0"},
+	} {
+		d := demo()
+		d.Spec.Convention = tt.convention
+		d.Features = []v1alpha1.FeatureSpec{{Gate: "Behaviour", Stages: tt.stages}}
+		b := &book{}
+		g, err := gate.New(d, b.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Set(gate.ConfigMap, map[string]string{"behaviour": "true"}, "")
+		if err := g.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if lines := b.with("warning"); len(lines) > 0 {
+			t.Errorf("while it is on: %v", lines)
+		}
+		g.Set(gate.ConfigMap, map[string]string{"behaviour": "false"}, "")
+		if lines := b.with("warning"); (tt.want == "") != (len(lines) == 0) || tt.want != "" && !strings.Contains(strings.ReplaceAll(lines[0], `\`, ""), tt.want) {
+			t.Errorf("%s: %v", tt.want, lines)
 		}
 	}
 }

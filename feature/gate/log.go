@@ -1,25 +1,31 @@
 package gate
 
 import (
+	"fmt"
+
 	"k8s.io/component-base/featuregate"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
-// warnOfFlips logs a warning for each feature that gates behaviour only, is off, and is announced to be on by default, or is
-// so already: its users are to know before it happens, and after (TEP-0033).
-func (g *Gates) warnOfFlips() {
-	for _, s := range g.state.Load().effective.All() {
-		at, done, ok := s.Feature.Flip()
-		if !ok || s.Open || len(s.Feature.Spec.Parts) > 0 {
-			continue
-		}
-		text := "this feature is off; it will be on by default"
-		if done {
-			text = "this feature is off; it is on by default"
-		}
-		g.log.Info("warning: "+text, "component", g.declaration.Name, "feature", s.Feature.Spec.Gate, "since", feature.Since(&at), "why", s.Reason)
+// warnOfFlip logs a warning if a feature that gates behaviour only is off, and its default turns on later or is on already: its users are to
+// know before it happens, and after (TEP-0033). By Tekton's convention such a flag is there to be turned on one day, also if no release is named.
+func (g *Gates) warnOfFlip(s *feature.State) {
+	f := s.Feature
+	at, done, ok := f.Flip()
+	if s.Open || len(f.Spec.Parts) > 0 || !ok && (g.declaration.Spec.Convention != v1alpha1.ConventionTekton || !f.Free()) {
+		return
 	}
+	gate, off, on := f.Spec.Gate, fmt.Sprintf("%s: \"%t\"", f.Spec.Key, f.Spec.Inverted), fmt.Sprintf("%s: \"%t\"", f.Spec.Key, !f.Spec.Inverted)
+	text := fmt.Sprintf("%s is off, and may be on by default in a later release: set %s to try it now, or %s to keep it off", gate, on, off)
+	switch {
+	case done:
+		text = fmt.Sprintf("%s is off, although it is on by default since %s: a later release may remove the gate, and then it is always on", gate, feature.Since(&at))
+	case ok:
+		text = fmt.Sprintf("%s is off, and will be on by default from %s on: set %s to try it now, or %s to keep it off", gate, feature.Since(&at), on, off)
+	}
+	g.log.Info("warning: "+text, "component", g.declaration.Name, "feature", gate, "why", s.Reason)
 }
 
 // logChanges logs the changed features, and returns them.
@@ -31,6 +37,7 @@ func (g *Gates) logChanges(before, now *state) (changed []featuregate.Feature) {
 		if access := now.effective.Access(gate); access != before.effective.Access(gate) {
 			changed = append(changed, featuregate.Feature(gate))
 			g.log.Info("feature changed", "component", g.declaration.Name, "feature", gate, "enabled", s.Open, "access", access, "why", s.Reason)
+			g.warnOfFlip(&s)
 		}
 		was, _ := before.settings.State(gate)
 		will, _ := now.settings.State(gate)

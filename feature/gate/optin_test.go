@@ -154,7 +154,7 @@ func TestAChangeOfAccessIsTold(t *testing.T) {
 		value  string
 		access feature.Access
 		told   int
-	}{{"false", feature.Disabled, 0}, {"allowed", feature.Allowed, 1}, {"Allowed", feature.Allowed, 0}, {"true", feature.Enabled, 1}, {"allowed", feature.Allowed, 1}, {"false", feature.Disabled, 1}} {
+	}{{"false", feature.Disabled, 0}, {"allowed", feature.Allowed, 1}, {"Allowed", feature.Allowed, 0}, {"true", feature.Enabled, 1}, {"enabled", feature.Enabled, 0}, {"allowed", feature.Allowed, 1}, {"disabled", feature.Disabled, 1}, {"Disabled", feature.Disabled, 0}} {
 		told = nil
 		g.Set(gate.ConfigMap, map[string]string{"fast-path": step.value}, "")
 		if got := g.Access("FastPath"); got != step.access || len(told) != step.told {

@@ -155,8 +155,8 @@ func (g *Gates) LoadFile(path string) ([]Problem, error) {
 
 // ReadFile reads settings in the form of a ConfigMap's data. A directory is one in which a ConfigMap is mounted: each file is
 // a key, and what begins with a dot is passed over. A file holds YAML: a ConfigMap, or a mapping of keys to values. There,
-// featureGates is the same as gatesKey; its value may be a mapping of gates to booleans, as in the configuration files of
-// Kubernetes' own programs.
+// featureGates is the same as gatesKey; its value may be a mapping of gates to booleans. Of an object of another kind, with apiVersion and kind,
+// only featureGates is read: such are the configuration files of cert-manager's and Kubernetes' own programs.
 func ReadFile(path, gatesKey string) (map[string]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -173,7 +173,10 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if content["kind"] == "ConfigMap" {
+	switch _, versioned := content["apiVersion"]; {
+	case versioned && content["kind"] != nil && content["kind"] != "ConfigMap":
+		content = map[string]any{"featureGates": content["featureGates"]} // the rest configures the program
+	case content["kind"] == "ConfigMap":
 		data, ok := content["data"].(map[string]any)
 		if !ok && content["data"] != nil {
 			return nil, fmt.Errorf("%s: data is no mapping", path)

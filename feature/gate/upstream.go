@@ -2,6 +2,9 @@ package gate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -127,4 +130,48 @@ func (g *Gates) setEmulation(v *version.Version) error {
 		}
 	}
 	return g.upstream.SetEmulationVersion(v)
+}
+
+// overriddenDefaults are the defaults that were overridden in the gate of component-base, in the form of --feature-gates. As there, AllAlpha and
+// AllBeta win over them.
+func (g *Gates) overriddenDefaults(given *feature.Settings) string {
+	var out []string
+	for _, gate := range slices.Sorted(maps.Keys(g.overridden)) {
+		f := g.model.Feature(gate)
+		if f == nil || !f.Free() {
+			continue
+		}
+		if _, set := given.Gate(f.GateOfStage()); !set {
+			out = append(out, fmt.Sprintf("%s=%t", gate, g.upstream.GetAll()[featuregate.Feature(gate)].Default))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// overrideDefault overrides the default of a feature in the gate of component-base by do, and then here.
+func (g *Gates) overrideDefault(name featuregate.Feature, do func() error) (err error) {
+	g.applyChange(func() {
+		if err = do(); err == nil {
+			g.overridden = maps.Clone(g.overridden)
+			if g.overridden == nil {
+				g.overridden = map[string]bool{}
+			}
+			g.overridden[string(name)] = true
+		}
+	})
+	return err
+}
+
+// newestOf is the newest release with a version, such as v1.2.3 for 1.2, that begins a stage, or else the first one: component-base knows no
+// patch releases.
+func (g *Gates) newestOf(v *version.Version) string {
+	newest := semver.New(uint64(v.Major()), uint64(v.Minor()), 0, "", "")
+	for _, f := range g.model.Features() {
+		for i := range f.Spec.Stages {
+			if r, err := semver.NewVersion(f.Spec.Stages[i].Release); err == nil && r.Major() == newest.Major() && r.Minor() == newest.Minor() && r.GreaterThan(newest) {
+				newest = r
+			}
+		}
+	}
+	return "v" + newest.String()
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-base/featuregate"
 )
 
@@ -120,6 +121,48 @@ func (w *watchedGate) ResetFeatureValueToDefault(name featuregate.Feature) error
 	}
 	w.gates.setDirect(map[string]*bool{string(name): nil})
 	return nil
+}
+
+// ExplicitlySet implements [featuregate.MutableVersionedFeatureGate]: a source of settings sets the feature.
+func (w *watchedGate) ExplicitlySet(name featuregate.Feature) bool {
+	st := w.gates.state.Load()
+	if st.model.Feature(string(name)) == nil {
+		return w.MutableVersionedFeatureGate.ExplicitlySet(name)
+	}
+	_, set := st.given.Gate(string(name))
+	return set
+}
+
+// OverrideDefault implements [featuregate.MutableFeatureGate].
+func (w *watchedGate) OverrideDefault(name featuregate.Feature, override bool) error {
+	return w.gates.overrideDefault(name, func() error { return w.MutableVersionedFeatureGate.OverrideDefault(name, override) })
+}
+
+// OverrideDefaultAtVersion implements [featuregate.MutableVersionedFeatureGate].
+func (w *watchedGate) OverrideDefaultAtVersion(name featuregate.Feature, override bool, v *version.Version) error {
+	return w.gates.overrideDefault(name, func() error {
+		return w.MutableVersionedFeatureGate.OverrideDefaultAtVersion(name, override, v)
+	})
+}
+
+// SetEmulationVersion implements [featuregate.MutableVersionedFeatureGate].
+func (w *watchedGate) SetEmulationVersion(v *version.Version) error {
+	return w.SetEmulationVersionAndMinCompatibilityVersion(v, v.SubtractMinor(1))
+}
+
+// SetEmulationVersionAndMinCompatibilityVersion implements [featuregate.MutableVersionedFeatureGate]. The version of the release itself emulates
+// nothing.
+func (w *watchedGate) SetEmulationVersionAndMinCompatibilityVersion(v, least *version.Version) error {
+	if w.gates.own && !v.EqualTo(w.EmulationVersion()) {
+		release := w.gates.options.Release
+		if own := majorMinor(release); own == nil || !v.EqualTo(own) {
+			release = w.gates.newestOf(v)
+		}
+		if err := w.gates.Emulate(release); err != nil {
+			return err
+		}
+	}
+	return w.MutableVersionedFeatureGate.SetEmulationVersionAndMinCompatibilityVersion(v, least)
 }
 
 // AddFlag implements [featuregate.MutableFeatureGate].

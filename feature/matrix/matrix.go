@@ -19,8 +19,29 @@ import (
 type Case struct {
 	// Name says which it is, for the name of a test.
 	Name string `json:"name"`
+	// Level is the level of the settings, for code that reads it; empty for a component whose convention has none.
+	Level v1alpha1.Level `json:"level,omitempty"`
 	// Values are the features by gate, and whether they are on.
 	Values map[string]bool `json:"values"`
+}
+
+// Gates are the values in the form of --feature-gates, sorted.
+func (c *Case) Gates() string {
+	var list []string
+	for gate, on := range c.Values {
+		list = append(list, fmt.Sprintf("%s=%t", gate, on))
+	}
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+// Settings are the case as the data of the component's ConfigMap.
+func (c *Case) Settings(spec *v1alpha1.ComponentSpec) map[string]string {
+	out := map[string]string{spec.GatesKey: c.Gates()}
+	if c.Level != "" {
+		out[spec.LevelKey] = string(c.Level)
+	}
+	return out
 }
 
 // Kind is a way of choosing cases.
@@ -42,7 +63,7 @@ func All(m *feature.Model, kinds ...string) (out []Case) {
 			continue
 		}
 		for _, c := range k.Cases(m) {
-			if !slices.ContainsFunc(out, func(o Case) bool { return maps.Equal(o.Values, c.Values) }) {
+			if !slices.ContainsFunc(out, func(o Case) bool { return o.Level == c.Level && maps.Equal(o.Values, c.Values) }) {
 				out = append(out, c)
 			}
 		}
@@ -82,7 +103,7 @@ func Alone(m *feature.Model) (out []Case) {
 		if with := c.requiredNames(i); with != nil {
 			label += " with " + strings.Join(with, " and ")
 		}
-		out = append(out, Case{label, row.valuesByName()})
+		out = append(out, Case{label, c.level, row.valuesByName()})
 	}
 	return out
 }
@@ -102,10 +123,15 @@ type choices struct {
 	names    []string // sorted as the model has them
 	requires [][]int  // all that each requires, of those that can be set
 	needed   [][]int  // all that require each
+	// level is stable, at which only the choices open features; empty for a component whose convention has no levels.
+	level v1alpha1.Level
 }
 
 func newChoices(m *feature.Model) *choices {
 	c := &choices{}
+	if m.Spec().Convention.HasLevel() {
+		c.level = v1alpha1.LevelStable
+	}
 	index := map[string]int{}
 	for _, f := range m.Features() {
 		if Choosable(m, f) {
@@ -174,13 +200,16 @@ func neverOpen(m *feature.Model, f *feature.Feature, seen map[string]bool) bool 
 func (c *choices) constantCase(name string, v choice) []Case {
 	row := c.newRow()
 	row.fillOpen(v)
-	return []Case{{name, row.valuesByName()}}
+	return []Case{{name, c.level, row.valuesByName()}}
 }
 
 // resolvedCase returns the case in which the settings decide which features are on.
 func (c *choices) resolvedCase(m *feature.Model, name string, settings *feature.Settings) Case {
 	states := m.Resolve(settings, feature.Runtime{AssumeProcesses: true})
-	out := Case{name, map[string]bool{}}
+	out := Case{name, c.level, map[string]bool{}}
+	if out.Level != "" {
+		out.Level = states.Level()
+	}
 	for _, gate := range c.names {
 		s, _ := states.State(gate)
 		out.Values[gate] = s.Open

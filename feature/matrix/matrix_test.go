@@ -169,8 +169,34 @@ func TestCasesOfDefaultsAndLevels(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	// Each combination comes once.
-	want = []string{"all off:", "level beta: F000 F003", "level alpha: F000 F001 F002 F003"}
+	want = []string{"all off:", "level beta: F000 F003", "level alpha: F000 F001 F002 F003", "all on: F000 F001 F002 F003"}
 	if got := show(All(m, "off", "defaults", "levels", "on")); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCodeThatReadsTheLevelIsTested with each level: a level is a case of its own, even if it opens the same features as another case.
+func TestCodeThatReadsTheLevelIsTested(t *testing.T) {
+	m := modelOf(t, 4, nil)
+	var got []string
+	for _, c := range All(m, "on", "levels") {
+		got = append(got, c.Name+": "+c.Settings(m.Spec())["enable-api-fields"])
+	}
+	if want := []string{"level stable: stable", "level beta: beta", "level alpha: alpha", "all on: stable"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	// The convention of Kubernetes has no level, and its key is unknown.
+	c := v1alpha1.Component{Spec: v1alpha1.ComponentSpec{Release: "v1.2.0", Convention: v1alpha1.ConventionKubernetes}}
+	c.Name = "demo"
+	f := v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{Component: "demo", Gate: "One", Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}}}
+	f.Name = "demo.one"
+	m, findings := feature.Define(&c, []v1alpha1.Feature{f}, feature.Options{})
+	if err := findings.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range All(m) {
+		if _, findings := m.ParseSettings(c.Settings(m.Spec())); findings.Err() != nil {
+			t.Errorf("%s: %v", c.Name, findings)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func Pairs(m *feature.Model) []Case {
 	}
 	out := make([]Case, len(rows))
 	for i, at := range rows {
-		out[i] = Case{fmt.Sprintf("pairs/%d %s", i+1, c.labelOf(at)), (&row{c, at}).valuesByName()}
+		out[i] = Case{fmt.Sprintf("pairs/%d %s", i+1, c.labelOf(at)), c.level, (&row{c, at}).valuesByName()}
 	}
 	return out
 }

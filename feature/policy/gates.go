@@ -31,6 +31,18 @@ const (
 
 var levels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v1alpha1.LevelAlpha}
 
+// boolWords are the words for on or for off; with optIn, those of Knative as well.
+func (g *gates) boolWords(on bool) string {
+	words, more := falseWords, "'disabled', 'Disabled'"
+	if on {
+		words, more = trueWords, "'enabled', 'Enabled'"
+	}
+	if g.model.Spec().OptIn == nil {
+		return words
+	}
+	return strings.TrimSuffix(words, "]") + ", " + more + "]"
+}
+
 // closedWords are the words for a closed gate; with optIn, there are additional ones.
 func (g *gates) closedWords(words string) string {
 	if g.model.Spec().OptIn == nil {
@@ -324,7 +336,7 @@ func (g *gates) onAndOffTests(gate string, f *feature.Feature) (on, off string) 
 	if f != nil {
 		key := celString(f.Spec.Key)
 		value := g.paramsData() + "[" + key + "].trim()"
-		on, off := trueWords, falseWords
+		on, off := g.boolWords(true), g.boolWords(false)
 		if f.Spec.Inverted {
 			on, off = off, on
 		}
@@ -344,6 +356,6 @@ func (g *gates) gateEntries() string {
 		data := g.paramsData()
 		return g.dataTest(key+" in "+data, "false") + " && " + data + "[" + key + "].size() <= 65536 ? " + data + "[" + key +
 			"].split(',').map(e, e.split('=', 2)).filter(p, p.size() == 2).map(p, p[0].trim() + '=' + (p[1].trim() in " +
-			trueWords + " ? '1' : p[1].trim() in " + falseWords + g.orAllowed() + " ? '0' : '')) : []"
+			g.boolWords(true) + " ? '1' : p[1].trim() in " + g.boolWords(false) + g.orAllowed() + " ? '0' : '')) : []"
 	})
 }

@@ -249,7 +249,7 @@ func (c *compiler) commonProblems(g *gates) []string {
 	for _, s := range spec.Settings {
 		keys = append(keys, s.Name)
 	}
-	isBool := "(" + trueWords + " + " + g.closedWords(falseWords) + ")"
+	isBool := "(" + g.boolWords(true) + " + " + g.closedWords(g.boolWords(false)) + ")"
 	level, gatesKey := celString(spec.LevelKey), celString(spec.GatesKey)
 	maximum := slices.Index(levels, spec.MaxLevel)
 	words := levelNames(levels)
@@ -322,6 +322,7 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 		}
 	}
 	out := []string{fmt.Sprintf("%[1]s.filter(n, %[2]s.indexOf(n) != %[2]s.lastIndexOf(n)).map(n, %[3]s + n + ' stands there twice')", celStrings(all), named, celString(gatesKey+": "))}
+	yes, no := g.boolWords(true), g.boolWords(false)
 	in := func(words string) string {
 		return fmt.Sprintf("%[1]s[n] in %[2]s && %[2]s[%[1]s[n]].trim() in %[3]s", keyOf, data, words)
 	}
@@ -329,7 +330,7 @@ func (c *compiler) ofFeatures(g *gates, features []*feature.Feature) []string {
 	for _, x := range []struct {
 		gates   []string
 		on, off string
-	}{{plain, trueWords, g.closedWords(falseWords)}, {inverted, falseWords, g.closedWords(trueWords)}} {
+	}{{plain, yes, g.closedWords(no)}, {inverted, no, g.closedWords(yes)}} {
 		if x.gates == nil {
 			continue
 		}

@@ -76,6 +76,7 @@ func TestExamplesHaveValidArguments(t *testing.T) {
 // otherCodes are the exit codes of examples that do not succeed in the project of exampleProject, and why.
 var otherCodes = map[string]int{
 	"features promote Banner --to beta --release v1.4.0 --dry-run":                                       ExitFindings, // it has no documentation yet
+	"features promote Banner --lock --release v1.6.0":                                                    ExitFindings, // it is alpha
 	"features remove Banner --release v1.6.0 --dry-run":                                                  ExitFindings, // it was never announced
 	"check --ci config/crd":                                                                              ExitFailed,   // the test is no job of a CI system
 	"features scaffold Banner --field PageSpec.Banner --description A page can have a banner. --dry-run": ExitFailed,   // the project has it
@@ -137,7 +138,7 @@ func exampleProject(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{"table.tmpl": "{{range .Features}}{{.Name}}\n{{end}}", "docs/features.md": ""} {
+	for name, text := range map[string]string{"table.tmpl": "{{range .Features}}{{.Name}}\n{{end}}", "docs/features.md": "", "manifests/page.yaml": "apiVersion: pages.example.dev/v1\nkind: Page\nmetadata: {name: home}\n"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -41,9 +41,10 @@ func quoteJSON(s string) string {
 	return string(data)
 }
 
-// rewriter takes a field out of a rule: an expression that tests for the field becomes false.
+// rewriter takes a field out of a rule, or values of it: an expression that tests for the field, or for one of the values, becomes false.
 type rewriter struct {
 	field   feature.Path // from self
+	values  []string     // nil for the field itself
 	make    celast.ExprFactory
 	vars    map[string]feature.Path
 	changed bool
@@ -52,6 +53,17 @@ type rewriter struct {
 // withoutField returns the rule for objects without the field at path, which starts at self; "true" if the rule then has no effect. The
 // problem says why the rule needs the field.
 func withoutField(rule string, path feature.Path) (out, problem string) {
+	r := &rewriter{field: path, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}, "oldSelf": {}}}
+	return r.rewriteRule(rule)
+}
+
+// withoutValues is withoutField for values of the field that no new object has. A stored one may have them, so that oldSelf stays.
+func withoutValues(rule string, path feature.Path, values []string) (out, problem string) {
+	r := &rewriter{field: path, values: values, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}}}
+	return r.rewriteRule(rule)
+}
+
+func (r *rewriter) rewriteRule(rule string) (out, problem string) {
 	env, err := cel.NewEnv(cel.OptionalTypes(), cel.ClearMacros())
 	if err != nil {
 		return rule, err.Error()
@@ -60,9 +72,8 @@ func withoutField(rule string, path feature.Path) (out, problem string) {
 	if issues.Err() != nil {
 		return rule, "" // the API server's own validation reports it
 	}
-	r := &rewriter{field: path, make: celast.NewExprFactory(), vars: map[string]feature.Path{"self": {}, "oldSelf": {}}}
 	e := r.rewriteExpr(parsed.NativeRep().Expr())
-	if r.refersToField(e) {
+	if r.values == nil && r.refersToField(e) {
 		return rule, "needs it: write has(...) in front, or gate the rule too"
 	}
 	if !r.changed {
@@ -159,7 +170,7 @@ func (r *rewriter) rewriteExpr(e celast.Expr) celast.Expr {
 	c := e.AsCall()
 	name := c.FunctionName()
 	if name == "has" && len(c.Args()) == 1 {
-		if p, ok := r.pathOf(c.Args()[0]); ok && r.isBelowField(p) {
+		if p, ok := r.pathOf(c.Args()[0]); ok && r.values == nil && r.isBelowField(p) {
 			r.changed = true
 			return r.newBool(e, false)
 		}
@@ -222,11 +233,29 @@ func (r *rewriter) foldConstants(e celast.Expr, name string, args []celast.Expr)
 			return args[2]
 		}
 	case operators.Equals, operators.NotEquals:
+		if r.comparesWithValue(args) {
+			r.changed = true
+			return r.newBool(e, name == operators.NotEquals)
+		}
 		if known[0] && known[1] {
 			return r.newBool(e, (value[0] == value[1]) == (name == operators.Equals))
 		}
 	}
 	return nil
+}
+
+// comparesWithValue reports whether the sides of a comparison are the field and one of the values.
+func (r *rewriter) comparesWithValue(sides []celast.Expr) bool {
+	for i, literal := range sides {
+		p, ok := r.pathOf(sides[1-i])
+		if !ok || literal.Kind() != celast.LiteralKind || len(p) != len(r.field) || !r.isBelowField(p) {
+			continue
+		}
+		if text, isText := literal.AsLiteral().Value().(string); isText && slices.Contains(r.values, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // refersToField reports whether an expression still reads the field.

@@ -210,6 +210,9 @@ func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Ta
 	if whole { // the list or map has nothing in it
 		at = at[:len(at)-1]
 	}
+	if t.Values != nil {
+		problems = cutRules(root, at, func(rule string, rest feature.Path) (string, string) { return withoutValues(rule, rest, t.Values) })
+	}
 	withSchemaAt(root, at, func(s *apiextensionsv1.JSONSchemaProps) {
 		switch {
 		case t.Values != nil:
@@ -226,7 +229,36 @@ func cutTarget(v *apiextensionsv1.CustomResourceDefinitionVersion, t *feature.Ta
 			s.MaxProperties = new(int64(0))
 		}
 	})
-	return nil
+	return problems
+}
+
+// cutRules rewrites the validation rules around a field, and leaves out those that then have no effect.
+func cutRules(root *apiextensionsv1.JSONSchemaProps, path feature.Path, rewrite func(rule string, rest feature.Path) (out, problem string)) (problems []string) {
+	for i := range path {
+		withSchemaAt(root, path[:i], func(s *apiextensionsv1.JSONSchemaProps) {
+			rest := path[i:]
+			kept := s.XValidations[:0:0]
+			for _, r := range s.XValidations {
+				rule, problem := rewrite(r.Rule, rest)
+				if problem == "" && r.MessageExpression != "" {
+					r.MessageExpression, problem = rewrite(r.MessageExpression, rest)
+				}
+				switch {
+				case problem != "":
+					problems = append(problems, fmt.Sprintf("the rule %q at %s %s", r.Rule, placeName(path[:i]), problem))
+				case rule == "true":
+					continue
+				}
+				r.Rule = rule
+				kept = append(kept, r)
+			}
+			s.XValidations = kept
+			if len(kept) == 0 {
+				s.XValidations = nil
+			}
+		})
+	}
+	return problems
 }
 
 // withSchemaAt calls f for the schema that a path leads to, if there is one.
@@ -353,31 +385,14 @@ func cutField(root *apiextensionsv1.JSONSchemaProps, path feature.Path) (problem
 			if pruneField(s, rest, false) {
 				problems = append(problems, fmt.Sprintf("a condition (allOf, anyOf or oneOf) at %s cannot hold without it", placeName(path[:i])))
 			}
-			kept := s.XValidations[:0:0]
-			for _, r := range s.XValidations {
-				rule, problem := withoutField(r.Rule, rest)
-				if problem == "" && r.MessageExpression != "" {
-					r.MessageExpression, problem = withoutField(r.MessageExpression, rest)
+			for j := range s.XValidations {
+				if field := strings.TrimPrefix(s.XValidations[j].FieldPath, "."); field == rest.String() || strings.HasPrefix(field, rest.String()+".") {
+					s.XValidations[j].FieldPath = ""
 				}
-				switch {
-				case problem != "":
-					problems = append(problems, fmt.Sprintf("the rule %q at %s %s", r.Rule, placeName(path[:i]), problem))
-				case rule == "true":
-					continue
-				}
-				r.Rule = rule
-				if field := strings.TrimPrefix(r.FieldPath, "."); field == rest.String() || strings.HasPrefix(field, rest.String()+".") {
-					r.FieldPath = ""
-				}
-				kept = append(kept, r)
-			}
-			s.XValidations = kept
-			if len(kept) == 0 {
-				s.XValidations = nil
 			}
 		})
 	}
-	return problems
+	return append(problems, cutRules(root, path, withoutField)...)
 }
 
 func placeName(p feature.Path) string {

@@ -104,6 +104,47 @@ func modelOf(crd *apiextensionsv1.CustomResourceDefinition, parts ...v1alpha1.Pa
 	return m, findings, nil
 }
 
+// TestRulesAboutValuesThatAChannelLeavesOut: those of Gateway API's HTTPRoute speak of a filter's type, and its standard channel has none of them for a
+// type that is not in it.
+func TestRulesAboutValuesThatAChannelLeavesOut(t *testing.T) {
+	path, err := feature.ParsePath("type")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]string{
+		`!(has(self.ext) && self.type != 'Ext')`:                     `!has(self.ext)`,
+		`!(!has(self.ext) && self.type == 'Ext')`:                    `true`,
+		`!(self.type == "Ext")`:                                      `true`,
+		`'Ext' == self.type ? has(self.ext) : self.size() > 1`:       `self.size() > 1`,
+		`self.type == 'Core'`:                                        `self.type == 'Core'`,
+		`self.other == 'Ext'`:                                        `self.other == 'Ext'`,
+		`oldSelf.type == 'Ext' || has(self.x)`:                       `oldSelf.type == 'Ext' || has(self.x)`, // a stored one may have it
+		`self.type in ['Ext', 'Core']`:                               `self.type in ['Ext', 'Core']`,
+		`self.all(x, x.type == 'Ext' ? has(x.ext) : has(self.type))`: `self.all(x, x.type == 'Ext' ? has(x.ext) : has(self.type))`,
+	} {
+		if got, problem := withoutValues(rule, path, []string{"Ext"}); got != want || problem != "" {
+			t.Errorf("%s: %s %s", rule, got, problem)
+		}
+	}
+	if _, problem := withoutValues(`self.type == 'Ext'`, path, []string{"Ext"}); !strings.Contains(problem, "is never true") {
+		t.Errorf("a rule that demands the value: %q", problem)
+	}
+	crd := crdOf(t, strings.Replace(cutCRD, "oneOf:\n", "oneOf: # of text and extra\n", 1))
+	spec := crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"]
+	spec.XValidations = append(spec.XValidations, apiextensionsv1.ValidationRule{Rule: "!(has(self.mode) && self.mode == 'Fast')"})
+	crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"] = spec
+	mode, err := feature.ParsePath("spec.mode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := cutTarget(&crd.Spec.Versions[1], &feature.Target{Path: mode, Values: []string{"Fast"}}); problems != nil {
+		t.Error(problems)
+	}
+	if spec := crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["spec"]; len(spec.XValidations) != 3 || len(spec.Properties["mode"].Enum) != 1 {
+		t.Errorf("%v", spec.XValidations)
+	}
+}
+
 func TestAChannelHasWhatImpliesAndWhatIsRequired(t *testing.T) {
 	stage := func(s v1alpha1.Stage, release string, locked bool) []v1alpha1.FeatureStage {
 		return []v1alpha1.FeatureStage{{Stage: s, Release: release, LockToDefault: locked}}

@@ -9,15 +9,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
 )
 
 // said is the sentence that [describeFeatures] puts at the end of descriptions: one line of its own.
-var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
+var said = regexp.MustCompile(`(?m)\n*^(?:The (?:value|values|items|version|strings) .*|Alpha|Beta|Stable|Deprecated|Planned|Removed)\b.*: feature [A-Z][A-Za-z0-9]* of component [-a-z0-9]+\.$`)
 
 // describeFeatures writes into the descriptions of a CRD which parts a feature gates, its stage and its default, so that kubectl explain shows
-// them. It writes nothing about features that are left out.
+// them. Of a removed feature, the field that is still there has to say that no object can use it. It writes nothing about features whose gate
+// alone is gone, and features that are left out.
 func describeFeatures(crd *apiextensionsv1.CustomResourceDefinition, model *feature.Model, left []*feature.Feature) {
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
@@ -26,7 +26,7 @@ func describeFeatures(crd *apiextensionsv1.CustomResourceDefinition, model *feat
 		}
 		lines := map[string][]string{}
 		for _, f := range model.Features() {
-			if f.Stage == v1alpha1.Removed || slices.Contains(left, f) {
+			if f.GateGone() || slices.Contains(left, f) {
 				continue
 			}
 			for j := range f.Targets {

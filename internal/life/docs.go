@@ -183,13 +183,13 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 			if !in {
 				continue
 			}
-			title, text := noteOf(f, i, defaults[i])
+			title, text := noteOf(f, i, defaults)
 			lines[title] = append(lines[title], Note{gate, text})
 		}
 		e, _ := p.File.entryOf(gate)
 		for _, what := range sortedKeys(e.Announced) {
 			if r := e.Announced[what]; isNewerRelease(r, from) && !isNewerRelease(r, to) {
-				lines["Announced"] = append(lines["Announced"], Note{gate, fmt.Sprintf(announcements[what], gate, r)})
+				lines["Announced"] = append(lines["Announced"], Note{gate, fmt.Sprintf(announcements[what], gate, r) + howToKeep(f, defaultIn(f, r), what == "Default")})
 			}
 		}
 	}
@@ -202,20 +202,44 @@ func (p *Project) Notes(from, to string) (*Notes, error) {
 }
 
 // noteOf describes the change of an entry of the history, and returns the title above it.
-func noteOf(f *feature.Feature, i int, on bool) (title, text string) {
-	s, gate := &f.Spec.Stages[i], f.Spec.Gate
+func noteOf(f *feature.Feature, i int, defaults []bool) (title, text string) {
+	s, gate, on := &f.Spec.Stages[i], f.Spec.Gate, defaults[i]
 	value := onOff(on, s.LockToDefault)
+	keep := ""
+	if i > 0 && s.Stage != v1alpha1.Removed {
+		keep = howToKeep(f, defaults[i-1], on != defaults[i-1] && !s.LockToDefault)
+	}
 	switch {
+	case s.Stage == v1alpha1.Removed && on:
+		return "Removed", fmt.Sprintf("The gate `%s` is removed in %s: the feature is always on.", gate, feature.Since(s))
 	case s.Stage == v1alpha1.Removed:
-		return "Removed", fmt.Sprintf("`%s` is removed in %s, and is always %s.", gate, feature.Since(s), onOff(on, false))
+		return "Removed", fmt.Sprintf("`%s` is withdrawn in %s, and is always off.", gate, feature.Since(s))
 	case i == 0:
 		return "New features", strings.TrimSpace(fmt.Sprintf("`%s` (%s since %s, %s). %s", gate, lowerStage(s.Stage), feature.Since(s), value, strings.TrimSpace(f.Spec.Description)))
 	case s.Stage == v1alpha1.Deprecated:
-		return "Deprecated", fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, feature.Since(s), value)
+		return "Deprecated", fmt.Sprintf("`%s` is deprecated since %s, and %s.", gate, feature.Since(s), value) + keep
 	case s.Stage != f.Spec.Stages[i-1].Stage:
-		return "Promoted", fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), feature.Since(s), value, lowerStage(f.Spec.Stages[i-1].Stage))
+		return "Promoted", fmt.Sprintf("`%s` is %s since %s, and %s. It was %s.", gate, lowerStage(s.Stage), feature.Since(s), value, lowerStage(f.Spec.Stages[i-1].Stage)) + keep
 	}
-	return "Changed defaults", fmt.Sprintf("`%s` is %s since %s.", gate, value, feature.Since(s))
+	return "Changed defaults", fmt.Sprintf("`%s` is %s since %s.", gate, value, feature.Since(s)) + keep
+}
+
+// defaultIn is the default of a feature in a release.
+func defaultIn(f *feature.Feature, release string) (on bool) {
+	for i, d := range f.Defaults() {
+		if !isNewerRelease(f.Spec.Stages[i].Release, release) {
+			on = d
+		}
+	}
+	return on
+}
+
+// howToKeep says, if the default changes, which setting keeps the former behaviour.
+func howToKeep(f *feature.Feature, was, changes bool) string {
+	if !changes {
+		return ""
+	}
+	return fmt.Sprintf(" To keep it %s, set `%s: \"%t\"`.", feature.OnOff(was), f.Spec.Key, was != f.Spec.Inverted)
 }
 
 // announcements has a sentence for each kind of announcement in features.yaml.

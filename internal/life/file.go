@@ -275,3 +275,13 @@ func (f *File) resolvePath(p string) string {
 	}
 	return filepath.Join(f.dir, p)
 }
+
+// hasPage reports whether a page of documentation is there: a file, or an address that is not looked up.
+func (f *File) hasPage(page string) bool {
+	name, _, _ := strings.Cut(page, "#")
+	if name == "" || strings.Contains(name, "://") {
+		return true
+	}
+	_, err := os.Stat(f.resolvePath(name))
+	return err == nil
+}

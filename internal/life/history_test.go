@@ -40,7 +40,7 @@ func randomLives(r *rand.Rand) *lives {
 	l := &lives{releases: releasesOfLives}
 	order := []v1alpha1.Stage{v1alpha1.Alpha, v1alpha1.Beta, v1alpha1.Stable, v1alpha1.Deprecated, v1alpha1.Removed}
 	for n := range 3 {
-		e := Entry{UnknownValues: "x", Documentation: "x", Tests: Tests{On: []string{"A"}, Off: []string{"B"}}}
+		e := Entry{UnknownValues: "x", Documentation: "https://example.com/x", Tests: Tests{On: []string{"A"}, Off: []string{"B"}}}
 		e.Gate = string(rune('A' + n))
 		l.valued = append(l.valued, n == 2)
 		at := 0

@@ -39,6 +39,8 @@ type Policy struct {
 	Windows map[v1alpha1.Stage]Window
 	// Off are rules that the policy does not have.
 	Off []string
+	// GateAfterFlip is how many minor releases after the flip of its default a feature can lose its gate; 0 if it has to be locked first.
+	GateAfterFlip int
 }
 
 // Policies are the policies that features.yaml can name, besides custom.
@@ -47,8 +49,8 @@ func Policies() []Policy {
 		// The deprecation policy of Kubernetes, rules 4a to 4c: the longer of months and releases. It allows removing alpha features at once;
 		// here, that needs an announcement.
 		{Name: "kubernetes", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {9, 3}, v1alpha1.Stable: {12, 3}}},
-		// TEP-0033 and Tekton's API compatibility policy.
-		{Name: "tekton", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Months: 9}, v1alpha1.Stable: {Months: 12}}, Off: []string{"beta-skipped"}},
+		// TEP-0033 and Tekton's API compatibility policy. The incompatible change is the flip of the default; the flag can go in the next release.
+		{Name: "tekton", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Months: 9}, v1alpha1.Stable: {Months: 12}}, Off: []string{"beta-skipped"}, GateAfterFlip: 1},
 		// cert-manager has gates of processes, without months.
 		{Name: "cert-manager", Windows: map[v1alpha1.Stage]Window{v1alpha1.Alpha: {Releases: 1}, v1alpha1.Beta: {Releases: 1}, v1alpha1.Stable: {12, 2}}, Off: []string{"beta-skipped"}},
 	}
@@ -100,6 +102,7 @@ type law struct {
 	old, next *State
 	day       time.Time
 	windows   map[v1alpha1.Stage]Window
+	afterFlip int // see Policy
 	rule      *Rule
 	severity  report.Severity
 	found     []report.Finding
@@ -196,7 +199,7 @@ func (l *law) readPolicy(f *File) (off []string, err error) {
 		names = append(names, p.Name)
 		if p.Name == name {
 			maps.Copy(l.windows, p.Windows)
-			off = p.Off
+			off, l.afterFlip = p.Off, p.GateAfterFlip
 		}
 	}
 	names = append(names, "custom")

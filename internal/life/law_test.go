@@ -104,7 +104,11 @@ var fixtures = []fixture{
 	{rule: "key-changed", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha, "  key: f\n")}, unsafe: side{features: stagesOf(alpha, "  key: other\n")}},
 	{rule: "key-changed", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha)}, unsafe: side{features: stagesOf(alpha, "  inverted: true\n")}},
 	{rule: "promoted-undocumented", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha+","+betaNow, documented)}, unsafe: side{features: stagesOf(alpha+","+betaNow, "  tests: {enabled: [A], disabled: [B]}\n")}},
-	{rule: "promoted-untested", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha+","+betaNow, documented)}, unsafe: side{features: stagesOf(alpha+","+betaNow, "  documentation: x\n  tests: {enabled: [A]}\n")}},
+	{
+		rule: "promoted-undocumented", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha+","+betaNow, strings.Replace(documented, "docs/f.md", "docs/f.md#beta", 1))},
+		unsafe: side{features: stagesOf(alpha+","+betaNow, strings.Replace(documented, "docs/f.md", "docs/g.md", 1))},
+	},
+	{rule: "promoted-untested", old: side{features: stagesOf(alpha)}, safe: side{features: stagesOf(alpha+","+betaNow, documented)}, unsafe: side{features: stagesOf(alpha+","+betaNow, "  documentation: https://example.com/x\n  tests: {enabled: [A]}\n")}},
 	{
 		rule: "single-reader-unsafe", old: side{features: stagesOf(alpha+","+beta, "  announced: {Default: v1.3.0}\n")},
 		safe:   side{features: stagesOf(alpha+","+beta+",{stage: Beta, release: v1.7.0, default: true}", "  announced: {Default: v1.3.0}\n  readBy: [webhook]\n  safeSince: v1.5.0\n")},
@@ -191,6 +195,7 @@ func (s side) write(t *testing.T, dir, release string) {
 		text += fmt.Sprintf("  - {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %sproperties: {%s}}}}}}\n", v, i == 0, required, fields)
 	}
 	write(t, dir+"/crd.yaml", text)
+	write(t, dir+"/docs/f.md", "# F\n")
 }
 
 func (s side) unsafeList() bool { return true }
@@ -317,6 +322,28 @@ func TestPoliciesDiffer(t *testing.T) {
 		next.rest = "spec: {release: v1.7.0}\n" + policy
 		if got := broken(judge(t, old, next)); slices.Contains(got, "removed-too-early") != want {
 			t.Errorf("%s: %v", policy, got)
+		}
+	}
+}
+
+// TestTheGateGoesAfterTheFlip by Tekton's policy only: "as soon as the next release" (TEP-0033, promoting behavior flags). In the policy of
+// Kubernetes it has to be locked for two releases. A feature that is off is withdrawn after its window.
+func TestTheGateGoesAfterTheFlip(t *testing.T) {
+	const flipped = alpha + "," + beta + ",{stage: Beta, release: v1.6.0, default: true}"
+	for _, tt := range []struct {
+		policy, stages string
+		refused        bool
+	}{
+		{"tekton", flipped, false},
+		{"kubernetes", flipped, true},
+		{"cert-manager", flipped, true},
+		{"tekton", alpha + "," + beta, true}, // a part goes, not a gate alone
+		{"kubernetes", alpha + "," + beta + "," + stable + ",{stage: Stable, release: v1.5.1, lockToDefault: true}", false},
+	} {
+		old := side{features: stagesOf(tt.stages, "  announced: {Default: v1.2.0}\n")}
+		next := side{features: stagesOf(tt.stages+","+goneNow, "  announced: {Default: v1.2.0}\n"), rest: "spec: {release: v1.7.0}\npolicy: " + tt.policy + "\n"}
+		if got := broken(judge(t, old, next)); slices.Contains(got, "removed-too-early") != tt.refused {
+			t.Errorf("%s, %s: %v", tt.policy, tt.stages, got)
 		}
 	}
 }

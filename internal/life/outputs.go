@@ -167,6 +167,9 @@ func (p *Project) crdOutput(i int, o *CRDOutput, crds []*apiextensionsv1.CustomR
 	}
 	head := "# " + sentenceCase(p.generatedHeader()) + "\n"
 	if strings.HasSuffix(o.Path, "/") {
+		if left := p.leftIn(o.Path, head); left != "" {
+			return p.File.problemAt(fmt.Sprintf("output.crds[%d].path", i), "%s was generated, and source no longer has its kind: delete the file, or kubectl apply -f installs the CRD again", left)
+		}
 		for _, c := range chosen {
 			data, err := crdYAML(c)
 			if err := add(o.Path+c.Spec.Group+"_"+c.Spec.Names.Plural+".yaml", append([]byte(head), data...), err); err != nil {
@@ -207,4 +210,24 @@ func crdYAML(c *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 		delete(meta, "creationTimestamp")
 	}
 	return yaml.Marshal(u)
+}
+
+// leftIn names a file in a folder of CRDs that was generated for a kind which is gone; empty if there is none.
+func (p *Project) leftIn(folder, head string) string {
+	names, err := filepath.Glob(filepath.Join(p.File.resolvePath(folder), "*_*.yaml"))
+	if err != nil {
+		return ""
+	}
+	for _, name := range names {
+		isOf := func(c *apiextensionsv1.CustomResourceDefinition) bool {
+			return filepath.Base(name) == c.Spec.Group+"_"+c.Spec.Names.Plural+".yaml"
+		}
+		if slices.ContainsFunc(p.CRDs, isOf) {
+			continue
+		}
+		if text, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(text), head) { //nolint:gosec // in the folder that the user names
+			return filepath.ToSlash(name)
+		}
+	}
+	return ""
 }

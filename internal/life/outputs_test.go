@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,4 +113,32 @@ func asJSON(t *testing.T, values ...any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestACRDWhoseKindIsGoneIsTold: it would be installed again. A file that others wrote is none of ours.
+func TestACRDWhoseKindIsGoneIsTold(t *testing.T) {
+	project(t, shopText)
+	p, err := load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Outputs(t.Context(), Channel{})
+	if err == nil {
+		_, err = out.Write()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("config/crd/*.yaml")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	write(t, "config/crd/shop.example.dev_foreign.yaml", "# another\n")
+	if _, err := p.Outputs(t.Context(), Channel{}); err != nil {
+		t.Error(err)
+	}
+	write(t, "config/crd/shop.example.dev_olds.yaml", read(t, names[0]))
+	if _, err := p.Outputs(t.Context(), Channel{}); err == nil || !strings.Contains(err.Error(), "config/crd/shop.example.dev_olds.yaml was generated, and source no longer has its kind: delete the file") {
+		t.Error(err)
+	}
 }

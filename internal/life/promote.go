@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,24 +26,28 @@ import (
 // changelog is the file, beside features.yaml, that gets a line.
 const changelog = "CHANGELOG.md"
 
-// Promote adds a stage to a feature, from a release on. With stage Removed it also deletes the feature's markers, and keeps its parts
-// as a tombstone. It returns the files to write. If the law forbids the step, there are none, and the report says why.
-func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage, release string, day time.Time) (Outputs, *report.Report, error) {
+// Promote adds a stage to a feature, or locks its gate, from a release on. Without a stage, a lock keeps the present one. With stage Removed it
+// also deletes the feature's markers. If the feature is off then, it keeps its parts as a tombstone; if it is on, only the gate goes. It returns the files to write. If the law forbids the step, there are none, and the report says why.
+func (p *Project) Promote(ctx context.Context, gate string, entry v1alpha1.FeatureStage, day time.Time) (Outputs, *report.Report, error) {
 	e, hint := p.File.entryOf(gate)
 	if e == nil {
 		return nil, nil, fmt.Errorf("%s has no feature %q%s", p.Name(), gate, hint)
 	}
+	last := &e.Stages[len(e.Stages)-1]
+	if entry.LockToDefault && (entry.Stage == "" || entry.Stage == last.Stage) {
+		entry.Stage, entry.Default = last.Stage, last.Default
+	}
+	stage := entry.Stage
 	if stageRank(stage) <= 0 {
 		names := []string{"alpha", "beta", "stable", "deprecated"}
 		return nil, nil, fmt.Errorf("there is no stage %q%s; the stages are %s", stage, brief.Hint(string(stage), names), strings.Join(names, ", "))
 	}
-	if last := &e.Stages[len(e.Stages)-1]; last.Stage == stage {
+	if last.Stage == stage && (last.LockToDefault || !entry.LockToDefault) {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
 		where := fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1)
 		return nil, nil, p.File.problemAt(where, "%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))
 	}
-	entry := v1alpha1.FeatureStage{Stage: stage, Release: release}
-	next, err := p.stateWithStage(gate, entry, release, day)
+	next, err := p.stateWithStage(gate, entry, day)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,18 +60,18 @@ func (p *Project) Promote(ctx context.Context, gate string, stage v1alpha1.Stage
 	if r.Failing() > 0 {
 		return nil, r, nil
 	}
-	out, err := p.editsFor(ctx, gate, entry)
+	out, err := p.editsFor(ctx, next.Model.Feature(gate), entry)
 	return out, r, err
 }
 
 // stateWithStage is the state with another stage, in the release in preparation.
-func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, release string, day time.Time) (*State, error) {
+func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, day time.Time) (*State, error) {
 	s := p.State()
 	file := *p.File
 	file.Features = slices.Clone(file.Features)
-	s.File, s.Release = &file, release
+	s.File, s.Release = &file, entry.Release
 	d := p.Declaration
-	d.Spec.Release = release
+	d.Spec.Release = entry.Release
 	d.Features = slices.Clone(d.Features)
 	for i := range d.Features {
 		if d.Features[i].Gate == gate {
@@ -87,9 +92,10 @@ func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, relea
 	return s, nil
 }
 
-// editsFor are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log.
-func (p *Project) editsFor(ctx context.Context, gate string, entry v1alpha1.FeatureStage) (Outputs, error) {
-	name := p.Name()
+// editsFor are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log, which is made if
+// it is missing.
+func (p *Project) editsFor(ctx context.Context, f *feature.Feature, entry v1alpha1.FeatureStage) (Outputs, error) {
+	name, gate := p.Name(), f.Spec.Gate
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if err != nil {
 		return nil, err
@@ -98,7 +104,7 @@ func (p *Project) editsFor(ctx context.Context, gate string, entry v1alpha1.Feat
 	var out Outputs
 	var parts []v1alpha1.Part
 	if entry.Stage == v1alpha1.Removed {
-		if spec := p.State().specOf(gate); len(p.File.Features[i].Parts) == 0 {
+		if spec := p.State().specOf(gate); len(p.File.Features[i].Parts) == 0 && !f.GateGone() {
 			parts = spec.Parts
 		}
 		markers, err := p.withoutMarkers(gate)
@@ -112,13 +118,30 @@ func (p *Project) editsFor(ctx context.Context, gate string, entry v1alpha1.Feat
 		return nil, err
 	}
 	out = append(out, outFile{name, text})
-	what := fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lowerStage(entry.Stage), entry.Release)
 	log := filepath.Join(p.File.dir, changelog)
-	if data, err := os.ReadFile(log); err == nil { //nolint:gosec // beside the file that the user names
-		text, restore := unixLines(data)
-		out = append(out, outFile{log, restore(addLine(text, entry.Release, what))})
+	data, err = os.ReadFile(log) //nolint:gosec // beside the file that the user names
+	if errors.Is(err, os.ErrNotExist) {
+		data, err = fmt.Appendf(nil, "# Changelog\n\n## %s\n", entry.Release), nil
 	}
-	return out, nil
+	if err != nil {
+		return nil, err
+	}
+	plain, restore := unixLines(data)
+	return append(out, outFile{log, restore(addLine(plain, entry.Release, changeLine(f, &entry)))}), nil
+}
+
+// changeLine describes a new stage of a feature in the change log.
+func changeLine(f *feature.Feature, entry *v1alpha1.FeatureStage) string {
+	gate := f.Spec.Gate
+	switch {
+	case f.GateGone():
+		return fmt.Sprintf("- The gate `%s` is removed from %s on: the feature is always on.\n", gate, entry.Release)
+	case entry.Stage == v1alpha1.Removed:
+		return fmt.Sprintf("- Feature `%s` is withdrawn from %s on: it is always off, and what it gated can no longer be used.\n", gate, entry.Release)
+	case entry.LockToDefault:
+		return fmt.Sprintf("- Feature `%s` (%s) is always %s from %s on: its gate is locked.\n", gate, lowerStage(entry.Stage), feature.OnOff(f.Default), entry.Release)
+	}
+	return fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lowerStage(entry.Stage), entry.Release)
 }
 
 // withStage is features.yaml with another stage of a feature, and with its parts if there are any. It reads the new text again, to
@@ -130,7 +153,7 @@ func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alp
 		want[i].Parts = parts
 	}
 	plain, restore := unixLines(data)
-	ways, err := p.waysToAdd(strings.SplitAfter(plain, "\n"), i, fmt.Sprintf("{stage: %s, release: %s}", entry.Stage, entry.Release), parts)
+	ways, err := p.waysToAdd(strings.SplitAfter(plain, "\n"), i, stageLine(&entry), parts)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +163,18 @@ func (p *Project) withStage(ctx context.Context, data []byte, i int, entry v1alp
 		}
 	}
 	return nil, p.File.problemAt(fmt.Sprintf("features[%d].stages", i), "the stages are to be a list of lines that begin with -, or a list in brackets on one line")
+}
+
+// stageLine is a stage as it stands in features.yaml.
+func stageLine(s *v1alpha1.FeatureStage) string {
+	more := ""
+	if s.Default != nil {
+		more += fmt.Sprintf(", default: %t", *s.Default)
+	}
+	if s.LockToDefault {
+		more += ", lockToDefault: true"
+	}
+	return fmt.Sprintf("{stage: %s, release: %s%s}", s.Stage, s.Release, more)
 }
 
 // waysToAdd are the possible texts with the new stage behind the last one. In a list of lines there is one way. In brackets there is

@@ -218,6 +218,13 @@ func (l *law) removedTooEarly(p *pair) {
 	if i <= 0 || p.wasStage == v1alpha1.Removed || p.isStage != v1alpha1.Removed {
 		return
 	}
+	what := p.gate
+	if p.is.GateGone() {
+		what = "the gate of " + p.gate
+		if flip, done, ok := p.is.Flip(); ok && done && l.afterFlip > 0 && l.countMinors(flip.Release, p.next.Stages[i].Release) >= l.afterFlip {
+			return
+		}
+	}
 	from := p.entry.Announced["Removed"]
 	stage := p.next.Stages[i-1].Stage
 	if stage == v1alpha1.Deprecated {
@@ -235,7 +242,7 @@ func (l *law) removedTooEarly(p *pair) {
 		}
 	}
 	if why := l.tooEarly(stage, from, p.next.Stages[i].Release); why != "" {
-		l.addFinding(p.gate, "stages", "%s is removed in %s: %s", p.gate, p.next.Stages[i].Release, why)
+		l.addFinding(p.gate, "stages", "%s is removed in %s: %s", what, p.next.Stages[i].Release, why)
 	}
 }
 
@@ -311,6 +318,9 @@ func (l *law) keyChanged(p *pair) {
 
 func (l *law) promotedUndocumented(p *pair) {
 	l.promoted(p, "documentation", "documentation", func(e *Entry) bool { return e.Documentation != "" })
+	if page := p.entry.Documentation; (p.isStage == v1alpha1.Beta || p.isStage == v1alpha1.Stable) && !l.next.File.hasPage(page) {
+		l.addFinding(p.gate, "documentation", "%s is %s, and its page %s does not exist", p.gate, lowerStage(p.isStage), page)
+	}
 }
 
 func (l *law) promotedUntested(p *pair) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/yaml"
@@ -34,8 +35,24 @@ type NewFeature struct {
 	Field string
 }
 
-// firstRelease is what a new features.yaml prepares.
-const firstRelease = "v0.1.0"
+// CRDsBesideBases is the folder of CRDs in a project of kubebuilder, whose controller-gen writes over config/crd/bases.
+const CRDsBesideBases = "config/crd/features/"
+
+// nextRelease is the minor release after the newest tag of the repository, or else the first one.
+func nextRelease(ctx context.Context) string {
+	newest := semver.New(0, 0, 0, "", "")
+	tags, err := input.Tags(ctx, "v*")
+	if err != nil {
+		tags = nil // without git or a repository
+	}
+	for _, tag := range tags {
+		if v, err := semver.NewVersion(tag); err == nil && v.Prerelease() == "" && v.GreaterThan(newest) {
+			newest = v
+		}
+	}
+	next := newest.IncMinor()
+	return "v" + next.String()
+}
 
 // Scaffold adds a feature at stage alpha to the project of features.yaml at name: its entry there, its marker in the Go types, the
 // generated files, and a test for on and off. If features.yaml does not exist, it creates it. It writes nothing, but returns the files.
@@ -43,7 +60,7 @@ const firstRelease = "v0.1.0"
 func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Outputs, error) {
 	data, err := os.ReadFile(name) //nolint:gosec // the file that the user names
 	if errors.Is(err, os.ErrNotExist) {
-		data, err = newFeaturesFile(filepath.Dir(name), &f)
+		data, err = newFeaturesFile(ctx, filepath.Dir(name), &f)
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +106,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 }
 
 // newFeaturesFile is a new features.yaml for the module at dir, laid out by kubebuilder or not.
-func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
+func newFeaturesFile(ctx context.Context, dir string, f *NewFeature) ([]byte, error) {
 	module, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
 	if err != nil {
 		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
@@ -113,7 +130,7 @@ func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
 		}
 		name, goFile = cmp.Or(project.ProjectName, name), "internal/features/zz_generated.features.go"
 		if crds != "" {
-			crds = "config/crd/bases/"
+			crds = CRDsBesideBases
 		}
 	}
 	name = cmp.Or(strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-0123456789"), "component")
@@ -122,7 +139,7 @@ func newFeaturesFile(dir string, f *NewFeature) ([]byte, error) {
 		return nil, err
 	}
 	return fillBuiltIn("features.yaml.tmpl", map[string]string{
-		"Name": name, "Component": strings.TrimSpace(string(quoted)), "Release": cmp.Or(f.Release, firstRelease), "Packages": packages, "Go": goFile, "CRDs": crds,
+		"Name": name, "Component": strings.TrimSpace(string(quoted)), "Release": cmp.Or(f.Release, nextRelease(ctx)), "Packages": packages, "Go": goFile, "CRDs": crds,
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sluice.dev/api/v1alpha1"
 )
 
 // laidOut is a project as kubebuilder lays it out, and bare is a module with a program only.
@@ -121,7 +123,7 @@ func TestAScaffoldedFeatureOfAKubebuilderProject(t *testing.T) {
 	if text := read(t, "features.yaml"); !strings.Contains(text, "component: guestbook\n") || !strings.Contains(text, "description: 'A book can have a title: one line.'\n") {
 		t.Errorf("features.yaml is\n%s", text)
 	}
-	if crd := read(t, "config/crd/bases/book.example.dev_guestbooks.yaml"); !strings.Contains(strings.Join(strings.Fields(crd), " "), "feature Styles of component guestbook") {
+	if crd := read(t, "config/crd/features/book.example.dev_guestbooks.yaml"); !strings.Contains(strings.Join(strings.Fields(crd), " "), "feature Styles of component guestbook") {
 		t.Errorf("the CRD is\n%s", crd)
 	}
 	out, err := goTest(t, "./internal/features")
@@ -139,6 +141,79 @@ func TestAScaffoldedFeatureOfAKubebuilderProject(t *testing.T) {
 	write(t, code, strings.ReplaceAll(read(t, code), "spec.entries[*].style", "spec.entries[*].other"))
 	if out, err := goTest(t, "./internal/features"); err == nil || !strings.Contains(out, "--- FAIL: TestStyles/off") || strings.Contains(out, "--- FAIL: TestBookTitle") {
 		t.Errorf("the tests of another part: %v\n%s", err, out)
+	}
+}
+
+// TestAnAuthorsDay goes from a project without features to the removal of a gate, with the steps of the commands. After each the generated files are
+// up to date, and all packages compile and pass.
+func TestAnAuthorsDay(t *testing.T) {
+	withSluice(t, laidOut)
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "one"}, {"tag", "v0.3.1"}, {"tag", "v0.4.0"}, {"tag", "v1.0.0-rc.1"}} {
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	scaffold(t, NewFeature{Gate: "BookTitle", Field: "GuestbookSpec.Title"})
+	if text := read(t, "features.yaml"); !strings.Contains(text, "release: v0.5.0\n  configMap: {namespace: guestbook-system, name: feature-flags}\n") {
+		t.Errorf("features.yaml is\n%s", text)
+	}
+	write(t, "features.yaml", strings.Replace(read(t, "features.yaml"), "- gate: BookTitle\n", "- gate: BookTitle\n  documentation: docs/title.md\n", 1)+
+		"releases:\n- {release: v0.5.0, date: 2025-01-01}\n- {release: v0.6.0, date: 2025-02-01}\n- {release: v0.7.0, date: 2025-03-01}\n- {release: v0.8.0, date: 2025-04-01}\n- {release: v0.9.0, date: 2025-05-01}\n")
+	write(t, "docs/title.md", "# Titles\n")
+	const code, crd = "internal/features/zz_generated.features.go", "config/crd/features/book.example.dev_guestbooks.yaml"
+	steps := []struct {
+		entry     v1alpha1.FeatureStage
+		crd, code string
+	}{
+		{v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v0.5.0"}, "Alpha since v0.5.0, off by default", "BookTitle"},
+		{v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: "v0.6.0"}, "Beta since v0.6.0, off by default", "BookTitle"},
+		{v1alpha1.FeatureStage{Stage: v1alpha1.Stable, Release: "v0.7.0"}, "Stable since v0.7.0, on by default", "BookTitle"},
+		{v1alpha1.FeatureStage{Release: "v0.8.0", LockToDefault: true}, "Stable since v0.7.0, always on", "BookTitle"},
+		{v1alpha1.FeatureStage{Stage: v1alpha1.Removed, Release: "v0.10.0"}, "Title stands above.", "Declaration"},
+	}
+	for i, step := range steps {
+		if i > 0 {
+			p, err := load(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, why, err := p.Promote(t.Context(), "BookTitle", step.entry, promoteDay)
+			if err != nil || out == nil {
+				t.Fatalf("%+v: %v %v", step.entry, err, why)
+			}
+			if _, err := out.Write(); err != nil {
+				t.Fatal(err)
+			}
+			write(t, "features.yaml", strings.Replace(read(t, "features.yaml"), "release: "+steps[i-1].entry.Release+"\n  configMap", "release: "+step.entry.Release+"\n  configMap", 1))
+		}
+		if step.entry.LockToDefault { // off is no choice any more
+			if err := os.Remove("internal/features/book_title_test.go"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := load(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Outputs(t.Context(), Channel{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Write(); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(strings.Fields(read(t, crd)), " "); !strings.Contains(text, step.crd) || i == 4 && strings.Contains(text, "feature BookTitle") {
+			t.Errorf("%+v: the CRD is\n%s", step.entry, text)
+		}
+		if !strings.Contains(read(t, code), step.code) {
+			t.Errorf("%+v: the code is\n%s", step.entry, read(t, code))
+		}
+		if out, err := goTest(t, "./..."); err != nil {
+			t.Fatalf("%+v: %v\n%s", step.entry, err, out)
+		}
+	}
+	if strings.Contains(read(t, "api/v1/guestbook_types.go"), "sluice:feature") {
+		t.Error("the marker is left")
 	}
 }
 

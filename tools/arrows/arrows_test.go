@@ -77,7 +77,7 @@ var table = []row{
 	},
 	{
 		pkg: "feature/featuretest", why: "sets features in tests; what they mean is for gate",
-		may: []string{"feature", "feature/gate", "feature/matrix"},
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/matrix"},
 	},
 	{pkg: "feature/typed", why: "objects as Go values; what is on is asked of gates", may: []string{"feature"}},
 	{

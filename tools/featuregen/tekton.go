@@ -94,13 +94,13 @@ func tektonParts() []tektonPart {
 		{gate: "TasksTimeout", in: inPipeline, path: "tasksTimeout", level: alpha, uses: []any{"1h"}},
 	}
 	for _, name := range []string{"stepSpecs", "sidecarSpecs", "computeResources"} {
-		use := []any{[]any{withName("s")}}
+		gate, use := "RunSpecs", []any{[]any{withName("s")}}
 		if name == "computeResources" {
-			use = []any{map[string]any{"limits": map[string]any{"cpu": "1"}}, map[string]any{}}
+			gate, use = "ComputeResources", []any{map[string]any{"limits": map[string]any{"cpu": "1"}}, map[string]any{}}
 		}
 		parts = append(parts,
-			tektonPart{gate: "RunSpecs", in: inTaskRun, path: name, level: beta, uses: use},
-			tektonPart{gate: "RunSpecs", in: inPipelineRun, path: "taskRunSpecs[*]." + name, level: beta, uses: use})
+			tektonPart{gate: gate, in: inTaskRun, path: name, level: beta, uses: use},
+			tektonPart{gate: gate, in: inPipelineRun, path: "taskRunSpecs[*]." + name, level: beta, uses: use})
 	}
 	for _, list := range []string{"tasks[*].", "finally[*]."} {
 		parts = append(parts,
@@ -146,6 +146,7 @@ var tektonGates = map[string]v1alpha1.FeatureSpec{
 	"StepResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.54.0"}}},
 	"Debug":                {},
 	"RunSpecs":             {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
+	"ComputeResources":     {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.53.0"}}},
 	"PipelineResolver":     {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
 	"TaskResolver":         {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.40.0"}}},
 	"OnError":              {Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Beta, Release: "v0.55.0"}}},

@@ -146,7 +146,7 @@ func (w *World) Settings(r *rand.Rand) map[string]string {
 		if good {
 			return pickOne(r, "true", "false", "True", "0")
 		}
-		return pickOne(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED")
+		return pickOne(r, "true", "true", "True", " t ", "1", "false", "false", "F", "0", "maybe", "", "allowed", " Allowed", "ALLOWED", "enabled", " Enabled", "disabled", "ENABLED")
 	}
 	if r.IntN(3) > 0 {
 		out["enable-api-fields"] = pickOne(r, "stable", "stable", "stable", "stable", "beta", "alpha", " Alpha")

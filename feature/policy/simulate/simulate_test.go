@@ -364,6 +364,35 @@ func TestStoredItemsWithTheSameIdentity(t *testing.T) {
 	}
 }
 
+// TestValuesOfTheKeyOfAList: an item with the value is another item, so it is in use where the same item is stored, such as a port of protocol
+// SCTP. The evaluator says the same as the policies.
+func TestValuesOfTheKeyOfAList(t *testing.T) {
+	t.Parallel()
+	m := model(t, componentYAML, `[{gate: OddNames, parts: [{field: "spec.tasks[*].name", values: [odd]}]}]`)
+	_, s := compile(t, m, policy.Options{})
+	evaluator := m.Resolve(nil, feature.Runtime{}).Compile()
+	old := read(t, `{spec: {tasks: [{name: a}, {name: odd}]}}`)
+	for _, tt := range []struct {
+		old     map[string]any
+		object  string
+		allowed bool
+	}{
+		{nil, `{spec: {tasks: [{name: a}]}}`, true},
+		{nil, `{spec: {tasks: [{name: odd}]}}`, false},
+		{old, `{spec: {tasks: [{name: odd, timeout: x}, {name: a}]}}`, true},
+		{old, `{spec: {tasks: [{name: a}]}}`, true},
+		{read(t, `{spec: {tasks: [{name: a}]}}`), `{spec: {tasks: [{name: odd}]}}`, false},
+	} {
+		r := &simulate.Request{Settings: map[string]string{}, Old: tt.old, Object: read(t, tt.object)}
+		if got := run(t, s, r); got.Allowed() != tt.allowed {
+			t.Errorf("%v to %s: %v", tt.old, tt.object, got.Refused)
+		}
+		if d := evaluator.Evaluate(&feature.Request{Group: r.Group, Version: r.Version, Resource: r.Resource, Old: r.Old, Object: r.Object}); (len(d.Rejected.List) == 0) != tt.allowed {
+			t.Errorf("%v to %s: the evaluator says %v", tt.old, tt.object, d.Rejected.List)
+		}
+	}
+}
+
 func TestWholeVersion(t *testing.T) {
 	t.Parallel()
 	m := model(t, componentYAML, `

@@ -31,26 +31,33 @@ func (f *promoteFlags) addTo(cmd *cobra.Command) {
 
 func newFeaturesPromote(e *command.Env) *cobra.Command {
 	var f promoteFlags
-	to := ""
+	to, lock := "", false
 	cmd := &cobra.Command{
 		Use:   "promote FEATURE --to beta --release v1.4.0",
-		Short: "Promote a feature to its next stage, if the policy allows it",
+		Short: "Promote a feature to its next stage, or lock it, if the policy allows it",
 		Long: `Promote a feature to its next stage. The command writes the stage into features.yaml, and a line into CHANGELOG.md beside it. If the
-policy forbids the step, it writes nothing and prints the reason (exit code 1). Run sluice features generate afterwards.`,
-		Example: `  sluice features promote Banner --to beta --release v1.4.0 --dry-run`,
+policy forbids the step, it writes nothing and prints the reason (exit code 1). Run sluice features generate afterwards.
+
+With --lock, users can no longer change the feature: it keeps its default for good. The stage stays as it is if --to is left out.`,
+		Example: `  sluice features promote Banner --to beta --release v1.4.0 --dry-run
+  sluice features promote Banner --lock --release v1.6.0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage := v1alpha1.Stage("")
 			if to != "" {
 				stage = v1alpha1.Stage(strings.ToUpper(to[:1]) + strings.ToLower(to[1:]))
 			}
+			if to == "" && !lock {
+				return errors.New("to which stage? Give --to, or --lock")
+			}
 			if stage == v1alpha1.Removed {
 				return errors.New("sluice features remove removes a feature")
 			}
-			return promoteFeature(cmd.Context(), e, &f, args[0], stage)
+			return promoteFeature(cmd.Context(), e, &f, args[0], v1alpha1.FeatureStage{Stage: stage, LockToDefault: lock})
 		},
 	}
 	f.addTo(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "new stage: alpha, beta, stable or deprecated")
+	cmd.Flags().BoolVar(&lock, "lock", false, "lock the gate: the feature keeps its default")
 	command.Complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
 	return cmd
 }
@@ -59,20 +66,23 @@ func newFeaturesRemove(e *command.Env) *cobra.Command {
 	var f promoteFlags
 	cmd := &cobra.Command{
 		Use:   "remove FEATURE --release v1.6.0",
-		Short: "Remove a feature, if the policy allows it",
-		Long: `Remove a feature. The command writes the stage Removed into features.yaml and keeps the gated parts there, so that nobody reuses the
-name. It deletes the feature's markers from the Go types, and writes a line into CHANGELOG.md beside features.yaml. Delete the field
-itself a release later. If the policy forbids the step, the command writes nothing and prints the reason (exit code 1).`,
+		Short: "Remove a feature, or its gate alone, if the policy allows it",
+		Long: `Remove a feature. The command writes the stage Removed into features.yaml, deletes the feature's markers from the Go types, and writes
+a line into CHANGELOG.md beside features.yaml. If the policy forbids the step, it writes nothing and prints the reason (exit code 1).
+
+A feature that is on by default has graduated: only its gate goes, and its fields stay. A feature that is off is withdrawn: features.yaml
+keeps the gated parts, so that nobody reuses their names, and kubectl explain says that the field is removed. Delete the field itself a
+release later.`,
 		Example: `  sluice features remove Banner --release v1.6.0 --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return promoteFeature(cmd.Context(), e, &f, args[0], v1alpha1.Removed)
+			return promoteFeature(cmd.Context(), e, &f, args[0], v1alpha1.FeatureStage{Stage: v1alpha1.Removed})
 		},
 	}
 	f.addTo(cmd)
 	return cmd
 }
 
-func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate string, stage v1alpha1.Stage) error {
+func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate string, entry v1alpha1.FeatureStage) error {
 	if f.release == "" {
 		return errors.New("from which release on? Give --release")
 	}
@@ -80,7 +90,8 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 	if err != nil {
 		return err
 	}
-	out, why, err := p.Promote(ctx, gate, stage, f.release, e.Now())
+	entry.Release = f.release
+	out, why, err := p.Promote(ctx, gate, entry, e.Now())
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/life"
 )
 
 // definitions are components, features and the resources that they gate.
@@ -24,6 +25,7 @@ type definitions struct {
 	features   []v1alpha1.Feature
 	resources  []feature.Resource
 	kinds      map[string]string // the plural of a kind, by group/kind
+	sources    []string          // files of kind FeatureFile
 	configMaps []corev1.ConfigMap
 	reports    []v1alpha1.FeatureReport
 
@@ -81,6 +83,8 @@ func (d *definitions) addObjects(set *input.Set) error {
 			d.components, d.componentsAt, err = appendDecoded(o, d.components, d.componentsAt)
 		case ours && meta.Kind == "Feature":
 			d.features, d.featuresAt, err = appendDecoded(o, d.features, d.featuresAt)
+		case ours && meta.Kind == life.Kind:
+			d.sources = append(d.sources, o.File)
 		case ours && meta.Kind == "FeatureReport":
 			d.reports, _, err = appendDecoded(o, d.reports, nil)
 		case meta.Kind == "ConfigMap" && meta.APIVersion == "v1":
@@ -112,6 +116,8 @@ func (d *definitions) componentNamed(name string) (*v1alpha1.Component, error) {
 		names = append(names, d.components[i].Name)
 	}
 	switch {
+	case names == nil && d.sources != nil:
+		return nil, fmt.Errorf("the files hold no Component (sluice.dev/v1alpha1); %s is a %s, which sluice features generate, verify and docs read: give the file of output.manifests that generate writes", d.sources[0], life.Kind)
 	case names == nil:
 		return nil, errors.New("the files hold no Component (sluice.dev/v1alpha1)")
 	case name == "":

@@ -21,8 +21,8 @@ func newFeaturesScaffold(e *command.Env) *cobra.Command {
 		Long: `Add a feature at stage alpha to a project. The command writes the entry in features.yaml, the marker above the field that --field
 names, the generated files, and a Go test that runs with the feature on and off. Without --field, the feature gates behaviour.
 
-If features.yaml does not exist, the command begins one for the Go module. It knows the layout of kubebuilder. If there is an error, it
-prints all errors with file and line, and writes nothing.`,
+If features.yaml does not exist, the command begins one for the Go module, for the minor release after the newest git tag. It knows the layout
+of kubebuilder. If there is an error, it prints all errors with file and line, and writes nothing. At the end it prints what to run next.`,
 		Example: `  sluice features scaffold FastPath
   sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run`,
 		Args: command.OneArg("name one feature in CamelCase, such as FastPath"),
@@ -35,9 +35,15 @@ prints all errors with file and line, and writes nothing.`,
 			if err != nil || dryRun {
 				return err
 			}
-			if data, err := os.ReadFile(filepath.Join(filepath.Dir(file), "go.mod")); err == nil && !strings.Contains(string(data), "sluice.dev") {
-				fmt.Fprintln(e.Err, "note: go.mod does not require sluice.dev: run go mod tidy")
+			dir := filepath.Dir(file)
+			data, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
+			if err == nil && !strings.Contains(string(data), "sluice.dev") {
+				fmt.Fprintln(e.Err, "next: go mod tidy  (go.mod does not require sluice.dev)")
 			}
+			if _, err := os.Stat(filepath.Join(dir, life.CRDsBesideBases)); err == nil {
+				fmt.Fprintf(e.Err, "next: let config/crd/kustomization.yaml name the CRDs of %s, because controller-gen writes over config/crd/bases/\n", life.CRDsBesideBases)
+			}
+			fmt.Fprintf(e.Err, "next: go test ./... -run Test%s\n", f.Gate)
 			return nil
 		},
 	}

@@ -24,7 +24,7 @@ func runFeatures(t *testing.T, args []string, stdout, stderr io.Writer) int {
 var modeUsage = usageOf{
 	Name: "demo.mode", Objects: 3, Uses: 4,
 	Namespaces: []featureusage.Namespace{{Objects: 1, Uses: 1}, {Name: "team-a", Objects: 2, Uses: 3}},
-	Named:      []usedBy{{"widgets.demo.dev", "", "w", 1, "spec.mode"}, {"widgets.demo.dev", "team-a", "x", 2, "spec.items[1].mode"}},
+	Named:      []usedBy{{"widgets.demo.dev", "", "w", 1, "spec.mode", sourcePlace{}}, {"widgets.demo.dev", "team-a", "x", 2, "spec.items[1].mode", sourcePlace{}}},
 }
 
 func TestTextOfAChange(t *testing.T) {

@@ -28,6 +28,7 @@ type usageFlags struct {
 	featuresFlags
 
 	verbose, record bool
+	definitions     []string // with files: more of them, with definitions alone
 }
 
 // Usage is the document for programs.
@@ -36,6 +37,8 @@ type Usage struct {
 	Kind       string    `json:"kind"`
 	Scanned    int64     `json:"scanned"`
 	Features   []usageOf `json:"features"`
+	// Level is, of files, the least level that opens the features that follow it and are off; empty if none is.
+	Level v1alpha1.Level `json:"level,omitempty"`
 }
 
 // usageOf counts the objects that use a feature.
@@ -44,8 +47,12 @@ type usageOf struct {
 	Objects    int64                    `json:"objects"`
 	Uses       int64                    `json:"uses"`
 	Namespaces []featureusage.Namespace `json:"namespaces,omitempty"`
-	// Named are at most 1000 of the objects, with --verbose.
+	// Named are at most 1000 of the objects, with --verbose, or all objects of files.
 	Named []usedBy `json:"named,omitempty"`
+	// On says of manifests in files whether the feature is on.
+	On *bool `json:"on,omitempty"`
+	// Fix says how to turn it on if it is off.
+	Fix string `json:"fix,omitempty"`
 }
 
 type usedBy struct {
@@ -55,6 +62,8 @@ type usedBy struct {
 	Uses      int    `json:"uses"`
 	// Path is the first place that uses the feature.
 	Path string `json:"path"`
+
+	sourcePlace `json:",inline"`
 }
 
 func newFeaturesUsage(e *command.Env) *cobra.Command {
@@ -65,10 +74,20 @@ func newFeaturesUsage(e *command.Env) *cobra.Command {
 		Long: `Count the stored objects that use features, by namespace. The command reads every object of the gated resources, page by page, even
 if the feature is off. With -v it lists at most 1000 objects for each feature, each with the place of its first use.
 
-With --record it writes the counts into the status of the features, so that kubectl get features shows them.`,
+With --record it writes the counts into the status of the features, so that kubectl get features shows them.
+
+With -f it reads manifests instead of a cluster, such as a folder before you deploy it. It says which features they use, with file and line,
+and which setting or least level turns on those that are off. Exit code 1 if any is off, by the ConfigMap among the files or by default.`,
 		Example: `  sluice features usage
+  sluice features usage -f manifests/ --features config/features.yaml --features crds/
   sluice features usage tasks-timeout -n team-a -v`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(f.files) > 0 {
+				if len(args) > 0 || f.record || f.Namespace != "" {
+					return errors.New("with -f, all features of a component are looked for in all manifests: leave FEATURE, -n and --record out")
+				}
+				return printNeeds(cmd.Context(), e, f)
+			}
 			if f.record && f.Namespace != "" {
 				return errors.New("--record counts all namespaces: leave -n out")
 			}
@@ -84,6 +103,8 @@ With --record it writes the counts into the status of the features, so that kube
 	}
 	f.addFlags(e, cmd, false, "json", "yaml", "name")
 	fs := cmd.Flags()
+	fs.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with manifests to look at, instead of the cluster, - for standard input")
+	fs.StringSliceVar(&f.definitions, "features", nil, "with -f: file or directory with the Component, its Features and CRDs")
 	fs.StringVarP(&f.Namespace, "namespace", "n", "", "only objects of this namespace (default: all)")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list the objects by name")
 	fs.BoolVar(&f.record, "record", false, "write the counts into the status of the features")
@@ -188,7 +209,7 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 	out := &usageOf{Name: p.model.Feature(u.Gate).Name, Objects: u.Objects, Uses: u.Uses, Namespaces: u.Namespaces}
 	for _, o := range u.Names {
 		resource := schema.GroupResource{Group: o.Group, Resource: o.Resource}.String()
-		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path})
+		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path, sourcePlace{}})
 	}
 	return out
 }

@@ -53,7 +53,7 @@ func zone(stages string) string {
 	if stages == first {
 		stages, more = alphaZone, ""
 	}
-	return "- gate: Zone\n  documentation: docs/zone.md\n  tests: {enabled: [TestZone], disabled: [TestNoZone]}\n" + more + "  stages: [" + stages + "]\n  parts: [{group: example.com, resource: carts, field: spec.zone}]\n"
+	return "- gate: Zone\n  documentation: https://example.com/zone\n  tests: {enabled: [TestZone], disabled: [TestNoZone]}\n" + more + "  stages: [" + stages + "]\n  parts: [{group: example.com, resource: carts, field: spec.zone}]\n"
 }
 
 func trial(s string) string {
@@ -69,7 +69,7 @@ func tag(stages, more string) string {
 }
 
 func fast(stages string) string {
-	return "- gate: Fast\n  documentation: docs/fast.md\n  tests: {enabled: [TestFast], disabled: [TestNoFast]}\n  stages: [{stage: Beta, release: v1.2.0, default: false, lockToDefault: true}" + stages +
+	return "- gate: Fast\n  documentation: https://example.com/fast\n  tests: {enabled: [TestFast], disabled: [TestNoFast]}\n  stages: [{stage: Beta, release: v1.2.0, default: false, lockToDefault: true}" + stages +
 		"]\n  parts: [{group: example.com, resource: carts, field: spec.mode, values: [Fast]}]\n"
 }
 
@@ -191,7 +191,7 @@ var illegal = []struct {
 	{"key-changed", "another key", 5, []string{"gate: Label\n", "gate: Label\n  key: sticker\n"}},
 	{"key-changed", "the opposite meaning", 5, []string{"gate: Label\n", "gate: Label\n  inverted: true\n"}},
 	{"promoted-undocumented", "tests only", 5, []string{labelStages, labelStages + ", {stage: Beta, release: v1.6.0}", "gate: Label\n", "gate: Label\n  tests: {enabled: [A], disabled: [B]}\n"}},
-	{"promoted-untested", "no test for off", 5, []string{labelStages, labelStages + ", {stage: Beta, release: v1.6.0}", "gate: Label\n", "gate: Label\n  documentation: x\n  tests: {enabled: [A]}\n"}},
+	{"promoted-untested", "no test for off", 5, []string{labelStages, labelStages + ", {stage: Beta, release: v1.6.0}", "gate: Label\n", "gate: Label\n  documentation: https://example.com/x\n  tests: {enabled: [A]}\n"}},
 	{"single-reader-unsafe", "safe for one release", 3, []string{"gate: Zone\n", "gate: Zone\n  readBy: [webhook]\n  safeSince: v1.3.0\n"}},
 	{"gate-overdue", "alpha for years", 5, []string{"{gate-overdue: ignore}", "{gate-overdue: fail}", "spec: {release: v1.6.0}", "spec: {release: v1.20.0}"}},
 	{"release-moved-back", "an older release", 5, []string{"spec: {release: v1.6.0}", "spec: {release: v1.4.0}"}},
@@ -216,5 +216,5 @@ var illegal = []struct {
 const labelStages = "{stage: Alpha, release: v1.2.0}"
 
 func size(stages string) string {
-	return "- gate: Size\n  documentation: x\n  tests: {enabled: [A], disabled: [B]}\n  stages: [" + stages + "]\n  parts: [{group: example.com, resource: carts, field: spec.size}]\n"
+	return "- gate: Size\n  documentation: https://example.com/x\n  tests: {enabled: [A], disabled: [B]}\n  stages: [" + stages + "]\n  parts: [{group: example.com, resource: carts, field: spec.size}]\n"
 }

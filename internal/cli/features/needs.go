@@ -1,0 +1,132 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
+	"sluice.dev/feature/rules"
+	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/input"
+	"sluice.dev/report"
+)
+
+// needs collects the features that the objects of files use.
+type needs struct {
+	*definitions
+
+	model     *feature.Model
+	states    *feature.States
+	inspector *feature.Inspector
+	usage     Usage
+}
+
+// printNeeds says which features the objects of files use, and what turns on those that are off. That any is off is a finding.
+func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
+	d, err := readDefinitions(ctx, e, slices.Concat(f.definitions, f.files))
+	if err != nil {
+		return err
+	}
+	c, err := d.componentNamed(f.component)
+	if err != nil {
+		return fmt.Errorf("%w; --features names the files with the definitions", err)
+	}
+	model, findings := rules.Define(c, d.features, feature.Options{Date: e.Now(), Resources: d.resources, PartsMayWait: true, OtherGroups: true})
+	if i := slices.IndexFunc(findings, func(x feature.Finding) bool { return x.Severity == feature.Error && !x.Waits() }); i >= 0 {
+		at := d.withPlace(c, &findings[i])
+		return errors.New(at.String())
+	}
+	data, _, err := d.settingsData(ctx, e, c, nil)
+	if err != nil {
+		return err
+	}
+	settings, _ := model.ParseSettings(data)
+	n := &needs{d, model, model.Resolve(settings, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
+	for _, name := range f.files {
+		set, err := readManifests(ctx, e, name)
+		if err != nil {
+			return err
+		}
+		for i := range set.Objects {
+			if err := n.addObject(&set.Objects[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if f.output == asTable {
+		n.printTable(e)
+	} else if err := command.PrintDocument(e.Out, f.output, n.usage); err != nil {
+		return err
+	}
+	return command.FindingsIf(slices.ContainsFunc(n.usage.Features, func(u usageOf) bool { return !*u.On }))
+}
+
+// addObject adds the features that an object uses.
+func (n *needs) addObject(o *input.Object) (err error) {
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(o.JSON, &u.Object); err != nil {
+		return o.Wrong(err)
+	}
+	gvk := u.GroupVersionKind()
+	resource := n.kinds[gvk.Group+"/"+gvk.Kind]
+	if resource == "" {
+		if resource, err = (&compiled{model: n.model}).guessResource(gvk); err != nil {
+			return o.Wrong(err)
+		}
+	}
+	n.usage.Scanned++
+	for _, use := range n.inspector.Uses(gvk.Group, gvk.Version, resource, u.Object) {
+		x := n.usageOf(use.Feature)
+		x.Objects, x.Uses = x.Objects+1, x.Uses+int64(use.Count)
+		x.Named = append(x.Named, usedBy{
+			schema.GroupResource{Group: gvk.Group, Resource: resource}.String(), u.GetNamespace(), u.GetName(), use.Count, use.Path,
+			lastPlace([]*input.Positions{o.Positions}, input.Steps(use.Path)...),
+		})
+	}
+	return nil
+}
+
+// usageOf returns the entry of a feature, which it adds if there is none.
+func (n *needs) usageOf(f *feature.Feature) *usageOf {
+	i := slices.IndexFunc(n.usage.Features, func(u usageOf) bool { return u.Name == f.Name })
+	if i >= 0 {
+		return &n.usage.Features[i]
+	}
+	s, _ := n.states.State(f.Spec.Gate)
+	x := usageOf{Name: f.Name, On: &s.Open}
+	if !s.Open {
+		x.Fix = f.HowToOpen()
+		if f.FollowsLevel && (n.usage.Level == "" || f.Level == v1alpha1.LevelAlpha) {
+			n.usage.Level = f.Level
+		}
+	}
+	n.usage.Features = append(n.usage.Features, x)
+	return &n.usage.Features[len(n.usage.Features)-1]
+}
+
+func (n *needs) printTable(e *command.Env) {
+	if len(n.usage.Features) == 0 {
+		fmt.Fprintf(e.Err, "%s, which use no feature\n", objectCount(n.usage.Scanned))
+		return
+	}
+	for i := range n.usage.Features {
+		x := &n.usage.Features[i]
+		fmt.Fprintf(e.Out, "%s: %s\n", x.Name, feature.OnOff(*x.On))
+		for _, u := range x.Named {
+			fmt.Fprintf(e.Out, "  %s%s %s: %s\n", u.placePrefix(), u.Resource, u.Name, u.Path)
+		}
+		if x.Fix != "" {
+			fmt.Fprintf(e.Out, "  to turn it on: %s\n", x.Fix)
+		}
+	}
+	if n.usage.Level != "" {
+		fmt.Fprintf(e.Out, "the least level that opens what follows it: %s\n", n.usage.Level)
+	}
+}
