@@ -237,8 +237,8 @@ func (e *NotReadyError) Error() string {
 		parts = append(parts, fmt.Sprintf("%s is %s (%s)", o.ID, o.Status, o.Message))
 	}
 	why := ""
-	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) && !errors.Is(e.Err, context.Canceled) {
-		why = "; the wait ended: " + e.Err.Error()
+	if errors.Is(e.Err, errLost) {
+		why = "; " + e.Err.Error()
 	}
 	return fmt.Sprintf("%s not ready: %s%s", brief.Count(len(e.Objects), "object"), strings.Join(parts, "; "), why)
 }

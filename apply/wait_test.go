@@ -17,14 +17,14 @@ func TestAnObjectThatCannotBeReadWasNotDeleted(t *testing.T) {
 	s, a := newServer(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s.down = map[string]http.HandlerFunc{"/api/v1/namespaces/shops/pods/p": func(_ http.ResponseWriter, r *http.Request) {
-		cancel(errors.New("the lock was lost"))
+		cancel(errLost)
 		<-r.Context().Done()
 	}}
 	id := ID{Kind: "Pod", Namespace: "shops", Name: "p"}
 	it := &Item{Object: Object{ID: id, Version: "v1"}, mapping: mapping{resource: "pods"}, live: &live{health: health{status.InProgressStatus, "Pending"}}}
 	err := a.waitFor(ctx, []*Item{it})
 	unready, ok := errors.AsType[*NotReadyError](err)
-	if want := []NotReady{{id, "InProgress", "Pending"}}; !ok || !slices.Equal(unready.Objects, want) || !strings.Contains(err.Error(), "the lock was lost") {
+	if want := []NotReady{{id, "InProgress", "Pending"}}; !ok || !slices.Equal(unready.Objects, want) || !strings.Contains(err.Error(), errLost.Error()) {
 		t.Errorf("%v", err)
 	}
 }
