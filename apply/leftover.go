@@ -116,7 +116,9 @@ func (it *Item) explainField(field string, live, want map[string]any) string {
 	if len(path) < 2 || mine == nil || hasNames(mine.fields, path, "f:") || !hasNames(live, path, "") || hasNames(want, path, "") {
 		return ""
 	}
-	owns := func(e managedEntry) bool { return hasNames(e.fields, path, "f:") && !slices.Contains(it.TakesOver, e.manager) }
+	owns := func(e managedEntry) bool {
+		return hasNames(e.fields, path, "f:") && !slices.Contains(it.TakesOver, e.manager)
+	}
 	if i := slices.IndexFunc(entries, owns); i >= 0 {
 		return fmt.Sprintf(".%s is not in the manifest, but belongs to %s, and an apply does not remove fields of other owners; remove it with: %s",
 			field, entries[i].manager, it.removalCommand(path))
