@@ -178,12 +178,15 @@ func shortenValues(err error) error {
 		return err
 	}
 	for i, c := range invalid.ErrStatus.Details.Causes {
-		if len(c.Message) <= maxCause {
-			continue
+		short := c.Message
+		if strings.HasPrefix(short, "Forbidden: ") {
+			short, _, _ = strings.Cut(short, "\n") // of a Pod, the lines below have its values before and after
 		}
-		short := brief.Cut(c.Message, maxCause/3) + " … " + tailOf(c.Message, maxCause*2/3)
+		if len(short) > maxCause {
+			short = brief.Cut(short, maxCause/3) + " … " + tailOf(short, maxCause*2/3)
+		}
 		const object = "Invalid value: {"
-		if end := strings.LastIndex(c.Message, "}: "); strings.HasPrefix(c.Message, object) && end >= len(c.Message)-maxCause {
+		if end := strings.LastIndex(c.Message, "}: "); len(c.Message) > maxCause && strings.HasPrefix(c.Message, object) && end >= len(c.Message)-maxCause {
 			short = object + "…" + c.Message[end:]
 		}
 		invalid.ErrStatus.Message = strings.ReplaceAll(invalid.ErrStatus.Message, c.Message, short)

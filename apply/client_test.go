@@ -83,6 +83,7 @@ func TestLongValuesInRefusalsAreShortened(t *testing.T) {
 		field.Invalid(field.NewPath("spec", "parallelism"), -1, "must not be negative"),
 		field.Invalid(field.NewPath("spec", "name"), long, "is too long"),
 		field.Invalid(field.NewPath("spec", "template"), map[string]string{"x": long}, "field is immutable"),
+		field.Forbidden(field.NewPath("spec"), "pod updates may not change fields\n- \"Value\": \"hunter2\",\n"),
 	}))
 	text := err.Error()
 	for _, want := range []string{`Job.batch "j" is invalid`, "spec.parallelism: Invalid value: -1: must not be negative", "spec.name: Invalid value: \"", ": is too long", "spec.template: Invalid value: {…}: field is immutable"} {
@@ -90,7 +91,7 @@ func TestLongValuesInRefusalsAreShortened(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if len(text) > 800 || !utf8.ValidString(text) {
+	if strings.Contains(text, "hunter2") || len(text) > 850 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 	for _, other := range []error{nil, errors.New("x"), apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New(long))} {

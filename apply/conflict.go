@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/brief"
 )
 
 // Conflict is a field that the apply would change and another manager owns.
@@ -44,7 +46,7 @@ func (e *ConflictError) Error() string {
 	if n := len(e.Conflicts) - most; n > 0 {
 		more = fmt.Sprintf("; and %d more", n)
 	}
-	return fmt.Sprintf("%d fields are owned by others: %s%s; --force-conflicts takes them over", len(e.Conflicts), strings.Join(parts, "; "), more)
+	return fmt.Sprintf("%s in conflict with other owners: %s%s; --force-conflicts takes over", brief.Count(len(e.Conflicts), "field"), strings.Join(parts, "; "), more)
 }
 
 // ownerPattern finds the manager in the server's message: conflict with "kubectl" using apps/v1

@@ -99,7 +99,47 @@ func (a *Applier) explainLeftover(ctx context.Context, it *Item, refusal error) 
 			}
 		}
 	}
+	for _, cause := range statusCausesOf(refusal) {
+		if why := it.explainField(cause.Field, live, want); why != "" {
+			return fmt.Errorf("%w; %s", refusal, why)
+		}
+	}
 	return refusal
+}
+
+// explainField says why an apply does not remove a field that the API server refuses and the manifest does not have: another client owns it,
+// or nobody, because the API server has filled it in. It is empty if the field is something else.
+func (it *Item) explainField(field string, live, want map[string]any) string {
+	path := strings.Split(field, ".")
+	entries := managedEntriesOf(live)
+	mine := entryOfOwnApplies(entries)
+	if len(path) < 2 || mine == nil || hasNames(mine.fields, path, "f:") || !hasNames(live, path, "") || hasNames(want, path, "") {
+		return ""
+	}
+	owns := func(e managedEntry) bool {
+		return hasNames(e.fields, path, "f:") && !slices.Contains(it.TakesOver, e.manager)
+	}
+	if i := slices.IndexFunc(entries, owns); i >= 0 {
+		return fmt.Sprintf(".%s is not in the manifest, but belongs to %s, and an apply does not remove fields of other owners; remove it with: %s",
+			field, entries[i].manager, it.removalCommand(path))
+	}
+	const longest = 300 // bytes of a value in a message
+	parent := path[:len(path)-1]
+	value := valueAt(want, parent)
+	if text, err := json.Marshal(value); err != nil || value == nil || len(text) > longest || it.isSecret() {
+		return ""
+	}
+	return fmt.Sprintf(".%s is not in the manifest, but the API server has filled it in, so nobody owns it, and an apply does not remove it; replace what it is in with: %s",
+		field, it.patchCommand("replace", parent, value))
+}
+
+// valueAt returns what an object has at a path of names; nil for nothing.
+func valueAt(obj any, path []string) any {
+	for _, name := range path {
+		m, _ := obj.(map[string]any)
+		obj = m[name]
+	}
+	return obj
 }
 
 // removalCommand is a command that removes a part of an object. Of a CRD's conversion it removes all, because a part of it is not valid.
@@ -107,15 +147,25 @@ func (it *Item) removalCommand(part []string) string {
 	if it.isCRD() && len(part) > 2 && part[1] == "conversion" {
 		part = part[:2]
 	}
+	return it.patchCommand("remove", part, nil)
+}
+
+// patchCommand is a command that removes what an object has at a path of names, or replaces it by a value.
+func (it *Item) patchCommand(op string, names []string, value any) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var path strings.Builder
-	for _, name := range part {
+	for _, name := range names {
 		path.WriteString("/" + escape.Replace(name))
 	}
-	patch, err := json.Marshal([]map[string]string{{"op": "remove", "path": path.String()}})
+	step := map[string]any{"op": op, "path": path.String()}
+	if value != nil {
+		step["value"] = value
+	}
+	patch, err := json.Marshal([]any{step})
 	if err != nil {
 		return ""
 	}
+	quoted := strings.ReplaceAll(string(patch), "'", `'\''`)
 	resource := it.mapping.resource
 	if it.Group != "" {
 		resource += "." + it.Group
@@ -124,5 +174,5 @@ func (it *Item) removalCommand(part []string) string {
 	if it.Namespace != "" {
 		namespace = " -n " + it.Namespace
 	}
-	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", resource, it.Name, namespace, patch)
+	return fmt.Sprintf("kubectl patch %s %s%s --type=json -p '%s'", resource, it.Name, namespace, quoted)
 }

@@ -51,6 +51,8 @@ type Applier struct {
 	events events
 	// reminder is the pause before the applier reports a wait again.
 	reminder time.Duration
+	// settled is the time after which the API server's refusal of a CRD's names is about the names of now.
+	settled time.Duration
 }
 
 // New returns an applier. It copies the configuration and ignores its rate limits. It does not contact the cluster.
@@ -63,7 +65,7 @@ func New(config *rest.Config, o Options) (*Applier, error) {
 		return nil, err
 	}
 	o.Locks = cmp.Or(o.Locks, &Locks{})
-	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder}, nil
+	return &Applier{client: c, mapper: newMapper(c), opts: o, events: events{observe: o.Observe}, reminder: firstReminder, settled: namesSettle}, nil
 }
 
 // Host is the address of the API server, as the configuration of [New] has it.
@@ -122,6 +124,9 @@ const (
 	firstReminder = 5 * time.Second
 	lastReminder  = time.Minute
 )
+
+// namesSettle is longer than a busy API server takes to judge the names of a CRD anew, and shorter than the patience of a Delivery.
+const namesSettle = 3 * time.Second
 
 // Action is what an apply does with an object.
 type Action string

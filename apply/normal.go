@@ -18,15 +18,32 @@ var builtInTypes = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
+// apiService has the values of an APIService that the API server writes anew. The Go type of the kind is in another module.
+type apiService struct {
+	Spec struct {
+		CABundle []byte `json:"caBundle,omitempty"`
+	} `json:"spec"`
+}
+
+// kindOf returns the version and kind that an object names.
+func kindOf(obj map[string]any) schema.GroupVersionKind {
+	version, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	return schema.FromAPIVersionAndKind(version, kind)
+}
+
 // normalForm returns an object with each value as the API server writes it: base64 on one line, 1 for the quantity 1000m, times in UTC. It
 // does so by decoding the object into the Go type of its kind. Fields that this type does not have stay as they are, and so do objects of
 // other kinds: the API server stores their values as they come.
 func normalForm(obj map[string]any) map[string]any {
-	version, _ := obj["apiVersion"].(string)
-	kind, _ := obj["kind"].(string)
-	typed, err := builtInTypes().New(schema.FromAPIVersionAndKind(version, kind))
-	if err != nil {
-		return obj
+	gvk := kindOf(obj)
+	var typed any = &apiService{}
+	if gvk.Group != "apiregistration.k8s.io" {
+		known, err := builtInTypes().New(gvk)
+		if err != nil {
+			return obj
+		}
+		typed = known
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	if convert.FromUnstructured(obj, typed) != nil {

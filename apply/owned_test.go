@@ -86,6 +86,7 @@ func TestValuesAreComparedAsTheServerWritesThem(t *testing.T) {
 		`{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','spec':{'renewTime':'2026-01-01T01:00:00.000000+01:00'}}`:                                      `{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','spec':{'renewTime':'2026-01-01T00:00:00.000000Z'}}`,
 		`{'apiVersion':'v1','kind':'Secret','data':{'a':'no base64'}}`:                                                                                        `{'apiVersion':'v1','kind':'Secret','data':{'a':'no base64'}}`,
 		`{'apiVersion':'v1','kind':'Secret','data':{'a':null},'type':'','immutable':false}`:                                                                   `{'apiVersion':'v1','kind':'Secret','data':{'a':null},'type':'','immutable':false}`,
+		`{'apiVersion':'apiregistration.k8s.io/v1','kind':'APIService','spec':{'group':'g','caBundle':'QQ==\n'}}`:                                             `{'apiVersion':'apiregistration.k8s.io/v1','kind':'APIService','spec':{'group':'g','caBundle':'QQ=='}}`,
 		`{'apiVersion':'example.org/v1','kind':'Quota','spec':{'cpu':'1000m'}}`:                                                                               `{'apiVersion':'example.org/v1','kind':'Quota','spec':{'cpu':'1000m'}}`,
 		`{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','spec':{'conversion':{'webhook':{'clientConfig':{'caBundle':'QQ==\n'}}}}}`: `{'apiVersion':'apiextensions.k8s.io/v1','kind':'CustomResourceDefinition','spec':{'conversion':{'webhook':{'clientConfig':{'caBundle':'QQ=='}}}}}`,
 	} {

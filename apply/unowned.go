@@ -12,9 +12,10 @@ import (
 const maxItemPairs = 10_000
 
 // unownedItems returns the paths of list items that nobody owns, in lists of which our entry owns items. An apply does not remove them. They
-// are left over if a list had one owner as a whole, and the CRD has changed it to one whose items have separate owners.
+// are left over if a list had one owner as a whole, and the CRD has changed it to one whose items have separate owners. The lists of
+// Kubernetes' own kinds do not change so, and the API server's admission adds items to them, such as volumes of Pods, which nobody owns either.
 func unownedItems(entries []managedEntry, mine *managedEntry, obj map[string]any) []string {
-	if mine == nil {
+	if mine == nil || builtInTypes().Recognizes(kindOf(obj)) {
 		return nil
 	}
 	var all []map[string]any
@@ -122,5 +123,5 @@ func (p *Plan) UnownedNote() string {
 	if n > most {
 		text += fmt.Sprintf(" and %d more", n-most)
 	}
-	return "list items that are not in the source stay, because nobody owns them: " + text + "; kubectl edit removes them"
+	return "list items that are not in the source stay, because nobody owns them: " + text + "; kubectl edit removes them, unless a webhook adds them again"
 }

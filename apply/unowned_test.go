@@ -32,13 +32,25 @@ func TestItemsThatNobodyOwnsAreFound(t *testing.T) {
 	}
 }
 
+// TestAdmissionAddsItemsWithoutAnOwner: the volume of a service account's token is in each Pod, and is no item of an earlier manifest.
+func TestAdmissionAddsItemsWithoutAnOwner(t *testing.T) {
+	const rest = `'metadata':{'managedFields':[{'manager':'sluice','operation':'Apply','fieldsV1':{'f:spec':{'f:volumes':{'k:{\"name\":\"v\"}':{'.':{},'f:name':{}}}}}}]},'spec':{'volumes':[{'name':'v'},{'name':'kube-api-access'}]}}`
+	for head, want := range map[string]int{`{'apiVersion':'v1','kind':'Pod',`: 0, `{'apiVersion':'example.org/v1','kind':'Pod',`: 1} {
+		obj := parse(t, head+rest)
+		entries := managedEntriesOf(obj)
+		if got := unownedItems(entries, entryOfOwnApplies(entries), obj); len(got) != want {
+			t.Errorf("%s: %v", head, got)
+		}
+	}
+}
+
 func TestTheNoteOfItemsThatNobodyOwnsIsShort(t *testing.T) {
 	p := &Plan{}
 	if got := p.UnownedNote(); got != "" {
 		t.Error(got)
 	}
 	p.Items = []Item{{Object: Object{ID: ID{Kind: "A", Name: "a"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}, {Object: Object{ID: ID{Kind: "A", Name: "b"}}, unowned: []string{".a[0]", ".a[1]", ".a[2]"}}}
-	const want = "list items that are not in the source stay, because nobody owns them: A a .a[0], A a .a[1], A a .a[2], A b .a[0], A b .a[1] and 1 more; kubectl edit removes them"
+	const want = "list items that are not in the source stay, because nobody owns them: A a .a[0], A a .a[1], A a .a[2], A b .a[0], A b .a[1] and 1 more; kubectl edit removes them, unless a webhook adds them again"
 	if got := p.UnownedNote(); got != want {
 		t.Error(got)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -141,9 +142,13 @@ func (a *Applier) waitUntilServed(ctx context.Context, p *Plan) error {
 		it := todo[i]
 		why := ""
 		still := func() Event { return Event{Note: fmt.Sprintf("%s: %s", it.ID, why), Total: len(todo)} }
+		from := leaseClock()
 		err := a.pollAloud(ctx, still, func() (bool, error) {
 			var err error
 			why, err = a.whatCRDLacks(ctx, it.Name)
+			if errors.Is(err, errNamesRefused) && time.Since(from) < a.settled {
+				why, err = err.Error(), nil // the condition may be about the names before the write
+			}
 			return why == "" && err == nil, err
 		})
 		err = asErrWaiting(ctx, err)
@@ -164,6 +169,8 @@ func (a *Applier) waitUntilServed(ctx context.Context, p *Plan) error {
 	return nil
 }
 
+var errNamesRefused = errors.New("the cluster does not accept its names")
+
 // whatCRDLacks says what a CRD still lacks; empty if it is served.
 func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error) {
 	crd, err := a.client.reads.CRD(ctx, name)
@@ -177,7 +184,7 @@ func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error)
 	for _, c := range crd.Status.Conditions {
 		switch {
 		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-			return "", fmt.Errorf("the cluster does not accept its names: %s", c.Message)
+			return "", fmt.Errorf("%w: %s", errNamesRefused, c.Message)
 		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
 			established = true
 		}
@@ -229,7 +236,11 @@ func (e *NotReadyError) Error() string {
 	for _, o := range e.Objects[:min(len(e.Objects), most)] {
 		parts = append(parts, fmt.Sprintf("%s is %s (%s)", o.ID, o.Status, o.Message))
 	}
-	return fmt.Sprintf("%s not ready: %s", brief.Count(len(e.Objects), "object"), strings.Join(parts, "; "))
+	why := ""
+	if errors.Is(e.Err, errLost) {
+		why = "; " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s not ready: %s%s", brief.Count(len(e.Objects), "object"), strings.Join(parts, "; "), why)
 }
 
 // Unwrap returns e.Err.
@@ -313,10 +324,24 @@ func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 		}
 		by[at][it.Name] = it
 		wanted[at] = append(wanted[at], it.Name)
-		it.live.health = health{status.NotFoundStatus, "it was deleted"}
 	}
-	return a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
-		by[at][name].live.health = healthOf(obj)
+	var mu sync.Mutex
+	seen := map[*Item]health{}
+	err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[by[at][name]] = healthOf(obj)
 		return nil
 	}, nil)
+	if err != nil {
+		return err // what was known stays: it does not show that an object was deleted
+	}
+	for _, it := range items {
+		h, there := seen[it]
+		if !there {
+			h = health{status.NotFoundStatus, "it was deleted"}
+		}
+		it.live.health = h
+	}
+	return nil
 }

@@ -1,11 +1,33 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
+
+// TestAnObjectThatCannotBeReadWasNotDeleted: the API server does not answer when the time for a wait is over, or another run has taken the lock.
+func TestAnObjectThatCannotBeReadWasNotDeleted(t *testing.T) {
+	s, a := newServer(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.down = map[string]http.HandlerFunc{"/api/v1/namespaces/shops/pods/p": func(_ http.ResponseWriter, r *http.Request) {
+		cancel(errLost)
+		<-r.Context().Done()
+	}}
+	id := ID{Kind: "Pod", Namespace: "shops", Name: "p"}
+	it := &Item{Object: Object{ID: id, Version: "v1"}, mapping: mapping{resource: "pods"}, live: &live{health: health{status.InProgressStatus, "Pending"}}}
+	err := a.waitFor(ctx, []*Item{it})
+	unready, ok := errors.AsType[*NotReadyError](err)
+	if want := []NotReady{{id, "InProgress", "Pending"}}; !ok || !slices.Equal(unready.Objects, want) || !strings.Contains(err.Error(), errLost.Error()) {
+		t.Errorf("%v", err)
+	}
+}
 
 func TestADefinitionIsServedAlthoughItsObjectsCannotBeListed(t *testing.T) {
 	for name, refuse := range map[string]func(s *server, path string){

@@ -97,6 +97,59 @@ func TestE2ETheOwnerOfWhatAManifestLeavesOutIsNamed(t *testing.T) {
 	}
 }
 
+// TestE2EAFieldThatAnApplyKeepsIsExplained: the API server refuses a field that is not in the manifest. The message says whose it is, and its
+// command leads on.
+func TestE2EAFieldThatAnApplyKeepsIsExplained(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	inject := func(resource, name, patch string) {
+		t.Helper()
+		if _, errs, err := w.Kubectl(t, "", "-n", w.namespace, "patch", resource, name, "--field-manager=injector", "--type=json", "-p", patch); err != nil {
+			t.Fatalf("%v: %s", err, errs)
+		}
+	}
+	service := "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1." + group + "}\nspec: {group: " + group + ", version: v1, groupPriorityMinimum: 100, versionPriority: 10%s}\n"
+	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  replicas: 0\n  selector: {matchLabels: {a: b}}\n" +
+		"  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}\n%s"
+	command := regexp.MustCompile(`with: kubectl (.*) --type=json -p '([^']*)'`)
+	for _, c := range []struct{ manifest, first, next, want string }{
+		{service, ", service: {name: x, namespace: default}", "", ".spec.caBundle is not in the manifest, but belongs to injector"},
+		{deployment, "", "  strategy: {type: Recreate}\n", ".spec.strategy.rollingUpdate is not in the manifest, but the API server has filled it in"},
+	} {
+		w.apply(ExitOK, "--app", "x", "--wait=false", "-f", w.file("first.yaml", fmt.Sprintf(c.manifest, c.first)))
+		if c.next == "" {
+			inject("apiservice", "v1."+group, `[{"op":"add","path":"/spec/caBundle","value":"`+newCA(t)+`"}]`)
+		}
+		next := w.file("next.yaml", fmt.Sprintf(c.manifest, c.next))
+		r := w.apply(ExitFailed, "--app", "x", "--wait=false", "--force-conflicts", "-f", next)
+		m := command.FindStringSubmatch(r.Error)
+		if m == nil || !strings.Contains(r.Error, c.want) {
+			t.Fatalf("no %q and a command in %s", c.want, r.Error)
+		}
+		if _, errs, err := w.Kubectl(t, "", append(strings.Fields(m[1]), "--type=json", "-p", m[2])...); err != nil {
+			t.Fatalf("%s: %v: %s", m[0], err, errs)
+		}
+		w.apply(ExitOK, "--app", "x", "--wait=false", "--force-conflicts", "-f", next)
+	}
+}
+
+// TestE2EACRDWhoseNamesWereTakenIsMended: a CRD that was never served has no objects, and what the API server said of its earlier names does not
+// count.
+func TestE2EACRDWhoseNamesWereTakenIsMended(t *testing.T) {
+	w := newWorld(t)
+	group := w.namespace + ".example.com"
+	crd := func(plural, kind, short string) string {
+		return w.file(plural+".yaml", fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]s.%[4]s}\nspec:\n  group: %[4]s\n  scope: Namespaced\n"+
+			"  names: {kind: %[2]s, plural: %[1]s, shortNames: [%[3]s]}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n", plural, kind, short, group))
+	}
+	w.apply(ExitOK, "--app", "x", "-f", crd("ones", "One", "sn"))
+	if r := w.apply(ExitFailed, "--app", "y", "-f", crd("twos", "Two", "sn")); !strings.Contains(r.Error, `"sn" is already in use`) {
+		t.Errorf("%s", r.Error)
+	}
+	object := w.file("two.yaml", "apiVersion: "+group+"/v1\nkind: Two\nmetadata: {name: t}\n")
+	w.apply(ExitOK, "--app", "y", "-f", crd("twos", "Two", "st"), "-f", object)
+}
+
 // TestE2EItemsThatNobodyOwnsAreNamed: a CRD changes an atomic list to one by keys. An item that then leaves the manifest stays in the object.
 func TestE2EItemsThatNobodyOwnsAreNamed(t *testing.T) {
 	w := newWorld(t)

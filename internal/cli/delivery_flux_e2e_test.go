@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -119,7 +120,7 @@ func TestE2EDeliveryTakesSourcesOfFlux(t *testing.T) {
 			s.Interval = &metav1.Duration{Duration: 24 * time.Hour} // the source says when to deliver
 		}
 	}
-	says := func(reason, words string) {
+	says := func(reason, words string, health status.Status) {
 		t.Helper()
 		d.patch("shop", fmt.Sprintf(`{"metadata": {"annotations": {"sluice.dev/reconcile-at": %q}}}`, words))
 		d.reaches("shop", reason, func(o *v1alpha1.Delivery) error {
@@ -130,27 +131,30 @@ func TestE2EDeliveryTakesSourcesOfFlux(t *testing.T) {
 			}
 			return fmt.Errorf("%+v", o.Status.Conditions)
 		})
+		d.becomes("shop", health)
 	}
 	d.create("shop", from("GitRepository", "shop", "deploy"))
-	says(v1alpha1.ReasonForbidden, "refused to the ServiceAccount deployer: gitrepositories.source.toolkit.fluxcd.io")
+	says(v1alpha1.ReasonForbidden, "refused to the ServiceAccount deployer: gitrepositories.source.toolkit.fluxcd.io", status.FailedStatus)
 	d.grant("flux", rule("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"))
-	says(v1alpha1.ReasonResolutionFailed, "the cluster does not serve the kind GitRepository of source.toolkit.fluxcd.io/v1")
+	says(v1alpha1.ReasonResolutionFailed, "the cluster does not serve the kind GitRepository of source.toolkit.fluxcd.io/v1", status.FailedStatus)
 	if _, errs, err := d.Kubectl(t, fluxCRD("GitRepository", "gitrepositories")+fluxCRD("OCIRepository", "ocirepositories")+fluxCRD("Bucket", "buckets"), "apply", "-f", "-"); err != nil {
 		t.Fatal(err, errs)
 	}
-	says(v1alpha1.ReasonResolutionFailed, "there is no GitRepository shop in the namespace "+d.namespace)
+	says(v1alpha1.ReasonResolutionFailed, "there is no GitRepository shop in the namespace "+d.namespace, status.FailedStatus)
 	flux.create("GitRepository", "shop")
 	flux.says("gitrepositories", "shop", `{"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "GitOperationFailed", "message": "authentication required"}]}}`)
-	says(v1alpha1.ReasonResolutionFailed, "the GitRepository shop has no artifact yet: authentication required")
+	says(v1alpha1.ReasonResolutionFailed, "the GitRepository shop has no artifact yet: authentication required", status.InProgressStatus)
+	flux.says("gitrepositories", "shop", `{"status": {"conditions": [{"type": "Stalled", "status": "True"}, {"type": "Ready", "status": "False", "message": "no such URL"}]}}`)
+	says(v1alpha1.ReasonResolutionFailed, "has no artifact yet: no such URL", status.FailedStatus)
 	flux.says("gitrepositories", "shop", flux.status("http://"+flux.host+"/missing.tar.gz", "sha256:00", "r0"))
-	says(v1alpha1.ReasonResolutionFailed, "404")
+	says(v1alpha1.ReasonResolutionFailed, "404", status.InProgressStatus)
 	flux.says("gitrepositories", "shop", flux.status("http://127.0.0.1:1/x.tar.gz", "sha256:00", "r0"))
-	says(v1alpha1.ReasonResolutionFailed, "the artifact is at 127.0.0.1:1; only "+flux.host+" is allowed")
+	says(v1alpha1.ReasonResolutionFailed, "the artifact is at 127.0.0.1:1; only "+flux.host+" is allowed", status.FailedStatus)
 	flux.publish("forged", "deploy/a.yaml", configMap("a", "k", "forged"))
 	flux.says("gitrepositories", "shop", flux.status("http://"+flux.host+"/forged.tar.gz", "sha256:00", "r0"))
-	says(v1alpha1.ReasonResolutionFailed, "want sha256:00")
+	says(v1alpha1.ReasonResolutionFailed, "want sha256:00", status.InProgressStatus)
 	flux.says("gitrepositories", "shop", flux.publish("empty", "README.md", "words", "other/a.yaml", configMap("a")))
-	says(v1alpha1.ReasonResolutionFailed, "the archive has no .yaml, .yml or .json file below /deploy/")
+	says(v1alpha1.ReasonResolutionFailed, "the archive has no .yaml, .yml or .json file below /deploy/", status.FailedStatus)
 	if _, err := d.data("a"); err == nil {
 		t.Error("something was delivered")
 	}

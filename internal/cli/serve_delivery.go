@@ -10,8 +10,11 @@ import (
 	"net/url"
 	"strings"
 
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/controller/delivery"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/requester"
+	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 )
 
@@ -53,6 +56,9 @@ func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, 
 	if err != nil {
 		return nil, fmt.Errorf("--flux-source-controller: %w", err)
 	}
+	fail := func(err *resolve.Error) ([]byte, error) {
+		return nil, &requester.FailedError{Reason: v1alpha1.ReasonResolutionFailed, Exact: string(err.Reason), Message: err.Error()}
+	}
 	return func(ctx context.Context, address, digest, folder string) ([]byte, error) {
 		u, err := url.Parse(address)
 		if err != nil {
@@ -64,16 +70,23 @@ func archiveFetcherFor(host string) (func(ctx context.Context, address, digest, 
 		}
 		u.Host = name
 		if u.Host != host {
-			return nil, fmt.Errorf("the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host)
+			return fail(resolve.Errorf(resolve.ReasonForbidden, "the artifact is at %s; only %s is allowed (--flux-source-controller)", u.Host, host))
 		}
 		answer, failure := guard.Get(ctx, netguard.Fetch{URL: u.String(), MaxBytes: maxArchive, Plain: true})
+		if failure != nil && failure.Reason != resolve.ReasonTooLarge {
+			return nil, failure // Flux may just have replaced the artifact by a newer one
+		}
 		if failure != nil {
-			return nil, failure
+			return fail(failure)
 		}
 		sum := sha256.Sum256(answer.Body)
 		if got := "sha256:" + hex.EncodeToString(sum[:]); got != digest {
 			return nil, fmt.Errorf("the artifact has the digest %s, want %s", got, digest)
 		}
-		return resolvers.Folder(answer.Body, folder, maxArchive)
+		data, err := resolvers.Folder(answer.Body, folder, maxArchive)
+		if refused, ok := errors.AsType[*resolve.Error](err); ok {
+			return fail(refused)
+		}
+		return data, err
 	}, nil
 }

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -103,6 +105,9 @@ func (c *Cluster) Scan(ctx context.Context, live, next *apiextensionsv1.CustomRe
 	all.once = true
 	found := n.newTally(0)
 	if err := judgeLists(ctx, []*pager{all}, 1, j, found.countBatch); err != nil {
+		if apierrors.IsNotFound(err) && apihelpers.IsCRDConditionFalse(live, apiextensionsv1.NamesAccepted) && !apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established) {
+			return Scan{Version: from}, nil // its names were never accepted, so it was never served, and has no objects
+		}
 		return Scan{}, err
 	}
 	serial := ""

@@ -149,7 +149,7 @@ func (h hook) certificateProblem(now time.Time) (problem, fix string) {
 	if len(h.caBundle) == 0 {
 		return "the API server does not know its certificate: caBundle is empty", "start the role; it writes the caBundle"
 	}
-	restart := "delete the Secret of its certificate and restart the role, which makes a new one"
+	restart := "delete the Secret of its certificate and restart the role, which makes a new one; if another program makes the certificate, renew it there"
 	var last time.Time
 	for rest := h.caBundle; ; {
 		var block *pem.Block

@@ -94,6 +94,21 @@ func TestTheCertificateIsSharedRenewedAndTrustedBesideTheOneBefore(t *testing.T)
 	}
 }
 
+// TestAnEndedCertificateIsReplacedAtOnce: nothing renewed it for longer than it lived, in a replica that stood still and in a new one.
+func TestAnEndedCertificateIsReplacedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	stood := w.replica()
+	w.ensure(stood, true)
+	before := w.serves(stood)
+	w.clock.Step(Life + time.Minute)
+	fresh := w.replica()
+	w.ensure(fresh, true)
+	w.ensure(stood, true)
+	if after := w.serves(stood); after == before || after != w.serves(fresh) {
+		t.Error("the ended certificate is served")
+	}
+}
+
 func TestASpoiltSecretIsMadeAnewAndServedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.replica()

@@ -32,6 +32,16 @@ type fault struct {
 	// tests are the packages whose tests have to catch it, relative to the module's root, in the order in which they are
 	// asked. nil: that of the function, then those that depend on it.
 	tests []string
+	// e2e, if not empty, is the pattern of the tests against a real API server that have to catch it, in place of all others of tests.
+	e2e string
+}
+
+// selectTests are the flags of go test that select the tests of a fault: none for all that need no API server.
+func (f *fault) selectTests() []string {
+	if f.e2e == "" {
+		return nil
+	}
+	return []string{"-tags", "e2e,grpcnotrace", "-run", "^(" + f.e2e + ")$"}
 }
 
 // errTable says that a row of the table does not fit the code any more.

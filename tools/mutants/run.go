@@ -83,18 +83,26 @@ func (r *runner) runAll(ctx context.Context, chosen []fault) error {
 
 // checkBaseline checks that the tests pass without any fault; otherwise the run would show nothing.
 func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) error {
-	args := []string{"test", "-vet=off"}
+	packages := map[string][]string{} // by the pattern of the tests against a real API server
 	for i := range chosen {
-		for _, pkg := range g.testsFor(&chosen[i]) {
+		f := &chosen[i]
+		args := packages[f.e2e]
+		if args == nil {
+			args = append([]string{"test", "-vet=off"}, f.selectTests()...)
+		}
+		for _, pkg := range g.testsFor(f) {
 			if !slices.Contains(args, "./"+pkg) {
 				args = append(args, "./"+pkg)
 			}
 		}
+		packages[f.e2e] = args
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = r.code.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
+	for _, args := range packages {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = r.code.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
+		}
 	}
 	return nil
 }
@@ -132,7 +140,7 @@ func (r *runner) runFault(ctx context.Context, g *graph, f *fault, tmp string) (
 			fmt.Fprintf(r.out, "     testing %s\n", pkg)
 			r.out.Flush() //nolint:errcheck // the last Flush tells
 		}
-		o, err := r.runTests(ctx, pkg, overlay)
+		o, err := r.runTests(ctx, f, pkg, overlay)
 		if err != nil {
 			return outcome{}, fmt.Errorf("%w: fault %d (%s): %w", errTable, f.number, f.broken, err)
 		}
@@ -170,11 +178,12 @@ type event struct {
 }
 
 // runTests runs the tests of one package up to the first failure. An error means that they do not compile.
-func (r *runner) runTests(ctx context.Context, pkg, overlay string) (outcome, error) {
+func (r *runner) runTests(ctx context.Context, f *fault, pkg, overlay string) (outcome, error) {
 	// go test itself ends what goes on for a minute longer than its timeout.
 	ctx, cancel := context.WithTimeout(ctx, r.limit+5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", r.limit.String(), "./"+pkg) //nolint:gosec // of the table
+	args := append([]string{"test", "-json", "-vet=off", "-failfast", "-overlay", overlay, "-timeout", r.limit.String()}, f.selectTests()...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...) //nolint:gosec // of the table
 	cmd.Dir = r.code.dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Minute

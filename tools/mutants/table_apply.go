@@ -60,4 +60,17 @@ var applyFaults = []fault{
 	{in: "apply.isOfOneKind", find: "!errors.Is(err, cluster.ErrNoAccess)", put: "false", broken: "one kind that cannot be read ends a search"},
 	{in: "apply.(*client).hurried", find: "shortBusy", put: "c.busy", broken: "one kind that cannot be listed holds a search up for minutes"},
 	{in: "apply.(*lock).renewUntilDone", find: "err == nil", put: "false", broken: "the reason of a lost lock is no error"},
+	{
+		in: "apply.sameFields", find: `ok && !wanted || !ok && key != "."`, put: `ok && wanted && !wanted || !ok && key != "."`,
+		broken: "a field that left the manifest stays in the object", tests: modelPackage, e2e: modelTest,
+	},
+	{
+		in: "apply.(*Applier).writeItem", find: "a.client.patchOr(ctx, path, it.json, false, p.request.Force)", put: "a.client.patchOr(ctx, path, it.json, false, false)",
+		broken: "--force-conflicts takes no fields", tests: modelPackage, e2e: modelTest,
+	},
 }
+
+// modelTest holds sluice apply against kubectl apply --server-side, on a real API server.
+const modelTest = "TestE2EApplySucceedsWheneverKubectlDoes"
+
+var modelPackage = []string{"internal/cli"}

@@ -46,7 +46,7 @@ func (d *deliverer) showConflicts(e *apply.ConflictError) {
 		}
 		fmt.Fprintf(d.told.lines, "conflict: %s%s: %s is owned by %s\n", at, c.ID, c.Field, c.Owner)
 	}
-	fmt.Fprintf(d.Err, "sluice: %d fields are owned by others; --force-conflicts takes them over\n", len(e.Conflicts))
+	fmt.Fprintf(d.Err, "sluice: %s in conflict with other owners; --force-conflicts takes over\n", brief.Count(len(e.Conflicts), "field"))
 }
 
 // showOtherApps tells each object that belongs to another app.

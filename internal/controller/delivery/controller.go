@@ -65,6 +65,7 @@ type Controller struct {
 	// Store has content that is too large for a ResolutionRequest; nil: such content is an error.
 	Store requester.Store
 	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the digest.
+	// A [*requester.FailedError] has the precise cause.
 	Archive func(ctx context.Context, url, digest, folder string) ([]byte, error)
 	// Workers bounds the deliveries in work at once; 0 stands for 16. Those of one namespace get a share of them, which is smaller
 	// the more namespaces have work, and half of them at most.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
+	"sluice.dev/requester"
 )
 
 // fluxPoll is how often a source of Flux is looked at. Nothing watches it: it is read as the ServiceAccount of each delivery.
@@ -38,9 +41,9 @@ func (r *run) readArtifact(ctx context.Context) (*fluxArtifact, error) {
 	u, err := client.Resource(of).Namespace(r.d.Namespace).Get(ctx, f.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return nil, fmt.Errorf("the cluster does not serve the kind %s of %s; install Flux's source-controller", f.Kind, of.GroupVersion())
+		return nil, failedFlux("NotFound", "the cluster does not serve the kind %s of %s; install Flux's source-controller", f.Kind, of.GroupVersion())
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no %s %s in the namespace %s", f.Kind, f.Name, r.d.Namespace)
+		return nil, failedFlux("NotFound", "there is no %s %s in the namespace %s", f.Kind, f.Name, r.d.Namespace)
 	case err != nil:
 		return nil, err
 	}
@@ -50,20 +53,34 @@ func (r *run) readArtifact(ctx context.Context) (*fluxArtifact, error) {
 	}
 	a := &fluxArtifact{field("url"), field("digest"), field("revision")}
 	if a.url == "" || a.digest == "" || a.revision == "" {
-		return nil, fmt.Errorf("the %s %s has no artifact yet%s", f.Kind, f.Name, readyMessage(u))
+		exact, why := whyUnready(u)
+		return nil, failedFlux(exact, "the %s %s has no artifact yet%s", f.Kind, f.Name, why)
 	}
 	return a, nil
 }
 
-// readyMessage is what the condition Ready of an object says.
-func readyMessage(u *unstructured.Unstructured) string {
+// failedFlux is the failure of a source of Flux, with its precise cause in the terms of package resolve; empty for none.
+func failedFlux(exact, format string, args ...any) error {
+	return &requester.FailedError{Reason: v1alpha1.ReasonResolutionFailed, Exact: exact, Message: fmt.Sprintf(format, args...)}
+}
+
+// whyUnready is what the conditions of a source say of its generation, and the precise cause if Flux has given up on it.
+func whyUnready(u *unstructured.Unstructured) (exact, message string) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range list {
-		if m, ok := c.(map[string]any); ok && m["type"] == v1alpha1.ConditionReady && m["status"] != string(metav1.ConditionTrue) {
-			return fmt.Sprintf(": %v", m["message"])
+		m, _ := c.(map[string]any)
+		if observed, ok := m["observedGeneration"].(int64); ok && observed < u.GetGeneration() {
+			continue
+		}
+		isTrue := m["status"] == string(metav1.ConditionTrue)
+		if m["type"] == v1alpha1.ConditionReady && !isTrue {
+			message = fmt.Sprintf(": %v", m["message"])
+		}
+		if m["type"] == v1alpha1.ConditionStalled && isTrue {
+			exact = "InvalidParams"
 		}
 	}
-	return ""
+	return exact, message
 }
 
 // sourceMoved reports whether the source of Flux has another revision than the one that was fetched last.
@@ -95,7 +112,10 @@ func (r *run) fetchFlux(ctx context.Context) (*fetched, time.Duration) {
 	}
 	if err != nil {
 		reason, message := v1alpha1.ReasonResolutionFailed, brief.OneLine(err.Error())
-		if apierrors.IsForbidden(err) {
+		if failed, ok := errors.AsType[*requester.FailedError](err); ok {
+			message = brief.OneLine(failed.Message)
+			r.stuck = slices.Contains(stalledSources, failed.Exact)
+		} else if apierrors.IsForbidden(err) {
 			reason, message = v1alpha1.ReasonForbidden, fmt.Sprintf("refused to the ServiceAccount %s: %s", r.accountName(), message)
 		}
 		r.setCondition(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)

@@ -259,6 +259,47 @@ func TestWhatAFailingSourceDeliveredBeforeStays(t *testing.T) {
 	})
 }
 
+// TestTenMinutesWithoutTheSource: what runs is kept as it was delivered, tools see that the delivery tries again, and it does so about once
+// in each interval.
+func TestTenMinutesWithoutTheSource(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deliver("app", "interval: 1m")
+		w.resolve("app", configMap("one", "1"))
+		memapi.After(61 * time.Second)
+		w.changed()
+		tries := 0
+		for second := range 600 {
+			if len(w.open("app")) > 0 {
+				tries++
+				w.failFor("app", "RemoteUnavailable", "connection refused")
+			}
+			if second%200 == 100 {
+				w.user.Edit("configmaps", "n", "one", func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, "drift", "data", "a") })
+			}
+			memapi.After(time.Second)
+			if second > 10 {
+				w.has("app", "Ready", "False", "ResolutionFailed", "connection refused")
+				w.has("app", "Applied", "True", "Applied")
+			}
+			if got := w.kstatusOf("app"); second > 10 && got != status.InProgressStatus {
+				w.Fatalf("after %d s: %s", second, got)
+			}
+		}
+		if w.value("one") != "1" {
+			w.Errorf("drift stays: %q", w.value("one"))
+		}
+		if tries < 10 || tries > 20 {
+			w.Errorf("%d requests in ten minutes", tries)
+		}
+		memapi.After(time.Minute)
+		w.resolve("app", configMap("one", "2"))
+		w.has("app", "Ready", "True", "Delivered")
+		if w.value("one") != "2" {
+			w.Errorf("the new revision is not there: %q", w.value("one"))
+		}
+	})
+}
+
 func TestPruneDeletesWhatTheSourceNoLongerHasAndNothingOfOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deliver("app", "interval: 1m\n  prune: true\n  maxDeletes: 5")
