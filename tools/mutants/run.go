@@ -98,7 +98,7 @@ func (r *runner) checkBaseline(ctx context.Context, g *graph, chosen []fault) er
 		packages[f.e2e] = args
 	}
 	for _, args := range packages {
-		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // the packages and patterns of the table
 		cmd.Dir = r.code.dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("the tests do not pass without any fault: %w\n%s", err, out)
