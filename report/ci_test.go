@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/xml"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,7 +145,7 @@ func TestGitHubReadsBackWhatWasMeant(t *testing.T) {
 	}}}}}
 	want := []map[string]string{{
 		"command": "error", "file": "dir,1/a:b%25.yaml", "line": "7", "col": "3", "title": "a,b:c%2C",
-		"message": "widgets.example.com v1 .spec.a: 100%: a, b::c%0A\n" + "data-lost hurts those who have stored objects: " + DataLost.meaningOf() + "\nsluice explain a,b:c%2C: what to do",
+		"message": "widgets.example.com v1 .spec.a: 100%: a, b::c%0A\n" + "data-lost hurts those who have stored objects: " + Levels()[slices.IndexFunc(Levels(), func(l LevelInfo) bool { return l.ID == DataLost })].Meaning + "\nsluice explain a,b:c%2C: what to do",
 	}}
 	if diff := cmp.Diff(want, commands(t, printed(t, "github", r, Options{}))); diff != "" {
 		t.Error(diff)

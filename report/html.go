@@ -475,7 +475,7 @@ func (m *htmlMaker) makeGroup(g *group) htmlGroup {
 	}
 	h := htmlGroup{
 		ID: id, Class: e.class.String(), Word: e.class.String(), Rule: e.Rule, Message: g.message, Reason: e.Reason,
-		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.severityRank()), Who: e.Level.whoIsHurt(), Meaning: e.Level.meaningOf(),
+		Level: string(e.Level), LevelID: fmt.Sprint(e.Level.severityRank()), Who: e.who, Meaning: e.meaning,
 	}
 	if e.Outcome == Undecided {
 		h.Level, h.LevelID, h.Meaning = string(Undecided), fmt.Sprint(len(Levels())), undecidedMeaning

@@ -149,7 +149,7 @@ func (a annotation) markdownDetails() string {
 		mdText(clipVisible(a.group.message, markdownRowWidth)))
 	a.group.writeMarkdownPlaces(&b)
 	b.WriteString("\n")
-	if harm := e.Level.harmSentence(); harm != "" {
+	if harm := e.harmSentence(); harm != "" {
 		fmt.Fprintf(&b, "**%s** %s\n\n", mdText(string(e.Level)), mdText(harm))
 	}
 	if e.Reason != "" {

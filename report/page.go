@@ -68,6 +68,8 @@ type entry struct {
 	witness *Witness
 	id      string // its fingerprint
 	cause   string // equal for findings of one cause
+	// meaning and who are those of the level, which speak of CRDs: they are empty in a report about features.
+	meaning, who string
 }
 
 // place is the place of a finding: one path in one version, or in several.
@@ -234,6 +236,13 @@ func (m pageMaker) makeEntry(f Finding) entry {
 	e.Before = m.shortVisible(f.Before, valueWidth)
 	e.After = m.shortVisible(f.After, valueWidth)
 	e.Reason = m.shortVisible(f.Reason, reasonWidth)
+	if m.noun == crdNoun {
+		for _, info := range Levels() {
+			if info.ID == e.Level {
+				e.meaning, e.who = info.Meaning, info.Who
+			}
+		}
+	}
 	if f.Position != nil {
 		at := *f.Position
 		at.File = m.shortVisible(at.File, nameWidth)
@@ -408,32 +417,12 @@ func (w *Witness) sidesOf() (accepting, judging string) {
 	return "the old CRD", "the new CRD"
 }
 
-// meaningOf returns the meaning of a level, or an empty string for one that does not exist.
-func (l Level) meaningOf() string {
-	for _, info := range Levels() {
-		if info.ID == l {
-			return info.Meaning
-		}
-	}
-	return ""
-}
-
-// whoIsHurt returns whom findings of a level hurt, or an empty string if there is no such level.
-func (l Level) whoIsHurt() string {
-	for _, info := range Levels() {
-		if info.ID == l {
-			return info.Who
-		}
-	}
-	return ""
-}
-
-// harmSentence says in one sentence whom findings of a level hurt, and how; it is empty if there is no such level.
-func (l Level) harmSentence() string {
-	if l.whoIsHurt() == "" {
+// harmSentence says in one sentence whom findings of the level hurt, and how; it is empty if there is no such level.
+func (e *entry) harmSentence() string {
+	if e.who == "" {
 		return ""
 	}
-	return "hurts " + l.whoIsHurt() + ": " + l.meaningOf()
+	return "hurts " + e.who + ": " + e.meaning
 }
 
 // effectOnObjects says in one sentence how many stored objects a finding affects.

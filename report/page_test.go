@@ -114,12 +114,14 @@ func TestALevelOfAFeatureSaysNothingOfCRDs(t *testing.T) {
 	r := &Report{Noun: "feature", CRDs: []CRD{{Name: "pages.banner", Verdict: Safe, Findings: []Finding{{
 		Rule: "gate-overdue", Level: Cosmetic, Outcome: Violation, Severity: Warn, Message: "Banner has been Alpha for 6 minor releases",
 	}}}}}
-	var b strings.Builder
-	if err := Print(&b, "text", r, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if text := b.String(); strings.Contains(text, "kubectl") || !strings.Contains(text, "cosmetic\n") || !strings.Contains(text, "gate-overdue") {
-		t.Errorf("%s", text)
+	for format := range forPeople {
+		var b strings.Builder
+		if err := Print(&b, format, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); strings.Contains(text, "kubectl prints") || !strings.Contains(text, "gate-overdue") {
+			t.Errorf("%s:\n%s", format, text)
+		}
 	}
 }
 

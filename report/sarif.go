@@ -252,7 +252,7 @@ func (e *entry) plainSentence(s *sheet) string {
 	if v := p.changeText(); v != "" {
 		lines = append(lines, v)
 	}
-	if harm := e.Level.harmSentence(); harm != "" {
+	if harm := e.harmSentence(); harm != "" {
 		lines = append(lines, string(e.Level)+" "+harm)
 	}
 	if e.Reason != "" {

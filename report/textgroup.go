@@ -338,10 +338,10 @@ func (t *textPrinter) levelTitle(g *group) string {
 		title += ": neither safety nor harm could be shown, which fails unless failMode is open"
 	case e.Outcome == Undecided:
 		title += ": neither safety nor harm could be shown"
-	case e.Outcome == Note || e.Level.meaningOf() == "" || t.page.noun != crdNoun: // a level speaks of CRDs; the law of features has its own reasons
+	case e.Outcome == Note || e.meaning == "":
 	default:
-		title += ": " + e.Level.meaningOf()
-		if who := " (hurts " + e.Level.whoIsHurt() + ")"; !t.dense || !slices.Contains(t.titled, who) {
+		title += ": " + e.meaning
+		if who := " (hurts " + e.who + ")"; !t.dense || !slices.Contains(t.titled, who) {
 			t.titled = append(t.titled, who)
 			title += who
 		}

@@ -94,11 +94,17 @@ func (s applySide) mapName(i int) string { return fmt.Sprintf("%s%d-%d", s.name,
 // modelMarker is a field by which the schemas differ: a dry run shows which of them is in force.
 const modelMarker = "marker"
 
+// addedField is a field that the new schemas alone have: an object with it cannot be tried while the old CRD is in force.
+const addedField = "added"
+
 // define is the CRD with these schemas of v1 and v2; a nil v2 stands for none.
 func (s applySide) define(v1, v2 *apiextensionsv1.JSONSchemaProps, storage, marker string) *apiextensionsv1.CustomResourceDefinition {
 	version := func(name string, props *apiextensionsv1.JSONSchemaProps) apiextensionsv1.CustomResourceDefinitionVersion {
 		props = props.DeepCopy()
 		props.Properties[modelMarker] = apiextensionsv1.JSONSchemaProps{Type: "string", Enum: []apiextensionsv1.JSON{{Raw: []byte(`"` + marker + `"`)}}}
+		if marker == "new" {
+			props.Properties[addedField] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+		}
 		return apiextensionsv1.CustomResourceDefinitionVersion{
 			Name: name, Served: true, Storage: name == storage, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
 		}
@@ -317,6 +323,9 @@ func (m *applyModel) run() string {
 			o.version = version
 			second = append(second, o)
 		case okOther && m.chance(80):
+			if !isMap && m.chance(50) {
+				other.content[addedField] = "x"
+			}
 			second = append(second, other)
 		}
 	}

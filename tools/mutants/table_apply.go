@@ -68,6 +68,10 @@ var applyFaults = []fault{
 		in: "apply.(*Applier).writeItem", find: "a.client.patchOr(ctx, path, it.json, false, p.request.Force)", put: "a.client.patchOr(ctx, path, it.json, false, false)",
 		broken: "--force-conflicts takes no fields", tests: modelPackage, e2e: modelTest,
 	},
+	{
+		in: "apply.(*Plan).mayPass", find: "aboutSchema(err) && p.changesCRDOf(it)", put: "false",
+		broken: "an object is refused that has a field which comes with its CRD", tests: modelPackage, e2e: modelTest,
+	},
 }
 
 // modelTest holds sluice apply against kubectl apply --server-side, on a real API server.
