@@ -102,6 +102,11 @@ func TestE2ETheOwnerOfWhatAManifestLeavesOutIsNamed(t *testing.T) {
 func TestE2EAFieldThatAnApplyKeepsIsExplained(t *testing.T) {
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
+	defer func() { // nobody serves the group, and nobody may delete a namespace of a cluster that cannot be seen whole
+		if _, errs, err := w.Kubectl(t, "", "delete", "apiservice", "v1."+group); err != nil {
+			t.Errorf("%v: %s", err, errs)
+		}
+	}()
 	inject := func(resource, name, patch string) {
 		t.Helper()
 		if _, errs, err := w.Kubectl(t, "", "-n", w.namespace, "patch", resource, name, "--field-manager=injector", "--type=json", "-p", patch); err != nil {

@@ -333,7 +333,7 @@ func TestE2EDiffAndDryRunTellConflictsAsApplyDoes(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if !strings.Contains(errs, "--force-conflicts takes them over") {
+	if !strings.Contains(errs, "--force-conflicts takes over") {
 		t.Errorf("stderr %s", errs)
 	}
 	out, _ = w.run(ExitFindings, "diff", "--app", "x", "-f", next, "-o", "json")
