@@ -210,8 +210,10 @@ kubectl wait --for=condition=Established crd/components.sluice.dev crd/features.
 	"docs/features.md": {
 		cluster: true, replace: []string{"sluice manifests --roles=features,", "sluice manifests --image=sluice:test --roles=features,"},
 		assume: map[string]string{
-			"$ kubectl create namespace":                                           "cp examples/operator/config/crd.yaml crd.yaml",
-			"sluice features compile -f ":                                          "mkdir crds; cp crd.yaml crds/",
+			"$ kubectl create namespace":  "cp examples/operator/config/crd.yaml crd.yaml",
+			"sluice features compile -f ": "mkdir -p crds; cp crd.yaml crds/",
+			"sluice features usage -f manifests/": `mkdir -p crds manifests; cp crd.yaml crds/; test -f features.yaml || cp examples/operator/config/features.yaml .
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: feature-flags, namespace: pages-system}\n' > manifests/settings.yaml`,
 			"sluice manifests --roles=features,feature-webhook --feature-settings": namespaces("tekton-pipelines"),
 		},
 		skip: map[string]string{
