@@ -88,14 +88,14 @@ tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apis
 # The tests of test/helm build the chart and the program, which the cache of results does not see.
 .PHONY: tests-delivery
 tests-delivery: $(GOTESTSUM)
-	$(TESTED) -timeout 40m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -run 'E2EDelivery' ./internal/cli
 	cd localcluster && $(TESTED) ./...
-	cd test/helm && $(TESTED) -count=1 -timeout 40m -tags e2e,grpcnotrace ./...
-	cd test/browser && $(TESTED) -count=1 -timeout 40m ./...
+	cd test/helm && $(TESTED) -count=1 -timeout 60m -tags e2e,grpcnotrace ./...
+	cd test/browser && $(TESTED) -count=1 -timeout 60m ./...
 
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
-	$(TESTED) -timeout 40m -tags e2e,grpcnotrace -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton
@@ -121,7 +121,7 @@ browser: ## what the tests of pages need: Chromium, and axe-core for accessibili
 
 .PHONY: screenshots
 screenshots: cluster browser ## the pictures of README and docs, from the pages as they are
-	cd test/browser && SLUICE_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -timeout 40m -run Screenshots ./...
+	cd test/browser && SLUICE_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -timeout 60m -run Screenshots ./...
 
 .PHONY: generate
 generate: generate-client generate-features ## write docs/rules.md, docs/reference.md, docs/commands.md, docs/schemas, the golden files, generated clients, CRDs and features
