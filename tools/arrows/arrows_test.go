@@ -97,7 +97,7 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
-	{pkg: "internal/sourceurl", why: "the short form of a source, for whoever takes one"},
+	{pkg: "internal/sourceurl", why: "parses the URL of a source; it fetches nothing"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
 		may: []string{"internal/limit", "internal/brief", "internal/sourceurl", "internal/yamlerr", "report", "schema"},

@@ -1,5 +1,4 @@
-// Package convertfaults has a conversion between two versions of a CRD, and versions of it with one mistake each, for tests of what must find
-// such mistakes.
+// Package convertfaults converts between two versions of a CRD, correctly or with one of several faults. Tests of conversion checks use it.
 package convertfaults
 
 import (

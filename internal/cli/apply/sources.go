@@ -221,7 +221,7 @@ func (r *fetcher) takeObjects(set *input.Set, source apply.Source) error {
 	return nil
 }
 
-// takeResource adds the objects of what was fetched.
+// takeResource decodes a fetched resource and adds its objects.
 func (r *fetcher) takeResource(ctx context.Context, name string, res *resolve.Resource) error {
 	set, err := input.DecodeObjects(ctx, name, res.Data)
 	if err != nil {

@@ -101,8 +101,10 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c := newChecker(e, f)
+			defer c.remote.Close()
 			if f.digest {
-				return printDigests(cmd.Context(), e, args)
+				return c.printDigests(cmd.Context(), args)
 			}
 			if f.open {
 				if cmd.Flags().Changed("output") && f.output != "html" {
@@ -114,10 +116,10 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 				if f.git != "" || f.ci || f.open || f.objects || !slices.Contains([]string{"text", "json", "html"}, f.output) {
 					return errReleases
 				}
-				return (&checker{Env: e, flags: f}).runReleases(cmd.Context(), f.releases, args)
+				return c.runReleases(cmd.Context(), f.releases, args)
 			}
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
-			return (&checker{Env: e, flags: f}).runCheck(cmd.Context(), args)
+			return c.runCheck(cmd.Context(), args)
 		},
 	}
 	fs := cmd.Flags()
@@ -162,6 +164,7 @@ type checker struct {
 	// ciBases are the revisions that --ci compares HEAD with: the first one that lacks a commit of HEAD.
 	ciBases []string
 
+	remote    *resolve.Remote
 	cluster   *cluster.Cluster
 	old, next side
 	kube      *version.Version
@@ -179,6 +182,11 @@ type checker struct {
 	partly bool
 	// asksServer is set where the cluster's API server says whether it takes the new CRDs.
 	asksServer bool
+}
+
+// newChecker returns a run that can read remote sources; whoever runs it closes its remote.
+func newChecker(e *command.Env, f *checkFlags) *checker {
+	return &checker{Env: e, flags: f, remote: &resolve.Remote{Env: e, Flags: &f.RemoteFlags}}
 }
 
 // side is what one source holds, by name.
@@ -483,9 +491,7 @@ func (c *checker) loadSource(ctx context.Context, src input.Source, o input.Opti
 			return nil, err
 		}
 	default:
-		remote := &resolve.Remote{Env: c.Env, Flags: &c.flags.RemoteFlags}
-		defer remote.Close()
-		res, err := remote.Fetch(ctx, name)
+		res, err := c.remote.Fetch(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,8 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.noObjects = cmd.Flags().Changed("objects") && !f.objects
-			c := &checker{Env: e, flags: f.checkFlags}
+			c := newChecker(e, f.checkFlags)
+			defer c.remote.Close()
 			return c.runConversion(cmd.Context(), f, strings.Join(args, ""))
 		},
 	}
@@ -77,6 +78,7 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print everything: each finding, whole witnesses, safe CRDs, notes on the configuration")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never")
 	f.addJudgement(cmd)
+	f.AddRemote(fs)
 	fs.StringVar(&f.kubeVersion, "kube-version", "", "Kubernetes version whose rules apply, such as 1.29 (default: the cluster's, or "+kubeversion.DefaultKubeBinaryVersion+")")
 	fs.Int64Var(&f.budget, "budget", conversion.DefaultBudget, "limit of work for the objects of each version, in units of less than a microsecond")
 	fs.BoolVar(&f.objects, "objects", false, "also convert the stored objects of the cluster (on if CRDS is the cluster; --objects=false turns it off)")

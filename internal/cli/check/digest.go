@@ -8,23 +8,22 @@ import (
 	"strings"
 
 	"sluice.dev/compat"
-	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
 )
 
 // printDigests prints a line for each CRD of the last source, by name, as sha256sum does: digest, two spaces, name.
-func printDigests(ctx context.Context, e *command.Env, args []string) error {
+func (c *checker) printDigests(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("--print-hash: give the new CRDs as a file, a directory, - or git:REV")
+		return errors.New("--print-hash: give the new CRDs as a file, a directory, -, git:REV or a remote source")
 	}
 	src, err := input.ParseSource(args[len(args)-1])
 	if err != nil {
 		return err
 	}
 	if src.Kind == input.Cluster {
-		return errors.New("--print-hash: the hash that counts is that of the new CRDs; give them as a file, a directory, - or git:REV")
+		return errors.New("--print-hash: the hash that counts is that of the new CRDs; give them as a file, a directory, -, git:REV or a remote source")
 	}
-	set, err := input.Load(ctx, src, input.Options{Stdin: e.In})
+	set, err := c.loadSource(ctx, src, input.Options{Stdin: c.In})
 	if err != nil {
 		return err
 	}
@@ -35,7 +34,7 @@ func printDigests(ctx context.Context, e *command.Env, args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(e.Out, "%s  %s\n", digest, d.CRD.Name)
+		fmt.Fprintf(c.Out, "%s  %s\n", digest, d.CRD.Name)
 	}
 	return nil
 }

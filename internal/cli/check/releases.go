@@ -127,6 +127,7 @@ type namedSource struct {
 func (c *checker) releaseSources(ctx context.Context, pattern string, paths []string) (out []namedSource, err error) {
 	if strings.Contains(pattern, ",") {
 		for text := range strings.SplitSeq(pattern, ",") {
+			text = strings.TrimSpace(text)
 			src, err := input.ParseSource(text)
 			if err != nil {
 				return nil, err
@@ -323,13 +324,13 @@ func (m *ReleaseMatrix) findMigrations(sides []side) {
 	former := map[string]map[string]bool{} // by CRD, versions that it has, and that objects may be stored in since an earlier release
 	for i := range sides {
 		for name := range former {
-			maps.DeleteFunc(former[name], func(v string, _ bool) bool { return lacks(sides[i].crds[name], v) })
+			maps.DeleteFunc(former[name], func(v string, _ bool) bool { return lacksVersion(sides[i].crds[name], v) })
 		}
 		for j := i + 1; j < len(sides); j++ {
 			u := m.upgrade(i, j)
 			for _, name := range slices.Sorted(maps.Keys(former)) {
 				for v := range former[name] {
-					if lacks(sides[j].crds[name], v) && !stores(sides[i].crds[name], v) && !slices.Contains(u.MigrateFirst, name) {
+					if lacksVersion(sides[j].crds[name], v) && !storesIn(sides[i].crds[name], v) && !slices.Contains(u.MigrateFirst, name) {
 						u.MigrateFirst = append(u.MigrateFirst, name)
 					}
 				}
@@ -350,15 +351,15 @@ func (m *ReleaseMatrix) findMigrations(sides []side) {
 	}
 }
 
-// stores tells that a definition stores objects in the version.
-func stores(docs []input.Document, version string) bool {
+// storesIn tells that a definition stores objects in the version.
+func storesIn(docs []input.Document, version string) bool {
 	return slices.ContainsFunc(docs, func(d input.Document) bool {
 		return slices.ContainsFunc(d.CRD.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version && v.Storage })
 	})
 }
 
-// lacks tells that a definition is there without the version.
-func lacks(docs []input.Document, version string) bool {
+// lacksVersion tells that a definition is there without the version.
+func lacksVersion(docs []input.Document, version string) bool {
 	return slices.ContainsFunc(docs, func(d input.Document) bool {
 		return !slices.ContainsFunc(d.CRD.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	})

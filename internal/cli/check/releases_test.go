@@ -151,7 +151,7 @@ func runCommand(args ...string) (stdout, stderr string, err error) {
 
 func TestReleasesFromManyPlaces(t *testing.T) {
 	places := releasePlaces(t)
-	out, _, err := runCommand("--releases", strings.Join(places, ","), "--allow-address", "127.0.0.1", "--allow-plain-http", "-o", "json")
+	out, _, err := runCommand("--releases", strings.Join(places, ", "), "--allow-address", "127.0.0.1", "--allow-plain-http", "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,6 +184,9 @@ func TestOldAndNewFromARemotePlace(t *testing.T) {
 	out, _, err := runCommand(places[1], places[2], "--allow-address", "127.0.0.1", "--allow-plain-http")
 	if want := places[1] + " → " + places[2]; err != nil || !strings.Contains(out, want) {
 		t.Errorf("error %v, and no %q in\n%s", err, want, out)
+	}
+	if out, _, err := runCommand("--print-hash", places[2], "--allow-address", "127.0.0.1", "--allow-plain-http"); err != nil || !strings.Contains(out, "  widgets.demo.dev") {
+		t.Errorf("error %v, and no hash in\n%s", err, out)
 	}
 	host := strings.TrimSuffix(strings.TrimPrefix(places[2], "oci://"), "/team/crds:v3")
 	for _, tt := range []struct {
