@@ -109,7 +109,7 @@ func newTab(t testing.TB, l look, hosts ...string) *tab {
 	}
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
-	limited, stop := context.WithTimeout(ctx, 10*patience)
+	limited, stop := context.WithTimeout(ctx, 10*patience+longLook())
 	t.Cleanup(stop)
 	p := &tab{limited, t}
 	var mu sync.Mutex
@@ -177,13 +177,15 @@ func (p *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// command sends a command of the browser's protocol.
-func command[P, R any](p *tab, c cdp.Command[P, R], params P) {
+// command sends a command of the browser's protocol, and returns what it answers.
+func command[P, R any](p *tab, c cdp.Command[P, R], params P) R {
 	p.t.Helper()
-	p.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, c, params)
+	var answer R
+	p.run(chromedp.Func(func(ctx context.Context, target *chromedp.Target) (err error) {
+		answer, err = cdp.Call(ctx, target, c, params)
 		return err
 	}))
+	return answer
 }
 
 // eval returns the value of an expression. It waits for a promise.
@@ -217,9 +219,11 @@ func (p *tab) has(text string) {
 	p.until("document.body.innerText.includes(" + quoted(text) + ")")
 }
 
+// open goes to a page, and waits until the browser has read it whole.
 func (p *tab) open(address string) {
 	p.t.Helper()
 	p.run(chromedp.Navigate(address))
+	p.until("document.readyState === 'complete'")
 }
 
 func (p *tab) click(selector string) {
@@ -314,7 +318,7 @@ func (s *served) enter(t testing.TB, l look, page string) *tab {
 		between = "&"
 	}
 	p.open("http://" + s.host + page + between + token)
-	p.until("!location.href.includes('token=') && document.querySelector('main h1') !== null")
+	p.until("!location.href.includes('token=') && document.readyState === 'complete' && document.querySelector('main h1') !== null")
 	return p
 }
 
@@ -332,4 +336,20 @@ func (s *served) work(t testing.TB) string {
 		ticks += n
 	}
 	return fmt.Sprintf("%d ms of processor time", 10*ticks)
+}
+
+// memory is the most memory that the program had, and what it has now.
+func (s *served) memory(t testing.TB) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmHWM") || strings.HasPrefix(line, "VmRSS") {
+			found = append(found, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return strings.Join(found, ", ")
 }

@@ -147,6 +147,37 @@ func TestTheVerdictFollowsTheText(t *testing.T) {
 	s.end(t)
 }
 
+// TestAFileIsDropped lets go of files over the page, as one does from a file manager.
+func TestAFileIsDropped(t *testing.T) {
+	s := serve(t, t.TempDir(), nowhere)
+	p := s.enter(t, wide, "/check")
+	old, unsafe := read(t, "examples/upgrade/v1.yaml"), read(t, "examples/upgrade/v2-unsafe.yaml")
+	drop := func(side, name, text string) bool {
+		return eval[bool](p, fmt.Sprintf(`{
+			const files = new DataTransfer();
+			files.items.add(new File([%s], %s, {type: 'application/yaml'}));
+			const at = document.querySelector(%s);
+			const over = new DragEvent('dragover', {dataTransfer: files, bubbles: true, cancelable: true});
+			at.dispatchEvent(over);
+			const fallen = new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true});
+			at.dispatchEvent(fallen);
+			over.defaultPrevented && fallen.defaultPrevented
+		}`, text, quoted(name), quoted(side)))
+	}
+	for _, f := range []struct{ side, name, text string }{{"#old", "old.yaml", quoted(old)}, {"#new", "new.yaml", quoted(unsafe)}} {
+		if !drop(f.side, f.name, f.text) {
+			t.Errorf("the browser opens %s itself", f.name)
+		}
+		p.until("document.querySelector(" + quoted(f.side) + ").value === " + f.text)
+	}
+	p.verdict("Fail")
+	drop("#new", "huge.yaml", "'a'.repeat(9 << 20)")
+	p.has("huge.yaml has 9437184 bytes, and the limit is 8388608")
+	if !eval[bool](p, "document.querySelector('#new').value === "+quoted(unsafe)) {
+		t.Error("a file that is too large has taken the place of the text")
+	}
+}
+
 func TestThePageIsUsableWithTheKeyboard(t *testing.T) {
 	s := serve(t, t.TempDir(), nowhere)
 	p := s.enter(t, wide, "/check?example=property-removed")

@@ -48,12 +48,27 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 	case ctx.Err() != nil:
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(err.Error()))
+	for _, one := range splitErrors(err) {
+		fmt.Fprintf(e.Err, "sluice: %s\n", brief.OneLine(one.Error()))
+	}
 	if f := ran.Flags().Lookup("output"); f != nil && f.Value.String() == "json" && !out.written && ran.Annotations[ResultKind] != NoDocument {
 		kind := cmp.Or(ran.Annotations[ResultKind], "Error")
 		_ = Encode(out, Failure{report.APIVersion, kind, OutcomeFailed, brief.OneLine(err.Error())}) // the exit code tells that there was an error
 	}
 	return ExitFailed
+}
+
+// splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own.
+func splitErrors(err error) []error {
+	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // an error that wraps joined ones adds words, which would be lost
+	if !ok || errors.Join(several.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	var out []error
+	for _, one := range several.Unwrap() {
+		out = append(out, splitErrors(one)...)
+	}
+	return out
 }
 
 // refuseUnknownHelp refuses the help of a command that does not exist: cobra would print that of the command above and call it a success.
