@@ -169,7 +169,7 @@ func (r *Request) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-// withWarnings returns the resource with the warnings in an annotation. It does not change the cached resource.
+// withWarnings returns the resource with the warnings in an annotation, after which come those of the resolver. It does not change the cached resource.
 func (r *Request) withWarnings(res *Resource) *Resource {
 	if len(r.warnings) == 0 {
 		return res
@@ -182,6 +182,9 @@ func (r *Request) withWarnings(res *Resource) *Resource {
 	out.Annotations = maps.Clone(res.Annotations)
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
+	}
+	if own := out.Annotations[AnnotationWarning]; own != "" {
+		list = append(slices.Clip(list), own)
 	}
 	out.Annotations[AnnotationWarning] = oneLine(strings.Join(list, "; "))
 	return &out

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,6 +31,15 @@ const (
 
 // fluxLayer is the layer type of Flux's artifacts (fluxcd/pkg/oci).
 const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
+
+// Layer types of Helm's charts (helm.sh/helm/v3/pkg/registry). The templates of a chart are no YAML, so its CRDs alone are read.
+const (
+	chartLayer      = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	provenanceLayer = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+)
+
+// chartCRDs are the files that Helm installs as they are: those of the chart, and of the charts in it.
+var chartCRDs = regexp.MustCompile(`^/[^/]+/(charts/[^/]+/)*crds/`)
 
 // Artifact fetches a whole OCI artifact: the resources of a Tekton bundle, or the YAML and JSON files of an image whose layers are
 // tars, as Flux and others push them. It is a [resolve.Resolver] for a command line, where the user has chosen the artifact. Its
@@ -89,9 +99,13 @@ func (r *Resolver) resolveWhole(ctx context.Context, req *resolve.Request, im *i
 	if err != nil {
 		return nil, err
 	}
+	annotations := map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML, "digest": im.digest.String()}
+	if im.isChart() {
+		annotations[resolve.AnnotationWarning] = "of a Helm chart only the files below crds/ are read; helm template renders the others"
+	}
 	return &resolve.Resource{
 		Data:        data,
-		Annotations: map[string]string{resolve.AnnotationContentType: resolve.ContentTypeYAML, "digest": im.digest.String()},
+		Annotations: annotations,
 		Source:      resolve.Source{URI: im.repo.Name(), Digest: map[string]string{im.digest.Algorithm: im.digest.Hex}},
 		Signers:     signers,
 		Immutable:   im.pinned,
@@ -105,7 +119,13 @@ func (im *image) readAll(ctx context.Context, maxSize int64) ([]byte, error) {
 		return nil, tooLargef("it has %d layers; at most %d are allowed", n, im.limits.Layers)
 	}
 	out := &stream{max: maxSize, what: "a layer"}
+	if im.isChart() {
+		out.only = chartCRDs
+	}
 	for i, l := range im.manifest.Layers {
+		if l.MediaType == provenanceLayer {
+			continue
+		}
 		if !artifactLayer(l) {
 			return nil, failf("layer %d is of the type %s, which is not supported", i, cleanText(string(l.MediaType)))
 		}
@@ -117,10 +137,18 @@ func (im *image) readAll(ctx context.Context, maxSize int64) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if out.buf.Len() == 0 {
+	switch {
+	case out.buf.Len() == 0 && im.isChart():
+		return nil, resolve.Errorf(resolve.ReasonNotFound, "it is a Helm chart without a file below crds/; helm template renders its templates")
+	case out.buf.Len() == 0:
 		return nil, resolve.Errorf(resolve.ReasonNotFound, "it has no .yaml, .yml or .json file")
 	}
 	return out.buf.Bytes(), nil
+}
+
+// isChart reports whether the image is a Helm chart.
+func (im *image) isChart() bool {
+	return slices.ContainsFunc(im.manifest.Layers, func(l v1.Descriptor) bool { return l.MediaType == chartLayer })
 }
 
 func artifactLayer(l v1.Descriptor) bool {
@@ -148,6 +176,8 @@ type stream struct {
 	files int
 	// what is joined, for messages.
 	what string
+	// only are the paths of the files of a tar that count, which begin with a slash; nil for all.
+	only *regexp.Regexp
 	// folder, with a slash at its end, is the one whose files count; empty for any file of a layer.
 	folder string
 }
@@ -227,7 +257,7 @@ func (s *stream) untarFiles(b []byte) (files map[string][]byte, bare [][]byte, e
 			return nil, nil, tooLargef("it has more than %d files", maxArtifactFiles)
 		}
 		p := path.Clean("/" + h.Name)
-		if !strings.HasPrefix(p, s.folder) {
+		if !strings.HasPrefix(p, s.folder) || s.only != nil && !s.only.MatchString(p) {
 			continue
 		}
 		hidden := strings.Contains(p, "/.")

@@ -30,6 +30,17 @@ func TestArtifactsGiveAllTheirResources(t *testing.T) {
 			"---\n" + yamlA + "---\n" + yamlB,
 		},
 		{"a tar", []bundletest.Layer{{Annotations: plain, Blob: bundletest.Tar(file("x.json", `{"a":1}`))}}, "{\"a\":1}\n"},
+		{
+			"a Helm chart",
+			[]bundletest.Layer{
+				{
+					MediaType: chartLayer, Annotations: plain,
+					Blob: bundletest.Gzip(bundletest.Tar(file("c/Chart.yaml", "name: c"), file("c/values.yaml", "a: 1"), file("c/crds/b.yaml", yamlB), file("c/templates/crds/x.yaml", "{{ x }}"), file("c/charts/d/crds/a.yaml", yamlA), file("crds/x.yaml", "x"))),
+				},
+				{MediaType: provenanceLayer, Annotations: plain, Blob: []byte("-----BEGIN PGP SIGNED MESSAGE-----")},
+			},
+			yamlA + "---\n" + yamlB,
+		},
 		{"a text", []bundletest.Layer{{Annotations: plain, MediaType: "application/yaml", Blob: []byte(long + yamlA)}}, long + yamlA},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,6 +52,9 @@ func TestArtifactsGiveAllTheirResources(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, string(got.Data)); diff != "" {
 				t.Error(diff)
+			}
+			if _, warned := got.Annotations[resolve.AnnotationWarning]; warned != (tt.name == "a Helm chart") {
+				t.Errorf("annotations %v", got.Annotations)
 			}
 			if "sha256:"+got.Source.Digest["sha256"] != digest || got.Immutable {
 				t.Errorf("source %+v", got.Source)
@@ -60,6 +74,7 @@ func TestArtifactsThatAreRefused(t *testing.T) {
 		reason resolve.Reason
 	}{
 		{"nothing in it", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("README.md", "x"))}, resolve.ReasonNotFound},
+		{"a chart without CRDs", bundletest.Layer{Annotations: plain, MediaType: chartLayer, Blob: bundletest.Gzip(tarOf("c/templates/a.yaml", "{{ x }}"))}, resolve.ReasonNotFound},
 		{"too much in it", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("a.yaml", strings.Repeat("#", 2000)))}, resolve.ReasonTooLarge},
 		{"a bomb", bundletest.Layer{Annotations: plain, Blob: bundletest.Gzip(tarOf("a.txt", strings.Repeat("#", 200_000)))}, resolve.ReasonTooLarge},
 		{"half a tar", bundletest.Layer{Annotations: plain, Blob: tarOf("a.yaml", strings.Repeat("#", 900))[:1000]}, resolve.ReasonFailed},

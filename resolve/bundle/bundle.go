@@ -183,7 +183,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: ParamSigner, Allowed: []string{SignerCosign}, Doc: "With cosign, the bundle must be signed by a key or an identity that the operator trusts for it."},
 			{
 				Name: ParamAll, Default: "false", Allowed: []string{"true", "false"},
-				Doc: "With true, Sluice fetches all resources of the image, as a stream of YAML. The image is a Tekton bundle, an artifact of Flux, or an image whose layers are tars with YAML and JSON files. Not with name.",
+				Doc: "With true, Sluice fetches all resources of the image, as a stream of YAML. The image is a Tekton bundle, an artifact of Flux, or an image whose layers are tars with YAML and JSON files; of a Helm chart, Sluice reads `crds/`. Not with name.",
 			},
 		},
 		Validate: func(r *resolve.Request) []error {

@@ -99,7 +99,7 @@ spec:
 	return text
 }
 
-// releasePlaces are five releases: in a directory, a repository on this machine, a registry, and two more directories. The directory is the
+// releasePlaces are five releases: in a directory, a repository on this machine, a Helm chart in a registry, and two more directories. The directory is the
 // current one.
 func releasePlaces(t *testing.T) (places []string) {
 	t.Helper()
@@ -131,8 +131,8 @@ func releasePlaces(t *testing.T) (places []string) {
 		t.Fatal(err)
 	}
 	_, err = (&bundletest.Registry{Repo: repository}).Push(t.Context(), "v3", bundletest.Layer{
-		MediaType: types.MediaType("application/vnd.cncf.flux.content.v1.tar+gzip"), Annotations: map[string]string{},
-		Blob: bundletest.Gzip(bundletest.Tar(bundletest.File{Name: "crd.yaml", Data: []byte(crdWith("v1*"))})),
+		MediaType: types.MediaType("application/vnd.cncf.helm.chart.content.v1.tar+gzip"), Annotations: map[string]string{},
+		Blob: bundletest.Gzip(bundletest.Tar(bundletest.File{Name: "crds/templates/crd.yaml", Data: []byte("{{ x }}")}, bundletest.File{Name: "crds/crds/crd.yaml", Data: []byte(crdWith("v1*"))})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,9 +181,12 @@ func TestReleasesFromManyPlaces(t *testing.T) {
 // TestOldAndNewFromARemotePlace: what cannot be fetched is an error with its reason, and no password is printed.
 func TestOldAndNewFromARemotePlace(t *testing.T) {
 	places := releasePlaces(t)
-	out, _, err := runCommand(places[1], places[2], "--allow-address", "127.0.0.1", "--allow-plain-http")
+	out, errs, err := runCommand(places[1], places[2], "--allow-address", "127.0.0.1", "--allow-plain-http")
 	if want := places[1] + " → " + places[2]; err != nil || !strings.Contains(out, want) {
 		t.Errorf("error %v, and no %q in\n%s", err, want, out)
+	}
+	if want := "warning: " + places[2] + ": of a Helm chart only the files below crds/ are read"; !strings.Contains(errs, want) {
+		t.Errorf("no %q in %q", want, errs)
 	}
 	if out, _, err := runCommand("--print-hash", places[2], "--allow-address", "127.0.0.1", "--allow-plain-http"); err != nil || !strings.Contains(out, "  widgets.demo.dev") {
 		t.Errorf("error %v, and no hash in\n%s", err, out)
