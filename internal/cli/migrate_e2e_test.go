@@ -517,11 +517,71 @@ func TestE2EAKilledMigrationContinues(t *testing.T) {
 	}
 }
 
+// A migration during which somebody changes the CRD takes no version out, and the next one does.
+func TestE2EACRDChangedDuringAMigration(t *testing.T) {
+	backToOld := func(f *fleet) {
+		f.define(versionOf("v1beta1", "engine", true), versionOf("v1", "engine", false))
+	}
+	for name, change := range map[string]func(*fleet){
+		"a field is added": func(f *fleet) {
+			f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine note", true))
+		},
+		"the old version is stored for a moment": func(f *fleet) {
+			backToOld(f)
+			if err := f.applyEngine("v1beta1", "kubectl", 0, map[string]any{"engine": "late"}); err != nil {
+				f.t.Error(err)
+			}
+			f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine", true))
+		},
+		"the old version is stored again": backToOld,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.define(versionOf("v1beta1", "engine", true))
+			const n = 100
+			f.each(n, func(i int) error { return f.applyEngine("v1beta1", "kubectl", i, map[string]any{"engine": "mysql"}) })
+			f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine", true))
+			first, err := f.in("v1").Get(t.Context(), nameOf(0), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var code int
+			var out, errs string
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				code, out, errs = sluice(t, "migrate", "--kubeconfig", f.Kubeconfig, f.name, "--rate", "20")
+			}()
+			until(t, "the first object to be written", func() error {
+				now, err := f.in("v1").Get(t.Context(), nameOf(0), metav1.GetOptions{})
+				if err == nil && now.GetResourceVersion() == first.GetResourceVersion() {
+					err = errors.New("it is the same")
+				}
+				return err
+			})
+			change(f)
+			<-ended
+			if code != ExitFailed || !strings.Contains(errs, "the CRD was changed during the migration") {
+				t.Errorf("exit code %d\n%s%s", code, out, errs)
+			}
+			f.storedVersionsAre("v1beta1", "v1")
+			f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine", true))
+			f.migrate(ExitOK)
+			f.storedVersionsAre("v1")
+			f.define(versionOf("v1", "engine", true))
+			if got := len(f.contents("v1")); got != n {
+				t.Errorf("%d objects of %d are there", got, n)
+			}
+		})
+	}
+}
+
 // What check counts is fixed: shown, written, applied.
 func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 	f := newFleet(t)
 	enum := func(values ...string) apiextensionsv1.CustomResourceDefinitionVersion {
-		v := versionOf("v1", "engine size", true)
+		v := versionOf("v1", "engine size note", true)
 		engine := apiextensionsv1.JSONSchemaProps{Type: "string"}
 		for _, value := range values {
 			engine.Enum = append(engine.Enum, apiextensionsv1.JSON{Raw: []byte(`"` + value + `"`)})
@@ -535,7 +595,12 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 		return f.applyEngine("v1", "kubectl", i, map[string]any{"engine": []string{"mysql", "mariadb", "oracle"}[i%3], "size": "large"})
 	})
 	next := f.crd()
-	next.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{enum("mysql")}
+	harming := enum("mysql")
+	spec := harming.Schema.OpenAPIV3Schema.Properties["spec"]
+	spec.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"none"`)}}
+	spec.Required = []string{"note"}
+	harming.Schema.OpenAPIV3Schema.Properties["spec"] = spec
+	next.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{harming}
 	next.TypeMeta = metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}
 	next.ObjectMeta = metav1.ObjectMeta{Name: next.Name}
 	text, err := json.Marshal(next)
@@ -552,7 +617,7 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 		return stdout
 	}
 	before := f.contents("v1")
-	if got := fix(ExitFindings, file, "--map", ".spec.engine:mariadb=mysql", "--out", out); strings.Count(got, "engine: mysql") != 2 || strings.Count(got, "still harmed") != 2 || strings.Contains(got, "size") {
+	if got := fix(ExitFindings, file, "--map", ".spec.engine:mariadb=mysql", "--out", out); strings.Count(got, "engine: mysql") != 2 || strings.Count(got, "note: none") != 4 || strings.Count(got, "still harmed") != 2 || strings.Contains(got, "size") {
 		t.Errorf("%s", got)
 	}
 	f.sameContents(before, f.contents("v1"))
@@ -572,7 +637,7 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	object, err := f.in("v1").Get(t.Context(), nameOf(4), metav1.GetOptions{})
-	if err != nil || fmt.Sprint(object.Object["spec"]) != "map[engine:mysql size:small]" {
+	if err != nil || fmt.Sprint(object.Object["spec"]) != "map[engine:mysql note:none size:small]" {
 		t.Errorf("%v %v", object, err)
 	}
 }
