@@ -279,15 +279,15 @@ func (r *reader) addRendered(ctx context.Context, name, text string) error {
 	return err
 }
 
-// templateLine matches a line that is only template.
-var templateLine = regexp.MustCompile(`(?m)^[ \t]*\{\{[^\n]*\}\}[ \t]*\r?\n`)
+// templateLines matches lines that are only template: a comment, an action, or several actions on one line.
+var templateLines = regexp.MustCompile(`(?m)^[ \t]*\{\{(?:(?:- )?/\*(?s:.*?)\*/(?: -)?|[^{}]*|[^\n]*)\}\}[ \t]*\r?\n`)
 
 // withoutTemplateLines empties the lines of a text that are only template. With {{ else }} both branches would stay, so that is not done.
 func withoutTemplateLines(text string) (string, bool) {
 	if regexp.MustCompile(`\{\{-?\s*(else|range|define)\b`).MatchString(text) {
 		return "", false
 	}
-	out := templateLine.ReplaceAllString(text, "\n")
+	out := templateLines.ReplaceAllStringFunc(text, func(lines string) string { return strings.Repeat("\n", strings.Count(lines, "\n")) })
 	return out, out != text
 }
 

@@ -261,3 +261,24 @@ sed '1d;$d' chart/templates/widget.yaml | sed 's/widget/gizmo/'`, widgetTemplate
 		}
 	}
 }
+
+// TestLinesThatAreOnlyTemplateAreEmptied: what is left has its lines at their places.
+func TestLinesThatAreOnlyTemplateAreEmptied(t *testing.T) {
+	for text, want := range map[string]string{
+		"{{- if .Values.crds }}\na: 1\n{{- end }}\n":                          "\na: 1\n\n",
+		"{{- /*\nA licence {{ with }} braces.\n*/ -}}\na: 1\n":                "\n\n\na: 1\n",
+		"{{/* one line */}}\n  {{- include \"x\" . | nindent 2 }} \r\na: 1\n": "\n\na: 1\n",
+		"{{- include \"x\" (dict\n  \"a\" 1\n) }}\na: 1\n":                    "\n\n\na: 1\n",
+		"{{ if .a }}{{ if .b }}\na: 1\n{{ end }}{{ end }}\n":                  "\na: 1\n\n",
+		"a: '{{ .Release.Namespace }}'\n{{ if .b }}\nb: {{ .c }}\n":           "a: '{{ .Release.Namespace }}'\n\nb: {{ .c }}\n",
+	} {
+		if got, ok := withoutTemplateLines(text); got != want || !ok {
+			t.Errorf("%q becomes %q, %t; want %q", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"a: 1\n", "{{ if .a }}\na: 1\n{{ else }}\na: 2\n{{ end }}\n", "{{/* never ends\na: 1\n"} {
+		if got, ok := withoutTemplateLines(text); ok {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
