@@ -241,6 +241,11 @@ func (s *stream) addLayer(blob []byte) error {
 	return nil
 }
 
+// holds reports whether a file of a tar counts, by its path.
+func (s *stream) holds(p string) bool {
+	return strings.HasPrefix(p, s.folder) && (s.only == nil || s.only.MatchString(p))
+}
+
 // untarFiles reads the YAML and JSON files of a tar by their paths, and files without an extension.
 func (s *stream) untarFiles(b []byte) (files map[string][]byte, bare [][]byte, err error) {
 	files = map[string][]byte{}
@@ -257,7 +262,7 @@ func (s *stream) untarFiles(b []byte) (files map[string][]byte, bare [][]byte, e
 			return nil, nil, tooLargef("it has more than %d files", maxArtifactFiles)
 		}
 		p := path.Clean("/" + h.Name)
-		if !strings.HasPrefix(p, s.folder) || s.only != nil && !s.only.MatchString(p) {
+		if !s.holds(p) {
 			continue
 		}
 		hidden := strings.Contains(p, "/.")

@@ -60,7 +60,7 @@ func Run(ctx context.Context, e *Env, args []string, newCommand func(*Env) *cobr
 
 // splitErrors returns the errors that [errors.Join] has joined, each of which is told on a line of its own.
 func splitErrors(err error) []error {
-	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // an error that wraps joined ones adds words, which would be lost
+	several, ok := err.(interface{ Unwrap() []error }) // an error that wraps joined ones adds words
 	if !ok || errors.Join(several.Unwrap()...).Error() != err.Error() {
 		return []error{err}
 	}
