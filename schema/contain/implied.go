@@ -106,9 +106,16 @@ type stateful struct{ after, before place }
 
 // followsAcrossSchemas is followsFrom where the stored state has other schemas than the written one. It uses the old rules about updates if told to.
 func (w *walker) followsAcrossSchemas(o, n stateful, rules bool, path []string, r *schema.Rule, parsed *celrule.Rule) bool {
+	fs, ok := w.refusedUpdates(o, n, rules, path, r, parsed)
+	return ok && w.local.Solve(1, fs).None
+}
+
+// refusedUpdates is true of the updates, as objects with both states, that the old schema allows and the rule refuses; false if that cannot be
+// said.
+func (w *walker) refusedUpdates(o, n stateful, rules bool, path []string, r *schema.Rule, parsed *celrule.Rule) (logic.And, bool) {
 	goal, ok := w.aboutPair(n, path, r, parsed)
 	if !ok {
-		return false
+		return nil, false
 	}
 	facts := logic.And{
 		logic.Kinds(logic.Object),
@@ -123,10 +130,7 @@ func (w *walker) followsAcrossSchemas(o, n stateful, rules bool, path []string, 
 	if rules {
 		facts = w.updateFacts(o, o.after, nil, facts)
 	}
-	if len(facts) > maxUpdateRules {
-		return false
-	}
-	return w.local.Solve(1, facts, logic.Not(goal)).None
+	return append(facts, logic.Not(goal)), len(facts) <= maxUpdateRules
 }
 
 // updateFacts appends the statements of the rules about updates, at p and below, about pairs of values at top. The path leads from top

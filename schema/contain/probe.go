@@ -267,7 +267,10 @@ func statementsAbout(p place, names []string) []logic.Formula {
 // transitionStates are objects whose values at the path of a transition rule differ.
 func (s *search) transitionStates(p *pending) []any {
 	here := logic.And{s.old.acceptedAt(p.old), s.old.writtenAt(p.old)}
-	locals := s.solver.Solve(transitionModels, here).Models
+	if len(p.path) == 0 {
+		here = append(here, s.simpleEnvelope())
+	}
+	locals := append(s.refusedStates(p, here), s.solver.Solve(transitionModels, here).Models...)
 	var out []any
 	if _, ok := s.refusesUnchanged(p); ok {
 		out = s.storedCandidates(p)
@@ -291,6 +294,31 @@ func (s *search) transitionStates(p *pending) []any {
 	}
 	return append(out, s.solver.Solve(1, s.old.acceptedAt(s.oldRoot), s.simpleEnvelope(), s.old.writtenAt(s.oldRoot)).Models...)
 }
+
+// refusedStates are both states of updates that the rule refuses by its formula. They satisfy here.
+func (s *search) refusedStates(p *pending, here logic.Formula) (out []any) {
+	if p.gap.Rule < 0 || p.old.kind != declared || p.new.kind != declared {
+		return nil
+	}
+	r := &p.new.node.Rules[p.gap.Rule]
+	parsed, err := s.opts.sharedLibrary().parseRule(r.Rule)
+	if err != nil {
+		return nil
+	}
+	fs, ok := s.refusedUpdates(stateful{p.old, p.old}, stateful{p.new, p.new}, true, nil, r, parsed)
+	if !ok {
+		return nil
+	}
+	for _, m := range s.solveBriefly(refusedUpdatesTried, fs, logic.Prop{Name: celrule.After, F: here}, logic.Prop{Name: celrule.Before, F: here}) {
+		if pair, ok := m.(map[string]any); ok {
+			out = append(out, pair[celrule.Before], pair[celrule.After])
+		}
+	}
+	return out
+}
+
+// refusedUpdatesTried bounds the updates that are taken from a formula.
+const refusedUpdatesTried = 3
 
 // passingObjects returns an object with such a value. If possible, the new schema accepts it as well: a refusal by another change shows
 // nothing about updates.

@@ -1,11 +1,14 @@
 package contain
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"sluice.dev/tools/draws"
 )
 
 // Updates that the old schema allows and the new one refuses, though both schemas have the rule and accept both states.
@@ -242,5 +245,95 @@ func TestRulesAboutPairsOfItems(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// updateGuards and updateBodies make rules about updates of an object with a.q, a.num and b.c, which is at self: guard ? body : true.
+var (
+	updateGuards = []string{
+		"true", "has(oldSelf.a) && has(self.a)",
+		"has(oldSelf.b) && has(oldSelf.b.c) && oldSelf.b.c.exists(x, x.t == 'R' && x.s == 'True')",
+		"has(oldSelf.b) && has(oldSelf.b.c) && oldSelf.b.c.exists(x, x.t == 'R' && x.s == 'True') && has(self.b) && has(self.b.c) && self.b.c.exists(x, x.t == 'R' && x.s == 'True')",
+		"!has(oldSelf.b) || !has(oldSelf.b.c) || oldSelf.b.c.all(x, x.s != 'True')",
+		"has(oldSelf.a) && has(oldSelf.a.num) && oldSelf.a.num > 1",
+	}
+	updateBodies = []string{
+		"true", "has(self.a) == has(oldSelf.a)", "!has(oldSelf.a) || !has(oldSelf.a.q) || has(self.a) && has(self.a.q)",
+		"has(self.a) && has(oldSelf.a) ? has(self.a.q) == has(oldSelf.a.q) && (!has(self.a.q) || self.a.q == oldSelf.a.q) : true",
+		"!has(oldSelf.a) || !has(oldSelf.a.num) || has(self.a) && has(self.a.num) && self.a.num >= oldSelf.a.num",
+		"!has(oldSelf.a) || !has(self.a) || self.a == oldSelf.a", "!has(self.b) || has(oldSelf.b)",
+	}
+)
+
+// TestRulesAboutUpdatesByDraw draws two rules about updates, of the whole object or of a part of it, and tries every update between small
+// objects with the API server's own code. If the new rule refuses one that the old rule allows, an update shows it. If the library says
+// that all updates are allowed, none is refused.
+func TestRulesAboutUpdatesByDraw(t *testing.T) {
+	var values []string
+	for _, a := range []string{"", `"a": {}`, `"a": {"q": "x"}`, `"a": {"q": "y"}`, `"a": {"num": 1}`, `"a": {"num": 2}`, `"a": {"q": "x", "num": 2}`} {
+		for _, b := range []string{"", `"b": {}`, `"b": {"c": [{"t": "R", "s": "True"}]}`, `"b": {"c": [{"t": "R", "s": "False"}]}`, `"b": {"c": [{"t": "R"}]}`} {
+			values = append(values, "{"+strings.Trim(a+", "+b, ", ")+"}")
+		}
+	}
+	undecided, missed, refused := 0, 0, 0
+	for seed := range draws.Seeds(300) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		draw := func() string {
+			return updateGuards[r.IntN(len(updateGuards))] + " ? " + updateBodies[r.IntN(len(updateBodies))] + " : true"
+		}
+		oldRule, newRule, whole := draw(), draw(), r.IntN(2) == 0
+		schemaOf := func(rule string) *apiextensionsv1.JSONSchemaProps {
+			object := `{type: object, x-kubernetes-validations: [{rule: "` + rule + `"}], properties: {` +
+				`a: {type: object, properties: {q: {type: string, maxLength: 9}, num: {type: integer}}}, b: {type: object, properties: {c: {` +
+				`type: array, maxItems: 9, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [t], items: {type: object, required: [t], properties: {` +
+				`t: {type: string, maxLength: 9}, s: {type: string, enum: ["True", "False"]}}}}}}}}`
+			if !whole {
+				object = "{type: object, properties: {spec: " + object + "}}"
+			}
+			return parseSchema(t, object)
+		}
+		objectOf := func(value string) map[string]any {
+			if !whole {
+				value = `{"spec": ` + value + `}`
+			}
+			return resource(t, value)
+		}
+		old, new := schemaOf(oldRule), schemaOf(newRule)
+		was, is := validator(t, old), validator(t, new)
+		harmed := ""
+		for _, before := range values {
+			for _, after := range values {
+				allowed, err := was.Update(t.Context(), objectOf(after), objectOf(before), true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if allowed.Refused() || harmed != "" {
+					continue
+				}
+				if r, err := is.Update(t.Context(), objectOf(after), objectOf(before), true); err != nil {
+					t.Fatal(err)
+				} else if r.Refused() {
+					harmed = before + " to " + after
+				}
+			}
+		}
+		got := Decide(t.Context(), side(t, old), side(t, new), Options{Namespaced: true})
+		switch {
+		case got.Verdict == Contained && harmed != "":
+			t.Errorf("seed %d: %s\nto %s\nrefuses %s, and is called safe", seed, oldRule, newRule, harmed)
+		case got.Verdict == Unknown:
+			undecided++
+			if harmed != "" {
+				missed++
+				t.Logf("seed %d: undecided: %s\nto %s\nrefuses %s", seed, oldRule, newRule, harmed)
+			}
+		case got.Verdict == NotContained:
+			refused++
+		}
+	}
+	n := draws.Count(300)
+	t.Logf("%d pairs of rules: %d refuse more, %d undecided, of which %d refuse more", n, refused, undecided, missed)
+	if refused == 0 || undecided > n/4 || missed > n/15 {
+		t.Error("too little is decided")
 	}
 }

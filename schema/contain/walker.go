@@ -17,6 +17,7 @@ type suspect struct {
 	path  []walkStep
 	local logic.Formula // true of values at the path that the new schema harms
 	old   place         // the old schema at the path
+	new   place         // the new one
 	rule  string        // of a validation rule, its text
 	says  string        // of a validation rule, the text of its refusals
 	// missing has the lengths of the paths to values, at the place or above it, for which the two schemas fill in different defaults.
@@ -132,7 +133,7 @@ func (w *walker) recordSuspect(o, n place, g Gap, goal logic.Formula) {
 	if g.Keyword != keywordRules {
 		g.Rule = -1
 	}
-	x := suspect{gap: g, where: g.Detail, path: slices.Clone(w.path), local: goal, old: o}
+	x := suspect{gap: g, where: g.Detail, path: slices.Clone(w.path), local: goal, old: o, new: n}
 	if g.Rule >= 0 {
 		x.rule = n.node.Rules[g.Rule].Rule
 		x.says = refusalTextOf(&n.node.Rules[g.Rule])
