@@ -347,6 +347,15 @@ func TestE2EAMigrationNamesWhatItCannotWrite(t *testing.T) {
 	if r.Outcome != migrate.Lossy || r.Refused != 10 || len(r.Refusals) != 10 || !strings.Contains(r.Refusals[0].Reason, "version v1 does not have spec.engine") {
 		t.Errorf("%+v", r)
 	}
+	// What nobody can read is not rewritten either.
+	hidden := versionOf("v1beta1", "engine", false)
+	hidden.Served = false
+	f.change(func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{hidden, versionOf("v1", "", true)}
+	})
+	if code, _, errs := sluice(t, "migrate", "--kubeconfig", f.Kubeconfig, f.name); code != ExitFailed || !strings.Contains(errs, "set served: true for v1beta1") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
 	f.define(versionOf("v1beta1", "engine", false), versionOf("v1", "engine", true))
 	before := f.contents("v1")
 	_, errs, err := f.Kubectl(t, fmt.Sprintf(`
@@ -598,6 +607,7 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 	harming := enum("mysql")
 	spec := harming.Schema.OpenAPIV3Schema.Properties["spec"]
 	spec.Properties["note"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"none"`)}}
+	spec.Properties["later"] = spec.Properties["note"] // it cannot be stored yet
 	spec.Required = []string{"note"}
 	harming.Schema.OpenAPIV3Schema.Properties["spec"] = spec
 	next.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{harming}
@@ -617,7 +627,7 @@ func TestE2EHarmedObjectsAreFixed(t *testing.T) {
 		return stdout
 	}
 	before := f.contents("v1")
-	if got := fix(ExitFindings, file, "--map", ".spec.engine:mariadb=mysql", "--out", out); strings.Count(got, "engine: mysql") != 2 || strings.Count(got, "note: none") != 4 || strings.Count(got, "still harmed") != 2 || strings.Contains(got, "size") {
+	if got := fix(ExitFindings, file, "--map", ".spec.engine:mariadb=mysql", "--out", out); strings.Count(got, "engine: mysql") != 2 || strings.Count(got, "note: none") != 4 || strings.Contains(got, "later") || strings.Count(got, "still harmed") != 2 || strings.Contains(got, "size") {
 		t.Errorf("%s", got)
 	}
 	f.sameContents(before, f.contents("v1"))

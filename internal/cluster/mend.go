@@ -11,11 +11,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"sluice.dev/schema/upstream"
 )
 
 // Mender tries changes of stored objects that a new CRD would harm. It writes nothing.
 type Mender struct {
-	n *scanner
+	n    *scanner
+	live *upstream.Validator
 }
 
 // NewMender returns the mender for an update of the live CRD.
@@ -25,11 +28,19 @@ func (c *Cluster) NewMender(live, next *apiextensionsv1.CustomResourceDefinition
 		return nil, errors.New(note)
 	}
 	j, err := newJudge(live, from, next, to.Name, kube)
-	return &Mender{&scanner{c: c, live: live, version: from, j: j}}, err
+	if err != nil {
+		return nil, err
+	}
+	props, options, err := upstream.ForCRD(live, from, kube)
+	if err != nil {
+		return nil, err
+	}
+	v, err := upstream.New(props, options)
+	return &Mender{&scanner{c: c, live: live, version: from, j: j}, v}, err
 }
 
 // Mend reads the object of that name, which is a [Fate]'s, and returns it before and after change, and the fate of the changed object. The
-// defaults of the new CRD are filled in after the change. Both objects are in the version that the live CRD serves, without managedFields.
+// defaults of the new CRD are filled in after the change, where the live CRD has the field. Both objects are in the version that the live CRD serves, without managedFields.
 func (m *Mender) Mend(ctx context.Context, name string, change func(map[string]any)) (before, after map[string]any, fate Fate, err error) {
 	namespace, name, found := strings.Cut(name, "/")
 	if !found {
@@ -53,10 +64,16 @@ func (m *Mender) Mend(ctx context.Context, name string, change func(map[string]a
 	if err != nil {
 		return nil, nil, Fate{}, err
 	}
-	fate, err = m.n.j.fateOf(ctx, text)
+	if fate, err = m.n.j.fateOf(ctx, text); err != nil {
+		return nil, nil, Fate{}, err
+	}
+	filled["apiVersion"] = before["apiVersion"]
+	if filled, _, _, err = m.live.Read(filled); err != nil { // what the live CRD lacks could not be stored
+		return nil, nil, Fate{}, err
+	}
 	after = withAdded(after, filled)
 	after["apiVersion"] = before["apiVersion"]
-	return before, after, fate, err
+	return before, after, fate, nil
 }
 
 // withAdded returns an object with the fields that another one has in addition, also within its objects.

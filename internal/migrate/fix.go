@@ -12,6 +12,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -23,34 +24,37 @@ import (
 type Mapping struct {
 	path     []string
 	from, to any
+	text     string // of to
+	hits     int    // how many values were replaced
 }
 
-// ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML. An empty OLD stands for a field that is
-// not there. [*] after a field stands for all items of a list.
-func ParseMapping(text string) (Mapping, error) {
+// Hits is the number of values that the mapping replaced.
+func (m *Mapping) Hits() int { return m.hits }
+
+// ParseMapping reads PATH:OLD=NEW, such as .spec.engine:mariadb=mysql. The values are scalars of YAML; in place of a string, NEW is one as well.
+// An empty OLD stands for a field that is not there. [*] after a field stands for all items of a list.
+func ParseMapping(text string) (*Mapping, error) {
 	path, values, found := strings.Cut(text, ":")
 	from, to, has := strings.Cut(values, "=")
 	if !found || !has || to == "" || !strings.HasPrefix(path, ".") || strings.Contains(path, "..") || len(path) < 2 || strings.HasPrefix(path, ".metadata") {
-		return Mapping{}, fmt.Errorf("%q: a mapping is PATH:OLD=NEW below .spec, such as .spec.engine:mariadb=mysql or .spec.parts[*].size:=small for a field that is missing", text)
+		return nil, fmt.Errorf("%q: a mapping is PATH:OLD=NEW below .spec, such as .spec.engine:mariadb=mysql or .spec.parts[*].size:=small for a field that is missing", text)
 	}
-	m := Mapping{path: strings.Split(strings.ReplaceAll(path[1:], "[*]", ".[*]"), ".")}
-	for value, into := range map[string]*any{from: &m.from, to: &m.to} {
-		if err := yaml.Unmarshal([]byte(value), into); err != nil {
-			return Mapping{}, fmt.Errorf("%q: %q is no value: %w", text, value, err)
-		}
+	m := &Mapping{path: strings.Split(strings.ReplaceAll(path[1:], "[*]", ".[*]"), "."), text: to}
+	if err := errors.Join(yaml.Unmarshal([]byte(from), &m.from), yaml.Unmarshal([]byte(to), &m.to)); err != nil {
+		return nil, fmt.Errorf("%q: OLD or NEW is no value: %w", text, err)
 	}
 	return m, nil
 }
 
 // replaceIn applies the mapping below a value at the rest of its path.
-func (m Mapping) replaceIn(value any, path []string) {
+func (m *Mapping) replaceIn(value any, path []string) {
 	if path[0] == "[*]" {
 		items, _ := value.([]any)
 		for i := range items {
 			if len(path) > 1 {
 				m.replaceIn(items[i], path[1:])
-			} else if sameScalar(items[i], m.from) {
-				items[i] = m.to
+			} else {
+				items[i] = m.replacementOf(items[i])
 			}
 		}
 		return
@@ -61,9 +65,22 @@ func (m Mapping) replaceIn(value any, path []string) {
 	}
 	if len(path) > 1 {
 		m.replaceIn(fields[path[0]], path[1:])
-	} else if sameScalar(fields[path[0]], m.from) {
-		fields[path[0]] = m.to
+	} else if now, has := fields[path[0]]; has || m.from == nil {
+		fields[path[0]] = m.replacementOf(now)
 	}
+}
+
+// replacementOf returns the value in place of another one, which is the same if the mapping is not about it.
+func (m *Mapping) replacementOf(value any) any {
+	if !sameScalar(value, m.from) {
+		return value
+	}
+	m.hits++
+	_, wasText := value.(string)
+	if _, isText := m.to.(string); wasText && !isText && m.to != nil {
+		return m.text
+	}
+	return m.to
 }
 
 func sameScalar(a, b any) bool {
@@ -81,7 +98,7 @@ type Fix struct {
 }
 
 // Fixes finds the stored objects that next would harm, and returns a fix for each of the first 1000, with the number of all. It writes nothing.
-func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []Mapping) (fixes []Fix, harmed int64, err error) {
+func (m *Migrator) Fixes(ctx context.Context, next *apiextensionsv1.CustomResourceDefinition, mappings []*Mapping) (fixes []Fix, harmed int64, err error) {
 	kube, err := m.reads.Version(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -165,17 +182,36 @@ func patchFor(before, after map[string]any) (map[string]any, error) {
 	return patch, nil
 }
 
-// ApplyFix sends the patch of a [Fix] to an object of a resource, such as widgets. It is a conflict if the object was changed since.
+// ApplyFix sends the patch of a [Fix] to an object of a resource, such as widgets. It is a conflict if the object was changed since, and an
+// error of the API server if the live CRD lacks a field. Where the CRD has the status subresource, the status is a write of its own.
 func (m *Migrator) ApplyFix(ctx context.Context, resource string, patch map[string]any) error {
 	u := unstructured.Unstructured{Object: patch}
 	if u.GetName() == "" || u.GetResourceVersion() == "" || u.GetAPIVersion() == "" {
 		return fmt.Errorf("it is no patch of sluice fix: apiVersion, metadata.name and metadata.resourceVersion are needed")
 	}
-	body, err := json.Marshal(patch)
+	var written unstructured.Unstructured
+	if err := m.sendFix(ctx, resource, "", u, &written); err != nil || patch["status"] == nil {
+		return err
+	}
+	status := unstructured.Unstructured{Object: map[string]any{"apiVersion": patch["apiVersion"], "kind": patch["kind"], "metadata": patch["metadata"], "status": patch["status"]}}
+	status = *status.DeepCopy()
+	status.SetResourceVersion(written.GetResourceVersion())
+	err := m.sendFix(ctx, resource, "status", status, nil)
+	if apierrors.IsNotFound(err) { // there is no such subresource: the first write has done it
+		return nil
+	}
+	return err
+}
+
+func (m *Migrator) sendFix(ctx context.Context, resource, subresource string, u unstructured.Unstructured, written *unstructured.Unstructured) error {
+	body, err := u.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	request := m.rest.Patch(types.MergePatchType).AbsPath("/apis", u.GetAPIVersion()).NamespaceIfScoped(u.GetNamespace(), u.GetNamespace() != "").
-		Resource(resource).Name(u.GetName()).Param("fieldManager", "sluice-fix").Body(body)
-	return send(ctx, request, nil)
+		Resource(resource).Name(u.GetName()).SubResource(subresource).Param("fieldManager", "sluice-fix").Param("fieldValidation", metav1.FieldValidationStrict).Body(body)
+	if written == nil {
+		return send(ctx, request, nil)
+	}
+	return send(ctx, request, &written.Object)
 }

@@ -289,7 +289,14 @@ func (r *run) migrateObjects(ctx context.Context) error {
 func (r *run) findLoss(ctx context.Context) (bool, error) {
 	storage := storageVersion(r.crd)
 	for _, v := range r.crd.Spec.Versions {
-		if converts(r.crd) || !v.Served || !slices.Contains(r.Trimmed, v.Name) || apiequality.Semantic.DeepEqual(v.Schema, storage.Schema) {
+		if converts(r.crd) || !slices.Contains(r.Trimmed, v.Name) || apiequality.Semantic.DeepEqual(v.Schema, storage.Schema) {
+			continue
+		}
+		if !v.Served {
+			if mayLose(v.Schema.OpenAPIV3Schema, storage.Schema.OpenAPIV3Schema) {
+				return false, fmt.Errorf("objects of %s may be stored in version %s with fields that version %s lacks, and %[2]s is not served, so nobody can read them; set served: true for %[2]s, or give --allow-loss, which drops the fields",
+					r.CRD, v.Name, storage.Name)
+			}
 			continue
 		}
 		old := r.crd.DeepCopy()
@@ -312,6 +319,34 @@ func (r *run) findLoss(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// mayLose reports whether a value with the fields of old can have one that next does not declare, and that is pruned.
+func mayLose(old, next *apiextensionsv1.JSONSchemaProps) bool {
+	if old == nil || next == nil {
+		return old != nil
+	}
+	keeps := preservesUnknown(next)
+	if !keeps && preservesUnknown(old) {
+		return true
+	}
+	var others *apiextensionsv1.JSONSchemaProps // of the fields without a name of their own
+	if next.AdditionalProperties != nil {
+		others = next.AdditionalProperties.Schema
+	}
+	for name, field := range old.Properties {
+		if other, has := next.Properties[name]; has && mayLose(&field, &other) || !has && !keeps && mayLose(&field, others) {
+			return true
+		}
+	}
+	if old.AdditionalProperties != nil && !keeps && mayLose(old.AdditionalProperties.Schema, others) {
+		return true
+	}
+	return old.Items != nil && next.Items != nil && mayLose(old.Items.Schema, next.Items.Schema)
+}
+
+func preservesUnknown(p *apiextensionsv1.JSONSchemaProps) bool {
+	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 }
 
 func (r *run) tell(done, remaining int64) {

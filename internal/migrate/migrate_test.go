@@ -3,6 +3,7 @@ package migrate
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
 )
 
 func entry(manager, apiVersion, fields string, operation metav1.ManagedFieldsOperationType, second int64) metav1.ManagedFieldsEntry {
@@ -91,6 +93,8 @@ func TestMappings(t *testing.T) {
 	for text, want := range map[string]string{
 		".spec.engine:mariadb=mysql":      `{"spec":{"engine":"mysql","n":3,"parts":[{"size":"s"},{}],"tags":["a","b"]}}`,
 		".spec.n:3=4":                     `{"spec":{"engine":"mariadb","n":4,"parts":[{"size":"s"},{}],"tags":["a","b"]}}`,
+		".spec.engine:mariadb=8.0":        `{"spec":{"engine":"8.0","n":3,"parts":[{"size":"s"},{}],"tags":["a","b"]}}`,
+		".spec.engine:mariadb=mariadb":    `{"spec":{"engine":"mariadb","n":3,"parts":[{"size":"s"},{}],"tags":["a","b"]}}`,
 		".spec.n:30=4":                    `{"spec":{"engine":"mariadb","n":3,"parts":[{"size":"s"},{}],"tags":["a","b"]}}`,
 		".spec.parts[*].size:=small":      `{"spec":{"engine":"mariadb","n":3,"parts":[{"size":"s"},{"size":"small"}],"tags":["a","b"]}}`,
 		".spec.tags[*]:a=c":               `{"spec":{"engine":"mariadb","n":3,"parts":[{"size":"s"},{}],"tags":["c","b"]}}`,
@@ -218,5 +222,32 @@ func TestA429IsWaitedFor(t *testing.T) {
 	}
 	if err := send(t.Context(), m.rest.Get().AbsPath("/x"), nil); err != nil || tries != 3 {
 		t.Errorf("%v after %d tries", err, tries)
+	}
+}
+
+func TestWhichFieldsAnotherVersionLacks(t *testing.T) {
+	const a, ab = "{type: object, properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string}, b: {type: string}}}"
+	below := func(s string) string { return "{type: object, properties: {l: {type: array, items: " + s + "}}}" }
+	for _, c := range []struct {
+		old, next string
+		want      bool
+	}{
+		{a, ab, false},
+		{ab, a, true},
+		{ab, strings.Replace(a, "type", "x-kubernetes-preserve-unknown-fields: true, type", 1), false},
+		{strings.Replace(a, "type", "x-kubernetes-preserve-unknown-fields: true, type", 1), a, true},
+		{below(ab), below(a), true},
+		{below(a), below(ab), false},
+		{ab, "{type: object, additionalProperties: {type: string}}", false},
+		{"{type: object, additionalProperties: " + ab + "}", "{type: object, additionalProperties: " + a + "}", true},
+		{"{type: object, additionalProperties: {type: string}}", a, true},
+	} {
+		var old, next apiextensionsv1.JSONSchemaProps
+		if err := errors.Join(yaml.Unmarshal([]byte(c.old), &old), yaml.Unmarshal([]byte(c.next), &next)); err != nil {
+			t.Fatal(err)
+		}
+		if got := mayLose(&old, &next); got != c.want {
+			t.Errorf("%s to %s: %t, want %t", c.old, c.next, got, c.want)
+		}
 	}
 }

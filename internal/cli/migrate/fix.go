@@ -82,7 +82,7 @@ Exit codes: 0 all harmed objects are or can be fixed, 1 some cannot, 2 error.`,
 
 // findFixes prints and writes the patches, and reports whether they leave something harmed.
 func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migrator, source string) (remain bool, err error) {
-	var mappings []migrate.Mapping
+	var mappings []*migrate.Mapping
 	for _, text := range f.mappings {
 		mapping, err := migrate.ParseMapping(text)
 		if err != nil {
@@ -116,6 +116,11 @@ func findFixes(ctx context.Context, e *command.Env, f *fixFlags, m *migrate.Migr
 	}
 	if found == 0 {
 		fmt.Fprintln(e.Out, "# no stored object is harmed")
+	}
+	for i, mapping := range mappings {
+		if found > 0 && mapping.Hits() == 0 {
+			fmt.Fprintf(e.Err, "note: no harmed object has the value of --map %s\n", f.mappings[i])
+		}
 	}
 	return remain, nil
 }
@@ -163,14 +168,22 @@ func applyPatches(ctx context.Context, e *command.Env, m *migrate.Migrator, dir 
 		if err != nil {
 			return err
 		}
-		resource, _, _ := strings.Cut(filepath.ToSlash(rel), ".")
+		crd, _, below := strings.Cut(filepath.ToSlash(rel), "/")
+		resource, _, isCRD := strings.Cut(crd, ".")
+		if !below || !isCRD {
+			return fmt.Errorf("%s: give the folder that sluice fix --out wrote; it has a folder for each CRD, such as widgets.example.com", file)
+		}
 		err = m.ApplyFix(ctx, resource, patch)
 		var status apierrors.APIStatus
 		switch sent++; {
 		case apierrors.IsConflict(err):
 			fmt.Fprintf(e.Out, "%s: not patched: somebody has changed the object since the patch was written; run sluice fix NEW again\n", file)
 		case errors.As(err, &status):
-			fmt.Fprintf(e.Out, "%s: not patched: %s\n", file, brief.OneLine(err.Error()))
+			reason := err.Error()
+			if _, unknown, ok := strings.Cut(reason, "strict decoding error: "); ok { // the whole object stands before it
+				reason = unknown + ", which the CRD of the cluster does not have; apply the new CRD first"
+			}
+			fmt.Fprintf(e.Out, "%s: not patched: %s\n", file, brief.OneLine(reason))
 		case err != nil:
 			return fmt.Errorf("%s: %w", file, err)
 		default:
