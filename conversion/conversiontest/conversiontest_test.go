@@ -19,11 +19,11 @@ import (
 // recorder is a test whose failures are kept.
 type recorder struct {
 	testing.TB
-	errors []string
+	errors, logs []string
 }
 
 func (r *recorder) Helper()                   {}
-func (r *recorder) Log(args ...any)           {}
+func (r *recorder) Log(args ...any)           { r.logs = append(r.logs, fmt.Sprint(args...)) }
 func (r *recorder) Error(args ...any)         { r.errors = append(r.errors, fmt.Sprint(args...)) }
 func (r *recorder) Errorf(f string, a ...any) { r.errors = append(r.errors, fmt.Sprintf(f, a...)) }
 
@@ -46,7 +46,8 @@ func TestALossMayBeDeclared(t *testing.T) {
 	}{
 		{".spec.*", "nobody uses it", "2999-01-01", ""},
 		{".spec.*", "nobody uses it", "2020-01-01", "expired on 2020-01-01"},
-		{".spec.*", "", "", "needs a reason"},
+		{".spec.*", "nobody uses it", "soon", "allowed are dates of the form YYYY-MM-DD"},
+		{".spec.*", "", "", "reason must not be empty"},
 		{".status.*", "nobody uses it", "", "conversion-loses-value"},
 	} {
 		r := &recorder{TB: t}
@@ -54,6 +55,24 @@ func TestALossMayBeDeclared(t *testing.T) {
 		if x.want == "" && len(r.errors) > 0 || !strings.Contains(strings.Join(r.errors, "\n"), x.want) {
 			t.Errorf("%+v: %q", x, r.errors)
 		}
+	}
+}
+
+func TestALossInAListMayBeDeclared(t *testing.T) {
+	right := convertfaults.Widgets("", nil)
+	onePort := conversion.Func(func(obj map[string]any, to string) (map[string]any, error) {
+		if spec, _ := obj["spec"].(map[string]any); spec != nil {
+			if ports, _ := spec["ports"].([]any); len(ports) > 1 {
+				spec["ports"] = ports[:1]
+			}
+		}
+		return right(obj, to)
+	})
+	r := &recorder{TB: t}
+	conversiontest.RoundTrip(r, conversiontest.CRD(t, widgets), onePort,
+		conversiontest.AllowLoss(".spec.ports[*]", "nobody has two", ""), conversiontest.AllowLoss(".spec.size", "nobody uses it", ""))
+	if len(r.errors) > 0 || !strings.Contains(strings.Join(r.logs, "\n"), "suppression-unused") {
+		t.Errorf("%q, logged %q", r.errors, r.logs)
 	}
 }
 
