@@ -4,6 +4,7 @@ package check
 // releases are compared once. For example, v1.0 to v1.2 is unsafe, while v1.0 to v1.1 and v1.1 to v1.2 are safe: then v1.1 must not be skipped.
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -138,7 +140,7 @@ func (c *checker) releaseSources(ctx context.Context, pattern string, paths []st
 			out = append(out, namedSource{name: text, source: src})
 		}
 	} else {
-		tags, err := releaseTags(ctx, pattern)
+		tags, err := c.releaseTags(ctx, pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -163,22 +165,54 @@ func (c *checker) releaseSources(ctx context.Context, pattern string, paths []st
 	return out, nil
 }
 
-// releaseTags lists the tags that match a pattern and are versions, the oldest first. Pre-releases count only if the pattern has a dash.
-func releaseTags(ctx context.Context, pattern string) ([]string, error) {
-	tags, err := input.Tags(ctx, pattern)
+// prefixedVersion is a version after other text, such as that of helm-chart-1.0.0 or controller-v2.
+var prefixedVersion = regexp.MustCompile(`^.*?[^0-9.](v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?:[-+].*)?|v[0-9]+)$`)
+
+// releaseTags lists the tags that match a pattern and are versions, the oldest first. A note says what else matches.
+func (c *checker) releaseTags(ctx context.Context, pattern string) ([]string, error) {
+	all, err := input.Tags(ctx, pattern)
 	if err != nil {
 		return nil, err
 	}
-	versions := map[string]*semver.Version{}
-	for _, tag := range tags {
-		v, err := semver.NewVersion(path.Base(tag))
-		if err == nil && (v.Prerelease() == "" || strings.Contains(pattern, "-")) {
+	tags, previews := versionsAmong(all, pattern)
+	if others := len(all) - len(tags) - previews; others > 0 || len(tags) < 2 {
+		fmt.Fprintf(c.Err, "note: --releases %q: tags that match: %d; not taken for versions: %d; pre-releases left out: %d\n", pattern, len(all), others, previews)
+	}
+	return tags, nil
+}
+
+// versionsAmong returns those of the tags that are versions, the oldest first, and counts the pre-releases that it leaves out. If no tag is a
+// version without a prefix, those with one count.
+func versionsAmong(all []string, pattern string) (tags []string, previews int) {
+	plain, prefixed := map[string]*semver.Version{}, map[string]*semver.Version{}
+	for _, tag := range all {
+		text, versions := path.Base(tag), plain
+		v, err := semver.NewVersion(text)
+		if m := prefixedVersion.FindStringSubmatch(text); err != nil && m != nil {
+			text, versions = m[1], prefixed
+			v, err = semver.NewVersion(text)
+		}
+		switch {
+		case err != nil:
+		case v.Prerelease() != "" && !hasDashFor(pattern, tag, text):
+			previews++
+		default:
 			versions[tag] = v
 		}
 	}
-	tags = slices.DeleteFunc(tags, func(tag string) bool { return versions[tag] == nil })
-	slices.SortStableFunc(tags, func(a, b string) int { return versions[a].Compare(versions[b]) })
-	return tags, nil
+	if len(plain) == 0 {
+		plain = prefixed
+	}
+	return slices.SortedFunc(maps.Keys(plain), func(a, b string) int { return cmp.Or(plain[a].Compare(plain[b]), strings.Compare(a, b)) }), previews
+}
+
+// hasDashFor reports whether the dash before the pre-release of a tag, which ends with the version, is one of the pattern and not part of what a
+// wildcard stands for.
+func hasDashFor(pattern, tag, version string) bool {
+	at := len(tag) - len(version) + strings.IndexByte(version, '-')
+	plain := strings.NewReplacer("/", "|", "[!", "[^") // for git, * includes slashes
+	ok, err := path.Match(plain.Replace(pattern), plain.Replace(tag[:at]+"~"+tag[at+1:]))
+	return err == nil && !ok
 }
 
 // readReleases reads the releases. A definition that several of them have is kept once.

@@ -81,6 +81,24 @@ func TestWaysBetweenReleases(t *testing.T) {
 	}
 }
 
+func TestVersionsAmongTags(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ pattern, tags, want string }{
+		{"v*", "v1.10.0 v1.9.0 vnext v2.0.0-rc.1", "v1.9.0 v1.10.0"},
+		{"*", "helm-chart-1.0.0 v1.0.0 nightly-20240101", "v1.0.0"},
+		{"helm-chart-*", "helm-chart-1.1.0 helm-chart-1.0.0 helm-chart-2.0.0-rc.1", "helm-chart-1.0.0 helm-chart-1.1.0"},
+		{"chart2-[0-9]*", "chart2-1.1.0 chart2-1.0.0-rc.1", "chart2-1.1.0"},
+		{"c-v*-rc*", "c-v1.1.0-rc.2 c-v1.1.0-rc.1", "c-v1.1.0-rc.1 c-v1.1.0-rc.2"},
+		{"api/*", "api/v1.1.0 api/v1.0.0-rc.1 api/controller-v2", "api/v1.1.0"},
+		{"c*", "c-v2 c-v1", "c-v1 c-v2"},
+	} {
+		tags, _ := versionsAmong(strings.Fields(tt.tags), tt.pattern)
+		if got := strings.Join(tags, " "); got != tt.want {
+			t.Errorf("%s of %s: %s, want %s", tt.pattern, tt.tags, got, tt.want)
+		}
+	}
+}
+
 // crdWith is a CRD with the versions; one with a star is the storage version, and the first alone is served.
 func crdWith(versions ...string) string {
 	text := `apiVersion: apiextensions.k8s.io/v1
