@@ -414,7 +414,7 @@ func (m *ReleaseMatrix) Between() (out []string) {
 	}
 	for i := range m.Upgrades {
 		if u := &m.Upgrades[i]; steps[u] && len(u.MigrateFirst) > 0 {
-			out = append(out, fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To))
+			out = append(out, u.migration())
 		}
 	}
 	return out
@@ -463,13 +463,13 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 	for i := range last {
 		after, to := "", "-"
 		if i+2 <= last {
-			to, after = m.Releases[i+2].Name, string(m.upgrade(i, i+2).Verdict)
+			to, after = m.Releases[i+2].Name, m.upgrade(i, i+2).Label()
 		}
 		way := strings.Join(m.Ways[i].Over, ", ")
 		if way == "" {
 			way = "none; it ends at " + m.Ways[i].Stops
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Verdict, to, after, m.upgrade(i, last).Verdict, way)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Label(), to, after, m.upgrade(i, last).Label(), way)
 	}
 	t.Flush()
 	for _, u := range m.Unskippable {
@@ -499,6 +499,27 @@ func (m *ReleaseMatrix) Cell(i, j int) *Upgrade {
 	return m.upgrade(i, j)
 }
 
+// Label is the verdict in a table.
+func (u *Upgrade) Label() string {
+	if u.Verdict == report.Safe && len(u.MigrateFirst) > 0 {
+		return "safe after migrate"
+	}
+	return string(u.Verdict)
+}
+
+// Title explains the label.
+func (u *Upgrade) Title() string {
+	if len(u.MigrateFirst) == 0 {
+		return u.Told()
+	}
+	return strings.TrimSpace(u.migration() + "\n" + u.Told())
+}
+
+// migration says what to do before the upgrade.
+func (u *Upgrade) migration() string {
+	return fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To)
+}
+
 // Told is the finding that comes first.
 func (u *Upgrade) Told() string {
 	if len(u.Findings) == 0 {
@@ -516,7 +537,7 @@ table.matrix{border-collapse:collapse;font-size:.8rem}.matrix th,.matrix td{bord
 <body><main><h1>Upgrades between releases</h1>
 <p>A row is the release that is installed, a column the one to upgrade to.</p>
 <table class="matrix"><thead><tr><th scope="col">from</th>{{range $j, $r := .Releases}}{{if $j}}<th scope="col">{{$r.Name}}</th>{{end}}{{end}}<th scope="col">shortest safe way</th></tr></thead><tbody>
-{{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with $.Cell $i $j}}<td class="{{.Verdict}}" title="{{.Told}}">{{.Verdict}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
+{{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with $.Cell $i $j}}<td class="{{.Verdict}}" title="{{.Title}}">{{.Label}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
 <td>{{range $n, $o := $way.Over}}{{if $n}}, {{end}}{{$o}}{{else}}none; it ends at {{$way.Stops}}{{end}}</td></tr>
 {{end}}</tbody></table>
 {{range .Unskippable}}<p>Do not skip {{.Release}}: {{.From}} to {{.To}} is not safe, and over it each step is.</p>{{end}}

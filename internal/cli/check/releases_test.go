@@ -190,9 +190,17 @@ func TestReleasesFromManyPlaces(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	text, _, err := runCommand("--releases", strings.Join(places, ","), "--allow-address", "127.0.0.1", "--allow-plain-http")
-	if want := "before " + places[1] + " to " + places[2] + ": sluice migrate widgets.demo.dev"; err != nil || !strings.Contains(text, want) {
-		t.Errorf("error %v, and no %q in\n%s", err, want, text)
+	before := "before " + places[1] + " to " + places[2] + ": sluice migrate widgets.demo.dev"
+	for format, wants := range map[string][]string{
+		"text": {before, "  safe after migrate  four "},
+		"html": {`<td class="safe" title="before `, ">safe after migrate</td>"},
+	} {
+		text, _, err := runCommand("--releases", strings.Join(places, ","), "--allow-address", "127.0.0.1", "--allow-plain-http", "-o", format)
+		for _, want := range wants {
+			if err != nil || !strings.Contains(text, want) {
+				t.Errorf("%s: error %v, and no %q in\n%s", format, err, want, text)
+			}
+		}
 	}
 }
 
