@@ -39,7 +39,7 @@ type ReleaseMatrix struct {
 	Releases []Release `json:"releases"`
 	// Upgrades has every two releases, from the older one.
 	Upgrades []Upgrade `json:"upgrades"`
-	// Ways has the shortest safe way from each release to the newest.
+	// Ways has the shortest safe way from each release to the newest, or to the last that can be reached safely.
 	Ways []Way `json:"ways"`
 	// Unskippable are releases between two others that lead to each other safely only over them.
 	Unskippable []Unskippable `json:"unskippable,omitempty"`
@@ -66,12 +66,12 @@ type Upgrade struct {
 	MigrateFirst []string `json:"migrateFirst,omitempty"`
 }
 
-// Way is the shortest safe way to the newest release.
+// Way is the shortest safe way to the newest release, or to the last that can be reached safely.
 type Way struct {
 	From string `json:"from"`
-	// Over are the releases to upgrade to, the newest last; empty if there is no safe way.
+	// Over are the releases to upgrade to, one after the other; empty if no upgrade is safe.
 	Over []string `json:"over,omitempty"`
-	// Stops is the last release that can be reached safely if the newest cannot.
+	// Stops is the release at which the way ends, if the newest cannot be reached safely. It is the last of Over; if that is empty, it is From.
 	Stops string `json:"stops,omitempty"`
 }
 
@@ -420,22 +420,17 @@ func (m *ReleaseMatrix) Between() (out []string) {
 	return out
 }
 
-// findWays fills in the shortest safe ways to the newest release, and the releases that must not be skipped.
+// findWays fills in the shortest safe ways to the last release that can be reached, and the releases that must not be skipped.
 func (m *ReleaseMatrix) findWays() {
 	last := len(m.Releases) - 1
 	next := make([]int, last+1) // the next stop on the shortest way; 0: there is none
 	length := make([]int, last+1)
 	farthest := make([]int, last+1)
-	farthest[last] = last
-	for i := last - 1; i >= 0; i-- {
+	for i := last; i >= 0; i-- {
 		farthest[i] = i
 		for j := last; j > i; j-- {
-			if !m.isSafe(i, j) {
-				continue
-			}
-			farthest[i] = max(farthest[i], farthest[j])
-			if (j == last || next[j] > 0) && (next[i] == 0 || length[j]+1 < length[i]) {
-				next[i], length[i] = j, length[j]+1
+			if m.isSafe(i, j) && (farthest[j] > farthest[i] || farthest[j] == farthest[i] && length[j]+1 < length[i]) {
+				farthest[i], next[i], length[i] = farthest[j], j, length[j]+1
 			}
 		}
 	}
@@ -444,7 +439,7 @@ func (m *ReleaseMatrix) findWays() {
 		for j := next[i]; j > 0; j = next[j] {
 			way.Over = append(way.Over, m.Releases[j].Name)
 		}
-		if way.Over == nil {
+		if farthest[i] < last {
 			way.Stops = m.Releases[farthest[i]].Name
 		}
 		m.Ways = append(m.Ways, way)
@@ -465,11 +460,7 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 		if i+2 <= last {
 			to, after = m.Releases[i+2].Name, m.upgrade(i, i+2).Label()
 		}
-		way := strings.Join(m.Ways[i].Over, ", ")
-		if way == "" {
-			way = "none; it ends at " + m.Ways[i].Stops
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Label(), to, after, m.upgrade(i, last).Label(), way)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Releases[i].Name, m.Releases[i+1].Name, m.upgrade(i, i+1).Label(), to, after, m.upgrade(i, last).Label(), m.Told(m.Ways[i]))
 	}
 	t.Flush()
 	for _, u := range m.Unskippable {
@@ -489,6 +480,18 @@ func (m *ReleaseMatrix) print(w io.Writer) {
 			fmt.Fprintf(w, "\nnote: %d files of %s cannot be read, and their CRDs are not compared\n", r.Unreadable, r.Name)
 		}
 	}
+}
+
+// Told is a way in a table.
+func (m *ReleaseMatrix) Told(w Way) string {
+	over := strings.Join(w.Over, ", ")
+	switch {
+	case w.Stops == "":
+		return over
+	case over != "":
+		over += "; "
+	}
+	return over + "none to " + m.Releases[len(m.Releases)-1].Name
 }
 
 // Cell is one upgrade of a page.
@@ -538,7 +541,7 @@ table.matrix{border-collapse:collapse;font-size:.8rem}.matrix th,.matrix td{bord
 <p>A row is the release that is installed, a column the one to upgrade to.</p>
 <table class="matrix"><thead><tr><th scope="col">from</th>{{range $j, $r := .Releases}}{{if $j}}<th scope="col">{{$r.Name}}</th>{{end}}{{end}}<th scope="col">shortest safe way</th></tr></thead><tbody>
 {{range $i, $way := .Ways}}<tr><th scope="row">{{$way.From}}</th>{{range $j, $r := $.Releases}}{{if $j}}{{with $.Cell $i $j}}<td class="{{.Verdict}}" title="{{.Title}}">{{.Label}}</td>{{else}}<td></td>{{end}}{{end}}{{end}}
-<td>{{range $n, $o := $way.Over}}{{if $n}}, {{end}}{{$o}}{{else}}none; it ends at {{$way.Stops}}{{end}}</td></tr>
+<td>{{$.Told $way}}</td></tr>
 {{end}}</tbody></table>
 {{range .Unskippable}}<p>Do not skip {{.Release}}: {{.From}} to {{.To}} is not safe, and over it each step is.</p>{{end}}
 {{range .Between}}<p>{{.}}.</p>{{end}}

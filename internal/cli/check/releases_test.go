@@ -51,22 +51,19 @@ func TestWaysBetweenReleases(t *testing.T) {
 		ways, skip []string
 	}{
 		"all are safe":                   {3, "01 02 12", []string{"0: 2", "1: 2"}, nil},
-		"one must not be skipped":        {3, "01 12", []string{"0: 1 2", "1: 2"}, []string{"1"}},
-		"one may only be skipped":        {3, "02", []string{"0: 2", "1: stops at 1"}, nil},
-		"the shortest of two":            {4, "01 12 23 13 02", []string{"0: 2 3", "1: 3", "2: 3"}, nil},
-		"nothing leads to the newest":    {3, "01", []string{"0: stops at 1", "1: stops at 1"}, nil},
-		"a way that goes past a bad one": {5, "02 24 34", []string{"0: 2 4", "1: stops at 1", "2: 4", "3: 4"}, nil},
+		"one must not be skipped":        {3, "01 12", []string{"0: 1, 2", "1: 2"}, []string{"1"}},
+		"one may only be skipped":        {3, "02", []string{"0: 2", "1: none to 2"}, nil},
+		"the shortest of two":            {4, "01 12 23 13 02", []string{"0: 2, 3", "1: 3", "2: 3"}, nil},
+		"nothing leads to the newest":    {5, "01 12 03 13 23", []string{"0: 3; none to 4", "1: 3; none to 4", "2: 3; none to 4", "3: none to 4"}, []string{"1"}},
+		"a way that goes past a bad one": {5, "02 24 34", []string{"0: 2, 4", "1: none to 4", "2: 4", "3: 4"}, nil},
+		"several steps before the end":   {4, "01 12", []string{"0: 1, 2; none to 3", "1: 2; none to 3", "2: none to 3"}, []string{"1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := matrixOf(tt.n, tt.safe)
 			var ways, skip []string
 			for _, w := range m.Ways {
-				over := strings.Join(w.Over, " ")
-				if over == "" {
-					over = "stops at " + w.Stops
-				}
-				ways = append(ways, w.From+": "+over)
+				ways = append(ways, w.From+": "+m.Told(w))
 			}
 			for _, u := range m.Unskippable {
 				skip = append(skip, u.Release)
