@@ -309,7 +309,7 @@ func (c *checker) coverageOf(s *side) (out []report.Finding) {
 					reached++
 					continue
 				}
-				if a != aimZero && a != aimItems {
+				if !a.isOptional() {
 					out = append(out, report.Finding{
 						Rule: ruleNotReached, Outcome: report.Undecided, Severity: report.Fail, CRD: c.crd.Name, Version: s.name, Path: t.path.String(),
 						Message: "no object was found that reaches " + t.String(), Reason: cmp.Or(t.why, "nothing was found"), SchemaPath: c.documentPath(s),

@@ -48,7 +48,7 @@ func TestARightConverterPassesWithEveryFieldReached(t *testing.T) {
 	if got.Verdict != report.Safe || len(got.Findings) != 2 {
 		t.Errorf("verdict %s", got.Verdict)
 	}
-	for _, want := range []string{"14 of 14 fields", "3 of 3 enum values", "2 of 2 union branches", "7 of 7 bounds", "2 of 2 defaults"} {
+	for _, want := range []string{"17 of 17 fields", "3 of 3 enum values", "4 of 4 union branches", "7 of 7 bounds", "2 of 2 defaults", "2 of 2 lists and maps of two", "8 of 8 special values"} {
 		if !strings.Contains(got.Findings[0].Message, want) {
 			t.Errorf("%q has no %q", got.Findings[0].Message, want)
 		}

@@ -145,7 +145,7 @@ func isSame(a, b any) bool {
 		x, isInt = b.(int64)
 		y, isFloat = a.(float64)
 	}
-	return isInt && isFloat && float64(x) == y
+	return isInt && isFloat && float64(x) == y && y < 1<<63 && int64(y) == x
 }
 
 // isSameTime reports whether two texts are the same time: types of Kubernetes write it without a fraction.

@@ -72,15 +72,15 @@ func (s *side) makeRequests(ctx context.Context, work *contain.Work, random int,
 	s.keep(ctx, map[string]any{"apiVersion": s.apiVersion, "kind": s.opts.Kind, "metadata": map[string]any{"name": "sample"}})
 	for _, bounds := range []bool{false, true} { // what is at a bound is not the smallest that reaches a field
 		for _, t := range slices.Backward(s.targets) { // what is below reaches what is above as well
-			if !t.reached && t.aim != aimItems && (t.aim == aimBound) == bounds && ctx.Err() == nil {
+			if !t.reached && !t.aim.isMade() && (t.aim == aimBound) == bounds && ctx.Err() == nil {
 				s.search(ctx, t, work)
 			}
 		}
 	}
 	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same seed is to give the same objects
 	for _, t := range s.targets {
-		if !t.reached && t.aim == aimItems {
-			s.joinItems(ctx, t, rng)
+		if !t.reached && t.aim.isMade() {
+			s.changeRequests(ctx, t, rng)
 		}
 	}
 	for _, r := range slices.Clone(s.requests) {
@@ -112,79 +112,76 @@ func (s *side) search(ctx context.Context, t *target, work *contain.Work) {
 	}
 }
 
-// maxJoins bounds the attempts to put two items into a list.
-const maxJoins = 60
+// maxChanges bounds the attempts to make a request of others.
+const maxChanges = 60
 
-// joinItems makes a request with two items in a list, of requests with one.
-func (s *side) joinItems(ctx context.Context, t *target, rng *rand.Rand) {
+// changeRequests makes a request that meets the target of those that have a value at its path.
+func (s *side) changeRequests(ctx context.Context, t *target, rng *rand.Rand) {
 	var sources []map[string]any
-	var items [][]any
+	var values []any
 	for _, r := range s.requests {
-		if list := firstList(r, t.path); len(list) > 0 {
-			sources, items = append(sources, r), append(items, list)
-		}
+		replaceFirst(r, t.path, func(v any) any {
+			sources, values = append(sources, r), append(values, v)
+			return v
+		})
 	}
-	t.why = "no two items were found that fit together"
-	for try := range maxJoins {
-		if len(sources) == 0 {
+	for try := range maxChanges {
+		if len(sources) == 0 || t.aim == aimSpecial && try == len(sources) {
 			return
 		}
-		other, _ := runtime.DeepCopyJSONValue(items[rng.IntN(len(items))]).([]any)
-		if try%2 == 1 {
-			varyValue(rng, other)
-		}
-		joined := runtime.DeepCopyJSON(sources[try%len(sources)])
-		setFirstList(joined, t.path, append(slices.Clone(firstList(joined, t.path)), other...))
-		if stored := s.create(ctx, joined); stored != nil && t.isMetBy(joined, stored) {
-			s.keep(ctx, joined)
-			t.why = ""
+		changed := runtime.DeepCopyJSON(sources[try%len(sources)])
+		replaceFirst(changed, t.path, func(v any) any {
+			if t.aim == aimSpecial {
+				return t.special
+			}
+			other := runtime.DeepCopyJSONValue(values[rng.IntN(len(values))])
+			if try%2 == 1 {
+				other = varyValue(rng, other)
+			}
+			return joinValues(v, other)
+		})
+		if stored := s.create(ctx, changed); stored != nil && t.isMetBy(changed, stored) {
+			s.keep(ctx, changed)
 			return
 		}
 	}
 }
 
-// firstList returns a list at the path, of the first items and keys on the way; nil if there is none.
-func firstList(v any, at contain.Path) (list []any) {
-	for i := range at {
-		_, v = firstChild(v, at[i])
-	}
-	list, _ = v.([]any)
-	return list
-}
-
-// setFirstList puts a list where firstList found one.
-func setFirstList(obj map[string]any, at contain.Path, list []any) {
-	var v any = obj
-	for i := range at {
-		key, child := firstChild(v, at[i])
-		if i < len(at)-1 {
-			v = child
-			continue
-		}
-		switch v := v.(type) {
-		case map[string]any:
-			v[key] = list
-		case []any:
-			v[0] = list
+// joinValues returns a list or map with what is in both a, which it may change, and b.
+func joinValues(a, b any) any {
+	switch a := a.(type) {
+	case []any:
+		b, _ := b.([]any)
+		return append(a, b...)
+	case map[string]any:
+		b, _ := b.(map[string]any)
+		for key, v := range b {
+			a[key+"2"] = v
 		}
 	}
+	return a
 }
 
-// firstChild returns a part of v, with its key if v is an object; nil if there is none.
-func firstChild(v any, step contain.Step) (key string, child any) {
+// replaceFirst replaces the value at the path, on the way to which it takes first items and keys. It does nothing if there is none.
+func replaceFirst(v any, at contain.Path, replace func(any) any) any {
+	if len(at) == 0 {
+		return replace(v)
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		key = step.Name
-		if step.Kind == contain.AnyKey && len(v) > 0 {
+		key := at[0].Name
+		if at[0].Kind == contain.AnyKey && len(v) > 0 {
 			key = slices.Min(slices.Collect(maps.Keys(v)))
 		}
-		return key, v[key]
+		if child, ok := v[key]; ok {
+			v[key] = replaceFirst(child, at[1:], replace)
+		}
 	case []any:
 		if len(v) > 0 {
-			return "", v[0]
+			v[0] = replaceFirst(v[0], at[1:], replace)
 		}
 	}
-	return "", nil
+	return v
 }
 
 // searchObject asks the prover for an object of a schema that meets the target.

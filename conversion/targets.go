@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,13 +26,22 @@ const (
 	aimBranch  aim = "union branches"
 	aimBound   aim = "bounds"
 	aimDefault aim = "defaults"
-	// aimZero is for zero values, which converters written in Go tend to drop, and aimItems for lists of several items.
-	aimZero  aim = "zero values"
-	aimItems aim = "lists of two"
+	// aimZero is for zero values, which converters written in Go tend to drop.
+	aimZero aim = "zero values"
+	// aimItems is for lists and maps of several, and aimSpecial for values that converters tend to change: null, an integer that no float64 is,
+	// and a text with spaces around it and a letter beyond ASCII.
+	aimItems   aim = "lists and maps of two"
+	aimSpecial aim = "special values"
 )
 
 // aims are all kinds, in the order of the report.
-var aims = []aim{aimField, aimValue, aimBranch, aimBound, aimDefault, aimZero, aimItems}
+var aims = []aim{aimField, aimValue, aimBranch, aimBound, aimDefault, aimZero, aimItems, aimSpecial}
+
+// isOptional reports whether a check that reaches none of them may pass.
+func (a aim) isOptional() bool { return a == aimZero || a.isMade() }
+
+// isMade reports whether the objects are made of those that the prover finds for other targets.
+func (a aim) isMade() bool { return a == aimItems || a == aimSpecial }
 
 // target is something that at least one object of a version has to show: a value at the path that meets the condition.
 type target struct {
@@ -41,6 +51,8 @@ type target struct {
 	what string
 	// condition is a schema for the value at the path.
 	condition props
+	// special is the value itself, for aimSpecial.
+	special any
 	// missing is the property that has to be missing from the object at the path, for a default.
 	missing string
 
@@ -82,6 +94,12 @@ func targetsOf(p *props) []*target {
 		if p.Items != nil && (p.MaxItems == nil || *p.MaxItems > 1) {
 			add(aimItems, "with two items", props{MinItems: new(int64(2)), UniqueItems: true})
 		}
+		if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil && (p.MaxProperties == nil || *p.MaxProperties > 1) {
+			add(aimItems, "with two keys", props{MinProperties: new(int64(2))})
+		}
+		for _, v := range specialValues(p) {
+			out = append(out, &target{path: at, aim: aimSpecial, what: "value " + jsonText(v), special: v})
+		}
 		for _, v := range p.Enum {
 			add(aimValue, "value "+string(v.Raw), props{Enum: []apiextensionsv1.JSON{v}})
 		}
@@ -90,6 +108,10 @@ func targetsOf(p *props) []*target {
 		}
 		for i := range p.AnyOf {
 			add(aimBranch, fmt.Sprintf("branch %d of anyOf", i+1), p.AnyOf[i])
+		}
+		if p.XIntOrString && len(p.AnyOf) == 0 {
+			add(aimBranch, "of type integer", props{Type: "integer"})
+			add(aimBranch, "of type string", props{Type: "string"})
 		}
 		eachBound(p, func(what string, condition props) { add(aimBound, what, condition) })
 		for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
@@ -112,6 +134,24 @@ func zeroOf(p *props) string {
 		return `""`
 	}
 	return ""
+}
+
+// The special integer and text.
+const largeInteger, specialText = int64(1<<53 + 1), " é "
+
+// specialValues returns the special values that the type and bounds of a schema allow.
+func specialValues(p *props) (out []any) {
+	if p.Nullable {
+		out = append(out, nil)
+	}
+	switch {
+	case len(p.Enum) > 0:
+	case p.Type == "integer" && (p.Format == "" || p.Format == "int64") && (p.Maximum == nil || *p.Maximum > 1<<53):
+		out = append(out, largeInteger)
+	case p.Type == "string" && p.Format == "" && p.Pattern == "" && (p.MaxLength == nil || *p.MaxLength >= int64(utf8.RuneCountInString(specialText))):
+		out = append(out, specialText)
+	}
+	return out
 }
 
 // eachBound yields the bounds of a schema that values can be at.
@@ -191,6 +231,9 @@ func (t *target) isMetByValue(v any) bool {
 		fields, ok := v.(map[string]any)
 		_, there := fields[t.missing]
 		return ok && !there
+	}
+	if t.aim == aimSpecial {
+		return v == t.special
 	}
 	if t.validator == nil {
 		var internal apiextensions.JSONSchemaProps

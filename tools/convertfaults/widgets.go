@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -50,6 +51,13 @@ var Faults = []Fault{
 	{"name changed", "conversion-answer-refused", "", "kind: Widget"},
 	{"undeclared field", "conversion-loses-pruned", ".spec.colour", "color:"},
 	{"invalid result", "conversion-result-invalid", ".spec.replicas", "replicas: 10"},
+	{"one key kept", "conversion-loses-value", ".spec.settings.*", "settings:\n    "},
+	{"integer dropped", "conversion-loses-value", ".spec.target", "target: 1"},
+	{"text dropped", "conversion-loses-value", ".spec.target", "target: a"},
+	{"null dropped", "conversion-loses-empty", ".spec.note", "note: null"},
+	{"integer through a float", "conversion-loses-value", ".spec.bytes", "bytes: 9007199254740993"},
+	{"only ASCII", "conversion-loses-value", ".spec.note", "note: ' é '"},
+	{"spaces trimmed", "conversion-loses-value", ".spec.note", "note: ' é '"},
 	{"knows every version", "conversion-protocol", ".desiredAPIVersion", ""},
 }
 
@@ -84,6 +92,7 @@ func Widgets(f string, sleep func(time.Duration)) func(obj map[string]any, to st
 func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 	meta, _ := obj["metadata"].(map[string]any)
 	spec, _ := obj["spec"].(map[string]any)
+	spoilScalars(spec, f)
 	switch f {
 	case "annotations dropped":
 		delete(meta, "annotations")
@@ -94,10 +103,33 @@ func spoil(obj map[string]any, f string, sleep func(time.Duration)) {
 	case "nil map":
 		labels, _ := meta["labels"].(map[string]string)
 		labels["converted"] = "true"
+	case "one key kept":
+		if settings, _ := spec["settings"].(map[string]any); len(settings) > 1 {
+			delete(settings, slices.Max(slices.Collect(maps.Keys(settings))))
+		}
 	case "slow answer":
 		if spec["size"] == "large" {
 			sleep(time.Second)
 		}
+	}
+}
+
+// spoilScalars makes the mistakes about fields that both versions have.
+func spoilScalars(spec map[string]any, f string) {
+	note, isText := spec["note"].(string)
+	_, isInteger := spec["target"].(int64)
+	switch {
+	case f == "integer dropped" && isInteger, f == "text dropped" && !isInteger:
+		delete(spec, "target")
+	case f == "null dropped" && spec["note"] == nil:
+		delete(spec, "note")
+	case f == "only ASCII" && isText:
+		spec["note"] = strings.ReplaceAll(note, "é", "")
+	case f == "spaces trimmed" && isText:
+		spec["note"] = strings.TrimSpace(note)
+	case f == "integer through a float" && spec["bytes"] != nil:
+		n, _ := spec["bytes"].(int64)
+		spec["bytes"] = float64(n)
 	}
 }
 
