@@ -397,7 +397,7 @@ func (t *textPrinter) printGroup(g *group, d detail) (lines []textLine, witness 
 	return append(lines, t.withoutBlanks([]textLine{{}})...), shown
 }
 
-// printWaysOut prints, for a group that fails, the way out that the rule knows, and the suppression to paste into sluice.yaml.
+// printWaysOut prints, for a group that fails, the way out that the rule knows, and the entry of suppressions or allowLoss to paste into sluice.yaml.
 func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text string)) {
 	e := g.leadEntry()
 	if e.class != failing || t.page.noun != crdNoun {
@@ -410,20 +410,23 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 		}
 	}
 	title := "or accept it in sluice.yaml (-c sluice.yaml):"
+	list, addition := "suppressions", ""
+	if e.isLoss() {
+		list, addition = "allowLoss", " (allowLoss)"
+	}
 	for _, path := range t.pathsToAccept(g) {
 		switch text := suppressionText(e, path); {
 		case text == "":
 		case t.dense:
+			where := "it"
 			if !t.accepts { // the first one says where
-				t.accepts, text = true, "it in sluice.yaml: "+text
-			} else {
-				text = "it: " + text
+				t.accepts, where = true, "it in sluice.yaml"
 			}
-			add(6, 2, "accept "+text)
+			add(6, 2, "accept "+where+addition+": "+text)
 		default:
 			if title != "" {
 				add(6, 2, title)
-				add(10, 2, "suppressions:")
+				add(10, 2, list+":")
 				title = ""
 			}
 			add(10, 4, text)
@@ -454,10 +457,17 @@ func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 	return []string{g.under + "**"}
 }
 
-// suppressionText is an entry for the suppressions of sluice.yaml in one line; empty if it takes more.
+// isLoss reports whether allowLoss accepts the finding.
+func (e *entry) isLoss() bool { return strings.HasPrefix(e.Rule, "conversion-loses-") }
+
+// suppressionText is an entry for the suppressions or allowLoss of sluice.yaml in one line; empty if it takes more.
 func suppressionText(e *entry, path string) string {
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
-	for _, kv := range [][2]string{{"rule", e.Rule}, {"crd", e.CRD}, {"path", path}, {"reason", "WHY"}} {
+	rule := e.Rule
+	if e.isLoss() {
+		rule = ""
+	}
+	for _, kv := range [][2]string{{"rule", rule}, {"crd", e.CRD}, {"path", path}, {"reason", "WHY"}} {
 		if kv[1] != "" {
 			entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: kv[0]}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: kv[1]})
 		}
