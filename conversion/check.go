@@ -139,7 +139,9 @@ func (c *checker) convertObjects(ctx context.Context, from, to *side, objects []
 
 // note keeps what a trip found, with the smallest object that shows it.
 func (c *checker) note(t *trip) {
-	c.times[t.from] = append(c.times[t.from], t.took)
+	if t.took > 0 {
+		c.times[t.from] = append(c.times[t.from], t.took)
+	}
 	told := map[string]bool{}
 	for _, o := range t.found {
 		key := o.key()

@@ -25,7 +25,8 @@ import (
 )
 
 // Converter answers reviews as a conversion webhook does. The error says that there is no answer, for example because nobody listens; a
-// conversion that fails is an answer whose result is Failure. A Converter need not be safe for concurrent use.
+// conversion that fails is an answer whose result is Failure. A Converter need not be safe for concurrent use. If it has a method Started() bool,
+// that tells whether the last review began with the start of a process, whose time does not count.
 type Converter interface {
 	Review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -165,5 +166,14 @@ func TestAWebhookThatIsAServiceIsAskedThroughTheAPIServer(t *testing.T) {
 	review := &apiextensionsv1.ConversionReview{Request: &apiextensionsv1.ConversionRequest{UID: "1", DesiredAPIVersion: "example.com/v1"}}
 	if answer, err := converter.Review(t.Context(), review); err != nil || answer.Response == nil || answer.Response.Result.Status != "Success" {
 		t.Errorf("%v: %+v", err, answer)
+	}
+}
+
+func TestAProgramThatWaitsForTheEndOfItsInputIsToldWhatToDo(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errNoAnswer)
+	defer cancel()
+	p := &program{args: []string{"sleep", "60"}, stderr: io.Discard}
+	if _, err := p.Review(ctx, &apiextensionsv1.ConversionReview{}); err == nil || !strings.Contains(err.Error(), "standard input stays open") {
+		t.Error(err)
 	}
 }

@@ -41,7 +41,7 @@ type reviewer func(ctx context.Context, review *apiextensionsv1.ConversionReview
 
 // Review implements [conversion.Converter].
 func (f reviewer) Review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no answer within %s", askTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errNoAnswer)
 	defer cancel()
 	answer, err := f(ctx, review)
 	if err != nil && ctx.Err() != nil {
@@ -49,6 +49,8 @@ func (f reviewer) Review(ctx context.Context, review *apiextensionsv1.Conversion
 	}
 	return answer, err
 }
+
+var errNoAnswer = fmt.Errorf("no answer within %s", askTimeout)
 
 // converterFor returns the converter of a CRD that spec names, and what releases it.
 func (c *checker) converterFor(spec string, ca []byte, crd *apiextensionsv1.CustomResourceDefinition) (conversion.Converter, func(), error) {
@@ -60,7 +62,7 @@ func (c *checker) converterFor(spec string, ca []byte, crd *apiextensionsv1.Cust
 			return nil, nil, fmt.Errorf("--converter %s: name a program after %s", spec, programPrefix)
 		}
 		p := &program{args: args, stderr: c.Err}
-		return reviewer(p.review), p.stop, nil
+		return p, p.stop, nil
 	case spec != ownWebhook:
 		r, err := atURL(spec, ca)
 		return r, nothing, err
@@ -160,10 +162,24 @@ type program struct {
 	args    []string
 	stderr  io.Writer
 	cancel  context.CancelFunc // nil if the program does not run
+	started bool               // for the last review
 	in      io.WriteCloser
 	out     *json.Decoder
 	waitFor func() error
 }
+
+// Review implements [conversion.Converter].
+func (p *program) Review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
+	p.started = false
+	answer, err := reviewer(p.review).Review(ctx, review)
+	if errors.Is(err, errNoAnswer) {
+		err = fmt.Errorf("%s: %w: a review is one line and standard input stays open; answer each line, and do not wait for the end of the input", p.args[0], err)
+	}
+	return answer, err
+}
+
+// Started reports whether the program had to be started for the last review.
+func (p *program) Started() bool { return p.started }
 
 func (p *program) review(ctx context.Context, review *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionReview, error) {
 	fresh := p.cancel == nil
@@ -219,7 +235,7 @@ func (p *program) start() error {
 		cancel()
 		return err
 	}
-	p.cancel, p.in, p.out, p.waitFor = cancel, in, json.NewDecoder(out), cmd.Wait
+	p.cancel, p.in, p.out, p.waitFor, p.started = cancel, in, json.NewDecoder(out), cmd.Wait, true
 	return nil
 }
 
