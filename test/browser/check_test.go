@@ -41,7 +41,8 @@ func TestOnlyTheUsersBrowserIsAnswered(t *testing.T) {
 		"the user":                   {"GET", "/check", map[string]string{"Cookie": cookie}, 200},
 		"by another name":            {"GET", "/check", map[string]string{"Cookie": cookie, "Host": "localhost:" + port}, 200},
 		"no token":                   {"GET", "/check", nil, 401},
-		"style without token":        {"GET", "/ui.css", nil, 401},
+		"style of refusals":          {"GET", "/ui.css", nil, 200},
+		"script without token":       {"GET", "/ui.js", nil, 401},
 		"a wrong token":              {"GET", "/?token=x", nil, 401},
 		"a wrong cookie":             {"GET", "/check", map[string]string{"Cookie": cookie + "x"}, 401},
 		"another host":               {"GET", "/check", map[string]string{"Cookie": cookie, "Host": "evil.example:" + port}, 421},
@@ -370,7 +371,7 @@ func TestRevisionsAndFilesAreLoaded(t *testing.T) {
 	}
 	for source, want := range map[string]string{"-": "no standard input", "absent.yaml": "absent.yaml", "git:-x": "begins with a dash", "cluster:a": "no access to the cluster"} {
 		p.write("[name=new-source]", source)
-		eval[bool](p, "document.getElementById('verdict').replaceChildren(); document.querySelector('fieldset:last-of-type .load').click(); true")
+		eval[bool](p, "document.getElementById('wrong').replaceChildren(); document.querySelector('fieldset:last-of-type .load').click(); true")
 		p.has(want)
 	}
 }

@@ -344,9 +344,9 @@ func TestAUserOfOneNamespaceSeesOnlyThat(t *testing.T) {
 	p.open("http://" + s.host + "/upgrades")
 	p.has("team-b/search")
 	p.has("Only namespace team-b")
-	p.has("You may not list this")
+	p.has("You may not list and watch this")
 	p.open("http://" + s.host + "/features")
-	p.has("You may not list this")
+	p.has("You may not list and watch this")
 	for _, page := range []string{"/requests", "/upgrades", "/features", "/requests/team-a/build-pipeline-7d1f", "/upgrades/team-a/shop", "/features/pages.banner"} {
 		p.open("http://" + s.host + page)
 		if text := eval[string](p, "document.body.innerText"); strings.Contains(text, "team-a/") && !strings.Contains(page, "team-a") || strings.Contains(text, "catalog.git") || strings.Contains(text, "coupon") {
