@@ -46,8 +46,8 @@ type requests struct {
 // requestLine sums up the requests of a resolver in a namespace.
 type requestLine struct {
 	Resolver, Namespace   string
-	Waiting, Done, Failed int // now
-	Recent                int // begun lately
+	Waiting, Done, Failed int    // now
+	Recent                int    // begun lately
 	Median, Slowest       string // of those that ended lately
 	seconds               []float64
 	Reasons               []reasonCount

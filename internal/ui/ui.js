@@ -4,7 +4,7 @@
   // keyOf names a node among its siblings. A row, an option or a section has its own name, so that it stays the same one wherever it moves.
   const keyOf = (n) => {
     if (n.nodeName === 'LABEL') return 'LABEL' + (n.querySelector('[id]')?.id || '');
-    if (!['LI', 'TR', 'OPTION', 'SECTION'].includes(n.nodeName)) return n.nodeName + (n.id || (n.nodeName === 'DETAILS' ? n.className : ''));
+    if (!['LI', 'TR', 'OPTION', 'SECTION'].includes(n.nodeName)) return n.nodeName + (n.id || (n.nodeName === 'DETAILS' ? n.classList[0] : ''));
     const head = n.querySelector(':scope > h2, :scope > th, :scope > b, :scope > details > summary > b') || n;
     return n.nodeName + (head.firstChild || head).textContent;
   };
