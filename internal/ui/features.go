@@ -16,7 +16,7 @@ import (
 const (
 	manyObjects = 100 // objects that use a feature
 	staleTime   = 30 * time.Second
-	restTime    = 2 * time.Second
+	restTime    = time.Second
 )
 
 // featureCache keeps what was read of the features of a cluster until the version is another one. Files are read each time, and nothing is read more
@@ -44,8 +44,15 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := s.Env.Now().Sub(c.at)
-	if c.last != nil && (age < restTime || len(s.Features) == 0 && version == c.version) {
+	switch {
+	case c.last != nil && version == c.version && (len(s.Features) == 0 || age < restTime):
 		return c.last, nil
+	case c.last != nil && age < restTime: // a page asks once for each change, and old texts are no answer
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(restTime - age):
+		}
 	}
 	o, err := features.ReadOverview(ctx, s.Env, s.Flags, s.Features)
 	if err != nil {

@@ -18,6 +18,8 @@
     for (const left of known.values()) for (const n of left) n.remove();
     let at = old.firstChild;
     for (const [same, n] of pairs) {
+      // Text between elements may move, so that elements need not.
+      if (same && same.nodeType === Node.ELEMENT_NODE) while (at && at !== same && at.nodeType === Node.TEXT_NODE) at = at.nextSibling;
       if (same && same === at) at = at.nextSibling; else old.insertBefore(same || n, at);
       if (same) morph(same, n);
     }
