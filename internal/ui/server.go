@@ -114,9 +114,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	stopped := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		stopped <- server.Shutdown(patience)
+		if server.Shutdown(patience) != nil { // a browser opens connections that it may use later
+			_ = server.Close()
+		}
+		stopped <- nil
 	})
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
