@@ -38,6 +38,15 @@ func visibleLine(s string) string {
 	return defuse(b.String())
 }
 
+// Visible returns text in which control and format characters are escaped, as in a report. Line breaks stay.
+func Visible(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = visibleLine(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 func firstUnprintable(s string) int {
 	for i, r := range s {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

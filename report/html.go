@@ -229,16 +229,21 @@ func (p *page) htmlTiles() []htmlTile {
 			safe++
 		}
 	}
+	pass := " pass"
+	if safe == 1 {
+		pass = " passes"
+	}
 	tiles := []htmlTile{
-		{"fail", "failing findings", brief.Number(p.sum.Fail)},
-		{"warn", "warnings", brief.Number(p.sum.Warn)},
-		{"undecided", "of them undecided", brief.Number(p.sum.Undecided)},
-		{"note", "notes", brief.Number(p.sum.Notes)},
-		{"suppressed", "suppressed", brief.Number(p.sum.Suppressed)},
-		{"ok", p.noun + "s pass", brief.Number(safe)},
-		{"note", "new, compared with nothing", brief.Number(p.sum.NewCRDs)},
+		{Class: "fail", Label: brief.Count(p.sum.Fail, "failing finding")},
+		{Class: "warn", Label: brief.Count(p.sum.Warn, "warning")},
+		{Class: "undecided", Label: brief.Number(p.sum.Undecided) + " of them undecided"},
+		{Class: "note", Label: brief.Count(p.sum.Notes, "note")},
+		{Class: "suppressed", Label: brief.Number(p.sum.Suppressed) + " suppressed"},
+		{Class: "ok", Label: brief.Count(safe, p.noun) + pass},
+		{Class: "note", Label: brief.Number(p.sum.NewCRDs) + " new, compared with nothing"},
 	}
 	for i := range tiles {
+		tiles[i].Count, tiles[i].Label, _ = strings.Cut(tiles[i].Label, " ")
 		if tiles[i].Count == "0" {
 			tiles[i].Class += " none"
 		}
@@ -263,15 +268,21 @@ func htmlFilters(shown [classes]int, verbose bool) []htmlFilter {
 func (p *page) htmlResult() (result, class, conclusion string) {
 	told := p.findingCounts()
 	crds := brief.Count(p.sum.CRDs, p.noun)
+	share := func(n int) string {
+		if p.sum.CRDs == 1 {
+			return crds
+		}
+		return brief.Number(n) + " of " + crds
+	}
 	switch {
 	case p.sum.CRDs == 0 && p.noun != crdNoun:
 		return "Pass", "ok", "Nothing was found."
 	case p.sum.CRDs == 0:
 		return "Nothing to check", "note", "No CRD was compared."
 	case p.sum.Fail > 0:
-		return "Fail", "fail", fmt.Sprintf("%s of %s would do harm: %s.", brief.Number(p.sum.FailingCRDs), crds, told)
+		return "Fail", "fail", fmt.Sprintf("%s would do harm: %s.", share(p.sum.FailingCRDs), told)
 	case p.sum.Warn > 0:
-		return "Pass, with warnings", "warn", fmt.Sprintf("%s of %s: %s.", brief.Number(p.sum.WarningCRDs), crds, told)
+		return "Pass, with warnings", "warn", fmt.Sprintf("%s: %s.", share(p.sum.WarningCRDs), told)
 	case p.allNew():
 		return "New", "note", fmt.Sprintf("Nothing to compare with: %s.", told)
 	case told != "":

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sluice.dev/internal/cli/command"
+	"sluice.dev/internal/cli/features"
 	"sluice.dev/internal/ui"
 )
 
@@ -33,6 +34,16 @@ It only reads, with the rights of your kubeconfig, and installs nothing. Without
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Annotations:       map[string]string{command.ResultKind: command.NoDocument},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fs := cmd.Flags(); fs.Changed("context") || fs.Changed("kubeconfig") { // otherwise there need not be a cluster
+				if _, _, err := o.Flags.Connect(); err != nil {
+					return err
+				}
+			}
+			if len(o.Features) > 0 {
+				if _, err := features.ReadOverview(cmd.Context(), e, o.Flags, o.Features); err != nil {
+					return err
+				}
+			}
 			var config net.ListenConfig
 			l, err := config.Listen(cmd.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if err != nil {
@@ -44,9 +55,11 @@ It only reads, with the rights of your kubeconfig, and installs nothing. Without
 			}
 			fmt.Fprintln(e.Out, s.URL())
 			if open {
-				if err := command.OpenInBrowser(cmd.Context(), s.URL()); err != nil {
+				closeIt, err := command.OpenSecretInBrowser(cmd.Context(), s.URL())
+				if err != nil {
 					fmt.Fprintf(e.Err, "warning: %v; open the address yourself\n", err)
 				}
+				defer closeIt()
 			}
 			return s.Serve(cmd.Context(), l)
 		},

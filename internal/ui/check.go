@@ -51,14 +51,6 @@ type levelExamples struct {
 // checkPage compares two texts: those of the form, those of two sources (old, new), or those of the example of a rule (example).
 func (s *Server) checkPage(w http.ResponseWriter, r *http.Request) {
 	d := &checkData{Max: fmt.Sprintf("%d MB", MaxText>>20)}
-	if r.Method == http.MethodPost || r.URL.RawQuery != "" { // texts take memory, and a comparison all processors
-		select {
-		case s.checks <- struct{}{}:
-			defer func() { <-s.checks }()
-		case <-r.Context().Done():
-			return
-		}
-	}
 	err := s.readTexts(w, r, d)
 	if err == nil && (d.Old != "" || d.New != "") {
 		err = s.compare(r.Context(), d)
@@ -118,6 +110,12 @@ func (s *Server) compare(ctx context.Context, d *checkData) error {
 	}
 	if strings.TrimSpace(d.New) == "" && d.Example == nil {
 		return errors.New("there is no new CRD: paste one, drop a file, or load one from a source")
+	}
+	select { // a comparison takes all processors
+	case s.checks <- struct{}{}:
+		defer func() { <-s.checks }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	r, err := s.texts.Compare(ctx, d.Old, d.New)
 	if err != nil {

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	manyFeatures = 200 // rows of the matrix
-	manyObjects  = 100 // objects that use a feature
-	staleTime    = 30 * time.Second
-	restTime     = 2 * time.Second
+	manyObjects = 100 // objects that use a feature
+	staleTime   = 30 * time.Second
+	restTime    = time.Second
 )
 
-// featureCache keeps what was read of the features, until something has changed. Settings are not watched: what is older than staleTime is read
-// again, and nothing is read more often than every restTime.
+// featureCache keeps what was read of the features of a cluster until the version is another one. Files are read each time, and nothing is read more
+// often than every restTime.
 type featureCache struct {
 	mu      sync.Mutex
 	version int64
@@ -39,14 +38,21 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 		s.world.components.all(ctx)
 		s.world.gates.all(ctx)
 		s.world.reports.all(ctx)
-		version = s.world.topic("features").version()
+		version = s.world.version("features", s.Env.Now())
 	}
 	c := &s.features
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := s.Env.Now().Sub(c.at)
-	if c.last != nil && (age < restTime || age < staleTime && version == c.version) {
+	switch {
+	case c.last != nil && version == c.version && (len(s.Features) == 0 || age < restTime):
 		return c.last, nil
+	case c.last != nil && age < restTime: // a page asks once for each change, and old texts are no answer
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(restTime - age):
+		}
 	}
 	o, err := features.ReadOverview(ctx, s.Env, s.Flags, s.Features)
 	if err != nil {
@@ -64,6 +70,7 @@ type matrix struct {
 	Filter     filter
 	Names      []string // of components
 	Shown, All int
+	Pages      pages
 }
 
 func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
@@ -73,18 +80,29 @@ func (s *Server) featuresPage(w http.ResponseWriter, r *http.Request) {
 		m.Why = explain(err, "features")
 	} else {
 		m.Notes = o.Notes
+		var rows []features.Component // each with one feature, or with none
 		for _, c := range o.Components {
 			m.Names, m.All = append(m.Names, c.Name), m.All+len(c.Features)
 			if !m.Filter.is("component", c.Name) {
 				continue
 			}
-			c.Features = slices.DeleteFunc(slices.Clone(c.Features), func(e features.Entry) bool { return !isWanted(&e, &m.Filter) })
-			if len(c.Features) == 0 && (m.Filter.Words != "" || m.Filter.Of["stage"]+m.Filter.Of["state"] != "") {
-				continue
+			row := c
+			if row.Features = nil; len(c.Features) == 0 && m.Filter.Words+m.Filter.Of["stage"]+m.Filter.Of["state"] == "" {
+				rows = append(rows, row)
 			}
-			c.Features = c.Features[:min(len(c.Features), manyFeatures-m.Shown)]
-			m.Shown += len(c.Features)
-			m.Components = append(m.Components, c)
+			for i := range c.Features {
+				if row.Features = c.Features[i : i+1 : i+1]; isWanted(&c.Features[i], &m.Filter) {
+					rows, m.Shown = append(rows, row), m.Shown+1
+				}
+			}
+		}
+		rows, m.Pages = pageOf(rows, r, m.Filter.Page)
+		for i := range rows {
+			if n := len(m.Components); n > 0 && m.Components[n-1].Name == rows[i].Name {
+				m.Components[n-1].Features = append(m.Components[n-1].Features, rows[i].Features...)
+			} else {
+				m.Components = append(m.Components, rows[i])
+			}
 		}
 	}
 	s.show(w, r, "features", page{Title: "Features", Here: "features", Live: s.liveTopic("features"), Data: m})
@@ -135,7 +153,11 @@ func (s *Server) featurePage(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	s.show(w, r, "feature", page{Title: brief.Cut(name, 100), Here: "features", Live: s.liveTopic("features"), Data: d})
+	p := page{Title: brief.Cut(name, 100), Here: "features", Live: s.liveTopic("features"), Data: d}
+	if r.URL.Query().Has("count") { // it is not counted again and again
+		p.Live = ""
+	}
+	s.show(w, r, "feature", p)
 }
 
 // liveTopic is the topic that a page follows; empty without a cluster.

@@ -12,6 +12,7 @@ import (
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -31,7 +32,6 @@ const manyLines = 100
 // requests is what the page about ResolutionRequests shows.
 type requests struct {
 	Why, Scope            string
-	Reading               bool
 	All                   int
 	Lines                 []requestLine
 	MoreLines             int
@@ -40,15 +40,14 @@ type requests struct {
 	Pages                 pages
 	Filter                filter
 	Resolvers, Namespaces []string
-	Phases                []string
+	Phases, ReasonNames   []string
 }
 
 // requestLine sums up the requests of a resolver in a namespace.
 type requestLine struct {
 	Resolver, Namespace   string
-	Waiting, Done, Failed int // now
-	Recent                int // begun lately
-	Minute                string
+	Waiting, Done, Failed int    // now
+	Recent                int    // begun lately
 	Median, Slowest       string // of those that ended lately
 	seconds               []float64
 	Reasons               []reasonCount
@@ -58,19 +57,23 @@ type requestLine struct {
 type reasonCount struct {
 	Reason string
 	Count  int
+	Link   string // to the requests with it
 }
 
 func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d := requests{Filter: readFilter(r, "resolver", "namespace", "phase", "reason"), Phases: resolve.Phases()}
 	known := s.world.requests.all(r.Context())
-	d.Why, d.Scope, d.Reading, d.All = explain(known.Err, "resolution,resolvers"), known.Scope, !known.Complete && known.Err == nil, len(known.Items)
+	d.Why, d.Scope, d.All = known.why("resolution,resolvers"), known.Scope, len(known.Items)
 	rows := known.Items[:0]
 	lines := map[[2]string]*requestLine{}
-	resolvers, namespaces, reasons := map[string]bool{}, map[string]bool{}, map[string]int{}
+	resolvers, namespaces, reasonNames, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]int{}
 	now := s.Env.Now()
 	for i := range known.Items {
 		x := known.Items[i]
 		resolvers[x.Resolver], namespaces[x.Namespace] = true, true
+		if x.Reason != "" {
+			reasonNames[x.Reason] = true
+		}
 		f := &d.Filter
 		if !f.is("resolver", x.Resolver) || !f.is("namespace", x.Namespace) || !f.is("phase", x.Phase) || !f.is("reason", x.Reason) || !f.has(x.Namespace+"/"+x.Name, x.Message) {
 			continue
@@ -95,11 +98,14 @@ func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d.MoreLines = max(0, len(d.Lines)-manyLines)
 	d.Lines = d.Lines[:len(d.Lines)-d.MoreLines]
 	d.Reasons = sortedReasons(reasons)
+	for i := range d.Reasons {
+		d.Reasons[i].Link = linkWith(r, "reason", d.Reasons[i].Reason)
+	}
 	slices.SortFunc(rows, func(a, b resolve.Summary) int {
 		return cmp.Or(b.Created.Compare(a.Created.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	d.Rows, d.Pages = pageOf(rows, r, d.Filter.Page)
-	d.Resolvers, d.Namespaces = firstSorted(resolvers), firstSorted(namespaces)
+	d.Resolvers, d.Namespaces, d.ReasonNames = firstSorted(resolvers), firstSorted(namespaces), firstSorted(reasonNames)
 	s.show(w, r, "requests", page{Title: "Requests", Here: "requests", Live: s.liveTopic("requests"), Data: d})
 }
 
@@ -128,7 +134,6 @@ func (l *requestLine) add(x *resolve.Summary, now time.Time) {
 }
 
 func (l *requestLine) sumUp() {
-	l.Minute = fmt.Sprintf("%.1f", float64(l.Recent)/lately.Minutes())
 	l.Reasons = sortedReasons(l.reasons)
 	if len(l.seconds) == 0 {
 		return
@@ -149,7 +154,7 @@ func secondsText(s float64) string {
 func sortedReasons(counts map[string]int) []reasonCount {
 	var all []reasonCount
 	for reason, n := range counts {
-		all = append(all, reasonCount{reason, n})
+		all = append(all, reasonCount{Reason: reason, Count: n})
 	}
 	slices.SortFunc(all, func(a, b reasonCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Reason, b.Reason)) })
 	return all[:min(len(all), 10)]
@@ -166,15 +171,16 @@ type oneRequest struct {
 
 type paramRow struct{ Name, Value string }
 
-// widest bounds a value that is shown, in bytes.
+// widest bounds a text that is shown, in bytes.
 const widest = 1000
 
 func (s *Server) requestPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	var d oneRequest
+	known := s.world.requests.all(r.Context()) // it tells of changes
 	if err := s.readRequest(r.Context(), namespace, name, &d); err != nil {
 		d.Why = explain(err, "resolution,resolvers")
-		if known := s.world.requests.all(r.Context()); known.Err == nil && known.Complete {
+		if apierrors.IsNotFound(err) && known.Err == nil && known.Complete {
 			d.Why = fmt.Sprintf("There is no ResolutionRequest %s/%s: %v", brief.Cut(namespace, 100), brief.Cut(name, 260), err)
 		}
 	}
@@ -195,17 +201,25 @@ func (s *Server) readRequest(ctx context.Context, namespace, name string, d *one
 	}
 	d.Summary = resolve.Summarize(&request)
 	for _, p := range request.Spec.Params {
-		raw, _ := p.Value.MarshalJSON()
-		d.Params = append(d.Params, paramRow{p.Name, brief.Clip(strings.Trim(string(raw), `"`), widest)})
+		d.Params = append(d.Params, paramRow{p.Name, paramText(&p.Value)})
 	}
 	if request.Spec.URL != "" {
-		d.Params = append(d.Params, paramRow{"url", brief.Clip(request.Spec.URL, widest)})
+		d.Params = append(d.Params, paramRow{"url", request.Spec.URL})
 	}
 	for _, key := range slices.Sorted(maps.Keys(request.Status.Annotations)) {
-		d.Notes = append(d.Notes, paramRow{key, brief.Clip(request.Status.Annotations[key], widest)})
+		d.Notes = append(d.Notes, paramRow{key, request.Status.Annotations[key]})
 	}
 	d.Steps = requestMoments(&request, s.eventsOf(ctx, &request))
 	return nil
+}
+
+// paramText is a string as it is, and another value as JSON.
+func paramText(v *v1beta1.ParamValue) string {
+	if v.Type == v1beta1.ParamTypeArray || v.Type == v1beta1.ParamTypeObject {
+		raw, _ := v.MarshalJSON()
+		return strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(raw))
+	}
+	return v.StringVal
 }
 
 // eventsOf reads the events of a request, as far as the user may.
@@ -265,13 +279,18 @@ func functions(e *command.Env) template.FuncMap {
 			if t.IsZero() {
 				return ""
 			}
-			return duration.HumanDuration(e.Now().Sub(t)) + " ago"
+			if age := e.Now().Sub(t); age >= time.Second {
+				return duration.HumanDuration(age) + " ago"
+			}
+			return "now"
 		},
 		"seconds": func(s *float64) string { return secondsText(*s) },
 		"stamp":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
 		"day":     func(t time.Time) string { return t.Format(time.DateOnly) },
 		"lines":   func(text string) []string { return strings.Split(text, "\n") },
 		"slug":    func(text string) string { return strings.ToLower(text) },
-		"num":     func(n int) string { return brief.Number(n) },
+		"num":     brief.Number[int],
+		"count":   brief.Count[int],
+		"clip":    func(text string) string { return brief.Clip(text, widest) },
 	}
 }

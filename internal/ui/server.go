@@ -59,7 +59,7 @@ type Server struct {
 	host, token string
 	pages       *template.Template
 	texts       *check.Texts
-	checks      chan struct{} // has room for the pages about comparisons that are made at once
+	checks      chan struct{} // has room for the comparisons that are made at once
 	world       *world
 	features    featureCache
 	handler     http.Handler
@@ -92,12 +92,14 @@ func New(l net.Listener, o Options) (*Server, error) {
 	mux.HandleFunc("GET /upgrades/{namespace}/{name}", s.deliveryPage)
 	mux.HandleFunc("GET /requests", s.requestsPage)
 	mux.HandleFunc("GET /requests/{namespace}/{name}", s.requestPage)
-	mux.HandleFunc("GET /live/{topic}", s.live)
+	mux.HandleFunc("GET /live/{topic}", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, s.world.version(r.PathValue("topic"), s.Env.Now()))
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusNotFound, fmt.Sprintf("there is no page %s %s", r.Method, brief.Cut(r.URL.Path, 100)))
 	})
 	s.handler = s.protect(mux)
-	return s, nil
+	return s, s.texts.CheckConfigs()
 }
 
 // URL is the address to open, with the token.
@@ -112,9 +114,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	stopped := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
-		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		stopped <- server.Shutdown(patience)
+		if server.Shutdown(patience) != nil { // a browser opens connections that it may use later
+			_ = server.Close()
+		}
+		stopped <- nil
 	})
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -134,6 +139,10 @@ func (s *Server) protect(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		if r.URL.Path == "/ui.css" { // pages that refuse something use it
+			next.ServeHTTP(w, r)
+			return
+		}
 		if r.Host != s.host && r.Host != "localhost:"+port { // a name that somebody else lets point here
 			s.refuse(w, http.StatusMisdirectedRequest, "sluice ui is at http://"+s.host+" and serves no other host")
 			return
@@ -187,20 +196,23 @@ type page struct {
 
 // show writes a page. A script that follows changes asks for its middle alone.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, name string, p page) {
-	p.Cluster, p.Version = s.world.host(), s.Env.Version
-	if r.Header.Get("X-Sluice-Part") != "" {
-		s.render(w, http.StatusOK, name, p)
-		return
-	}
+	p.Cluster, p.Version, p.Title = s.world.host(), s.Env.Version, report.Visible(p.Title)
 	var middle bytes.Buffer
 	if err := s.pages.ExecuteTemplate(&middle, name, p); err != nil {
 		s.refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	s.render(w, http.StatusOK, "frame", struct {
+	text, whole := middle.String(), "frame"
+	if p.Here != "check" { // its editors have texts as they are
+		text = report.Visible(text)
+	}
+	if r.Header.Get("X-Sluice-Part") != "" {
+		whole = "part"
+	}
+	s.render(w, http.StatusOK, whole, struct {
 		page
 		Middle template.HTML
-	}{p, template.HTML(middle.String())}) // a template has written it
+	}{p, template.HTML(text)}) // a template has written it
 }
 
 func (s *Server) render(w http.ResponseWriter, status int, name string, data any) {
@@ -215,49 +227,5 @@ func (s *Server) render(w http.ResponseWriter, status int, name string, data any
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, why string) {
-	s.render(w, status, "refused", map[string]string{"Title": http.StatusText(status), "Why": why})
-}
-
-// live tells a page that its topic has changed, at most once a second.
-func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	topic := s.world.topic(r.PathValue("topic"))
-	if topic == nil {
-		s.refuse(w, http.StatusNotFound, "nothing changes there")
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	out := http.NewResponseController(w)
-	allowTime := func() { _ = out.SetWriteDeadline(s.Env.Now().Add(10 * time.Second)) }
-	defer allowTime() // the end of the answer is written too, and the page sees no broken connection
-	write := func(text string) bool {
-		allowTime()
-		_, err := io.WriteString(w, text)
-		return err == nil && out.Flush() == nil
-	}
-	seen, quiet := topic.version(), 0 // before the page hears of the connection, and asks for what is new since it was written
-	if !write("retry: 2000\n\n") {
-		return
-	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-tick.C:
-		}
-		now := topic.version()
-		switch quiet++; {
-		case now != seen:
-			seen, quiet = now, 0
-			if !write("data: changed\n\n") {
-				return
-			}
-		case quiet == 20: // finds out whether the page is still there
-			quiet = 0
-			if !write(": still here\n\n") {
-				return
-			}
-		}
-	}
+	s.render(w, status, "refused", map[string]string{"Title": http.StatusText(status), "Why": report.Visible(why)})
 }

@@ -1,63 +1,91 @@
 (() => {
   const part = {headers: {'X-Sluice-Part': '1'}};
 
-  // swap puts the new state of a part in place of the old one. What is open stays open, and the focus stays.
-  const swap = (box, text) => {
-    const next = new DOMParser().parseFromString(text, 'text/html');
-    const fresh = next.getElementById('live') || next.body;
-    const open = new Map([...box.querySelectorAll('details[id]')].map((d) => [d.id, d.open]));
-    const focused = box.contains(document.activeElement) && document.activeElement;
-    const href = focused && focused.getAttribute('href');
-    const scrolled = [...box.querySelectorAll('.scroll')].map((s) => s.scrollLeft);
-    box.replaceChildren(...fresh.childNodes);
-    for (const d of box.querySelectorAll('details[id]')) if (open.has(d.id)) d.open = open.get(d.id);
-    box.querySelectorAll('.scroll').forEach((s, i) => { s.scrollLeft = scrolled[i] || 0; });
-    if (href) { const again = box.querySelector(`a[href="${CSS.escape(href)}"]`) || [...box.querySelectorAll('a')].find((a) => a.getAttribute('href') === href); if (again) again.focus({preventScroll: true}); }
+  // keyOf names a node among its siblings. A row, an option or a section has its own name, so that it stays the same one wherever it moves.
+  const keyOf = (n) => {
+    if (n.nodeName === 'LABEL') return 'LABEL' + (n.querySelector('[id]')?.id || '');
+    if (!['LI', 'TR', 'OPTION', 'SECTION'].includes(n.nodeName)) return n.nodeName + (n.id || (n.nodeName === 'DETAILS' ? n.classList[0] : ''));
+    const head = n.querySelector(':scope > h2, :scope > th, :scope > b, :scope > details > summary > b') || n;
+    return n.nodeName + (head.firstChild || head).textContent;
   };
 
+  // morph makes a node like another one and touches only what differs: focus, selection, scrolling, and what is open or typed stay.
+  const morph = (old, next) => {
+    if (old.nodeType !== Node.ELEMENT_NODE) { if (old.data !== next.data) old.data = next.data; return; }
+    const known = new Map();
+    for (const n of old.childNodes) { const key = keyOf(n); if (!known.has(key)) known.set(key, []); known.get(key).push(n); }
+    const pairs = [...next.childNodes].map((n) => [known.get(keyOf(n))?.shift(), n]);
+    for (const left of known.values()) for (const n of left) n.remove();
+    let at = old.firstChild;
+    for (const [same, n] of pairs) {
+      // Text between elements may move, so that elements need not.
+      if (same && same.nodeType === Node.ELEMENT_NODE) while (at && at !== same && at.nodeType === Node.TEXT_NODE) at = at.nextSibling;
+      if (same && same === at) at = at.nextSibling; else old.insertBefore(same || n, at);
+      if (same) morph(same, n);
+    }
+    // A field that has changed below is shown, as in a new page.
+    if (old.nodeName === 'DETAILS' && next.open && old.parentElement.matches('.same')) old.open = true;
+    for (const {name} of [...old.attributes]) if (name !== 'open' && !next.hasAttribute(name)) old.removeAttribute(name);
+    for (const {name, value} of next.attributes) if (name !== 'open' && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  };
+
+  // swap puts the new state of a part in place of the old one.
+  const swap = (box, next) => {
+    for (const {name, value} of box.attributes) next.setAttribute(name, value);
+    const focused = document.activeElement;
+    morph(box, next);
+    if (focused !== document.activeElement && focused.isConnected) focused.focus({preventScroll: true});
+    for (const s of box.querySelectorAll('.search')) if (s.value) s.dispatchEvent(new Event('input', {bubbles: true}));
+  };
+  const parse = (text) => new DOMParser().parseFromString(text, 'text/html').body;
+
   // Pages about a cluster follow its changes while they are seen, and filter as one types.
-  const main = document.querySelector('main[data-live]');
+  const main = document.getElementById('middle');
+  const textOf = async (address, options) => {
+    const r = await fetch(address, options);
+    if (!r.ok) throw new Error(r.statusText);
+    return r.text();
+  };
+  const told = (e) => { if (!e || e.name !== 'AbortError') document.body.classList.toggle('lost', !!e); };
   let asked = null;
   const refresh = async () => {
-    const box = document.getElementById('live');
-    if (!box) return;
     if (asked) asked.abort();
     const mine = asked = new AbortController();
-    try {
-      const r = await fetch(location.href, {...part, signal: mine.signal});
-      if (r.ok) swap(box, await r.text());
-    } catch (e) {
-      if (e.name !== 'AbortError') document.body.classList.add('lost');
-    }
+    const text = await textOf(location.href, {...part, signal: mine.signal});
+    if (mine === asked) swap(main, parse(text));
   };
-  if (main) {
-    let source = null;
-    const follow = () => {
-      if (document.hidden) {
-        if (source) source.close();
-        source = null;
-      } else if (!source) {
-        source = new EventSource('/live/' + main.dataset.live);
-        source.onmessage = refresh;
-        // What changed since the page was written, or since the connection was lost, is not told.
-        source.onopen = () => { document.body.classList.remove('lost'); refresh(); };
-        source.onerror = () => document.body.classList.add('lost');
+  if (main.dataset.live) {
+    // A browser has six connections to a host, so none is kept: the page asks each second whether something has changed.
+    let seen, timer;
+    const follow = async () => {
+      if (!document.hidden) {
+        try {
+          const now = await textOf('/live/' + main.dataset.live);
+          if (now !== seen) await refresh();
+          seen = now;
+          told();
+        } catch (e) { told(e); }
       }
+      clearTimeout(timer);
+      timer = setTimeout(follow, 1000);
     };
-    document.addEventListener('visibilitychange', () => { follow(); if (!document.hidden) refresh(); });
-    addEventListener('pagehide', () => { if (source) source.close(); });
+    document.addEventListener('visibilitychange', follow);
     follow();
   }
-  const filters = document.querySelector('form.filters');
-  if (filters) {
-    let timer;
-    const apply = () => {
-      const q = new URLSearchParams([...new FormData(filters)].filter(([, v]) => v !== ''));
-      history.replaceState(null, '', location.pathname + (q.size ? '?' + q : ''));
-      refresh();
-    };
-    filters.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(apply, 200); });
-    filters.addEventListener('submit', (e) => { e.preventDefault(); clearTimeout(timer); apply(); });
+  let typing;
+  const filter = () => {
+    const q = new URLSearchParams([...new FormData(main.querySelector('form.filters'))].filter(([, v]) => v !== ''));
+    history.replaceState(null, '', location.pathname + (q.size ? '?' + q : ''));
+    refresh().then(told, told);
+  };
+  for (const kind of ['input', 'submit']) {
+    main.addEventListener(kind, (e) => {
+      if (!e.target.closest('form.filters')) return;
+      clearTimeout(typing);
+      if (kind === 'input') { typing = setTimeout(filter, 200); return; }
+      e.preventDefault();
+      filter();
+    });
   }
 
   // The page about a comparison follows what one types.
@@ -65,6 +93,8 @@
   if (!form) return;
   const verdict = document.getElementById('verdict');
   let timer, comparing;
+  const wrong = document.getElementById('wrong'), result = document.getElementById('told');
+  // tell says why there is no verdict. The last one is kept, with what is open in it.
   const tell = (text) => {
     const box = document.createElement('section');
     box.className = 'result fail';
@@ -72,7 +102,8 @@
     head.textContent = 'Not compared';
     p.textContent = text;
     box.append(head, p);
-    verdict.replaceChildren(box);
+    wrong.replaceChildren(box);
+    result.hidden = true;
   };
   const lineLinks = () => {
     for (const at of verdict.querySelectorAll('.at')) {
@@ -102,10 +133,10 @@
     const mine = comparing = new AbortController();
     verdict.setAttribute('aria-busy', 'true');
     try {
-      const r = await fetch('/check', {method: 'POST', body: new FormData(form), ...part, signal: mine.signal});
-      const text = await r.text();
+      const next = parse(await textOf('/check', {method: 'POST', body: new FormData(form), ...part, signal: mine.signal}));
       if (mine !== comparing) return;
-      swap(verdict, text);
+      if (next.querySelector('#told').hidden) tell(next.querySelector('.text').textContent);
+      else swap(verdict, next);
       lineLinks();
     } catch (e) {
       if (e.name !== 'AbortError') tell('sluice ui does not answer: ' + e.message);
@@ -117,24 +148,37 @@
   for (const t of form.querySelectorAll('textarea')) {
     t.addEventListener('input', later);
     t.addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); compare(); } });
-    t.addEventListener('dragover', (e) => e.preventDefault());
-    t.addEventListener('drop', async (e) => {
-      const file = e.dataTransfer.files[0];
-      if (!file) return;
-      e.preventDefault();
-      if (file.size > most) { tell(file.name + ' has ' + file.size + ' bytes, and the limit is ' + most); return; }
-      t.value = await file.text();
-      t.closest('fieldset').querySelector('input').value = '';
-      compare();
-    });
   }
+  // Two files are the old and the new CRD, one is for the editor that it is dropped on.
+  const hasFiles = (e) => e.dataTransfer.types.includes('Files');
+  addEventListener('dragover', (e) => { if (hasFiles(e)) e.preventDefault(); });
+  addEventListener('drop', async (e) => {
+    if (!hasFiles(e)) return;
+    e.preventDefault();
+    const files = [...e.dataTransfer.files], at = e.target.closest('textarea');
+    const sides = files.length === 2 ? [form.elements.old, form.elements.new] : [at];
+    const large = files.find((f) => f.size > most);
+    if (large) { tell(large.name + ' has ' + large.size + ' bytes, and the limit is ' + most); return; }
+    if (files.length !== sides.length || !sides[0]) { tell('Drop one file on an editor, or two files: the old and the new CRD'); return; }
+    try {
+      const texts = await Promise.all(files.map((f) => f.text()));
+      for (const [i, t] of sides.entries()) {
+        t.value = texts[i];
+        t.closest('fieldset').querySelector('input').value = '';
+      }
+      compare();
+    } catch (e) { tell('The file cannot be read: ' + e.message); }
+  });
   for (const b of form.querySelectorAll('.load')) {
     b.hidden = false;
     const side = b.closest('fieldset'), input = side.querySelector('input');
     const load = async () => {
-      const r = await fetch('/source?of=' + encodeURIComponent(input.value));
-      const text = await r.text();
-      if (!r.ok || r.headers.has('X-Sluice-Wrong')) { tell(text); return; }
+      let text;
+      try {
+        const r = await fetch('/source?of=' + encodeURIComponent(input.value));
+        text = await r.text();
+        if (!r.ok || r.headers.has('X-Sluice-Wrong')) { tell(text); return; }
+      } catch (e) { tell('sluice ui does not answer: ' + e.message); return; }
       side.querySelector('textarea').value = text;
       const q = new URLSearchParams();
       for (const name of ['old', 'new']) if (form.elements[name + '-source'].value) q.set(name, form.elements[name + '-source'].value);

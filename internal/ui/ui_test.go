@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/cli/command"
 )
 
@@ -123,5 +127,111 @@ func TestATableIsShownInPages(t *testing.T) {
 	}
 	if shown, p := pageOf([]int(nil), httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), 7); len(shown) != 0 || p.Before+p.After != "" {
 		t.Errorf("no rows: %+v", p)
+	}
+}
+
+func TestADeliverySaysWhyItIsStopped(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status, reason, severity, want string
+	}{
+		"by a finding":                     {"False", v1alpha1.ReasonBlocked, "fail", "r: m"},
+		"by something else":                {"False", v1alpha1.ReasonForbidden, "fail", ""},
+		"delivered, in spite of a finding": {"True", "Delivered", "fail", "r: m"},
+		"delivered, with a warning":        {"True", "Delivered", "warn", ""},
+	} {
+		d := &v1alpha1.Delivery{}
+		d.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionStatus(tt.status), Reason: tt.reason}}
+		d.Status.Report = &v1alpha1.DeliveryReport{Worst: []v1alpha1.DeliveryFinding{{Rule: "r", Message: "m", Severity: tt.severity}}}
+		if got := rowOf(d).Stopped; got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestTextsAreShownAsTheyAre(t *testing.T) {
+	for want, v := range map[string]v1beta1.ParamValue{
+		`"a" & <b>`:   v1beta1.StringValue(`"a" & <b>`),
+		`["a & b"]`:   v1beta1.ArrayValue("a & b"),
+		`{"k":"<v>"}`: v1beta1.ObjectValue(map[string]string{"k": "<v>"}),
+	} {
+		if got := paramText(&v); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	now := time.Now()
+	ago, _ := functions(&command.Env{Now: func() time.Time { return now }})["ago"].(func(time.Time) string)
+	for after, want := range map[time.Duration]string{time.Minute: "now", 0: "now", -3 * time.Second: "3s ago"} {
+		if got := ago(now.Add(after)); got != want {
+			t.Errorf("%s: %q, want %q", after, got, want)
+		}
+	}
+}
+
+// TestWhatIsNotKnownIsNotDenied has a list that is still being read, and one that could not be read again.
+func TestWhatIsNotKnownIsNotDenied(t *testing.T) {
+	if got := (&snapshot[int]{}).why(""); got != "Reading, 0 so far …" {
+		t.Error(got)
+	}
+	if got := (&snapshot[int]{Items: []int{1}, Complete: true, Err: io.ErrUnexpectedEOF}).why(""); !strings.HasSuffix(got, "(what is shown was read before)") {
+		t.Error(got)
+	}
+	if got := (&snapshot[int]{Complete: true}).why(""); got != "" {
+		t.Error(got)
+	}
+	w, now := newWorld(Options{Flags: &command.ClusterFlags{}}), time.Now()
+	if w.version("features", now) == w.version("features", now.Add(staleTime)) {
+		t.Error("settings, which are not watched, are not read again")
+	}
+}
+
+// TestEachFeatureIsReachable opens the features of a file page by page.
+func TestEachFeatureIsReachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	text := "apiVersion: sluice.dev/v1alpha1\nkind: Component\nmetadata: {name: many}\nspec: {release: v1.2.0}\n"
+	write := func() {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const many = 2*rowsOfPage + 3
+	for i := range many {
+		text += fmt.Sprintf("---\napiVersion: sluice.dev/v1alpha1\nkind: Feature\nmetadata: {name: many.part%03d}\nspec: {component: many, gate: Part%03d, description: \"a\\u202Eb\", stages: [{stage: Alpha, release: v1.1.0}]}\n", i, i)
+	}
+	write()
+	now := time.Now()
+	e := &command.Env{Now: func() time.Time { return now }, Getenv: func(string) string { return "" }, Out: io.Discard, Err: io.Discard}
+	s, err := New(l, Options{Env: e, Flags: &command.ClusterFlags{}, Features: []string{file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string) string {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		r.Host = s.host
+		r.Header.Set("Cookie", "sluice-ui-"+s.host[strings.LastIndex(s.host, ":")+1:]+"="+s.token)
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	seen := 0
+	for page := 1; page <= 3; page++ {
+		seen += strings.Count(get(fmt.Sprintf("/features?page=%d", page)), `<a href="/features/many.part`)
+	}
+	if seen != many {
+		t.Errorf("%d features, want %d", seen, many)
+	}
+	if got := get("/features/many.part001"); !strings.Contains(got, `a\u202eb`) || strings.Contains(got, "\u202e") {
+		t.Errorf("a character that turns text around is not shown:\n%s", got)
+	}
+	text = strings.ReplaceAll(text, "Part001", "Part001New")
+	write()
+	now = now.Add(restTime)
+	if got := get("/features?words=new"); !strings.Contains(got, "Part001New") {
+		t.Errorf("the file is not read again:\n%s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
@@ -24,9 +25,9 @@ type upgrades struct {
 	Blocked, All    int
 	Pages           pages
 	Guarded         []guardEvent
+	MoreGuarded     int
 	Why, WhyGuarded string
 	Scope, Refused  string
-	Reading         bool
 	Filter          filter
 	Namespaces      []string
 }
@@ -46,7 +47,7 @@ type deliveryRow struct {
 func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	u := upgrades{Filter: readFilter(r, "namespace", "state"), Refused: guard.EventRefused}
 	known := s.world.deliveries.all(r.Context())
-	u.Why, u.Scope, u.Reading = explain(known.Err, "delivery"), known.Scope, !known.Complete && known.Err == nil
+	u.Why, u.Scope = known.why("delivery"), known.Scope
 	var rows []deliveryRow
 	for _, d := range known.Items {
 		row := rowOf(d)
@@ -68,9 +69,10 @@ func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	})
 	u.Deliveries, u.Pages = pageOf(rows, r, u.Filter.Page)
 	guarded := s.world.refusals.all(r.Context())
-	u.WhyGuarded, u.Guarded = explain(guarded.Err, "crd-guard"), guarded.Items
+	u.WhyGuarded, u.Guarded = guarded.why("crd-guard"), guarded.Items
 	slices.SortFunc(u.Guarded, func(a, b guardEvent) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.CRD, b.CRD)) })
-	u.Guarded = u.Guarded[:min(len(u.Guarded), rowsOfPage)]
+	u.MoreGuarded = max(0, len(u.Guarded)-rowsOfPage)
+	u.Guarded = u.Guarded[:len(u.Guarded)-u.MoreGuarded]
 	s.show(w, r, "upgrades", page{Title: "Upgrades", Here: "upgrades", Live: s.liveTopic("upgrades"), Data: u})
 }
 
@@ -97,7 +99,8 @@ func rowOf(d *v1alpha1.Delivery) deliveryRow {
 		if row.Class == "ok" && r.Warn+r.Undecided > 0 {
 			row.Class = "warn"
 		}
-		if len(r.Worst) > 0 {
+		// The report may be older than another failure.
+		if len(r.Worst) > 0 && (row.State == v1alpha1.ReasonBlocked || row.Class != "fail" && r.Worst[0].Severity == "fail") {
 			x := &r.Worst[0]
 			row.Stopped, row.By = x.Rule+": "+x.Message, x.CRD
 			if x.Path != "" {
@@ -138,6 +141,7 @@ func sourceName(s *v1alpha1.DeliverySource) string {
 type oneDelivery struct {
 	Why      string
 	Row      deliveryRow
+	Report   string // the ConfigMap with the whole report
 	Delivery *v1alpha1.Delivery
 	Steps    []moment
 }
@@ -152,16 +156,17 @@ type moment struct {
 
 func (s *Server) deliveryPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	var d oneDelivery
 	known := s.world.deliveries.all(r.Context())
+	d := oneDelivery{Why: known.why("delivery")}
 	i := slices.IndexFunc(known.Items, func(d *v1alpha1.Delivery) bool { return d.Namespace == namespace && d.Name == name })
 	switch {
 	case i >= 0:
 		d.Delivery, d.Row = known.Items[i], rowOf(known.Items[i])
 		d.Steps = deliveryMoments(d.Delivery)
-	case known.Err != nil:
-		d.Why = explain(known.Err, "delivery")
-	default:
+		if x := d.Delivery.Status.Report; x != nil && len(validation.IsDNS1123Subdomain(x.ConfigMap)) == 0 { // it is part of a command
+			d.Report = x.ConfigMap
+		}
+	case d.Why == "":
 		d.Why = fmt.Sprintf("There is no Delivery %s/%s.", brief.Cut(namespace, 100), brief.Cut(name, 260))
 	}
 	s.show(w, r, "delivery", page{Title: brief.Cut(name, 100), Here: "upgrades", Live: s.liveTopic("upgrades"), Data: d})
@@ -222,16 +227,19 @@ func pageOf[T any](rows []T, r *http.Request, number int) ([]T, pages) {
 	from := (number - 1) * rowsOfPage
 	to := min(from+rowsOfPage, len(rows))
 	p := pages{First: from + 1, Last: to, All: len(rows)}
-	link := func(n int) string {
-		q := r.URL.Query()
-		q.Set("page", fmt.Sprint(n))
-		return "?" + q.Encode()
-	}
 	if number > 1 {
-		p.Before = link(number - 1)
+		p.Before = linkWith(r, "page", fmt.Sprint(number-1))
 	}
 	if number < last {
-		p.After = link(number + 1)
+		p.After = linkWith(r, "page", fmt.Sprint(number+1))
 	}
 	return rows[from:to], p
+}
+
+// linkWith is the address of a page with another value for one part of its query. It leads to the first rows, unless it is about their page.
+func linkWith(r *http.Request, name, value string) string {
+	q := r.URL.Query()
+	q.Del("page")
+	q.Set(name, value)
+	return "?" + q.Encode()
 }

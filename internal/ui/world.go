@@ -18,6 +18,7 @@ import (
 
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/resolve"
 	"sluice.dev/internal/controller/guard"
 )
@@ -84,33 +85,18 @@ func (w *world) host() string {
 	return w.name
 }
 
-// topic is what a page follows.
-type topic interface{ version() int64 }
-
-// topics are several.
-type topics []topic
-
-func (t topics) version() (n int64) {
-	for _, x := range t {
-		n += x.version()
+// version is a number for what a page follows. It is another one when that has changed, and each staleTime, for not all of it is watched.
+func (w *world) version(topic string, now time.Time) int64 {
+	n := now.Unix() / int64(staleTime.Seconds())
+	switch topic {
+	case "requests":
+		n += w.requests.version()
+	case "upgrades":
+		n += w.deliveries.version() + w.refusals.version()
+	case "features":
+		n += w.components.version() + w.gates.version() + w.reports.version()
 	}
 	return n
-}
-
-// topic returns a topic by its name, nil if there is none or no cluster.
-func (w *world) topic(name string) topic {
-	if w.lacks != nil {
-		return nil
-	}
-	switch name {
-	case "requests":
-		return w.requests
-	case "upgrades":
-		return topics{w.deliveries, w.refusals}
-	case "features":
-		return topics{w.components, w.gates, w.reports}
-	}
-	return nil
 }
 
 // follower keeps a summary of each object of a resource. It begins when a page asks first, and lists the resource in pages, so that whole objects,
@@ -168,6 +154,17 @@ type snapshot[T any] struct {
 	// Complete is false while the first list goes on.
 	Complete bool
 	Err      error
+}
+
+// why says for people why there are no items, or why they may be old or not all; it is empty if they are those of the cluster.
+func (s *snapshot[T]) why(roles string) string {
+	switch {
+	case s.Err != nil && len(s.Items) > 0:
+		return explain(s.Err, roles) + " (what is shown was read before)"
+	case s.Err == nil && !s.Complete:
+		return fmt.Sprintf("Reading, %s so far …", brief.Number(len(s.Items)))
+	}
+	return explain(s.Err, roles)
 }
 
 // all returns what is known, in no order. The first call waits a moment for the list.
@@ -345,7 +342,7 @@ func explain(err error, roles string) string {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("The cluster does not know this kind. Install it: sluice manifests --roles=%s", roles)
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("You may not list this: %v", err)
+		return fmt.Sprintf("You may not list and watch this: %v", err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The cluster does not accept your credentials: %v", err)
 	}

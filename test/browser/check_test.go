@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"sluice.dev/tools/clustertest"
 )
 
 func read(t testing.TB, name string) string {
@@ -41,7 +44,8 @@ func TestOnlyTheUsersBrowserIsAnswered(t *testing.T) {
 		"the user":                   {"GET", "/check", map[string]string{"Cookie": cookie}, 200},
 		"by another name":            {"GET", "/check", map[string]string{"Cookie": cookie, "Host": "localhost:" + port}, 200},
 		"no token":                   {"GET", "/check", nil, 401},
-		"style without token":        {"GET", "/ui.css", nil, 401},
+		"style of refusals":          {"GET", "/ui.css", nil, 200},
+		"script without token":       {"GET", "/ui.js", nil, 401},
 		"a wrong token":              {"GET", "/?token=x", nil, 401},
 		"a wrong cookie":             {"GET", "/check", map[string]string{"Cookie": cookie + "x"}, 401},
 		"another host":               {"GET", "/check", map[string]string{"Cookie": cookie, "Host": "evil.example:" + port}, 421},
@@ -171,10 +175,88 @@ func TestAFileIsDropped(t *testing.T) {
 		p.until("document.querySelector(" + quoted(f.side) + ").value === " + f.text)
 	}
 	p.verdict("Fail")
+	if !drop("h1", "stray.yaml", "'stray'") {
+		t.Error("the browser opens a file that is dropped beside the editors")
+	}
+	p.has("Drop one file on an editor")
 	drop("#new", "huge.yaml", "'a'.repeat(9 << 20)")
 	p.has("huge.yaml has 9437184 bytes, and the limit is 8388608")
 	if !eval[bool](p, "document.querySelector('#new').value === "+quoted(unsafe)) {
 		t.Error("a file that is too large has taken the place of the text")
+	}
+	eval[bool](p, `{
+		const files = new DataTransfer();
+		for (const text of ['one', 'two']) files.items.add(new File([text], text + '.yaml'));
+		document.querySelector('#new').dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}))
+		true
+	}`)
+	p.until("document.querySelector('#old').value === 'one' && document.querySelector('#new').value === 'two'")
+}
+
+// TestAnEditLeavesOpenWhatIsOpen reads on while the text changes, is broken, and is whole again.
+func TestAnEditLeavesOpenWhatIsOpen(t *testing.T) {
+	s := serve(t, t.TempDir(), nowhere)
+	p := s.enter(t, wide, "/check")
+	unsafe := read(t, "examples/upgrade/v2-unsafe.yaml")
+	p.write("#old", read(t, "examples/upgrade/v1.yaml"))
+	p.write("#new", unsafe)
+	p.verdict("Fail")
+	eval[bool](p, "for (const d of document.querySelectorAll('.schemas, .legend, .finding, .doc')) d.open = true; document.querySelector('.only').click(); document.getElementById('show-note')?.click(); true")
+	p.write(".search", "storage.si")
+	p.until("document.querySelector('.schemas output').textContent === '1 field'")
+	state := "JSON.stringify([[...document.querySelectorAll('.schemas, .legend, .finding, .doc')].map(d => d.open), [...document.querySelectorAll('#verdict input')].map(i => [i.checked, i.value]), document.querySelector('.schemas output').textContent, [...document.querySelectorAll('.tree li')].filter(l => l.checkVisibility()).length])"
+	before := eval[string](p, state)
+	eval[bool](p, "window.schema = document.querySelector('.schemas'); true")
+	for _, text := range []string{unsafe + "# more\n", "kind: [", unsafe + "# again\n"} {
+		p.write("#new", text)
+		p.until("document.getElementById('verdict').getAttribute('aria-busy') === 'true'")
+		if text == "kind: [" {
+			p.verdict("Not compared")
+		} else {
+			p.verdict("Fail")
+		}
+	}
+	if after := eval[string](p, state); after != before || !eval[bool](p, "window.schema.isConnected") {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+	// Nothing answers a source.
+	eval[bool](p, "window.fetch = () => Promise.reject(new TypeError('gone')); document.querySelector('.load').click(); true")
+	p.has("sluice ui does not answer: gone")
+}
+
+// TestTheTokenIsNoArgument opens the address with the program of the system, whose arguments other users see.
+func TestTheTokenIsNoArgument(t *testing.T) {
+	bin, told := t.TempDir(), filepath.Join(t.TempDir(), "told")
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+told+".part && mv "+told+".part "+told+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	s := serve(t, t.TempDir(), nowhere, "--open")
+	var file []byte
+	clustertest.Eventually(t, "the program that opens addresses", func(context.Context) (err error) {
+		file, err = os.ReadFile(told)
+		return err
+	})
+	if info, err := os.Stat(string(file)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%s: %v %v", file, info, err)
+	}
+	p := newTab(t, wide, s.host)
+	p.run(chromedp.Navigate("file://" + string(file)))
+	p.until("location.pathname === '/check' && document.querySelector('main h1') !== null")
+	p.open("about:blank")
+	s.end(t)
+	if _, err := os.Stat(filepath.Dir(string(file))); !os.IsNotExist(err) {
+		t.Errorf("%s stays: %v", file, err)
+	}
+}
+
+func TestWhatIsAskedForMustBeThere(t *testing.T) {
+	for _, args := range [][]string{{"-f", "/nonexistent"}, {"-c", "/nonexistent.yaml"}, {"--context", "nope"}, {"--kubeconfig", nowhere}} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if out, err := exec.CommandContext(ctx, sluice(t), append([]string{"ui"}, args...)...).CombinedOutput(); err == nil || ctx.Err() != nil || strings.Contains(string(out), "http://127") {
+			t.Errorf("%v: %v: %s", args, err, out)
+		}
 	}
 }
 
@@ -370,7 +452,7 @@ func TestRevisionsAndFilesAreLoaded(t *testing.T) {
 	}
 	for source, want := range map[string]string{"-": "no standard input", "absent.yaml": "absent.yaml", "git:-x": "begins with a dash", "cluster:a": "no access to the cluster"} {
 		p.write("[name=new-source]", source)
-		eval[bool](p, "document.getElementById('verdict').replaceChildren(); document.querySelector('fieldset:last-of-type .load').click(); true")
+		eval[bool](p, "document.getElementById('wrong').replaceChildren(); document.querySelector('fieldset:last-of-type .load').click(); true")
 		p.has(want)
 	}
 }

@@ -30,13 +30,25 @@ const (
 	newText = "new"
 )
 
-// Compare compares two texts; an empty one has no CRD. Positions of findings are lines of the files "old" and "new". The schemas of the CRDs are
-// part of the report. What the command would write to standard error is among the remarks.
-func (t *Texts) Compare(ctx context.Context, old, next string) (*report.Report, error) {
+// newChecker returns a checker, and what it writes to standard error.
+func (t *Texts) newChecker() (*checker, *bytes.Buffer) {
 	var notes bytes.Buffer
 	e := *t.Env
 	e.Err, e.ErrTTY = &notes, false
-	c := &checker{Env: &e, flags: &checkFlags{budget: compat.DefaultBudget, objectPages: cluster.DefaultPages, output: "html", configs: t.Configs}}
+	return &checker{Env: &e, flags: &checkFlags{budget: compat.DefaultBudget, objectPages: cluster.DefaultPages, output: "html", configs: t.Configs}}, &notes
+}
+
+// CheckConfigs returns what is wrong with the configuration files.
+func (t *Texts) CheckConfigs() error {
+	c, _ := t.newChecker()
+	_, err := c.loadConfig()
+	return err
+}
+
+// Compare compares two texts; an empty one has no CRD. Positions of findings are lines of the files "old" and "new". The schemas of the CRDs are
+// part of the report. What the command would write to standard error is among the remarks.
+func (t *Texts) Compare(ctx context.Context, old, next string) (*report.Report, error) {
+	c, notes := t.newChecker()
 	cfg, err := c.loadConfig()
 	if err != nil {
 		return nil, err
