@@ -125,6 +125,7 @@
   };
   const most = 8 << 20; // MaxText of the server
   const compare = async () => {
+    clearTimeout(timer);
     if (comparing) comparing.abort();
     for (const name of ['old', 'new']) {
       const bytes = new Blob([form.elements[name].value]).size;

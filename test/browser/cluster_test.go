@@ -470,10 +470,10 @@ func TestManyObjectsAreSeenAtOnce(t *testing.T) {
 	atOnce(200/share, func(i int) {
 		c.create(deliveriesResource, "many", fmt.Sprintf("many-%03d", i), map[string]any{"source": map[string]any{"url": "oci://registry.example.com/app:v1"}}, nil)
 	})
-	c.create(componentsResource, "", "many", map[string]any{"release": "v1.2.0"}, nil)
+	c.create(componentsResource, "", "sizes", map[string]any{"release": "v1.2.0"}, nil)
 	atOnce(500/share, func(i int) {
-		c.create(featuresResource, "", fmt.Sprintf("many.part%03d", i), map[string]any{
-			"component": "many", "gate": fmt.Sprintf("Part%03d", i), "stages": []any{map[string]any{"stage": "Alpha", "release": "v1.1.0", "date": "2026-01-31"}},
+		c.create(featuresResource, "", fmt.Sprintf("sizes.part%03d", i), map[string]any{
+			"component": "sizes", "gate": fmt.Sprintf("Part%03d", i), "stages": []any{map[string]any{"stage": "Alpha", "release": "v1.1.0", "date": "2026-01-31"}},
 		}, nil)
 	})
 	s := serve(t, t.TempDir(), c.Kubeconfig)
