@@ -38,7 +38,7 @@ func (s *Server) overview(ctx context.Context) (*features.Overview, error) {
 		s.world.components.all(ctx)
 		s.world.gates.all(ctx)
 		s.world.reports.all(ctx)
-		version = s.world.version("features", s.Env.Now())
+		version = s.world.topicVersion("features", s.Env.Now())
 	}
 	c := &s.features
 	c.mu.Lock()

@@ -63,7 +63,7 @@ type reasonCount struct {
 func (s *Server) requestsPage(w http.ResponseWriter, r *http.Request) {
 	d := requests{Filter: readFilter(r, "resolver", "namespace", "phase", "reason"), Phases: resolve.Phases()}
 	known := s.world.requests.all(r.Context())
-	d.Why, d.Scope, d.All = known.why("resolution,resolvers"), known.Scope, len(known.Items)
+	d.Why, d.Scope, d.All = known.statusText("resolution,resolvers"), known.Scope, len(known.Items)
 	rows := known.Items[:0]
 	lines := map[[2]string]*requestLine{}
 	resolvers, namespaces, reasonNames, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]int{}

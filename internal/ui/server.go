@@ -93,7 +93,7 @@ func New(l net.Listener, o Options) (*Server, error) {
 	mux.HandleFunc("GET /requests", s.requestsPage)
 	mux.HandleFunc("GET /requests/{namespace}/{name}", s.requestPage)
 	mux.HandleFunc("GET /live/{topic}", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprint(w, s.world.version(r.PathValue("topic"), s.Env.Now()))
+		_, _ = fmt.Fprint(w, s.world.topicVersion(r.PathValue("topic"), s.Env.Now()))
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusNotFound, fmt.Sprintf("there is no page %s %s", r.Method, brief.Cut(r.URL.Path, 100)))

@@ -169,17 +169,17 @@ func TestTextsAreShownAsTheyAre(t *testing.T) {
 
 // TestWhatIsNotKnownIsNotDenied has a list that is still being read, and one that could not be read again.
 func TestWhatIsNotKnownIsNotDenied(t *testing.T) {
-	if got := (&snapshot[int]{}).why(""); got != "Reading, 0 so far …" {
+	if got := (&snapshot[int]{}).statusText(""); got != "Reading, 0 so far …" {
 		t.Error(got)
 	}
-	if got := (&snapshot[int]{Items: []int{1}, Complete: true, Err: io.ErrUnexpectedEOF}).why(""); !strings.HasSuffix(got, "(what is shown was read before)") {
+	if got := (&snapshot[int]{Items: []int{1}, Complete: true, Err: io.ErrUnexpectedEOF}).statusText(""); !strings.HasSuffix(got, "(what is shown was read before)") {
 		t.Error(got)
 	}
-	if got := (&snapshot[int]{Complete: true}).why(""); got != "" {
+	if got := (&snapshot[int]{Complete: true}).statusText(""); got != "" {
 		t.Error(got)
 	}
 	w, now := newWorld(Options{Flags: &command.ClusterFlags{}}), time.Now()
-	if w.version("features", now) == w.version("features", now.Add(staleTime)) {
+	if w.topicVersion("features", now) == w.topicVersion("features", now.Add(staleTime)) {
 		t.Error("settings, which are not watched, are not read again")
 	}
 }

@@ -47,7 +47,7 @@ type deliveryRow struct {
 func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	u := upgrades{Filter: readFilter(r, "namespace", "state"), Refused: guard.EventRefused}
 	known := s.world.deliveries.all(r.Context())
-	u.Why, u.Scope = known.why("delivery"), known.Scope
+	u.Why, u.Scope = known.statusText("delivery"), known.Scope
 	var rows []deliveryRow
 	for _, d := range known.Items {
 		row := rowOf(d)
@@ -69,7 +69,7 @@ func (s *Server) upgradesPage(w http.ResponseWriter, r *http.Request) {
 	})
 	u.Deliveries, u.Pages = pageOf(rows, r, u.Filter.Page)
 	guarded := s.world.refusals.all(r.Context())
-	u.WhyGuarded, u.Guarded = guarded.why("crd-guard"), guarded.Items
+	u.WhyGuarded, u.Guarded = guarded.statusText("crd-guard"), guarded.Items
 	slices.SortFunc(u.Guarded, func(a, b guardEvent) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.CRD, b.CRD)) })
 	u.MoreGuarded = max(0, len(u.Guarded)-rowsOfPage)
 	u.Guarded = u.Guarded[:len(u.Guarded)-u.MoreGuarded]
@@ -157,7 +157,7 @@ type moment struct {
 func (s *Server) deliveryPage(w http.ResponseWriter, r *http.Request) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known := s.world.deliveries.all(r.Context())
-	d := oneDelivery{Why: known.why("delivery")}
+	d := oneDelivery{Why: known.statusText("delivery")}
 	i := slices.IndexFunc(known.Items, func(d *v1alpha1.Delivery) bool { return d.Namespace == namespace && d.Name == name })
 	switch {
 	case i >= 0:

@@ -85,8 +85,8 @@ func (w *world) host() string {
 	return w.name
 }
 
-// version is a number for what a page follows. It is another one when that has changed, and each staleTime, for not all of it is watched.
-func (w *world) version(topic string, now time.Time) int64 {
+// topicVersion is a number for what a page follows. It is another one when that has changed, and each staleTime, for not all of it is watched.
+func (w *world) topicVersion(topic string, now time.Time) int64 {
 	n := now.Unix() / int64(staleTime.Seconds())
 	switch topic {
 	case "requests":
@@ -156,8 +156,8 @@ type snapshot[T any] struct {
 	Err      error
 }
 
-// why says for people why there are no items, or why they may be old or not all; it is empty if they are those of the cluster.
-func (s *snapshot[T]) why(roles string) string {
+// statusText says for people why there are no items, or why they may be old or not all; it is empty if they are those of the cluster.
+func (s *snapshot[T]) statusText(roles string) string {
 	switch {
 	case s.Err != nil && len(s.Items) > 0:
 		return explain(s.Err, roles) + " (what is shown was read before)"

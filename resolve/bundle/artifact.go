@@ -241,8 +241,8 @@ func (s *stream) addLayer(blob []byte) error {
 	return nil
 }
 
-// holds reports whether a file of a tar counts, by its path.
-func (s *stream) holds(p string) bool {
+// countsFile reports whether a file of a tar counts, by its path.
+func (s *stream) countsFile(p string) bool {
 	return strings.HasPrefix(p, s.folder) && (s.only == nil || s.only.MatchString(p))
 }
 
@@ -262,7 +262,7 @@ func (s *stream) untarFiles(b []byte) (files map[string][]byte, bare [][]byte, e
 			return nil, nil, tooLargef("it has more than %d files", maxArtifactFiles)
 		}
 		p := path.Clean("/" + h.Name)
-		if !s.holds(p) {
+		if !s.countsFile(p) {
 			continue
 		}
 		hidden := strings.Contains(p, "/.")

@@ -338,8 +338,8 @@ func (s *served) work(t testing.TB) string {
 	return fmt.Sprintf("%d ms of processor time", 10*ticks)
 }
 
-// memory is the most memory that the program had, and what it has now.
-func (s *served) memory(t testing.TB) string {
+// memoryUse is the most memory that the program had, and what it has now.
+func (s *served) memoryUse(t testing.TB) string {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {

@@ -167,7 +167,7 @@ func (c *place) request(namespace, name, resolver, status, reason, message strin
 	c.create(requestsResource, namespace, name, map[string]any{"params": []any{map[string]any{"name": "url", "value": "https://git.example.com/catalog.git"}}}, st, "resolution.tekton.dev/type", resolver)
 }
 
-func (c *place) remove(namespace, request string) {
+func (c *place) removeRequest(namespace, request string) {
 	c.t.Helper()
 	if err := c.client.Resource(requestsResource).Namespace(namespace).Delete(c.t.Context(), request, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
@@ -272,8 +272,8 @@ func TestAPageFollowsAllOfItsText(t *testing.T) {
 	}
 }
 
-// forward passes connections on to the cluster until it is told to stop. Its kubeconfig leads through it.
-func (c *place) forward(address string) (at string, stop func()) {
+// forwardTo passes connections on to the cluster until it is told to stop. Its kubeconfig leads through it.
+func (c *place) forwardTo(address string) (at string, stop func()) {
 	c.t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -312,7 +312,7 @@ func (c *place) forward(address string) (at string, stop func()) {
 // TestAClusterGoesAwayAndComesBack has pages say that what they show is old.
 func TestAClusterGoesAwayAndComesBack(t *testing.T) {
 	c := filled(t)
-	at, stop := c.forward("127.0.0.1:0")
+	at, stop := c.forwardTo("127.0.0.1:0")
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestAClusterGoesAwayAndComesBack(t *testing.T) {
 		p.has("(what is shown was read before)")
 	}
 	list.has("build-pipeline-82ac")
-	_, stop = c.forward(at)
+	_, stop = c.forwardTo(at)
 	defer stop()
 	for _, p := range []*tab{list, one} {
 		p.until("!document.body.innerText.includes('read before')")
@@ -350,7 +350,7 @@ func longLook() time.Duration {
 // held is what a tab holds after the garbage is collected. The heap is in bytes.
 type held struct{ elements, nodes, documents, listeners, heap int64 }
 
-func (p *tab) held() held {
+func (p *tab) heldMemory() held {
 	p.t.Helper()
 	command(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	dom := command(p, memory.GetDOMCounters, cdp.Empty{})
@@ -376,18 +376,18 @@ func TestALongLookDoesNotGrow(t *testing.T) {
 	begun, rounds := time.Now(), 0
 	for told := begun; rounds < 8 || time.Since(begun) < longLook(); rounds++ {
 		if rounds == 2 { // the page has shown all that it will show
-			before = p.held()
+			before = p.heldMemory()
 		}
 		message := fmt.Sprintf("there is no file number %d", rounds)
 		c.request("team-a", fmt.Sprintf("coming-0-%d", rounds), "git", "False", "NotFound", message, time.Second)
 		p.has(message)
-		c.remove("team-a", fmt.Sprintf("coming-0-%d", rounds))
+		c.removeRequest("team-a", fmt.Sprintf("coming-0-%d", rounds))
 		if time.Since(told) > 5*time.Minute {
 			told = time.Now()
-			t.Logf("after %s and %d changes: %+v, sluice ui %s, %s", time.Since(begun).Round(time.Second), rounds, p.held(), s.memory(t), s.work(t))
+			t.Logf("after %s and %d changes: %+v, sluice ui %s, %s", time.Since(begun).Round(time.Second), rounds, p.heldMemory(), s.memoryUse(t), s.work(t))
 		}
 	}
-	after := p.held()
+	after := p.heldMemory()
 	t.Logf("%+v before, %+v after %d changes in %s", before, after, rounds, time.Since(begun).Round(time.Second))
 	if !eval[bool](p, "window.stays === true") {
 		t.Error("the page was loaded again")
@@ -398,7 +398,7 @@ func TestALongLookDoesNotGrow(t *testing.T) {
 	}
 	p.click(".pages a:last-of-type")
 	p.has(fmt.Sprintf("51 to 100 of %d", many))
-	c.remove("team-a", "coming-000")
+	c.removeRequest("team-a", "coming-000")
 	p.has(fmt.Sprintf("of %d", many-1))
 }
 
@@ -489,7 +489,7 @@ func TestManyObjectsAreSeenAtOnce(t *testing.T) {
 		p.open("http://" + s.host + page)
 		t.Logf("%s, again: %s", page, time.Since(begun).Round(time.Millisecond))
 	}
-	t.Logf("sluice ui: %s", s.memory(t))
+	t.Logf("sluice ui: %s", s.memoryUse(t))
 }
 
 // atOnce calls f for the numbers below n, eight at a time.

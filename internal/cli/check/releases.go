@@ -206,8 +206,8 @@ func versionsAmong(all []string, pattern string) (tags []string, previews int) {
 	return slices.SortedFunc(maps.Keys(plain), func(a, b string) int { return cmp.Or(plain[a].Compare(plain[b]), strings.Compare(a, b)) }), previews
 }
 
-// hasDashFor reports whether the dash before the pre-release of a tag, which ends with the version, is one of the pattern and not part of what a
-// wildcard stands for.
+// hasDashFor reports whether the pattern itself has the dash before the pre-release of the tag. A dash that only a wildcard matches does not count.
+// The tag ends with the version.
 func hasDashFor(pattern, tag, version string) bool {
 	at := len(tag) - len(version) + strings.IndexByte(version, '-')
 	plain := strings.NewReplacer("/", "|", "[!", "[^") // for git, * includes slashes
@@ -414,7 +414,7 @@ func (m *ReleaseMatrix) Between() (out []string) {
 	}
 	for i := range m.Upgrades {
 		if u := &m.Upgrades[i]; steps[u] && len(u.MigrateFirst) > 0 {
-			out = append(out, u.migration())
+			out = append(out, u.migrationHint())
 		}
 	}
 	return out
@@ -515,11 +515,11 @@ func (u *Upgrade) Title() string {
 	if len(u.MigrateFirst) == 0 {
 		return u.Told()
 	}
-	return strings.TrimSpace(u.migration() + "\n" + u.Told())
+	return strings.TrimSpace(u.migrationHint() + "\n" + u.Told())
 }
 
-// migration says what to do before the upgrade.
-func (u *Upgrade) migration() string {
+// migrationHint says what to do before the upgrade.
+func (u *Upgrade) migrationHint() string {
 	return fmt.Sprintf("before %s to %s: sluice migrate %s, because %s lacks a version that objects may be stored in", u.From, u.To, strings.Join(u.MigrateFirst, " "), u.To)
 }
 
