@@ -321,7 +321,8 @@ func (r *run) findLoss(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// mayLose reports whether a value with the fields of old can have one that next does not declare, and that is pruned.
+// mayLose reports whether a value with the fields of old can have one that next does not declare, and that is pruned. It looks at the structure
+// alone, as pruning does: a stored object need not be valid under old, which the prover of package contain would assume.
 func mayLose(old, next *apiextensionsv1.JSONSchemaProps) bool {
 	if old == nil || next == nil {
 		return old != nil
