@@ -58,8 +58,10 @@ func (s *server) serveGuard(ctx context.Context, ready func()) error {
 		Metrics: guard.NewMetrics(s.Registry), Recorder: s.Recorder, Clock: s.Clock, Log: s.Log,
 		Requests: admission.NewIntake(guardRequests), Slots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer cancel()
 	if len(f.configs) > 0 {
 		if err := g.Settings.Load(f.configs); err != nil {
 			return err

@@ -271,8 +271,10 @@ func tellCacheFull(p *process.Process, folder string) func(bool) {
 // serveWebhook serves the conversion webhook.
 func (s *server) serveWebhook(ctx context.Context, ready func()) error {
 	cert := resolution.NewCertificate(s.Kube, s.crds, s.Namespace, s.Clock, s.Log)
+	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer cancel()
 	wg.Go(func() { cert.Run(ctx, ready) })
 	mux := http.NewServeMux()
 	mux.Handle("POST /convert", resolution.NewConverter())

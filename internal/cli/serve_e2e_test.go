@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -170,6 +171,35 @@ func echoes() []resolvers.Entry {
 	return []resolvers.Entry{{Name: "git", ConfigMap: "git-resolver-config", Spec: echo{}.Spec, New: func(context.Context, resolvers.Env) (resolve.Resolver, func() error, error) {
 		return echo{}, nil, nil
 	}}}
+}
+
+// TestE2EServeEndsIfItsPortIsTaken: each role that listens ends the process and names the address, rather than wait for what it has begun.
+func TestE2EServeEndsIfItsPortIsTaken(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Start(t, clustertest.WithoutControllers())
+	manifests(t, c, "--roles=resolution,crd-guard,feature-webhook")
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	busy := l.Addr().String()
+	for _, role := range []string{"resolution", "crd-guard", "feature-webhook"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			f := serveFlags{
+				Options: controller.Options{Kubeconfig: kubeconfigFor(t, c.Config(), "sluice-"+role), Listen: "127.0.0.1:0", ID: role, LogLevel: "warn"},
+				roles:   []string{role}, webhookListen: busy, guard: guardFlags{listen: busy}, features: featureWebhookFlags{listen: busy},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), clustertest.Patience)
+			defer cancel()
+			e := &command.Env{Out: io.Discard, Err: io.Discard, Now: time.Now, Getenv: func(string) string { return "" }}
+			if err := serveRoles(ctx, e, f, nil); err == nil || !strings.Contains(err.Error(), "another process listens on "+busy) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
 }
 
 func TestE2EServeResolvesUnderTheAccountsThatTheManifestsMake(t *testing.T) {

@@ -58,12 +58,13 @@ func (s *server) serveFeatures(ctx context.Context, ready func()) error {
 func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	f := s.flags.features
 	h := &features.Webhook{Cluster: s.featureCluster(), Metrics: s.featureMetrics(), Requests: admission.NewIntake(featureRequests)}
+	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer cancel()
 	// known is closed when all that is in force is known.
 	known := make(chan struct{})
-	failed := make(chan error, 1)
-	wg.Go(func() { failed <- h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
+	wg.Go(func() { h.Run(ctx, sync.OnceFunc(func() { close(known) })) })
 	cert := &servingcert.Certificate{
 		Kube: s.Kube, Namespace: s.Namespace, Secret: features.TLSSecret,
 		Hosts: append([]string{fmt.Sprintf("%s.%s.svc", features.Service, s.Namespace)}, f.hosts...),
@@ -77,7 +78,7 @@ func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
 	wg.Go(func() { cert.Run(ctx, sync.OnceFunc(func() { close(certain) })) })
 	mux := http.NewServeMux()
 	mux.Handle(features.HookPattern, h)
-	err := process.ListenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: s.WatchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, s.ClientErrors(), func() {
+	return process.ListenUntilDone(ctx, f.listen, mux, &tls.Config{GetCertificate: s.WatchCertificate(features.WebhookRole, cert.Get), MinVersion: tls.VersionTLS12}, s.ClientErrors(), func() {
 		wg.Go(func() {
 			process.AwaitSignal(ctx, known)
 			process.AwaitSignal(ctx, certain)
@@ -86,8 +87,4 @@ func (s *server) serveFeatureWebhook(ctx context.Context, ready func()) error {
 			}
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return <-failed
 }

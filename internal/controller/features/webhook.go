@@ -90,9 +90,8 @@ func judgeOf(out *plan) *judge {
 }
 
 // Run keeps the judges up to date until ctx is done. It calls ready when it has judges for all components.
-func (h *Webhook) Run(ctx context.Context, ready func()) error {
+func (h *Webhook) Run(ctx context.Context, ready func()) {
 	h.runSessions(ctx, func(ctx context.Context, can server) error { return h.runSession(ctx, can, ready) })
-	return nil
 }
 
 func (h *Webhook) runSession(outer context.Context, can server, ready func()) error {

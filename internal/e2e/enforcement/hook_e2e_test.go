@@ -65,13 +65,14 @@ func (s *server) serve() *hook {
 		Metrics: features.NewMetrics(prometheus.NewRegistry()), Requests: admission.NewIntake(4),
 	}
 	ctx, cancel := context.WithCancel(s.Context())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- h.Run(ctx, func() { close(ready) }) }()
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.Run(ctx, func() { close(ready) })
+	}()
 	s.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			s.Error(err)
-		}
+		<-ended
 	})
 	<-ready
 	mux := http.NewServeMux()

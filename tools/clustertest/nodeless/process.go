@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -170,11 +172,18 @@ func Kubeconfig(ctx context.Context, client kubernetes.Interface, config *rest.C
 	}, file)
 }
 
-// FreeAddress is an address of this machine, host:port, where nothing listens.
+// FreeAddress is an address of this machine, host:port, where nothing listens. It lies below the ports that systems give to clients
+// (32768 on Linux): a client of another test would take it before its server does.
 func FreeAddress(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const lowest, ports, tries = 10000, 22000, 100
+	var last error
+	for range tries {
+		var config net.ListenConfig
+		l, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(ports)))) //nolint:gosec // not a secret
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
+		last = err
 	}
-	return l.Addr().String(), l.Close()
+	return "", last
 }
