@@ -231,6 +231,9 @@ const (
 func TestE2ERealTekton(t *testing.T) {
 	p := realTekton(t)
 	t.Run("runs", p.runs)
+	t.Run("verifies what it gets", p.trusts)
+	t.Run("bundles behind a login", p.logsIn)
+	t.Run("a Task of 900 KB", p.largeTask)
 	// Tekton's own controller cares for the requests meanwhile.
 	t.Run("one of two replicas ends, and the operator makes a mistake", p.mistakes)
 	t.Run("a resolver is killed in the middle of 500", func(t *testing.T) { killInTheMiddle(t, p.system) })
