@@ -53,8 +53,12 @@ func kindAllowed(list []string, apiVersion, kind string) bool {
 // its text.
 const largeContent = 64 << 10
 
-// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow.
+// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow, and a pointer of Git LFS
+// always: nobody asks for it in place of the file.
 func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
+	if bytes.HasPrefix(data, []byte(lfsPointer)) {
+		return Errorf(ReasonInvalid, "the content %s", otherContent(data))
+	}
 	list := SplitList(c[KeyContentKinds])
 	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
 		return nil
@@ -96,11 +100,15 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 	}
 }
 
+// lfsPointer is the beginning of the file that Git LFS puts in place of another one
+// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+const lfsPointer = "version https://git-lfs.github.com/spec/"
+
 // otherContent says what content is that is no Kubernetes object.
 func otherContent(data []byte) string {
 	head := strings.ToLower(string(bytes.TrimSpace(data[:min(len(data), 200)])))
 	switch {
-	case strings.HasPrefix(head, "version https://git-lfs.github.com/spec/"):
+	case strings.HasPrefix(head, lfsPointer):
 		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
 	case strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
 		return "is an HTML page, such as one for signing in or one that shows a file; the address of the file itself is another one"

@@ -63,10 +63,22 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 	}
 }
 
+const pointerOfLFS = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n"
+
+// TestAPointerOfLFSIsNotTheFile: also where any content is allowed.
+func TestAPointerOfLFSIsNotTheFile(t *testing.T) {
+	r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+		return resource(pointerOfLFS), nil
+	})
+	if _, err := r.Resolve(t.Context(), ask("p")); reason(err) != resolve.ReasonInvalid || !strings.Contains(err.Error(), "a pointer of Git LFS") {
+		t.Error(err)
+	}
+}
+
 func TestOtherContentIsNamed(t *testing.T) {
 	for data, want := range map[string]string{
-		"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n": "a pointer of Git LFS",
-		"\n<!DOCTYPE html>\n<html><body>Sign in</body></html>":                "an HTML page",
+		pointerOfLFS: "a pointer of Git LFS",
+		"\n<!DOCTYPE html>\n<html><body>Sign in</body></html>": "an HTML page",
 		"<html lang=en>":   "an HTML page",
 		"\x1f\x8b\x08\x00": "compressed by gzip",
 		"just a word":      "is no Kubernetes object",

@@ -408,7 +408,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 // withDefaultRevision says of a missing revision that the operator has chosen it, where the request names none.
 func withDefaultRevision(err error, r *resolve.Request) error {
 	e, ok := errors.AsType[*resolve.Error](err)
-	if !ok || e.Reason != resolve.ReasonNotFound || r.Get("revision") != "" || !strings.HasPrefix(e.Msg, "revision: ") {
+	if !ok || e.Reason != resolve.ReasonNotFound || r.Get("revision") != "" || !strings.HasPrefix(e.Msg, "revision: ") && !strings.Contains(e.Msg, ": there is no revision ") {
 		return err
 	}
 	named := *e

@@ -331,7 +331,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	id, err := a.commitID(ctx, org, repo, revision, isTag, f.repository)
 	if err != nil {
-		return nil, err
+		return nil, withDefaultRevision(err, r)
 	}
 	f.revisions, f.path = []string{revision, full, id}, path
 	if revision == full {
@@ -356,9 +356,19 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
 	out := newResource(data, id, r.Get("pathInRepo"), clone, revision, more)
+	if a.provider.siblings == nil && isLikelyLink(data) {
+		out.Annotations[resolve.AnnotationWarning] = fmt.Sprintf("%q is the text of a symbolic link, it seems, which the API of this provider does not follow; name the file itself, or give url: %s", path, clone)
+	}
 	addNames(out, namesForAPI(revision, isTag))
 	out.Anonymous = a.token == ""
 	return out, nil
+}
+
+// isLikelyLink reports whether content can be the target of a symbolic link: one line that does not end, and no object. A server that
+// does not follow links gives it in place of the file.
+func isLikelyLink(data []byte) bool {
+	const longest = 4096 // PATH_MAX of Linux
+	return len(data) > 0 && len(data) < longest && !bytes.ContainsAny(data, "\n\r\x00:{[")
 }
 
 // askCommit asks about the commit of a branch or a tag.
@@ -601,10 +611,22 @@ func (a *api) sendGet(ctx context.Context, path, accept string, most int64, isFi
 
 func (a *api) explainAPIError(err error, where, what string) error {
 	var status *statusError
-	if errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusUnprocessableEntity) {
-		e := resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or the token may not read it", where, what)
-		e.Err = err
-		return e
+	if !errors.As(err, &status) {
+		return explainRemoteError(err, where)
 	}
-	return explainRemoteError(err, where)
+	var e *resolve.Error
+	switch status.code {
+	case http.StatusNotFound, http.StatusUnprocessableEntity:
+		hidden := "the token may not read it"
+		if a.token == "" {
+			hidden = "it cannot be read without a token"
+		}
+		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s, or %s", where, what, hidden)
+	case http.StatusConflict: // GitHub and Gitea
+		e = resolve.Errorf(resolve.ReasonNotFound, "%s: there is no %s; the repository is empty", where, what)
+	default:
+		return explainRemoteError(err, where)
+	}
+	e.Err = err
+	return e
 }

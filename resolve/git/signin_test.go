@@ -75,6 +75,42 @@ func TestAPageMayBeAFile(t *testing.T) {
 		"token", "mine", "org", "o", "repo", "r", "revision", id, "pathInRepo", "login.html"), form)
 }
 
+// A link is not followed by the API of Gitea, GitLab and others, which give its text.
+func TestTheTextOfALinkIsTold(t *testing.T) {
+	id := strings.Repeat("ab", 20)
+	for text, want := range map[string]bool{"../task.yaml": true, "kind: Task\n": false, "{}": false, "one\ntwo": false} {
+		s := serveAnswer(t, http.StatusOK, "text/plain", text, "")
+		got := wantData(t, newResolver(t, nil), ask(nil, ":ca-bundle", gittest.PEM(s.Certificate().Raw), ":scm-type", "gitea", ":server-url", s.URL, "org", "o", "repo", "r", "revision", id, "pathInRepo", "link"), text)
+		if told := strings.Contains(got.Annotations[resolve.AnnotationWarning], "symbolic link"); told != want {
+			t.Errorf("%q: %v", text, got.Annotations)
+		}
+	}
+}
+
+// What is missing, and why that may be, is told for a request with and without a token and a revision.
+func TestWhatAnAPIDoesNotFindIsExplained(t *testing.T) {
+	mine := secrets{"ns/mine": {"token": []byte("t")}}
+	for _, tt := range []struct {
+		status int
+		params []string
+		want   []string
+	}{
+		{http.StatusNotFound, []string{"revision", "dev"}, []string{`no revision "dev", or it cannot be read without a token`}},
+		{http.StatusNotFound, []string{"revision", "dev", "token", "mine"}, []string{`no revision "dev", or the token may not read it`}},
+		{http.StatusNotFound, nil, []string{`no revision "main"`, "default-revision"}},
+		{http.StatusConflict, nil, []string{`no revision "main"; the repository is empty`}},
+	} {
+		s := serveAnswer(t, tt.status, "application/json", "{}", "")
+		params := append([]string{":ca-bundle", gittest.PEM(s.Certificate().Raw), ":scm-type", "gitea", ":server-url", s.URL, "org", "o", "repo", "r", "pathInRepo", "x"}, tt.params...)
+		e := failure(t, newResolver(t, nil), ask(mine, params...), resolve.ReasonNotFound)
+		for _, want := range tt.want {
+			if !strings.Contains(e.Msg, want) {
+				t.Errorf("%d %v: no %q in %s", tt.status, tt.params, want, e.Msg)
+			}
+		}
+	}
+}
+
 func TestNamesOfAzureDevOpsHaveSpaces(t *testing.T) {
 	id := strings.Repeat("ab", 20)
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
