@@ -35,9 +35,13 @@ func (r *reader) readPaths(ctx context.Context, src Source) error {
 	for i, p := range src.Paths {
 		r.roots = append(r.roots, filepath.Clean(p))
 		sparse := false
+		r.tree = nil
 		if src.inGit {
 			var err error
 			if sparse, err = r.readSparse(ctx, i, p); err != nil {
+				return err
+			}
+			if r.tree, err = r.findWorkTree(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -127,15 +131,25 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 			continue
 		}
 		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
-		if f.info, err = os.Stat(f.full); err != nil {
-			if !w.r.isWanted(f.name) {
-				continue
-			}
-			return fileError(f.name, err, "cannot be read: %v", systemReason(err))
+		if w.r.tree.isForeign(f.name) {
+			continue
 		}
-		switch {
+		isLink := e.Type()&fs.ModeSymlink != 0
+		switch f.info, err = os.Stat(f.full); {
+		case err != nil && !w.r.isWanted(f.name):
+			continue
+		case isLink && w.r.keepAll && (err != nil || !w.r.tree.contains(f.full)):
+			if w.r.isWanted(f.name) {
+				w.r.addRemark(f.name, linkLeftOut, true)
+			}
+			continue
+		case err != nil:
+			return fileError(f.name, err, "cannot be read: %v", systemReason(err))
 		case f.info.IsDir():
 			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }) {
+				if w.r.keepAll {
+					continue // all of it is read already
+				}
 				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 			}
 			if err := w.collectBelow(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {

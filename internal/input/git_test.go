@@ -188,7 +188,7 @@ func TestGitRange(t *testing.T) {
 	}{
 		{"v1..main", paths("crds"), Source{Kind: Git, Rev: "v1", Paths: paths("./crds")}, Source{Kind: Git, Rev: "main", Paths: paths("./crds")}, paths("git:v1:crds", "git:main:crds")},
 		{"v1..", nil, Source{Kind: Git, Rev: "v1", Paths: paths("./.")}, Source{Kind: Git, Rev: "HEAD", Paths: paths("./.")}, paths("git:v1:.", "git:HEAD:.")},
-		{"..main", nil, Source{Kind: Git, Rev: "HEAD", Paths: paths("./."), Note: "main has no commit that HEAD lacks"}, Source{Kind: Git, Rev: "main", Paths: paths("./.")}, paths("git:HEAD:.", "git:main:.")},
+		{"..main", nil, Source{Kind: Git, Rev: "HEAD", Paths: paths("./."), Note: "main has no commit that HEAD lacks", Same: true}, Source{Kind: Git, Rev: "main", Paths: paths("./.")}, paths("git:HEAD:.", "git:main:.")},
 		{"side...main", nil, Source{Kind: Git, Rev: base, Paths: paths("./.")}, Source{Kind: Git, Rev: "main", Paths: paths("./.")}, paths("git:side (merge base "+base[:12]+"):.", "git:main:.")},
 		{"v1...main", nil, Source{Kind: Git, Rev: base, Paths: paths("./.")}, Source{Kind: Git, Rev: "main", Paths: paths("./.")}, paths("git:v1:.", "git:main:.")},
 		{"v1", paths("a", "../b/"), Source{Kind: Git, Rev: "v1", Paths: paths("./a", "./../b"), Some: true}, Source{Kind: Path, Paths: paths("a", "../b/"), Some: true}, paths("git:v1:a ../b/", "a ../b/")},
@@ -207,7 +207,7 @@ func TestGitRange(t *testing.T) {
 			}
 		})
 	}
-	for _, arg := range []string{"", "-x..y", "x..-y", "x....y", "nowhere...main", "main...nowhere", "a\nb..c"} {
+	for _, arg := range []string{"", "..", "...", "...HEAD", "-x..y", "x..-y", "x....y", "nowhere...main", "main...nowhere", "a\nb..c"} {
 		if old, next, err := GitRange(t.Context(), arg, nil, Options{Dir: dir}); err == nil {
 			t.Errorf("%q is taken for %v and %v", arg, old, next)
 		}

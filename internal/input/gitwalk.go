@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -151,7 +154,7 @@ func (w *gitWalker) collectEntries(ctx context.Context, entries []gitEntry, at, 
 				w.r.set.Submodules = append(w.r.set.Submodules, Submodule{strings.TrimPrefix(e.name, w.g.prefix), e.object})
 			}
 		case gitLink:
-			if err := w.followLink(ctx, e, above, !below || isWantedName(path.Base(e.name))); err != nil {
+			if err := w.followLink(ctx, e, above, below || len(above) > 0); err != nil {
 				return err
 			}
 		default:
@@ -173,12 +176,22 @@ func (r *reader) skipGit(name string, steps []string, mode string) bool {
 	return mode != gitLink && mode != gitTree && mode != gitModule && !r.isWanted(name)
 }
 
-// followLink takes what the symbolic link e leads to. If it leads to nothing in the revision that is an error only for
-// one that must be there.
-func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, must bool) error {
+// followLink takes what the symbolic link e leads to. It is an error if that is nothing in the revision, or a loop. With
+// [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name is that of a file that is read.
+func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, below bool) error {
+	wanted := !below || isWantedName(path.Base(e.name))
+	leaveOut := func(kind error, format string, args ...any) error {
+		switch {
+		case !below || wanted && !w.r.keepAll:
+			return fileError(e.name, kind, format, args...)
+		case wanted:
+			w.r.addRemark(e.name, linkLeftOut, true)
+		}
+		return nil
+	}
 	const longest = 4096
 	if e.size > longest || len(above) == maxLinks {
-		return fileError(e.name, fs.ErrInvalid, "is a symbolic link that leads too far")
+		return leaveOut(fs.ErrInvalid, "is a symbolic link that leads too far")
 	}
 	out, err := w.g.runGit(ctx, "cat-file", "blob", e.object)
 	if err != nil {
@@ -196,17 +209,17 @@ func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, 
 		}
 	}
 	if len(entries) == 0 {
-		if !must {
-			return nil
-		}
-		return fileError(e.name, ErrNotFound, "is a symbolic link to %s, which is not in the revision", target)
+		return leaveOut(ErrNotFound, "is a symbolic link to %s, which is not in the revision", target)
 	}
 	above = append(slices.Clip(above), e.path)
 	isDir := entries[0].path != full || entries[0].mode == gitTree
 	if isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }) {
+		if w.r.keepAll && below {
+			return nil // all of it is read already
+		}
 		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
 	}
-	if !isDir && !must && entries[0].mode != gitLink {
+	if !isDir && !wanted && entries[0].mode != gitLink {
 		return nil
 	}
 	return w.collectEntries(ctx, entries, full, e.name, above)
@@ -216,8 +229,33 @@ func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, 
 func (w *gitWalker) readFiles(ctx context.Context) error {
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
 		w.r.key, w.r.blob = f.key, f.object
+		if sum, ok := pointerSum(data); ok && err == nil {
+			data = w.g.fetchedFromLFS(ctx, sum, w.r.bytesAllowed(), data)
+		}
 		return w.r.decodeContent(ctx, f.name, data, f.below, err)
 	})
+}
+
+// fetchedFromLFS returns the content with a SHA-256 that Git LFS has fetched into the repository, or else the pointer to it.
+func (g *gitRepo) fetchedFromLFS(ctx context.Context, sum string, most int64, pointer []byte) []byte {
+	out, err := g.runGit(ctx, "rev-parse", "--git-path", path.Join("lfs/objects", sum[:2], sum[2:4], sum))
+	if err != nil {
+		return pointer
+	}
+	name := strings.TrimSuffix(string(out), "\n")
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(g.dir, name)
+	}
+	f, err := os.Open(name) //nolint:gosec // of this repository
+	if err != nil {
+		return pointer
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	data, err := limit.ReadAll(f, most)
+	if err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != sum {
+		return pointer
+	}
+	return data
 }
 
 // FindInRevision looks for definitions of the given names in all files of a git revision, and returns them by name, in the order of the
@@ -254,7 +292,7 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 		return err
 	}
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
-		if err != nil || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
+		if err != nil || r.opts.PassTests && isOfTests(keyOf(0, f.name)) || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
 			return err
 		}
 		set, err := Decode(ctx, f.name, data)
@@ -348,12 +386,10 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	symmetric := false
 	if isRange {
 		head, symmetric = strings.CutPrefix(head, ".")
-		if base == "" {
-			base = "HEAD"
+		if base == "" && (head == "" || head == "HEAD") {
+			return fail(fmt.Errorf("%w: there is no revision before the dots, so HEAD would be compared with itself", ErrUnknownRevision))
 		}
-		if head == "" {
-			head = "HEAD"
-		}
+		base, head = cmp.Or(base, "HEAD"), cmp.Or(head, "HEAD")
 		if err := checkRevision(head); err != nil {
 			return fail(err)
 		}
@@ -380,6 +416,9 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	}
 	old.name, next.name = rangeName(old, paths), rangeName(next, paths)
 	if !isRange {
+		if out, err := g.runGit(ctx, "rev-parse", "--is-inside-work-tree"); err == nil && strings.TrimSpace(string(out)) != "true" {
+			return fail(fmt.Errorf("this repository has no work tree to compare with; name two revisions: %s...HEAD", base))
+		}
 		if base == "HEAD" && !g.hasCommit(ctx) {
 			// Before the first commit, everything is new.
 			old.Rev, err = g.emptyTree(ctx)
@@ -390,6 +429,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	fork, err := g.mergeBase(ctx, base, head)
 	switch {
 	case err == nil:
+		old.Same = g.isCommit(ctx, head, fork)
 		old.Note = g.rangeNote(ctx, base, head, fork, symmetric)
 	case symmetric: // otherwise trees can be compared, and histories that share no commit
 		return fail(err)

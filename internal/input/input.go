@@ -171,6 +171,8 @@ type Set struct {
 	// [Options.Exclude] left out.
 	Templates []string
 	Excluded  int
+	// Tests are the files with definitions that [Options.PassTests] left out.
+	Tests []string
 	// Rendered are the templates that helm rendered, Unrendered those that it did not.
 	Rendered   []string
 	Unrendered []Unrendered

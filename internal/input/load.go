@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -58,6 +59,8 @@ type reader struct {
 	kustomizations map[string][]byte
 	// roots are the paths of the source, as the names of files have them.
 	roots []string
+	// tree is the work tree that is read; nil if the files are not compared with a revision.
+	tree *workTree
 	// inRevision is set if the names of files are relative to the root of a git revision.
 	inRevision bool
 }
@@ -69,6 +72,9 @@ func (r *reader) finishSource(ctx context.Context, around surroundings) error {
 	}
 	return r.applyKustomizations(ctx, around.read)
 }
+
+// linkLeftOut is the remark on a symbolic link.
+const linkLeftOut = "a symbolic link that leads to no file here; it is left out"
 
 // addRemark adds a remark about a file, once.
 func (r *reader) addRemark(file, text string, ifChanged bool) {
@@ -129,6 +135,12 @@ func (r *reader) checkFits(name string, size int64) error {
 
 // decodeContent decodes what was read from the file called name. below tells that it was found in a directory.
 func (r *reader) decodeContent(ctx context.Context, name string, data []byte, below bool, err error) error {
+	if below && r.opts.PassTests && isOfTests(r.key) {
+		if bytes.Contains(data, []byte(crdKind)) {
+			r.set.Tests = append(r.set.Tests, name)
+		}
+		return ctx.Err()
+	}
 	switch {
 	case err != nil:
 		r.sum = r.blob
@@ -142,6 +154,18 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 		data = nil // what is in it cannot be told
 	}
 	return r.keepUnread(err, data)
+}
+
+// isOfTests reports whether a file below a path of a source is for tests: in a folder testdata, as Go has them, or src/test, as Maven and
+// Gradle do.
+func isOfTests(key string) bool {
+	steps := strings.Split(path.Dir(key), "/")
+	for i, step := range steps {
+		if i > 0 && (step == "testdata" || step == "test" && steps[i-1] == "src") {
+			return true
+		}
+	}
+	return false
 }
 
 // keepUnread lists a file that cannot be read among those of the set. A file in which no definition can stand is left out.
@@ -172,7 +196,11 @@ func (r *reader) decodeStrictly(ctx context.Context, name string, data []byte, b
 	r.total += int64(len(data))
 	if sum, ok := pointerSum(data); ok {
 		r.sum = sum
-		return fileError(name, errPointer, "is a pointer of Git LFS, and not its content: git lfs pull")
+		fetch := "git lfs pull"
+		if r.inRevision {
+			fetch = "git lfs fetch --all"
+		}
+		return fileError(name, errPointer, "is a pointer of Git LFS, and not its content: %s", fetch)
 	}
 	if len(bytes.TrimSpace(data)) == 0 && name == "-" {
 		return fileError(name, ErrNoCRD, "standard input is empty")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sluice.dev/internal/sourceurl"
@@ -39,6 +40,8 @@ type Source struct {
 	Some bool
 	// Note is what a reader of the comparison should know about Rev; empty for nothing. [GitRange] sets it.
 	Note string
+	// Same is set if the new revision of [GitRange] has no commit that the old one lacks.
+	Same bool
 
 	name string
 	// inGit is set for the work tree of a repository that is compared with a revision.
@@ -64,6 +67,13 @@ func (s Source) String() string {
 
 // Stream is a source that is read from Options.Stdin. name stands for it in messages and positions.
 func Stream(name string) Source { return Source{Kind: Stdin, name: name} }
+
+// InWorkTree is a source of files that are compared with a revision of the same repository, if they may be in its work tree. What a sparse
+// checkout leaves out is read from the index, and what git ignores is left out.
+func (s Source) InWorkTree() Source {
+	s.inGit = s.Kind == Path && !s.IsRemote() && !slices.ContainsFunc(s.Paths, filepath.IsAbs)
+	return s
+}
 
 // IsRemote tells a URL, which [Load] does not fetch.
 func (s Source) IsRemote() bool { return s.Kind == Path && strings.Contains(s.name, "://") }
@@ -151,6 +161,9 @@ type Options struct {
 	// Without it, such a file is an error. In the same way it skips patches of definitions for kustomize, and lists them in
 	// [Set.Patches], and labels and annotations of definitions that are templates.
 	PassTemplates bool
+	// PassTests leaves out files in folders of tests, testdata and src/test, below the paths of the source, and lists those with definitions
+	// in [Set.Tests].
+	PassTests bool
 	// KeepAll reads on where a comparison of two sources can tell whether a problem matters: definitions of one name with different content
 	// are all kept, also equal ones, and files of directories that cannot be read are listed in [Set.Unread]. Without it, both are errors.
 	KeepAll bool

@@ -1,7 +1,8 @@
 package input
 
-// What does the work tree of a sparse checkout have? Git leaves files out of it that belong to the commit all the same. Whoever compares the
-// work tree with a revision must not take them for removed, so they are read from the index.
+// Which files does a work tree have, if it is compared with a revision? A sparse checkout leaves files out that belong to the commit all the same:
+// they are read from the index, so that they do not count as removed. Files that git ignores, those of submodules, and what links outside
+// of the repository lead to are in no revision: they would count as new, so they are left out.
 
 import (
 	"bytes"
@@ -13,7 +14,7 @@ import (
 )
 
 // readSparse reads the files below the path p, at index i of a source, that a sparse checkout leaves out. It reports whether there are any. It also
-// keeps the commits of submodules, whose files are read from the work tree.
+// keeps the commits of submodules, as they are checked out.
 func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) {
 	g := &gitRepo{dir: r.opts.Dir}
 	out, err := g.runGit(ctx, "ls-files", "-t", "-s", "-z", "--", p)
@@ -34,7 +35,14 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 			below = name
 		}
 		if f[1] == gitModule && !r.skipGit(name, strings.Split(below, "/"), f[1]) && !r.exclude.isExcluded(name) {
-			r.set.Submodules = append(r.set.Submodules, Submodule{name, f[2]})
+			commit := f[2]
+			sub := &gitRepo{dir: filepath.Join(r.opts.Dir, name)}
+			if prefix, err := sub.runGit(ctx, "rev-parse", "--show-prefix"); err == nil && len(bytes.TrimSpace(prefix)) == 0 {
+				if commit, err = sub.commitOf(ctx, "HEAD"); err != nil {
+					return false, err
+				}
+			}
+			r.set.Submodules = append(r.set.Submodules, Submodule{name, commit})
 		}
 		if f[0] != "S" {
 			continue
@@ -50,4 +58,61 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 	}
 	slices.SortFunc(w.files, func(a, b gitEntry) int { return strings.Compare(a.name, b.name) })
 	return len(w.files) > 0, w.readFiles(ctx)
+}
+
+// workTree tells which files below a path of a work tree git does not know. It is nil for files that are not compared with a revision.
+type workTree struct {
+	top string
+	// foreign are files and directories that git ignores, and submodules.
+	foreign map[string]bool
+}
+
+// findWorkTree looks at the work tree below the path p. It returns nil if git knows nothing of p, or ignores all of it.
+func (r *reader) findWorkTree(ctx context.Context, p string) (*workTree, error) {
+	g := &gitRepo{dir: r.opts.Dir}
+	top, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	ignored, err := g.runGit(ctx, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", "--", p)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	t := &workTree{foreign: map[string]bool{}}
+	if t.top, err = filepath.EvalSymlinks(strings.TrimSuffix(string(top), "\n")); err != nil {
+		return nil, nil //nolint:nilerr // it cannot be told what is outside
+	}
+	for name := range bytes.SplitSeq(ignored, []byte{0}) {
+		if len(name) > 0 {
+			t.foreign[path.Clean(string(name))] = true
+		}
+	}
+	for _, m := range r.set.Submodules {
+		t.foreign[m.Path] = true
+	}
+	if t.foreign[filepath.ToSlash(filepath.Clean(p))] {
+		return nil, nil // whoever names it means it
+	}
+	return t, nil
+}
+
+// isForeign reports whether git does not know a file or directory; name is relative to the current directory.
+func (t *workTree) isForeign(name string) bool {
+	return t != nil && t.foreign[filepath.ToSlash(filepath.Clean(name))]
+}
+
+// contains reports whether a link leads to a file of the work tree.
+func (t *workTree) contains(link string) bool {
+	if t == nil {
+		return true
+	}
+	target, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	if target, err = filepath.Abs(target); err != nil {
+		return false
+	}
+	below, err := filepath.Rel(t.top, target)
+	return err == nil && filepath.IsLocal(below)
 }

@@ -170,6 +170,8 @@ type checker struct {
 	kube      *version.Version
 	// templates are those that were passed over last.
 	templates []string
+	// tests are the files of tests that were told.
+	tests []string
 	// remarks are those of the report.
 	remarks []string
 	// unrendered are the templates that were told.
@@ -378,6 +380,8 @@ func newestKube() *version.Version {
 func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.Options) (err error) {
 	// What changed matters, and only two sources of files tell that.
 	o.KeepAll = from.Kind != input.Cluster && to.Kind != input.Cluster
+	// Of a repository, what its tests read is nobody's API.
+	o.PassTests = from.Kind == input.Git || to.Kind == input.Git
 	if to.Kind != input.Cluster {
 		if c.next, err = c.readSide(ctx, to, o); err != nil {
 			return err
@@ -413,7 +417,11 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
 		err = c.withHistoryAdvice(err)
-		if err == nil && from.Note != "" {
+		switch ci := ciSystemOf(c.Getenv); {
+		case err != nil:
+		case from.Same && ci != nil:
+			err = fmt.Errorf("--git %s: %s, so there is nothing to compare, and this job would always pass: --ci finds the base, or %s", c.flags.git, from.Note, ci.naming)
+		case from.Note != "":
 			fmt.Fprintln(c.Err, "note:", from.Note)
 		}
 	case len(args) == 1:
@@ -422,6 +430,12 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 	default:
 		if from, err = input.ParseSource(args[0]); err == nil {
 			to, err = input.ParseSource(args[1])
+		}
+		switch {
+		case from.Kind == input.Git:
+			to = to.InWorkTree()
+		case to.Kind == input.Git:
+			from = from.InWorkTree()
 		}
 	}
 	switch {

@@ -42,6 +42,10 @@ func (c *checker) tellLeftOut(source string, set *input.Set) {
 		c.templates = set.Templates
 		fmt.Fprintf(c.Err, "note: Helm templates are not checked: %s; check what they render: helm template CHART | sluice check OLD -\n", firstNames(set.Templates))
 	}
+	if len(set.Tests) > 0 && !slices.Equal(set.Tests, c.tests) {
+		c.tests = set.Tests
+		fmt.Fprintf(c.Err, "note: CRDs in folders of tests (testdata, src/test) are left out: %s; to check them, name the folder\n", firstNames(set.Tests))
+	}
 	c.tellUnrendered(set.Unrendered)
 	if len(set.Rendered) > 0 {
 		fmt.Fprintf(c.Err, "note: %s: templates rendered by helm with the default values: %s\n", source, firstNames(set.Rendered))

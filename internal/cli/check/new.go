@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -70,15 +69,14 @@ func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.
 	}
 	for _, name := range missing {
 		docs := found[name]
-		if len(docs) == 0 {
-			continue
+		for i := range c.next.crds[name] {
+			o := nearest(&c.next.crds[name][i], pointersTo(docs))
+			if o == nil || slices.ContainsFunc(c.old.crds[name], func(d input.Document) bool { return d.File == o.File && d.Line == o.Line }) {
+				continue
+			}
+			fmt.Fprintf(c.Err, "note: %s is not in %s; it is compared with %s of that revision\n", name, from, o.File)
+			c.old.crds[name] = append(c.old.crds[name], *o)
 		}
-		if i := slices.IndexFunc(docs, func(d input.Document) bool { return !reflect.DeepEqual(d.CRD.Spec, docs[0].CRD.Spec) }); i > 0 {
-			fmt.Fprintf(c.Err, "warning: %s is not in %s; %s and %s of that revision have it, and differ: it is compared with nothing\n", name, from, docs[0].File, docs[i].File)
-			continue
-		}
-		fmt.Fprintf(c.Err, "note: %s is not in %s; it is compared with %s of that revision\n", name, from, docs[0].File)
-		c.old.crds[name] = docs[:1]
 	}
 	return nil
 }

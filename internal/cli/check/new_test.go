@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -100,7 +101,6 @@ func TestWhatIsComparedWithNothingIsNotCalledSafe(t *testing.T) {
 		"a file that one revision lacks":       {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2", "g.yaml"}, alone: true, says: `"./g.yaml" is not in revision "v1"`},
 		"a file that the revision lacks":       {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1", "g.yaml"}, alone: true, says: `"./g.yaml" is not in revision "v1"`},
 		"one of two files":                     {commits: []map[string]string{{"w.yaml": widget}, {"g.yaml": gadget}}, args: []string{"--git", "v1..v2", "w.yaml", "g.yaml"}, says: "does not have ./g.yaml"},
-		"a file that is elsewhere, twice":      {commits: []map[string]string{{"x.yaml": gadget, "y.yaml": strings.Replace(gadget, "type: string", "type: integer", 1)}, {"g.yaml": gadget, "x.yaml": "", "y.yaml": ""}}, args: []string{"--git", "v1..v2", "g.yaml"}, alone: true, says: "x.yaml and y.yaml of that revision have it, and differ"},
 		"a CRD that the cluster does not have": {commits: []map[string]string{{"g.yaml": gadget}}, args: []string{"g.yaml", "--new-crds=allow", "--kube-version=1.36", "--kubeconfig=" + fakeCluster(t, unread)}, alone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,6 +166,107 @@ func TestAMovedFileIsComparedWithWhatItWas(t *testing.T) {
 	}
 }
 
+// A CRD in a new folder is compared with the release before it, of several in the old revision that differ.
+func TestANewReleaseFolderIsComparedWithTheLastOne(t *testing.T) {
+	gadget := func(most string) string {
+		return strings.Replace(crdText("gadget"), "type: string", "type: string, maxLength: "+most, 1)
+	}
+	repository(t, map[string]string{"deploy/1.9/g.yaml": gadget("5"), "deploy/1.10/g.yaml": gadget("9")}, map[string]string{"deploy/1.11/g.yaml": gadget("7")})
+	for _, args := range [][]string{{"--git", "v1...v2", "deploy/1.11/g.yaml"}, {"--git", "v1...v2", "deploy/1.11"}, {"--git", "v1...v2"}} {
+		if code, out, errs := runWith(t, New, "", args...); code != 1 || !strings.Contains(out, "max-length-lowered") || !strings.Contains(errs+out, "deploy/1.10/g.yaml") {
+			t.Errorf("%v: exit code %d: %s%s", args, code, errs, out)
+		}
+	}
+}
+
+// What tests read is no API: it neither hides the removal of a CRD nor is a CRD compared with it, unless somebody names its folder.
+func TestCRDsOfTestsAreLeftOut(t *testing.T) {
+	gadget := func(most string) string {
+		return strings.Replace(crdText("gadget"), "type: string", "type: string, maxLength: "+most, 1)
+	}
+	const left = "note: CRDs in folders of tests (testdata, src/test) are left out"
+	for name, row := range map[string]struct {
+		old, next map[string]string
+		args      []string
+		code      int
+		says      []string
+	}{
+		"a copy stays":          {map[string]string{"crds/g.yaml": gadget("9"), "a/testdata/g.yaml": gadget("9"), "w.yaml": crdText("widget")}, map[string]string{"crds/g.yaml": ""}, nil, 1, []string{"crd-removed", left}},
+		"a fixture changes":     {map[string]string{"w.yaml": crdText("widget"), "src/test/g.yaml": gadget("9")}, map[string]string{"src/test/g.yaml": gadget("3")}, nil, 0, []string{left}},
+		"a fixture is broken":   {map[string]string{"w.yaml": crdText("widget"), "testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": "kind: CustomResourceDefinition\nspec: ["}, nil, 0, []string{left}},
+		"a fixture is promoted": {map[string]string{"w.yaml": crdText("widget"), "testdata/g.yaml": gadget("9")}, map[string]string{"crds/g.yaml": gadget("3")}, nil, 0, []string{"NEW", "compared with nothing"}},
+		"a CRD moves":           {map[string]string{"crds/g.yaml": gadget("9"), "testdata/g.yaml": gadget("1")}, map[string]string{"crds/g.yaml": "", "charts/g.yaml": gadget("3")}, []string{"charts"}, 1, []string{"max-length-lowered", "compared with crds/g.yaml"}},
+		"the folder is named":   {map[string]string{"testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": gadget("3")}, []string{"testdata"}, 1, []string{"max-length-lowered"}},
+		"there is nothing else": {map[string]string{"testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": gadget("3")}, nil, 2, []string{left, "no CustomResourceDefinition"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository(t, row.old, row.next)
+			for _, revs := range []string{"v1...v2", "v1"} {
+				code, out, errs := runWith(t, New, "", append([]string{"--git", revs}, row.args...)...)
+				for _, want := range row.says {
+					if code != row.code || !strings.Contains(out+errs, want) {
+						t.Errorf("%s: exit code %d, want %d and %q: %s%s", revs, code, row.code, want, errs, out)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What leads nowhere, and what git does not know, neither hides a CRD nor adds one. Each row changes a repository with a CRD between two
+// revisions, and stands beside an unsafe change of it, and beside none.
+func TestFilesThatAreInNoRevisionChangeNothing(t *testing.T) {
+	link := func(target, name string) func() error { return func() error { return os.Symlink(target, name) } }
+	file := func(name, text string) func() error {
+		return func() error {
+			return errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600))
+		}
+	}
+	wide := strings.Replace(crdText("gadget"), "type: string", "type: string, maxLength: 9", 1)
+	tight := strings.Replace(wide, "9", "3", 1)
+	for name, row := range map[string]struct {
+		old, next []func() error
+	}{
+		"a link to nothing in the old revision":    {old: []func() error{link("nowhere", "x.yaml")}, next: []func() error{func() error { return os.Remove("x.yaml") }}},
+		"a link to nothing in the new revision":    {next: []func() error{link("nowhere", "x.yaml")}},
+		"a link to nothing in both":                {old: []func() error{link("nowhere", "x.yaml")}},
+		"a link out of the repository":             {next: []func() error{link("/etc/hostname", "x.yaml")}},
+		"a link to itself":                         {old: []func() error{link("self", "self")}, next: []func() error{link("y.yaml", "y.yaml")}},
+		"a link to a folder that contains it":      {old: []func() error{link(".", "here")}, next: []func() error{link("..", "crds/up")}},
+		"a link to a folder beside the repository": {next: []func() error{link("../..", "out")}},
+		"a file that git ignores":                  {old: []func() error{file(".gitignore", "build/\nnode_modules\n")}, next: []func() error{file("build/g.yaml", strings.Replace(wide, "9", "1", 1)), file("crds/node_modules/h.yaml", crdText("widget"))}},
+	} {
+		for _, unsafe := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", unsafe ", unsafe), func(t *testing.T) {
+				repository(t, map[string]string{"crds/g.yaml": wide})
+				do := func(steps []func() error, tag string) {
+					for _, step := range steps {
+						if err := step(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					gittest.Run(t, ".", nil, "add", "-A")
+					gittest.Run(t, ".", nil, "commit", "-q", "--allow-empty", "-m", "x")
+					gittest.Run(t, ".", nil, "tag", tag)
+				}
+				do(row.old, "old")
+				text := wide + "# a change\n"
+				if unsafe {
+					text = tight
+				}
+				writeFile(t, "crds/g.yaml", text)
+				do(row.next, "new")
+				for _, args := range [][]string{{"--git", "old...new"}, {"--git", "old"}, {"git:old:.", "."}, {"git:old:crds", "crds"}} {
+					code, out, errs := runWith(t, New, "", args...)
+					if want := map[bool]int{true: 1}[unsafe]; code != want || unsafe && !strings.Contains(out, "max-length-lowered") || strings.Contains(out, "NEW") || strings.Contains(out, "removed") {
+						t.Errorf("%v: exit code %d: %s%s", args, code, errs, out)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A submodule is named in the report if its commit changed, and so is a path in one.
 func TestSubmodulesAreNamed(t *testing.T) {
 	repository(t, map[string]string{"g.yaml": crdText("gadget")}, map[string]string{"g.yaml": crdText("gadget") + "\n"})
@@ -197,7 +298,7 @@ func TestSubmodulesAreNamed(t *testing.T) {
 		"another, in a subtree":  {[]string{"--git", "added...changed", "sub", "w.yaml"}, "sub: is a submodule; its files are in another repository"},
 		"gone":                   {[]string{"--git", "changed..v1"}, "note: the submodule sub is gone, and its CRDs are not compared"},
 		"the same":               {[]string{"--git", "changed...HEAD"}, ""},
-		"the work tree":          {[]string{"--git", "HEAD"}, "note: the submodule sub is not read in git:HEAD:., so its CRDs are compared with nothing"},
+		"the work tree":          {[]string{"--git", "HEAD"}, ""},
 		"the work tree, another": {[]string{"--git", "added"}, "note: the submodule sub changes from [0-9a-f]{12} to [0-9a-f]{12}"},
 		"excluded":               {[]string{"--git", "added...changed", "--exclude", "sub"}, ""},
 		"no repository":          {[]string{"w.yaml", "git:HEAD"}, "note: the submodule sub is not read"},
