@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"sluice.dev/config"
+	"sluice.dev/internal/brief"
 )
 
 // soon is how long before its end a certificate that was not renewed is told of. Sluice renews earlier.
@@ -190,7 +191,7 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 		return err
 	}
 	apply := d.applyCommand(o.Roles...) + ", with the other flags of the installation"
-	same := 0
+	same, unasked := 0, 0
 	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		want := &unstructured.Unstructured{}
 		if err := dec.Decode(&want.Object); errors.Is(err, io.EOF) {
@@ -205,22 +206,55 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		have, err := d.dynamic.Resource(mapping.Resource).Namespace(want.GetNamespace()).Get(ctx, want.GetName(), metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
+		client := d.dynamic.Resource(mapping.Resource).Namespace(want.GetNamespace())
+		have, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
 			d.addCheck(Fail, subject, apply, "it is missing")
-		case err != nil:
+			continue
+		}
+		if err != nil {
 			if err := d.noteUnread(subject, err); err != nil {
 				return err
 			}
-		case lacksWanted(want.Object, have.Object):
-			d.addCheck(Warn, subject, apply, "it is not as this version of sluice installs it")
-		default:
-			same++
+			continue
 		}
+		if !slices.Contains(comparedKinds, want.GetKind()) {
+			same++
+			continue
+		}
+		list, asked := differencesOf(ctx, client, want, have)
+		if !asked && want.GetKind() != "CustomResourceDefinition" {
+			unasked++
+		}
+		if len(list) == 0 {
+			same++
+			continue
+		}
+		const most = 3
+		var fields []string
+		for _, f := range list[:min(len(list), most)] {
+			fields = append(fields, f.String())
+		}
+		if more := len(list) - most; more > 0 {
+			fields = append(fields, brief.Count(more, "more field"))
+		}
+		d.addCheck(Warn, subject, patchCommand(have, list), "it is not as this version of sluice installs it: %s", strings.Join(fields, "; "))
 	}
-	d.addCheck(OK, "manifests", "", "%d objects are as this version of sluice installs them", same)
+	added := ""
+	if unasked > 0 {
+		added = fmt.Sprintf("; what others added to %s is not known, because a dry run of an update was refused", brief.Count(unasked, "object"))
+	}
+	d.addCheck(OK, "manifests", "", "%s are as this version of sluice installs them%s", brief.Count(same, "object"), added)
 	return nil
+}
+
+// patchCommand is the command that removes differences of an installed object.
+func patchCommand(have *unstructured.Unstructured, list []difference) string {
+	namespace := ""
+	if have.GetNamespace() != "" {
+		namespace = "-n " + have.GetNamespace() + " "
+	}
+	return fmt.Sprintf("kubectl %spatch %s %s --type=json -p '%s'", namespace, strings.ToLower(have.GetKind()), have.GetName(), strings.ReplaceAll(patchOf(list), "'", `'\''`))
 }
 
 // installedOptions are those that the running Deployments were installed with.
@@ -241,17 +275,32 @@ func (d *doctor) installedOptions() config.Options {
 func (d *doctor) flagOptions() config.Options {
 	o := config.Options{Image: "sluice", Namespace: d.namespace}
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
-		for _, c := range d.deployments[role].Spec.Template.Spec.Containers {
+		pod := d.deployments[role].Spec.Template.Spec
+		for _, c := range pod.Containers {
 			for _, arg := range c.Args {
-				if tekton, ok := strings.CutPrefix(arg, "--defaults-namespace="); ok {
-					o.BesideTekton, o.TektonNamespace = true, tekton
-				}
-				if strings.HasPrefix(arg, "--guard-cert-dir=") { // cert-manager's
+				switch name, value, _ := strings.Cut(arg, "="); name {
+				case "--defaults-namespace":
+					o.BesideTekton, o.TektonNamespace = true, value
+				case "--guard-cert-dir": // cert-manager's
 					o.GuardCertManager = true
+				case "--config-namespace":
+					if value != d.namespace {
+						o.TektonResolversNamespace = value
+					}
+				case "--wide-addresses":
+					o.WideAddresses = true
+				case "--compress":
+					o.Compress = true
+				case "--store":
+					o.Store = value
+				case "--store-plain-http":
+					o.StorePlainHTTP = true
 				}
-				if resolvers, ok := strings.CutPrefix(arg, "--config-namespace="); ok && resolvers != d.namespace {
-					o.TektonResolversNamespace = resolvers
-				}
+			}
+		}
+		for _, v := range pod.Volumes {
+			if v.Name == "store" && v.Secret != nil {
+				o.StoreCredentials = v.Secret.SecretName
 			}
 		}
 	}
@@ -259,139 +308,6 @@ func (d *doctor) flagOptions() config.Options {
 		o.TektonResolversNamespace = ""
 	}
 	return o
-}
-
-// lacksWanted tells whether an object lacks something that it should have, in the fields that an operator has no reason to change:
-// the rules of roles and who has them, the versions of kinds, policies with their bindings, webhooks, where a Service leads, and the account,
-// labels and arguments of a Deployment. More arguments are no difference: values of the chart that nothing else tells give them. The variables
-// of the policy about who writes the status of requests name accounts of the operator's.
-func lacksWanted(want, have map[string]any) bool {
-	switch want["kind"] {
-	case "Role", "ClusterRole":
-		return !containsAll(want["rules"], have["rules"])
-	case "RoleBinding", "ClusterRoleBinding":
-		return !containsAll(want["roleRef"], have["roleRef"]) || !containsEach(want["subjects"], have["subjects"])
-	case "ValidatingAdmissionPolicyBinding":
-		return !containsAll(want["spec"], have["spec"]) || addsToAdmission(want["spec"], have["spec"])
-	case "ValidatingWebhookConfiguration":
-		return !containsAll(want["webhooks"], have["webhooks"]) || addsToAdmission(want["webhooks"], have["webhooks"])
-	case "Service":
-		// A selector with more labels finds fewer Pods.
-		return !containsAll(fieldAt(want, "spec", "selector"), fieldAt(have, "spec", "selector")) || !containsAll(fieldAt(have, "spec", "selector"), fieldAt(want, "spec", "selector")) ||
-			!containsEach(fieldAt(want, "spec", "ports"), fieldAt(have, "spec", "ports"))
-	case "Deployment":
-		return !containsAll(fieldAt(want, "spec", "template", "metadata", "labels"), fieldAt(have, "spec", "template", "metadata", "labels")) ||
-			!containsAll(fieldAt(want, "spec", "template", "spec", "serviceAccountName"), fieldAt(have, "spec", "template", "spec", "serviceAccountName")) ||
-			!containsEach(argumentsOf(want), argumentsOf(have))
-	case "CustomResourceDefinition":
-		from, _ := want["spec"].(map[string]any)
-		in, _ := have["spec"].(map[string]any)
-		return !containsAll(from["versions"], in["versions"])
-	case "ValidatingAdmissionPolicy":
-		from, in := want["spec"], have["spec"]
-		if u := (&unstructured.Unstructured{Object: want}); u.GetName() == "resolutionrequests-status.sluice.dev" {
-			from, in = withoutVariables(from), withoutVariables(in)
-		}
-		return !containsAll(from, in) || addsToAdmission(from, in)
-	}
-	return false
-}
-
-// withoutVariables returns the spec of a policy without its variables.
-func withoutVariables(spec any) any {
-	fields, _ := spec.(map[string]any)
-	fields = maps.Clone(fields)
-	delete(fields, "variables")
-	return fields
-}
-
-// admissionDefaults are the values that the API server fills into webhooks, policies and bindings.
-var admissionDefaults = map[string]any{
-	"failurePolicy": "Fail", "matchPolicy": "Equivalent", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{},
-	"scope": "*", "timeoutSeconds": 10, "port": 443, "reinvocationPolicy": "Never",
-}
-
-// addsToAdmission tells whether the webhooks, or the spec of a policy or of its binding, have a field that they should not have, other than a
-// default or the caBundle that a role writes. A selector, a condition or an exclusion more makes them see less.
-func addsToAdmission(want, have any) bool {
-	switch h := have.(type) {
-	case map[string]any:
-		w, _ := want.(map[string]any)
-		for key, value := range h {
-			wanted, ok := w[key]
-			switch {
-			case ok && addsToAdmission(wanted, value):
-				return true
-			case ok || key == "caBundle":
-			case fmt.Sprint(value) != fmt.Sprint(admissionDefaults[key]):
-				return true
-			}
-		}
-	case []any:
-		w, _ := want.([]any)
-		for i, value := range h {
-			if i >= len(w) || addsToAdmission(w[i], value) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fieldAt returns a field of an object; nil if it is not there.
-func fieldAt(object map[string]any, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(object, path...) // a field of another type is a difference too
-	return value
-}
-
-// argumentsOf are those of the container of a Deployment that runs Sluice.
-func argumentsOf(deployment map[string]any) any {
-	containers, _ := fieldAt(deployment, "spec", "template", "spec", "containers").([]any)
-	for _, c := range containers {
-		if c, _ := c.(map[string]any); c["name"] == "sluice" {
-			return c["args"]
-		}
-	}
-	return nil
-}
-
-// containsEach tells whether each item of want is in have, in any order and beside others.
-func containsEach(want, have any) bool {
-	w, _ := want.([]any)
-	h, _ := have.([]any)
-	return !slices.ContainsFunc(w, func(x any) bool {
-		return !slices.ContainsFunc(h, func(y any) bool { return containsAll(x, y) })
-	})
-}
-
-// containsAll tells whether all of want is in have, which may have more fields: defaults.
-func containsAll(want, have any) bool {
-	switch w := want.(type) {
-	case map[string]any:
-		h, ok := have.(map[string]any)
-		if !ok {
-			return false
-		}
-		for k, v := range w {
-			if !containsAll(v, h[k]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		h, ok := have.([]any)
-		if !ok || len(h) != len(w) {
-			return false
-		}
-		for i := range w {
-			if !containsAll(w[i], h[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	// Numbers come as int64 or float64.
-	return fmt.Sprint(want) == fmt.Sprint(have)
 }
 
 // checkPolicies looks at what the admission policies of Sluice and of its features need to work.

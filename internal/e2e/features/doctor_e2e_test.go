@@ -94,6 +94,10 @@ func TestE2EDoctor(t *testing.T) {
 			_, err = s.dynamic.Resource(crds).Patch(ctx, name, types.JSONPatchType, []byte(text), metav1.PatchOptions{})
 		case "clusterrolebinding":
 			_, err = kube.RbacV1().ClusterRoleBindings().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		case "budget":
+			_, err = kube.PolicyV1().PodDisruptionBudgets("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		case "network":
+			_, err = kube.NetworkingV1().NetworkPolicies("sluice-system").Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "policy":
 			_, err = kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 		case "policybinding":
@@ -157,6 +161,23 @@ func TestE2EDoctor(t *testing.T) {
 	unlease := func() {
 		must(kube.CoordinationV1().Leases("sluice-system").Delete(ctx, "sluice-member-x", metav1.DeleteOptions{}))
 	}
+	// pasted runs the fix that doctor prints.
+	pasted := func(subject string) {
+		t.Helper()
+		checks, _ := doctor(t, admin)
+		i := slices.IndexFunc(checks, func(c installation.Check) bool { return c.Subject == subject && c.State == installation.Warn })
+		if i < 0 {
+			t.Fatalf("%s is not told of: %+v", subject, checks)
+		}
+		command, patch, ok := strings.Cut(checks[i].Fix, " -p ")
+		if !ok {
+			t.Fatal(checks[i].Fix)
+		}
+		args := append(strings.Fields(command)[1:], "-p", strings.Trim(patch, "'"))
+		if _, errs, err := cluster.Kubectl(t, "", args...); err != nil {
+			t.Fatalf("%s: %v: %s", checks[i].Fix, err, errs)
+		}
+	}
 	components := s.dynamic.Resource(schema.GroupVersionResource{Group: "sluice.dev", Version: "v1alpha1", Resource: "components"})
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "guard-1", Labels: map[string]string{"app.kubernetes.io/component": "crd-guard"}},
@@ -213,7 +234,7 @@ func TestE2EDoctor(t *testing.T) {
 				s.applyAll(t, config.Options{Image: "example.test/sluice:v1", Roles: []string{"all"}})
 				trust(ca)
 			},
-			installation.Warn, "ClusterRole sluice-resolver", "it is not as this version of sluice installs it",
+			installation.Warn, "ClusterRole sluice-resolver", "rules is missing, and should be",
 		},
 		{
 			"rights of another account", func() {
@@ -235,7 +256,7 @@ func TestE2EDoctor(t *testing.T) {
 			}, func() {
 				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"}]`)
 			},
-			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", `webhooks[0].failurePolicy is "Ignore", and should be "Fail"`,
 		},
 		{
 			"a webhook that a label takes CRDs away from", func() {
@@ -281,7 +302,7 @@ func TestE2EDoctor(t *testing.T) {
 			}, func() {
 				patch("validatingwebhook", "sluice-crd-guard", `[{"op":"replace","path":"/webhooks/0/rules/0/operations","value":["UPDATE","DELETE"]}]`)
 			},
-			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "it is not as this version of sluice installs it",
+			installation.Warn, "ValidatingWebhookConfiguration sluice-crd-guard", "webhooks[0].rules[0].operations",
 		},
 		{
 			"a Service with more in its selector", func() {
@@ -297,7 +318,24 @@ func TestE2EDoctor(t *testing.T) {
 			}, func() {
 				patch("arguments", "sluice-crd-guard", `[{"op":"add","path":"/spec/template/spec/containers/0/args/2","value":"--namespace=sluice-system"}]`)
 			},
-			installation.Warn, "Deployment sluice-system/sluice-crd-guard", "it is not as this version of sluice installs it",
+			installation.Warn, "Deployment sluice-system/sluice-crd-guard", "spec.template.spec.containers[0].args",
+		},
+		{
+			"an argument, rights and a container more, and no probe", func() {
+				patch("arguments", "sluice-crd-guard", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--foo"},{"op":"remove","path":"/spec/template/spec/containers/0/readinessProbe"},
+					{"op":"add","path":"/spec/template/spec/hostNetwork","value":true},{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"more","image":"example.test/sluice:v1"}}]`)
+			}, func() { pasted("Deployment sluice-system/sluice-crd-guard") },
+			installation.Warn, "Deployment sluice-system/sluice-crd-guard", `spec.template.spec.containers[0].args[4] is "--foo", and should not be set; spec.template.spec.containers[0].readinessProbe is missing`,
+		},
+		{
+			"a budget that keeps no Pod", func() { patch("budget", "sluice-crd-guard", `{"spec":{"minAvailable":0}}`) },
+			func() { pasted("PodDisruptionBudget sluice-system/sluice-crd-guard") },
+			installation.Warn, "PodDisruptionBudget sluice-system/sluice-crd-guard", "spec.minAvailable is 0, and should be 1",
+		},
+		{
+			"an open network", func() { patch("network", "sluice-crd-guard", `{"spec":{"ingress":[{}]}}`) },
+			func() { pasted("NetworkPolicy sluice-system/sluice-crd-guard") },
+			installation.Warn, "NetworkPolicy sluice-system/sluice-crd-guard", "spec.ingress",
 		},
 		{
 			"a second installation", func() {
@@ -418,7 +456,7 @@ func TestE2EDoctor(t *testing.T) {
 
 	t.Run("what Helm has installed is upgraded by Helm", func(t *testing.T) {
 		patch("deployment", "sluice-delivery", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"ours","meta.helm.sh/release-namespace":"sluice-system"}}}`)
-		patch("clusterrole", "sluice-resolver", `{"rules":[]}`)
+		must(kube.RbacV1().ClusterRoles().Delete(ctx, "sluice-resolver", metav1.DeleteOptions{}))
 		if checks, _ := doctor(t, admin); !mended(checks, "helm upgrade ours CHART --namespace sluice-system --reuse-values, with crd-guard and delivery and") {
 			t.Errorf("%+v", checks)
 		}
