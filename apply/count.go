@@ -11,9 +11,9 @@ const fewDeletes = 10
 
 // MostDeletes reads the limit for a prune, for an app of the given size. The text is a number or a share such as "30%". Empty
 // stands for half of the objects, or 10 if that is more.
-func MostDeletes(text string, recorded int) (int, error) {
+func MostDeletes(text string, existing int) (int, error) {
 	if text == "" {
-		return max(fewDeletes, recorded/2), nil
+		return max(fewDeletes, existing/2), nil
 	}
 	number, share := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(number)
@@ -21,7 +21,7 @@ func MostDeletes(text string, recorded int) (int, error) {
 		return 0, fmt.Errorf("%q: it is a number, or a share from 0%% to 100%%", text)
 	}
 	if share {
-		return recorded * n / 100, nil
+		return existing * n / 100, nil
 	}
 	return n, nil
 }
@@ -56,12 +56,28 @@ func (p *Plan) Orphans() int {
 	return n
 }
 
-// Recorded returns the number of objects that the app may have had in the cluster before the plan.
-func (p *Plan) Recorded() int {
+// Existing returns the number of the app's objects that were in the cluster before the plan. Those that an interrupted apply has recorded and
+// not created do not count.
+func (p *Plan) Existing() int {
 	if p.inventory == nil {
 		return 0
 	}
-	return len(p.inventory.Objects)
+	n := 0
+	for i := range p.Removals {
+		if p.Removals[i].live != nil {
+			n++
+		}
+	}
+	recorded := map[ID]bool{}
+	for _, e := range p.inventory.Objects {
+		recorded[e.ID] = true
+	}
+	for i := range p.Items {
+		if p.Items[i].live != nil && recorded[p.Items[i].ID] {
+			n++
+		}
+	}
+	return n
 }
 
 // Kept returns the number of objects that are no longer in the source and stay, for any reason.

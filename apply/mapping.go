@@ -171,8 +171,12 @@ func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i 
 	for range min(n, max(at, 1)) {
 		workers.Go(func() {
 			for i := range next {
-				if errs[i] = callWithRecover(ctx, i, f); errs[i] != nil {
-					cancel(errs[i])
+				err := callWithRecover(ctx, i, f)
+				if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+					err = context.Canceled // that of another number, which has ended this one
+				}
+				if errs[i] = err; err != nil {
+					cancel(err)
 				}
 			}
 		})

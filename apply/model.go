@@ -392,6 +392,8 @@ type Deletion struct {
 
 	request DeletionRequest
 	plan    *Plan
+	// refusal has what the server refused to delete when it was asked to try.
+	refusal error
 }
 
 // Warnings returns the API server's warnings so far.

@@ -56,7 +56,8 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 		for _, r := range p.shelterRemovals() { // removals that stay now
 			a.events.notifyObserver(r.sparedEvent())
 		}
-		err := forEachIndex(ctx, len(group), cap(a.client.slots), func(ctx context.Context, i int) error {
+		// Where one fails, the others that have begun go on to their end, so that it is known what was deleted.
+		err := forEachIndex(ctx, len(group), cap(a.client.slots), func(_ context.Context, i int) error {
 			r := &group[i]
 			if r.Action != Delete {
 				return nil
@@ -68,7 +69,7 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 				a.events.notifyObserver(r.sparedEvent())
 				return nil
 			}
-			if err := a.removeOwned(p.warnings.attributeTo(ctx, r.ID), owner, r, dryRun); err != nil {
+			if err := a.removeOwned(p.warnings.attributeTo(ctx, r.ID), owner, r, dryRun); err != nil && (!dryRun || !p.mayBeDeleted(r, err)) {
 				return &Error{ID: r.ID, Err: err}
 			}
 			if r.Action != Delete {
@@ -250,7 +251,7 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 // ErrNoApp means that there is no inventory of that name.
 var ErrNoApp = errors.New("there is no such app")
 
-// PlanDeletion reads the objects of an app from the cluster. The error wraps [ErrNoApp] if there is no inventory.
+// PlanDeletion reads the objects of an app from the cluster, and asks the server to try their deletion. The error wraps [ErrNoApp] if there is no inventory.
 func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletion, error) {
 	v, err := a.App(ctx, r.Namespace, r.App)
 	if err != nil {
@@ -264,7 +265,11 @@ func (a *Applier) PlanDeletion(ctx context.Context, r DeletionRequest) (*Deletio
 	if err := a.readAndDecide(ctx, p); err != nil {
 		return nil, err
 	}
-	return &Deletion{Removals: p.Removals, request: r, plan: p}, nil
+	d := &Deletion{Removals: p.Removals, request: r, plan: p}
+	if d.Err() == nil {
+		d.refusal = a.rehearseRemovals(ctx, p)
+	}
+	return d, ctx.Err()
 }
 
 // Err says why the deletion would be incomplete; nil if it would be complete. It wraps [ErrProtected] if CRDs or namespaces would
@@ -277,7 +282,7 @@ func (d *Deletion) Err() error {
 			errs = append(errs, &Error{ID: r.ID, Err: errors.New(r.Reason)})
 		}
 	}
-	err := errors.Join(errs...)
+	err := errors.Join(append(errs, d.refusal)...)
 	if err != nil && slices.ContainsFunc(d.Removals, func(r Removal) bool { return r.protected }) && !d.request.KeepProtected {
 		return fmt.Errorf("%w: %w", ErrProtected, err)
 	}

@@ -238,8 +238,7 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		// If the object changes now, or the server fails, the deletion itself checks again.
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) && !apierrors.IsBadRequest(err) {
+		if err != nil && !p.mayBeDeleted(r, err) {
 			errs[i] = &Error{ID: r.ID, Err: fmt.Errorf("cannot be deleted: %w", err)}
 		}
 		return nil
@@ -248,6 +247,28 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 		return err
 	}
 	return errors.Join(errs...)
+}
+
+// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the server
+// failed, or the guard refuses to delete a CRD whose objects the plan deletes first. A webhook that does not answer refuses the deletion
+// itself too, unless the plan deletes its configuration.
+func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
+	removes := func(is func(o *Removal) bool) bool {
+		return slices.ContainsFunc(p.Removals, func(o Removal) bool { return o.Action == Delete && is(&o) })
+	}
+	var refused apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsBadRequest(err):
+		return true
+	case apierrors.IsInternalError(err):
+		return !strings.Contains(err.Error(), "failed calling webhook") || removes(func(o *Removal) bool { return strings.HasSuffix(o.Kind, "WebhookConfiguration") })
+	case apierrors.IsForbidden(err) && errors.As(err, &refused) && refused.Status().Details != nil:
+		// The guard's causes have the rule and what it is about (internal/controller/guard).
+		about := metav1.StatusCause{Type: "crd-removed", Field: "objects"}
+		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == about.Type && c.Field == about.Field }) &&
+			removes(func(o *Removal) bool { return o.Resource+"."+o.Group == r.Name })
+	}
+	return false
 }
 
 // UntriedNote lists in one sentence the objects that the server cannot try before the first write; empty for none.

@@ -84,7 +84,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	path := r.URL.Path
 	resource := schema.GroupResource{Resource: "things"}
-	if s.before != nil && r.Method != http.MethodGet {
+	if tries := r.Method == http.MethodDelete && r.URL.Query().Get("dryRun") != ""; s.before != nil && r.Method != http.MethodGet && !tries {
 		s.before(r)
 	}
 	if r.Method == http.MethodGet {
@@ -128,6 +128,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		if p := o.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != s.versionOf(path) {
 			s.fail(w, apierrors.NewConflict(resource, path, errors.New("the precondition does not hold")))
+			return
+		}
+		if len(o.DryRun) > 0 {
+			s.answer(w, http.StatusOK, obj)
 			return
 		}
 		if s.held[path] {

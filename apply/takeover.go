@@ -133,7 +133,9 @@ func (a *Applier) takenOver(ctx context.Context, it *Item, applied map[string]an
 	return a.tryAs(ctx, it, live, next)
 }
 
-// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed.
+// withoutOwned removes the fields of some managers from an object. Fields that stay, or that others own, are not removed. A map or list around
+// removed fields, of which nothing stays, is removed as a whole, with values that the server has filled in: structured-merge-diff counts
+// the fields around those that an apply has named as its own (fieldpath.Set.EnsureNamedFieldsAreMembers).
 func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) bool, stays func(fieldpath.Path) bool) (map[string]any, error) {
 	gone, kept := &fieldpath.Set{}, &fieldpath.Set{}
 	for _, e := range (&unstructured.Unstructured{Object: obj}).GetManagedFields() {
@@ -150,14 +152,23 @@ func withoutOwned(obj map[string]any, from func(e metav1.ManagedFieldsEntry) boo
 			kept = kept.Union(set)
 		}
 	}
-	next := obj
-	for path := range gone.Difference(kept).All() {
+	isKept := func(path fieldpath.Path) bool {
 		below := kept
 		for _, element := range path {
 			below = below.WithPrefix(element)
 		}
-		if below.Empty() && !stays(path) {
-			next, _ = withoutFieldAt(next, path).(map[string]any)
+		return !below.Empty() || kept.Has(path) || stays(path)
+	}
+	next := obj
+	for path := range gone.Difference(kept).All() {
+		for n := range path {
+			// The parts that name nothing by themselves are metadata, without which there is no object, and items of lists.
+			around := path[:n+1]
+			isField := around[n].FieldName != nil && (n > 0 || *around[n].FieldName != "metadata")
+			if (n+1 == len(path) || isField) && !isKept(around) {
+				next, _ = withoutFieldAt(next, around).(map[string]any)
+				break
+			}
 		}
 	}
 	return next, nil

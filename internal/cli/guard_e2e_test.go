@@ -295,6 +295,7 @@ func TestE2EGuard(t *testing.T) {
 		{"lets one change through, by annotation and permission", (*guarded).isBypassed},
 		{"follows the fail mode where nothing is decided", (*guarded).followsTheConfiguration},
 		{"refuses deletions that take objects along", (*guarded).refusesDeletions},
+		{"lets an app delete its CRDs after their objects", (*guarded).letsAppsEnd},
 		{"refuses what breaks Sluice's own CRDs", (*guarded).refusesWhatBreaksItsOwn},
 		{"shares its certificate and renews it", (*guarded).renewsItsCertificate},
 		{"locks nobody out when it is down", (*guarded).locksNobodyOut},
@@ -304,6 +305,54 @@ func TestE2EGuard(t *testing.T) {
 			return
 		}
 	}
+}
+
+// letsAppsEnd: a prune and a deletion try all before the first write. A CRD whose objects the app deletes first is no reason to stop; one that the guard
+// will refuse all the same is, and then nothing is deleted.
+func (g *guarded) letsAppsEnd(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	run := func(want int, says string, args ...string) {
+		t.Helper()
+		code, out, errs := sluice(t, append(args, "--kubeconfig", g.cluster.Kubeconfig, "-n", "default")...)
+		if code != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%v: exit code %d, want %d and %q: %s%s", args, code, want, says, out, errs)
+		}
+	}
+	source := func(group string) string {
+		crd := strings.NewReplacer("databases.example.sluice.dev", "gauges."+group, "group: example.sluice.dev", "group: "+group, "databases", "gauges", "database", "gauge", "Database", "Gauge", "[db]", "[gg]").Replace(readText(t, upgrade+"v1.yaml"))
+		return file(group, crd+"---\napiVersion: "+group+"/v1\nkind: Gauge\nmetadata: {name: g}\nspec: {engine: postgres, storage: {size: 1Gi}}\n")
+	}
+	rest := file("rest.yaml", configMap("rest"))
+	seen, unseen := source("guarded.example"), source("unseen.example")
+
+	run(ExitOK, "", "apply", "--app", "gauges", "-f", seen, "-f", rest)
+	run(ExitOK, "would delete", "apply", "--app", "gauges", "-f", rest, "--prune", "--dry-run=server")
+	run(ExitOK, "2 deleted", "apply", "--app", "gauges", "-f", rest, "--prune", "--yes")
+	run(ExitOK, "", "apply", "--app", "gauges", "-f", seen, "-f", rest)
+	run(ExitOK, "", "delete", "gauges", "--yes")
+
+	run(ExitOK, "", "apply", "--app", "gauges", "-f", unseen, "-f", rest)
+	for _, args := range [][]string{{"delete", "gauges", "--dry-run"}, {"delete", "gauges", "--yes"}, {"apply", "--app", "gauges", "-f", rest, "--prune", "--yes"}} {
+		run(ExitFailed, "cannot be deleted", args...)
+	}
+	run(ExitOK, "3 unchanged", "apply", "--app", "gauges", "-f", unseen, "-f", rest)
+}
+
+// readText reads a file of the repository.
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path) //nolint:gosec // a file of a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (g *guarded) refusesUnsafeUpdates(t *testing.T) {

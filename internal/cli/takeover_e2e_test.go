@@ -291,3 +291,57 @@ func TestE2ETakingOverFromFluxAndArgoCD(t *testing.T) {
 		})
 	}
 }
+
+// deploymentText is a Deployment with a container and fields of its Pod and its spec, as YAML flow maps without braces.
+func deploymentText(container, pod, spec string) string {
+	join := func(parts ...string) string {
+		return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), ", ")
+	}
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {" + join("selector: {matchLabels: {a: b}}", spec) + ", template: {metadata: {labels: {a: b}}, spec: {" +
+		join("containers: [{"+join("name: c", "image: example.test/i", container)+"}]", pod) + "}}}\n"
+}
+
+// TestE2ETakingOverWhatCannotStayBeside: of fields of a former applier that contradict those of the source nothing stays, not even what the server has
+// filled in beside them. The oracle is kubectl's apply of both as the former applier.
+func TestE2ETakingOverWhatCannotStayBeside(t *testing.T) {
+	w := newWorld(t)
+	const http, exec = "livenessProbe: {httpGet: {path: /, port: 80}}", "livenessProbe: {exec: {command: [x]}}"
+	steps := map[string][2]string{
+		"another probe":       {deploymentText(http, "", ""), deploymentText(exec, "", "")},
+		"no probe":            {deploymentText(exec, "", ""), deploymentText("", "", "")},
+		"a value in place":    {deploymentText("env: [{name: a, valueFrom: {configMapKeyRef: {name: x, key: k}}}]", "", ""), deploymentText("env: [{name: a, value: z}]", "", "")},
+		"no environment":      {deploymentText("env: [{name: a, value: z}]", "", ""), deploymentText("", "", "")},
+		"another volume":      {deploymentText("", "volumes: [{name: v, configMap: {name: x}}]", ""), deploymentText("", "volumes: [{name: v, secret: {secretName: x}}]", "")},
+		"an empty volume":     {deploymentText("", "volumes: [{name: v, emptyDir: {sizeLimit: 1Gi}}]", ""), deploymentText("", "volumes: [{name: v, emptyDir: {}}]", "")},
+		"no capabilities":     {deploymentText("securityContext: {capabilities: {drop: [ALL]}}", "", ""), deploymentText("", "", "")},
+		"another strategy":    {deploymentText("", "", "strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2}}"), deploymentText("", "", "strategy: {type: Recreate}")},
+		"nothing but a label": {deploymentText(http, "", ""), strings.Replace(deploymentText(http, "", ""), "{name: d}", "{name: d, labels: {l: m}}", 1)},
+	}
+	spec := func(namespace string) any {
+		t.Helper()
+		u, err := w.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace(namespace).Get(t.Context(), "d", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []any{u.Object["spec"], u.GetLabels()["l"]}
+	}
+	for _, manager := range []string{"helm", "kubectl"} {
+		for name, texts := range steps {
+			w := newWorld(t)
+			before, after := w.file("before.yaml", texts[0]), w.file("after.yaml", texts[1])
+			oracle := newWorld(t).namespace
+			for _, apply := range [][2]string{{w.namespace, before}, {oracle, before}, {oracle, after}} {
+				if _, errs, err := w.Kubectl(t, "", "apply", "--server-side", "--field-manager="+manager, "-n", apply[0], "-f", apply[1]); err != nil {
+					t.Fatalf("%s: %v: %s", name, err, errs)
+				}
+			}
+			if code, out, errs := sluice(t, "apply", "--kubeconfig", w.Kubeconfig, "-n", w.namespace, "--app", "x", "-f", after, "--wait=false", "--force-conflicts"); code != ExitOK {
+				t.Errorf("%s, from %s: exit code %d: %s%s", name, manager, code, out, errs)
+				continue
+			}
+			if diff := cmp.Diff(spec(oracle), spec(w.namespace)); diff != "" {
+				t.Errorf("%s, from %s (-kubectl +sluice): %s", name, manager, diff)
+			}
+		}
+	}
+}

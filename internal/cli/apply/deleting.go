@@ -41,13 +41,13 @@ func (f *deleteFlagsOf) confirmDeletion(e *command.Env, what string, deletes int
 // mayPrune stops a prune that would delete more than it may, and asks on a terminal.
 func (d *deliverer) mayPrune() error {
 	deletes := d.plan.Count(apply.Delete)
-	most, err := apply.MostDeletes(d.flags.maxDeletes, d.plan.Recorded())
+	most, err := apply.MostDeletes(d.flags.maxDeletes, d.plan.Existing())
 	if err != nil {
 		return fmt.Errorf("--max-deletes %w", err)
 	}
 	if deletes > most {
 		fmt.Fprintf(d.Err, "sluice: --prune would delete %d of the %d objects of app %s, more than %d; nothing was changed. If the source is as it should be, allow it by --max-deletes %d\n",
-			deletes, d.plan.Recorded(), d.flags.app, most, deletes)
+			deletes, d.plan.Existing(), d.flags.app, most, deletes)
 		return command.ErrFindings
 	}
 	if d.flags.dryRun != dryRunNone {

@@ -24,7 +24,7 @@ func (r *run) tooMany(plan *apply.Plan) (string, error) {
 	if r.d.Spec.MaxDeletes != nil {
 		text = r.d.Spec.MaxDeletes.String()
 	}
-	deletes, recorded := plan.Count(apply.Delete), plan.Recorded()
+	deletes, recorded := plan.Count(apply.Delete), plan.Existing()
 	most, err := apply.MostDeletes(text, recorded)
 	if err != nil {
 		return "", fmt.Errorf("spec.maxDeletes %w", err)

@@ -106,6 +106,9 @@ type change struct {
 	done func()
 }
 
+// ruleRemoved is the rule of a deletion.
+const ruleRemoved = "crd-removed"
+
 // judgeRemoval judges a deletion. It returns nil for a deletion that deletes only the CRD, or has begun before.
 func (g *Guard) judgeRemoval(ctx context.Context, req *admissionv1.AdmissionRequest) (*change, error) {
 	crd, err := headOf(req.OldObject.Raw)
@@ -119,13 +122,13 @@ func (g *Guard) judgeRemoval(ctx context.Context, req *admissionv1.AdmissionRequ
 	defer cancel()
 	s, err := g.Objects.countObjects(short, crd)
 	finding := report.Finding{
-		Rule: "crd-removed", Level: report.DataLost, Outcome: report.Violation, Severity: report.Fail, CRD: crd.Name,
+		Rule: ruleRemoved, Level: report.DataLost, Outcome: report.Violation, Severity: report.Fail, CRD: crd.Name,
 		Message: s.String() + ", and would be deleted with the CRD",
 	}
 	var why unread
 	switch {
 	case errors.As(err, &why):
-		finding = undecidedFinding("crd-removed", crd.Name, "objects that are stored would be deleted with the CRD; whether there are any could not be seen", why.text)
+		finding = undecidedFinding(ruleRemoved, crd.Name, "objects that are stored would be deleted with the CRD; whether there are any could not be seen", why.text)
 	case err != nil:
 		return nil, err
 	case s.count == 0:

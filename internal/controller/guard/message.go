@@ -158,13 +158,18 @@ func admissionWarnings(findings []report.Finding) []string {
 	return out
 }
 
-// statusCauses are the findings for programs.
+// statusCauses are the findings for programs. That of a deletion is about the field objects if objects are stored, which an apply that deletes
+// them first has to know.
 func statusCauses(failing []report.Finding) []metav1.StatusCause {
 	var out []metav1.StatusCause
 	for i := range failing[:min(len(failing), maxCauses)] {
 		f := &failing[i]
+		about := strings.TrimSpace(f.Version + " " + f.Path)
+		if f.Rule == ruleRemoved && f.Outcome == report.Violation {
+			about = "objects"
+		}
 		out = append(out, metav1.StatusCause{
-			Type: metav1.CauseType(f.Rule), Field: brief.Clip(brief.OneLine(strings.TrimSpace(f.Version+" "+f.Path)), maxText), Message: brief.Clip(brief.OneLine(f.Message), maxText),
+			Type: metav1.CauseType(f.Rule), Field: brief.Clip(brief.OneLine(about), maxText), Message: brief.Clip(brief.OneLine(f.Message), maxText),
 		})
 	}
 	return out
