@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/brief"
 )
@@ -94,6 +95,54 @@ func (a *Applier) deleteInTurns(ctx context.Context, p *Plan, dryRun bool) error
 		}
 	}
 	return nil
+}
+
+// rehearseRemovals asks the server to try the plan's deletions.
+func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
+	if !p.request.Prune {
+		return nil
+	}
+	errs := make([]error, len(p.Removals))
+	err := forEachIndex(ctx, len(p.Removals), cap(a.client.slots), func(ctx context.Context, i int) error {
+		r := &p.Removals[i]
+		if r.Action != Delete {
+			return nil
+		}
+		err := a.client.deleteObject(p.warnings.attributeTo(ctx, r.ID), r.objectPath(), r.live.uid, "", true)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !p.mayBeDeleted(r, err) {
+			errs[i] = &Error{ID: r.ID, Err: fmt.Errorf("cannot be deleted: %w", err)}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+// mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the server
+// failed, or the guard refuses to delete a CRD whose objects the plan deletes first. A webhook that does not answer refuses the deletion
+// itself too, unless the plan deletes its configuration.
+func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
+	removes := func(is func(o *Removal) bool) bool {
+		return slices.ContainsFunc(p.Removals, func(o Removal) bool { return o.Action == Delete && is(&o) })
+	}
+	var refused apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsBadRequest(err):
+		return true
+	case apierrors.IsInternalError(err):
+		return !strings.Contains(err.Error(), "failed calling webhook") || removes(func(o *Removal) bool { return strings.HasSuffix(o.Kind, "WebhookConfiguration") })
+	case apierrors.IsForbidden(err) && errors.As(err, &refused) && refused.Status().Details != nil:
+		// The guard's causes have the rule and what it is about (internal/controller/guard).
+		about := metav1.StatusCause{Type: "crd-removed", Field: "objects"}
+		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == about.Type && c.Field == about.Field }) &&
+			removes(func(o *Removal) bool { return o.Resource+"."+o.Group == r.Name })
+	}
+	return false
 }
 
 // keepUnservedEntries keeps removals in the inventory if they were not found only because no CRD serves them. They are still stored, and

@@ -348,7 +348,7 @@ func (g *guarded) letsAppsEnd(t *testing.T) {
 // readText reads a file of the repository.
 func readText(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // a file of a test
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,37 +127,36 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 		return fileError(name, ErrTooLarge, "too large: more than %d files and directories", maxEntries)
 	}
 	for _, e := range entries {
-		if isHiddenName(e.Name()) {
-			continue
-		}
 		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
-		if w.r.tree.isForeign(f.name) {
+		if isHiddenName(e.Name()) || w.r.tree.isForeign(f.name) {
 			continue
 		}
-		isLink := e.Type()&fs.ModeSymlink != 0
-		switch f.info, err = os.Stat(f.full); {
-		case err != nil && !w.r.isWanted(f.name):
-			continue
-		case isLink && w.r.keepAll && (err != nil || !w.r.tree.contains(f.full)):
-			if w.r.isWanted(f.name) {
-				w.r.addRemark(f.name, linkLeftOut, true)
-			}
-			continue
-		case err != nil:
-			return fileError(f.name, err, "cannot be read: %v", systemReason(err))
-		case f.info.IsDir():
-			if slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }) {
-				if w.r.keepAll {
-					continue // all of it is read already
-				}
-				return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
-			}
-			if err := w.collectBelow(ctx, f.name, f.full, append(slices.Clip(above), f.info)); err != nil {
-				return err
-			}
-		case f.info.Mode().IsRegular() && w.r.isWanted(f.name):
-			w.files = append(w.files, f)
+		if err := w.collectEntry(ctx, f, e.Type()&fs.ModeSymlink != 0, above); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// collectEntry collects a file, or those below a directory.
+func (w *walker) collectEntry(ctx context.Context, f walked, isLink bool, above []fs.FileInfo) error {
+	var err error
+	switch f.info, err = os.Stat(f.full); {
+	case err != nil && !w.r.isWanted(f.name):
+	case isLink && w.r.keepAll && (err != nil || !w.r.tree.contains(f.full)):
+		if w.r.isWanted(f.name) {
+			w.r.addRemark(f.name, linkLeftOut, true)
+		}
+	case err != nil:
+		return fileError(f.name, err, "cannot be read: %v", systemReason(err))
+	case f.info.IsDir() && slices.ContainsFunc(above, func(a fs.FileInfo) bool { return os.SameFile(a, f.info) }):
+		if !w.r.keepAll { // otherwise all of it is read already
+			return fileError(f.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
+		}
+	case f.info.IsDir():
+		return w.collectBelow(ctx, f.name, f.full, append(slices.Clip(above), f.info))
+	case f.info.Mode().IsRegular() && w.r.isWanted(f.name):
+		w.files = append(w.files, f)
 	}
 	return nil
 }

@@ -180,49 +180,54 @@ func (r *reader) skipGit(name string, steps []string, mode string) bool {
 // [Options.KeepAll], such a link in a directory is left out instead, and a remark says so if its name is that of a file that is read.
 func (w *gitWalker) followLink(ctx context.Context, e gitEntry, above []string, below bool) error {
 	wanted := !below || isWantedName(path.Base(e.name))
-	leaveOut := func(kind error, format string, args ...any) error {
-		switch {
-		case !below || wanted && !w.r.keepAll:
-			return fileError(e.name, kind, format, args...)
-		case wanted:
-			w.r.addRemark(e.name, linkLeftOut, true)
+	full, entries, err := w.linkTarget(ctx, e, len(above))
+	if problem, ok := errors.AsType[*Error](err); ok && below && (w.r.keepAll || !wanted) {
+		if wanted {
+			w.r.addRemark(problem.Position.File, linkLeftOut, true)
 		}
 		return nil
 	}
-	const longest = 4096
-	if e.size > longest || len(above) == maxLinks {
-		return leaveOut(fs.ErrInvalid, "is a symbolic link that leads too far")
-	}
-	out, err := w.g.runGit(ctx, "cat-file", "blob", e.object)
 	if err != nil {
 		return err
 	}
+	above = append(slices.Clip(above), e.path)
+	isDir := entries[0].path != full || entries[0].mode == gitTree
+	switch {
+	case isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }):
+		if w.r.keepAll && below {
+			return nil // all of it is read already
+		}
+		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
+	case !isDir && !wanted && entries[0].mode != gitLink:
+		return nil
+	}
+	return w.collectEntries(ctx, entries, full, e.name, above)
+}
+
+// linkTarget returns the path to which a symbolic link leads, and the entries there, at least one. The error is an [*Error] if there are none.
+func (w *gitWalker) linkTarget(ctx context.Context, e gitEntry, links int) (full string, entries []gitEntry, err error) {
+	const longest = 4096
+	if e.size > longest || links == maxLinks {
+		return "", nil, fileError(e.name, fs.ErrInvalid, "is a symbolic link that leads too far")
+	}
+	out, err := w.g.runGit(ctx, "cat-file", "blob", e.object)
+	if err != nil {
+		return "", nil, err
+	}
 	target := string(out)
-	full := path.Join(path.Dir(e.path), target)
-	var entries []gitEntry
+	full = path.Join(path.Dir(e.path), target)
 	if !path.IsAbs(target) && full != ".." && !strings.HasPrefix(full, "../") {
 		if full == "." {
 			full = ""
 		}
 		if entries, err = w.g.listTree(ctx, w.tree, full); err != nil {
-			return err
+			return "", nil, err
 		}
 	}
 	if len(entries) == 0 {
-		return leaveOut(ErrNotFound, "is a symbolic link to %s, which is not in the revision", target)
+		return "", nil, fileError(e.name, ErrNotFound, "is a symbolic link to %s, which is not in the revision", target)
 	}
-	above = append(slices.Clip(above), e.path)
-	isDir := entries[0].path != full || entries[0].mode == gitTree
-	if isDir && slices.ContainsFunc(above, func(p string) bool { return full == "" || strings.HasPrefix(p, full+"/") }) {
-		if w.r.keepAll && below {
-			return nil // all of it is read already
-		}
-		return fileError(e.name, fs.ErrInvalid, "is a symbolic link to a directory that contains it, a loop")
-	}
-	if !isDir && !wanted && entries[0].mode != gitLink {
-		return nil
-	}
-	return w.collectEntries(ctx, entries, full, e.name, above)
+	return full, entries, nil
 }
 
 // readFiles reads and decodes the files.
@@ -382,19 +387,8 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
-	base, head, isRange := strings.Cut(arg, "..")
-	symmetric := false
-	if isRange {
-		head, symmetric = strings.CutPrefix(head, ".")
-		if base == "" && (head == "" || head == "HEAD") {
-			return fail(fmt.Errorf("%w: there is no revision before the dots, so HEAD would be compared with itself", ErrUnknownRevision))
-		}
-		base, head = cmp.Or(base, "HEAD"), cmp.Or(head, "HEAD")
-		if err := checkRevision(head); err != nil {
-			return fail(err)
-		}
-	}
-	if err := checkRevision(base); err != nil {
+	base, head, isRange, symmetric, err := splitRange(arg)
+	if err != nil {
 		return fail(err)
 	}
 	g, err := openGit(ctx, opts.Dir)
@@ -441,6 +435,21 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 		}
 	}
 	return old, next, nil
+}
+
+// splitRange takes the value of --git apart.
+func splitRange(arg string) (base, head string, isRange, symmetric bool, err error) {
+	if base, head, isRange = strings.Cut(arg, ".."); isRange {
+		head, symmetric = strings.CutPrefix(head, ".")
+		if base == "" && (head == "" || head == "HEAD") {
+			return "", "", false, false, fmt.Errorf("%w: there is no revision before the dots, so HEAD would be compared with itself", ErrUnknownRevision)
+		}
+		base, head = cmp.Or(base, "HEAD"), cmp.Or(head, "HEAD")
+		if err := checkRevision(head); err != nil {
+			return "", "", false, false, err
+		}
+	}
+	return base, head, isRange, symmetric, checkRevision(base)
 }
 
 // rangeNote says what a reader of a comparison of base and head should know, whose histories part at the commit fork.

@@ -206,7 +206,7 @@ var table = []row{
 			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/brief", "internal/cluster", "internal/fairqueue", "internal/featureusage",
 		},
 	},
-	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config"}},
+	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config", "internal/brief"}},
 	{pkg: "internal/inflection", why: "keeps a library from files of the working directory before main runs; imports syscall alone"},
 	{
 		pkg: "internal/cli/command", why: "what the commands share: exit codes, flags, progress, output; it knows no command",
