@@ -363,7 +363,7 @@ func TestTheActionGetsARelease(t *testing.T) {
 	}{
 		{"a release", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0, "found=true"},
 		{"another sum", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(nil), name), 1, ""},
-		{"no sum", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(archive.Bytes()), "other.tar.gz"), 1, ""},
+		{"a release without this platform", "v1.2.3", fmt.Sprintf("%x  %s\n", sha256.Sum256(archive.Bytes()), "other.tar.gz"), 0, "found=false"},
 		{"no release", "v1.2.4", "", 0, "found=false"},
 		{"a branch", "main", "", 0, "found=false"},
 	} {

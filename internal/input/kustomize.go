@@ -39,11 +39,38 @@ type kustomization struct {
 	Patches               []kustomizePatch `json:"patches"`
 	PatchesJSON6902       []kustomizePatch `json:"patchesJson6902"`
 	PatchesStrategicMerge []string         `json:"patchesStrategicMerge"`
+	// What is not applied.
+	Transformers []string               `json:"transformers"`
+	Replacements []kustomizeReplacement `json:"replacements"`
 
 	file string
 	// includes are the files and folders that it has as resources or bases, and those of its components. elsewhere are the ones that are
 	// not in the repository.
 	includes, elsewhere []string
+	// unknown are the fields that kustomize does not know.
+	unknown []string
+}
+
+// kustomizeReplacement copies a value into other objects; Path names a file with such.
+type kustomizeReplacement struct {
+	Path    string `json:"path"`
+	Targets []struct {
+		Select     kustomizeTarget `json:"select"`
+		FieldPaths []string        `json:"fieldPaths"`
+	} `json:"targets"`
+}
+
+// mayChangeSpecs reports whether a replacement may change more of a definition than its metadata, as that of a CA of cert-manager's does.
+func (r kustomizeReplacement) mayChangeSpecs() bool {
+	if r.Path != "" {
+		return true
+	}
+	for _, t := range r.Targets {
+		if (t.Select.Kind == "" || t.Select.Kind == crdKind) && slices.ContainsFunc(t.FieldPaths, func(p string) bool { return !strings.HasPrefix(p, "metadata.") }) {
+			return true
+		}
+	}
+	return false
 }
 
 type kustomizePatch struct {
@@ -121,6 +148,7 @@ func (r *reader) applyKustomizations(ctx context.Context, read func(context.Cont
 	}
 	k.tellLeft()
 	k.tellElsewhere()
+	k.tellUnapplied()
 	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
 		found := k.byDir[dir]
 		if found == nil {
@@ -273,6 +301,34 @@ func (k *kustomizer) tellElsewhere() {
 	}
 }
 
+// tellUnapplied names what kustomizations with definitions do to them that is not done here, and fields that kustomize does not know.
+func (k *kustomizer) tellUnapplied() {
+	for _, dir := range slices.Sorted(maps.Keys(k.byDir)) {
+		c := k.byDir[dir]
+		if c == nil || !k.holding[dir] {
+			continue
+		}
+		var fields []string
+		if len(c.Transformers) > 0 {
+			fields = append(fields, "transformers")
+		}
+		if slices.ContainsFunc(c.Replacements, kustomizeReplacement.mayChangeSpecs) {
+			fields = append(fields, "replacements")
+		}
+		if len(fields) > 0 {
+			k.r.addRemark(c.file, fmt.Sprintf("its %s are not applied; check what they render: kubectl kustomize %s | sluice check OLD -", strings.Join(fields, " and "), dir), false)
+		}
+		if len(c.unknown) > 0 {
+			k.r.addRemark(c.file, fmt.Sprintf("kustomize refuses it: it has no field %s", c.unknown[0]), false)
+		}
+	}
+}
+
+// kustomizeFields are those of a kustomization (sigs.k8s.io/kustomize/api/types, Kustomization).
+var kustomizeFields = strings.Fields(`apiVersion bases buildMetadata commonAnnotations commonLabels components configMapGenerator configurations crds generatorOptions
+	generators helmChartInflationGenerator helmCharts helmGlobals imageTags images inventory kind labels metadata namePrefix nameSuffix namespace openapi patches
+	patchesJson6902 patchesStrategicMerge replacements replicas resources secretGenerator sortOptions transformers validators vars`)
+
 // placeOf returns one name for each file: seen from config/crd/bases, ../bases/widgets.yaml is widgets.yaml.
 func (k *kustomizer) placeOf(name string) string {
 	if k.r.inRevision {
@@ -319,6 +375,13 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth in
 		if err := sigsyaml.Unmarshal(data, out); err != nil {
 			k.addRemark(file, fmt.Sprintf("its patches are not applied: %v", err))
 			return nil
+		}
+		fields := map[string]any{}
+		_ = sigsyaml.Unmarshal(data, &fields) // it was read above
+		for _, name := range slices.Sorted(maps.Keys(fields)) {
+			if !slices.Contains(kustomizeFields, name) {
+				out.unknown = append(out.unknown, name)
+			}
 		}
 		for _, name := range slices.Concat(out.Resources, out.Bases) {
 			if isRemote(name) {

@@ -355,20 +355,20 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, a.explainAPIError(err, f.repository, fmt.Sprintf("file %q in commit %s", path, id))
 	}
 	more := map[string]string{resolve.AnnotationPrefix + "org": org, resolve.AnnotationPrefix + "repo": repo}
-	out := newResource(data, id, r.Get("pathInRepo"), clone, revision, more)
-	if a.provider.siblings == nil && isLikelyLink(data) {
-		out.Annotations[resolve.AnnotationWarning] = fmt.Sprintf("%q is the text of a symbolic link, it seems, which the API of this provider does not follow; name the file itself, or give url: %s", path, clone)
+	if a.mayBeLink(data) {
+		more[resolve.AnnotationWarning] = fmt.Sprintf("%q is the text of a symbolic link, it seems, which the API of this provider does not follow; name the file itself, or give url: %s", path, clone)
 	}
+	out := newResource(data, id, r.Get("pathInRepo"), clone, revision, more)
 	addNames(out, namesForAPI(revision, isTag))
 	out.Anonymous = a.token == ""
 	return out, nil
 }
 
-// isLikelyLink reports whether content can be the target of a symbolic link: one line that does not end, and no object. A server that
-// does not follow links gives it in place of the file.
-func isLikelyLink(data []byte) bool {
+// mayBeLink reports whether content can be the target of a symbolic link: one line that does not end, and no object. A server that does not
+// follow links gives it in place of the file.
+func (a *api) mayBeLink(data []byte) bool {
 	const longest = 4096 // PATH_MAX of Linux
-	return len(data) > 0 && len(data) < longest && !bytes.ContainsAny(data, "\n\r\x00:{[")
+	return a.provider.siblings == nil && len(data) > 0 && len(data) < longest && !bytes.ContainsAny(data, "\n\r\x00:{[")
 }
 
 // askCommit asks about the commit of a branch or a tag.
