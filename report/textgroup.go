@@ -208,6 +208,12 @@ func (t *textPrinter) repeatedGroup(s *sheet, g *group) string {
 	head, as := t.groupHead(g), "as in "+in.crd
 	if in.level != g.leadEntry().Level {
 		as += fmt.Sprintf(", where it is %s", in.level)
+		if e := g.witnessEntry(); e != nil {
+			// Behind the error, the effect says why the level is what it is.
+			if _, why, ok := strings.Cut(e.witness.Effect, "; "); ok {
+				as += "; here " + clipVisible(why, textEffectWidth)
+			}
+		}
 	}
 	if len(g.places) == 1 {
 		head += ", " + g.places[0].String()
@@ -414,8 +420,12 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 	if e.isLoss() {
 		list, addition = "allowLoss", " (allowLoss)"
 	}
+	crd := e.CRD
+	if t.isSharedGroup(g) {
+		crd = "" // one entry for all of them
+	}
 	for _, path := range t.pathsToAccept(g) {
-		switch text := suppressionText(e, path); {
+		switch text := suppressionText(e, crd, path); {
 		case text == "":
 		case t.dense:
 			where := "it"
@@ -434,11 +444,37 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 	}
 }
 
-// pathsToAccept returns the paths of suppressions that accept a group: one pattern if it covers nothing else of the rule, and otherwise, if
-// everything is asked for, each place. An empty path stands for the whole CRD.
+// isSharedGroup reports whether other CRDs have the same group at the same places, and no other finding of its rule at these places.
+func (t *textPrinter) isSharedGroup(g *group) bool {
+	samePlaces := func(o *group) bool {
+		return o.under == g.under && slices.EqualFunc(o.places, g.places, func(a, b place) bool { return a.path == b.path })
+	}
+	shared := false
+	for i := range t.page.crds {
+		s := &t.page.crds[i]
+		for j := range s.groups {
+			o := &s.groups[j]
+			switch {
+			case s.name == t.sheet.name || o.leadEntry().Rule != g.leadEntry().Rule:
+			case o.repeatKey() == g.repeatKey() && samePlaces(o):
+				shared = true
+			default:
+				return false
+			}
+		}
+	}
+	return shared
+}
+
+// pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern if
+// it covers nothing else of the rule, and otherwise, if everything is asked for, each place. An empty path stands for the whole CRD.
 func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
-	if len(g.places) == 1 {
-		return []string{g.places[0].path}
+	const few = 3
+	if len(g.places) == 1 || g.under == "" && len(g.places) <= few {
+		for i := range g.places {
+			paths = append(paths, g.places[i].path)
+		}
+		return paths
 	}
 	for _, other := range t.sheet.groups {
 		if other.leadEntry().Rule != g.leadEntry().Rule || other.leadEntry().id == g.leadEntry().id {
@@ -460,14 +496,15 @@ func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 // isLoss reports whether allowLoss accepts the finding.
 func (e *entry) isLoss() bool { return strings.HasPrefix(e.Rule, "conversion-loses-") }
 
-// suppressionText is an entry for the suppressions or allowLoss of sluice.yaml in one line; empty if it takes more.
-func suppressionText(e *entry, path string) string {
+// suppressionText is an entry for the suppressions or allowLoss of sluice.yaml in one line, for a CRD or, if crd is empty, for all; empty if it
+// takes more.
+func suppressionText(e *entry, crd, path string) string {
 	entry := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	rule := e.Rule
 	if e.isLoss() {
 		rule = ""
 	}
-	for _, kv := range [][2]string{{"rule", rule}, {"crd", e.CRD}, {"path", path}, {"reason", "WHY"}} {
+	for _, kv := range [][2]string{{"rule", rule}, {"crd", crd}, {"path", path}, {"reason", "WHY"}} {
 		if kv[1] != "" {
 			entry.Content = append(entry.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: kv[0]}, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: kv[1]})
 		}
