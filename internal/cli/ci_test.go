@@ -186,6 +186,8 @@ func TestTheActionChecks(t *testing.T) {
 			}
 			if md, err := os.ReadFile(summary); code == 1 && (err != nil || !strings.Contains(string(md), "databases")) {
 				t.Errorf("the summary: %v\n%s", err, md)
+			} else if code == 2 && !strings.Contains(string(md), "The CRDs were not checked: ") {
+				t.Errorf("the summary does not say why nothing was checked: %s", md)
 			}
 		})
 	}

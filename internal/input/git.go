@@ -65,7 +65,12 @@ func outputOf(cmd *exec.Cmd, most int64) ([]byte, error) {
 	case out.over:
 		return nil, limit.ErrTooLarge
 	case err != nil:
-		if first, _, _ := strings.Cut(strings.TrimSpace(complaint.kept.String()), "\n"); first != "" {
+		text := strings.TrimSpace(complaint.kept.String())
+		if first, rest, _ := strings.Cut(text, "\n"); first != "" {
+			if _, command, ok := strings.Cut(rest, "git config "); ok { // git's own way out, for a repository of another user
+				command, _, _ = strings.Cut(command, "\n")
+				first += "; git config " + command
+			}
 			return nil, errors.New(strings.TrimPrefix(first, "fatal: "))
 		}
 		return nil, err

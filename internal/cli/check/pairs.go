@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -219,6 +221,7 @@ func sharedSteps(a, b string) int {
 // that names each file, because a change of a CRD may be in it.
 func (c *checker) settleUnread() error {
 	var changed, same []string
+	helm := ""
 	wayOut := "compare with an earlier revision that has the file in order, or leave it out with --exclude"
 	for _, s := range []struct{ side, other *side }{{&c.next, &c.old}, {&c.old, &c.next}} {
 		for _, u := range s.side.unread {
@@ -230,6 +233,9 @@ func (c *checker) settleUnread() error {
 			case !s.other.hasFile(u):
 				changed = append(changed, brief.OneLine(u.Err.Error()))
 				wayOut = "repair the file, or leave it out with --exclude"
+				if _, err := exec.LookPath("helm"); err != nil && strings.Contains(filepath.ToSlash(file), "/templates/") {
+					helm = "; to have the templates of charts rendered, install helm"
+				}
 			case s.side == &c.next || !s.other.isUnread(u): // otherwise it is counted already
 				same = append(same, file)
 				s.other.dropFile(u.Key)
@@ -244,12 +250,12 @@ func (c *checker) settleUnread() error {
 	}
 	slices.Sort(changed)
 	if len(changed) == 1 {
-		return fmt.Errorf("%s; %s", changed[0], wayOut)
+		return fmt.Errorf("%s; %s%s", changed[0], wayOut, helm)
 	}
 	for _, why := range changed {
 		fmt.Fprintln(c.Err, "cannot be read:", why)
 	}
-	return fmt.Errorf("%d files cannot be read, and changed: repair them, or leave them out with --exclude", len(changed))
+	return fmt.Errorf("%d files cannot be read, and changed: repair them, or leave them out with --exclude%s", len(changed), helm)
 }
 
 // hasFile reports whether a side has a file with the content of one that could not be read.

@@ -21,6 +21,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/config"
 	"sluice.dev/internal/crdcheck"
@@ -452,7 +453,7 @@ func (m *ReleaseMatrix) findWays() {
 // print prints the matrix for people: the next release, the one after it and the newest.
 func (m *ReleaseMatrix) print(w io.Writer) {
 	last := len(m.Releases) - 1
-	fmt.Fprintf(w, "%d releases, %s to %s: %d of %d upgrades to the next release are safe\n\n", last+1, m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)
+	fmt.Fprintf(w, "%s, %s to %s: %d of %d upgrades to the next release are safe\n\n", brief.Count(last+1, "release"), m.Releases[0].Name, m.Releases[last].Name, m.safeSteps(), last)
 	t := command.Columns(w)
 	fmt.Fprintln(t, "FROM\tNEXT\tVERDICT\tAFTER NEXT\tVERDICT\tNEWEST\tSHORTEST SAFE WAY")
 	for i := range last {
