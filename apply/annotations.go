@@ -256,7 +256,7 @@ var (
 	foreignNotes = []string{
 		annotationHook, "helm.sh/hook-weight", "helm.sh/hook-delete-policy", "helm.sh/chart",
 		kappGroup, kappRule, kappNoWait, kappVersioned, kappKeepOriginal, kappNumVersions, kappExplicitRef,
-		"kapp.k14s.io/app", "kapp.k14s.io/association", "kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-md5",
+		"kapp.k14s.io/app", "kapp.k14s.io/association", "kapp.k14s.io/config", "kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-md5",
 		"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/checksum",
 		"argocd.argoproj.io/tracking-id",
 	}

@@ -48,7 +48,7 @@ func (a *Applier) Try(ctx context.Context, p *Plan, o TryOptions) ([]Difference,
 		index[&p.Items[i]] = i
 	}
 	err := a.rehearse(ctx, p, o.Local, func(it *Item, got answer) error {
-		d, err := a.differenceOf(ctx, it, got, o)
+		d, err := a.differenceOf(ctx, p, it, got, o)
 		i := index[it]
 		found[i], same[i] = d, err == nil && d == nil
 		return err
@@ -84,7 +84,7 @@ func isJoined(err error) bool {
 }
 
 // differenceOf compares a live object with the object after the apply; nil means that nothing would change.
-func (a *Applier) differenceOf(ctx context.Context, it *Item, got answer, o TryOptions) (*Difference, error) {
+func (a *Applier) differenceOf(ctx context.Context, p *Plan, it *Item, got answer, o TryOptions) (*Difference, error) {
 	d := &Difference{ID: it.ID, Action: it.Action, Note: got.note, TakesOver: it.TakesOver}
 	if got.replace != "" {
 		d.Action, d.Note = Replace, "it is deleted and created again: "+got.replace
@@ -108,6 +108,9 @@ func (a *Applier) differenceOf(ctx context.Context, it *Item, got answer, o TryO
 	}
 	if before != nil && same && len(it.TakesOver) == 0 && equalJSON(withoutServerFields(before), withoutServerFields(after)) {
 		return nil, nil
+	}
+	if d.Note == "" && p.changesCRDOf(it) {
+		d.Note = "compared by the CRD that is served now, which this source changes"
 	}
 	if o.Contents {
 		d.Before, d.After = yamlOfBoth(it.ID, before, after)

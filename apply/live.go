@@ -65,10 +65,10 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 			l.versions = append(l.versions, e.apiVersion)
 		}
 	}
+	l.unowned = unownedItems(entries, mine, obj)
 	if want == nil || l.terminating {
 		return l, nil
 	}
-	l.unowned = unownedItems(entries, mine, obj)
 	if record != nil && l.own != "" && record.Owned == l.own && record.Version == want.Version && record.Manifest == want.contentDigest() {
 		l.applied = true // unchanged since our last apply
 		return l, nil

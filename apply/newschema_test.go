@@ -110,3 +110,28 @@ func TestAnObjectOfANewSchemaIsWrittenOnceTheServerKnowsTheSchema(t *testing.T) 
 		})
 	}
 }
+
+// A webhook that does not answer may be one that the source starts, and then its objects are written without a dry run.
+func TestASourceMayStartAWebhook(t *testing.T) {
+	down := func(host string) error {
+		return apierrors.NewInternalError(errors.New(`failed calling webhook "a": failed to call webhook: Post "https://` + host + `/x?timeout=10s": connection refused`))
+	}
+	pod := Item{Object: Object{ID: ID{Kind: "Deployment", Namespace: "hooks", Name: "d"}}}
+	other := Item{Object: Object{ID: ID{Kind: "ConfigMap", Namespace: "shop", Name: "c"}}}
+	hook := Item{Object: Object{ID: ID{Kind: "MutatingWebhookConfiguration", Name: "m"}}}
+	for _, tt := range []struct {
+		host  string
+		items []Item
+		want  bool
+	}{
+		{"svc.hooks.svc:443", []Item{other, pod}, true},
+		{"svc.hooks.svc:443", []Item{other}, false},
+		{"svc.hooks.svc:443", []Item{other, hook}, true},
+		{"hooks.example.com", []Item{other}, true},
+	} {
+		p := &Plan{Items: tt.items}
+		if got := p.mayPass(&tt.items[0], down(tt.host)) != ""; got != tt.want {
+			t.Errorf("%s with %v: %t", tt.host, tt.items, got)
+		}
+	}
+}

@@ -49,7 +49,11 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 		})
 		if status := apierrors.APIStatus(nil); ctx.Err() == nil && errors.As(err, &status) && !apierrors.IsUnauthorized(err) {
 			p.Unread(fmt.Errorf("objects of %s: %w", names[i], err))
-			s, err = cluster.Scan{Note: brief.OneLine(err.Error()) + wayPastUnread}, nil
+			note := brief.OneLine(err.Error())
+			if apierrors.IsForbidden(err) {
+				note += "; run the command as a user who may list them"
+			}
+			s, err = cluster.Scan{Note: note + wayPastUnread}, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("objects of %s: %w", names[i], err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -176,11 +177,23 @@ func (p *Plan) mayPass(it *Item, err error) string {
 		return "its CRD changes too, and the one that is served now refuses it: " + err.Error()
 	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"):
 		return "the server cannot try it: " + err.Error() // k8s.io/apiserver/pkg/admission/plugin/webhook/errors
-	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook"):
-		// Its service is down, and this source may start it again.
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook") && (p.mayStartWebhook(err) || p.changesCRDOf(it)):
 		return "the server failed to try it: " + err.Error()
 	}
 	return ""
+}
+
+// webhookService finds the namespace of the Service of a webhook in the error of the API server that cannot call it
+// (k8s.io/apiserver/pkg/util/webhook).
+var webhookService = regexp.MustCompile(`https://[a-z0-9-]+\.([a-z0-9-]+)\.svc[:/]`)
+
+// mayStartWebhook reports whether the source may start a webhook that does not answer: it has an object in the namespace of its Service, or a
+// webhook configuration. If the error does not name a Service, anything may.
+func (p *Plan) mayStartWebhook(err error) bool {
+	found := webhookService.FindStringSubmatch(err.Error())
+	return found == nil || slices.ContainsFunc(p.Items, func(it Item) bool {
+		return it.Namespace == found[1] || strings.HasSuffix(it.Kind, "WebhookConfiguration")
+	})
 }
 
 // createsObject reports whether the source creates an object. Kind is the resource or the kind, as in the server's errors.

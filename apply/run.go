@@ -331,7 +331,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 			if err != nil {
 				return err
 			}
-			it.live, it.owned, it.deleted = l, l.own, nil
+			it.live, it.owned, it.unowned, it.deleted = l, l.own, l.unowned, nil
 			return nil
 		}
 		if !renoted && len(a.otherVersions(ctx, p, it, err)) > 0 {

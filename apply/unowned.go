@@ -103,19 +103,23 @@ func shortItem(item any, index int) string {
 	return string(b)
 }
 
-// UnownedNote names list items that are not in the source and that an apply leaves; empty for none. A dry run may find more of them.
-func (p *Plan) UnownedNote() string {
-	const most = 5
-	var parts []string
-	n := 0
+// Unowned lists the items of lists that are not in the source and that an apply leaves, each as its object and its path. A dry run may find more
+// of them, and the writes more again, if a CRD of the same source changes their lists.
+func (p *Plan) Unowned() []string {
+	var out []string
 	for i := range p.Items {
-		it := &p.Items[i]
-		for _, path := range it.unowned {
-			if n++; n <= most {
-				parts = append(parts, it.String()+" "+path)
-			}
+		for _, path := range p.Items[i].unowned {
+			out = append(out, p.Items[i].String()+" "+path)
 		}
 	}
+	return out
+}
+
+// UnownedNote names what [Plan.Unowned] lists, in one sentence; empty for none.
+func (p *Plan) UnownedNote() string {
+	const most = 5
+	all := p.Unowned()
+	n, parts := len(all), all[:min(len(all), most)]
 	if n == 0 {
 		return ""
 	}

@@ -8,10 +8,12 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	mathbig "math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +161,7 @@ func TestE2EACRDWhoseNamesWereTakenIsMended(t *testing.T) {
 func TestE2EItemsThatNobodyOwnsAreNamed(t *testing.T) {
 	w := newWorld(t)
 	group := w.namespace + ".example.com"
+	const granularly = "x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], "
 	crd := func(listType string) string {
 		return w.file("crd.yaml", fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: listers.%[1]s}\nspec:\n  group: %[1]s\n  scope: Namespaced\n"+
 			"  names: {kind: Lister, plural: listers}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {ports: {type: array, %[2]s"+
@@ -168,7 +171,7 @@ func TestE2EItemsThatNobodyOwnsAreNamed(t *testing.T) {
 		return w.file("lister.yaml", "apiVersion: "+group+"/v1\nkind: Lister\nmetadata: {name: l}\nports: ["+ports+"]\n")
 	}
 	w.apply(ExitOK, "--app", "x", "-f", crd(""), "-f", lister("{name: a}, {name: b}"))
-	granular := crd("x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], ")
+	granular := crd(granularly)
 	w.apply(ExitOK, "--app", "x", "-f", granular, "-f", lister("{name: a}, {name: b}"), "--mode", "warn")
 	args := []string{"--app", "x", "-f", granular, "-f", lister("{name: a}")}
 	for _, command := range []string{"diff", "apply", "diff", "apply"} { // before the item is left over, and after it is
@@ -178,6 +181,23 @@ func TestE2EItemsThatNobodyOwnsAreNamed(t *testing.T) {
 	}
 	if _, errs := w.run(ExitOK, "apply", "--app", "x", "-f", granular, "-f", lister("{name: a}, {name: b}")); strings.Contains(errs, "nobody owns") {
 		t.Errorf("the item is in the source again: %s", errs)
+	}
+
+	// The change of the list and the source without the item come at once: the dry run is by the old list, and the write by the new one.
+	w = newWorld(t)
+	group = w.namespace + ".example.com"
+	w.apply(ExitOK, "--app", "x", "-f", crd(""), "-f", lister("{name: a}, {name: b}"))
+	both := []string{"--app", "x", "-f", crd(granularly), "-f", lister("{name: a}")}
+	if out, errs := w.run(ExitFindings, "diff", both...); !strings.Contains(out+errs, "compared by the CRD that is served now, which this source changes") {
+		t.Errorf("diff: %s%s", out, errs)
+	}
+	if r := w.apply(ExitOK, append(both, "--mode", "warn")...); !slices.Equal(r.Unowned, []string{"Lister." + group + " " + w.namespace + `/l .ports[{"name":"b"}]`}) {
+		t.Errorf("in the run that changes the list: %q", r.Unowned)
+	}
+	out, _ := w.run(ExitOK, "diff", append([]string{"-o", "json"}, both...)...)
+	var d apply.DiffResult
+	if err := json.Unmarshal([]byte(out), &d); err != nil || len(d.Unowned) != 1 || len(d.Differences) != 0 {
+		t.Errorf("after it: %v, %q, %+v", err, d.Unowned, d.Differences)
 	}
 }
 

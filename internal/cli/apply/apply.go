@@ -164,6 +164,8 @@ type Result struct {
 	Written []apply.ID `json:"written,omitempty"`
 	// Untried is what the server could not be asked about before the first write.
 	Untried []apply.Untried `json:"untried,omitempty"`
+	// Unowned are items of lists that are not in the source and stay, because nobody owns them.
+	Unowned []string `json:"unowned,omitempty"`
 	// Warnings are what the API server warns of.
 	Warnings []apply.Warning `json:"warnings,omitempty"`
 	// LeftOut is what stands in the source and is not applied.
@@ -440,10 +442,11 @@ func (d *deliverer) showNotes() {
 	d.unowned = d.plan.UnownedNote()
 }
 
-// showUnowned tells of list items that stay, if dry runs have found others than showNotes has told of.
+// showUnowned tells of list items that stay, if dry runs or writes have found others than were told of.
 func (d *deliverer) showUnowned() {
 	if n := d.plan.UnownedNote(); n != "" && n != d.unowned {
 		fmt.Fprintln(d.Err, "note:", brief.OneLine(n))
+		d.unowned = n
 	}
 }
 
@@ -491,7 +494,8 @@ func (d *deliverer) recordObjects() {
 		r.Objects = append(r.Objects, ObjectResult{it.ID, it.Action, it.Reason, it.TakesOver})
 		r.Summary[string(it.Action)]++
 	}
-	r.Untried, r.Warnings = d.plan.Untried, d.plan.Warnings()
+	r.Untried, r.Unowned, r.Warnings = d.plan.Untried, d.plan.Unowned(), d.plan.Warnings()
+	d.showUnowned()
 	d.told.printWarnings(r.Warnings)
 	if !d.flags.prune {
 		return

@@ -75,6 +75,8 @@ type DiffResult struct {
 	// Error says which objects belong to other apps; then nothing was compared.
 	Error       string             `json:"error,omitempty"`
 	Differences []apply.Difference `json:"differences"`
+	// Unowned are items of lists that are not in the source and stay, because nobody owns them.
+	Unowned []string `json:"unowned,omitempty"`
 	// Kept is what --prune would leave, and say so with exit code 1.
 	Kept []ObjectResult `json:"kept,omitempty"`
 }
@@ -172,7 +174,7 @@ func (d *differ) printDifferences(ctx context.Context) (bool, error) {
 
 func (d *differ) encodeDocument(differences []apply.Difference) error {
 	d.result.Ran, d.result.Report, d.result.Warnings = d.deliverer.result.Ran, d.deliverer.result.Report, d.plan.Warnings()
-	d.result.Differences = append(d.result.Differences, differences...)
+	d.result.Differences, d.result.Unowned = append(d.result.Differences, differences...), d.plan.Unowned()
 	return command.Encode(d.out, d.result)
 }
 
