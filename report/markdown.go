@@ -35,6 +35,9 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 		if p.kube != "" {
 			fmt.Fprintf(b, ", by the rules of Kubernetes %s", mdText(p.kube))
 		}
+		if told := p.countsByVerdict(); told != "" {
+			b.WriteString(": " + mdText(told))
+		}
 		b.WriteString("\n\n")
 	}
 	last := p.markdownRest()
