@@ -35,8 +35,10 @@ const (
 	FeatureWebhookRole = "feature-webhook"
 	// GuardRole judges changes of CRDs at admission.
 	GuardRole = "crd-guard"
-	// allRoles stands for all roles.
-	allRoles = "all"
+	// ResolutionRole ends and deletes ResolutionRequests.
+	ResolutionRole = "resolution"
+	// AllRoles stands for all roles.
+	AllRoles = "all"
 )
 
 // defaultImage is the container image of a release. The linker sets it (see the Makefile); a development build has none.
@@ -188,5 +190,5 @@ func RoleNames() []string {
 		return nil // never: tests read it
 	}
 	workloads, _ := c.values["workloads"].(map[string]any)
-	return append(slices.Sorted(maps.Keys(workloads)), allRoles)
+	return append(slices.Sorted(maps.Keys(workloads)), AllRoles)
 }

@@ -4,6 +4,7 @@ package install
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,9 @@ func NewManifests(e *command.Env) *cobra.Command {
 			}
 			if err != nil {
 				return err
+			}
+			if has := func(role string) bool { return slices.Contains(o.Roles, role) }; has(config.DeliveryRole) && !has(config.ResolutionRole) && !has(config.AllRoles) && !o.BesideTekton {
+				fmt.Fprintln(e.Err, "note: the role delivery fetches sources by ResolutionRequests: the roles resolution and resolver-* have to be in the cluster too, or Tekton (--beside-tekton)")
 			}
 			_, err = e.Out.Write(data)
 			return err
