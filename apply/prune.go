@@ -124,22 +124,28 @@ func (a *Applier) rehearseRemovals(ctx context.Context, p *Plan) error {
 }
 
 // mayBeDeleted reports whether a deletion may succeed in its turn although the server refused to try it: the object has changed, the server
-// failed, or the guard refuses to delete a CRD whose objects the plan deletes first. A webhook that does not answer refuses the deletion
-// itself too, unless the plan deletes its configuration.
+// failed, an admission policy or webhook refuses it that the plan deletes in an earlier turn, or the guard refuses to delete a CRD whose objects
+// the plan deletes before it.
 func (p *Plan) mayBeDeleted(r *Removal, err error) bool {
 	removes := func(is func(o *Removal) bool) bool {
 		return slices.ContainsFunc(p.Removals, func(o Removal) bool { return o.Action == Delete && is(&o) })
+	}
+	freed := func() bool {
+		return removes(func(o *Removal) bool {
+			return o.deletionTurn() < r.deletionTurn() && (strings.HasSuffix(o.Kind, "WebhookConfiguration") || strings.Contains(o.Kind, "AdmissionPolicy"))
+		})
 	}
 	var refused apierrors.APIStatus
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsBadRequest(err):
 		return true
 	case apierrors.IsInternalError(err):
-		return !strings.Contains(err.Error(), "failed calling webhook") || removes(func(o *Removal) bool { return strings.HasSuffix(o.Kind, "WebhookConfiguration") })
+		return !strings.Contains(err.Error(), "failed calling webhook") || freed()
+	case (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "denied") && freed(): // by admission, not for want of rights
+		return true
 	case apierrors.IsForbidden(err) && errors.As(err, &refused) && refused.Status().Details != nil:
 		// The guard's causes have the rule and what it is about (internal/controller/guard).
-		about := metav1.StatusCause{Type: "crd-removed", Field: "objects"}
-		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == about.Type && c.Field == about.Field }) &&
+		return slices.ContainsFunc(refused.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Type == "crd-removed" && c.Field == "objects" }) &&
 			removes(func(o *Removal) bool { return o.Resource+"."+o.Group == r.Name })
 	}
 	return false

@@ -128,7 +128,7 @@ func (w *walker) collectBelow(ctx context.Context, name, full string, above []fs
 	}
 	for _, e := range entries {
 		f := walked{name: filepath.Join(name, e.Name()), full: filepath.Join(full, e.Name())}
-		if isHiddenName(e.Name()) || w.r.tree.isForeign(f.name) {
+		if isHiddenName(e.Name()) || w.r.tree.isForeign(f.name, f.full) {
 			continue
 		}
 		if err := w.collectEntry(ctx, f, e.Type()&fs.ModeSymlink != 0, above); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,8 @@ type gitRepo struct {
 	dir string
 	// prefix is the current directory relative to the root of the repository, with a slash at the end, or empty.
 	prefix string
+	// other is set for a repository within that of the current directory: variables of git, as it sets them for hooks, are not about it.
+	other bool
 }
 
 // openGit finds the repository of dir, empty for the process's directory.
@@ -39,7 +42,11 @@ func openGit(ctx context.Context, dir string) (*gitRepo, error) {
 func (g *gitRepo) gitCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", args...) //nolint:gosec // the arguments are checked, see gitRepo
 	cmd.Dir = g.dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0")
+	env := os.Environ()
+	if g.other {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "GIT_") })
+	}
+	cmd.Env = append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_TERMINAL_PROMPT=0")
 	return cmd
 }
 

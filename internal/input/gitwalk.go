@@ -234,33 +234,42 @@ func (w *gitWalker) linkTarget(ctx context.Context, e gitEntry, links int) (full
 func (w *gitWalker) readFiles(ctx context.Context) error {
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
 		w.r.key, w.r.blob = f.key, f.object
-		if sum, ok := pointerSum(data); ok && err == nil {
-			data = w.g.fetchedFromLFS(ctx, sum, w.r.bytesAllowed(), data)
-		}
-		return w.r.decodeContent(ctx, f.name, data, f.below, err)
+		return w.r.decodeContent(ctx, f.name, w.g.fetchedFromLFS(ctx, data, w.r.bytesAllowed()), f.below, err)
 	})
 }
 
-// fetchedFromLFS returns the content with a SHA-256 that Git LFS has fetched into the repository, or else the pointer to it.
-func (g *gitRepo) fetchedFromLFS(ctx context.Context, sum string, most int64, pointer []byte) []byte {
-	out, err := g.runGit(ctx, "rev-parse", "--git-path", path.Join("lfs/objects", sum[:2], sum[2:4], sum))
-	if err != nil {
-		return pointer
+// fetchedFromLFS returns the content that Git LFS has fetched into the repository for a pointer. It returns data that is no pointer, or whose
+// content is not there, as it is.
+func (g *gitRepo) fetchedFromLFS(ctx context.Context, data []byte, most int64) []byte {
+	sum, ok := pointerSum(data)
+	if !ok {
+		return data
 	}
-	name := strings.TrimSuffix(string(out), "\n")
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(g.dir, name)
-	}
-	f, err := os.Open(name) //nolint:gosec // of this repository
+	out, err := g.runGit(ctx, "rev-parse", "--git-common-dir")
 	if err != nil {
-		return pointer
+		return data
+	}
+	folder := filepath.Join(strings.TrimSuffix(string(out), "\n"), "lfs")
+	if out, err := g.runGit(ctx, "config", "--get", "lfs.storage"); err == nil {
+		if storage := strings.TrimSuffix(string(out), "\n"); filepath.IsAbs(storage) {
+			folder = storage
+		} else {
+			folder = filepath.Join(folder, "..", storage)
+		}
+	}
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(g.dir, folder)
+	}
+	f, err := os.Open(filepath.Join(folder, "objects", sum[:2], sum[2:4], sum)) //nolint:gosec // a file of the repository
+	if err != nil {
+		return data
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	data, err := limit.ReadAll(f, most)
-	if err != nil || fmt.Sprintf("%x", sha256.Sum256(data)) != sum {
-		return pointer
+	content, err := limit.ReadAll(f, most)
+	if err != nil || fmt.Sprintf("%x", sha256.Sum256(content)) != sum {
+		return data
 	}
-	return data
+	return content
 }
 
 // FindInRevision looks for definitions of the given names in all files of a git revision, and returns them by name, in the order of the
@@ -279,6 +288,37 @@ func FindInRevision(ctx context.Context, rev string, names []string, opts Option
 	return nil, fileError(src.String(), err, "%v", err)
 }
 
+// Gone returns those of the documents of a revision whose files a source of the same repository does not have: it is another revision, or the
+// work tree.
+func Gone(ctx context.Context, src Source, docs []Document, opts Options) ([]Document, error) {
+	g, err := openGit(ctx, opts.Dir)
+	if err != nil {
+		return nil, fileError(src.String(), err, "%v", err)
+	}
+	there := func(file string) bool {
+		_, err := os.Lstat(file)
+		return err == nil
+	}
+	if src.Kind == Git {
+		tree, err := g.treeOf(ctx, src.Rev)
+		if err != nil {
+			return nil, fileError(src.String(), err, "%v", err)
+		}
+		there = func(file string) bool {
+			entries, err := g.listTree(ctx, tree, file)
+			return err == nil && len(entries) > 0
+		}
+	} else {
+		top, err := g.runGit(ctx, "rev-parse", "--show-toplevel")
+		if err != nil {
+			return nil, ctx.Err() // a bare repository: the source is elsewhere
+		}
+		inTree := there
+		there = func(file string) bool { return inTree(filepath.Join(strings.TrimSuffix(string(top), "\n"), file)) }
+	}
+	return slices.DeleteFunc(slices.Clone(docs), func(d Document) bool { return there(d.File) }), ctx.Err()
+}
+
 func (r *reader) findInTree(ctx context.Context, rev string, names []string, found map[string][]Document) (err error) {
 	if r.exclude, err = newExclusion(r.opts.Exclude); err != nil {
 		return err
@@ -292,12 +332,14 @@ func (r *reader) findInTree(ctx context.Context, rev string, names []string, fou
 	if err != nil {
 		return err
 	}
+	r.keepAll = true // links that lead nowhere are passed over
 	w := &gitWalker{r: r, g: g, tree: tree}
 	if _, err := w.collectFrom(ctx, ""); err != nil {
 		return err
 	}
 	return w.forEachFile(ctx, func(f gitEntry, data []byte, err error) error {
-		if err != nil || r.opts.PassTests && isOfTests(keyOf(0, f.name)) || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
+		data = g.fetchedFromLFS(ctx, data, r.opts.MaxFileBytes)
+		if err != nil || r.opts.PassTests && isOfTests("", f.name) || !slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(data, []byte(name)) }) {
 			return err
 		}
 		set, err := Decode(ctx, f.name, data)
@@ -411,7 +453,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	old.name, next.name = rangeName(old, paths), rangeName(next, paths)
 	if !isRange {
 		if out, err := g.runGit(ctx, "rev-parse", "--is-inside-work-tree"); err == nil && strings.TrimSpace(string(out)) != "true" {
-			return fail(fmt.Errorf("this repository has no work tree to compare with; name two revisions: %s...HEAD", base))
+			return fail(fmt.Errorf("this repository has no work tree to compare with; name two revisions, as in %s...main", base))
 		}
 		if base == "HEAD" && !g.hasCommit(ctx) {
 			// Before the first commit, everything is new.
@@ -423,7 +465,7 @@ func GitRange(ctx context.Context, arg string, paths []string, opts Options) (ol
 	fork, err := g.mergeBase(ctx, base, head)
 	switch {
 	case err == nil:
-		old.Same = g.isCommit(ctx, head, fork)
+		old.Same = g.isCommit(ctx, head, fork) && (symmetric || g.isCommit(ctx, base, fork))
 		old.Note = g.rangeNote(ctx, base, head, fork, symmetric)
 	case symmetric: // otherwise trees can be compared, and histories that share no commit
 		return fail(err)

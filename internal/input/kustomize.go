@@ -66,7 +66,7 @@ func (r kustomizeReplacement) mayChangeSpecs() bool {
 		return true
 	}
 	for _, t := range r.Targets {
-		if (t.Select.Kind == "" || t.Select.Kind == crdKind) && slices.ContainsFunc(t.FieldPaths, func(p string) bool { return !strings.HasPrefix(p, "metadata.") }) {
+		if (t.Select.Kind == "" || t.Select.Kind == crdKind) && slices.ContainsFunc(t.FieldPaths, func(p string) bool { return !strings.HasPrefix(strings.TrimPrefix(p, "."), "metadata.") }) {
 			return true
 		}
 	}
@@ -324,9 +324,9 @@ func (k *kustomizer) tellUnapplied() {
 	}
 }
 
-// kustomizeFields are those of a kustomization (sigs.k8s.io/kustomize/api/types, Kustomization).
+// kustomizeFields are those of a kustomization, in any case of letters (sigs.k8s.io/kustomize/api/types, Kustomization).
 var kustomizeFields = strings.Fields(`apiVersion bases buildMetadata commonAnnotations commonLabels components configMapGenerator configurations crds generatorOptions
-	generators helmChartInflationGenerator helmCharts helmGlobals imageTags images inventory kind labels metadata namePrefix nameSuffix namespace openapi patches
+	generators helmChartInflationGenerator helmCharts helmGlobals imageTags images kind labels metadata namePrefix nameSuffix namespace openapi patches
 	patchesJson6902 patchesStrategicMerge replacements replicas resources secretGenerator sortOptions transformers validators vars`)
 
 // placeOf returns one name for each file: seen from config/crd/bases, ../bases/widgets.yaml is widgets.yaml.
@@ -379,7 +379,7 @@ func (k *kustomizer) readKustomization(ctx context.Context, dir string, depth in
 		fields := map[string]any{}
 		_ = sigsyaml.Unmarshal(data, &fields) // it was read above
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if !slices.Contains(kustomizeFields, name) {
+			if !slices.ContainsFunc(kustomizeFields, func(known string) bool { return strings.EqualFold(known, name) }) {
 				out.unknown = append(out.unknown, name)
 			}
 		}

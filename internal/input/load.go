@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sluice.dev/internal/limit"
@@ -135,7 +136,7 @@ func (r *reader) checkFits(name string, size int64) error {
 
 // decodeContent decodes what was read from the file called name. below tells that it was found in a directory.
 func (r *reader) decodeContent(ctx context.Context, name string, data []byte, below bool, err error) error {
-	if below && r.opts.PassTests && isOfTests(r.key) {
+	if below && r.opts.PassTests && r.isOfTests() {
 		if bytes.Contains(data, []byte(crdKind)) {
 			r.set.Tests = append(r.set.Tests, name)
 		}
@@ -156,12 +157,28 @@ func (r *reader) decodeContent(ctx context.Context, name string, data []byte, be
 	return r.keepUnread(err, data)
 }
 
-// isOfTests reports whether a file below a path of a source is for tests: in a folder testdata, as Go has them, or src/test, as Maven and
-// Gradle do.
-func isOfTests(key string) bool {
-	steps := strings.Split(path.Dir(key), "/")
-	for i, step := range steps {
-		if i > 0 && (step == "testdata" || step == "test" && steps[i-1] == "src") {
+// isOfTests reports whether the file with the current key is for tests.
+func (r *reader) isOfTests() bool {
+	index, below, _ := strings.Cut(r.key, "/")
+	i, err := strconv.Atoi(index)
+	if err != nil || i >= len(r.roots) {
+		return false
+	}
+	root := r.roots[i]
+	if root == "." {
+		if here, err := withoutLinks(r.opts.Dir); err == nil && !r.inRevision {
+			root = here
+		}
+	}
+	return isOfTests(root, below)
+}
+
+// isOfTests reports whether a file below a folder is for tests: in a folder testdata, as Go has them, or src/test, as Maven and Gradle do. The folder
+// itself may be one of them: whoever names it means it.
+func isOfTests(root, below string) bool {
+	steps := append([]string{path.Base(filepath.ToSlash(root))}, strings.Split(path.Dir(below), "/")...)
+	for i, step := range steps[1:] {
+		if step == "testdata" || step == "test" && steps[i] == "src" {
 			return true
 		}
 	}

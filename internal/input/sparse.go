@@ -6,7 +6,9 @@ package input
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,7 +18,10 @@ import (
 // readSparse reads the files below the path p, at index i of a source, that a sparse checkout leaves out. It reports whether there are any. It also
 // keeps the commits of submodules, as they are checked out.
 func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) {
-	g := &gitRepo{dir: r.opts.Dir}
+	g, err := openGit(ctx, r.opts.Dir)
+	if err != nil {
+		return false, ctx.Err()
+	}
 	out, err := g.runGit(ctx, "ls-files", "-t", "-s", "-z", "--", p)
 	if err != nil {
 		return false, ctx.Err() // git knows nothing of this path
@@ -35,12 +40,13 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 			below = name
 		}
 		if f[1] == gitModule && !r.skipGit(name, strings.Split(below, "/"), f[1]) && !r.exclude.isExcluded(name) {
-			commit := f[2]
-			sub := &gitRepo{dir: filepath.Join(r.opts.Dir, name)}
-			if prefix, err := sub.runGit(ctx, "rev-parse", "--show-prefix"); err == nil && len(bytes.TrimSpace(prefix)) == 0 {
-				if commit, err = sub.commitOf(ctx, "HEAD"); err != nil {
-					return false, err
-				}
+			commit, err := g.checkedOut(ctx, name)
+			if err != nil {
+				return false, err
+			}
+			commit = cmp.Or(commit, f[2])
+			if strings.HasPrefix(name, "../") { // of those elsewhere, revisions have the path from the root
+				name = path.Join(g.prefix, name)
 			}
 			r.set.Submodules = append(r.set.Submodules, Submodule{name, commit})
 		}
@@ -60,10 +66,20 @@ func (r *reader) readSparse(ctx context.Context, i int, p string) (bool, error) 
 	return len(w.files) > 0, w.readFiles(ctx)
 }
 
+// checkedOut returns the commit that a submodule has in the work tree; empty if it has none.
+func (g *gitRepo) checkedOut(ctx context.Context, name string) (string, error) {
+	sub := &gitRepo{dir: filepath.Join(g.dir, name), other: true}
+	if prefix, err := sub.runGit(ctx, "rev-parse", "--show-prefix"); err != nil || len(bytes.TrimSpace(prefix)) > 0 {
+		return "", ctx.Err()
+	}
+	return sub.commitOf(ctx, "HEAD")
+}
+
 // workTree tells which files below a path of a work tree git does not know. It is nil for files that are not compared with a revision.
 type workTree struct {
-	top string
-	// foreign are files and directories that git ignores, and submodules.
+	// top is the root of the work tree, and here the current directory, both without links.
+	top, here string
+	// foreign are files and directories that git ignores, and submodules, relative to the current directory.
 	foreign map[string]bool
 }
 
@@ -74,31 +90,55 @@ func (r *reader) findWorkTree(ctx context.Context, p string) (*workTree, error) 
 	if err != nil {
 		return nil, ctx.Err()
 	}
-	ignored, err := g.runGit(ctx, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", "--", p)
+	t := &workTree{foreign: map[string]bool{}}
+	var failed error
+	if t.top, failed = withoutLinks(strings.TrimSuffix(string(top), "\n")); failed == nil {
+		t.here, failed = withoutLinks(r.opts.Dir)
+	}
+	if failed != nil {
+		return nil, nil //nolint:nilerr // it cannot be told what is outside
+	}
+	list := []string{"ls-files", "--others", "--ignored", "--exclude-standard", "-z"}
+	ignored, err := g.runGit(ctx, append(list, "--directory", "--", p)...)
 	if err != nil {
 		return nil, ctx.Err()
 	}
-	t := &workTree{foreign: map[string]bool{}}
-	if t.top, err = filepath.EvalSymlinks(strings.TrimSuffix(string(top), "\n")); err != nil {
-		return nil, nil //nolint:nilerr // it cannot be told what is outside
+	root := filepath.ToSlash(filepath.Clean(p))
+	if slices.ContainsFunc(strings.Split(string(ignored), "\x00"), func(name string) bool { return name != "" && path.Clean(name) == root }) {
+		if _, err := g.runGit(ctx, "check-ignore", "--quiet", "--", p); err == nil {
+			return nil, nil // whoever names it means it
+		}
+		if ignored, err = g.runGit(ctx, append(list, "--", p)...); err != nil { // all in it is ignored, and not the folder
+			return nil, ctx.Err()
+		}
 	}
 	for name := range bytes.SplitSeq(ignored, []byte{0}) {
 		if len(name) > 0 {
 			t.foreign[path.Clean(string(name))] = true
 		}
 	}
-	for _, m := range r.set.Submodules {
-		t.foreign[m.Path] = true
-	}
-	if t.foreign[filepath.ToSlash(filepath.Clean(p))] {
-		return nil, nil // whoever names it means it
-	}
 	return t, nil
 }
 
-// isForeign reports whether git does not know a file or directory; name is relative to the current directory.
-func (t *workTree) isForeign(name string) bool {
-	return t != nil && t.foreign[filepath.ToSlash(filepath.Clean(name))]
+// withoutLinks returns the absolute path of a folder without symbolic links; empty is the current directory.
+func withoutLinks(dir string) (string, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(full)
+}
+
+// isForeign reports whether git does not know a file or directory, or it is another repository. name is relative to the current directory.
+func (t *workTree) isForeign(name, full string) bool {
+	if t == nil {
+		return false
+	}
+	if t.foreign[filepath.ToSlash(filepath.Clean(name))] {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(full, ".git"))
+	return err == nil
 }
 
 // contains reports whether a link leads to a file of the work tree.
@@ -106,13 +146,19 @@ func (t *workTree) contains(link string) bool {
 	if t == nil {
 		return true
 	}
-	target, err := filepath.EvalSymlinks(link)
+	target, err := withoutLinks(link)
 	if err != nil {
 		return false
 	}
-	if target, err = filepath.Abs(target); err != nil {
+	below, err := filepath.Rel(t.top, target)
+	if err != nil || !filepath.IsLocal(below) {
 		return false
 	}
-	below, err := filepath.Rel(t.top, target)
-	return err == nil && filepath.IsLocal(below)
+	name, err := filepath.Rel(t.here, target)
+	for dir := filepath.ToSlash(name); err == nil && dir != "." && dir != ".." && dir != "/"; dir = path.Dir(dir) {
+		if t.foreign[dir] {
+			return false
+		}
+	}
+	return true
 }

@@ -190,8 +190,12 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	networks := 0
+	if list, err := d.kube.NetworkingV1().NetworkPolicies(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: partOf}); err == nil {
+		networks = len(list.Items)
+	}
 	apply := d.applyCommand(o.Roles...) + ", with the other flags of the installation"
-	same, unasked := 0, 0
+	same, unasked, why := 0, 0, ""
 	for dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		want := &unstructured.Unstructured{}
 		if err := dec.Decode(&want.Object); errors.Is(err, io.EOF) {
@@ -209,7 +213,9 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 		client := d.dynamic.Resource(mapping.Resource).Namespace(want.GetNamespace())
 		have, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			d.addCheck(Fail, subject, apply, "it is missing")
+			if !d.mayBeLeftOut(want, networks) {
+				d.addCheck(Fail, subject, apply, "it is missing")
+			}
 			continue
 		}
 		if err != nil {
@@ -222,39 +228,67 @@ func (d *doctor) checkManifests(ctx context.Context) error {
 			same++
 			continue
 		}
-		list, asked := differencesOf(ctx, client, want, have)
-		if !asked && want.GetKind() != "CustomResourceDefinition" {
-			unasked++
+		list, refused := differencesOf(ctx, client, want, have)
+		if refused != nil {
+			if unasked++; unasked == 1 {
+				why = fmt.Sprintf("%s: %s", subject, brief.OneLine(refused.Error()))
+			}
 		}
 		if len(list) == 0 {
 			same++
 			continue
 		}
-		const most = 3
-		var fields []string
-		for _, f := range list[:min(len(list), most)] {
-			fields = append(fields, f.String())
-		}
-		if more := len(list) - most; more > 0 {
-			fields = append(fields, brief.Count(more, "more field"))
-		}
-		d.addCheck(Warn, subject, patchCommand(have, list), "it is not as this version of sluice installs it: %s", strings.Join(fields, "; "))
+		d.addDifferences(subject, have, list, apply)
 	}
 	added := ""
 	if unasked > 0 {
-		added = fmt.Sprintf("; what others added to %s is not known, because a dry run of an update was refused", brief.Count(unasked, "object"))
+		added = fmt.Sprintf("; what others added to %s is not known, because a dry run of an update failed: %s", brief.Count(unasked, "object"), why)
 	}
 	d.addCheck(OK, "manifests", "", "%s are as this version of sluice installs them%s", brief.Count(same, "object"), added)
 	return nil
 }
 
+// addDifferences adds the check of an object with its first differences, and the command that removes all. apply is the one that installs the object.
+func (d *doctor) addDifferences(subject string, have *unstructured.Unstructured, list []difference, apply string) {
+	const most = 3
+	var fields []string
+	for _, f := range list[:min(len(list), most)] {
+		fields = append(fields, f.String())
+	}
+	if more := len(list) - most; more > 0 {
+		fields = append(fields, brief.Count(more, "more field"))
+	}
+	fix := patchCommand(have, list)
+	if list[0].path[0] == "roleRef" { // nobody can change it
+		fix = fmt.Sprintf("kubectl%s delete %s %s; %s", inNamespace(have), strings.ToLower(have.GetKind()), have.GetName(), apply)
+	}
+	d.addCheck(Warn, subject, fix, "it is not as this version of sluice installs it: %s", strings.Join(fields, "; "))
+}
+
+// mayBeLeftOut reports whether values of the chart leave out an object that is missing: all network policies, or the disruption budget of a role with
+// one replica.
+func (d *doctor) mayBeLeftOut(want *unstructured.Unstructured, networks int) bool {
+	switch want.GetKind() {
+	case "NetworkPolicy":
+		return networks == 0
+	case "PodDisruptionBudget":
+		p := d.deployments[strings.TrimPrefix(want.GetName(), "sluice-")]
+		return p != nil && p.Spec.Replicas != nil && *p.Spec.Replicas < 2
+	}
+	return false
+}
+
 // patchCommand is the command that removes differences of an installed object.
 func patchCommand(have *unstructured.Unstructured, list []difference) string {
-	namespace := ""
-	if have.GetNamespace() != "" {
-		namespace = "-n " + have.GetNamespace() + " "
+	return fmt.Sprintf("kubectl%s patch %s %s --type=json -p '%s'", inNamespace(have), strings.ToLower(have.GetKind()), have.GetName(), strings.ReplaceAll(patchOf(list), "'", `'\''`))
+}
+
+// inNamespace is the flag for the namespace of an object; empty if it has none.
+func inNamespace(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return ""
 	}
-	return fmt.Sprintf("kubectl %spatch %s %s --type=json -p '%s'", namespace, strings.ToLower(have.GetKind()), have.GetName(), strings.ReplaceAll(patchOf(list), "'", `'\''`))
+	return " -n " + u.GetNamespace()
 }
 
 // installedOptions are those that the running Deployments were installed with.
@@ -271,9 +305,35 @@ func (d *doctor) installedOptions() config.Options {
 	return o
 }
 
+// optionsOfMost sets the options for arguments that most resolvers have. counts has in how many each occurs.
+func (d *doctor) optionsOfMost(o *config.Options, counts map[string]int) {
+	all := 0
+	for role := range d.deployments {
+		if strings.HasPrefix(role, "resolver-") {
+			all++
+		}
+	}
+	for arg, n := range counts {
+		if 2*n <= all {
+			continue
+		}
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "--wide-addresses":
+			o.WideAddresses = true
+		case "--compress":
+			o.Compress = true
+		case "--store":
+			o.Store = value
+		case "--store-plain-http":
+			o.StorePlainHTTP = true
+		}
+	}
+}
+
 // flagOptions are the options that the arguments of the running Deployments tell, without roles.
 func (d *doctor) flagOptions() config.Options {
 	o := config.Options{Image: "sluice", Namespace: d.namespace}
+	resolvers := map[string]int{} // arguments of resolvers, of which most have them
 	for _, role := range slices.Sorted(maps.Keys(d.deployments)) {
 		pod := d.deployments[role].Spec.Template.Spec
 		for _, c := range pod.Containers {
@@ -287,14 +347,8 @@ func (d *doctor) flagOptions() config.Options {
 					if value != d.namespace {
 						o.TektonResolversNamespace = value
 					}
-				case "--wide-addresses":
-					o.WideAddresses = true
-				case "--compress":
-					o.Compress = true
-				case "--store":
-					o.Store = value
-				case "--store-plain-http":
-					o.StorePlainHTTP = true
+				case "--wide-addresses", "--compress", "--store", "--store-plain-http":
+					resolvers[arg]++
 				}
 			}
 		}
@@ -304,6 +358,7 @@ func (d *doctor) flagOptions() config.Options {
 			}
 		}
 	}
+	d.optionsOfMost(&o, resolvers)
 	if !o.BesideTekton {
 		o.TektonResolversNamespace = ""
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,23 +26,28 @@ type difference struct {
 	is, want any
 }
 
-// differencesOf compares an installed object with its manifest. asked is false if the API server could not be asked; then fields that others have
+// differencesOf compares an installed object with its manifest. refused says why the API server has made no dry run; then fields that others have
 // added are not found.
-func differencesOf(ctx context.Context, client dynamic.ResourceInterface, manifest, have *unstructured.Unstructured) (list []difference, asked bool) {
+func differencesOf(ctx context.Context, client dynamic.ResourceInterface, manifest, have *unstructured.Unstructured) (list []difference, refused error) {
 	want := manifest.DeepCopy()
 	want.Object["metadata"] = have.Object["metadata"]
 	keepOperators(want, have)
 	expected, _ := overlay(have.Object, want.Object).(map[string]any)
-	if want.GetKind() != "CustomResourceDefinition" { // the guard would be asked, and may be what is broken
-		if made, err := client.Update(ctx, want.DeepCopy(), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-			expected, asked = made.Object, true
-		}
+	// The guard is asked about CRDs, and may be what is broken.
+	short, cancel := context.WithTimeout(ctx, dryRunTime)
+	defer cancel()
+	made, refused := client.Update(short, want.DeepCopy(), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	if refused == nil {
+		expected = made.Object
 	}
-	for _, field := range []string{"spec", "webhooks", "rules", "roleRef", "subjects"} {
+	for _, field := range []string{"spec", "webhooks", "rules", "aggregationRule", "roleRef", "subjects"} {
 		list = appendDifferences(list, []any{field}, have.Object[field], expected[field])
 	}
-	return list, asked
+	return list, refused
 }
+
+// dryRunTime bounds a dry run.
+const dryRunTime = 5 * time.Second
 
 // comparedKinds are the kinds of which an operator has no reason to change more than [keepOperators] knows.
 var comparedKinds = []string{
@@ -62,9 +68,10 @@ func keepOperators(want, have *unstructured.Unstructured) {
 		forSameName(pod["containers"], theirs["containers"], func(w, h map[string]any) {
 			keepFields(w, h, "image", "imagePullPolicy", "resources")
 			w["args"] = withSettableArguments(w["args"], h["args"])
+			w["env"] = withProxies(w["env"], h["env"])
 		})
 		forSameName(pod["volumes"], theirs["volumes"], func(w, h map[string]any) {
-			if w["name"] == "files" { // what the resolver dir serves
+			if w["name"] == "files" || w["name"] == "cache" { // what the resolver dir serves, and where mirrors are
 				clear(w)
 				maps.Copy(w, h)
 			}
@@ -77,8 +84,8 @@ func keepOperators(want, have *unstructured.Unstructured) {
 		keepFields(at(w, "spec"), at(h, "spec"), "conversion")
 	case "RoleBinding", "ClusterRoleBinding":
 		subjects, _ := w["subjects"].([]any)
-		theirs, _ := h["subjects"].([]any)
-		if !slices.ContainsFunc(subjects, func(s any) bool {
+		theirs, ok := h["subjects"].([]any)
+		if ok && !slices.ContainsFunc(subjects, func(s any) bool {
 			return !slices.ContainsFunc(theirs, func(t any) bool { return len(appendDifferences(nil, nil, t, overlay(t, s))) == 0 })
 		}) {
 			w["subjects"] = theirs
@@ -91,7 +98,22 @@ func keepOperators(want, have *unstructured.Unstructured) {
 }
 
 // settable are the arguments that values of the chart give and nothing else tells.
-var settable = []string{"--flux-source-controller", "--other-resolvers"}
+var settable = []string{"--debug", "--flux-source-controller", "--log-format", "--log-level", "--other-resolvers"}
+
+// withProxies returns the environment of a manifest with the proxies that a container has.
+func withProxies(want, have any) any {
+	w, _ := want.([]any)
+	h, _ := have.([]any)
+	for _, v := range h {
+		if name := strings.ToUpper(fmt.Sprint(asObject(v)["name"])); slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}, name) {
+			w = append(slices.Clip(w), v)
+		}
+	}
+	if w == nil {
+		return want
+	}
+	return w
+}
 
 // withSettableArguments returns the arguments of a manifest in the order of those that a container has, with its settable ones.
 func withSettableArguments(want, have any) any {
@@ -165,12 +187,12 @@ func overlay(have, want any) any {
 		return out
 	case []any:
 		h, ok := have.([]any)
-		if !ok || len(h) != len(w) {
+		if !ok {
 			return want
 		}
 		out := make([]any, len(w))
 		for i := range w {
-			out[i] = overlay(h[i], w[i])
+			out[i] = overlay(itemAt(h, i), w[i])
 		}
 		return out
 	}

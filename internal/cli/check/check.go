@@ -397,7 +397,7 @@ func (c *checker) readFiles(ctx context.Context, from, to input.Source, o input.
 		return err
 	}
 	if from.Kind == input.Git {
-		return c.findElsewhere(ctx, from, o)
+		return c.findElsewhere(ctx, from, to, o)
 	}
 	return nil
 }
@@ -417,10 +417,10 @@ func (c *checker) sourcesOf(ctx context.Context, args []string, o input.Options)
 	case c.flags.git != "":
 		from, to, err = input.GitRange(ctx, c.flags.git, args, o)
 		err = c.withHistoryAdvice(err)
-		switch ci := ciSystemOf(c.Getenv); {
+		switch {
 		case err != nil:
-		case from.Same && ci != nil:
-			err = fmt.Errorf("--git %s: %s, so there is nothing to compare, and this job would always pass: --ci finds the base, or %s", c.flags.git, from.Note, ci.naming)
+		case from.Same && (ciSystemOf(c.Getenv) != nil || c.Getenv("CI") == "true"):
+			err = fmt.Errorf("--git %s: %s, so there is nothing to compare, and this job would always pass; name another base, or let --ci find that of the event", c.flags.git, from.Note)
 		case from.Note != "":
 			fmt.Fprintln(c.Err, "note:", from.Note)
 		}

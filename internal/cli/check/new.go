@@ -49,8 +49,9 @@ func (c *checker) refuseNew(pairs []pair) error {
 	return nil
 }
 
-// findElsewhere looks in the whole old revision for CRDs that are not in its paths: their files may have moved.
-func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.Options) error {
+// findElsewhere looks in the whole old revision for CRDs that are not in its paths: their files may have moved. Of several, one that the new
+// side no longer has at its place is the one that moved.
+func (c *checker) findElsewhere(ctx context.Context, from, to input.Source, o input.Options) error {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(c.next.crds)) {
 		if _, ok := c.old.crds[name]; !ok {
@@ -69,6 +70,15 @@ func (c *checker) findElsewhere(ctx context.Context, from input.Source, o input.
 	}
 	for _, name := range missing {
 		docs := found[name]
+		if len(docs) > 1 {
+			moved, err := input.Gone(ctx, to, docs, o)
+			if err != nil {
+				return err
+			}
+			if len(moved) > 0 {
+				docs = moved
+			}
+		}
 		for i := range c.next.crds[name] {
 			o := nearest(&c.next.crds[name][i], pointersTo(docs))
 			if o == nil || slices.ContainsFunc(c.old.crds[name], func(d input.Document) bool { return d.File == o.File && d.Line == o.Line }) {

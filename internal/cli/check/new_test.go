@@ -179,6 +179,64 @@ func TestANewReleaseFolderIsComparedWithTheLastOne(t *testing.T) {
 	}
 }
 
+// Of several old copies that differ, the one that is gone has moved; and a link that leads nowhere does not end the search.
+func TestTheCopyThatIsGoneHasMoved(t *testing.T) {
+	gadget := crdText("gadget")
+	other := strings.Replace(gadget, "type: string", "type: integer", 1)
+	repository(t, map[string]string{"x/v1/g.yaml": gadget, "y/g.yaml": other}, map[string]string{"x/v1/g.yaml": "", "n/g.yaml": gadget + "# moved\n"}, map[string]string{"n/g.yaml": other})
+	if err := os.Symlink("/nowhere", "docs.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Run(t, ".", nil, "checkout", "-q", "v1")
+	gittest.Run(t, ".", nil, "add", "-A")
+	gittest.Run(t, ".", nil, "commit", "-q", "-m", "x")
+	gittest.Run(t, ".", nil, "tag", "linked")
+	gittest.Run(t, ".", nil, "checkout", "-q", "v3")
+	for _, old := range []string{"v1", "linked"} {
+		for args, want := range map[string]int{old + "..v2 n": 0, old + "..v3 n": 1, old + " n": 1} {
+			if code, out, errs := runWith(t, New, "", append([]string{"--git"}, strings.Fields(args)...)...); code != want || strings.Contains(out, "NEW") {
+				t.Errorf("%s: exit code %d, want %d: %s%s", args, code, want, errs, out)
+			}
+		}
+	}
+}
+
+// A repository that is reached through a link is the same repository, and what a link within it leads to is in it, unless git ignores it.
+func TestALinkWithinTheRepositoryIsFollowed(t *testing.T) {
+	repository(t, map[string]string{"real/g.yaml": crdText("gadget"), "crds/w.yaml": crdText("widget")})
+	for _, link := range [][2]string{{"../real/g.yaml", "crds/g.yaml"}} {
+		if err := os.Symlink(link[0], link[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gittest.Run(t, ".", nil, "add", "-A")
+	gittest.Run(t, ".", nil, "commit", "-q", "-m", "x")
+	writeFile(t, ".git/info/exclude", "ignored\n")
+	writeFile(t, "ignored/g.yaml", strings.Replace(crdText("gadget"), "type: string", "type: integer", 1))
+	if err := os.Symlink("ignored", "link"); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Run(t, ".", nil, "clone", "-q", ".", "nested")
+	writeFile(t, "nested/real/g.yaml", strings.Replace(crdText("gadget"), "type: string", "type: integer", 1))
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := filepath.Join(t.TempDir(), "linked")
+	if err := os.Symlink(here, linked); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{here, linked} {
+		t.Chdir(dir)
+		t.Setenv("PWD", dir)
+		for _, args := range [][]string{{"--git", "HEAD"}, {"--git", "HEAD", "crds"}, {"git:HEAD:crds", "crds"}} {
+			if code, out, errs := runWith(t, New, "", args...); code != 0 || strings.Contains(out, "NEW") {
+				t.Errorf("%s, %v: exit code %d: %s%s", dir, args, code, errs, out)
+			}
+		}
+	}
+}
+
 // What tests read is no API: it neither hides the removal of a CRD nor is a CRD compared with it, unless somebody names its folder.
 func TestCRDsOfTestsAreLeftOut(t *testing.T) {
 	gadget := func(most string) string {
@@ -196,6 +254,7 @@ func TestCRDsOfTestsAreLeftOut(t *testing.T) {
 		"a fixture is broken":   {map[string]string{"w.yaml": crdText("widget"), "testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": "kind: CustomResourceDefinition\nspec: ["}, nil, 0, []string{left}},
 		"a fixture is promoted": {map[string]string{"w.yaml": crdText("widget"), "testdata/g.yaml": gadget("9")}, map[string]string{"crds/g.yaml": gadget("3")}, nil, 0, []string{"NEW", "compared with nothing"}},
 		"a CRD moves":           {map[string]string{"crds/g.yaml": gadget("9"), "testdata/g.yaml": gadget("1")}, map[string]string{"crds/g.yaml": "", "charts/g.yaml": gadget("3")}, []string{"charts"}, 1, []string{"max-length-lowered", "compared with crds/g.yaml"}},
+		"a part of src":         {map[string]string{"src/main/g.yaml": gadget("9"), "src/test/g.yaml": gadget("9"), "src/w.yaml": crdText("widget")}, map[string]string{"src/main/g.yaml": ""}, []string{"src"}, 1, []string{"crd-removed", left}},
 		"the folder is named":   {map[string]string{"testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": gadget("3")}, []string{"testdata"}, 1, []string{"max-length-lowered"}},
 		"there is nothing else": {map[string]string{"testdata/g.yaml": gadget("9")}, map[string]string{"testdata/g.yaml": gadget("3")}, nil, 2, []string{left, "no CustomResourceDefinition"}},
 	} {
