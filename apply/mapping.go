@@ -163,6 +163,7 @@ func definedBy(objects []Object) (map[schema.GroupVersionKind]mapping, map[strin
 // forEachIndex calls f for 0..n-1, on up to the given number of goroutines, until one fails or ctx ends. It returns the error of the lowest
 // number that failed.
 func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i int) error) error {
+	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	errs := make([]error, n)
@@ -172,7 +173,7 @@ func forEachIndex(ctx context.Context, n, at int, f func(ctx context.Context, i 
 		workers.Go(func() {
 			for i := range next {
 				err := callWithRecover(ctx, i, f)
-				if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+				if cause := context.Cause(ctx); cause != nil && outer.Err() == nil && errors.Is(err, cause) {
 					err = context.Canceled // that of another number, which has ended this one
 				}
 				if errs[i] = err; err != nil {
