@@ -3,6 +3,8 @@ package refs
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -101,7 +103,7 @@ func repositoryOf(p params) string {
 	if place := p.firstValue("url", "repository_url"); place != "" {
 		return addressKey(place)
 	}
-	return fmt.Sprintf("%q", []string{p.firstValue("repo"), p.firstValue("org"), p.firstValue("serverURL"), p.firstValue("configKey")})
+	return fmt.Sprintf("%q", []string{p.firstValue("repo"), p.firstValue("org"), p.firstValue("serverURL"), p.firstValue("scmType"), p.firstValue("configKey")})
 }
 
 // addressKey returns host and path of a repository. It ignores the scheme with its port, the user, .git and the case of the host.
@@ -115,8 +117,20 @@ func addressKey(s string) string {
 	} else if !scp || strings.Contains(host, "/") {
 		host, file = "", s
 	}
-	host = host[strings.LastIndex(host, "@")+1:]
-	return strings.ToLower(host) + "/" + strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+	return hostKey(host[strings.LastIndex(host, "@")+1:]) + "/" + strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+}
+
+// hostKey returns one spelling of a host and its port: names in lower case without a dot at their end, and IPv4 addresses in IPv6 form as IPv4.
+func hostKey(s string) string {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		host, port = strings.Trim(s, "[]"), ""
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	return strings.TrimSuffix(host+":"+port, ":")
 }
 
 // imageOf returns the image and the tag of parameters; a zero value if they name no tag.
@@ -130,6 +144,12 @@ func imageOf(p params) pin {
 		name, tag = name[:i], name[i+1:]
 	}
 	// Without a registry, the image is one of Docker Hub.
+	if host, file, ok := strings.Cut(name, "/"); ok && strings.ContainsAny(host, ".:") {
+		if host = strings.ToLower(host); host == "registry-1.docker.io" {
+			host = "docker.io"
+		}
+		name = host + "/" + file
+	}
 	switch host, file, ok := strings.Cut(name, "/"); {
 	case !ok:
 		name = "index.docker.io/library/" + name

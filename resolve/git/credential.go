@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"strings"
@@ -90,7 +91,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 	}
 	if repo.scheme == "ssh" {
 		cred.ssh = sshCredential{
-			key: data["ssh-privatekey"], passphrase: data["passphrase"], password: string(data["password"]), knownHosts: data["known_hosts"],
+			key: data["ssh-privatekey"], passphrase: bytes.TrimRight(data["passphrase"], "\r\n"), password: string(data["password"]), knownHosts: data["known_hosts"],
 		}
 		if len(cred.ssh.key) == 0 {
 			cred.ssh.key = data["identity"]

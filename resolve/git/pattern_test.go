@@ -68,6 +68,18 @@ func TestAPatternMatchesEverySpellingOfARepository(t *testing.T) {
 	}
 }
 
+// A name with a space has one repository in an address and in user@host:path.
+func TestAPatternMatchesNamesWithSpaces(t *testing.T) {
+	spellings := []string{"ssh://git@ssh.dev.azure.com/v3/org/My%20Project/My%20Repo", "git@ssh.dev.azure.com:v3/org/My%20Project/My%20Repo"}
+	for _, pattern := range append([]string{"ssh.dev.azure.com/v3/org/My%20Project/*", "ssh.dev.azure.com/v3/org/**"}, spellings...) {
+		for _, s := range spellings {
+			if refused(t, "allow: [{repository: "+quoted(pattern)+"}]", s, "main", "x") || !refused(t, "deny: [{repository: "+quoted(pattern)+"}]", s, "main", "x") {
+				t.Errorf("%s does not match %s", pattern, s)
+			}
+		}
+	}
+}
+
 func TestAPatternMatchesAPort(t *testing.T) {
 	const web, other, shell = "https://git.example.com/a/b", "https://git.example.com:8443/a/b", "ssh://git@git.example.com/a/b"
 	for pattern, matched := range map[string][]string{

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,6 +147,18 @@ func (r repository) names() []string {
 	out := []string{r.canonicalName(), r.bracketed() + ":" + r.port + r.name()}
 	if other := verify.ServerOf(r.host); other != r.host {
 		out = append(out, other+r.name())
+	}
+	// Of user@host:path, git sends the path as it is, and Azure DevOps reads %20 in it as a space, as in an address.
+	for _, name := range slices.Clone(out) {
+		plain, err := url.PathUnescape(name)
+		if err != nil {
+			continue
+		}
+		for _, other := range []string{plain, (&url.URL{Path: plain}).EscapedPath()} {
+			if !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
 	}
 	for i, name := range out {
 		out[i] = strings.ToLower(name)

@@ -181,12 +181,16 @@ func compilePolicy(in Policy, o Options) (compiled, error) {
 	}
 	for _, s := range in.Patterns {
 		re, err := compileAnchored(s)
+		var git *regexp.Regexp
+		if err == nil {
+			git, err = compileGit(s)
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("pattern %q: %w", s, err))
 			continue
 		}
 		out.patterns = append(out.patterns, re)
-		out.folded = append(out.folded, regexp.MustCompile("(?i)"+re.String()))
+		out.folded = append(out.folded, regexp.MustCompile("(?i)"+git.String()))
 	}
 	if len(in.Keys)+len(in.Identities) == 0 {
 		errs = append(errs, errors.New("it has no keys and no identities"))
@@ -222,6 +226,26 @@ func compilePolicy(in Policy, o Options) (compiled, error) {
 		out.identities = append(out.identities, k)
 	}
 	return out, errors.Join(errs...)
+}
+
+var (
+	// literalGit is the beginning of a source of git as messages have it; in a pattern the plus would count as a repetition.
+	literalGit = regexp.MustCompile(`^git\+([a-z]+://)`)
+	// literalHost is the beginning of a pattern that has a host and no scheme: an image, or a repository as policies of git have it.
+	literalHost = regexp.MustCompile(`^[a-zA-Z0-9\\.-]+(:[0-9]+)?/`)
+)
+
+// compileGit compiles a pattern for sources of git. One that begins as such a source does, or with a host, has the meaning that it seems to have.
+func compileGit(pattern string) (*regexp.Regexp, error) {
+	switch {
+	case strings.ContainsAny(pattern, " \t\r\n"):
+		return nil, errors.New("it has a space, which no source has; an address has %20 in its place")
+	case literalGit.MatchString(pattern):
+		pattern = literalGit.ReplaceAllString(pattern, `git\+$1`)
+	case literalHost.MatchString(pattern) && !strings.Contains(pattern, "://"):
+		pattern = `(?:git\+[a-z]+://)?(?:` + pattern + `)`
+	}
+	return compileAnchored(pattern)
 }
 
 // compileAnchored compiles a pattern so that it matches only whole strings. It compiles the pattern alone first: otherwise unbalanced

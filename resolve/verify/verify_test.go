@@ -234,6 +234,13 @@ func TestPatternsMatchWholeSources(t *testing.T) {
 		{"an anchored choice", "^a|" + trusted + "$", "x" + trusted, false},
 		{"an image", "registry.example.com/.*", "registry.example.com/team/bundle", true},
 		{"no source", "x.*", "", false},
+		{"git+ as messages have it", "git+" + trusted, "git+" + trusted + ".git", true},
+		{"git+ of ssh", "git+ssh://git@github.com/tektoncd/catalog", "git+ssh://git@github.com/tektoncd/catalog", true},
+		{"a host and a path", "github.com/tektoncd/.*", "git+" + trusted, true},
+		{"a host with a port", "127.0.0.1:80/b.git", "git+http://127.0.0.1:80/b.git", true},
+		{"a host with another port", "127.0.0.1:8080/b.git", "git+http://127.0.0.1:8080/b.git", true},
+		{"a host and a path of a file", "github.com/tektoncd/.*", "https://github.com/tektoncd/x", false},
+		{"a choice of hosts", "example.com/a|example.com/b", "git+https://example.com/b", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustNew(t, NoMatchFail, Policy{Name: "p", Mode: Warn, Patterns: []string{tt.pattern}, Keys: []Key{{PEM: pemOf(t, newEd25519(t))}}})

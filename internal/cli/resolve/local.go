@@ -350,6 +350,7 @@ func readSecret(path string) (map[string][]byte, error) {
 	}
 	var secret struct {
 		Kind       string
+		Metadata   struct{ Annotations map[string]string }
 		Data       map[string][]byte
 		StringData map[string]string
 	}
@@ -363,6 +364,9 @@ func readSecret(path string) (map[string][]byte, error) {
 	maps.Copy(out, secret.Data)
 	for k, v := range secret.StringData {
 		out[k] = []byte(v)
+	}
+	if hosts, ok := secret.Metadata.Annotations[resolve.SecretHosts]; ok {
+		out[resolve.SecretHosts] = []byte(hosts)
 	}
 	return out, nil
 }
