@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -183,6 +184,27 @@ func TestE2EDoctor(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "guard-1", Labels: map[string]string{"app.kubernetes.io/component": "crd-guard"}},
 		Spec:       list.Items[slices.IndexFunc(list.Items, func(d appsv1.Deployment) bool { return d.Name == "sluice-crd-guard" })].Spec.Template.Spec,
 	}
+	t.Run("a reader, and what operators set, find nothing", func(t *testing.T) {
+		_, err := kube.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "reads-all"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}},
+		}, metav1.CreateOptions{})
+		must(err)
+		_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "reads-all"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reads-all"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "reader"}},
+		}, metav1.CreateOptions{})
+		must(err)
+		patch("arguments", "sluice-delivery", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--log-level=debug"},
+			{"op":"add","path":"/spec/template/spec/containers/0/env/-","value":{"name":"HTTPS_PROXY","value":"http://proxy.example.test:3128"}},
+			{"op":"add","path":"/spec/template/spec/tolerations","value":[{"key":"a","operator":"Exists"}]}]`)
+		reader := rest.CopyConfig(admin)
+		reader.Impersonate = rest.ImpersonationConfig{UserName: "reader"}
+		for who, config := range map[string]*rest.Config{"the administrator": admin, "a reader": reader} {
+			if checks, code := doctor(t, config); code != 0 {
+				t.Errorf("%s: exit code %d, %+v", who, code, slices.DeleteFunc(checks, func(c installation.Check) bool { return c.State == installation.OK }))
+			}
+		}
+	})
 	for _, flag := range []string{"--namespace=other", "-nother", "--sluice-namespace=other"} {
 		if code, out, _ := run(t, admin, "doctor", flag); code != 1 || !strings.Contains(out, "fix: sluice manifests --namespace=other --image=IMAGE |") {
 			t.Errorf("%s: exit code %d\n%s", flag, code, out)
@@ -326,6 +348,12 @@ func TestE2EDoctor(t *testing.T) {
 					{"op":"add","path":"/spec/template/spec/hostNetwork","value":true},{"op":"add","path":"/spec/template/spec/containers/-","value":{"name":"more","image":"example.test/sluice:v1"}}]`)
 			}, func() { pasted("Deployment sluice-system/sluice-crd-guard") },
 			installation.Warn, "Deployment sluice-system/sluice-crd-guard", `spec.template.spec.containers[0].args[4] is "--foo", and should not be set; spec.template.spec.containers[0].readinessProbe is missing`,
+		},
+		{
+			"a CRD with a limit more", func() {
+				patch("crd", "deliveries.sluice.dev", `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/maxProperties","value":90}]`)
+			}, func() { pasted("CustomResourceDefinition deliveries.sluice.dev") },
+			installation.Warn, "CustomResourceDefinition deliveries.sluice.dev", "spec.versions[0].schema.openAPIV3Schema.properties.spec.maxProperties is 90, and should not be set",
 		},
 		{
 			"a budget that keeps no Pod", func() { patch("budget", "sluice-crd-guard", `{"spec":{"minAvailable":0}}`) },
