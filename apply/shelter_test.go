@@ -1,11 +1,15 @@
 package apply
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestWhatStaysIsNotTakenByItsNamespaceOrItsDefinition(t *testing.T) {
@@ -106,5 +110,49 @@ func TestWhatStaysInTheEndKeepsItsNamespace(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Action{Forget, Forget}, actions()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A refusal of a dry run counts, unless the plan itself takes away in an earlier turn what refuses, or the guard counts objects that the plan deletes.
+func TestARefusedDeletionMaySucceedInItsTurn(t *testing.T) {
+	removal := func(group, kind, resource, name string) Removal {
+		return Removal{Entry: Entry{ID: ID{Group: group, Kind: kind, Name: name}, Version: "v1", Resource: resource}, Action: Delete}
+	}
+	crd := removal("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", "ws.example.com")
+	object := removal("example.com", "W", "ws", "w")
+	configMap := removal("", "ConfigMap", "configmaps", "c")
+	policy := removal("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", "p")
+	hook := removal("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "h")
+	policy.Stage, hook.Stage, configMap.Stage = StageAdmission, StageAdmission, StageObjects
+	resource := schema.GroupResource{Group: "example.com", Resource: "ws"}
+	byGuard := func(field string) error {
+		err := apierrors.NewForbidden(resource, "x", errors.New(`admission webhook "crd-guard.sluice.dev" denied the request`))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "crd-removed", Field: field}}
+		return err
+	}
+	denied := apierrors.NewForbidden(resource, "x", errors.New("ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no"))
+	down := apierrors.NewInternalError(errors.New(`failed calling webhook "h"`))
+	for _, tt := range []struct {
+		name string
+		of   Removal
+		also []Removal
+		err  error
+		want bool
+	}{
+		{"the guard, and objects go first", crd, []Removal{object}, byGuard("objects"), true},
+		{"the guard, and the objects are another app's", crd, []Removal{configMap}, byGuard("objects"), false},
+		{"the guard cannot count", crd, []Removal{object}, byGuard(""), false},
+		{"a policy that goes first", configMap, []Removal{policy}, denied, true},
+		{"a policy that stays", configMap, nil, denied, false},
+		{"a policy that goes later", object, []Removal{policy}, denied, false},
+		{"no right", configMap, []Removal{policy}, apierrors.NewForbidden(resource, "x", errors.New(`User "u" cannot delete resource`)), false},
+		{"a webhook that does not answer", object, nil, down, false},
+		{"a webhook that goes later", object, []Removal{hook}, down, false},
+		{"it changed", object, nil, apierrors.NewConflict(resource, "w", errors.New("no")), true},
+	} {
+		p := &Plan{Removals: append([]Removal{tt.of}, tt.also...)}
+		if got := p.mayBeDeleted(&tt.of, tt.err); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
 	}
 }
