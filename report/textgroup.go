@@ -429,8 +429,11 @@ func (t *textPrinter) printWaysOut(g *group, add func(indent, hang int, text str
 		case text == "":
 		case t.dense:
 			where := "it"
+			if len(g.places) > 1 && !t.Verbose && t.coversOthers(g) {
+				where = "it, and the other " + e.Rule + " there"
+			}
 			if !t.accepts { // the first one says where
-				t.accepts, where = true, "it in sluice.yaml"
+				t.accepts, where = true, where+" in sluice.yaml"
 			}
 			add(6, 2, "accept "+where+addition+": "+text)
 		default:
@@ -466,8 +469,16 @@ func (t *textPrinter) isSharedGroup(g *group) bool {
 	return shared
 }
 
-// pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern if
-// it covers nothing else of the rule, and otherwise, if everything is asked for, each place. An empty path stands for the whole CRD.
+// coversOthers reports whether the pattern for the places of a group covers another group of its rule too.
+func (t *textPrinter) coversOthers(g *group) bool {
+	return slices.ContainsFunc(t.sheet.groups, func(other group) bool {
+		return other.leadEntry().Rule == g.leadEntry().Rule && other.leadEntry().id != g.leadEntry().id &&
+			slices.ContainsFunc(other.places, func(p place) bool { return strings.HasPrefix(p.path, g.under) })
+	})
+}
+
+// pathsToAccept returns the paths of suppressions that accept a group: the paths of a few places that have nothing in common, or one pattern. If
+// that covers something else of the rule, and everything is asked for, each place has its own. An empty path stands for the whole CRD.
 func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 	const few = 3
 	if len(g.places) == 1 || g.under == "" && len(g.places) <= few {
@@ -476,19 +487,17 @@ func (t *textPrinter) pathsToAccept(g *group) (paths []string) {
 		}
 		return paths
 	}
-	for _, other := range t.sheet.groups {
-		if other.leadEntry().Rule != g.leadEntry().Rule || other.leadEntry().id == g.leadEntry().id {
-			continue
+	const deep = 3 // steps, as .spec.template.spec: a pattern that is less deep would accept too much
+	switch {
+	case !t.coversOthers(g):
+	case t.Verbose:
+		for i := range g.places {
+			paths = append(paths, g.places[i].path)
 		}
-		if slices.ContainsFunc(other.places, func(p place) bool { return strings.HasPrefix(p.path, g.under) }) {
-			for i := range g.places {
-				paths = append(paths, g.places[i].path)
-			}
-			if !t.Verbose {
-				t.cut, paths = true, nil
-			}
-			return paths
-		}
+		return paths
+	case !t.dense || strings.Count(g.under, ".") < deep:
+		t.cut = true
+		return nil
 	}
 	return []string{g.under + "**"}
 }
