@@ -21,7 +21,7 @@ func ParseHosts(list string) (Hosts, error) {
 	var out Hosts
 	for _, entry := range SplitList(list) {
 		host, port := entry, ""
-		if h, p, err := net.SplitHostPort(entry); err == nil {
+		if h, p, err := net.SplitHostPort(entry); err == nil && !strings.Contains(entry, "/") { // otherwise HostName says what is wrong
 			n, err := strconv.ParseUint(p, 10, 16)
 			if err != nil || n == 0 {
 				return nil, fmt.Errorf("%s: %s is no port", quoteShort(entry), quoteShort(p))

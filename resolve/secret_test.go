@@ -140,3 +140,12 @@ func TestWhatASecretHasReadGoesWithTheSecret(t *testing.T) {
 		})
 	}
 }
+
+// An address in place of a host has one explanation, with a port and without.
+func TestAnAddressIsNoHost(t *testing.T) {
+	for _, entry := range []string{"https://git.example.com", "https://git.example.com:8443", "git.example.com/", "git.example.com:8443/", "git.example.com:8443/x"} {
+		if _, err := resolve.ParseHosts(entry); err == nil || !strings.Contains(err.Error(), "without scheme, user and path") {
+			t.Errorf("%s: %v", entry, err)
+		}
+	}
+}

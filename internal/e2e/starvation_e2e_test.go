@@ -62,36 +62,22 @@ func slowRemotes(t *testing.T, namespaces, each int, slowAfter string) {
 	}
 }
 
-// TestE2EManyRequestsOfOneDoNotStarveAnother: thousands of requests of one namespace wait when another one sends five.
+// TestE2EManyRequestsOfOneDoNotStarveAnother: thousands of requests of one namespace wait for their remote when another one sends five.
 func TestE2EManyRequestsOfOneDoNotStarveAnother(t *testing.T) {
 	s := standsAlone(t)
-	good := gittest.NewServer(t, false)
-	gittest.NewOrigin(t, good.Root, "r.git", map[string]string{"task.yaml": taskText})
 	s.configure(t, "git-resolver-config", loopback)
 	s.configure(t, "config-defaults", map[string]string{"default-maximum-resolution-timeout": "10m"})
-	waiting := make([]*v1beta1.ResolutionRequest, draws.Count(2000))
-	ask := func(name string) *v1beta1.ResolutionRequest {
-		return newRequest(name, "git", "url", good.URL+"/r.git", "revision", "main", "pathInRepo", "task.yaml", "cache", "never")
-	}
-	for i := range waiting {
-		waiting[i] = ask(fmt.Sprintf("many%d", i))
-	}
+	repos, held := catalog(t)
+	n := draws.Count(2000)
 	many, few := s.namespace(t), s.namespace(t)
-	s.create(t, many, waiting...)
+	s.create(t, many, wave(repos.URL+"/held.git", n)...)
 	s.startAll(t, "resolution", "resolver-git")
-	s.create(t, few, ask("few0"), ask("few1"), ask("few2"), ask("few3"), ask("few4"))
-	for _, r := range s.ended(t, few, 5) {
-		wantContent(t, r, taskText)
+	<-held.arrived
+	s.create(t, few, wave(repos.URL+"/good.git", 5)...)
+	s.wantWave(t, few, 5)
+	if left := s.inProgress(t, many); left != n {
+		t.Errorf("%d of %d have ended before the five", n-left, n)
 	}
-	_, ended, err := s.list(t.Context(), many)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ended > len(waiting)/2 {
-		t.Errorf("%d of %d others have ended before the five", ended, len(waiting))
-	}
-	t.Logf("%d of %d others had ended when the five had", ended, len(waiting))
-	for _, r := range s.ended(t, many, len(waiting)) {
-		wantContent(t, r, taskText)
-	}
+	close(held.open)
+	s.wantWave(t, many, n)
 }

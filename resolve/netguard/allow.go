@@ -45,7 +45,7 @@ func parseEntry(e string) (allowed, error) {
 	if ip, err := netip.ParseAddr(strings.Trim(e, "[]")); err == nil {
 		return addressEntry(ip, 0), nil
 	}
-	if h, p, err := net.SplitHostPort(e); err == nil {
+	if h, p, err := net.SplitHostPort(e); err == nil && !strings.Contains(e, "/") { // otherwise HostName says what is wrong
 		n, err := strconv.ParseUint(p, 10, 16)
 		if err != nil || n == 0 {
 			return allowed{}, fmt.Errorf("%q is no port", p)
