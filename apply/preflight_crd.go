@@ -51,7 +51,7 @@ func crdUpgradeSafety(ctx context.Context, p *PreflightInput) ([]report.CRD, err
 			p.Unread(fmt.Errorf("objects of %s: %w", names[i], err))
 			note := brief.OneLine(err.Error())
 			if apierrors.IsForbidden(err) {
-				note += "; run the command as a user who may list them"
+				note += "; run the command with the right to list them"
 			}
 			s, err = cluster.Scan{Note: note + wayPastUnread}, nil
 		}

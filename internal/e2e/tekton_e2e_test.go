@@ -231,7 +231,7 @@ const (
 func TestE2ERealTekton(t *testing.T) {
 	p := realTekton(t)
 	t.Run("runs", p.runs)
-	t.Run("verifies what it gets", p.trusts)
+	t.Run("verifies what it gets", p.verifiesSources)
 	t.Run("bundles behind a login", p.logsIn)
 	t.Run("a Task of 900 KB", p.largeTask)
 	// Tekton's own controller cares for the requests meanwhile.

@@ -42,8 +42,8 @@ func signedForTekton(t *testing.T, key *ecdsa.PrivateKey, by string) string {
 	return strings.Replace(fmt.Sprintf(realTask, by), "{name: build}", "{name: build, annotations: {tekton.dev/signature: "+base64.StdEncoding.EncodeToString(sig)+"}}", 1)
 }
 
-// trusts has Tekton's controller verify what Sluice's resolvers give, by VerificationPolicies that name its source.
-func (p *pipelines) trusts(t *testing.T) {
+// verifiesSources has Tekton's controller verify what Sluice's resolvers give, by VerificationPolicies that name its source.
+func (p *pipelines) verifiesSources(t *testing.T) {
 	ns := p.namespace(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -143,7 +143,7 @@ func (w *walker) collectEntry(ctx context.Context, f walked, isLink bool, above 
 	var err error
 	switch f.info, err = os.Stat(f.full); {
 	case err != nil && !w.r.isWanted(f.name):
-	case isLink && w.r.keepAll && (err != nil || !w.r.tree.contains(f.full)):
+	case isLink && w.r.keepAll && (err != nil || !w.r.tree.hasTargetOf(f.full)):
 		if w.r.isWanted(f.name) {
 			w.r.addRemark(f.name, linkLeftOut, true)
 		}

@@ -174,7 +174,7 @@ func (r *reader) isOfTests() bool {
 }
 
 // isOfTests reports whether a file below a folder is for tests: in a folder testdata, as Go has them, or src/test, as Maven and Gradle do. The folder
-// itself may be one of them: whoever names it means it.
+// itself does not count: a user who names a folder of tests wants it read.
 func isOfTests(root, below string) bool {
 	steps := append([]string{path.Base(filepath.ToSlash(root))}, strings.Split(path.Dir(below), "/")...)
 	for i, step := range steps[1:] {

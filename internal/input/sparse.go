@@ -106,7 +106,7 @@ func (r *reader) findWorkTree(ctx context.Context, p string) (*workTree, error) 
 	root := filepath.ToSlash(filepath.Clean(p))
 	if slices.ContainsFunc(strings.Split(string(ignored), "\x00"), func(name string) bool { return name != "" && path.Clean(name) == root }) {
 		if _, err := g.runGit(ctx, "check-ignore", "--quiet", "--", p); err == nil {
-			return nil, nil // whoever names it means it
+			return nil, nil // the user names an ignored folder, and wants it read
 		}
 		if ignored, err = g.runGit(ctx, append(list, "--", p)...); err != nil { // all in it is ignored, and not the folder
 			return nil, ctx.Err()
@@ -141,8 +141,8 @@ func (t *workTree) isForeign(name, full string) bool {
 	return err == nil
 }
 
-// contains reports whether a link leads to a file of the work tree.
-func (t *workTree) contains(link string) bool {
+// hasTargetOf reports whether a link leads to a file of the work tree.
+func (t *workTree) hasTargetOf(link string) bool {
 	if t == nil {
 		return true
 	}

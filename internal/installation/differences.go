@@ -32,7 +32,7 @@ func differencesOf(ctx context.Context, client dynamic.ResourceInterface, manife
 	want := manifest.DeepCopy()
 	want.Object["metadata"] = have.Object["metadata"]
 	keepOperators(want, have)
-	expected, _ := overlay(have.Object, want.Object).(map[string]any)
+	expected, _ := overlayWanted(have.Object, want.Object).(map[string]any)
 	// The guard is asked about CRDs, and may be what is broken.
 	short, cancel := context.WithTimeout(ctx, dryRunTime)
 	defer cancel()
@@ -61,9 +61,9 @@ func keepOperators(want, have *unstructured.Unstructured) {
 	w, h := want.Object, have.Object
 	switch want.GetKind() {
 	case "Deployment":
-		keepFields(at(w, "spec"), at(h, "spec"), "replicas")
-		keepFields(at(w, "spec", "template", "metadata"), at(h, "spec", "template", "metadata"), "annotations")
-		pod, theirs := at(w, "spec", "template", "spec"), at(h, "spec", "template", "spec")
+		keepFields(fieldsAt(w, "spec"), fieldsAt(h, "spec"), "replicas")
+		keepFields(fieldsAt(w, "spec", "template", "metadata"), fieldsAt(h, "spec", "template", "metadata"), "annotations")
+		pod, theirs := fieldsAt(w, "spec", "template", "spec"), fieldsAt(h, "spec", "template", "spec")
 		keepFields(pod, theirs, "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "imagePullSecrets")
 		forSameName(pod["containers"], theirs["containers"], func(w, h map[string]any) {
 			keepFields(w, h, "image", "imagePullPolicy", "resources")
@@ -78,21 +78,21 @@ func keepOperators(want, have *unstructured.Unstructured) {
 		})
 	case "ValidatingWebhookConfiguration":
 		forSameName(w["webhooks"], h["webhooks"], func(w, h map[string]any) {
-			keepFields(at(w, "clientConfig"), at(h, "clientConfig"), "caBundle")
+			keepFields(fieldsAt(w, "clientConfig"), fieldsAt(h, "clientConfig"), "caBundle")
 		})
 	case "CustomResourceDefinition":
-		keepFields(at(w, "spec"), at(h, "spec"), "conversion")
+		keepFields(fieldsAt(w, "spec"), fieldsAt(h, "spec"), "conversion")
 	case "RoleBinding", "ClusterRoleBinding":
 		subjects, _ := w["subjects"].([]any)
 		theirs, ok := h["subjects"].([]any)
 		if ok && !slices.ContainsFunc(subjects, func(s any) bool {
-			return !slices.ContainsFunc(theirs, func(t any) bool { return len(appendDifferences(nil, nil, t, overlay(t, s))) == 0 })
+			return !slices.ContainsFunc(theirs, func(t any) bool { return len(appendDifferences(nil, nil, t, overlayWanted(t, s))) == 0 })
 		}) {
 			w["subjects"] = theirs
 		}
 	case "ValidatingAdmissionPolicy":
 		if want.GetName() == "resolutionrequests-status.sluice.dev" {
-			keepFields(at(w, "spec"), at(h, "spec"), "variables")
+			keepFields(fieldsAt(w, "spec"), fieldsAt(h, "spec"), "variables")
 		}
 	}
 }
@@ -134,8 +134,8 @@ func withSettableArguments(want, have any) any {
 	return out
 }
 
-// at returns a map within an object; an empty one if there is none.
-func at(object map[string]any, path ...string) map[string]any {
+// fieldsAt returns a map within an object; an empty one if there is none.
+func fieldsAt(object map[string]any, path ...string) map[string]any {
 	found, _, _ := unstructured.NestedFieldNoCopy(object, path...) // another type is as good as none
 	if m, ok := found.(map[string]any); ok {
 		return m
@@ -172,8 +172,8 @@ func asObject(v any) map[string]any {
 	return m
 }
 
-// overlay returns what is there with the fields that are wanted, as an apply without knowledge of the schema would make it.
-func overlay(have, want any) any {
+// overlayWanted returns what is there with the fields that are wanted, as an apply without knowledge of the schema would make it.
+func overlayWanted(have, want any) any {
 	switch w := want.(type) {
 	case map[string]any:
 		h, ok := have.(map[string]any)
@@ -182,7 +182,7 @@ func overlay(have, want any) any {
 		}
 		out := maps.Clone(h)
 		for k, v := range w {
-			out[k] = overlay(h[k], v)
+			out[k] = overlayWanted(h[k], v)
 		}
 		return out
 	case []any:
@@ -192,7 +192,7 @@ func overlay(have, want any) any {
 		}
 		out := make([]any, len(w))
 		for i := range w {
-			out[i] = overlay(itemAt(h, i), w[i])
+			out[i] = overlayWanted(itemAt(h, i), w[i])
 		}
 		return out
 	}

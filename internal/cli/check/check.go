@@ -106,11 +106,8 @@ Exit codes: 0 no failing finding, 1 findings at a failing level, 2 error.`,
 			if f.digest {
 				return c.printDigests(cmd.Context(), args)
 			}
-			if f.open {
-				if cmd.Flags().Changed("output") && f.output != "html" {
-					return fmt.Errorf("--open shows the format html, and -o says %s: give one of them", f.output)
-				}
-				f.output = "html"
+			if err := f.settleFlags(cmd); err != nil {
+				return err
 			}
 			if f.releases != "" {
 				if f.git != "" || f.ci || f.open || f.objects || !slices.Contains([]string{"text", "json", "html"}, f.output) {
@@ -334,6 +331,20 @@ func (c *checker) loadConfig() (*config.Config, error) {
 		return nil, fmt.Errorf("--kube-version %q: this build knows the rules of %s to %s", kube, oldest, newest)
 	}
 	return cfg, nil
+}
+
+// settleFlags sets the format that --open needs, and refuses flags that say nothing or contradict each other.
+func (f *checkFlags) settleFlags(cmd *cobra.Command) error {
+	switch {
+	case cmd.Flags().Changed("git") && f.git == "":
+		return errors.New("--git is empty: give BASE...HEAD, or BASE alone for the work tree")
+	case !f.open:
+	case cmd.Flags().Changed("output") && f.output != "html":
+		return fmt.Errorf("--open shows the format html, and -o says %s: give one of them", f.output)
+	default:
+		f.output = "html"
+	}
+	return nil
 }
 
 // loadSides reads both sides.
