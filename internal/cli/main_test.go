@@ -17,8 +17,15 @@ const upgrade = "../../examples/upgrade/"
 // tests runs the tests of the package, and the program itself where a script calls it.
 type tests struct{ m *testing.M }
 
-// Run implements [testscript.TestingM].
-func (t tests) Run() int { return runTests(t.m) }
+// Run implements [testscript.TestingM]. The tests run as outside of a CI job; those of CI jobs set the environment of their commands.
+func (t tests) Run() int {
+	for _, name := range []string{"CI", "GITHUB_ACTIONS", "GITLAB_CI", "BITBUCKET_BUILD_NUMBER", "JENKINS_URL"} {
+		if err := os.Unsetenv(name); err != nil {
+			panic(err)
+		}
+	}
+	return runTests(t.m)
+}
 
 func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){"sluice": sluiceMain, "widgets": widgetsMain})
