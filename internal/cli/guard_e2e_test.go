@@ -294,6 +294,7 @@ func TestE2EGuard(t *testing.T) {
 		{"stops a whole apply because of one CRD", (*guarded).stopsAWholeApply},
 		{"lets one change through, by annotation and permission", (*guarded).isBypassed},
 		{"follows the fail mode where nothing is decided", (*guarded).followsTheConfiguration},
+		{"counts the objects whose owners are noted in a removed version", (*guarded).countsOwnersInRemovedVersions},
 		{"refuses deletions that take objects along", (*guarded).refusesDeletions},
 		{"lets an app delete its CRDs after their objects", (*guarded).letsAppsEnd},
 		{"refuses what breaks Sluice's own CRDs", (*guarded).refusesWhatBreaksItsOwn},

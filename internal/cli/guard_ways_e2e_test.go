@@ -154,6 +154,38 @@ func (g *guarded) followsTheConfiguration(t *testing.T) {
 	until(t, "the fail mode to be closed", func() error { return denied(update(nil)) })
 }
 
+// countsOwnersInRemovedVersions takes away a version in which an object was applied before it was retired.
+func (g *guarded) countsOwnersInRemovedVersions(t *testing.T) {
+	crd := gauge("relics", "Relic", "example.sluice.dev", "")
+	retired := crd.Spec.Versions[0]
+	retired.Name, retired.Storage, retired.Served = "v1alpha1", false, false
+	crd.Spec.Versions = append(crd.Spec.Versions, retired)
+	if _, err := g.as("alice", nil).ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := dynamic.NewForConfigOrDie(g.cluster.Config()).Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: "v1", Resource: crd.Spec.Names.Plural}).Namespace("default")
+	var created *unstructured.Unstructured
+	for _, name := range []string{"one", "two"} {
+		until(t, "an apply", func() (err error) {
+			created, err = r.Apply(t.Context(), name, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": crd.Spec.Group + "/v1", "kind": crd.Spec.Names.Kind, "metadata": map[string]any{"name": name}, "spec": map[string]any{"name": "a"},
+			}}, metav1.ApplyOptions{FieldManager: "deployer"})
+			return err
+		})
+	}
+	fields := created.GetManagedFields()
+	fields[0].APIVersion = crd.Spec.Group + "/v1alpha1"
+	created.SetManagedFields(fields)
+	if _, err := r.Update(t.Context(), created, metav1.UpdateOptions{FieldManager: "deployer"}); err != nil {
+		t.Fatal(err)
+	}
+	w := &warned{}
+	err := g.update(t, "alice", crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] }, dryRun, w)
+	if text := strings.Join(w.texts, "\n"); err != nil || !strings.Contains(text, "1 of 2 stored objects would be refused by every server-side apply") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 func (g *guarded) refusesDeletions(t *testing.T) {
 	crds := g.as("alice", nil).ApiextensionsV1().CustomResourceDefinitions()
 	err := crds.Delete(t.Context(), databasesCRD, metav1.DeleteOptions{})

@@ -70,7 +70,7 @@ func (g *Guard) answerRequest(ctx context.Context, req *admissionv1.AdmissionReq
 		switch {
 		case f.Severity == report.Fail:
 			failing = append(failing, f)
-		case f.Severity == report.Warn && f.Outcome != report.Note:
+		case f.Severity == report.Warn && (f.Outcome != report.Note || isOwnersNote(f)): // objects that were not read may be in the way
 			warning = append(warning, f)
 		}
 	}

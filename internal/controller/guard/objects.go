@@ -15,13 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+
+	"sluice.dev/internal/brief"
+	"sluice.dev/report"
 )
 
 // servedAfter bounds the time that the API server needs to serve a CRD that was just established. Its controllers need the same time to
 // correct conditions that another client has written.
 const servedAfter = 2 * time.Second
 
-// Objects asks the cluster whether objects of a CRD are stored. It reads the metadata of one object at most.
+// Objects asks the cluster whether objects of a CRD are stored, and who owns their fields. It reads metadata only.
 type Objects struct {
 	Client metadata.Interface
 	// Namespace is that of the guard, for messages; empty for sluice-system.
@@ -48,16 +51,10 @@ func (u unread) Error() string { return u.text }
 // The conditions of the CRD are no answer, because every client that can write its status can write them. The guard believes that a CRD
 // was never served, and so has no objects, only if the whole status and the API server agree.
 func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition) (stored, error) {
-	version := ""
-	for _, v := range live.Spec.Versions {
-		if v.Served && (v.Storage || version == "") {
-			version = v.Name
-		}
-	}
-	if version == "" {
+	resource := servedResource(live)
+	if resource.Version == "" {
 		return stored{}, unread{"the CRD serves no version, so its objects cannot be counted; serve one again, or see how many there are in a backup"}
 	}
-	resource := schema.GroupVersionResource{Group: live.Spec.Group, Version: version, Resource: live.Spec.Names.Plural}
 	list, err := o.listOne(ctx, resource)
 	switch {
 	case neverServed(live) && ctx.Err() == nil && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && !o.isServed(ctx, resource)):
@@ -67,8 +64,7 @@ func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomR
 		return stored{}, unread{"the names of the CRD were accepted, so it was served, but somebody has taken away the conditions of its status by which it is: " +
 			"its objects are stored all the same; set the condition NamesAccepted to True again to have them served"}
 	case apierrors.IsForbidden(err):
-		return stored{}, unread{fmt.Sprintf("the guard may not list %[1]s.%[2]s; allow it with: kubectl create clusterrole sluice-crd-guard-%[1]s.%[2]s --verb=list --resource=%[1]s.%[2]s && "+
-			"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=%[3]s:sluice-crd-guard", resource.Resource, resource.Group, cmp.Or(o.Namespace, "sluice-system"))}
+		return stored{}, o.mayNotList(resource)
 	case err != nil && ctx.Err() != nil:
 		return stored{}, unread{"counting the stored objects took too long"}
 	case err != nil:
@@ -76,14 +72,77 @@ func (o Objects) countObjects(ctx context.Context, live *apiextensionsv1.CustomR
 	case len(list.Items) == 0:
 		return stored{exact: true}, nil
 	}
-	s := stored{count: int64(len(list.Items)), exact: list.Continue == "", example: list.Items[0].Name}
-	if ns := list.Items[0].Namespace; ns != "" {
-		s.example = ns + "/" + s.example
-	}
+	s := stored{count: int64(len(list.Items)), exact: list.Continue == "", example: objectName(&list.Items[0])}
 	if rest := list.RemainingItemCount; rest != nil {
 		s.count, s.exact = s.count+*rest, true
 	}
 	return s, nil
+}
+
+// servedResource is the resource in which the objects of a CRD are listed: in the storage version if it is served. The version is empty if
+// the CRD serves none.
+func servedResource(live *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionResource {
+	r := schema.GroupVersionResource{Group: live.Spec.Group, Resource: live.Spec.Names.Plural}
+	for _, v := range live.Spec.Versions {
+		if v.Served && (v.Storage || r.Version == "") {
+			r.Version = v.Name
+		}
+	}
+	return r
+}
+
+// mayNotList says that a permission is missing, and how to give it.
+func (o Objects) mayNotList(resource schema.GroupVersionResource) unread {
+	return unread{fmt.Sprintf("the guard may not list %[1]s.%[2]s; allow it with: kubectl create clusterrole sluice-crd-guard-%[1]s.%[2]s --verb=list --resource=%[1]s.%[2]s && "+
+		"kubectl create clusterrolebinding sluice-crd-guard-%[1]s.%[2]s --clusterrole=sluice-crd-guard-%[1]s.%[2]s --serviceaccount=%[3]s:sluice-crd-guard", resource.Resource, resource.Group, cmp.Or(o.Namespace, "sluice-system"))}
+}
+
+// pageSize is how many objects one request of [Objects.countOwnedIn] lists.
+const pageSize = 500
+
+// countOwnedIn counts the objects whose metadata.managedFields name an apiVersion, with examples. If err is set, some objects were not
+// looked at; the count is that of the others.
+func (o Objects) countOwnedIn(ctx context.Context, live *apiextensionsv1.CustomResourceDefinition, apiVersion string) (n report.Objects, err error) {
+	resource := servedResource(live)
+	for page := (metav1.ListOptions{Limit: pageSize}); ; {
+		list, err := o.Client.Resource(resource).List(ctx, page)
+		switch {
+		case apierrors.IsForbidden(err):
+			return n, o.mayNotList(resource)
+		case err != nil && ctx.Err() != nil:
+			return n, fmt.Errorf("there was time for %s only", brief.Count(n.Checked, "stored object"))
+		case err != nil:
+			return n, fmt.Errorf("the stored objects cannot be listed: %w", err)
+		}
+		for i := range list.Items {
+			n.Checked++
+			if !isOwnedIn(&list.Items[i], apiVersion) {
+				continue
+			}
+			if n.Affected++; len(n.Examples) < 3 {
+				n.Examples = append(n.Examples, objectName(&list.Items[i]))
+			}
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return n, nil
+		}
+	}
+}
+
+// isOwnedIn reports whether a server-side apply would have to convert fields that managedFields note in an apiVersion. The API server never
+// converts an entry without fields.
+func isOwnedIn(obj *metav1.PartialObjectMetadata, apiVersion string) bool {
+	return slices.ContainsFunc(obj.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.APIVersion == apiVersion && e.FieldsV1 != nil && e.FieldsV1.GetRawString() != "{}" && e.FieldsV1.GetRawString() != ""
+	})
+}
+
+// objectName is namespace/name, or the name of an object without a namespace.
+func objectName(obj *metav1.PartialObjectMetadata) string {
+	if obj.Namespace == "" {
+		return obj.Name
+	}
+	return obj.Namespace + "/" + obj.Name
 }
 
 // listOne lists one object. A CRD that was just created may not be served yet, although its conditions say so. If a client has changed the

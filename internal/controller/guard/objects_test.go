@@ -146,3 +146,60 @@ func TestCountingIsToldInWords(t *testing.T) {
 		}
 	}
 }
+
+// A version that is no longer served or stored may still stand in metadata.managedFields. The objects say whether it does.
+func TestObjectsAnswerWhetherARemovedVersionOwnsFields(t *testing.T) {
+	note := "no server-side apply passes for objects whose managedFields still name it"
+	old, next := live(t, "v1.yaml"), live(t, "v1.yaml")
+	gone := old.Spec.Versions[0]
+	gone.Name, gone.Served, gone.Storage = "v1alpha1", false, false
+	old.Spec.Versions = append(old.Spec.Versions, gone)
+	owned := func(apiVersion, fields string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "orders", ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.sluice.dev/" + apiVersion, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+		}}}
+	}
+	const spec = `{"f:spec":{}}`
+	for name, test := range map[string]struct {
+		pages  [][]metav1.PartialObjectMetadata
+		fails  error // of the page after them
+		config string
+		want   string // part of the answer; empty for none
+	}{
+		"no objects":             {pages: [][]metav1.PartialObjectMetadata{{}}},
+		"owned in another one":   {pages: [][]metav1.PartialObjectMetadata{{owned("v1", spec)}}},
+		"without fields":         {pages: [][]metav1.PartialObjectMetadata{{owned("v1alpha1", "{}")}}},
+		"one on the second page": {pages: [][]metav1.PartialObjectMetadata{{owned("v1", spec)}, {owned("v1alpha1", spec)}}, want: "1 of 2 stored objects would be refused by every server-side apply"},
+		"one, where that fails":  {pages: [][]metav1.PartialObjectMetadata{{owned("v1alpha1", spec)}}, config: "levels: {clients-broken: fail}", want: "- clients-broken, owners-in-removed-version, v1alpha1: 1 of 1 stored object would"},
+		"one, then an error":     {pages: [][]metav1.PartialObjectMetadata{{owned("v1alpha1", spec)}}, fails: errors.New("went away"), want: "1 of 1 stored object would"},
+		"an error":               {fails: errors.New("went away"), want: note + ": the stored objects cannot be listed: went away"},
+		"hidden":                 {fails: apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")), want: note + ": the guard may not list databases.example.sluice.dev; allow it with: kubectl create"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.config != "" {
+				w.configure(t, test.config)
+			}
+			asked := 0
+			w.metadata.PrependReactor("list", "databases", func(clientgotesting.Action) (bool, runtime.Object, error) {
+				if asked == len(test.pages) && test.fails != nil {
+					return true, nil, test.fails
+				}
+				asked %= len(test.pages) // a refusal lists once more
+				list := &metav1.List{}
+				for i := range test.pages[asked] {
+					list.Items = append(list.Items, runtime.RawExtension{Object: &test.pages[asked][i]})
+				}
+				if asked++; asked < len(test.pages) || test.fails != nil {
+					list.Continue = "more"
+				}
+				return true, list, nil
+			})
+			answer := w.review(t, updateOf(t, old, next))
+			_, text := said(answer)
+			if allowed := answer.Allowed; allowed != (test.config == "") || !strings.Contains(text, test.want) || test.want == "" && text != "" {
+				t.Errorf("allowed is %v: %s", allowed, text)
+			}
+		})
+	}
+}

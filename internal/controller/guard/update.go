@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"sluice.dev/compat"
+	"sluice.dev/internal/brief"
 	"sluice.dev/report"
 )
 
@@ -52,8 +54,53 @@ func (g *Guard) judgeUpdate(ctx context.Context, req *admissionv1.AdmissionReque
 		c.setUndecided(err)
 		return c, nil
 	}
+	g.askOwners(ctx, req, &result)
 	c.crds = []report.CRD{result}
 	return c, nil
+}
+
+// ownersTime bounds how long the objects are asked which versions their owners are noted in.
+const ownersTime = 2 * time.Second
+
+// askOwners has the stored objects answer the notes of [compat.OwnersRule], of which the schemas alone know nothing. Where no object names
+// the removed version the note goes, and where some do it becomes a violation. If not all objects could be read, the note says why.
+func (g *Guard) askOwners(ctx context.Context, req *admissionv1.AdmissionRequest, result *report.CRD) {
+	if !slices.ContainsFunc(result.Findings, isOwnersNote) {
+		return
+	}
+	var live apiextensionsv1.CustomResourceDefinition
+	if json.Unmarshal(req.OldObject.Raw, &live) != nil { // it was read before
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, ownersTime)
+	defer cancel()
+	var left []report.Finding
+	for _, f := range result.Findings {
+		if isOwnersNote(f) {
+			n, err := g.Objects.countOwnedIn(short, &live, live.Spec.Group+"/"+f.Version)
+			switch {
+			case n.Affected > 0:
+				f.Outcome, f.Level, f.Objects, f.Reason = report.Violation, report.ClientsBroken, &n, ""
+				if err != nil {
+					f.Reason = err.Error()
+				}
+				f.Message = fmt.Sprintf("%d of %s would be refused by every server-side apply, because their owners are noted in version %s, which is gone; rewrite that first with: sluice migrate %s",
+					n.Affected, brief.Count(n.Checked, "stored object"), f.Version, live.Name)
+				result.Verdict = report.Unsafe
+			case err == nil:
+				continue
+			default:
+				f.Reason = err.Error()
+			}
+		}
+		left = append(left, f)
+	}
+	result.Findings = left
+}
+
+// isOwnersNote reports whether f asks for the stored objects.
+func isOwnersNote(f report.Finding) bool {
+	return f.Rule == compat.OwnersRule && f.Outcome == report.Note
 }
 
 // setUndecided adds a finding that the update could not be compared, with the reason.
