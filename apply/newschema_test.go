@@ -135,3 +135,18 @@ func TestASourceMayStartAWebhook(t *testing.T) {
 		}
 	}
 }
+
+// Discovery has a kind for a moment after its CRD was deleted. If the source has the CRD, that is no reason to stop.
+func TestAnObjectWhoseCRDWasJustDeletedIsTriedLater(t *testing.T) {
+	gone := apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true)
+	foo := Item{Object: Object{ID: ID{Kind: "Foo", Namespace: "shop", Name: "f"}}}
+	foo.Group, foo.mapping.resource = "example.com", "foos"
+	crd := Item{Object: Object{ID: ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}}}
+	for action, want := range map[Action]bool{Create: true, Unchanged: false} {
+		crd.Action = action
+		p := &Plan{Items: []Item{crd, foo}}
+		if got := p.mayPass(&p.Items[1], gone) != ""; got != want {
+			t.Errorf("the CRD is %s: %t", action, got)
+		}
+	}
+}

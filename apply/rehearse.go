@@ -171,6 +171,8 @@ func (p *Plan) mayPass(it *Item, err error) string {
 			return "its namespace does not exist yet, so the server was not asked"
 		}
 		return fmt.Sprintf("%s %s does not exist yet, so the server cannot try it", d.Kind, d.Name)
+	case apierrors.IsNotFound(err) && !noNamespace(err) && p.changesCRDOf(it): // it was deleted a moment ago, and discovery still has it
+		return "its CRD is not served, so the server was not asked"
 	case apierrors.HasStatusCause(err, metav1.CauseType("NamespaceTerminating")) && p.awaitsNamespace(it.Namespace):
 		return "its namespace is being deleted and will be created again, so the server was not asked"
 	case aboutSchema(err) && p.changesCRDOf(it):

@@ -73,6 +73,7 @@ func newWorld(t *testing.T, namespace string) *world {
 	if _, err := w.admin.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, w.admin, namespace)
 	w.config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":operator"
 	return w
 }

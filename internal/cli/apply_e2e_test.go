@@ -429,6 +429,7 @@ rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]
 // impersonating writes a kubeconfig that acts as another user.
 func (w *world) impersonating(user string) string {
 	w.t.Helper()
+	clustertest.AwaitRights(w.t, w.kube, w.namespace)
 	text, err := os.ReadFile(w.Kubeconfig)
 	if err != nil {
 		w.t.Fatal(err)

@@ -33,6 +33,7 @@ import (
 	"sluice.dev/api/resolution/v1beta1"
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/resolvers"
+	"sluice.dev/tools/clustertest"
 )
 
 var (
@@ -233,6 +234,7 @@ func (d *deliveryWorld) grant(name string, rules ...rbacv1.PolicyRule) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	clustertest.AwaitRights(d.t, d.kube, d.namespace)
 }
 
 func rule(group string, resources ...string) rbacv1.PolicyRule {

@@ -21,6 +21,7 @@ import (
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/config"
 	applycmd "sluice.dev/internal/cli/apply"
+	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/kube"
 )
 
@@ -284,6 +285,7 @@ func TestE2EFeaturesThatAreOffStopAnApply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		clustertest.AwaitRights(t, w.kube, w.namespace)
 	}
 	reads := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list"}}

@@ -181,6 +181,7 @@ func (g *guarded) user(t *testing.T, name string, bypass bool) {
 			t.Fatal(err)
 		}
 	}
+	clustertest.AwaitRights(t, g.admin, "default")
 }
 
 var dryRun = metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}

@@ -29,6 +29,7 @@ import (
 	"sluice.dev/client/informers"
 	"sluice.dev/client/versioned"
 	"sluice.dev/requester"
+	"sluice.dev/tools/clustertest"
 )
 
 // Run is a kind of somebody else's, with a reference in its spec.
@@ -85,6 +86,7 @@ func installRuns(t *testing.T, cfg *rest.Config) {
 	if _, err := kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, kube, "default")
 }
 
 // outcome is what a run has got at last.

@@ -94,6 +94,7 @@ func newStory(t *testing.T) *storyWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, w.kube, w.namespace)
 	kubeconfig := kubeconfigFor(t, c.Config(), account)
 	s.beginsWhenItsCRDsCome(kubeconfig)
 	s.account()

@@ -17,6 +17,7 @@ import (
 
 	"sluice.dev/apply"
 	applycmd "sluice.dev/internal/cli/apply"
+	"sluice.dev/tools/clustertest"
 )
 
 // program runs sluice as a process of its own, and gives all that it writes to standard error.
@@ -101,6 +102,7 @@ func (w *world) reader(name string, verbs ...string) {
 	if _, err := w.kube.RbacV1().RoleBindings(w.namespace).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
+	clustertest.AwaitRights(w.t, w.kube, w.namespace)
 }
 
 // as runs sluice as another user.

@@ -28,6 +28,7 @@ import (
 	"sluice.dev/requester"
 	"sluice.dev/resolve"
 	"sluice.dev/tools/bundletest"
+	"sluice.dev/tools/clustertest"
 	"sluice.dev/tools/gittest"
 )
 
@@ -61,6 +62,7 @@ func (s *system) standIn(t *testing.T) *tekton {
 	if _, err := s.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, s.kube, tektonNamespace)
 	d, err := dynamic.NewForConfig(c)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/tools/clustertest"
 )
 
 // newRequest makes a request of the resolver; pairs are parameters and their values.
@@ -158,6 +159,7 @@ func (s *system) bind(t *testing.T, namespace, name, role, accountNamespace, acc
 	if _, err := s.kube.RbacV1().RoleBindings(namespace).Create(t.Context(), b, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, s.kube, namespace)
 }
 
 // allowCredentials lets a resolver read the credentials of a namespace, as its owner would.

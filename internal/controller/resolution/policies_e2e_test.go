@@ -22,6 +22,7 @@ import (
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1alpha1"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/tools/clustertest"
 )
 
 func request(namespace, name, resolver string, params ...v1beta1.Param) *v1beta1.ResolutionRequest {
@@ -49,6 +50,7 @@ func (in *installation) grant(t *testing.T, namespace, account string, resources
 	if _, err := in.admin.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	clustertest.AwaitRights(t, in.admin, namespace)
 }
 
 func TestE2EAnAttackerWhoMayEditRequestsChangesNothingThatCounts(t *testing.T) {

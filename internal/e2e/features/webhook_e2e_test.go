@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/tools/clustertest"
 )
 
 // hookFeatures gate parts of Deployments by patterns that cost more than policies may.
@@ -389,6 +390,7 @@ func (c *scene) role(user, name string, rules ...rbacv1.PolicyRule) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	clustertest.AwaitRights(c.t, c.kube, "default")
 }
 
 // optInByRole lets another user use two features.
