@@ -198,7 +198,7 @@ func fillsMore(p, reader *props, depth int) bool {
 	return false
 }
 
-// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack.
+// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack. A nil stored says nothing of them.
 func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
 	if p == nil || len(at) > schema.MaxDepth {
 		return nil
@@ -209,7 +209,11 @@ func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
 		if step.Kind == contain.Field && fillsIn(child) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
 			out = append(out, here)
 		}
-		out = append(out, fillsAlone(child, schemaAt(stored, step), here)...)
+		twin := schemaAt(stored, step)
+		if stored != nil && twin == nil && step.Kind == contain.Field {
+			continue // the field was dropped, so no default is filled in below it
+		}
+		out = append(out, fillsAlone(child, twin, here)...)
 	}
 	return out
 }

@@ -325,6 +325,32 @@ func TestTheWritersDefaultsAreRead(t *testing.T) {
 	}
 }
 
+// A default makes a value differ from the old one only where it is filled in: in a field that some object has.
+func TestADefaultBelowANewFieldEndsRatchetingWhereTheFieldIsKept(t *testing.T) {
+	version := func(name string, storage bool, spec string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
+	}
+	const demands, fills = "required: [version], properties: {version: {type: string}", "new: {type: object, properties: {protocol: {type: string, default: TCP}}}"
+	for name, c := range map[string]struct {
+		beta string // what v1beta1 says of spec
+		safe bool
+	}{
+		"which the other version drops":    {"properties: {version: {type: string}}", true},
+		"which the other version declares": {"properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string}}}}", false},
+		"which the other version keeps":    {"properties: {version: {type: string}}, x-kubernetes-preserve-unknown-fields: true", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beta := version("v1beta1", true, c.beta) // a default of the stored version is filled in before the API server compares
+			old := patched(t, "versions:\n"+version("v1", false, demands+", new: {type: object, properties: {protocol: {type: string}}}}")+beta)
+			new := patched(t, "versions:\n"+version("v1", false, demands+", "+fills+"}")+beta)
+			got := check(t, old, new)
+			if safe := !slices.Contains(ruleIDs(got.Findings), "versions-contradict"); safe != c.safe {
+				t.Errorf("%s: %s", got.Verdict, listed(got))
+			}
+		})
+	}
+}
+
 // What clients of one version wrote is pruned by the stored version, though that one would have refused all that has the field.
 func TestAFieldThatOnlyTheOtherVersionWrites(t *testing.T) {
 	version := func(name, how, spec string) string {
