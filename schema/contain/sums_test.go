@@ -2,6 +2,7 @@ package contain
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,9 @@ func TestSumsOfBoundedParts(t *testing.T) {
 		}
 		return strings.Join(parts, " + ") + is
 	}
-	const list = `{type: object, properties: {l: {type: array, maxItems: 16, items: {type: object, required: [m], properties: {m: {type: array, maxItems: 8, items: {type: string}}}}%s}}}`
+	optional := regexp.MustCompile(`self\[\d+\]\.m`).ReplaceAllString(indexed(16, " <= 128"), "(has($0) ? $0.size() : 0)")
+	optional = strings.ReplaceAll(strings.ReplaceAll(optional, ").size()", ")"), ".m", ".o")
+	const list = `{type: object, properties: {l: {type: array, maxItems: 16, items: {type: object, required: [m], properties: {m: {type: array, maxItems: 8, items: {type: string}}, o: {type: array, maxItems: 8, items: {type: string}}}}%s}}}`
 	of := func(rule string) Side {
 		return side(t, parseSchema(t, strings.Replace(list, "%s", rule, 1)))
 	}
@@ -27,6 +30,7 @@ func TestSumsOfBoundedParts(t *testing.T) {
 		indexed(17, " <= 128"): Unknown,
 		strings.ReplaceAll(indexed(16, " <= 0"), ".m.size()", ".m.size() - 9"): Unknown, // a part below 0 is not looked at
 		"128 >= " + indexed(16, ""): Contained,
+		optional: Contained,
 	} {
 		r := Decide(t.Context(), old, of(`, x-kubernetes-validations: [{rule: "`+rule+`"}]`), Options{Namespaced: true})
 		if r.Verdict != want {

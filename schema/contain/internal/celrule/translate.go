@@ -68,12 +68,18 @@ func (t *translator) emitWhole(c *cond) (logic.Formula, error) {
 
 // evalBoolean evaluates e at a place that needs a boolean. A part that cannot be translated becomes opaque.
 func (t *translator) evalBoolean(e *expr, env *variable) (boolV, error) {
+	unclear := len(t.unclear)
 	b, err := t.tryBoolean(e, env)
 	if err == nil && (b.t.size > maxCond || b.f.size > maxCond) {
 		err = errBudget
 	}
 	if errors.Is(err, errUnsupported) || errors.Is(err, errMixed) {
-		return t.approximateUnclear(e, env)
+		b, err = t.approximateUnclear(e, env)
+	}
+	if err == nil && len(t.unclear) > unclear { // whichever parts are opaque, the bounds of all parts may be enough
+		if enough := t.sumWithin(e, env); enough != nil {
+			b.t = orConds(b.t, enough)
+		}
 	}
 	return b, err
 }
@@ -85,9 +91,6 @@ func (t *translator) approximateUnclear(e *expr, env *variable) (boolV, error) {
 	b, err := t.opaqueStatement(e, env)
 	if err != nil {
 		return b, err
-	}
-	if enough := t.sumWithin(e, env); enough != nil {
-		b.t = orConds(b.t, enough)
 	}
 	if n := neededFor(e); len(n) > 0 {
 		unclear := len(t.unclear)
