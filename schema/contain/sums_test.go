@@ -30,7 +30,7 @@ func TestSumsOfBoundedParts(t *testing.T) {
 		indexed(17, " <= 128"): Unknown,
 		strings.ReplaceAll(indexed(16, " <= 0"), ".m.size()", ".m.size() - 9"): Unknown, // a part below 0 is not looked at
 		"128 >= " + indexed(16, ""): Contained,
-		optional: Contained,
+		optional:                    Contained,
 	} {
 		r := Decide(t.Context(), old, of(`, x-kubernetes-validations: [{rule: "`+rule+`"}]`), Options{Namespaced: true})
 		if r.Verdict != want {

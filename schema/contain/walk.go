@@ -205,7 +205,7 @@ func (w *walker) comparePieces(o, n place) {
 // impliedPiece reports whether the old rules imply a new one on creation.
 func (w *walker) impliedPiece(o, n place, r *schema.Rule) bool {
 	parsed, err := w.opts.sharedLibrary().parseRule(r.Rule)
-	return err == nil && w.impliedByForm(o, n, r, parsed)
+	return err == nil && (w.impliedByForm(o, n, r, parsed) || w.impliedByForm(o, n, r, parsed.WithoutGuards(n.node)))
 }
 
 // trueWithoutFields reports whether a rule is true of all old values because it only speaks of fields that none of them has: the old schema

@@ -20,6 +20,18 @@ var ruleFaults = []fault{
 		in: "schema/contain.(*storedValues).Lacks", find: "o.childPlace(field).kind != gone", put: "o.childPlace(field).kind == declared",
 		broken: "an unknown field that the old schema keeps is taken to be absent", tests: []string{"schema/contain"},
 	},
+	{
+		in: "schema/contain/internal/celrule.guards.withoutGuards", find: "positive && e.isPositiveIn(i)", put: "true",
+		broken: "a rule is taken to be true where its negation became stronger", tests: []string{"schema/contain"},
+	},
+	{
+		in: "schema/contain/internal/celrule.withoutGuardedUses", find: "s.neg == (e.name == operators.LogicalOr)", put: "true",
+		broken: "has(x.a) || x.a == 'v' is read as x.a == 'v'", tests: []string{"schema/contain"},
+	},
+	{
+		in: "schema/contain/internal/celrule.guards.neverFails", find: " && !g.unreadable[fieldName(e.args[0])]", put: "",
+		broken: "has() of a text that CEL cannot read is taken for an answer", tests: []string{"schema/contain"},
+	},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "down = true", put: "down = false", broken: "10 - self is taken to grow with self"},
 	{
 		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",
