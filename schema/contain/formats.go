@@ -14,37 +14,39 @@ import (
 
 // formats lists the string formats that the API server checks, without hyphens. Each has the minor version of Kubernetes 1 whose
 // library introduced it, and a few examples (k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go). An API server checks
-// it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything.
+// it from the next version on: see [upstream.LibraryVersion]. All other formats accept everything. If strings of a format can be long, long is
+// a pattern of some such strings.
 var formats = map[string]struct {
 	since   uint
 	samples []string
+	long    string
 }{
-	"bsonobjectid": {0, []string{"507f1f77bcf86cd799439011"}},
-	"uri":          {0, []string{"https://example.com/a", "http://a", "/a", "ftp://example.com/a?b=c#d"}},
-	"email":        {0, []string{"a@example.com", "someone.else@example.org"}},
-	"hostname":     {0, []string{"example.com", "a", "localhost", "A-1.example.org"}},
-	"ipv4":         {0, []string{"10.0.0.1", "192.168.0.1", "0.0.0.0", "255.255.255.255"}},
-	"ipv6":         {0, []string{"::1", "2001:db8::1", "fe80::1"}},
-	"cidr":         {0, []string{"10.0.0.0/8", "2001:db8::/32", "10.0.0.1/32"}},
-	"mac":          {0, []string{"00:00:5e:00:53:01", "02:00:5e:10:00:00:00:01"}},
-	"uuid":         {0, []string{"f47ac10b-58cc-0372-8567-0e02b2c3d479", "F47AC10B58CC037285670E02B2C3D479"}},
-	"uuid3":        {0, []string{"6fa459ea-ee8a-3ca4-894e-db77e160355e"}},
-	"uuid4":        {0, []string{"f47ac10b-58cc-4372-a567-0e02b2c3d479"}},
-	"uuid5":        {0, []string{"886313e1-3b8a-5372-9b90-0c9aee199e5d"}},
-	"isbn":         {0, []string{"0321751043", "978-0321751041"}},
-	"isbn10":       {0, []string{"0321751043"}},
-	"isbn13":       {0, []string{"978-0321751041", "9780321751041"}},
-	"creditcard":   {0, []string{"4111111111111111"}},
-	"ssn":          {0, []string{"111-11-1111"}},
-	"hexcolor":     {0, []string{"#FFFFFF", "#fff", "abc"}},
-	"rgbcolor":     {0, []string{"rgb(1,2,3)", "rgb(255,255,255)"}},
-	"byte":         {0, []string{"YQ==", "", "YWJj", "aGVsbG8gd29ybGQ=", "+/+/"}},
-	"password":     {0, nil},
-	"date":         {0, []string{"2006-01-02", "1999-12-31"}},
-	"duration":     {0, []string{"1h", "22ns", "3 days", "1s", "1m30s"}},
-	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00", "2006-01-02t15:04:05z"}},
-	"k8sshortname": {34, []string{"a", "example", "a-1"}},
-	"k8slongname":  {34, []string{"a", "example.com", "a-1.b"}},
+	"bsonobjectid": {0, []string{"507f1f77bcf86cd799439011"}, ""},
+	"uri":          {0, []string{"https://example.com/a", "http://a", "/a", "ftp://example.com/a?b=c#d"}, `^/a*$`},
+	"email":        {0, []string{"a@example.com", "someone.else@example.org"}, `^[a-z]+@example[.]com$`},
+	"hostname":     {0, []string{"example.com", "a", "localhost", "A-1.example.org"}, `^([a-z]{1,9}[.])*[a-z]{2,9}$`},
+	"ipv4":         {0, []string{"10.0.0.1", "192.168.0.1", "0.0.0.0", "255.255.255.255"}, ""},
+	"ipv6":         {0, []string{"::1", "2001:db8::1", "fe80::1"}, ""},
+	"cidr":         {0, []string{"10.0.0.0/8", "2001:db8::/32", "10.0.0.1/32"}, ""},
+	"mac":          {0, []string{"00:00:5e:00:53:01", "02:00:5e:10:00:00:00:01"}, ""},
+	"uuid":         {0, []string{"f47ac10b-58cc-0372-8567-0e02b2c3d479", "F47AC10B58CC037285670E02B2C3D479"}, ""},
+	"uuid3":        {0, []string{"6fa459ea-ee8a-3ca4-894e-db77e160355e"}, ""},
+	"uuid4":        {0, []string{"f47ac10b-58cc-4372-a567-0e02b2c3d479"}, ""},
+	"uuid5":        {0, []string{"886313e1-3b8a-5372-9b90-0c9aee199e5d"}, ""},
+	"isbn":         {0, []string{"0321751043", "978-0321751041"}, ""},
+	"isbn10":       {0, []string{"0321751043"}, ""},
+	"isbn13":       {0, []string{"978-0321751041", "9780321751041"}, ""},
+	"creditcard":   {0, []string{"4111111111111111"}, ""},
+	"ssn":          {0, []string{"111-11-1111"}, ""},
+	"hexcolor":     {0, []string{"#FFFFFF", "#fff", "abc"}, ""},
+	"rgbcolor":     {0, []string{"rgb(1,2,3)", "rgb(255,255,255)"}, ""},
+	"byte":         {0, []string{"YQ==", "", "YWJj", "aGVsbG8gd29ybGQ=", "+/+/"}, `^(YWJj)*$`},
+	"password":     {0, nil, ""},
+	"date":         {0, []string{"2006-01-02", "1999-12-31"}, ""},
+	"duration":     {0, []string{"1h", "22ns", "3 days", "1s", "1m30s"}, `^0*1s$`},
+	"datetime":     {0, []string{"2014-12-15T19:30:20.000Z", "2006-01-02T15:04:05Z", "2006-01-02T15:04:05+01:00", "2006-01-02t15:04:05z"}, `^2006-01-02T15:04:05[.]0+Z$`},
+	"k8sshortname": {34, []string{"a", "example", "a-1"}, ""},
+	"k8slongname":  {34, []string{"a", "example.com", "a-1.b"}, ""},
 }
 
 // effectiveFormat returns the format of strings that is checked, without hyphens, or "".
@@ -81,3 +83,6 @@ func (l *library) MatchFormat(name, s string) bool { return matchFormat(name, s)
 
 // Samples implements [logic.Strings].
 func (l *library) Samples(format string) []string { return formats[format].samples }
+
+// Long implements [logic.Strings].
+func (l *library) Long(format string) string { return formats[format].long }

@@ -26,3 +26,28 @@ func TestTextsThatCELCannotRead(t *testing.T) {
 		}
 	}
 }
+
+// The length of a string is bounded beside its format: few formats accept the empty string, and some have long ones.
+func TestLengthsOfStringsOfAFormat(t *testing.T) {
+	for _, c := range []struct {
+		format, bound string
+		want          Verdict
+	}{
+		{"byte", "minLength: 1", Contained},
+		{"uri", "minLength: 1", Contained},
+		{"password", "minLength: 1", NotContained},
+		{"byte", "maxLength: 51200", NotContained},
+		{"uri", "maxLength: 2048", NotContained},
+		{"email", "maxLength: 60", NotContained},
+		{"hostname", "maxLength: 200", NotContained},
+		{"duration", "maxLength: 70", NotContained},
+		{"date-time", "maxLength: 99", NotContained},
+	} {
+		of := func(more string) Side {
+			return side(t, parseSchema(t, "{type: object, properties: {x: {type: string, format: "+c.format+more+"}}}"))
+		}
+		if got := Decide(t.Context(), of(""), of(", "+c.bound), Options{Namespaced: true}); got.Verdict != c.want {
+			t.Errorf("%s of format %s: %v, want %v: %v", c.bound, c.format, got.Verdict, c.want, told(got.Gaps))
+		}
+	}
+}

@@ -113,7 +113,7 @@ func (s *Solver) addOpaque(st *state, f Opaque, why deps) bool {
 }
 
 // addString narrows the length, or adds a pattern or a format. If its negation is there too, no string is left; whether patterns exclude each
-// other, only the search for strings finds out.
+// other, only the search for strings finds out. Of formats it is known whether the empty string has them.
 func (s *Solver) addString(st *state, f Formula, why deps) bool {
 	st.said[kindIndex(String)] |= why
 	all := st.said[kindIndex(String)]
@@ -130,7 +130,10 @@ func (s *Solver) addString(st *state, f Formula, why deps) bool {
 		}
 	case Format:
 		st.formats = append(st.formats, f)
-		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
+		if !f.Neg && !s.Strings.MatchFormat(f.Name, "") {
+			st.length.Min = max(st.length.Min, 1)
+		}
+		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) || st.length.Min > st.length.Max {
 			return s.dropKind(st, String, all)
 		}
 	}

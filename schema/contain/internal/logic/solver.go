@@ -16,6 +16,8 @@ type Strings interface {
 	Members(w *Work, match, avoid []string, length Length, n int) (found []string, none bool)
 	// Samples returns a few strings of the format, and false if every string has it.
 	Samples(format string) []string
+	// Long returns a pattern of some strings of a format that can be long; empty if there are none.
+	Long(format string) string
 }
 
 // Solver searches models. It is not safe for concurrent use. It remembers results about parts, so that a second search for the same

@@ -29,6 +29,12 @@ func (s *Solver) solveString(st *state, want int) ([]any, bool) {
 			out = s.keepUnrefused(st, stringValues(found), want)
 		}
 	}
+	if long := s.longOf(st.formats); len(out) == 0 && !none && len(long) > 0 { // the samples may be too short
+		match, avoid := st.matchAndAvoid()
+		found, _ := s.Strings.Members(&s.work, append(match, long...), avoid, st.length, 1)
+		s.chargeStep(bytesOf(found) / bytesMade)
+		out = s.keepUnrefused(st, stringValues(found), want)
+	}
 	switch {
 	case none || len(out) > 0:
 	case s.work.Left() == 0: // the search for strings keeps to the rest of the budget
@@ -47,6 +53,16 @@ func (s *Solver) samplesOf(formats []Format) (samples []string) {
 		}
 	}
 	return samples
+}
+
+// longOf are patterns of long strings of the formats that a string must have.
+func (s *Solver) longOf(formats []Format) (patterns []string) {
+	for _, f := range formats {
+		if long := s.Strings.Long(f.Name); long != "" && !f.Neg {
+			patterns = append(patterns, long)
+		}
+	}
+	return patterns
 }
 
 // membersAndOthers returns strings that fit the patterns, and more if the first ones are all excluded. Where a format says something, it

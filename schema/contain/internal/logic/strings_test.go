@@ -26,6 +26,8 @@ func (library) MatchPattern(expr, s string) bool {
 
 func (library) MatchFormat(name, s string) bool { return name != "even" || len(s)%2 == 0 }
 
+func (library) Long(string) string { return "" }
+
 func (library) Samples(name string) []string {
 	if name == "even" {
 		return []string{"ab", ""}
