@@ -20,7 +20,7 @@ IMAGE ?=
 LDFLAGS := -s -w -X sluice.dev/internal/cli.sluiceVersion=$(VERSION) -X sluice.dev/config.defaultImage=$(IMAGE)
 CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 PKGS := ./...
-# Tests with a cluster wait half of their time, so one package more than there are processors is tested at once: these, and one beside.
+# Tests with a cluster wait more than they work, so two packages more than there are processors are tested at once: these, and two beside.
 ATONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 PARTS ?=
 
@@ -73,17 +73,17 @@ lint: $(GOLANGCI) ## golangci-lint (the main module: localcluster would need all
 	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
 
 # Tests are short: to collect garbage as often as a program that stays would be a quarter of their work.
-unit tests-delivery tests-others: export GOGC ?= 400
+unit tests-delivery tests-cli tests-others: export GOGC ?= 400
 
 .PHONY: unit
 unit: ## the tests that need no cluster
 	$(GO) test -timeout 40m $(PKGS)
 
-# One build serves the tests with and without a cluster. Those of internal/cli that deliver take turns, so they have a cluster of their
-# own beside the others; the packages whose tests take longest begin first.
+# One build serves the tests with and without a cluster. Those of internal/cli take turns where they change the whole cluster, so they have
+# one of their own, and those that deliver another one; the packages whose tests take longest begin first.
 .PHONY: tests
 tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
-	$(MAKE) --no-print-directory -j 2 --output-sync=target tests-delivery tests-others
+	$(MAKE) --no-print-directory -j 3 --output-sync=target tests-cli tests-delivery tests-others
 
 # The tests of test/helm build the chart and the program, which the cache of results does not see.
 .PHONY: tests-delivery
@@ -93,9 +93,14 @@ tests-delivery: $(GOTESTSUM)
 	cd test/helm && $(TESTED) -count=1 -timeout 60m -tags e2e,grpcnotrace ./...
 	cd test/browser && $(TESTED) -count=1 -timeout 60m ./...
 
+.PHONY: tests-cli
+tests-cli: $(GOTESTSUM)
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -skip 'E2EDelivery' ./internal/cli
+
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
-	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) -skip 'E2EDelivery' ./internal/cli ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... $(PKGS)
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... \
+	  $$($(GO) list -tags e2e,grpcnotrace $(PKGS) | grep -v '/internal/cli$$')
 
 TEKTON := $(CACHE)/tekton
 .PHONY: e2e-tekton

@@ -457,3 +457,18 @@ func TestAStuckObjectSaysWhichKeyIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// The API server demands an object of metadata and a string of its name, whatever the old schema says of them. So a limit is the only news.
+func TestALimitOnTheNameOfObjectsIsNoNewType(t *testing.T) {
+	of := func(metadata string) *crd {
+		return patched(t, "versions:\n- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {"+metadata+"spec: {type: object}}}}}\n")
+	}
+	for _, old := range []string{"", "metadata: {type: object}, "} {
+		for limit, rule := range map[string]string{"maxLength: 63": "max-length-lowered", "pattern: ^a": "pattern-added"} {
+			got := check(t, of(old), of("metadata: {type: object, properties: {name: {type: string, "+limit+"}}}, "))
+			if ids := ruleIDs(got.Findings); !slices.Equal(ids, []string{rule}) || got.Findings[0].Path != ".metadata.name" {
+				t.Errorf("%q: %v", old, ids)
+			}
+		}
+	}
+}

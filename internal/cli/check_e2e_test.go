@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +24,14 @@ import (
 
 var shared clustertest.Shared
 
-// runTests runs the tests, and stops the cluster that they started.
-func runTests(m *testing.M) int { return shared.Run(m) }
+// runTests runs the tests, and stops the cluster that they started. They wait more than they work. A -parallel of the command line comes later
+// and counts.
+func runTests(m *testing.M) int {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	return shared.Run(m)
+}
 
 // A CRD that the cluster does not have is told in every format; a cluster that has none of them is taken for the wrong one.
 func TestE2ECheckTellsWhatTheClusterDoesNotHave(t *testing.T) {

@@ -4,6 +4,9 @@ package contain
 // nullable, but not from a list.
 
 import (
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"sluice.dev/schema"
@@ -35,6 +38,8 @@ type place struct {
 	dark bool
 	// unchecked is set at the root and in the status if embedded resources in the status are not checked ([Side.StatusUnchecked]).
 	unchecked bool
+	// meta is set at the metadata of the object itself, of which the API server checks the name.
+	meta bool
 }
 
 type placeKind uint8
@@ -92,13 +97,36 @@ func (p place) childPlace(name string) place {
 	case declared:
 	}
 	meta := p.hasMeta() && isMeta(name)
+	ofObject := p.pos == atRoot && name == "metadata"
 	if c := p.node.Property(name); c != nil { // metadata is validated, but never pruned
-		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hidesRules(name, c), unchecked: p.unchecked && (p.pos != atRoot || name == "status")}
+		return place{node: c, whole: p.whole || meta, dark: p.dark || p.hidesRules(name, c), unchecked: p.unchecked && (p.pos != atRoot || name == "status"), meta: ofObject}
 	}
-	if meta {
+	switch {
+	case ofObject:
+		return place{node: checkedNodes()["object"], whole: true, meta: true}
+	case meta:
 		return place{kind: anything}
+	case p.namesObject(name):
+		return place{node: checkedNodes()["string"]}
 	}
 	return p.restPlace()
+}
+
+// checkedNodes are what the API server demands of the metadata of an object and of its name, whatever the schema says.
+var checkedNodes = sync.OnceValue(func() map[string]*schema.Node {
+	out := map[string]*schema.Node{}
+	for _, typ := range []string{"object", "string"} {
+		if n, err := schema.New(&apiextensionsv1.JSONSchemaProps{Type: typ}); err == nil { // always
+			out[typ] = n
+		}
+	}
+	return out
+})
+
+// namesObject reports whether a field of this metadata is the name of the object, or the beginning of a name that the API server completes. A
+// CRD can restrict no other field of metadata.
+func (p place) namesObject(field string) bool {
+	return p.meta && (field == "name" || field == "generateName")
 }
 
 // restPlace returns the place of the properties that are not declared.
