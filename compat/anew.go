@@ -40,10 +40,10 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
 		return nil
 	}
-	known := fillsAlone(before.props, c.readBy(p.from, c.readsBefore(p.from)).props, nil)
-	now := fillsAlone(p.to.props, c.readBy(p.from, home).props, nil)
+	known := c.fillsAfterRead(pair{p.from, before}, c.readsBefore(p.from))
+	now := c.fillsAfterRead(p, home)
 	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
-		now = append(now, fillsAlone(p.to.props, c.readBy(p.from, s).props, nil)...)
+		now = append(now, c.fillsAfterRead(p, s)...)
 	}
 	now = slices.DeleteFunc(now, func(at contain.Path) bool {
 		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
@@ -53,7 +53,15 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
 func (c *comparison) fillsOn(p pair) []contain.Path {
-	return fillsAlone(p.to.props, c.readBy(p.from, c.readingVersion(p.from)).props, nil)
+	return c.fillsAfterRead(p, c.readingVersion(p.from))
+}
+
+// fillsAfterRead are the places of defaults of the version p.to that objects written in p.from lack when the version reader has read them.
+func (c *comparison) fillsAfterRead(p pair, reader *part) []contain.Path {
+	if reader == p.to { // it has filled in all of its own
+		return nil
+	}
+	return fillsAlone(p.to.props, c.readBy(p.from, reader).props, nil)
 }
 
 // anyPlaceIn reports whether one of the places lies in the value at a path.

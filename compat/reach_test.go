@@ -331,18 +331,21 @@ func TestADefaultBelowANewFieldEndsRatchetingWhereTheFieldIsKept(t *testing.T) {
 		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
 	}
 	const demands, fills = "required: [version], properties: {version: {type: string}", "new: {type: object, properties: {protocol: {type: string, default: TCP}}}"
+	const keeps = "properties: {version: {type: string}}, x-kubernetes-preserve-unknown-fields: true"
 	for name, c := range map[string]struct {
-		beta string // what v1beta1 says of spec
-		safe bool
+		beta   string // what v1beta1 says of spec
+		stored bool   // v1 is stored
+		safe   bool
 	}{
-		"which the other version drops":    {"properties: {version: {type: string}}", true},
-		"which the other version declares": {"properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string}}}}", false},
-		"which the other version keeps":    {"properties: {version: {type: string}}, x-kubernetes-preserve-unknown-fields: true", false},
+		"which the other version drops":                {"properties: {version: {type: string}}", false, true},
+		"which the other version declares":             {"properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string}}}}", false, false},
+		"which the other version keeps":                {keeps, false, false},
+		"that is filled in before values are compared": {keeps, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			beta := version("v1beta1", true, c.beta) // a default of the stored version is filled in before the API server compares
-			old := patched(t, "versions:\n"+version("v1", false, demands+", new: {type: object, properties: {protocol: {type: string}}}}")+beta)
-			new := patched(t, "versions:\n"+version("v1", false, demands+", "+fills+"}")+beta)
+			beta := version("v1beta1", !c.stored, c.beta)
+			old := patched(t, "versions:\n"+version("v1", c.stored, demands+", new: {type: object, properties: {protocol: {type: string}}}}")+beta)
+			new := patched(t, "versions:\n"+version("v1", c.stored, demands+", "+fills+"}")+beta)
 			got := check(t, old, new)
 			if safe := !slices.Contains(ruleIDs(got.Findings), "versions-contradict"); safe != c.safe {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
