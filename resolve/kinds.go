@@ -53,11 +53,11 @@ func kindAllowed(list []string, apiVersion, kind string) bool {
 // its text.
 const largeContent = 64 << 10
 
-// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow, and a pointer of Git LFS
-// always: nobody asks for it in place of the file.
+// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow. It always refuses a pointer
+// of Git LFS and an HTML page, which nobody asks for in place of the file.
 func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
-	if bytes.HasPrefix(data, []byte(lfsPointer)) {
-		return Errorf(ReasonInvalid, "the content %s", otherContent(data))
+	if is := standIn(data); is != "" {
+		return Errorf(ReasonInvalid, "the content %s", is)
 	}
 	list := SplitList(c[KeyContentKinds])
 	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
@@ -100,19 +100,32 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 	}
 }
 
-// lfsPointer is the beginning of the file that Git LFS puts in place of another one
-// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
-const lfsPointer = "version https://git-lfs.github.com/spec/"
+var (
+	// lfsPointer matches the beginning of the file that Git LFS, also by its older names, puts in place of another one
+	// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+	lfsPointer = regexp.MustCompile(`\A[\s\x{FEFF}]*version https?://(git-lfs\.github\.com/spec|hawser\.github\.com/spec|git-media\.io)/`)
+	// htmlPage matches the beginning of a page, with what may stand before its first element.
+	htmlPage = regexp.MustCompile(`(?is)\A([\s\x{FEFF}]|<!--.*?-->|<\?xml\b[^>]*>)*<(!doctype\s+html\b|(html|head|body|title|meta|link|script|style|form|div|table|iframe|h1|p|br|a|b)[\s/>])`)
+)
+
+// maxHead bounds the part of content that is searched for the beginning of a page, in bytes.
+const maxHead = 64 << 10
+
+// standIn says what content is that servers give in place of a file; empty for all other content.
+func standIn(data []byte) string {
+	head := data[:min(len(data), maxHead)]
+	switch {
+	case lfsPointer.Match(head):
+		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
+	case htmlPage.Match(head):
+		return "is an HTML page, such as one for signing in or one that shows a file; the file itself has another address, or needs a credential"
+	}
+	return ""
+}
 
 // otherContent says what content is that is no Kubernetes object.
 func otherContent(data []byte) string {
-	head := strings.ToLower(string(bytes.TrimSpace(data[:min(len(data), 200)])))
-	switch {
-	case strings.HasPrefix(head, lfsPointer):
-		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
-	case strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
-		return "is an HTML page, such as one for signing in or one that shows a file; the address of the file itself is another one"
-	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+	if bytes.HasPrefix(data, []byte("\x1f\x8b")) {
 		return "is compressed by gzip"
 	}
 	return "is no Kubernetes object"

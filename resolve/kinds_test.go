@@ -63,36 +63,38 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 	}
 }
 
-const pointerOfLFS = "version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n"
-
-// TestAPointerOfLFSIsNotTheFile: also where any content is allowed.
-func TestAPointerOfLFSIsNotTheFile(t *testing.T) {
-	r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
-		return resource(pointerOfLFS), nil
-	})
-	if _, err := r.Resolve(t.Context(), ask("p")); reason(err) != resolve.ReasonInvalid || !strings.Contains(err.Error(), "a pointer of Git LFS") {
-		t.Error(err)
-	}
-}
-
-func TestOtherContentIsNamed(t *testing.T) {
+func TestContentThatStandsForAFileIsNamed(t *testing.T) {
+	const pointer, page, object = "a pointer of Git LFS", "an HTML page", "is no Kubernetes object"
 	for data, want := range map[string]string{
-		pointerOfLFS: "a pointer of Git LFS",
-		"\n<!DOCTYPE html>\n<html><body>Sign in</body></html>": "an HTML page",
-		"<html lang=en>":   "an HTML page",
-		"\x1f\x8b\x08\x00": "compressed by gzip",
-		"just a word":      "is no Kubernetes object",
+		"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n":      pointer,
+		"\uFEFFversion https://hawser.github.com/spec/v1\noid sha256:ab\nsize 3\n": pointer,
+		"version http://git-media.io/v/2\noid sha256:ab\nsize 3\n":                 pointer,
+		"\n<!DOCTYPE html>\n<html><body>Sign in</body></html>":                     page,
+		"<html lang=en>": page,
+		"<HTML>":         page,
+		"\uFEFF \r\n<!-- a comment\n of two lines -->\n<!-- --><!doctype  HTML PUBLIC \"\">": page,
+		"<?xml version=\"1.0\"?>\n<!DOCTYPE html>":                                           page,
+		"<head><title>Sign in</title>":                                                       page,
+		strings.Repeat(" \n", 5000) + "<Body>":                                               page,
+		"<!-- " + strings.Repeat("x", 5000) + " --><form action=login>":                      page,
+		"# <html>\njust a word":                                                              object,
+		"<htmlish>":                                                                          object,
+		"version https://git-lfs.github.com.evil.example/spec/v1":                            object,
+		"\x1f\x8b\x08\x00":                                                                   "compressed by gzip",
+		"just a word":                                                                        object,
+		"apiVersion: v1\nkind: ConfigMap\ndata: {x: <html>, y: version https://git-lfs.github.com/spec/v1}": "of the kind \"ConfigMap\"",
 	} {
-		sp := spec()
-		r := runner(t, sp, resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
-			return resource(data), nil
-		})
-		if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: "Task.tekton.dev"}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := r.Resolve(t.Context(), ask("p"))
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", data, err)
+		for kinds, told := range map[string]bool{"": want == pointer || want == page, "Task.tekton.dev": true} {
+			r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) {
+				return resource(data), nil
+			})
+			if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: kinds}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := r.Resolve(t.Context(), ask("p"))
+			if told != (err != nil) || told && !strings.Contains(err.Error(), want) {
+				t.Errorf("%.80q, kinds %q: %v", data, kinds, err)
+			}
 		}
 	}
 }
