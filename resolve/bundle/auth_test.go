@@ -232,6 +232,13 @@ func TestPlainHTTPIsTheOperatorsChoice(t *testing.T) {
 		if err != nil || string(res.Data) != yamlA {
 			t.Errorf("%s, allowed: %v", host, err)
 		}
+		if below, ok := strings.CutPrefix(host, "reg."); ok {
+			all := request(ParamBundle, host+"/team/bundle:v1")
+			all.Config[KeyPlain] = "other.example, *." + strings.ToUpper(below) + "."
+			if _, err := f.resolve(all); err != nil {
+				t.Errorf("%s, allowed for its domain: %v", host, err)
+			}
+		}
 		// Tekton speaks plain HTTP to what is named by a private address.
 		private := request(ParamBundle, host+"/team/bundle:v1")
 		private.Config[KeyPlainPrivate] = "true"
