@@ -21,6 +21,7 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 		"a comment and an empty document":      {"*.tekton.dev", "# x\n---\n---\n" + task, true},
 		"several":                              {"*.tekton.dev", task + "---\n" + task, true},
 		"a kind of a group":                    {"Pipeline.tekton.dev, Task.tekton.dev", task, true},
+		"a kind in other letters":              {"PIPELINE.Tekton.dev task.TEKTON.dev", task, true},
 		"the core group":                       {"ConfigMap", "apiVersion: v1\nkind: ConfigMap\n", true},
 		"another kind":                         {"Pipeline.tekton.dev", task, false},
 		"another group":                        {"*.tekton.dev", "apiVersion: tekton.dev.evil.org/v1\nkind: Task\n", false},
@@ -53,12 +54,74 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 		})
 	}
 	r := runner(t, spec(), resolve.Options{}, func(context.Context, *resolve.Request) (*resolve.Resource, error) { return resource(task), nil })
-	for _, bad := range []string{"Task/tekton.dev", ",", "*.", "a*"} {
+	for _, bad := range []string{"Task/tekton.dev", ",", "*.", "a*", "Task", "tasks.tekton.dev", "# Task.tekton.dev"} {
 		if err := r.Configure("fake", map[string]string{resolve.KeyContentKinds: bad}); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 		if _, err := r.Resolve(t.Context(), ask("p")); reason(err) != resolve.ReasonForbidden {
 			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A list of kinds means what it seems to, or is an error that names what is allowed.
+func TestListsOfKinds(t *testing.T) {
+	for list, want := range map[string]string{
+		"Task.tekton.dev":                        "task.tekton.dev",
+		"task.tekton.dev,ConfigMap *.apps *":     "task.tekton.dev configmap. *.apps all",
+		"Widget.example.com Things.acme.io":      "widget.example.com things.acme.io",
+		"Deployment.apps Endpoints":              "deployment.apps endpoints.",
+		"ClusterTask.Tekton.dev\nRun.tekton.dev": "clustertask.tekton.dev run.tekton.dev",
+	} {
+		kinds, err := resolve.ParseKinds(list)
+		var got []string
+		for _, k := range kinds {
+			if k.All {
+				got = append(got, "all")
+			} else {
+				got = append(got, k.Name+"."+k.Group)
+			}
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %v, %v", list, got, err)
+		}
+	}
+	for list, want := range map[string]string{
+		"":                                "it names no kind",
+		" , ":                             "it names no kind",
+		"# Task.tekton.dev":               `"#": it is no kind`,
+		"Task":                            `"Task": the core group has no such kind`,
+		"configmaps":                      "it is in the plural; the kind is ConfigMap",
+		"Confgmap":                        `(did you mean "ConfigMap"?)`,
+		"Tasks.tekton.dev":                "it is in the plural; the kind is Task.tekton.dev",
+		"verificationpolicies.tekton.dev": "the kind is VerificationPolicy.tekton.dev",
+		"tekton.dev/v1/Task":              "it has a slash",
+		"tekton.dev/Task":                 "it has a slash",
+		"Task.tekton.dev/v1":              "it has a slash",
+		"v1/ConfigMap":                    "it has a slash",
+		"Task.v1.tekton.dev":              "it has a version",
+		"ConfigMap.v1":                    "it has a version",
+		"Task.v1beta1.tekton.dev":         "it has a version",
+		"ConfigMap.core":                  "there is no group core",
+		"Task.tekton":                     "there is no group tekton",
+		"tekton.dev":                      "there is no group dev",
+		"Deployment.app":                  `(did you mean "apps"?)`,
+		"*.":                              "it is no kind",
+		"*.*":                             "it is no kind",
+		"Task.*":                          "it is no kind",
+		"*tekton.dev":                     "it is no kind",
+		"**":                              "it is no kind",
+		"[Task.tekton.dev]":               "it is no kind",
+		"Task.tekton.dev;ConfigMap":       "it is no kind",
+		"Task.tekton.dev.":                "it is no kind",
+		"!Secret":                         "it is no kind",
+	} {
+		kinds, err := resolve.ParseKinds("Task.tekton.dev," + list)
+		if strings.Trim(list, " ,") == "" {
+			kinds, err = resolve.ParseKinds(list)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "want *, or kinds such as Task.tekton.dev") {
+			t.Errorf("%q: %v, %v", list, kinds, err)
 		}
 	}
 }
