@@ -74,7 +74,9 @@ var (
 
 // faultOfKind says why no object is of a kind, in lower case; empty if one can be.
 func faultOfKind(name, group string, grouped bool) string {
-	meant := func(kind string) bool { return strings.EqualFold(name, kind+"s") || strings.EqualFold(name, kind[:len(kind)-1]+"ies") }
+	meant := func(kind string) bool {
+		return strings.EqualFold(name, kind+"s") || strings.EqualFold(name, kind[:len(kind)-1]+"ies")
+	}
 	known := func(kind string) bool { return strings.EqualFold(name, kind) }
 	switch {
 	case strings.Contains(name+group, "/"):
