@@ -145,7 +145,8 @@ func TestOddSecretsAreUnderstood(t *testing.T) {
 		"another type":                 {map[string][]byte{"username": []byte(user), "password": []byte(password)}, authn.AuthConfig{}, "; it has password, username"},
 		"an empty Secret":              {nil, authn.AuthConfig{}, "; it is empty"},
 	} {
-		got, told := authn.AuthConfig{}, ""
+		var got authn.AuthConfig
+		var told string
 		creds := &credentials{}
 		repo, err := name.NewRepository("reg.example.com/team/x")
 		if err != nil {
