@@ -64,6 +64,19 @@ func TestContentIsOfTheKindsThatTheOperatorAllows(t *testing.T) {
 	}
 }
 
+func TestAWrongDefaultIsAnError(t *testing.T) {
+	for value, want := range map[string]string{"*.tekton.dev": "", "tasks.tekton.dev": "the default of content-kinds: ", " ": "it names no kind"} {
+		registry, err := resolve.NewRegistry(&fake{spec(), nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = resolve.NewRunner(resolve.Options{Resolvers: registry, Defaults: map[string]map[string]string{"fake": {resolve.KeyContentKinds: value}}})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
 // A list of kinds means what it seems to, or is an error that names what is allowed.
 func TestListsOfKinds(t *testing.T) {
 	for list, want := range map[string]string{
