@@ -229,15 +229,20 @@ func inText(pattern string, read func(text string) (string, error)) (string, err
 	return restored(out), nil
 }
 
-// foreignSyntax has the characters by which the patterns of other tools say more than one name.
-const foreignSyntax = "{}[]()|^$,\"'`\\"
+// foreignSyntax matches what lists and the patterns of other tools have besides a text itself. A name may have other signs.
+var foreignSyntax = regexp.MustCompile(`[{}\[\]|,\\]|\A[\^"']|[$"']\z`)
 
-// checkLiterals refuses what other tools read as more than the text itself, so that a pattern does not match less than it seems to.
+// checkLiterals refuses what other tools read as more than the text itself, so that a pattern does not match less than it seems to. The
+// characters in more are refused, too.
 func checkLiterals(param, pattern, more string) error {
-	if i := strings.IndexAny(pattern, foreignSyntax+more); i >= 0 {
-		return fmt.Errorf("%s: %q has no meaning in it; write one rule for each name, or ? where that character is meant", param, pattern[i:i+1])
+	sign := foreignSyntax.FindString(pattern)
+	if i := strings.IndexAny(pattern, more); i >= 0 {
+		sign = pattern[i : i+1]
 	}
-	if strings.HasPrefix(pattern, "!") {
+	switch {
+	case sign != "":
+		return fmt.Errorf("%s: %q has no meaning in it; write one rule for each name, or ? where that character is meant", param, sign)
+	case strings.HasPrefix(pattern, "!"):
 		return fmt.Errorf("%s: it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny", param)
 	}
 	return nil
@@ -343,7 +348,8 @@ func openPattern(pattern string) (string, error) {
 	if err == nil && begin != nil && begin[2] != "" {
 		_, err = inText(begin[2], resolve.HostName)
 	}
-	if err != nil || begin == nil || hasControl(p) || strings.ContainsAny(p, "<>#") || path.Clean("/"+p) != "/"+p || strings.Count(p, "*")+strings.Count(p, "?") != strings.Count(pattern, "*")+strings.Count(pattern, "?") {
+	escaped := strings.Count(p, "*")+strings.Count(p, "?") != strings.Count(pattern, "*")+strings.Count(pattern, "?")
+	if err != nil || begin == nil || escaped || hasControl(p) || strings.ContainsAny(p, "\"'`<>\\#") || path.Clean("/"+p) != "/"+p {
 		return "", errors.New("it is no address; write HOST/PATH")
 	}
 	if _, name, ok := strings.Cut(p, "/"); ok {
