@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sluice.dev/internal/brief"
 )
 
 // KeyContentKinds is the key that every resolver has for the kinds that content may have. Every client that can read a request sees its
@@ -19,48 +23,103 @@ const KeyContentKinds = "content-kinds"
 // TektonKinds is the value of [KeyContentKinds] that allows the kinds that Tekton's clients ask for.
 const TektonKinds = "*.tekton.dev"
 
-var kindPattern = regexp.MustCompile(`\A(\*|[A-Za-z][A-Za-z0-9]*)(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?\z`)
-
-func checkContentKinds(v string) error {
-	list := SplitList(v)
-	if len(list) == 0 {
-		return errors.New("it names no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap")
-	}
-	for _, k := range list {
-		if !kindPattern.MatchString(k) {
-			return fmt.Errorf("%s is no kind; want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap", quoteShort(k))
-		}
-	}
-	return nil
+// Kind is an entry of a list of kinds, in lower case. Name may be *, for all of a group; All stands for all kinds of all groups.
+type Kind struct {
+	Name, Group string
+	All         bool
 }
 
-// kindAllowed matches KIND.GROUP, KIND for the core group, *.GROUP for all of a group, and * for all.
-func kindAllowed(list []string, apiVersion, kind string) bool {
-	group, _, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group = ""
-	}
-	for _, k := range list {
-		name, of, _ := strings.Cut(k, ".")
-		if k == "*" || of == group && (name == kind || name == "*" && of != "") {
-			return true
+// Matches reports whether the entry means a kind of a group. The case of the kind does not matter.
+func (k Kind) Matches(kind, group string) bool {
+	return k.All || k.Group == group && (k.Name == "*" || k.Name == strings.ToLower(kind))
+}
+
+const wantedKinds = "want *, or kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap"
+
+// ParseKinds reads a list of KIND.GROUP, KIND for the core group, *.GROUP and *, separated by commas or white space. Case does not
+// matter. The error names the first entry that no object has, such as one with a version or in the plural.
+func ParseKinds(list string) ([]Kind, error) {
+	var out []Kind
+	for _, entry := range SplitList(list) {
+		if entry == "*" {
+			out = append(out, Kind{All: true})
+			continue
 		}
+		name, group, grouped := strings.Cut(strings.ToLower(entry), ".")
+		if fault := faultOfKind(name, group, grouped); fault != "" {
+			return nil, fmt.Errorf("%s: %s; %s", quoteShort(entry), fault, wantedKinds)
+		}
+		out = append(out, Kind{Name: name, Group: group})
 	}
-	return false
+	if len(out) == 0 {
+		return nil, errors.New("it names no kind; " + wantedKinds)
+	}
+	return out, nil
+}
+
+var (
+	version = regexp.MustCompile(`\Av[0-9]+((alpha|beta)[0-9]+)?(\.|\z)`)
+	// knownKinds are all kinds of the core group, and those of Tekton, whose plural is an error.
+	knownKinds = map[string][]string{
+		"": {
+			"Binding", "ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod",
+			"PodTemplate", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount",
+		},
+		"tekton.dev":            {"Task", "ClusterTask", "Pipeline", "StepAction", "TaskRun", "PipelineRun", "CustomRun", "Run", "VerificationPolicy"},
+		"resolution.tekton.dev": {"ResolutionRequest"},
+	}
+	// shortGroups are the groups without a dot.
+	shortGroups = []string{"apps", "autoscaling", "batch", "extensions", "policy"}
+)
+
+// faultOfKind says why no object is of a kind, in lower case; empty if one can be.
+func faultOfKind(name, group string, grouped bool) string {
+	meant := func(kind string) bool {
+		return strings.EqualFold(name, kind+"s") || strings.EqualFold(name, kind[:len(kind)-1]+"ies")
+	}
+	known := func(kind string) bool { return strings.EqualFold(name, kind) }
+	switch {
+	case strings.Contains(name+group, "/"):
+		return "it has a slash, for which a dot stands here, and no version"
+	case name != "*" && len(validation.IsDNS1035Label(name)) > 0, grouped && len(validation.IsDNS1123Subdomain(group)) > 0:
+		return "it is no kind"
+	case version.MatchString(group):
+		return "it has a version, which does not matter here"
+	case grouped && !strings.Contains(group, ".") && !slices.Contains(shortGroups, group):
+		return "there is no group " + group + brief.Hint(group, append([]string{"tekton.dev"}, shortGroups...))
+	}
+	if i := slices.IndexFunc(knownKinds[group], meant); i >= 0 && !slices.ContainsFunc(knownKinds[group], known) {
+		return "it is in the plural; the kind is " + strings.TrimSuffix(knownKinds[group][i]+"."+group, ".")
+	}
+	if !grouped && !slices.ContainsFunc(knownKinds[""], known) {
+		return "the core group has no such kind" + brief.Hint(name, knownKinds[""]) + "; other kinds have a group"
+	}
+	return ""
+}
+
+func checkContentKinds(v string) error {
+	_, err := ParseKinds(v)
+	return err
 }
 
 // largeContent is the size above which contents are parsed one at a time: a tree of YAML takes up to a hundred times the memory of
 // its text.
 const largeContent = 64 << 10
 
-// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow, and a pointer of Git LFS
-// always: nobody asks for it in place of the file.
+// checkKinds refuses content if one of its YAML documents has a kind that the configuration does not allow. It always refuses a pointer
+// of Git LFS and an HTML page, which nobody asks for in place of the file.
 func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
-	if bytes.HasPrefix(data, []byte(lfsPointer)) {
-		return Errorf(ReasonInvalid, "the content %s", otherContent(data))
+	if is := standIn(data); is != "" {
+		return Errorf(ReasonInvalid, "the content %s", is)
 	}
-	list := SplitList(c[KeyContentKinds])
-	if len(list) == 0 || len(list) == 1 && list[0] == "*" {
+	if c[KeyContentKinds] == "" {
+		return nil
+	}
+	list, err := ParseKinds(c[KeyContentKinds])
+	if err != nil {
+		return Errorf(ReasonForbidden, "%s: %w", KeyContentKinds, err)
+	}
+	if slices.ContainsFunc(list, func(k Kind) bool { return k.All }) {
 		return nil
 	}
 	if len(data) > largeContent {
@@ -72,7 +131,7 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 		}
 	}
 	refuse := func(what string) error {
-		return Errorf(ReasonForbidden, "the content %s, and the operator allows only %s (%s)", what, strings.Join(list, ", "), KeyContentKinds)
+		return Errorf(ReasonForbidden, "the content %s, and the operator allows only %s (%s)", what, strings.Join(SplitList(c[KeyContentKinds]), ", "), KeyContentKinds)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for n := 0; ; {
@@ -91,28 +150,45 @@ func (r *Runner) checkKinds(ctx context.Context, c Config, data []byte) error {
 		}
 		n++
 		apiVersion, kind, ok := typeOf(top)
+		group, _, grouped := strings.Cut(apiVersion, "/")
+		if !grouped {
+			group = ""
+		}
 		switch {
 		case !ok:
 			return refuse(otherContent(data))
-		case !kindAllowed(list, apiVersion, kind):
+		case !slices.ContainsFunc(list, func(k Kind) bool { return k.Matches(kind, group) }):
 			return refuse("is of the kind " + quoteShort(kind) + " in " + quoteShort(apiVersion))
 		}
 	}
 }
 
-// lfsPointer is the beginning of the file that Git LFS puts in place of another one
-// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
-const lfsPointer = "version https://git-lfs.github.com/spec/"
+var (
+	// lfsPointer matches the beginning of the file that Git LFS, also by its older names, puts in place of another one
+	// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+	lfsPointer = regexp.MustCompile(`\A[\s\x{FEFF}]*version https?://(git-lfs\.github\.com/spec|hawser\.github\.com/spec|git-media\.io)/`)
+	// htmlPage matches the beginning of a page, with what may stand before its first element.
+	htmlPage = regexp.MustCompile(`(?is)\A([\s\x{FEFF}]|<!--.*?-->|<\?xml\b[^>]*>)*<(!doctype\s+html\b|(html|head|body|title|meta|link|script|style|form|div|table|iframe|h1|p|br|a|b)[\s/>])`)
+)
+
+// maxHead bounds the part of content that is searched for the beginning of a page, in bytes.
+const maxHead = 64 << 10
+
+// standIn says what content is that servers give in place of a file; empty for all other content.
+func standIn(data []byte) string {
+	head := data[:min(len(data), maxHead)]
+	switch {
+	case lfsPointer.Match(head):
+		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
+	case htmlPage.Match(head):
+		return "is an HTML page, such as one for signing in or one that shows a file; the file itself has another address, or needs a credential"
+	}
+	return ""
+}
 
 // otherContent says what content is that is no Kubernetes object.
 func otherContent(data []byte) string {
-	head := strings.ToLower(string(bytes.TrimSpace(data[:min(len(data), 200)])))
-	switch {
-	case strings.HasPrefix(head, lfsPointer):
-		return "is a pointer of Git LFS in place of the file, and the resolver does not fetch such files"
-	case strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
-		return "is an HTML page, such as one for signing in or one that shows a file; the address of the file itself is another one"
-	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+	if bytes.HasPrefix(data, []byte("\x1f\x8b")) {
 		return "is compressed by gzip"
 	}
 	return "is no Kubernetes object"

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
@@ -65,7 +66,8 @@ type Options struct {
 	// cached under another epoch are not used. Nil stands for an epoch that never changes.
 	Epoch func() string
 	// Defaults are values for keys that the ConfigMap does not set, by the name of the resolver and then by key. They take
-	// precedence over the defaults that the resolver declares. A wrong value of such a key closes; see [Closes].
+	// precedence over the defaults that the resolver declares. A wrong value of such a key closes; see [Closes]. A wrong default is an
+	// error of [NewRunner].
 	Defaults map[string]map[string]string
 	// Random returns numbers from 0 up to 1 for the jitter of retries; nil stands for math/rand.
 	Random func() float64
@@ -125,11 +127,34 @@ func NewRunner(o Options) (*Runner, error) {
 		configs: map[string]*configured{}, flights: map[string]*flight{}, queues: map[string]*queue{},
 	}
 	for _, name := range o.Resolvers.Names() {
-		if err := r.Configure(name, nil); err != nil {
+		err := r.checkDefaults(name)
+		if err == nil {
+			err = r.Configure(name, nil)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// checkDefaults refuses a wrong value in [Options.Defaults], which no ConfigMap would show.
+func (r *Runner) checkDefaults(name string) error {
+	res, err := r.opts.Resolvers.Get(name)
+	if err != nil {
+		return err
+	}
+	spec := res.Spec()
+	for _, k := range spec.allKeys() {
+		value, ok := r.opts.Defaults[spec.Name][k.Name]
+		if !ok || k.Check == nil {
+			continue
+		}
+		if err := k.Check(value); err != nil {
+			return fmt.Errorf("resolver %s: the default of %s: %w", spec.Name, k.Name, err)
+		}
+	}
+	return nil
 }
 
 // Configure passes the data of its ConfigMap to a resolver; nil if there is none. Good values take effect in any case. The error lists

@@ -13,8 +13,10 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -189,11 +191,28 @@ func (p *Process) Run(ctx context.Context, parts func(ctx context.Context) ([]Pa
 	var lease sync.WaitGroup
 	lease.Go(func() { p.Members.Run(membership) })
 	p.tellRoles()
+	p.Go(func() { p.shrinkAfterStart(ctx) })
 	<-ctx.Done()
 	p.parts.Wait()
 	leave()
 	lease.Wait()
 	return endOf(ctx)
+}
+
+// startTime is when a process has begun to wait for work, however slow the API server is.
+const startTime = 15 * time.Second
+
+// shrinkAfterStart gives the memory back that only the start needs.
+func (p *Process) shrinkAfterStart(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-p.Clock.After(startTime):
+	}
+	debug.FreeOSMemory()
+	if err := releaseProgramPages(); err != nil {
+		p.Log.Debug("the pages of the program stay in memory", "error", err)
+	}
 }
 
 // endOf says why ctx has ended; nil: somebody wanted it to.

@@ -1,15 +1,31 @@
-// Package sourceurl reads the short form of a remote source, a URL, as a resolver and its parameters.
+// Package sourceurl reads the short form of a remote source, a URL, as a resolver and its parameters. It knows which public hosts are
+// names of one server.
 //
 // It promises to refuse what it does not know, in words that say what is allowed. It does not fetch, and it does not decide
 // which addresses may be spoken to.
 package sourceurl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
+
+var (
+	otherNames = map[string]string{
+		"ssh.github.com": "github.com", "www.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
+	}
+	anyCase = []string{"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "ssh.dev.azure.com", "codeberg.org", "gitea.com"}
+)
+
+// ServerOf returns the host whose repositories a host, in lower case, serves: github.com for ssh.github.com, and the host itself for most.
+func ServerOf(host string) string { return cmp.Or(otherNames[host], host) }
+
+// IgnoresCase reports whether repositories have one name in any case at a host, as [ServerOf] returns it. Only public servers are known.
+func IgnoresCase(host string) bool { return slices.Contains(anyCase, host) }
 
 // SplitGit takes REPO//PATH?ref=REV, a URL without its scheme, apart. Path and ref are empty where they are left out.
 func SplitGit(rest string) (repo, path, ref string, err error) {

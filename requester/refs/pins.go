@@ -11,6 +11,7 @@ import (
 
 	"sluice.dev/api/resolution"
 	"sluice.dev/api/resolution/v1beta1"
+	"sluice.dev/internal/sourceurl"
 	"sluice.dev/requester"
 )
 
@@ -106,7 +107,8 @@ func repositoryOf(p params) string {
 	return fmt.Sprintf("%q", []string{p.firstValue("repo"), p.firstValue("org"), p.firstValue("serverURL"), p.firstValue("scmType"), p.firstValue("configKey")})
 }
 
-// addressKey returns host and path of a repository. It ignores the scheme with its port, the user, .git and the case of the host.
+// addressKey returns host and path of a repository. It ignores the scheme with its port, the user, .git and the case of the host. It ignores
+// the case of the path only at hosts that are known to do so: at others, two paths can be two repositories.
 func addressKey(s string) string {
 	host, file, scp := strings.Cut(s, ":")
 	if u, err := url.Parse(s); err == nil && u.Host != "" {
@@ -117,7 +119,15 @@ func addressKey(s string) string {
 	} else if !scp || strings.Contains(host, "/") {
 		host, file = "", s
 	}
-	return hostKey(host[strings.LastIndex(host, "@")+1:]) + "/" + strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+	host, file = hostKey(host[strings.LastIndex(host, "@")+1:]), strings.TrimSuffix(strings.Trim(file, "/"), ".git")
+	name, _, _ := strings.Cut(host, ":")
+	if server := sourceurl.ServerOf(name); server != name {
+		host = server
+	}
+	if sourceurl.IgnoresCase(host) {
+		file = strings.TrimSuffix(strings.ToLower(file), ".git")
+	}
+	return host + "/" + file
 }
 
 // hostKey returns one spelling of a host and its port: names in lower case without a dot at their end, and IPv4 addresses in IPv6 form as IPv4.

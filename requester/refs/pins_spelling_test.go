@@ -7,6 +7,8 @@ func TestPlacesOfPins(t *testing.T) {
 	for _, same := range [][]string{
 		{"http://127.0.0.1:21700/b.git", "http://127.0.0.1.:21700/b", "http://[::ffff:127.0.0.1]:21700/b.git/"},
 		{"https://Git.example.com/a/b", "https://git.example.com.:443/a/b.git", "git@git.example.com:a/b", "ssh://git@git.example.com/a/b.git"},
+		{"https://github.com/org/repo", "https://GitHub.com/Org/Repo.GIT", "git@github.com:Org/repo", "ssh://git@ssh.github.com:443/org/Repo.git"},
+		{"https://dev.azure.com/org/Project/_git/Repo", "https://dev.azure.com/Org/project/_git/repo"},
 	} {
 		for _, s := range same[1:] {
 			if addressKey(s) != addressKey(same[0]) {
@@ -16,6 +18,9 @@ func TestPlacesOfPins(t *testing.T) {
 	}
 	if a, b := addressKey("https://git.example.com/a/b"), addressKey("https://git.example.com:8443/a/b"); a == b {
 		t.Errorf("two ports have one place: %s", a)
+	}
+	if a, b := addressKey("https://git.example.com/a/b"), addressKey("https://git.example.com/A/b"); a == b {
+		t.Errorf("two paths have one place: %s", a)
 	}
 	of := func(pairs ...string) params {
 		var out params

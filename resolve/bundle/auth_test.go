@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -101,6 +102,79 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// Each Secret that docker or a person writes works, or one sentence says what is wrong with it. No sentence has a part of a credential.
+func TestOddSecretsAreUnderstood(t *testing.T) {
+	base64Of := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	good := `{"auths":{"reg.example.com":{"auth":"` + base64Of(user+":"+password) + `"}}}`
+	of := func(auth string) map[string][]byte {
+		return map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"reg.example.com":` + auth + `}}`)}
+	}
+	config := func(text string) map[string][]byte { return map[string][]byte{".dockerconfigjson": []byte(text)} }
+	for what, c := range map[string]struct {
+		data map[string][]byte
+		want authn.AuthConfig // besides Auth
+		told string
+	}{
+		"as kubectl writes it":         {config(good), authn.AuthConfig{Username: user, Password: password}, ""},
+		"auth without padding":         {of(`{"auth":"` + strings.TrimRight(base64Of(user+":"+password), "=") + `"}`), authn.AuthConfig{Username: user, Password: password}, ""},
+		"a colon in the password":      {of(`{"auth":"` + base64Of(user+":a:b") + `"}`), authn.AuthConfig{Username: user, Password: "a:b"}, ""},
+		"username and password":        {of(`{"username":"u","password":"p","email":"x"}`), authn.AuthConfig{Username: "u", Password: "p"}, ""},
+		"identitytoken":                {of(`{"auth":"` + base64Of("0-0:") + `","identitytoken":"it"}`), authn.AuthConfig{Username: "0-0", IdentityToken: "it"}, ""},
+		"registrytoken":                {of(`{"registrytoken":"rt"}`), authn.AuthConfig{RegistryToken: "rt"}, ""},
+		"auths besides a store":        {config(`{"credsStore":"desktop",` + good[1:]), authn.AuthConfig{Username: user, Password: password}, ""},
+		"the old form":                 {map[string][]byte{".dockercfg": []byte(good[len(`{"auths":`) : len(good)-1])}, authn.AuthConfig{Username: user, Password: password}, ""},
+		"auth without a colon":         {of(`{"auth":"` + base64Of(password) + `"}`), authn.AuthConfig{}, `the auth of its credential for "reg.example.com" is not USER:PASSWORD in base64`},
+		"auth that is not in base64":   {of(`{"auth":"` + user + ":" + password + `"}`), authn.AuthConfig{}, "is not USER:PASSWORD in base64"},
+		"auth that is a number":        {of(`{"auth":5}`), authn.AuthConfig{}, `its credential for "reg.example.com" is no object of texts`},
+		"a text for a credential":      {of(`"` + password + `"`), authn.AuthConfig{}, `its credential for "reg.example.com" is no object of texts`},
+		"null for a credential":        {of(`null`), authn.AuthConfig{}, "the Secret ns/s has no credential for reg.example.com"},
+		"no auths":                     {config(`{"auths":{}}`), authn.AuthConfig{}, "the Secret ns/s has no credential for reg.example.com"},
+		"null for auths":               {config(`{"auths":null}`), authn.AuthConfig{}, `registries stand below "auths" in .dockerconfigjson`},
+		"a list of auths":              {config(`{"auths":["` + password + `"]}`), authn.AuthConfig{}, "its entry .dockerconfigjson has another type of value in auths than Docker's configuration"},
+		"null":                         {config(`null`), authn.AuthConfig{}, `registries stand below "auths"`},
+		"the old form in the new one":  {config(good[len(`{"auths":`) : len(good)-1]), authn.AuthConfig{}, `registries stand below "auths" in .dockerconfigjson`},
+		"the new form in the old one":  {map[string][]byte{".dockercfg": []byte(good)}, authn.AuthConfig{}, `the form with "auths" belongs into .dockerconfigjson`},
+		"a helper":                     {config(`{"credHelpers":{"reg.example.com":"gcloud"}}`), authn.AuthConfig{}, "credsStore and credHelpers name programs, which Sluice does not run"},
+		"a helper for an empty auth":   {config(`{"auths":{"reg.example.com":{}},"credHelpers":{"reg.example.com":"gcloud"}}`), authn.AuthConfig{}, "which Sluice does not run"},
+		"nothing":                      {config(""), authn.AuthConfig{}, "its entry .dockerconfigjson is empty"},
+		"encoded twice":                {config(base64Of(good)), authn.AuthConfig{}, "is encoded by base64 twice"},
+		"a list":                       {config("[" + good + "]"), authn.AuthConfig{}, "is no JSON object"},
+		"YAML":                         {config("auths:\n  reg.example.com:\n    password: " + password), authn.AuthConfig{}, "its entry .dockerconfigjson is no JSON"},
+		"the old form that is no JSON": {map[string][]byte{".dockercfg": []byte(password)}, authn.AuthConfig{}, "its entry .dockercfg is no JSON"},
+		"another entry":                {map[string][]byte{"config.json": []byte(good)}, authn.AuthConfig{}, "it has no entry .dockerconfigjson, as Secrets of type kubernetes.io/dockerconfigjson have; it has config.json"},
+		"another type":                 {map[string][]byte{"username": []byte(user), "password": []byte(password)}, authn.AuthConfig{}, "; it has password, username"},
+		"an empty Secret":              {nil, authn.AuthConfig{}, "; it is empty"},
+	} {
+		var got authn.AuthConfig
+		var told string
+		creds := &credentials{}
+		repo, err := name.NewRepository("reg.example.com/team/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := creds.addSecret("ns", "s", c.data); err != nil {
+			told = err.Error()
+		} else if told = creds.lackFor(repo); told == "" {
+			auth, err := creds.Resolve(repo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := authn.Authorization(t.Context(), auth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = *config
+			got.Auth = ""
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" || !strings.Contains(told, c.told) || (c.told == "") != (told == "") {
+			t.Errorf("%s: %s%s", what, told, diff)
+		}
+		if strings.Contains(told, password) || strings.Contains(told, base64Of(password)) {
+			t.Errorf("%s: the text has the password: %s", what, told)
+		}
+	}
+}
+
 func TestTokenServer(t *testing.T) {
 	for _, tt := range []struct {
 		name, realm, secret string
@@ -138,6 +212,25 @@ func TestTokenServer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Azure's docker login leaves an identitytoken in place of a password.
+func TestAnIdentityTokenIsExchanged(t *testing.T) {
+	f := newFixture(t)
+	f.serve("auth.example.com:443", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(`{"access_token":"pull-token"}`))
+	}))
+	f.push(bundletest.Task("a", yamlA))
+	f.front = wantToken("https://auth.example.com/token")
+	req := request(ParamSecret, "s")
+	req.Secrets = fakeSecrets{"ns/s": {".dockerconfigjson": []byte(`{"auths":{"reg.example.com":{"auth":"MC0wOg==","identitytoken":"` + password + `"}}}`)}}
+	if res, err := f.resolve(req); err != nil || string(res.Data) != yamlA {
+		t.Errorf("%v, %v", res, err)
 	}
 }
 
@@ -232,6 +325,13 @@ func TestPlainHTTPIsTheOperatorsChoice(t *testing.T) {
 		if err != nil || string(res.Data) != yamlA {
 			t.Errorf("%s, allowed: %v", host, err)
 		}
+		if below, ok := strings.CutPrefix(host, "reg."); ok {
+			all := request(ParamBundle, host+"/team/bundle:v1")
+			all.Config[KeyPlain] = "other.example, *." + strings.ToUpper(below) + "."
+			if _, err := f.resolve(all); err != nil {
+				t.Errorf("%s, allowed for its domain: %v", host, err)
+			}
+		}
 		// Tekton speaks plain HTTP to what is named by a private address.
 		private := request(ParamBundle, host+"/team/bundle:v1")
 		private.Config[KeyPlainPrivate] = "true"
@@ -259,6 +359,13 @@ func TestWhichCredentialIsTaken(t *testing.T) {
 		{"a prefix is no match", "reg.example.com.evil.org/a", []string{"reg.example.com", "reg.example.*"}, ""},
 		{"another port", "reg.example.com:5000/a", []string{"reg.example.com"}, ""},
 		{"the port", "reg.example.com:5000/a", []string{"reg.example.com:5000"}, "reg.example.com:5000"},
+		{"a URL with the API's version", "reg.example.com/a", []string{"HTTPS://Reg.Example.com/v2/"}, "HTTPS://Reg.Example.com/v2/"},
+		{"a URL with the API's version and a path", "reg.example.com/team/x", []string{"reg.example.com", "https://reg.example.com/v1/team"}, "https://reg.example.com/v1/team"},
+		{"a URL with a slash", "reg.example.com/a", []string{"http://reg.example.com/"}, "http://reg.example.com/"},
+		{"white space", "reg.example.com/a", []string{" reg.example.com "}, " reg.example.com "},
+		{"the port of https in the key", "reg.example.com/a", []string{"https://reg.example.com:443"}, "https://reg.example.com:443"},
+		{"the port of https in the image", "reg.example.com:443/a", []string{"reg.example.com"}, "reg.example.com"},
+		{"a token of Docker's store", "index.docker.io/a/b", []string{"https://index.docker.io/v1/", "https://index.docker.io/v1/access-token"}, "https://index.docker.io/v1/"},
 		{"a broken pattern", "reg.example.com/a", []string{"[.example.com"}, ""},
 		{"an empty key", "reg.example.com/a", []string{""}, ""},
 	} {

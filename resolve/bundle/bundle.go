@@ -342,10 +342,12 @@ func referenceWith(s string, plain map[string]bool) (name.Reference, error) {
 func (r *Resolver) plainRegistries(req *resolve.Request) map[string]bool {
 	c := req.Config
 	list := resolve.SplitList(c[KeyPlain])
-	if c[KeyPlainPrivate] == "true" {
+	if ref, err := parseReference(req.Get(ParamBundle)); err == nil {
+		host := strings.ToLower(ref.Context().RegistryStr())
+		hosts, err := resolve.ParseHosts(c[KeyPlain])
 		// The registry library knows which names are local. The guard of the network judges the addresses that they resolve to.
-		if ref, err := parseReference(req.Get(ParamBundle)); err == nil && ref.Context().Scheme() == "http" {
-			list = append(list, ref.Context().RegistryStr())
+		if err == nil && hosts.Has(host) || c[KeyPlainPrivate] == "true" && ref.Context().Scheme() == "http" {
+			list = append(list, host)
 		}
 	}
 	if len(list) == 0 {

@@ -233,3 +233,26 @@ func TestSpecHasNoDoubles(t *testing.T) {
 		}
 	}
 }
+
+func TestAMissingTagOffersTheNearest(t *testing.T) {
+	f := newFixture(t)
+	for _, tag := range []string{"v1", "v1.2.0", "sha256-abc.sig", "a", "b", "c", "1.10.0"} {
+		if _, err := f.Push(t.Context(), tag, bundletest.Task("a", yamlA)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for image, want := range map[string]string{
+		"team/bundle:v1.2.1": "does not have it (MANIFEST_UNKNOWN Unknown manifest); the nearest tag is v1.2.0; there are ",
+		"team/bundle":        "(MANIFEST_UNKNOWN Unknown manifest); there are ",
+		"team/bundle:1.1.0":  "the nearest tag is 1.10.0; there are ",
+		"team/nobody:v1":     "does not have it (NAME_UNKNOWN Unknown name)",
+		"team/bundle@sha256:" + strings.Repeat("ab", 32): "does not have it (MANIFEST_UNKNOWN Unknown manifest)",
+	} {
+		_, err := f.resolve(request(ParamBundle, regHost+"/"+image))
+		e := failure(t, err)
+		listed := strings.Contains(want, "there are")
+		if e.Reason != resolve.ReasonNotFound || !strings.Contains(e.Msg, want) || strings.Contains(e.Msg, "there are") != listed || strings.Contains(e.Msg, ".sig") {
+			t.Errorf("%s: %s: %s", image, e.Reason, e.Msg)
+		}
+	}
+}

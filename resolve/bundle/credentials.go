@@ -1,17 +1,21 @@
 package bundle
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 )
 
@@ -24,10 +28,11 @@ type credentials struct {
 	// note names the credentials that could not be read, and why; empty if all could. It is added to the error if the registry
 	// refuses.
 	note string
-	// secrets are the names of the Secrets that were read. helpers is set if one of them leaves credentials to programs, and unlayered if one of
-	// them has no auths.
-	secrets            []string
-	helpers, unlayered bool
+	// secrets are the names of the Secrets that were read. helpers is set if one of them leaves credentials to programs; form says what is wrong
+	// with the form of one.
+	secrets []string
+	helpers bool
+	form    string
 }
 
 // entry is the credential for one registry or a part of it.
@@ -114,53 +119,101 @@ func (c *credentials) addSecret(namespace, name string, data map[string][]byte) 
 	return nil
 }
 
-// addDockerConfig reads a Secret of type kubernetes.io/dockerconfigjson or kubernetes.io/dockercfg. Its errors reveal nothing of the content.
+// The entries of Secrets of the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg.
+const (
+	configEntry    = ".dockerconfigjson"
+	oldConfigEntry = ".dockercfg"
+)
+
+// addDockerConfig reads a Secret of either type. Its errors reveal nothing of the content.
 func (c *credentials) addDockerConfig(data map[string][]byte) error {
-	var auths map[string]json.RawMessage
-	switch text, old := data[".dockerconfigjson"], data[".dockercfg"]; {
-	case text != nil:
-		var config struct {
-			Auths       map[string]json.RawMessage `json:"auths"`
-			CredHelpers map[string]json.RawMessage `json:"credHelpers"`
-			CredsStore  string                     `json:"credsStore"`
-		}
-		if json.Unmarshal(text, &config) != nil {
-			return errors.New("its entry .dockerconfigjson is no JSON")
-		}
-		auths = config.Auths
-		c.helpers = c.helpers || config.CredsStore != "" || len(config.CredHelpers) > 0
-		c.unlayered = c.unlayered || auths == nil
-	case old != nil:
-		if json.Unmarshal(old, &auths) != nil {
-			return errors.New("its entry .dockercfg is no JSON")
-		}
-	default:
-		return errors.New("it has no entry .dockerconfigjson, as Secrets of type kubernetes.io/dockerconfigjson have")
+	auths, err := c.readAuths(data)
+	if err != nil {
+		return err
 	}
-	for key, raw := range auths {
+	for _, key := range slices.Sorted(maps.Keys(auths)) {
 		e := newEntry(key)
-		if json.Unmarshal(raw, &e.auth) != nil {
-			return fmt.Errorf("its credential for %q cannot be read", e.host)
+		err := json.Unmarshal(auths[key], &e.auth)
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("its credential for %q is no object of texts, such as username and password", e.host)
+		}
+		if err != nil {
+			return fmt.Errorf("the auth of its credential for %q is not USER:PASSWORD in base64", e.host)
 		}
 		c.entries = append(c.entries, e)
 	}
 	return nil
 }
 
-// newEntry reads a key of auths: a host, with an optional port and path. Docker writes URLs there.
+// readAuths returns the credentials in a Secret by registry.
+func (c *credentials) readAuths(data map[string][]byte) (auths map[string]json.RawMessage, err error) {
+	if text, ok := data[configEntry]; ok {
+		var config struct {
+			Auths       map[string]json.RawMessage `json:"auths"`
+			CredHelpers map[string]json.RawMessage `json:"credHelpers"`
+			CredsStore  string                     `json:"credsStore"`
+		}
+		if err := json.Unmarshal(text, &config); err != nil {
+			return nil, faultOfConfig(configEntry, text, err)
+		}
+		c.helpers = c.helpers || config.CredsStore != "" || len(config.CredHelpers) > 0
+		if config.Auths == nil {
+			c.form = `registries stand below "auths" in ` + configEntry
+		}
+		return config.Auths, nil
+	}
+	if text, ok := data[oldConfigEntry]; ok {
+		if err := json.Unmarshal(text, &auths); err != nil {
+			return nil, faultOfConfig(oldConfigEntry, text, err)
+		}
+		if auths["auths"] != nil {
+			c.form = `the form with "auths" belongs into ` + configEntry + ", and registries stand at the top of " + oldConfigEntry
+			delete(auths, "auths")
+		}
+		return auths, nil
+	}
+	has := "is empty"
+	if len(data) > 0 {
+		has = "has " + brief.Clip(strings.Join(slices.Sorted(maps.Keys(data)), ", "), 200)
+	}
+	return nil, errors.New("it has no entry " + configEntry + ", as Secrets of type kubernetes.io/dockerconfigjson have; it " + has)
+}
+
+// faultOfConfig says why an entry of a Secret cannot be read.
+func faultOfConfig(entry string, text []byte, err error) error {
+	decoded, notEncoded := base64.StdEncoding.DecodeString(string(text))
+	wrong, _ := errors.AsType[*json.UnmarshalTypeError](err)
+	what := "is no JSON"
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		what = "is empty"
+	case notEncoded == nil && json.Valid(decoded):
+		what = "is encoded by base64 twice; put it into stringData, or encode it once for data"
+	case wrong != nil && wrong.Field != "":
+		what = "has another type of value in " + wrong.Field + " than Docker's configuration"
+	case wrong != nil:
+		what = "is no JSON object"
+	}
+	return errors.New("its entry " + entry + " " + what)
+}
+
+// newEntry reads a key of auths: a host, with an optional port and path. Docker writes URLs there, with the version of the API.
 func newEntry(key string) entry {
-	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	key = strings.TrimSpace(key)
+	if scheme, rest, ok := strings.Cut(key, "://"); ok && (strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "http")) {
+		key = rest
+	}
 	host, rest, _ := strings.Cut(key, "/")
 	rest = strings.Trim(rest, "/")
-	if rest == "v1" || rest == "v2" {
-		rest = ""
+	if first, below, _ := strings.Cut(rest, "/"); first == "v1" || first == "v2" {
+		rest = below
 	}
 	return entry{host: canonicalRegistry(host), path: rest}
 }
 
-// canonicalRegistry maps the names of Docker Hub to one.
+// canonicalRegistry maps the names of Docker Hub to one, and leaves out the port of https.
 func canonicalRegistry(host string) string {
-	host = strings.ToLower(host)
+	host = strings.TrimSuffix(strings.ToLower(host), ":443")
 	switch host {
 	case "docker.io", "registry-1.docker.io":
 		return "index.docker.io"
@@ -211,8 +264,8 @@ func (c *credentials) lackFor(target authn.Resource) string {
 	if len(hosts) > 0 {
 		lack += "; " + verb + " one for " + strings.Join(hosts[:min(len(hosts), maxNamed)], ", ")
 	}
-	if c.unlayered {
-		lack += `; registries stand below "auths" in .dockerconfigjson`
+	if c.form != "" {
+		lack += "; " + c.form
 	}
 	if c.helpers {
 		lack += "; credsStore and credHelpers name programs, which Sluice does not run"

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/limit"
 	"sluice.dev/resolve"
 )
@@ -54,6 +55,9 @@ func (r *Resolver) openImage(ctx context.Context, ref name.Reference, creds *cre
 	}
 	im := &image{puller: puller, options: options, repo: ref.Context(), limits: r.limits}
 	raw, mediaType, digest, err := im.fetchManifest(ctx, ref)
+	if tag, ok := ref.(name.Tag); ok && err != nil {
+		return nil, im.withTags(ctx, tag, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +80,45 @@ func (r *Resolver) openImage(ctx context.Context, ref name.Reference, creds *cre
 	}
 	im.digest = digest
 	return im, nil
+}
+
+const (
+	// maxTags bounds the tags that are compared with a missing one, listedTags those that a message names.
+	maxTags    = 10_000
+	listedTags = 5
+)
+
+// withTags adds to the error of a tag that the registry does not have the nearest tag that it has, and a few others.
+func (im *image) withTags(ctx context.Context, tag name.Tag, err error) error {
+	missing := judgeError(ctx, err)
+	if missing.Reason != resolve.ReasonNotFound {
+		return err
+	}
+	pages, failure := im.puller.Lister(ctx, im.repo)
+	if failure != nil {
+		return err
+	}
+	page, failure := pages.Next(ctx)
+	if failure != nil {
+		return err
+	}
+	// Tags with a digest are those of signatures.
+	tags := slices.DeleteFunc(page.Tags[:min(len(page.Tags), maxTags)], func(s string) bool {
+		return len(s) > 128 || strings.HasPrefix(s, "sha256-")
+	})
+	if len(tags) == 0 {
+		return err
+	}
+	slices.Reverse(tags)
+	if near := brief.Nearest(tag.TagStr(), tags); near != "" {
+		missing.Msg += "; the nearest tag is " + cleanText(near)
+	}
+	more := ""
+	if len(tags) > listedTags {
+		tags, more = tags[:listedTags], ", ..."
+	}
+	missing.Msg += "; there are " + cleanText(strings.Join(tags, ", ")) + more
+	return missing
 }
 
 // fetchManifest reads a manifest or an index and computes its digest. For the old signed schema, the library takes the digest from

@@ -423,6 +423,8 @@ func TestConfigurationIsChecked(t *testing.T) {
 		{KeyAllowedKinds, "*.", false},
 		{KeyAllowedKinds, "/", false},
 		{KeyAllowedKinds, "**.x", false},
+		{KeyAllowedKinds, "tasks.tekton.dev", false},
+		{KeyAllowedKinds, "task", false},
 		{KeyAllowedNamespaces, "*, a,b-c", true},
 		{KeyAllowedNamespaces, "a b", true},
 		{KeyAllowedNamespaces, ",", false},

@@ -14,42 +14,12 @@ import (
 	"sluice.dev/resolve"
 )
 
-// allowedKind is an entry of allowed-kinds, in lower case.
-type allowedKind struct {
-	kind, group string
-	// anyGroup: the entry is *, which has no group.
-	anyGroup bool
-}
-
-func parseKinds(s string) ([]allowedKind, error) {
-	var out []allowedKind
-	for _, p := range resolve.SplitList(s) {
-		if p == "*" {
-			out = append(out, allowedKind{kind: "*", anyGroup: true})
-			continue
-		}
-		kind, group, grouped := strings.Cut(strings.ToLower(p), ".")
-		if kind != "*" {
-			if err := checkKindName(kind); err != nil {
-				return nil, err
-			}
-		}
-		if grouped && len(validation.IsDNS1123Subdomain(group)) > 0 {
-			return nil, fmt.Errorf("%q: %q is not the group of a kind", p, group)
-		}
-		out = append(out, allowedKind{kind: kind, group: group})
-	}
-	if len(out) == 0 {
-		return nil, errors.New("it names no kind; want kinds such as Task.tekton.dev, *.tekton.dev, ConfigMap, or *")
-	}
-	return out, nil
-}
-
-func (a allowedKind) allowsKind(kind, group string) bool {
+// allowsKind reports whether an entry allows a kind, in lower case. Only the name of Secrets allows these.
+func allowsKind(a resolve.Kind, kind, group string) bool {
 	if kind == "secret" && group == "" {
-		return a.kind == "secret" && a.group == ""
+		return a == resolve.Kind{Name: "secret"}
 	}
-	return (a.kind == "*" || a.kind == kind) && (a.anyGroup || a.group == group)
+	return a.Matches(kind, group)
 }
 
 // requestedMapping returns the kind that a request means, out of the kinds that the operator allows.
@@ -58,7 +28,7 @@ func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (
 	if list == "" {
 		list = DefaultAllowedKinds
 	}
-	allowed, err := parseKinds(list)
+	allowed, err := resolve.ParseKinds(list)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's list of allowed kinds is wrong: %w", err)
 	}
@@ -74,7 +44,7 @@ func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (
 	}
 	var found []*meta.RESTMapping
 	for _, g := range groups {
-		if !slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allowsKind(kind, g) }) {
+		if !slices.ContainsFunc(allowed, func(a resolve.Kind) bool { return allowsKind(a, kind, g) }) {
 			continue
 		}
 		m, err := r.client.Mapping(ctx, g, version, kind)
@@ -89,13 +59,13 @@ func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (
 	return pickMapping(found, groups, allowed, kind, list)
 }
 
-func pickMapping(found []*meta.RESTMapping, groups []string, allowed []allowedKind, kind, list string) (*meta.RESTMapping, error) {
+func pickMapping(found []*meta.RESTMapping, groups []string, allowed []resolve.Kind, kind, list string) (*meta.RESTMapping, error) {
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
 		for _, g := range groups {
-			if slices.ContainsFunc(allowed, func(a allowedKind) bool { return a.allowsKind(kind, g) }) {
+			if slices.ContainsFunc(allowed, func(a resolve.Kind) bool { return allowsKind(a, kind, g) }) {
 				return nil, resolve.Errorf(resolve.ReasonNotFound, "the cluster has no kind %s", schema.GroupKind{Group: g, Kind: kind})
 			}
 		}
@@ -134,17 +104,17 @@ func requestedKind(req *resolve.Request) (kind, group, version string, given boo
 
 // candidateGroups are the groups that a kind without a group may be in. These are the groups for which the operator's list has the kind
 // by name; if there are none, the groups that the list allows as a whole.
-func candidateGroups(allowed []allowedKind, kind, list string) ([]string, error) {
+func candidateGroups(allowed []resolve.Kind, kind, list string) ([]string, error) {
 	var named, whole []string
 	anyGroup := false
 	for _, a := range allowed {
 		switch {
-		case a.anyGroup:
+		case a.All:
 			anyGroup = true
-		case a.kind == kind:
-			named = append(named, a.group)
-		case a.kind == "*":
-			whole = append(whole, a.group)
+		case a.Name == kind:
+			named = append(named, a.Group)
+		case a.Name == "*":
+			whole = append(whole, a.Group)
 		}
 	}
 	out := named
@@ -178,7 +148,7 @@ func checkKindParam(s string) error {
 }
 
 func checkKinds(s string) error {
-	_, err := parseKinds(s)
+	_, err := resolve.ParseKinds(s)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
 )
 
 // credential is the login of a request; the zero value is an anonymous one.
@@ -123,8 +124,10 @@ func checkPlain(s settings, repo repository) error {
 	return nil
 }
 
-// hosts returns the names by which the configuration may list the host.
-func (r repository) hosts() []string { return []string{hostAndPort(r), r.host + ":" + r.port} }
+// hosts returns the names by which the configuration may list the host, among them the one by which policies know it.
+func (r repository) hosts() []string {
+	return []string{hostAndPort(r), r.host + ":" + r.port, verify.ServerOf(r.host)}
+}
 
 // hostAndPort returns the host as in the configuration: with a port only if it is not the scheme's own.
 func hostAndPort(repo repository) string {

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +18,12 @@ import (
 
 	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
+	"sluice.dev/resolve/verify"
 )
 
 // ParsePolicy reads a policy in YAML; the empty text is the zero policy. What could restrict less than its author wants is an error:
-// unknown, repeated and empty fields, a policy without a rule, several documents, and patterns that can match nothing.
+// unknown, repeated and empty fields, a policy without a rule, several documents, and patterns that can match nothing, or less than they
+// seem to.
 func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return Policy{}, nil
@@ -153,8 +156,7 @@ func readRules(n *yaml.Node, at string) ([]Rule, error) {
 	return rules, nil
 }
 
-// normalized returns the policy with its patterns in the form in which fetches are matched. The error names a pattern that can match
-// nothing.
+// normalized returns the policy with its patterns in the form in which fetches are matched. The error names a pattern that is wrong.
 func (p Policy) normalized(at string) (Policy, error) {
 	var err error
 	if p.Allow, err = normalizedRules(p.Allow, at+"allow"); err != nil {
@@ -193,7 +195,7 @@ func normalizedRules(rules []Rule, at string) ([]Rule, error) {
 				err = errors.New("it begins or ends with white space")
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s[%d].%s: %q can match nothing: %w", at, i, f.name, *f.pattern, err)
+				return nil, fmt.Errorf("%s[%d].%s: %q is wrong: %w", at, i, f.name, *f.pattern, err)
 			}
 			*f.pattern = out
 		}
@@ -217,6 +219,9 @@ func withoutWildcards(pattern string) (text string, restored func(string) string
 func inText(pattern string, read func(text string) (string, error)) (string, error) {
 	text, restored := withoutWildcards(pattern)
 	out, err := read(text)
+	if err == nil && strings.ContainsAny(out, "*?") {
+		err = errors.New("pattern: an escaped character stands for others in a pattern; write ? for it")
+	}
 	if err != nil {
 		_, said, _ := strings.Cut(err.Error(), ": ") // the parameter, which is not meant here
 		return "", errors.New(restored(said))
@@ -224,17 +229,68 @@ func inText(pattern string, read func(text string) (string, error)) (string, err
 	return restored(out), nil
 }
 
+// foreignSyntax matches what lists and the patterns of other tools have besides a text itself. A name may have other signs.
+var foreignSyntax = regexp.MustCompile(`[{}\[\]|,\\]|\A[\^"']|[$"']\z`)
+
+// checkLiterals refuses what other tools read as more than the text itself, so that a pattern does not match less than it seems to. The
+// characters in more are refused, too.
+func checkLiterals(param, pattern, more string) error {
+	sign := foreignSyntax.FindString(pattern)
+	if i := strings.IndexAny(pattern, more); i >= 0 {
+		sign = pattern[i : i+1]
+	}
+	switch {
+	case sign != "":
+		return fmt.Errorf("%s: %q has no meaning in it; write one rule for each name, or ? where that character is meant", param, sign)
+	case strings.HasPrefix(pattern, "!"):
+		return fmt.Errorf("%s: it begins with an exclamation mark, which has no meaning in it; to make exceptions, use allow and deny", param)
+	}
+	return nil
+}
+
+// checkRepositoryName refuses the names that stand for less than the reader of a pattern expects. name begins with a slash, and has no
+// .git at its end.
+func checkRepositoryName(name string) error {
+	switch {
+	case strings.Contains(name+"/", ".git/"):
+		return errors.New("url: it goes on after .git, and no repository is below another one; write HOST/PATH for the repository")
+	case strings.Contains(name, "@"):
+		return errors.New("url: @ has no meaning in the name of a repository; a revision stands in the field revision, and ? where that character is meant")
+	}
+	return checkLiterals("url", name[1:], ":")
+}
+
+// partOfPort matches an address up to a port with wildcards, that port, and the path.
+var partOfPort = regexp.MustCompile(`\A([^/@\[\]]*@)?([^/:@\[\]]+|\[[^/\[\]]*\]):([0-9*?]*[*?][0-9*?]*)(/.*)\z`)
+
+// matchesPort reports whether a pattern matches a port.
+func matchesPort(pattern string) bool {
+	least := strings.ReplaceAll(pattern, "*", "")
+	if strings.HasPrefix(pattern, "*") && (least == "" || least[0] == '0') {
+		least = "1" + least
+	}
+	if strings.HasPrefix(least, "?") {
+		least = "1" + least[1:]
+	}
+	n, err := strconv.ParseUint(strings.ReplaceAll(least, "?", "0"), 10, 16)
+	return err == nil && n > 0 && least[0] != '0'
+}
+
 // repositoryPattern returns the pattern for [repository.names]. It may have the form of any address that requests may have, or
-// HOST/PATH or HOST:PORT/PATH.
+// HOST/PATH or HOST:PORT/PATH, and spaces where an address has %20.
 func repositoryPattern(pattern string) (string, error) {
-	p := strings.TrimPrefix(strings.ToLower(pattern), "git+")
+	p := strings.TrimPrefix(strings.ReplaceAll(strings.ToLower(pattern), " ", "%20"), "git+")
 	scheme, rest, schemed := strings.Cut(p, "://")
 	if !schemed {
-		rest = p
-	} else if strings.Contains(scheme, "*") {
-		p, schemed = rest, false
+		scheme, rest = "", p
+	}
+	if strings.Contains(scheme, "*") {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(defaultPorts)), func(s string) bool { return matchGlob(scheme, s) }) {
 			return "", errors.New("the scheme is none of https, http, ssh and git")
+		}
+		schemed = false
+		if host, name, ok := strings.Cut(rest, "/"); ok {
+			rest = host[strings.Index(host, "@")+1:] + "/" + name // otherwise it would be user@host:path
 		}
 	}
 	if strings.HasSuffix(rest, "/") {
@@ -243,19 +299,42 @@ func repositoryPattern(pattern string) (string, error) {
 	if host, _, _ := strings.Cut(rest, "/"); strings.Contains(host, "**") && !strings.Contains(host, "@") {
 		return openPattern(rest)
 	}
-	return inText(p, func(text string) (string, error) {
-		if !schemed {
-			var err error
-			if text, err = asAddress(text); err != nil {
-				return "", err
-			}
+	port := ""
+	if m := partOfPort.FindStringSubmatch(rest); m != nil && (schemed || m[1] == "") {
+		if port = m[3]; !matchesPort(port) {
+			return "", fmt.Errorf("%s matches no port; ports are from 1 to 65535", port)
 		}
-		r, err := parseRepository(text)
-		if err != nil {
+		rest = m[1] + m[2] + ":*" + m[4]
+	}
+	if schemed {
+		rest = scheme + "://" + rest
+	}
+	out, err := inText(rest, func(text string) (string, error) { return repositoryName(text, schemed) })
+	if port != "" {
+		out = strings.Replace(out, ":*/", ":"+port+"/", 1)
+	}
+	return out, err
+}
+
+// repositoryName returns the name by which policies know the repository of an address, or of HOST/PATH.
+func repositoryName(text string, isAddress bool) (string, error) {
+	if !isAddress {
+		var err error
+		if text, err = asAddress(text); err != nil {
 			return "", err
 		}
-		return strings.ToLower(r.canonicalName()), nil
-	})
+	}
+	r, err := parseRepository(text)
+	if err == nil {
+		err = checkRepositoryName(r.name())
+	}
+	if err != nil {
+		return "", err
+	}
+	if server := verify.ServerOf(r.host); server != r.host {
+		return strings.ToLower(server + r.name()), nil
+	}
+	return strings.ToLower(r.canonicalName()), nil
 }
 
 // hostBegin is what may stand before the ** by which a pattern leaves the end of the host open: a part of a host, or a host, which the
@@ -264,15 +343,22 @@ var hostBegin = regexp.MustCompile(`\A([a-z0-9_*?][-a-z0-9_.*?]*|\[[0-9a-f:.*?]*
 
 // openPattern returns a pattern that leaves open where the host ends and the path begins.
 func openPattern(pattern string) (string, error) {
-	p, err := url.PathUnescape(pattern)
+	p, err := url.PathUnescape(strings.TrimSuffix(pattern, ".git"))
 	begin := hostBegin.FindStringSubmatch(p)
 	if err == nil && begin != nil && begin[2] != "" {
 		_, err = inText(begin[2], resolve.HostName)
 	}
-	if err != nil || begin == nil || hasControl(p) || strings.ContainsAny(p, " \"'`<>\\#") || path.Clean("/"+p) != "/"+p {
+	escaped := strings.Count(p, "*")+strings.Count(p, "?") != strings.Count(pattern, "*")+strings.Count(pattern, "?")
+	if err != nil || begin == nil || escaped || hasControl(p) || strings.ContainsAny(p, "\"'`<>\\#") || path.Clean("/"+p) != "/"+p {
 		return "", errors.New("it is no address; write HOST/PATH")
 	}
-	return strings.TrimSuffix(p, ".git"), nil
+	if _, name, ok := strings.Cut(p, "/"); ok {
+		if err := checkRepositoryName("/" + name); err != nil {
+			_, said, _ := strings.Cut(err.Error(), ": ")
+			return "", errors.New(said)
+		}
+	}
+	return p, nil
 }
 
 // portAndPath is what follows a colon that is before a port, of digits and wildcards, not before the path of an scp-like address.
@@ -306,7 +392,9 @@ func asAddress(text string) (string, error) {
 
 // revisionPattern returns the pattern for the names of a revision.
 func revisionPattern(pattern string) (string, error) {
-	return inText(commitName(pattern), func(text string) (string, error) { return text, checkRevision(text) })
+	return inText(commitName(pattern), func(text string) (string, error) {
+		return text, cmp.Or(checkRevision(text), checkLiterals("revision", text, ""))
+	})
 }
 
 // pathPattern returns the pattern for the path of a file, which has no slash at its begin.
@@ -318,6 +406,6 @@ func pathPattern(pattern string) (string, error) {
 		case strings.Contains(text, `\`):
 			return "", errors.New("path: a slash separates the parts of a path, and ? stands for any other character")
 		}
-		return text, checkPath(text)
+		return text, cmp.Or(checkPath(text), checkLiterals("path", text, ""))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestAPatternMatchesEverySpellingOfARepository(t *testing.T) {
 // A name with a space has one repository in an address and in user@host:path.
 func TestAPatternMatchesNamesWithSpaces(t *testing.T) {
 	spellings := []string{"ssh://git@ssh.dev.azure.com/v3/org/My%20Project/My%20Repo", "git@ssh.dev.azure.com:v3/org/My%20Project/My%20Repo"}
-	for _, pattern := range append([]string{"ssh.dev.azure.com/v3/org/My%20Project/*", "ssh.dev.azure.com/v3/org/**"}, spellings...) {
+	for _, pattern := range append([]string{"ssh.dev.azure.com/v3/org/My%20Project/*", "ssh.dev.azure.com/v3/org/My Project/My Repo", "git@ssh.dev.azure.com:v3/org/My Project/*", "**/My Repo"}, spellings...) {
 		for _, s := range spellings {
 			if refused(t, "allow: [{repository: "+quoted(pattern)+"}]", s, "main", "x") || !refused(t, "deny: [{repository: "+quoted(pattern)+"}]", s, "main", "x") {
 				t.Errorf("%s does not match %s", pattern, s)
@@ -92,6 +93,10 @@ func TestAPatternMatchesAPort(t *testing.T) {
 		"git.example.com:*/a/**":           {web, other, shell},
 		"git.example.com:*/a/b":            {web, other, shell},
 		"git.example.com:**":               {web, other, shell},
+		"git.example.com:8???/**":          {other},
+		"https://git.example.com:8*3/a/b":  {other},
+		"git.example.com:*?43/a/b":         {web, other},
+		"git.example.com:2?/a/b":           {shell},
 	} {
 		for _, address := range []string{web, other, shell} {
 			want := strings.Contains(strings.Join(matched, " ")+" ", address+" ")
@@ -101,8 +106,17 @@ func TestAPatternMatchesAPort(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"ssh://git@ssh.github.com:443/org/r", "https://www.github.com/org/r.git", "git@github.com:org/r"} {
-		if !refused(t, "deny: [{repository: github.com/org/**}]", address, "main", "x") {
-			t.Errorf("%s is no repository of github.com", address)
+		for _, pattern := range []string{"github.com/org/**", "ssh://git@ssh.github.com:443/org/**", "www.github.com/org/r", "*://git@ssh.github.com:443/org/r"} {
+			if !refused(t, "deny: [{repository: "+quoted(pattern)+"}]", address, "main", "x") {
+				t.Errorf("%s does not match %s", pattern, address)
+			}
+		}
+		r, err := parseRepository(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := chooseSettings(resolve.Config{"x.hosts": "github.com"}, "", r.hosts()...); err != nil || s.name != "x" {
+			t.Errorf("%s escapes the configuration for github.com: %v", address, err)
 		}
 	}
 	for _, host := range []string{"127.0.0.1", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"} {
@@ -115,11 +129,20 @@ func TestAPatternMatchesAPort(t *testing.T) {
 func TestPatternsOfRevisionsAndPaths(t *testing.T) {
 	id := strings.Repeat("ab", 20)
 	for _, rule := range []string{
-		"path: ./secret/**", "path: /secret/**", "path: secret/x.yaml", "path: '*/x.yaml'", "revision: main", "revision: '" + strings.ToUpper(id) + "'", "revision: 1.10",
+		"path: ./secret/**", "path: /secret/**", "path: 's?cret/x.yaml'", "path: secret", "path: secret/x.yaml", "path: '*/x.yaml'", "revision: main", "revision: '" + strings.ToUpper(id) + "'", "revision: 1.10",
 	} {
 		policy := "deny: [{" + rule + "}]"
 		if !refused(t, policy, "https://h/r", "main", "secret/x.yaml") && !refused(t, policy, "https://h/r", id, "x") && !refused(t, policy, "https://h/r", "1.10", "x") {
 			t.Errorf("%s matches nothing", rule)
+		}
+	}
+}
+
+// A name that a message has is a pattern for itself.
+func TestNamesOfMessagesArePatterns(t *testing.T) {
+	for _, name := range []string{"x (1).yaml", "My dir/it's.yaml", "a+b=c.yaml", "#1.yaml", "a$b.yaml", "~x", "ü.yaml", "a:b", "a@b", "a%20b"} {
+		if !refused(t, "deny: [{path: "+quoted(name)+"}]", "https://h/r", "main", name) {
+			t.Errorf("%s does not match itself", name)
 		}
 	}
 }
@@ -168,11 +191,13 @@ func TestAPolicyThatCouldRestrictLessIsAnError(t *testing.T) {
 		"repository": {
 			"git.example.com", "git.example.com/", "git.example.com/team/", "https://git.example.com", "https://git.example.com/team/", "*", "*.example.com", "/team/x",
 			"file:///srv/x", "ftp://h/x", "ftp*://h/x", "https:/h/x", "h/./x", "h/../x", "**//x", "h:0/x", "h:65536/x", "https://h:x/y", "bücher.example/x",
-			"https://user:password@h/x", "user:password@h/x", "127.1/x", " h/x", "h/x ", "h/a b", "h/x#main", `h\x`, "-h/x", "!h/x", "h:8*/x", "git@h", "git@h:", ".*", "https://",
+			"https://user:password@h/x", "user:password@h/x", "127.1/x", " h/x", "h/x ", "h/x#main", `h\x`, "-h/x", "!h/x", "git@h", "git@h:", ".*", "https://",
+			"h:0*/x", "h:7????/x", "https://h:??????/x", "h/b.git/**", "h/b.git/*", "**/b.git/c", "h/b@main", "**/b@main", "h/b:main", "h/{a,b}", "h/(a|b)", "h/[ab]", "h/a,b", "h/^a$",
+			"**/{a,b}", "h/%2a", "**/%2a", "*://git@h/b@main",
 			"h:21250", "git.example.com:8443", "h:*", "h:80?0", "h:8*",
 		},
-		"revision": {" main", "main ", "v1..v2", "main~1", "main^", "refs/heads/", "/main", "main.", "a b", "main:x", "x.lock", "[ab]", "-x", "HEAD@{1}", "refs//x", ".x"},
-		"path":     {"secret/", "./", "/", ".", "..", "a//b", "a/./b", "a/../b", "../a", `secret\x`, " a", "a ", "//a", "././a", "**/"},
+		"revision": {" main", "main ", "v1..v2", "main~1", "main^", "refs/heads/", "/main", "main.", "a b", "main:x", "x.lock", "[ab]", "-x", "HEAD@{1}", "refs//x", ".x", "{main,dev}", "main|dev", "main,dev", "(main|dev)", "!main", "^main", "main$", "'main'"},
+		"path":     {"secret/", "./", "/", ".", "..", "a//b", "a/./b", "a/../b", "../a", `secret\x`, " a", "a ", "//a", "././a", "**/", "one.{yaml,yml}", "[ab]/x", "a|b", "a,b", "^a", "a$", "!a", `"a"`, "/!a"},
 	} {
 		for _, pattern := range patterns {
 			if p, err := ParsePolicy("deny: [{" + field + ": " + quoted(pattern) + "}]"); err == nil || !strings.Contains(err.Error(), "deny[0]."+field+": ") {
@@ -242,6 +267,130 @@ func TestEachPatternThatIsAcceptedMatchesSomething(t *testing.T) {
 			b.WriteString(tokens[random.IntN(len(tokens))])
 		}
 		matchesSomething(t, b.String())
+	}
+}
+
+// drawn is a name, by its parts, and a pattern with the parts of one.
+type drawn struct {
+	host, port string
+	parts      []string
+}
+
+// matchesParts is the meaning of the path of a pattern: ** stands for any parts, at the end for one at least.
+func matchesParts(pattern, parts []string) bool {
+	if len(pattern) == 0 || len(parts) == 0 {
+		return len(pattern) == 0 && len(parts) == 0
+	}
+	if pattern[0] == "**" {
+		return len(pattern) == 1 || matchesParts(pattern[1:], parts) || matchesParts(pattern, parts[1:])
+	}
+	ok, err := path.Match(pattern[0], parts[0])
+	return err == nil && ok && matchesParts(pattern[1:], parts[1:])
+}
+
+func (d drawn) matches(name drawn) bool {
+	host, err := path.Match(d.host, name.host)
+	port := d.port == name.port || d.port == "*" || d.port == "84??" && name.port == "8443"
+	return err == nil && host && port && matchesParts(d.parts, name.parts)
+}
+
+func (d drawn) String() string {
+	port := ""
+	if d.port != "" {
+		port = ":" + d.port
+	}
+	return d.host + port + "/" + strings.Join(d.parts, "/")
+}
+
+// withWildcards replaces parts of a path at random.
+func withWildcards(random *rand.Rand, parts []string) []string {
+	out := slices.Clone(parts)
+	for i, part := range out {
+		out[i] = []string{part, part, part, "*", part[:1] + "*", "?" + part[1:]}[random.IntN(6)]
+	}
+	switch i := random.IntN(len(out)); random.IntN(6) {
+	case 0:
+		out = slices.Insert(out, i, "**")
+	case 1:
+		out[i] = "**"
+	case 2:
+		out = append(out[:i:i], "**")
+	}
+	return out
+}
+
+// A rule that is taken means what it says to a reader, and so matches the name from which it was drawn. What has no meaning is refused.
+func TestARuleMatchesWhatItIsMeantFor(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	var repositories, files []drawn
+	for _, name := range []string{"a/b", "a/c", "a/b/c", "b", "one.yaml", "d/one.yaml", "d/one.yml", "d/e/two.yaml", "e/d/one.yaml"} {
+		parts := strings.Split(name, "/")
+		if strings.Contains(name, ".") {
+			files = append(files, drawn{parts: parts})
+			continue
+		}
+		for _, host := range []string{"h.io", "g.io"} {
+			repositories = append(repositories, drawn{host, "", parts}, drawn{host, "8443", parts})
+		}
+	}
+	load := func(field, pattern string, meaningless bool) bool {
+		_, err := ParsePolicy("deny: [{" + field + ": " + quoted(pattern) + "}]")
+		if meaningless == (err == nil) {
+			t.Errorf("%s %s: %v", field, pattern, err)
+		}
+		return err == nil
+	}
+	for range 3000 {
+		from := repositories[random.IntN(len(repositories))]
+		meant := drawn{pick(from.host, from.host, "*.io", "?.io"), from.port, withWildcards(random, from.parts)}
+		if meant.port = pick(from.port, from.port, "*"); from.port != "" {
+			meant.port = pick(from.port, "84??", "*")
+		}
+		noise := pick("", "", "", ".git", ".git/**", "@main", "{,x}", ":main", "|b", "#x")
+		text := pick("", "https://", "git+https://", "*://", "ssh://git@") + meant.String()
+		if noise == ".git/**" || !strings.HasSuffix(text, "*") {
+			text += noise
+		} else {
+			noise = ""
+		}
+		if !load("repository", text, !slices.Contains([]string{"", ".git"}, noise)) {
+			continue
+		}
+		for _, r := range repositories {
+			address := pick("https://", "http://", "ssh://git@") + r.String() + pick("", ".git", "/")
+			for rule, want := range map[string]bool{"allow": !meant.matches(r), "deny": meant.matches(r)} {
+				if got := refused(t, rule+": [{repository: "+quoted(text)+"}]", address, "main", "x"); got != want {
+					t.Fatalf("%s %s: %s is refused: %v", rule, text, address, got)
+				}
+			}
+			if r.String() == from.String() && !meant.matches(r) {
+				t.Fatalf("%s is not meant for %s", text, address)
+			}
+		}
+	}
+	for range 3000 {
+		from := files[random.IntN(len(files))]
+		meant := withWildcards(random, from.parts[:1+random.IntN(len(from.parts))])
+		noise := pick("", "", "", "", "/", "{,x}", "|b", "[ab]", "/.", `\x`)
+		text := pick("", "/", "./") + strings.Join(meant, "/") + noise
+		if !load("path", text, noise != "") {
+			continue
+		}
+		for _, f := range files {
+			below := false
+			for i := range f.parts {
+				below = below || matchesParts(meant, f.parts[:i+1])
+			}
+			for rule, want := range map[string]bool{"allow": !matchesParts(meant, f.parts), "deny": below} {
+				if got := refused(t, rule+": [{path: "+quoted(text)+"}]", "https://h/r", "main", f.String()[1:]); got != want {
+					t.Fatalf("%s %s: %s is refused: %v", rule, text, f.String()[1:], got)
+				}
+			}
+			if f.String() == from.String() && !below {
+				t.Fatalf("%s is not meant for %s", text, f.String()[1:])
+			}
+		}
 	}
 }
 

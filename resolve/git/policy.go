@@ -2,6 +2,7 @@ package git
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ type Policy struct {
 }
 
 // Rule matches fetches by patterns; an empty pattern matches everything. A pattern always matches the whole text: * is anything but
-// a slash, ** is anything, ? is one character that is no slash.
+// a slash, ** is anything, ? is one character that is no slash. **/ at the begin of a part also matches nothing.
 //
 // A rule that denies a branch by its name does not hide the commits of that branch. To limit access, use Allow.
 type Rule struct {
@@ -28,7 +29,8 @@ type Rule struct {
 	Repository string
 	// Revision matches the revision of the request, the full name of the ref or the ID of the commit; one match is enough.
 	Revision string
-	// Path matches the path of the file after links were followed. The pattern may begin with a slash or ./, which count for nothing.
+	// Path matches the path of the file after links were followed. The pattern may begin with a slash or ./, which count for nothing. A
+	// rule to deny that matches a directory holds for everything below it.
 	Path string
 }
 
@@ -103,9 +105,19 @@ func (r Rule) matchesFetch(f fetched, allow bool) bool {
 		if f.path == "" {
 			return allow
 		}
-		return matchGlob(r.Path, f.path)
+		return matchGlob(r.Path, f.path) || !allow && r.matchesAbove(f.path)
 	}
 	return true
+}
+
+// matchesAbove reports whether the path of a directory above a file matches.
+func (r Rule) matchesAbove(file string) bool {
+	for at := path.Dir(file); at != "." && at != "/"; at = path.Dir(at) {
+		if matchGlob(r.Path, at) {
+			return true
+		}
+	}
+	return false
 }
 
 func anyMatches(pattern string, texts []string) bool {
@@ -118,6 +130,9 @@ func matchGlob(pattern, text string) bool {
 	re.WriteString(`\A`)
 	for i := 0; i < len(pattern); i++ {
 		switch {
+		case strings.HasPrefix(pattern[i:], "**/") && (i == 0 || pattern[i-1] == '/'):
+			re.WriteString(`((?s:.*)/)?`)
+			i += 2
 		case strings.HasPrefix(pattern[i:], "**"):
 			re.WriteString(`(?s:.*)`)
 			i++

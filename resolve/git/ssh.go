@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // known_hosts hides names by HMAC with SHA-1, which needs no collision resistance
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
 )
@@ -165,15 +168,38 @@ func signerOf(c sshCredential) (ssh.Signer, error) {
 	case encrypted && len(c.passphrase) == 0:
 		return nil, errors.New("the SSH private key in the Secret is encrypted; put its passphrase into the key passphrase of the Secret")
 	case encrypted:
-		if signer, err = ssh.ParsePrivateKeyWithPassphrase(c.key, c.passphrase); err != nil {
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(c.key, c.passphrase)
+		switch {
+		case errors.Is(err, x509.IncorrectPasswordError):
 			return nil, errors.New("the SSH private key in the Secret cannot be decrypted with the passphrase in the Secret")
+		case err != nil:
+			return nil, errors.New("the SSH private key in the Secret is encrypted in a way that is not supported; ssh-keygen -p -Z aes256-ctr -f FILE encrypts it in another one")
 		}
 		return signer, nil
 	}
-	if _, _, _, _, err := ssh.ParseAuthorizedKey(c.key); err == nil {
-		return nil, errors.New("ssh-privatekey in the Secret holds a public key; it has to be the private one")
+	return nil, fmt.Errorf("the SSH private key in the Secret %s", faultOfKey(c.key))
+}
+
+// faultOfKey says what is wrong with a text that is no private key for SSH, and what to do.
+func faultOfKey(key []byte) string {
+	block, _ := pem.Decode(key)
+	_, _, _, _, notPublic := ssh.ParseAuthorizedKey(key)
+	decoded, notEncoded := base64.StdEncoding.DecodeString(string(key))
+	switch {
+	case block != nil && block.Type == "ENCRYPTED PRIVATE KEY":
+		return "is encrypted as PKCS#8, which is not supported; ssh-keygen -p -f FILE writes it in OpenSSH's form, with the passphrase then in the key passphrase of the Secret, and openssl pkey -in FILE prints it without encryption"
+	case block != nil && !strings.HasSuffix(block.Type, "PRIVATE KEY"):
+		return fmt.Sprintf("is no private key but a %q", brief.Clip(block.Type, 40))
+	case notPublic == nil:
+		return "is a public key; ssh-privatekey has to hold the private one"
+	case bytes.HasPrefix(key, []byte("PuTTY-User-Key-File")):
+		return "has PuTTY's form; puttygen FILE -O private-openssh -o NEW writes it in OpenSSH's form"
+	case notEncoded == nil && bytes.Contains(decoded, []byte("-----BEGIN ")):
+		return "is encoded by base64 twice; put it into stringData, or encode it once for data"
+	case bytes.Contains(key, []byte("-----BEGIN ")) && block == nil:
+		return "is not whole; it needs each of its lines, up to the one with END, with line breaks between them"
 	}
-	return nil, errors.New("the SSH private key in the Secret cannot be read")
+	return "cannot be read; a private key in OpenSSH's form or in PEM is wanted"
 }
 
 func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {

@@ -1,8 +1,10 @@
 package git
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -119,7 +121,7 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 		{"no key", func(m map[string][]byte) { delete(m, "ssh-privatekey") }, "no key ssh-privatekey"},
 		{"an encrypted key", func(m map[string][]byte) { m["ssh-privatekey"] = encrypted }, "put its passphrase into the key passphrase"},
 		{"an encrypted key with another passphrase", func(m map[string][]byte) { m["ssh-privatekey"], m["passphrase"] = encrypted, []byte("other") }, "cannot be decrypted"},
-		{"a public key", func(m map[string][]byte) { m["ssh-privatekey"] = []byte(stranger.Public) }, "holds a public key"},
+		{"a public key", func(m map[string][]byte) { m["ssh-privatekey"] = []byte(stranger.Public) }, "is a public key"},
 		{"a bad key", func(m map[string][]byte) { m["ssh-privatekey"] = []byte("x") }, "cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,6 +135,44 @@ func TestSSHTrustsNobodyUnknown(t *testing.T) {
 	}
 	if n := s.Sessions.Load(); n != 0 {
 		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestAFaultOfAnSSHKeyIsNamed(t *testing.T) {
+	plain := gittest.NewSSHKey(t).PEM
+	block, _ := pem.Decode(plain)
+	as := func(kind string, data []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}) }
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another cipher of the same length.
+	odd := as(sealed.Type, bytes.Replace(sealed.Bytes, []byte("aes256-ctr"), []byte("aes256-gcm"), 1))
+	for _, c := range []struct {
+		name            string
+		key, passphrase []byte
+		want            string
+	}{
+		{"PKCS#8", as("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), nil, "is encrypted as PKCS#8, which is not supported; ssh-keygen -p -f FILE"},
+		{"PKCS#8, with the passphrase", as("ENCRYPTED PRIVATE KEY", []byte{0x30, 0}), []byte("x"), "is encrypted as PKCS#8"},
+		{"another cipher", odd, []byte("secret"), "ssh-keygen -p -Z aes256-ctr"},
+		{"another passphrase", pem.EncodeToMemory(sealed), []byte("x"), "cannot be decrypted with the passphrase"},
+		{"a certificate", as("CERTIFICATE", []byte("x")), nil, `is no private key but a "CERTIFICATE"`},
+		{"PuTTY", []byte("PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\n"), nil, "puttygen"},
+		{"twice encoded", []byte(base64.StdEncoding.EncodeToString(plain)), nil, "encoded by base64 twice"},
+		{"line breaks as text", bytes.ReplaceAll(plain, []byte("\n"), []byte(`\n`)), nil, "line breaks"},
+		{"one line", bytes.ReplaceAll(plain, []byte("\n"), []byte(" ")), nil, "line breaks"},
+		{"cut", plain[:len(plain)-10], nil, "is not whole"},
+		{"other bytes", as(block.Type, []byte("x")), nil, "cannot be read; a private key"},
+	} {
+		_, err := signerOf(sshCredential{key: c.key, passphrase: c.passphrase})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\n") {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ func parseRepository(raw string) (repository, error) {
 	if len(raw) > 2048 {
 		return bad("it has %d bytes; at most 2048 are allowed", len(raw))
 	}
+	if strings.Contains(strings.TrimSpace(raw), " ") {
+		return bad("%q has a space; write %%20 in place of each", raw)
+	}
 	if hasControl(raw) || strings.ContainsAny(raw, " \\\"'`<>") {
 		return bad("%q has characters that no repository's address has", raw)
 	}

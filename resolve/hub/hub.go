@@ -338,7 +338,7 @@ func (s source) chooseVersion(ctx context.Context, path, constraint string) (str
 	}
 	if best == nil {
 		return "", resolve.Errorf(resolve.ReasonNotFound, "none of the %d versions of %s %s satisfies %q%s",
-			len(all), s.request.Get(ParamKind), s.request.Get(ParamName), constraint, newestOf(all))
+			len(all), s.request.Get(ParamKind), s.request.Get(ParamName), constraint, versionsFor("", all))
 	}
 	return text, nil
 }
@@ -372,11 +372,11 @@ func (s source) missingVersion(ctx context.Context, path, wanted string, failure
 	if err != nil {
 		return failure
 	}
-	return resolve.Errorf(resolve.ReasonNotFound, "%s has no version %s of %s %s%s", netguard.Redact(u), wanted, s.request.Get(ParamKind), s.request.Get(ParamName), newestOf(all))
+	return resolve.Errorf(resolve.ReasonNotFound, "%s has no version %s of %s %s%s", netguard.Redact(u), wanted, s.request.Get(ParamKind), s.request.Get(ParamName), versionsFor(wanted, all))
 }
 
-// newestOf names a few of the versions, the newest first.
-func newestOf(all []listed) string {
+// versionsFor names the version that is nearest to the wanted one, if that is a version, and a few of all, the newest first.
+func versionsFor(wanted string, all []listed) string {
 	var versions []*version.Version
 	for _, l := range all[:min(len(all), maxVersions)] {
 		if v, err := version.NewVersion(l.Version); err == nil && len(l.Version) <= 64 {
@@ -395,7 +395,22 @@ func newestOf(all []listed) string {
 	if len(versions) > most {
 		names = append(names, "...")
 	}
-	return "; there are " + strings.Join(names, ", ")
+	text := "; there are " + strings.Join(names, ", ")
+	if want, err := version.NewVersion(wanted); err == nil && len(versions) > 1 {
+		near := slices.MinFunc(versions, func(a, b *version.Version) int { return slices.Compare(distanceOf(a, want), distanceOf(b, want)) })
+		text = "; the nearest is " + near.Original() + text
+	}
+	return text
+}
+
+// distanceOf returns by how much two versions differ in each of their numbers.
+func distanceOf(a, b *version.Version) []int64 {
+	one, other := a.Segments64(), b.Segments64()
+	out := make([]int64, min(len(one), len(other)))
+	for i := range out {
+		out[i] = max(one[i]-other[i], other[i]-one[i])
+	}
+	return out
 }
 
 // hubVersion brings a version into the hub's form: three numbers on Artifact Hub, two on Tekton Hub, and no v before them.

@@ -184,8 +184,12 @@ func TestAMissSaysWhichVersionsThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ kind, version, want string }{
-		{"artifact", "0.6.9", "has no version 0.6.9 of task git-clone; there are 1.0.0-rc.1, 0.10.0, 0.9.1, 0.7.0, 0.6.1, ..."},
-		{"tekton", "0.3", "has no version 0.3 of task git-clone; there are 0.10, 0.2"},
+		{"artifact", "0.6.9", "has no version 0.6.9 of task git-clone; the nearest is 0.6.1; there are 1.0.0-rc.1, 0.10.0, 0.9.1, 0.7.0, 0.6.1, ..."},
+		{"tekton", "0.3", "has no version 0.3 of task git-clone; the nearest is 0.2; there are 0.10, 0.2"},
+		{"artifact", "v0.9", "the nearest is 0.9.1"},
+		{"artifact", "0.1.0", "the nearest is 0.2.0"},
+		{"artifact", "3", "the nearest is 1.0.0-rc.1"},
+		{"artifact", "latest", "of task git-clone; there are 1.0.0-rc.1"},
 		{"artifact", "> 2.0", `none of the 8 versions of task git-clone satisfies "> 2.0"; there are 1.0.0-rc.1, 0.10.0`},
 		{"artifact", "^0.9.0", "write ~> 0.9"},
 		{"artifact", "*", "write ~> 0.9"},

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/sourceurl"
 )
 
 // AnnotationSignature is the annotation with the signature of a resource, in standard base64, as in Tekton's trusted resources.
@@ -213,11 +214,7 @@ const gitPrefix = "git+"
 
 // ServerOf returns the host whose repositories a host serves, by which patterns of policies know them: github.com for
 // ssh.github.com, and the host itself for most.
-func ServerOf(host string) string { return cmp.Or(sameHost[host], host) }
-
-var sameHost = map[string]string{
-	"ssh.github.com": "github.com", "www.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org",
-}
+func ServerOf(host string) string { return sourceurl.ServerOf(host) }
 
 // repositoryForms returns the spellings of one repository for each protocol of git. The port of one protocol does not apply to
 // others, so these forms have none.

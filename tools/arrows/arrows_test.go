@@ -115,7 +115,7 @@ var table = []row{
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/brief"}},
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/brief", "internal/limit", "resolve"}},
-	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "resolve"}},
+	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "internal/sourceurl", "resolve"}},
 	{pkg: "resolve/*", why: "a resolver, which knows no other one", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{
 		pkg: "internal/resolvers", why: "which resolvers there are, and what each needs; programs ask it",
@@ -149,7 +149,7 @@ var table = []row{
 	{pkg: "requester/contentstore", why: "content in a registry; whose it is and what it is for is not its business", may: []string{"internal/limit"}},
 	{
 		pkg: "requester/refs", why: "references inside a resource; who fetches what they refer to is not its business",
-		may: []string{"api/resolution", "api/resolution/v1beta1", "requester"},
+		may: []string{"api/resolution", "api/resolution/v1beta1", "internal/sourceurl", "requester"},
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",

@@ -82,8 +82,12 @@ var resolveFaults = []fault{
 		broken: "a policy that allows nothing allows everything", tests: []string{"resolve/git"},
 	},
 	{
-		in: "resolve/git.repositoryPattern", find: "strings.ToLower(r.canonicalName())", put: "strings.ToLower(r.canonicalName()[:0] + p)",
+		in: "resolve/git.repositoryName", find: "strings.ToLower(r.canonicalName())", put: "strings.ToLower(r.canonicalName()[:0] + text)",
 		broken: "a rule with a scheme or .git matches no repository", tests: []string{"resolve/git"},
+	},
+	{
+		in: "resolve/git.Rule.matchesFetch", find: "!allow && r.matchesAbove(f.path)", put: "false && r.matchesAbove(f.path)",
+		broken: "the files of a denied directory are read", tests: []string{"resolve/git"},
 	},
 	{
 		in: "resolve/git.settings.restrictions", find: "range s.listing", put: "range s.listing[:0]",

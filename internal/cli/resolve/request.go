@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -203,6 +204,9 @@ func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 	if err := yaml.Unmarshal(doc, &head); err != nil {
 		return nil, err
 	}
+	if err := checkTexts(doc); err != nil {
+		return nil, err
+	}
 	switch {
 	case head.Kind == "ResolutionRequest" && head.APIVersion == v1beta1.SchemeGroupVersion.String():
 		r := &v1beta1.ResolutionRequest{}
@@ -216,6 +220,53 @@ func parseRequest(doc []byte) (*v1beta1.ResolutionRequest, error) {
 	}
 	return nil, fmt.Errorf("it is %s %q, not a ResolutionRequest of %s or %s",
 		head.APIVersion, head.Kind, v1beta1.SchemeGroupVersion, v1alpha1.SchemeGroupVersion)
+}
+
+// checkTexts refuses parameters that YAML does not read as text: 0.10 would become 0.1. Params are a list in v1beta1, and a map in v1alpha1.
+func checkTexts(doc []byte) error {
+	var r struct {
+		Spec struct {
+			Params any `json:"params"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(doc, &r); err != nil {
+		return err
+	}
+	if params, ok := r.Spec.Params.(map[string]any); ok {
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			if fault := faultOfText(params[name]); fault != "" {
+				return fmt.Errorf("parameter %q %s", name, fault)
+			}
+		}
+	}
+	list, _ := r.Spec.Params.([]any)
+	for _, p := range list {
+		param, _ := p.(map[string]any)
+		values := []any{param["value"]}
+		switch v := param["value"].(type) {
+		case []any:
+			values = v
+		case map[string]any:
+			values = slices.Collect(maps.Values(v))
+		}
+		for _, v := range values {
+			if fault := faultOfText(v); fault != "" {
+				return fmt.Errorf("parameter %q %s", param["name"], fault)
+			}
+		}
+	}
+	return nil
+}
+
+// faultOfText says what a value is that is no text; empty for a text.
+func faultOfText(v any) string {
+	switch v.(type) {
+	case string, nil:
+		return ""
+	case []any, map[string]any:
+		return "has a list or an object where a text is wanted"
+	}
+	return fmt.Sprintf(`has %v, which is a number, true or false in YAML, where a text is wanted; put it in quotes, as in "0.9"`, v)
 }
 
 // awaitResult waits until a request has ended.

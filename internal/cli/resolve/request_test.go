@@ -137,3 +137,28 @@ resolutionrequest.resolution.tekton.dev/late
 		}
 	}
 }
+
+// What YAML does not read as text is an error, so that no version becomes another one.
+func TestParametersAreTexts(t *testing.T) {
+	for params, want := range map[string]string{
+		"[{name: version, value: 0.10}]":                    `parameter "version" has 0.1, which is a number`,
+		"[{name: version, value: '0.10'}]":                  "",
+		"[{name: x, value: true}]":                          `parameter "x" has true, which is a number, true or false in YAML`,
+		"[{name: x, value: [a, [b]]}]":                      `parameter "x" has a list or an object where a text is wanted`,
+		"[{name: x, value: [a, 1]}]":                        `parameter "x" has 1`,
+		"[{name: x, value: {a: {b: c}}}]":                   `parameter "x" has a list or an object`,
+		"[{name: x, value: [a]}, {name: y, value: {a: b}}]": "",
+		"{version: 0.9}":                                    `parameter "version" has 0.9, which is a number`,
+		"{version: '0.9'}":                                  "",
+		"{version: [a]}":                                    `parameter "version" has a list`,
+	} {
+		version := "v1beta1"
+		if params[0] == '{' {
+			version = "v1alpha1"
+		}
+		_, err := parseRequests([]byte("apiVersion: resolution.tekton.dev/" + version + "\nkind: ResolutionRequest\nmetadata: {labels: {resolution.tekton.dev/type: hub}}\nspec: {params: " + params + "}\n"))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}
