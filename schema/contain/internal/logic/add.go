@@ -120,9 +120,6 @@ func (s *Solver) addString(st *state, f Formula, why deps) bool {
 	switch f := f.(type) {
 	case Length:
 		st.length = Length{max(st.length.Min, f.Min), min(st.length.Max, f.Max)}
-		if st.length.Min > st.length.Max {
-			return s.dropKind(st, String, all)
-		}
 	case Pattern:
 		st.patterns = append(st.patterns, f)
 		if slices.Contains(st.patterns, Pattern{f.Expr, !f.Neg}) {
@@ -133,9 +130,12 @@ func (s *Solver) addString(st *state, f Formula, why deps) bool {
 		if !f.Neg && !s.Strings.MatchFormat(f.Name, "") {
 			st.length.Min = max(st.length.Min, 1)
 		}
-		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) || st.length.Min > st.length.Max {
+		if slices.Contains(st.formats, Format{f.Name, !f.Neg}) {
 			return s.dropKind(st, String, all)
 		}
+	}
+	if st.length.Min > st.length.Max {
+		return s.dropKind(st, String, all)
 	}
 	return true
 }
