@@ -179,11 +179,8 @@ func (g *guarded) countsOwnersInRemovedVersions(t *testing.T) {
 	if _, err := r.Update(t.Context(), created, metav1.UpdateOptions{FieldManager: "deployer"}); err != nil {
 		t.Fatal(err)
 	}
-	w := &warned{}
-	err := g.update(t, "alice", crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] }, dryRun, w)
-	if text := strings.Join(w.texts, "\n"); err != nil || !strings.Contains(text, "1 of 2 stored objects would be refused by every server-side apply") {
-		t.Errorf("%v: %s", err, text)
-	}
+	wants(t, g.update(t, "alice", crd.Name, func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] }, dryRun, nil),
+		"clients-broken, owners-in-removed-version, v1alpha1: 1 of 2 stored objects would be refused by every server-side apply", "sluice migrate "+crd.Name)
 }
 
 func (g *guarded) refusesDeletions(t *testing.T) {

@@ -81,6 +81,7 @@ func (g *Guard) askOwners(ctx context.Context, req *admissionv1.AdmissionRequest
 			switch {
 			case n.Affected > 0:
 				f.Outcome, f.Level, f.Objects, f.Reason = report.Violation, report.ClientsBroken, &n, ""
+				f.Severity, _ = f.Level.Default()
 				if err != nil {
 					f.Reason = err.Error()
 				}
