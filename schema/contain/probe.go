@@ -182,14 +182,30 @@ func (s *search) nearlyEqual(item place, names []string) []logic.Formula {
 // maxHinted bounds the special cases that a rule's constants suggest.
 const maxHinted = 80
 
+// maxOldHints bounds the old rules whose constants are tried.
+const maxOldHints = 4
+
+// hintsFor are the hints of the rule of p, then those of the old rules at its place, which the objects have to satisfy.
+func (s *search) hintsFor(p *pending) (hints []celrule.Hint) {
+	texts := []string{p.rule}
+	for i := range p.old.node.Rules[:min(len(p.old.node.Rules), maxOldHints)] {
+		texts = append(texts, p.old.node.Rules[i].Rule)
+	}
+	for i, text := range texts {
+		if parsed, err := s.opts.sharedLibrary().parseRule(text); err == nil && !slices.Contains(texts[:i], text) {
+			hints = append(hints, celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})...)
+		}
+	}
+	return hints
+}
+
 // hintedCases are special cases that the constants of a rule suggest: a place in the rule has one of the constants, or a neighbour of it, or
 // as many items. The cases of different places alternate. After them, all places have a constant at the same time.
 func (s *search) hintedCases(p *pending) []logic.Formula {
-	parsed, err := s.opts.sharedLibrary().parseRule(p.rule)
-	if err != nil || p.old.kind != declared {
+	if p.rule == "" || p.old.kind != declared {
 		return nil
 	}
-	hints := celrule.Hints(parsed, celrule.Scope{Spine: p.old.node, Root: p.old.hasMeta(), Checker: s.opts.solverStrings(), Work: s.opts.Work})
+	hints := s.hintsFor(p)
 	var cases [][]logic.Formula // of each place
 	most := 0
 	for _, h := range hints {

@@ -3,7 +3,7 @@ package main
 // ruleFaults are those of the translation of validation rules.
 var ruleFaults = []fault{
 	{in: "schema/contain/internal/celrule.compareNumbers", call: "flip", answers: "o", broken: "5 > self is read as self > 5"},
-	{in: "schema/contain/internal/celrule.addOrSubtract", find: "(b >= 0) == (s >= a)", put: "true", broken: "an addition that overflows is no error"},
+	{in: "schema/contain/internal/celrule.computeInt", find: "(b >= 0) == (s >= a)", put: "true", broken: "an addition that overflows is no error"},
 	{
 		in: "schema/contain/internal/celrule.absence.truthOf", find: "return min(a.truthOf(e.args[0], bound)", put: "return max(a.truthOf(e.args[0], bound)",
 		broken: "a && b is true if one of them is", tests: []string{"schema/contain"},
@@ -32,7 +32,7 @@ var ruleFaults = []fault{
 		in: "schema/contain/internal/celrule.guards.neverFails", find: " && !g.unreadable[fieldName(e.args[0])]", put: "",
 		broken: "has() of a text that CEL cannot read is taken for an answer", tests: []string{"schema/contain"},
 	},
-	{in: "schema/contain/internal/celrule.numV.withConst", find: "down = true", put: "down = false", broken: "10 - self is taken to grow with self"},
+	{in: "schema/contain/internal/celrule.numV.withConst", find: "flipped && op == '-'", put: "false", broken: "10 - self is taken to grow with self"},
 	{
 		in: "schema/contain/internal/celrule.(*translator).tryBoolean", find: "andConds(c.f, b.t)", put: "andConds(notCond(c.t), b.t)",
 		broken: "c ? a : b is b where c is an error",

@@ -153,9 +153,26 @@ func (t *translator) opaqueConversion(e *expr, a sval) (value, error) {
 	return singleBranch(functionTerm(e.name, typ, !total, x)), nil
 }
 
-// arithmeticBy translates + and -. Other operators of arithmetic, and steps of type double, only get a name.
+// arithmeticBy translates +, -, * and /. Steps of type double only get a name.
 func arithmeticBy(op byte) func(*translator, *expr, sval, sval) (value, error) {
 	return func(t *translator, e *expr, a, b sval) (value, error) { return t.evalArithmetic(op, e, a, b) }
+}
+
+// extremeOf returns the least or the greatest item of a list.
+func extremeOf(greatest bool) func(*translator, *expr, sval) (value, error) {
+	return func(t *translator, e *expr, a sval) (value, error) {
+		l, ok := a.(refV)
+		if !ok || l.node.Type != "array" || l.node.Items == nil || l.node.Items.Type != "integer" {
+			return t.opaqueFunction(e, a)
+		}
+		b := extremeAt{l.ref, greatest}
+		return value{}.addBranch(b.indexWithin(b.indexBounds()), newNum(b)), nil
+	}
+}
+
+// negate computes -a of an int.
+func (t *translator) negate(e *expr, a sval) (value, error) {
+	return t.evalArithmetic('-', e, intV(0), a)
 }
 
 // evalArithmetic computes with constants, adds a step to a number, or joins strings. A step that overflows is an error of the rule, so that
@@ -168,7 +185,7 @@ func (t *translator) evalArithmetic(op byte, e *expr, a, b sval) (value, error) 
 	switch {
 	case x.dbl || y.dbl:
 	case xc && yc:
-		r, ok := addOrSubtract(op, x.i, y.i)
+		r, ok := computeInt(op, x.i, y.i)
 		switch _, dur := a.(durV); {
 		case !ok:
 			return nil, nil

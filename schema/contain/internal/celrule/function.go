@@ -34,7 +34,8 @@ func functionsByName() map[string]function {
 			operators.Equals: {two: (*translator).evalEquals}, operators.NotEquals: {two: (*translator).notEquals},
 			operators.Less: {two: comparisonBy(lt)}, operators.LessEquals: {two: comparisonBy(le)},
 			operators.Greater: {two: comparisonBy(gt)}, operators.GreaterEquals: {two: comparisonBy(ge)},
-			operators.Add: {two: arithmeticBy('+')}, operators.Subtract: {two: arithmeticBy('-')},
+			operators.Add: {two: arithmeticBy('+')}, operators.Subtract: {two: arithmeticBy('-')}, operators.Multiply: {two: arithmeticBy('*')},
+			operators.Divide: {two: arithmeticBy('/')}, operators.Negate: {one: (*translator).negate},
 			operators.In: {two: (*translator).evalIn}, operators.Index: {two: indexingBy(false)}, operators.OptIndex: {two: indexingBy(true)},
 			operators.OptSelect: {two: (*translator).optSelect},
 
@@ -66,7 +67,7 @@ func functionsByName() map[string]function {
 			"split": {typ: "list", two: (*translator).evalSplit}, "findAll": {typ: "list"}, "reverse": {typ: "list"}, "slice": {typ: "list"}, "sort": {typ: "list"},
 			"distinct": {typ: "list"}, "flatten": {typ: "list"}, "unwrapOpt": {typ: "list"}, "getQuery": {typ: "map"},
 
-			"min": {}, "max": {}, "sum": {}, "first": {}, "last": {}, "or": {}, "orValue": {}, "masked": {}, "add": {}, "sub": {}, "semver": {},
+			"min": {one: extremeOf(false)}, "max": {one: extremeOf(true)}, "sum": {}, "first": {}, "last": {}, "or": {}, "orValue": {}, "masked": {}, "add": {}, "sub": {}, "semver": {},
 			"value": {one: (*translator).optValue}, "validate": {two: (*translator).validateFormat}, "type": {one: (*translator).typeOf},
 			"dyn": {one: (*translator).evalDyn}, "url": {one: (*translator).fromString}, "ip": {one: (*translator).fromString},
 			"cidr": {one: (*translator).fromString}, "quantity": {one: (*translator).fromString},

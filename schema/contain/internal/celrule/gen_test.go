@@ -339,6 +339,9 @@ func (g *gen) integer(vars []genVar, depth int) string {
 			return "(" + strings.Join(parts, " + ") + ")"
 		case 7:
 			if v, ok := g.pathOf(vars, "array"); ok {
+				if v.p.Items != nil && v.p.Items.Schema != nil && kindOf(v.p.Items.Schema) == "integer" && g.chance(50) {
+					return v.text + pick(g, ".min()", ".max()")
+				}
 				return g.macro(v, "filter", vars, depth) + ".size()"
 			}
 		case 8:

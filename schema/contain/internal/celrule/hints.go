@@ -5,6 +5,7 @@ package celrule
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp/syntax"
 	"slices"
@@ -22,7 +23,7 @@ type Hint struct {
 	// Path leads from self to the place: names of properties and keys as they stand in JSON, [Items] for all items of a
 	// list, [Values] for all values of a map, [Keys] at the end for its keys.
 	Path []string
-	// Values are decoded JSON scalars of the type of the place: constants of the rule and their neighbours.
+	// Values are decoded JSON values of the type of the place: constants of the rule and their neighbours, and lists of them.
 	Values []any
 	// Sizes are numbers of items or properties, if the place is a list or a map.
 	Sizes []int64
@@ -190,34 +191,133 @@ func (h *hinter) pairConstants(e *expr, vars *hintVars) {
 		}
 	}
 	visit(e)
+	consts = append(consts, textsFor(e, consts)...)
 	for _, p := range places {
 		for _, c := range consts {
 			h.addConstant(p, c)
 		}
+		h.addList(p, consts)
 	}
+}
+
+// addList adds a list of the constants that its items may be, in descending order, with one more at the end.
+func (h *hinter) addList(at *hintAt, consts []any) {
+	if at.node.Type != "array" || at.node.Items == nil {
+		return
+	}
+	var ints []int64
+	var texts []string
+	for _, c := range consts {
+		switch c := c.(type) {
+		case int64:
+			ints = append(ints, c)
+		case string:
+			texts = append(texts, c)
+		}
+	}
+	var list []any
+	switch kind := at.node.Items.Type; {
+	case kind == "integer" && len(ints) > 0:
+		slices.Sort(ints)
+		for _, i := range slices.Backward(slices.Compact(ints)) {
+			list = append(list, i)
+		}
+		list = append(list, max(ints[0], math.MinInt64+1)-1)
+	case kind == "string" && len(texts) > 0:
+		slices.Sort(texts)
+		for _, t := range slices.Backward(slices.Compact(texts)) {
+			list = append(list, t)
+		}
+		list = append(list, "")
+	default:
+		return
+	}
+	h.hintAt(at).Values = append(h.hintAt(at).Values, list)
+}
+
+// forms are texts of which functions return a number, or a text at a position.
+var forms = map[string]string{
+	"getHours": "%dh", "getMinutes": "%dm", "getSeconds": "%ds", "getMilliseconds": "%dms", "prefixLength": "10.0.0.0/%d",
+}
+
+// textsFor are texts for which the functions in e return some of the constants.
+func textsFor(e *expr, consts []any) (out []any) {
+	e.walkParts(func(x *expr) {
+		if x.kind != call {
+			return
+		}
+		for _, c := range consts {
+			switch c := c.(type) {
+			case int64:
+				for _, n := range withNeighbours(c) {
+					out = appendTextsOfNumber(out, x, n)
+				}
+			case string:
+				if from, to, ok := twoTexts(x.args); ok && x.name == "replace" {
+					out = append(out, strings.ReplaceAll(c, to, from))
+				}
+			}
+		}
+	})
+	return out
+}
+
+// appendTextsOfNumber adds texts for which the call x may return n, or as many parts.
+func appendTextsOfNumber(out []any, x *expr, n int64) []any {
+	if form := forms[x.name]; form != "" {
+		return append(out, fmt.Sprintf(form, n))
+	}
+	if n < 0 || n > maxRepeated || len(x.args) < 2 {
+		return out
+	}
+	text, isText := x.args[1].val.(string)
+	switch {
+	case !isText || text == "":
+	case x.name == "indexOf" || x.name == "lastIndexOf":
+		out = append(out, strings.Repeat("-", int(n))+text)
+	case x.name == "findAll":
+		out = append(out, strings.Repeat(sampleOf(text), int(n)))
+	case x.name == "split":
+		out = append(out, strings.Repeat(text, int(n)))
+	}
+	return out
+}
+
+// maxRepeated bounds how often a text is repeated.
+const maxRepeated = 64
+
+// twoTexts returns the constants that follow the target of a call.
+func twoTexts(args []*expr) (a, b string, ok bool) {
+	if len(args) != 3 {
+		return "", "", false
+	}
+	a, ok = args[1].val.(string)
+	b, ok2 := args[2].val.(string)
+	return a, b, ok && ok2
 }
 
 // samples are strings that functions look for.
 var samples = map[string][]any{
-	"isIP":      {"10.0.0.1", "::1", "x"},
-	"ip":        {"10.0.0.1", "::1"},
+	"isIP":      {"10.0.0.1", "::1", "x", "2001:DB8::1"},
+	"ip":        {"10.0.0.1", "::1", "2001:DB8::1"},
 	"isCIDR":    {"10.0.0.0/8", "::/0", "x"},
 	"cidr":      {"10.0.0.0/8", "::/0"},
 	"isURL":     {"http://a", "/a", "x"},
 	"url":       {"http://a", "/a"},
 	"duration":  {"1s", "0s", "x"},
-	"timestamp": {"2020-01-01T00:00:00Z", "x"},
-	"quantity":  {"1", "1Gi", "x"},
+	"timestamp": {"2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z", "2000-01-01T00:00:00Z", "x"},
+	"quantity":  {"1", "0", "-1", "1Gi", "999Ei", "x"},
 	"int":       {"0", "1", "x"},
 	"double":    {"0", "1.5", "x"},
-	"validate":  {"a", "A", "-", ""},
+	"validate":  {"a", "A", "-", "", "2006-01-02", "2006-01-02T15:04:05Z", "f47ac10b-58cc-0372-8567-0e02b2c3d479", "YQ==", "http://a"},
 	"split":     {"a", ""},
-	"semver":    {"0.1.0", "1.0.0", "x"},
+	"semver":    {"0.1.0", "1.0.0", "99.0.0", "x"},
 	"isSemver":  {"1.0.0", "x"},
 
 	"isQuantity": {"1", "1Gi", "x"},
 	"trim":       {" a", "a "},
 	"reverse":    {"ab", "aa"},
+	"isSorted":   {int64(1), "a"},
 	"lowerAscii": {"A", "a"},
 	"upperAscii": {"A", "a"},
 
@@ -233,14 +333,20 @@ var samples = map[string][]any{
 	"getHours":             {"2020-01-01T00:00:00Z", "2020-12-31T23:59:59Z"},
 }
 
-// addConstant adds a constant and its neighbours to a place, in the type of the place.
-func (h *hinter) addConstant(at *hintAt, c any) {
+// hintAt returns the hint of a place.
+func (h *hinter) hintAt(at *hintAt) *Hint {
 	key := strings.Join(at.path, "\x00")
 	x := h.found[key]
 	if x == nil {
 		x = &Hint{Path: at.path}
 		h.found[key] = x
 	}
+	return x
+}
+
+// addConstant adds a constant and its neighbours to a place, in the type of the place.
+func (h *hinter) addConstant(at *hintAt, c any) {
+	x := h.hintAt(at)
 	if u, ok := c.(uint64); ok && u <= math.MaxInt64 {
 		c = int64(u)
 	}

@@ -245,19 +245,28 @@ func constNum(v sval) (num, bool) {
 // toDouble is the conversion double(x).
 func toDouble(x num) (num, bool) { return num{dbl: true, d: x.asFloat()}, true }
 
-// addOrSubtract computes a + b or a - b as CEL does for int, with a check for overflow.
-func addOrSubtract(op byte, a, b int64) (int64, bool) {
-	if op == '-' {
+// computeInt computes a op b as CEL does for int, with checks for overflow and for division by zero.
+func computeInt(op byte, a, b int64) (int64, bool) {
+	switch op {
+	case '-':
 		d := a - b
 		return d, (b >= 0) == (d <= a)
+	case '*':
+		p := a * b
+		return p, a == 0 || p/a == b && (a != -1 || b != math.MinInt64)
+	case '/':
+		if b == 0 || a == math.MinInt64 && b == -1 {
+			return 0, false
+		}
+		return a / b, true
 	}
 	s := a + b
 	return s, (b >= 0) == (s >= a)
 }
 
-// withConst computes n op c, or c op n if flipped, for + and - of type int; not ok for double.
+// withConst computes n op c, or c op n if flipped, of type int; not ok for double, and where the result does not grow or fall with n.
 func (n numV) withConst(op byte, c int64, flipped bool) (numV, bool) {
-	if n.lo > n.hi || n.numberAt(n.lo).dbl {
+	if n.lo > n.hi || n.numberAt(n.lo).dbl || (op == '*' || op == '/') && c == 0 || op == '/' && flipped {
 		return n, false
 	}
 	step := numOp{
@@ -266,18 +275,15 @@ func (n numV) withConst(op byte, c int64, flipped bool) (numV, bool) {
 			if flipped {
 				a, b = b, a
 			}
-			r, ok := addOrSubtract(op, a, b)
+			r, ok := computeInt(op, a, b)
 			return num{i: r}, ok
 		},
 		text: string(op) + strconv.FormatInt(c, 10),
 	}
-	down := false
-	if flipped {
+	if flipped && op != '*' {
 		step.text = strconv.FormatInt(c, 10) + string(op)
-		if op == '-' {
-			down = true
-		}
 	}
+	down := flipped && op == '-' || op != '+' && op != '-' && c < 0
 	return n.applyStep(step, down), true
 }
 
@@ -370,4 +376,30 @@ func (b sizeAt) indexWithin(lo, hi int64) *cond {
 
 func (b sizeAt) asTerm() (termV, bool) {
 	return termV{text: operatorText("size", mark), refs: []ref{b.ref}}, true
+}
+
+// extremeAt is the least or the greatest item of a list of integers at a place that has items. Its branch says that they are there.
+type extremeAt struct {
+	ref
+	greatest bool
+}
+
+func (b extremeAt) indexBounds() (int64, int64) { return math.MinInt64, math.MaxInt64 }
+func (b extremeAt) numberAt(i int64) num        { return num{i: i} }
+
+// indexWithin says that no item lies beyond one end, and one does not lie beyond the other.
+func (b extremeAt) indexWithin(lo, hi int64) *cond {
+	all, one := logic.IntRange{Lo: lo, Hi: math.MaxInt64}, logic.IntRange{Lo: math.MinInt64, Hi: hi}
+	if b.greatest {
+		all, one = one, all
+	}
+	return leafCond(b.at, logic.And{logic.Kinds(logic.Array), logic.Items{F: logic.And{logic.Kinds(logic.Int), all}}, logic.SomeItem{F: logic.And{logic.Kinds(logic.Int), one}}})
+}
+
+func (b extremeAt) asTerm() (termV, bool) {
+	name := "min"
+	if b.greatest {
+		name = "max"
+	}
+	return termV{text: operatorText(name, mark), refs: []ref{b.ref}}, true
 }
