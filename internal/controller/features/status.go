@@ -388,8 +388,11 @@ func (s *session) allEnforced(p *plan, by map[string]int, notEnforced, bad []str
 // notAllEnforced says what could not be written, and which features are not enforced for that. If nothing but the API server or the
 // webhook is waited for, the condition says that.
 func (p *plan) notAllEnforced(notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
-	if err := done.enforceErrors(); err != nil {
+	switch err := done.enforceErrors(); {
+	case err != nil:
 		message = brief.OneLine(err.Error())
+	case bad != nil:
+		message = "definitions have errors, which the condition Accepted names"
 	}
 	status, reason = metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
 	if done.enforceErrors() == nil && bad == nil && done.hook == nil {
