@@ -169,7 +169,7 @@ type meter struct {
 	// number of items.
 	states [][]*runner
 	costs  map[string][2]int64
-	refs  map[string]string // expressions of variables
+	refs   map[string]string // expressions of variables
 	// objects are the variables that depend on the objects, and settings those others that read settings.
 	objects, settings map[string]bool
 }
