@@ -124,6 +124,21 @@ func (s *Set) WebhookParts() (judged, told func(*feature.Feature, *feature.Targe
 // Compile makes policies of the features of a model. The error names options that are not valid. Parts that policies cannot express
 // are no error.
 func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
+	c, err := newCompiler(m, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range c.groups() {
+		c.compileGroup(ctx, g)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.finishSet(ctx)
+	return c.set, ctx.Err()
+}
+
+func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	minor, err := minorOf(o.Kubernetes)
 	if err != nil {
 		return nil, err
@@ -142,12 +157,7 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 		settings = nil
 	}
 	c.states = m.Resolve(settings, o.Runtime)
-	c.compileGroups(ctx)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c.finishSet(ctx)
-	return c.set, ctx.Err()
+	return c, nil
 }
 
 func minorOf(text string) (int, error) {
@@ -169,6 +179,7 @@ type compiler struct {
 	groupOf       map[string]*group             // of each policy, by name
 	shared        *plugincel.CompositedCompiler // of all runners
 	made          map[string]*made              // of groups, by their keys
+	largeSamples  bool                          // expressions are measured with [largeSampling]
 	making        *made
 }
 
@@ -218,8 +229,8 @@ type group struct {
 	plain   bool  // only uses are tested before the validation: a test for open gates would cost too much
 }
 
-func (c *compiler) compileGroups(ctx context.Context) {
-	var order []*group
+// groups are the targets that policies can be made for. Others are left to the webhook.
+func (c *compiler) groups() (order []*group) {
 	place := func(k kind, u unit) {
 		if reason := c.webhookReason(&u); reason != "" {
 			c.leaveToWebhook(&u, reason)
@@ -255,9 +266,7 @@ func (c *compiler) compileGroups(ctx context.Context) {
 			place(k, u)
 		}
 	}
-	for _, g := range order {
-		c.compileGroup(ctx, g)
-	}
+	return order
 }
 
 // leavesOut reports whether no policy of a target's resource is asked for.

@@ -17,6 +17,8 @@ import (
 	"sluice.dev/feature"
 	"sluice.dev/feature/policy"
 	"sluice.dev/schema"
+	"sluice.dev/tools/draws"
+	"sluice.dev/tools/featuregen"
 )
 
 func model(t testing.TB, group string, features []v1alpha1.FeatureSpec, props *apiextensionsv1.JSONSchemaProps) *feature.Model {
@@ -294,5 +296,24 @@ func TestPoliciesOfListsLeaveRoom(t *testing.T) {
 	}
 	if found < 6 {
 		t.Errorf("%d limits", found)
+	}
+}
+
+// Short loops end early where a part is found: that begins with the second piece, and small samples count it with each.
+func TestSmallSamplesTellTheCostsOfLargeOnes(t *testing.T) {
+	for seed := range draws.Seeds(50) {
+		w, err := featuregen.New(rand.New(rand.NewPCG(seed, 77)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, large, err := policy.CostsBySamples(t.Context(), w.Model, policy.Options{})
+		if err != nil || len(large) == 0 || len(small) != len(large) {
+			t.Fatal(err, len(small), len(large))
+		}
+		for name, want := range large {
+			if got := small[name]; got[0] != want[0] || got[1] < want[1] || got[1] > want[1]+3 {
+				t.Errorf("seed %d: %s: %d, want %d", seed, name, got, want)
+			}
+		}
 	}
 }

@@ -92,26 +92,11 @@ func dropsSameValue(units []unit, u *unit) bool {
 
 // measureUnits fills in the costs of the units, and returns why some cannot stay.
 func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
-	measured := *g
-	measured.sampled = true
-	d := c.draftGroup(&measured)
-	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
-	m, err := newMeter(c, g, false)
-	if err != nil {
-		return c.reasonForAll(g, err.Error())
+	d, m, reasons := c.measureVariables(ctx, g)
+	if m == nil {
+		return reasons
 	}
-	reasons := map[int]string{}
-	for _, v := range d.vars {
-		err := m.measureVariable(ctx, v)
-		i, mine := unitOf(v.name, len(g.units))
-		switch {
-		case err == nil:
-		case mine:
-			reasons[i] = notTaken(err)
-		default:
-			return c.reasonForAll(g, notTaken(err))
-		}
-	}
+	var err error
 	for i := range g.units {
 		u := &g.units[i]
 		if reasons[i] != "" {
@@ -137,12 +122,37 @@ func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 	return reasons
 }
 
+// measureVariables measures the variables of a group, and says which units cannot stay because of theirs. The meter is nil if none can.
+func (c *compiler) measureVariables(ctx context.Context, g *group) (*draft, *meter, map[int]string) {
+	measured := *g
+	measured.sampled = true
+	d := c.draftGroup(&measured)
+	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
+	m, err := newMeter(c, g, false)
+	if err != nil {
+		return nil, nil, c.reasonForAll(g, err.Error())
+	}
+	reasons := map[int]string{}
+	for _, v := range d.vars {
+		err := m.measureVariable(ctx, v)
+		i, mine := unitOf(v.name, len(g.units))
+		switch {
+		case err == nil:
+		case mine:
+			reasons[i] = notTaken(err)
+		default:
+			return nil, nil, c.reasonForAll(g, notTaken(err))
+		}
+	}
+	return d, m, reasons
+}
+
 // measureUnit measures the cost of a unit, whose patch is mutation, and says why it cannot stay; empty if it can.
 func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, mutation string) string {
 	u := &d.group.units[i]
 	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
 	if mutation != "" {
-		cost, err := m.measureCost(ctx, m.sizes[0].compilePatch(mutation))
+		cost, err := m.measureCost(ctx, m.compiler().compilePatch(mutation))
 		if err != nil {
 			return notTaken(err)
 		}
@@ -253,7 +263,9 @@ func fitsWith(k kind, units []unit, u *unit) bool {
 
 // choosePrefilters finds the tests before the validation of a policy that stay within the cost limit of an expression.
 func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
-	d := c.draftGroup(g)
+	measured := *g
+	measured.sampled = true
+	d := c.draftGroup(&measured)
 	if d.used == "" {
 		return
 	}
@@ -262,7 +274,7 @@ func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
 	if err != nil {
 		return
 	}
-	cost, err := m.measureCost(ctx, m.sizes[0].compileCondition(d.used))
+	cost, err := m.measureCost(ctx, m.compiler().compileCondition(d.used))
 	items := c.options.Items
 	sum := extrapolateCost(items, cost[0], cost[1])
 	g.costly = err != nil || sum > maxExpressionCost
@@ -303,17 +315,17 @@ func (c *compiler) splitBySize(g *group) []*group {
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
 		// No gate's parts cost more than all parts do.
-		return sum, m.sizes[0].compileCondition(q.text).Error == nil
+		return sum, m.compiler().compileCondition(q.text).Error == nil
 	}
 	sum = used + q.gateCost
 	for _, part := range q.parts {
-		cost, err := m.measureCost(ctx, m.sizes[0].compileCondition(part))
+		cost, err := m.measureCost(ctx, m.compiler().compileCondition(part))
 		if err != nil {
 			return 0, false
 		}
 		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
 	}
-	_, err := m.measureCost(ctx, m.sizes[0].compileCondition(q.text))
+	_, err := m.measureCost(ctx, m.compiler().compileCondition(q.text))
 	return sum, err == nil && sum <= maxExpressionCost
 }
 
@@ -340,11 +352,11 @@ func unitOf(name string, n int) (int, bool) {
 
 // samplePair makes two objects that use each target in n items. The objects have no item in common. form says how a value is made that may
 // be a list or a map.
-func (g *group) samplePair(n int, form feature.StepKind) (object, old map[string]any) {
-	old, object = g.sampleObject("o", n, form, sampleLeaf), g.sampleObject("n", n, form, sampleLeaf)
+func (g *group) samplePair(numbers []int, form feature.StepKind) (object, old map[string]any) {
+	old, object = g.sampleObject("o", numbers, form, sampleLeaf), g.sampleObject("n", numbers, form, sampleLeaf)
 	if g.whole {
 		spec := map[string]any{}
-		for i := range n {
+		for _, i := range numbers {
 			spec[fmt.Sprintf("field-%d", i)] = "value"
 		}
 		object["spec"], old["spec"] = spec, spec
@@ -353,8 +365,8 @@ func (g *group) samplePair(n int, form feature.StepKind) (object, old map[string
 }
 
 // idleSample makes an object in which there is something at each target, in n items, and nothing is used.
-func (g *group) idleSample(n int, form feature.StepKind) map[string]any {
-	return g.sampleObject("n", n, form, func(t *feature.Target, there any) any {
+func (g *group) idleSample(numbers []int, form feature.StepKind) map[string]any {
+	return g.sampleObject("n", numbers, form, func(t *feature.Target, there any) any {
 		switch {
 		case there != nil:
 			return there
@@ -375,7 +387,7 @@ func (g *group) idleSample(n int, form feature.StepKind) map[string]any {
 type leafOf func(t *feature.Target, there any) any
 
 // sampleObject makes an object with a leaf at each target of a group.
-func (g *group) sampleObject(prefix string, n int, form feature.StepKind, leaf leafOf) map[string]any {
+func (g *group) sampleObject(prefix string, numbers []int, form feature.StepKind, leaf leafOf) map[string]any {
 	root := map[string]any{"metadata": map[string]any{"name": "sample"}}
 	for i := range g.units {
 		t := g.units[i].target
@@ -385,15 +397,18 @@ func (g *group) sampleObject(prefix string, n int, form feature.StepKind, leaf l
 			}
 		}
 		if !t.WholeVersion {
-			growSample(root, t, 0, prefix, n, leaf)
+			growSample(root, t, 0, prefix, numbers, leaf)
 		}
 	}
 	return root
 }
 
-// growSample returns a value with the leaves of a target that its path leads to from a step on: with n items in the first list or map on the
-// way, and one in the others.
-func growSample(there any, t *feature.Target, i int, prefix string, n int, leaf leafOf) any {
+// one is the number of the item in lists and maps of one item.
+var one = []int{0}
+
+// growSample returns a value with the leaves of a target that its path leads to from a step on: with an item for each number in the first
+// list or map on the way, and one in the others.
+func growSample(there any, t *feature.Target, i int, prefix string, numbers []int, leaf leafOf) any {
 	if i == len(t.Path) {
 		return leaf(t, there)
 	}
@@ -403,12 +418,12 @@ func growSample(there any, t *feature.Target, i int, prefix string, n int, leaf 
 		if i > 0 && t.Path[i-1].Kind != feature.Field {
 			list = nil // of the parts beneath a list within a list, the last one is measured
 		}
-		for j := range n {
+		for j, number := range numbers {
 			if len(list) <= j {
 				list = append(list, map[string]any{})
 			}
-			name := sampleName(prefix, j)
-			list[j] = growSample(list[j], t, i+1, name, 1, leaf)
+			name := sampleName(prefix, number)
+			list[j] = growSample(list[j], t, i+1, name, one, leaf)
 			if step.Set && i+1 == len(t.Path) {
 				list[j] = name
 			}
@@ -422,12 +437,12 @@ func growSample(there any, t *feature.Target, i int, prefix string, n int, leaf 
 	}
 	object := asMap(there)
 	if step.Kind == feature.Field {
-		object[step.Name] = growSample(object[step.Name], t, i+1, prefix, n, leaf)
+		object[step.Name] = growSample(object[step.Name], t, i+1, prefix, numbers, leaf)
 		return object
 	}
-	for j := range n {
-		name := sampleName(prefix, j)
-		object[name] = growSample(object[name], t, i+1, name, 1, leaf)
+	for _, number := range numbers {
+		name := sampleName(prefix, number)
+		object[name] = growSample(object[name], t, i+1, name, one, leaf)
 	}
 	return object
 }
@@ -456,7 +471,7 @@ func sampleLeaf(t *feature.Target, there any) any {
 	case t.Match != nil:
 		object := asMap(there)
 		for _, c := range t.Match {
-			growSample(object, &feature.Target{Path: c.Path, Values: c.Values, Pattern: c.Pattern}, 0, "", 1, sampleLeaf)
+			growSample(object, &feature.Target{Path: c.Path, Values: c.Values, Pattern: c.Pattern}, 0, "", one, sampleLeaf)
 		}
 		return object
 	case there != nil:

@@ -152,7 +152,11 @@ func (d *draft) takenPointers(units []int) string {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return "[" + strings.Join(parts, ", ") + "].flatten().distinct()"
+	all := "[" + strings.Join(parts, ", ") + "].flatten()"
+	if len(units) == 1 {
+		return all // no two forms find the same place, and what distinct costs grows with the square of the number
+	}
+	return all + ".distinct()"
 }
 
 // storedReplacement writes the stored value that replaces the closed value at the path of some units. It is empty if none of them restores one.

@@ -58,6 +58,10 @@ func (c *compiler) draftGroup(g *group) *draft {
 	if g.most > 0 {
 		d.most = g.most
 	}
+	if g.sampled {
+		s := c.sampling()
+		d.piece, d.whole = s.piece, s.whole
+	}
 	gs := &gates{
 		emitter: d.emitter, model: c.model, states: c.states, live: c.live, lifted: g.lifted, done: map[string]bool{},
 	}

@@ -1,7 +1,7 @@
 package policy
 
 // What does an expression cost? The API server's own compiler and interpreter run it. For example, a condition for
-// lists of 5,000 items runs with two shorter lists, and the cost for 5,000 follows from both.
+// lists of 5,000 items runs with four short lists, and the cost for 5,000 follows from these.
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -69,11 +70,11 @@ func (r *runner) runVariable(ctx context.Context, v variable) (int64, error) {
 
 // evaluateVariable evaluates a variable and keeps its value.
 func (r *runner) evaluateVariable(ctx context.Context, v variable, res *plugincel.CompilationResult) (int64, error) {
-	r.values[v.name] = false // gates are closed here
+	r.values[v.name] = false // gates are closed here, and only texts of what is too long are looked through
 	if res.Error != nil {
 		return 0, res.Error
 	}
-	if countAuthorizerAsks(v.expression) > 0 || strings.Contains(v.expression, "namespaceObject") {
+	if isTextOfValue(v.name) || countAuthorizerAsks(v.expression) > 0 || strings.Contains(v.expression, "namespaceObject") {
 		return 0, nil
 	}
 	value, cost, err := r.evalProgram(ctx, res)
@@ -82,6 +83,13 @@ func (r *runner) evaluateVariable(ctx context.Context, v variable, res *plugince
 	}
 	r.values[v.name] = value
 	return cost, nil
+}
+
+// isTextOfValue reports whether a variable has a value as text; see [emitter.asText]. Sample objects are never so large that it is asked for.
+func isTextOfValue(variable string) bool {
+	number, ok := strings.CutPrefix(variable, "w")
+	_, err := strconv.Atoi(number)
+	return ok && err == nil
 }
 
 // countAuthorizerAsks counts the questions to the authorizer.
@@ -111,13 +119,57 @@ func (r *runner) evalProgram(ctx context.Context, res *plugincel.CompilationResu
 	return value, int64(*cost), nil
 }
 
-// meter measures expressions with two numbers of items.
+// sampling says how large the objects are with which expressions are measured.
+type sampling struct {
+	// piece is how many items the loops of measured expressions go through at a time, and whole how many without being divided.
+	piece, whole int
+	counts       []int // of items
+}
+
+// largeSampling measures two and three pieces, as the API server goes through them. smallSampling gives the same costs in a fifth of the
+// time. It needs loops in pieces: the numbers of items are part of texts, so an item costs the same only beside those that
+// have as many digits. Costs are rounded up from tenths, so all counts are multiples of ten.
+var (
+	largeSampling = sampling{piece, piece, []int{smallSample, sample}}
+	smallSampling = sampling{20, 1, []int{10, 20, 30, 40}}
+)
+
+// sampling is how this compiler measures.
+func (c *compiler) sampling() sampling {
+	if c.minor < nestedSince || c.largeSamples {
+		return largeSampling
+	}
+	return smallSampling
+}
+
+// numbers are those of the first n items of an object: items of the same digits stand for each other.
+func (s sampling) numbers(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i/s.piece*piece + i%s.piece
+	}
+	return out
+}
+
+// costs returns the costs of smallSample and sample items from those of the counts.
+func (s sampling) costs(of []int64) [2]int64 {
+	if len(s.counts) == 2 {
+		return [2]int64{of[0], of[1]}
+	}
+	// The second ten are like the rest of the first piece, the third begin another one, and the fourth are like the rest of that.
+	first := of[1] + (piece-20)/10*(of[1]-of[0])
+	further := of[2] - of[1] + (piece-10)/10*(of[3]-of[2])
+	return [2]int64{first + further, first + 2*further}
+}
+
+// meter measures expressions with several numbers of items.
 type meter struct {
-	// sizes are with smallSample items and with sample in turn: updates and creations, with lists, and then with maps if the schema does
-	// not say which it is.
-	sizes []*runner
-	costs map[string][2]int64
-	refs  map[string]string // expressions of variables
+	sampling
+	// states are updates and creations, with lists, and then with maps if the schema does not say which it is; each is a runner for each
+	// number of items.
+	states [][]*runner
+	costs  map[string][2]int64
+	refs   map[string]string // expressions of variables
 	// objects are the variables that depend on the objects, and settings those others that read settings.
 	objects, settings map[string]bool
 }
@@ -127,7 +179,7 @@ const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
 func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
-	m := &meter{costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
+	m := &meter{sampling: c.sampling(), costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
 	params := map[string]any{}
 	if c.live {
 		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
@@ -151,7 +203,9 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 			if idle && stored != nothing {
 				continue
 			}
-			for _, n := range []int{smallSample, sample} {
+			var sizes []*runner
+			for _, count := range m.counts {
+				n := m.numbers(count)
 				size := &runner{CompositedCompiler: r.CompositedCompiler, hasParams: c.live, params: params, values: map[string]any{}}
 				switch object, old := g.samplePair(n, form); {
 				case idle:
@@ -163,8 +217,9 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 				default:
 					size.object = object
 				}
-				m.sizes = append(m.sizes, size)
+				sizes = append(sizes, size)
 			}
+			m.states = append(m.states, sizes)
 		}
 	}
 	return m, nil
@@ -172,14 +227,10 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 
 // measureVariable measures a variable, and keeps its values for those that come later.
 func (m *meter) measureVariable(ctx context.Context, v variable) error {
-	res := m.sizes[0].compileVariable(v)
-	var cost [2]int64
-	for i, r := range m.sizes {
-		one, err := r.evaluateVariable(ctx, v, &res)
-		if err != nil {
-			return err
-		}
-		cost[i%2] = max(cost[i%2], one)
+	res := m.compiler().compileVariable(v)
+	cost, err := m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, &res) })
+	if err != nil {
+		return err
 	}
 	dependsOn := func(names map[string]bool) bool {
 		return slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return names[found[1]] })
@@ -194,16 +245,30 @@ func (m *meter) measureVariable(ctx context.Context, v variable) error {
 }
 
 // measureCost measures an expression.
-func (m *meter) measureCost(ctx context.Context, res plugincel.CompilationResult) (cost [2]int64, err error) {
-	for i, r := range m.sizes {
-		_, one, err := r.evalProgram(ctx, &res)
-		if err != nil {
-			return cost, err
-		}
-		cost[i%2] = max(cost[i%2], one)
-	}
-	return cost, nil
+func (m *meter) measureCost(ctx context.Context, res plugincel.CompilationResult) ([2]int64, error) {
+	return m.worstCost(func(r *runner) (int64, error) {
+		_, cost, err := r.evalProgram(ctx, &res)
+		return cost, err
+	})
 }
+
+// worstCost is the cost in the worst state.
+func (m *meter) worstCost(measure func(*runner) (int64, error)) (worst [2]int64, err error) {
+	for _, sizes := range m.states {
+		of := make([]int64, len(sizes))
+		for i, r := range sizes {
+			if of[i], err = measure(r); err != nil {
+				return worst, err
+			}
+		}
+		cost := m.sampling.costs(of)
+		worst = [2]int64{max(worst[0], cost[0]), max(worst[1], cost[1])}
+	}
+	return worst, nil
+}
+
+// compiler compiles expressions for all states.
+func (m *meter) compiler() *runner { return m.states[0][0] }
 
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
@@ -218,7 +283,7 @@ var (
 func (m *meter) addNeeded(expression string, items int, costs map[string]estimate) {
 	for _, found := range reference.FindAllStringSubmatch(expression, -1) {
 		name := found[1]
-		if _, ok := costs[name]; ok || strings.HasPrefix(name, "w") || name == "message" {
+		if _, ok := costs[name]; ok || isTextOfValue(name) || name == "message" {
 			continue // texts of values are only used if nothing else is searched
 		}
 		cost, ok := m.costs[name]

@@ -15,7 +15,7 @@ func TestASampleHasAUseInAListWithinAList(t *testing.T) {
 		Beyond: &feature.Bounds{Bounds: v1alpha1.Bounds{Maximum: &most}},
 	}
 	object := map[string]any{}
-	growSample(object, target, 0, "n", 2, sampleLeaf)
+	growSample(object, target, 0, "n", []int{0, 1}, sampleLeaf)
 	if want := map[string]any{"rows": []any{[]any{most + 1}, []any{most + 1}}}; !reflect.DeepEqual(object, want) {
 		t.Errorf("%v, want %v", object, want)
 	}

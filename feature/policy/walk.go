@@ -26,11 +26,14 @@ type emitter struct {
 	pieces bool
 	// most is the number of items that are searched to find out whether a policy is needed.
 	most int
+	// piece is how many items a loop goes through at a time: [piece], or less in expressions that are measured.
+	piece int
+	whole int // how many items are one piece, whatever piece is
 }
 
 // newEmitter makes an emitter for API servers of a minor version.
 func newEmitter(minor int) *emitter {
-	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince, most: matchLimit}
+	return &emitter{nodes: map[string]string{}, pieces: minor >= nestedSince, most: matchLimit, piece: piece, whole: piece}
 }
 
 func (e *emitter) addVariable(name, expression string) string {
@@ -308,30 +311,30 @@ func isEither(v string) string { return "(" + isList(v) + " || " + isMap(v) + ")
 // too, which all parts of the same list share.
 func (e *emitter) overPieces(v string, k feature.StepKind, i int, through string) string {
 	if !strings.HasPrefix(v, "variables.") || strings.ContainsAny(v, "[(") {
-		return piecesOf(v, k, i) + through
+		return e.piecesOf(v, k, i) + through
 	}
 	key := fmt.Sprintf("pieces of %s, %v", v, k)
 	if e.nodes[key] == "" {
 		e.nodes[key] = fmt.Sprintf("q%d", len(e.nodes)+1)
 		_, there := loopOf(v, k, "")
-		e.addVariable(e.nodes[key], there+" ? "+piecesOf(v, k, i)+" : []")
+		e.addVariable(e.nodes[key], there+" ? "+e.piecesOf(v, k, i)+" : []")
 	}
 	return variableRef(e.nodes[key]) + through
 }
 
 // piecesOf lists pieces.
-func piecesOf(v string, k feature.StepKind, i int) string {
+func (e *emitter) piecesOf(v string, k feature.StepKind, i int) string {
 	if k != feature.Items {
 		keys := loopRange(v, k)
 		list := fmt.Sprintf("l%d", i)
 		if k == feature.Entries {
 			keys += ".map(" + list + ", " + list + ")" // there is no other way to list the keys
 		}
-		return "[" + keys + "].map(" + list + ", " + piecesOf(list, feature.Items, i) + ")[0]"
+		return "[" + keys + "].map(" + list + ", " + e.piecesOf(list, feature.Items, i) + ")[0]"
 	}
 	from := fmt.Sprintf("p%d", i)
-	return fmt.Sprintf("(%[1]s.size() <= %[2]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
-		v, piece, piece-1, from)
+	return fmt.Sprintf("(%[1]s.size() <= %[5]d ? [%[1]s] : lists.range((%[1]s.size() + %[3]d) / %[2]d).map(%[4]s, %[1]s.slice(%[4]s * %[2]d, %[4]s * %[2]d + %[2]d < %[1]s.size() ? %[4]s * %[2]d + %[2]d : %[1]s.size())))",
+		v, e.piece, e.piece-1, from, e.whole)
 }
 
 func (w *walker) isUse(v string) string { return isUseOf(w.target, v) }

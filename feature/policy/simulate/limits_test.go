@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	k8sschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
@@ -297,5 +298,23 @@ func TestPartsOfShortListsStayInPolicies(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestManyItemsOfAnUnknownFormAreDropped has a part in what may be a list or a map, as far as the definitions say.
+func TestManyItemsOfAnUnknownFormAreDropped(t *testing.T) {
+	t.Parallel()
+	only := k8sschema.GroupResource{Group: "apps", Resource: "deployments"}
+	_, s := compile(t, example(t, "kubernetes"), policy.Options{Only: &only, Unguarded: true})
+	mounts := make([]any, 1740)
+	for i := range mounts {
+		mounts[i] = map[string]any{"name": fmt.Sprint("volume", i), "mountPath": fmt.Sprint("/", i), "recursiveReadOnly": "Enabled"}
+	}
+	object := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "y"}, "spec": map[string]any{"template": map[string]any{
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "volumeMounts": mounts}}},
+	}}}
+	res, err := s.Run(t.Context(), &simulate.Request{Group: "apps", Version: "v1", Resource: "deployments", Object: object, Settings: map[string]string{}})
+	if err != nil || !res.Allowed() || strings.Contains(fmt.Sprint(res.Object["spec"]), "recursiveReadOnly") {
+		t.Errorf("%v: %v", err, messages(res.Refused))
 	}
 }

@@ -244,7 +244,7 @@ func BenchmarkPolicies(b *testing.B) {
 		{"update-open", changed(speedObject(1, 0)), speedObject(1, 0)},
 		{"update-stored", changed(speedObject(1, 1)), speedObject(1, 1)},
 	}
-	for _, n := range []int{5, 10, 200} {
+	for _, n := range []int{5, 50, 100, 200} {
 		for _, how := range []string{"hand", "hand-telling", "reject", "drop"} {
 			b.Run(fmt.Sprintf("%s-%d", how, n), func(b *testing.B) {
 				set := byHand(n)

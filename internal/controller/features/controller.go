@@ -184,6 +184,9 @@ func (s *session) reconcileComponent(ctx context.Context, key string) (time.Dura
 	if c == nil || c.DeletionTimestamp != nil {
 		return 0, s.deleteMade(ctx, key)
 	}
+	if len(c.Status.Conditions) == 0 && s.announceWork(ctx, c) {
+		return pause, nil // after other components
+	}
 	start := s.Clock.Now()
 	p, err := s.planComponent(ctx, c)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature/policy"
@@ -46,9 +47,7 @@ func (s *session) enforcePlan(ctx context.Context, p *plan, done *outcome) time.
 		done.standing = s.rememberedOf(name).standing
 		return wait
 	}
-	for _, want := range writes {
-		s.writeObject(ctx, want, done)
-	}
+	s.writeObjects(ctx, writes, done)
 	for _, c := range later {
 		done.waiting[c.want.GetName()], done.fresh[c.want.GetName()] = true, true
 		done.wait = shorterWait(done.wait, settle)
@@ -110,17 +109,32 @@ func (s *session) untilNextWrite(component string) time.Duration {
 	return pause - s.Clock.Since(s.written[component])
 }
 
-func (s *session) writeObject(ctx context.Context, want object, done *outcome) {
+// writeObjects writes objects one by one. If one takes the API server too long, the others wait for the next attempt, so that the status says
+// so now: each may take half a minute.
+func (s *session) writeObjects(ctx context.Context, writes []object, done *outcome) {
+	for i, want := range writes {
+		if err := s.writeObject(ctx, want, done); !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
+			continue
+		}
+		for _, left := range writes[i+1:] {
+			done.waiting[left.GetName()], done.fresh[left.GetName()] = true, true
+		}
+		return
+	}
+}
+
+func (s *session) writeObject(ctx context.Context, want object, done *outcome) error {
 	stored, err := s.objects.applyObject(ctx, want)
 	s.Metrics.countWrite(resourceOf(want), "apply", err)
 	if err != nil {
 		done.failed[want.GetName()] = fmt.Errorf("%s: %w", nameOf(want), err)
-		return
+		return err
 	}
 	if s.recordApplied(want, stored) {
 		done.restored = append(done.restored, nameOf(want))
 	}
 	s.recordTypeCheck(stored, done)
+	return nil
 }
 
 // recordTypeCheck records the API server's type check of an object, and how long to wait for it.

@@ -385,27 +385,47 @@ func (s *session) allEnforced(p *plan, by map[string]int, notEnforced, bad []str
 	return metav1.ConditionTrue, reason, message
 }
 
-// notAllEnforced says which features are not enforced, and what could not be written. If nothing but the API server or the
+// notAllEnforced says what could not be written, and which features are not enforced for that. If nothing but the API server or the
 // webhook is waited for, the condition says that.
 func (p *plan) notAllEnforced(notEnforced, bad []string, done *outcome) (status metav1.ConditionStatus, reason, message string) {
-	if len(notEnforced) > 0 {
-		message = fmt.Sprintf("%d of %d features: %s; ", len(notEnforced), len(p.features), strings.Join(notEnforced, ", "))
-	}
-	if err := done.enforceErrors(); err != nil {
-		message += brief.OneLine(err.Error())
+	switch err := done.enforceErrors(); {
+	case err != nil:
+		message = brief.OneLine(err.Error())
+	case bad != nil:
+		message = "definitions have errors, which the condition Accepted names"
 	}
 	status, reason = metav1.ConditionFalse, v1alpha1.ReasonNotEnforced
 	if done.enforceErrors() == nil && bad == nil && done.hook == nil {
 		switch why := done.notObserved(); {
 		case done.lost != nil:
 			reason = v1alpha1.ReasonWebhookUnreachable
-			message += done.lost.Error()
+			message = done.lost.Error()
 		case why != "":
 			status, reason = metav1.ConditionUnknown, v1alpha1.ReasonNotObserved
-			message += why
+			message = why
 		}
 	}
-	return status, reason, strings.TrimSuffix(message, "; ")
+	if len(notEnforced) > 0 {
+		message += fmt.Sprintf("; %d of %d features: %s", len(notEnforced), len(p.features), strings.Join(firstNames(notEnforced), ", "))
+	}
+	return status, reason, strings.TrimPrefix(message, "; ")
+}
+
+// firstNames are the first of many names, and how many more there are.
+func firstNames(names []string) []string {
+	const most = 10
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
+}
+
+// announceWork says in the status of a component that has none that its policies are being made: to make those of many components takes
+// a while. It reports whether that is written.
+func (s *session) announceWork(ctx context.Context, c *v1alpha1.Component) bool {
+	before := c.DeepCopy()
+	setCondition(&c.Status.Conditions, c.Generation, s.Clock.Now(), v1alpha1.ConditionEnforced, metav1.ConditionUnknown, v1alpha1.ReasonNotObserved, "the policies are being made")
+	return !s.storeStatus(ctx, componentsResource, c, before.Status, c.Status, before.Status.Conditions, c.Status.Conditions)
 }
 
 // notObserved says which enforcement was not observed yet; empty if there is none.

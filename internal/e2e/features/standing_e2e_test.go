@@ -92,7 +92,7 @@ func TestE2EWhatCannotBeWrittenIsTold(t *testing.T) { //nolint:paralleltest // s
 	c.report("webhook", "w-0", "TasksTimeout", true)
 	const policyName = "features.stuck.pipelines.stuck.e2e.dev.reject.v1"
 	c.told(v1alpha1.ConditionSkew, metav1.ConditionTrue, v1alpha1.ReasonEnforcementDiffers, "TasksTimeout: the settings say on", "on in webhook/w-0", "enforced as off by ValidatingAdmissionPolicy "+policyName)
-	c.told(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "1 of 1 features: TasksTimeout; ValidatingAdmissionPolicy "+policyName, "cannot delete")
+	c.told(v1alpha1.ConditionEnforced, metav1.ConditionFalse, v1alpha1.ReasonNotEnforced, "ValidatingAdmissionPolicy "+policyName, "cannot delete", "1 of 1 features: TasksTimeout")
 	eventually(t, "the feature to tell it", func(context.Context) error {
 		st, _ := c.featureStatus("tasks-timeout")
 		if len(st.EnforcedBy) != 1 || st.EnforcedBy[0].Name != policyName {
