@@ -99,7 +99,7 @@ tests-cli: $(GOTESTSUM)
 
 .PHONY: tests-others
 tests-others: $(GOTESTSUM)
-	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) ./internal/e2e/... ./tools/release ./apply ./examples/tekton ./feature/policy/... \
+	$(TESTED) -timeout 60m -tags e2e,grpcnotrace -p $(ATONCE) ./internal/e2e/... ./tools/release ./apply ./resolve/git ./feature/policy/... ./internal/life ./compat \
 	  $$($(GO) list -tags e2e,grpcnotrace $(PKGS) | grep -v '/internal/cli$$')
 
 TEKTON := $(CACHE)/tekton

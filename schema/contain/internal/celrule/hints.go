@@ -321,6 +321,7 @@ var samples = map[string][]any{
 	"lowerAscii": {"A", "a"},
 	"upperAscii": {"A", "a"},
 
+	"isCanonical":          {"10.0.0.1", "2001:db8::1", "2001:DB8::1", "::ffff:10.0.0.1"},
 	"isLoopback":           {"127.0.0.1", "::1"},
 	"isUnspecified":        {"0.0.0.0", "::"},
 	"isLinkLocalUnicast":   {"169.254.0.1", "fe80::1"},
