@@ -25,6 +25,7 @@ import (
 //   - a == literal: the order, and a != literal is !(a == literal), for scalar literals only, where equality never is an
 //     error. For lists and maps it is not: a != b is true where a == b is an error. Not where dyn() occurs, because
 //     then a list can meet a scalar;
+//   - a == b of two conditions is a && b || !a && !b, and a != b is a == !b: they are errors where one of both is;
 //   - x in [literals]: order and repetition;
 //   - size(x) and x.size(), matches(x, r) and x.matches(r), existsOne and exists_one are the same functions;
 //   - names of variables that macros bind;
@@ -79,7 +80,7 @@ func (p *printer) writeBoolean(e *expr, neg bool) string {
 		if (e.name == operators.LogicalOr) != neg {
 			op = "||"
 		}
-		parts := p.junctionOperands(e, e.name, neg, nil)
+		parts := p.junctionOperands(e, neg)
 		slices.Sort(parts)
 		parts = slices.Compact(parts)
 		if len(parts) == 1 {
@@ -131,22 +132,54 @@ func (p *printer) asLess(e *expr, neg bool) (op, a, b string) {
 	return "<", a, b
 }
 
-// junctionOperands collects the operands of a chain of && or ||.
-func (p *printer) junctionOperands(e *expr, op string, neg bool, parts []string) []string {
-	for _, a := range e.args {
-		if a.kind == call && a.name == op {
-			parts = p.junctionOperands(a, op, neg, parts)
-		} else {
-			parts = append(parts, p.writeBoolean(a, neg))
-		}
+// junctionOperands writes the operands of a chain of && or ||, or of its negation, which is a chain of the other one.
+func (p *printer) junctionOperands(e *expr, neg bool) (parts []string) {
+	op, dual := operators.LogicalAnd, operators.LogicalOr
+	if (e.name == dual) != neg {
+		op, dual = dual, op
+	}
+	for _, s := range junctionParts(signed{e, neg}, op, dual, nil) {
+		parts = append(parts, p.writeBoolean(s.e, s.neg))
 	}
 	return parts
+}
+
+// isCondition reports whether the value of e is a boolean or an error, as its form shows.
+func (e *expr) isCondition() bool {
+	if e.kind != call {
+		return false
+	}
+	switch e.name {
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals,
+		operators.Greater, operators.GreaterEquals, operators.In:
+		return true
+	case "all", "exists":
+		return e.binders() > 0
+	}
+	return e.isHas()
+}
+
+// comparesConditions reports whether e has an equality of two conditions, whose form is twice as long.
+func (e *expr) comparesConditions() bool {
+	found := false
+	e.walkParts(func(x *expr) {
+		found = found || x.kind == call && (x.name == operators.Equals || x.name == operators.NotEquals) && x.args[0].isCondition() && x.args[1].isCondition()
+	})
+	return found
 }
 
 // writeEquality writes == or !=. Only with a scalar literal is a != b the negation of a == b: for lists and maps, a != b is true where a == b
 // is an error.
 func (p *printer) writeEquality(e *expr, neg bool) string {
 	a, b := e.args[0], e.args[1]
+	if a.isCondition() && b.isCondition() && !a.comparesConditions() && !b.comparesConditions() {
+		not := func(x *expr) *expr { return &expr{kind: call, name: operators.LogicalNot, args: []*expr{x}} }
+		if neg != (e.name == operators.NotEquals) {
+			b = not(b)
+		}
+		both, neither := conjunctionOf([]*expr{a, b}), conjunctionOf([]*expr{not(a), not(b)})
+		return p.writeBoolean(&expr{kind: call, name: operators.LogicalOr, args: []*expr{both, neither}}, false)
+	}
 	if a.isConst() && !b.isConst() && !p.dyn {
 		a, b = b, a
 	}

@@ -23,6 +23,8 @@ func TestCanonical(t *testing.T) {
 		{`self.l.all(x, x > 1)`, `self.l.all(y, 1 < y)`, `!self.l.exists(z, z <= 1)`},
 		{`self.l.exists_one(x, x)`, `self.l.existsOne(y, y)`},
 		{`matches(self.a, 'x')`, `self.a.matches('x')`},
+		{`!has(self.a) == has(self.b)`, `!has(self.a) && has(self.b) || has(self.a) && !has(self.b)`, `has(self.a) != has(self.b)`},
+		{`!(!has(self.a) || self.b) && !(self.c || self.d)`, `has(self.a) && !self.b && !self.c && !self.d`},
 		{`!(has(self.a) ? self.b : self.c)`, `has(self.a) ? !self.b : !self.c`},
 	}
 	seen := map[string]int{}
@@ -145,7 +147,8 @@ func (g *gen) mutate(e *expr) *expr {
 	case operators.LogicalNot:
 		return pick(g, &c, neg(neg(&c)), c.args[0])
 	case operators.Equals:
-		return pick(g, swap(c.name), neg(&expr{kind: call, name: operators.NotEquals, args: c.args}))
+		both, neither := &expr{kind: call, name: operators.LogicalAnd, args: c.args}, &expr{kind: call, name: operators.LogicalAnd, args: []*expr{neg(c.args[0]), neg(c.args[1])}}
+		return pick(g, &expr{kind: call, name: operators.LogicalOr, args: []*expr{both, neither}}, swap(c.name), neg(&expr{kind: call, name: operators.NotEquals, args: c.args}))
 	case operators.NotEquals:
 		return pick(g, swap(c.name), neg(&expr{kind: call, name: operators.Equals, args: c.args}))
 	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
