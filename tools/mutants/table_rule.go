@@ -21,7 +21,7 @@ var ruleFaults = []fault{
 		broken: "an unknown field that the old schema keeps is taken to be absent", tests: []string{"schema/contain"},
 	},
 	{
-		in: "schema/contain/internal/celrule.guards.withoutGuards", find: "positive && e.isPositiveIn(i)", put: "true",
+		in: "schema/contain/internal/celrule.(*guards).withoutGuards", find: "positive && e.isPositiveIn(i)", put: "true",
 		broken: "a rule is taken to be true where its negation became stronger", tests: []string{"schema/contain"},
 	},
 	{
@@ -29,7 +29,7 @@ var ruleFaults = []fault{
 		broken: "has(x.a) || x.a == 'v' is read as x.a == 'v'", tests: []string{"schema/contain"},
 	},
 	{
-		in: "schema/contain/internal/celrule.guards.neverFails", find: " && !g.unreadable[fieldName(e.args[0])]", put: "",
+		in: "schema/contain/internal/celrule.(*guards).neverFails", find: " && !g.all && !g.unreadable[fieldName(e.args[0])]", put: "",
 		broken: "has() of a text that CEL cannot read is taken for an answer", tests: []string{"schema/contain"},
 	},
 	{in: "schema/contain/internal/celrule.numV.withConst", find: "flipped && op == '-'", put: "false", broken: "10 - self is taken to grow with self"},

@@ -11,9 +11,13 @@ import (
 	"sluice.dev/schema"
 )
 
-// WithoutGuards returns a rule without has() that guards a use of the field. Where it is true, r is true as well; n is the node of r.
+// WithoutGuards returns a rule without has() that guards a use of the field. Where it is true, r is true as well; n is the node of r. A rule
+// with optional values is left as it is: of these, a selection is no error where the field is missing.
 func (r *Rule) WithoutGuards(n *schema.Node) *Rule {
-	g := guards{unreadable: map[string]bool{}}
+	if r.root.usesOptionals() {
+		return r
+	}
+	g := &guards{unreadable: map[string]bool{}}
 	g.addUnreadable(n)
 	root := g.withoutGuards(r.root, true)
 	if root == r.root {
@@ -22,31 +26,47 @@ func (r *Rule) WithoutGuards(n *schema.Node) *Rule {
 	return newRule(root)
 }
 
-// guards knows the fields of which has() may be an error: CEL cannot read some of their values.
-type guards struct{ unreadable map[string]bool }
+func (e *expr) usesOptionals() bool {
+	found := false
+	e.walkParts(func(x *expr) {
+		found = found || x.kind == ident && x.name == "optional" || x.optional != nil ||
+			x.kind == call && slices.Contains([]string{operators.OptSelect, operators.OptIndex, "optMap", "optFlatMap", "unwrapOpt"}, x.name)
+	})
+	return found
+}
 
-func (g guards) addUnreadable(n *schema.Node) {
+// guards knows the fields of which has() may be an error, because CEL cannot read some of their values.
+type guards struct {
+	unreadable map[string]bool
+	all        bool // each field may be the key of a map with such values
+}
+
+func (g *guards) addUnreadable(n *schema.Node) {
 	if n == nil {
 		return
 	}
 	for _, p := range n.Properties {
-		if readable[p.Node.Format] != "" {
-			g.unreadable[p.Name] = true
-		}
+		g.unreadable[p.Name] = g.unreadable[p.Name] || mayBeUnreadable(p.Node)
 		g.addUnreadable(p.Node)
 	}
+	g.all = g.all || n.Additional != nil && mayBeUnreadable(n.Additional)
 	g.addUnreadable(n.Items)
 	g.addUnreadable(n.Additional)
 }
 
+// mayBeUnreadable reports whether validation accepts values that CEL cannot read, as 1.0 for an integer.
+func mayBeUnreadable(n *schema.Node) bool {
+	return readable[n.Format] != "" || n.Type == "integer" || n.IntOrString
+}
+
 // neverFails reports whether e is has() of a field of a variable, and no error. It is false of null.
-func (g guards) neverFails(e *expr) bool {
-	return e.isHas() && e.args[0].args[0].kind == ident && !g.unreadable[fieldName(e.args[0])]
+func (g *guards) neverFails(e *expr) bool {
+	return e.isHas() && e.args[0].args[0].kind == ident && !g.all && !g.unreadable[fieldName(e.args[0])]
 }
 
 // withoutGuards returns an expression that is true only where e is, if positive is set, and otherwise one that has a value only where e has
 // the same.
-func (g guards) withoutGuards(e *expr, positive bool) *expr {
+func (g *guards) withoutGuards(e *expr, positive bool) *expr {
 	out := *e
 	out.args = slices.Clone(e.args)
 	changed := false
@@ -91,7 +111,7 @@ func (e *expr) isPositiveIn(i int) bool {
 }
 
 // withoutHas drops one has() of a conjunction.
-func (g guards) withoutHas(e *expr) (*expr, bool) {
+func (g *guards) withoutHas(e *expr) (*expr, bool) {
 	parts := junctionParts(signed{e, false}, operators.LogicalAnd, operators.LogicalOr, nil)
 	i := slices.IndexFunc(parts, func(s signed) bool { return !s.neg && g.neverFails(s.e) })
 	if i < 0 || len(parts) < 2 {

@@ -253,7 +253,8 @@ func textsFor(e *expr, consts []any) (out []any) {
 					out = appendTextsOfNumber(out, x, n)
 				}
 			case string:
-				if from, to, ok := twoTexts(x.args); ok && x.name == "replace" {
+				from, to, ok := twoTexts(x.args)
+				if ok && x.name == "replace" && to != "" && strings.Count(c, to)*len(from)+len(c) <= maxMade {
 					out = append(out, strings.ReplaceAll(c, to, from))
 				}
 			}
@@ -272,7 +273,7 @@ func appendTextsOfNumber(out []any, x *expr, n int64) []any {
 	}
 	text, isText := x.args[1].val.(string)
 	switch {
-	case !isText || text == "":
+	case !isText || text == "" || len(text)*maxRepeated > maxMade:
 	case x.name == "indexOf" || x.name == "lastIndexOf":
 		out = append(out, strings.Repeat("-", int(n))+text)
 	case x.name == "findAll":
@@ -283,8 +284,11 @@ func appendTextsOfNumber(out []any, x *expr, n int64) []any {
 	return out
 }
 
-// maxRepeated bounds how often a text is repeated.
-const maxRepeated = 64
+// Texts that are made are repeated at most this often, and have at most so many bytes.
+const (
+	maxRepeated = 64
+	maxMade     = 4096
+)
 
 // twoTexts returns the constants that follow the target of a call.
 func twoTexts(args []*expr) (a, b string, ok bool) {
