@@ -5,6 +5,7 @@ package compat
 // through v1 erases spec.b.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -46,7 +47,7 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 		now = append(now, c.fillsAfterRead(p, s)...)
 	}
 	now = slices.DeleteFunc(now, func(at contain.Path) bool {
-		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) })
+		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) }) && !c.comesAnew(at)
 	})
 	return append(now, undeclaredPlaces(before.props, p.to.props, nil)...)
 }
@@ -56,16 +57,38 @@ func (c *comparison) fillsOn(p pair) []contain.Path {
 	return c.fillsAfterRead(p, c.readingVersion(p.from))
 }
 
-// fillsAfterRead are the places of defaults of the version p.to that objects written in p.from lack when the version reader has read them.
+// fillsAfterRead are the places of defaults of the version p.to that objects written in p.from lack when the version reader has read them, and
+// of defaults of reader that p.to keeps as unknown fields.
 func (c *comparison) fillsAfterRead(p pair, reader *part) []contain.Path {
 	if reader == p.to { // it has filled in all of its own
 		return nil
 	}
-	return fillsAlone(p.to.props, c.readBy(p.from, reader).props, nil)
+	filler := cmp.Or(reader, p.from)
+	return append(fillsAlone(p.to.props, c.readBy(p.from, reader).props, filler.props, nil), strangeFills(p.to.props, filler.props, nil)...)
 }
 
-// anyPlaceIn reports whether one of the places lies in the value at a path.
-func anyPlaceIn(places []contain.Path, path contain.Path) bool {
+// comesAnew reports whether a value around a place has a default that it did not have: then more objects have the place than before.
+func (c *comparison) comesAnew(at contain.Path) bool {
+	for i := range at {
+		for _, w := range c.newParts {
+			old := findVersion(c.oldParts, w.Name)
+			if fillsIn(propsAt(w.props, at[:i])) && (old == nil || !fillsIn(propsAt(old.props, at[:i]))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// anyPlaceIn reports whether one of the places lies in the value of p at a path, or in a list around it whose items are not compared one by
+// one: those of a list without keys.
+func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
+	for i, step := range path {
+		if l := propsAt(p, path[:i]); step.Kind == contain.AnyItem && (l == nil || l.XListType == nil || *l.XListType != "map") {
+			path = path[:i]
+			break
+		}
+	}
 	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && mayBeNested(at[:len(path)], path) })
 }
 

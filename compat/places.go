@@ -178,6 +178,11 @@ func keepsUnknownFields(p *props) bool {
 	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 }
 
+// keepsUndeclared reports whether a field that p does not declare stays, if only as an empty object.
+func keepsUndeclared(p *props) bool {
+	return keepsUnknownFields(p) || p.AdditionalProperties != nil && p.AdditionalProperties.Allows && p.AdditionalProperties.Schema == nil
+}
+
 // prunesUndeclared reports whether a field that p does not declare is pruned, if p keeps no unknown fields.
 func prunesUndeclared(p *props, name string, depth int) bool {
 	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
@@ -198,8 +203,9 @@ func fillsMore(p, reader *props, depth int) bool {
 	return false
 }
 
-// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack. A nil stored says nothing of them.
-func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
+// fillsAlone are the places, below at, of defaults of p for fields that some objects of stored lack, which reader has read and filled in. A nil
+// stored says nothing of them.
+func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 	if p == nil || len(at) > schema.MaxDepth {
 		return nil
 	}
@@ -209,11 +215,30 @@ func fillsAlone(p, stored *props, at contain.Path) []contain.Path {
 		if step.Kind == contain.Field && fillsIn(child) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
 			out = append(out, here)
 		}
-		twin := schemaAt(stored, step)
-		if stored != nil && twin == nil && step.Kind == contain.Field {
+		twin, filler := schemaAt(stored, step), schemaAt(reader, step)
+		if step.Kind == contain.Field && stored != nil && twin == nil && !keepsUndeclared(stored) && !fillsIn(filler) {
 			continue // the field was dropped, so no default is filled in below it
 		}
-		out = append(out, fillsAlone(child, twin, here)...)
+		out = append(out, fillsAlone(child, twin, filler, here)...)
+	}
+	return out
+}
+
+// strangeFills are the places, below at, of defaults of reader for fields that p keeps and does not declare. Ratcheting never compares such fields.
+func strangeFills(p, reader *props, at contain.Path) []contain.Path {
+	if p == nil || reader == nil || len(at) > schema.MaxDepth {
+		return nil
+	}
+	var out []contain.Path
+	for step, child := range childSchemas(reader) {
+		here := append(slices.Clip(at), step)
+		twin := propsAt(p, contain.Path{step})
+		switch {
+		case twin != nil:
+			out = append(out, strangeFills(twin, child, here)...)
+		case step.Kind == contain.Field && fillsIn(child) && keepsUndeclared(p):
+			out = append(out, here)
+		}
 	}
 	return out
 }
@@ -228,10 +253,9 @@ func undeclaredPlaces(p, q *props, at contain.Path) []contain.Path {
 		here := append(slices.Clip(at), step)
 		twin := propsAt(q, contain.Path{step})
 		switch {
-		case step.Kind == contain.AnyKey:
 		case twin != nil || step.Kind == contain.AnyItem:
 			out = append(out, undeclaredPlaces(child, twin, here)...)
-		case keepsUnknownFields(q):
+		case keepsUndeclared(q):
 			out = append(out, here)
 		}
 	}

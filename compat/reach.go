@@ -131,7 +131,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 			before, lost := was().hasGap(&g), c.lostAnew(ctx, p, &g)
 			switch {
 			case before && !lost && !grown(&g):
-				if g.Harm == contain.Refused && anyPlaceIn(compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+				if g.Harm == contain.Refused && anyPlaceIn(p.to.props, compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
 					known.addGaps(g)
 				}
 			case c.addCrossing(ctx, crossing{pair: p, Gap: g, anew: lost && before}, before, out):
@@ -204,7 +204,7 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
 	case c.canTravel(ctx, p, g):
 	case refuses && c.travelsOtherwise(ctx, &x):
-	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && anyPlaceIn(c.fillsOn(p), g.Path):
+	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && anyPlaceIn(p.to.props, c.fillsOn(p), g.Path):
 		x.Verdict, x.Witness, x.Reason = contain.Unknown, nil, "a default of "+p.to.Name+" may make items equal, and no such object was found"
 	default:
 		// This object was refused before, others were not for sure.

@@ -354,6 +354,50 @@ func TestADefaultBelowANewFieldEndsRatchetingWhereTheFieldIsKept(t *testing.T) {
 	}
 }
 
+// More ways in which values around an error differ from the old ones under the new CRD alone. Each pair was seen on an API server: a label is
+// accepted under the old CRD, and refused under the new one.
+func TestValuesThatDifferWithoutAClient(t *testing.T) {
+	version := func(name string, storage bool, spec string) string {
+		return fmt.Sprintf("- {name: %s, served: true, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, %s}}}}}\n", name, storage, spec)
+	}
+	const keep, text, free = ", x-kubernetes-preserve-unknown-fields: true", "{type: string}", "{x-kubernetes-preserve-unknown-fields: true}"
+	of := func(stored, spec string) string { return version("v1beta1", true, stored) + version("v1", false, spec) }
+	for name, c := range map[string]struct{ before, after string }{
+		"below a default of the reader": {
+			version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
+				version("v1beta1", false, "properties: {version: {type: string}}") + version("v2", false, "required: [version], properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string}}}}"),
+			version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
+				version("v1beta1", false, "properties: {version: {type: string}}") + version("v2", false, "required: [version], properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string, default: TCP}}}}"),
+		},
+		"below a field of additionalProperties": {
+			of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: "+text+"}}}"),
+			of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: {type: string, default: TCP}}}}"),
+		},
+		"a map that takes anything": {
+			of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}"),
+			of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: true}}"),
+		},
+		"below a default that is new": {
+			of("properties: {v: "+text+", a: {type: object, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
+			of("properties: {v: "+text+", a: {type: object, default: {}, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
+		},
+		"a default of an unknown field": {
+			of("properties: {v: "+text+", b: "+text+"}", "required: [v], properties: {v: "+text+"}"+keep),
+			of("properties: {v: "+text+", b: {type: string, default: yyy}}", "required: [v], properties: {v: "+text+"}"+keep),
+		},
+		"in another item": {
+			of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+text+"}}}}"),
+			of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: {type: string, default: yyy}}}}}"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := check(t, patched(t, "versions:\n"+c.before), patched(t, "versions:\n"+c.after)); !slices.Contains(ruleIDs(got.Findings), "versions-contradict") {
+				t.Errorf("%s: %s", got.Verdict, listed(got))
+			}
+		})
+	}
+}
+
 // What clients of one version wrote is pruned by the stored version, though that one would have refused all that has the field.
 func TestAFieldThatOnlyTheOtherVersionWrites(t *testing.T) {
 	version := func(name, how, spec string) string {
