@@ -212,10 +212,10 @@ func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 	var out []contain.Path
 	for step, child := range childSchemas(p) {
 		here := append(slices.Clip(at), step)
-		if step.Kind == contain.Field && fillsIn(child) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
+		twin, filler := schemaAt(stored, step), schemaAt(reader, step)
+		if step.Kind == contain.Field && fillsIn(child) && !fillsIn(filler) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
 			out = append(out, here)
 		}
-		twin, filler := schemaAt(stored, step), schemaAt(reader, step)
 		if step.Kind == contain.Field && stored != nil && twin == nil && !keepsUndeclared(stored) && !fillsIn(filler) {
 			continue // the field was dropped, so no default is filled in below it
 		}
