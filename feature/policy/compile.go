@@ -128,7 +128,7 @@ func Compile(ctx context.Context, m *feature.Model, o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range c.groups() {
+	for _, g := range c.policyGroups() {
 		c.compileGroup(ctx, g)
 	}
 	if err := ctx.Err(); err != nil {
@@ -229,8 +229,8 @@ type group struct {
 	plain   bool  // only uses are tested before the validation: a test for open gates would cost too much
 }
 
-// groups are the targets that policies can be made for. Others are left to the webhook.
-func (c *compiler) groups() (order []*group) {
+// policyGroups are the targets that policies can be made for. Others are left to the webhook.
+func (c *compiler) policyGroups() (order []*group) {
 	place := func(k kind, u unit) {
 		if reason := c.webhookReason(&u); reason != "" {
 			c.leaveToWebhook(&u, reason)

@@ -152,7 +152,7 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, m
 	u := &d.group.units[i]
 	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
 	if mutation != "" {
-		cost, err := m.measureCost(ctx, m.compiler().compilePatch(mutation))
+		cost, err := m.measureCost(ctx, m.anyRunner().compilePatch(mutation))
 		if err != nil {
 			return notTaken(err)
 		}
@@ -274,7 +274,7 @@ func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
 	if err != nil {
 		return
 	}
-	cost, err := m.measureCost(ctx, m.compiler().compileCondition(d.used))
+	cost, err := m.measureCost(ctx, m.anyRunner().compileCondition(d.used))
 	items := c.options.Items
 	sum := extrapolateCost(items, cost[0], cost[1])
 	g.costly = err != nil || sum > maxExpressionCost
@@ -315,17 +315,17 @@ func (c *compiler) splitBySize(g *group) []*group {
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
 		// No gate's parts cost more than all parts do.
-		return sum, m.compiler().compileCondition(q.text).Error == nil
+		return sum, m.anyRunner().compileCondition(q.text).Error == nil
 	}
 	sum = used + q.gateCost
 	for _, part := range q.parts {
-		cost, err := m.measureCost(ctx, m.compiler().compileCondition(part))
+		cost, err := m.measureCost(ctx, m.anyRunner().compileCondition(part))
 		if err != nil {
 			return 0, false
 		}
 		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
 	}
-	_, err := m.measureCost(ctx, m.compiler().compileCondition(q.text))
+	_, err := m.measureCost(ctx, m.anyRunner().compileCondition(q.text))
 	return sum, err == nil && sum <= maxExpressionCost
 }
 

@@ -59,7 +59,7 @@ func (c *compiler) draftGroup(g *group) *draft {
 		d.most = g.most
 	}
 	if g.sampled {
-		s := c.sampling()
+		s := c.chosenSampling()
 		d.piece, d.whole = s.piece, s.whole
 	}
 	gs := &gates{

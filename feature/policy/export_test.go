@@ -16,7 +16,7 @@ func CostsBySamples(ctx context.Context, m *feature.Model, o Options) (small, la
 		}
 		c.largeSamples = costs == &large
 		*costs = map[string][2]int64{}
-		for _, g := range c.groups() {
+		for _, g := range c.policyGroups() {
 			_, meter, _ := c.measureVariables(ctx, g)
 			if meter == nil {
 				continue

@@ -70,7 +70,7 @@ func (r *runner) runVariable(ctx context.Context, v variable) (int64, error) {
 
 // evaluateVariable evaluates a variable and keeps its value.
 func (r *runner) evaluateVariable(ctx context.Context, v variable, res *plugincel.CompilationResult) (int64, error) {
-	r.values[v.name] = false // gates are closed here, and only texts of what is too long are looked through
+	r.values[v.name] = false // gates are closed here, and only a text that is too long is read
 	if res.Error != nil {
 		return 0, res.Error
 	}
@@ -134,16 +134,16 @@ var (
 	smallSampling = sampling{20, 1, []int{10, 20, 30, 40}}
 )
 
-// sampling is how this compiler measures.
-func (c *compiler) sampling() sampling {
+// chosenSampling is how this compiler measures.
+func (c *compiler) chosenSampling() sampling {
 	if c.minor < nestedSince || c.largeSamples {
 		return largeSampling
 	}
 	return smallSampling
 }
 
-// numbers are those of the first n items of an object: items of the same digits stand for each other.
-func (s sampling) numbers(n int) []int {
+// itemNumbers are those of the first n items of an object: items of the same digits stand for each other.
+func (s sampling) itemNumbers(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i/s.piece*piece + i%s.piece
@@ -151,8 +151,8 @@ func (s sampling) numbers(n int) []int {
 	return out
 }
 
-// costs returns the costs of smallSample and sample items from those of the counts.
-func (s sampling) costs(of []int64) [2]int64 {
+// costsOfSamples returns the costs of smallSample and sample items from those of the counts.
+func (s sampling) costsOfSamples(of []int64) [2]int64 {
 	if len(s.counts) == 2 {
 		return [2]int64{of[0], of[1]}
 	}
@@ -179,7 +179,7 @@ const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
 func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
-	m := &meter{sampling: c.sampling(), costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
+	m := &meter{sampling: c.chosenSampling(), costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
 	params := map[string]any{}
 	if c.live {
 		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
@@ -205,7 +205,7 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 			}
 			var sizes []*runner
 			for _, count := range m.counts {
-				n := m.numbers(count)
+				n := m.itemNumbers(count)
 				size := &runner{CompositedCompiler: r.CompositedCompiler, hasParams: c.live, params: params, values: map[string]any{}}
 				switch object, old := g.samplePair(n, form); {
 				case idle:
@@ -227,7 +227,7 @@ func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
 
 // measureVariable measures a variable, and keeps its values for those that come later.
 func (m *meter) measureVariable(ctx context.Context, v variable) error {
-	res := m.compiler().compileVariable(v)
+	res := m.anyRunner().compileVariable(v)
 	cost, err := m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, &res) })
 	if err != nil {
 		return err
@@ -261,14 +261,14 @@ func (m *meter) worstCost(measure func(*runner) (int64, error)) (worst [2]int64,
 				return worst, err
 			}
 		}
-		cost := m.sampling.costs(of)
+		cost := m.costsOfSamples(of)
 		worst = [2]int64{max(worst[0], cost[0]), max(worst[1], cost[1])}
 	}
 	return worst, nil
 }
 
-// compiler compiles expressions for all states.
-func (m *meter) compiler() *runner { return m.states[0][0] }
+// anyRunner compiles expressions for all states.
+func (m *meter) anyRunner() *runner { return m.states[0][0] }
 
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)

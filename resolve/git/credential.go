@@ -76,7 +76,7 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		}
 		cred.authorization = basicAuthHeader(orDefault(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
-	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hosts()...):
+	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hostNames()...):
 		namespace, name, host = s.valueOr(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
 	}
 	if name == "" {
@@ -124,8 +124,8 @@ func checkPlain(s settings, repo repository) error {
 	return nil
 }
 
-// hosts returns the names by which the configuration may list the host, among them the one by which policies know it.
-func (r repository) hosts() []string {
+// hostNames returns the names by which the configuration may list the host, among them the one by which policies know it.
+func (r repository) hostNames() []string {
 	return []string{hostAndPort(r), r.host + ":" + r.port, verify.ServerOf(r.host)}
 }
 

@@ -115,7 +115,7 @@ func TestAPatternMatchesAPort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := chooseSettings(resolve.Config{"x.hosts": "github.com"}, "", r.hosts()...); err != nil || s.name != "x" {
+		if s, err := chooseSettings(resolve.Config{"x.hosts": "github.com"}, "", r.hostNames()...); err != nil || s.name != "x" {
 			t.Errorf("%s escapes the configuration for github.com: %v", address, err)
 		}
 	}
@@ -288,7 +288,7 @@ func matchesParts(pattern, parts []string) bool {
 	return err == nil && ok && matchesParts(pattern[1:], parts[1:])
 }
 
-func (d drawn) matches(name drawn) bool {
+func (d drawn) matchesName(name drawn) bool {
 	host, err := path.Match(d.host, name.host)
 	port := d.port == name.port || d.port == "*" || d.port == "84??" && name.port == "8443"
 	return err == nil && host && port && matchesParts(d.parts, name.parts)
@@ -359,12 +359,12 @@ func TestARuleMatchesWhatItIsMeantFor(t *testing.T) {
 		}
 		for _, r := range repositories {
 			address := pick("https://", "http://", "ssh://git@") + r.String() + pick("", ".git", "/")
-			for rule, want := range map[string]bool{"allow": !meant.matches(r), "deny": meant.matches(r)} {
+			for rule, want := range map[string]bool{"allow": !meant.matchesName(r), "deny": meant.matchesName(r)} {
 				if got := refused(t, rule+": [{repository: "+quoted(text)+"}]", address, "main", "x"); got != want {
 					t.Fatalf("%s %s: %s is refused: %v", rule, text, address, got)
 				}
 			}
-			if r.String() == from.String() && !meant.matches(r) {
+			if r.String() == from.String() && !meant.matchesName(r) {
 				t.Fatalf("%s is not meant for %s", text, address)
 			}
 		}

@@ -331,7 +331,7 @@ func repositoryOf(r *resolve.Request) (repo repository, s settings, err error) {
 	if repo, err = parseRepository(raw); err != nil {
 		return repo, s, err
 	}
-	s, err = chooseSettings(r.Config, r.Get("configKey"), repo.hosts()...)
+	s, err = chooseSettings(r.Config, r.Get("configKey"), repo.hostNames()...)
 	return repo, s, err
 }
 

@@ -312,7 +312,7 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 		return nil, err
 	}
 	// The operator's demands for a host apply to both ways of reading its repositories.
-	demands, err := chooseSettings(r.Config, r.Get("configKey"), parsed.hosts()...)
+	demands, err := chooseSettings(r.Config, r.Get("configKey"), parsed.hostNames()...)
 	if err != nil {
 		return nil, err
 	}

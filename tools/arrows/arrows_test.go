@@ -115,7 +115,7 @@ var table = []row{
 	{pkg: "resolve", why: "what a resolver is, and what all have in common; the resolvers import it, never the other way round", may: []string{"internal/brief"}},
 	{pkg: "resolve/resolvetest", why: "what every resolver must hold, whoever wrote it", may: []string{"resolve"}},
 	{pkg: "resolve/netguard", why: "which addresses may be spoken to, for every resolver", may: []string{"internal/brief", "internal/limit", "resolve"}},
-	{pkg: "resolve/verify", why: "signatures of what was resolved, by whichever resolver", may: []string{"internal/brief", "internal/sourceurl", "resolve"}},
+	{pkg: "resolve/verify", why: "checks the signatures of resources from any resolver", may: []string{"internal/brief", "internal/sourceurl", "resolve"}},
 	{pkg: "resolve/*", why: "a resolver, which knows no other one", may: []string{"internal/brief", "internal/limit", "resolve", "resolve/netguard", "resolve/verify"}},
 	{
 		pkg: "internal/resolvers", why: "which resolvers there are, and what each needs; programs ask it",

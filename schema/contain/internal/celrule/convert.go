@@ -170,8 +170,8 @@ func extremeOf(greatest bool) func(*translator, *expr, sval) (value, error) {
 	}
 }
 
-// negate computes -a of an int.
-func (t *translator) negate(e *expr, a sval) (value, error) {
+// negateInt computes -a of an int.
+func (t *translator) negateInt(e *expr, a sval) (value, error) {
 	return t.evalArithmetic('-', e, intV(0), a)
 }
 

@@ -35,7 +35,7 @@ func functionsByName() map[string]function {
 			operators.Less: {two: comparisonBy(lt)}, operators.LessEquals: {two: comparisonBy(le)},
 			operators.Greater: {two: comparisonBy(gt)}, operators.GreaterEquals: {two: comparisonBy(ge)},
 			operators.Add: {two: arithmeticBy('+')}, operators.Subtract: {two: arithmeticBy('-')}, operators.Multiply: {two: arithmeticBy('*')},
-			operators.Divide: {two: arithmeticBy('/')}, operators.Negate: {one: (*translator).negate},
+			operators.Divide: {two: arithmeticBy('/')}, operators.Negate: {one: (*translator).negateInt},
 			operators.In: {two: (*translator).evalIn}, operators.Index: {two: indexingBy(false)}, operators.OptIndex: {two: indexingBy(true)},
 			operators.OptSelect: {two: (*translator).optSelect},
 

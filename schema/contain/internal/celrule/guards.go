@@ -130,7 +130,7 @@ func withoutGuardedUses(e *expr) *expr {
 	parts := junctionParts(signed{e, false}, e.name, dual, nil)
 	kept := slices.DeleteFunc(slices.Clone(parts), func(s signed) bool {
 		return s.e.isHas() && s.neg == (e.name == operators.LogicalOr) &&
-			slices.ContainsFunc(parts, func(other signed) bool { return other.e != s.e && other.e.needs(canonicalText(s.e.args[0])) })
+			slices.ContainsFunc(parts, func(other signed) bool { return other.e != s.e && other.e.failsWithout(canonicalText(s.e.args[0])) })
 	})
 	if len(kept) == len(parts) {
 		return e
@@ -138,26 +138,26 @@ func withoutGuardedUses(e *expr) *expr {
 	return joinSigned(e.name, kept)
 }
 
-// needs reports whether e is an error wherever the selection with this normal form is one.
-func (e *expr) needs(selection string) bool {
+// failsWithout reports whether e is an error wherever the selection with this normal form is one.
+func (e *expr) failsWithout(selection string) bool {
 	switch {
 	case e.kind == sel && canonicalText(e) == selection:
 		return true
 	case e.kind == sel:
-		return e.args[0].needs(selection)
+		return e.args[0].failsWithout(selection)
 	case e.kind != call || e.isHas():
 		return false
 	case e.binders() > 0:
-		return e.args[0].needs(selection)
+		return e.args[0].failsWithout(selection)
 	}
 	switch e.name {
 	case operators.LogicalAnd, operators.LogicalOr:
-		return e.args[0].needs(selection) && e.args[1].needs(selection)
+		return e.args[0].failsWithout(selection) && e.args[1].failsWithout(selection)
 	case operators.Conditional:
-		return e.args[0].needs(selection) || e.args[1].needs(selection) && e.args[2].needs(selection)
+		return e.args[0].failsWithout(selection) || e.args[1].failsWithout(selection) && e.args[2].failsWithout(selection)
 	case operators.LogicalNot, operators.Negate, operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 		operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo, operators.In, operators.Index, "size", "startsWith", "endsWith", "contains", "matches":
-		return slices.ContainsFunc(e.args, func(a *expr) bool { return a.needs(selection) })
+		return slices.ContainsFunc(e.args, func(a *expr) bool { return a.failsWithout(selection) })
 	}
 	return false
 }
