@@ -41,15 +41,20 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	if !upstream.RatchetsIn(c.opts.KubeVersion) || before == nil || !before.Served || before.props == nil || !p.to.Served {
 		return nil
 	}
-	known := c.fillsAfterRead(pair{p.from, before}, c.readsBefore(p.from))
-	now := c.fillsAfterRead(p, home)
-	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
-		now = append(now, c.fillsAfterRead(p, s)...)
+	out := undeclaredPlaces(before.props, p.to.props, nil)
+	add := func(readBefore, readNow *part) {
+		known := c.fillsAfterRead(pair{p.from, before}, readBefore)
+		for _, at := range c.fillsAfterRead(p, readNow) {
+			if c.comesAnew(home, at) || !slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) }) {
+				out = append(out, at)
+			}
+		}
 	}
-	now = slices.DeleteFunc(now, func(at contain.Path) bool {
-		return slices.ContainsFunc(known, func(k contain.Path) bool { return slices.Equal(k, at) }) && !c.comesAnew(at)
-	})
-	return append(now, undeclaredPlaces(before.props, p.to.props, nil)...)
+	add(c.storingVersion(p.from), home)
+	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
+		add(storageVersionOf(c.oldParts), s)
+	}
+	return out
 }
 
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
@@ -63,16 +68,22 @@ func (c *comparison) fillsAfterRead(p pair, reader *part) []contain.Path {
 	if reader == p.to { // it has filled in all of its own
 		return nil
 	}
-	filler := cmp.Or(reader, p.from)
-	return append(fillsAlone(p.to.props, c.readBy(p.from, reader).props, filler.props, nil), strangeFills(p.to.props, filler.props, nil)...)
+	filler, stored := cmp.Or(reader, p.from), c.readBy(p.from, reader)
+	for _, by := range []*part{c.storingVersion(p.from), reader} {
+		if by != nil {
+			stored = c.afterStep(stored, step{stepConvert, by})
+		}
+	}
+	return append(fillsAlone(p.to.props, stored.props, filler.props, nil), strangeFills(p.to.props, filler.props, nil)...)
 }
 
-// comesAnew reports whether a value around a place has a default that it did not have: then more objects have the place than before.
-func (c *comparison) comesAnew(at contain.Path) bool {
+// comesAnew reports whether a value around a place has a default that it did not have: then more objects have the place than before. home
+// is the version that reads them.
+func (c *comparison) comesAnew(home *part, at contain.Path) bool {
 	for i := range at {
 		for _, w := range c.newParts {
 			old := findVersion(c.oldParts, w.Name)
-			if fillsIn(propsAt(w.props, at[:i])) && (old == nil || !fillsIn(propsAt(old.props, at[:i]))) {
+			if (w == home || w.Storage || w.Served) && fillsIn(propsAt(w.props, at[:i])) && (old == nil || !fillsIn(propsAt(old.props, at[:i]))) {
 				return true
 			}
 		}
@@ -92,9 +103,33 @@ func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
 	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && mayBeNested(at[:len(path)], path) })
 }
 
+// crossTolerated looks at errors that objects have met in the old CRD too, which tolerated them in values that stay the same. Rules are
+// evaluated beside an error that is tolerated, so they may meet values that the version itself refuses.
+func (c *comparison) crossTolerated(ctx context.Context, p pair, home *part, known told, was func() told, out *crossings) {
+	places := c.comparesAnew(p, home)
+	if len(places) == 0 {
+		return
+	}
+	tolerates := false
+	cross := func(gaps []contain.Gap) {
+		for _, g := range gaps {
+			met := g.Harm == contain.Refused && !known.hasGap(&g) && (p.from.Name == p.to.Name || tolerates || was().hasGap(&g))
+			if met && anyPlaceIn(p.to.props, places, g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+				known.addGaps(g)
+			}
+			tolerates = tolerates || met
+		}
+	}
+	cross(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
+	cross(c.decidePair(ctx, pair{c.wayHome(p.from), p.to}))
+	if tolerates {
+		cross(c.decidePair(ctx, pair{c.wayHome(p.from), c.afterStep(p.to, step{kind: stepRulesAlone})}))
+	}
+}
+
 // addTolerated adds a crossing with an error that the old CRD tolerated, and reports whether the new one may not.
 func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossings) bool {
-	if x.Verdict != contain.NotContained || !c.travelsWith(ctx, x.pair, &x.Gap, true) {
+	if !c.takeToleratedBefore(ctx, &x) {
 		if x.OddAlone {
 			return false
 		}
@@ -104,4 +139,34 @@ func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossing
 	}
 	out.refused = append(out.refused, x)
 	return true
+}
+
+// takeToleratedBefore looks for an object that the old CRD alone tolerates, as the witness of a crossing, and reports whether there is one. An
+// object that lacks a default of the version that reads it differs from the old value.
+func (c *comparison) takeToleratedBefore(ctx context.Context, x *crossing) bool {
+	if !upstream.RatchetsIn(c.opts.KubeVersion) {
+		return false
+	}
+	home := c.readingVersion(x.from)
+	gaps := []contain.Gap{x.Gap}
+	if x.Verdict != contain.NotContained {
+		gaps = nil
+	}
+	for _, filler := range []*part{x.to, home} {
+		gaps = append(gaps, c.objectsLackingDefaults(ctx, x.from, filler)...)
+	}
+	for _, g := range gaps {
+		if g.Witness == nil {
+			continue
+		}
+		j, err := c.journeyWith(ctx, x.pair, home, g.Witness.Object, true)
+		if err == nil && j.refusesAt(&x.Gap) {
+			x.Witness, x.filler = &contain.Witness{Object: g.Witness.Object, Errors: j.errors}, x.to
+			if x.Before == x.After { // the rule is an old one
+				x.Before = nil
+			}
+			return true
+		}
+	}
+	return false
 }

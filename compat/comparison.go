@@ -18,7 +18,7 @@ import (
 
 // withSchema returns the version with another schema, for a question about it.
 func (p *part) withSchema(changed *props) *part {
-	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, asItself: p.asItself, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
+	return &part{crdVersion: p.crdVersion, index: p.index, isOld: p.isOld, storedIn: p.storedIn, unchecked: p.unchecked, onlyLost: p.onlyLost, props: changed}
 }
 
 func newComparison(old, new *crd, o Options) *comparison {

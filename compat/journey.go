@@ -20,22 +20,22 @@ import (
 // canTravel reports whether the witness of a gap makes the whole journey, and in the other version something is dropped or
 // refused at the end of it.
 func (c *comparison) canTravel(ctx context.Context, p pair, g *contain.Gap) bool {
-	return c.travelsWith(ctx, p, g, false)
-}
-
-// travelsWith is travels. With ratchet, both CRDs tolerate errors in unchanged values.
-func (c *comparison) travelsWith(ctx context.Context, p pair, g *contain.Gap, ratchet bool) bool {
-	j, err := c.journeyWith(ctx, p, c.readingVersion(p.from), g.Witness.Object, ratchet)
+	j, err := c.makeJourney(ctx, p, c.readingVersion(p.from), g.Witness.Object)
 	switch {
 	case err != nil:
 		return false
 	case g.Harm != contain.Pruned:
-		return slices.ContainsFunc(j.errors, func(e string) bool {
-			path, _, _ := strings.Cut(e, ": ")
-			return isPathOfGap(path, g) || path == "<nil>" // of junctors, and of bounds that do not fit the type
-		})
+		return j.refusesAt(g)
 	}
 	return g.Keyword == "nullable" && j.nulls || slices.ContainsFunc(j.dropped, func(path string) bool { return isPathOfGap(path, g) })
+}
+
+// refusesAt reports whether the object is refused at the place of a gap.
+func (j *journey) refusesAt(g *contain.Gap) bool {
+	return slices.ContainsFunc(j.errors, func(e string) bool {
+		path, _, _ := strings.Cut(e, ": ")
+		return isPathOfGap(path, g) || path == "<nil>" // of junctors, and of bounds that do not fit the type
+	})
 }
 
 // storedGaps are the gaps between what is stored of version p and read by reader, and version to.
@@ -57,12 +57,7 @@ func (c *comparison) storedGaps(ctx context.Context, p, reader, to *part) []cont
 // travelsOtherwise looks for another object for a refusal whose witness does not make the journey: one without the fields that are
 // pruned on the way, and with the defaults that are filled in. It reports whether there may be one.
 func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
-	home := c.readingVersion(x.from)
-	way := c.afterStep(x.from, step{stepConvertAndRead, home})
-	if s := c.storingVersion(x.from); s != nil {
-		way = c.afterStep(way, step{stepConvert, s})
-	}
-	for _, g := range c.decidePair(ctx, pair{way, x.to}) {
+	for _, g := range c.decidePair(ctx, pair{c.wayHome(x.from), x.to}) {
 		same := g.Keyword == x.Keyword && g.Detail == x.Detail && g.Harm == x.Harm && len(g.Path) == len(x.Path) && mayBeNested(g.Path, x.Path)
 		if same && (g.Verdict == contain.Unknown && !g.OddAlone || g.Witness != nil && c.canTravel(ctx, x.pair, &g)) {
 			x.Gap = g
@@ -70,6 +65,15 @@ func (c *comparison) travelsOtherwise(ctx context.Context, x *crossing) bool {
 		}
 	}
 	return false
+}
+
+// wayHome returns the version whose objects are those of an old version that are stored under the old CRD, and read under the new one.
+func (c *comparison) wayHome(from *part) *part {
+	way := c.afterStep(from, step{stepConvertAndRead, c.readingVersion(from)})
+	if s := c.storingVersion(from); s != nil {
+		way = c.afterStep(way, step{stepConvert, s})
+	}
+	return way
 }
 
 var errNoJourney = errors.New("the object is not stored")

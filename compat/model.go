@@ -162,8 +162,9 @@ type part struct {
 	*crdVersion
 	index int
 	isOld bool
-	// asItself is set for objects of an old version that is served and no longer stored: those that were stored in it before.
-	asItself bool
+	// storedIn names the version in which objects of an old version were stored before the storage version was another one; empty for the
+	// storage version.
+	storedIn string
 	// unchecked is set for requests to the status subresource, which leave embedded resources in .status unchecked.
 	unchecked bool
 	// onlyLost is set by the step nameUnknown: the question about this version is only what is pruned.

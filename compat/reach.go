@@ -5,6 +5,7 @@ package compat
 // client that reads the object as v2 cannot write it back.
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -116,13 +117,18 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 		return nil
 	}
 	c.crossFilled(ctx, p, home, known, was, out)
-	if p.from.Name == p.to.Name || c.sameAsBefore(p.from, p.to) && !c.storageMoves() {
-		return nil
+	if p.from.Name != p.to.Name && (c.storageMoves() || !c.sameAsBefore(p.from, p.to)) {
+		spared = c.crossConverted(ctx, p, home, known, was, out)
 	}
+	c.crossTolerated(ctx, p, home, known, was, out)
+	return spared
+}
+
+// crossConverted is crossOld but for defaults that are filled in and errors that are tolerated.
+func (c *comparison) crossConverted(ctx context.Context, p pair, home *part, known told, was func() told, out *crossings) (spared told) {
 	own := c.toldOfItself(ctx, p.from)
 	addFilled(p, p.to, c.unlikeDefaults(ctx, p, home), known, was, out)
 	spared, grown := told{}, c.mayKeepAt(ctx, p, home)
-	compares := sync.OnceValue(func() []contain.Path { return c.comparesAnew(p, home) })
 	for i, stored := range c.asStored(p.from, home) {
 		for _, g := range c.gapsOnTheWay(ctx, stored, p.to, p.to) {
 			if known.hasGap(&g) || own.hasGap(&g) || !stopsWriteBack(&g) {
@@ -130,10 +136,7 @@ func (c *comparison) crossOld(ctx context.Context, p pair, known told, was func(
 			}
 			before, lost := was().hasGap(&g), c.lostAnew(ctx, p, &g)
 			switch {
-			case before && !lost && !grown(&g):
-				if g.Harm == contain.Refused && anyPlaceIn(p.to.props, compares(), g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
-					known.addGaps(g)
-				}
+			case before && !lost && !grown(&g): // see crossTolerated
 			case c.addCrossing(ctx, crossing{pair: p, Gap: g, anew: lost && before}, before, out):
 				known.addGaps(g)
 			case i == 0: // what others write may get there
@@ -204,6 +207,7 @@ func (c *comparison) addCrossing(ctx context.Context, x crossing, before bool, o
 		refuses = refuses && (!g.OddAlone || g.OutOfBudget())
 	case c.canTravel(ctx, p, g):
 	case refuses && c.travelsOtherwise(ctx, &x):
+	case refuses && c.takeToleratedBefore(ctx, &x):
 	case refuses && strings.HasPrefix(g.Keyword, "x-kubernetes-list-") && anyPlaceIn(p.to.props, c.fillsOn(p), g.Path):
 		x.Verdict, x.Witness, x.Reason = contain.Unknown, nil, "a default of "+p.to.Name+" may make items equal, and no such object was found"
 	default:
@@ -406,11 +410,14 @@ func (c *comparison) findWrittenVersions() []*part {
 		}
 		return 1
 	})
-	for _, p := range c.oldParts {
-		if p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name) {
-			itself := p.withSchema(p.props)
-			itself.asItself = true
-			out = append(out, itself)
+	for _, s := range c.oldParts {
+		if s.Storage || !c.isStored(s.Name) || len(c.oldConversions) > 0 {
+			continue
+		}
+		for _, p := range servedVersionsOf(c.oldParts) {
+			before := p.withSchema(p.props)
+			before.storedIn = s.Name
+			out = append(out, before)
 		}
 	}
 	return out
@@ -418,10 +425,10 @@ func (c *comparison) findWrittenVersions() []*part {
 
 // storingVersion is the old version in which objects written in an old version are stored, nil if that is not known.
 func (c *comparison) storingVersion(from *part) *part {
-	if s := storageVersionOf(c.oldParts); from.Served && s != nil && len(c.oldConversions) == 0 && !from.asItself {
+	if s := storageVersionOf(c.oldParts); from.Served && s != nil && len(c.oldConversions) == 0 && from.storedIn == "" {
 		return s
 	}
-	return findVersion(c.oldParts, from.Name)
+	return findVersion(c.oldParts, cmp.Or(from.storedIn, from.Name))
 }
 
 // readingVersion is the version of the new CRD by which objects written in an old version are read: that of the old version that stores them.
@@ -438,7 +445,7 @@ func (c *comparison) readingVersion(from *part) *part {
 func (c *comparison) distinctVersions(versions []*part, to *part) []*part {
 	var out []*part
 	for _, v := range versions {
-		i := slices.IndexFunc(out, func(o *part) bool { return o.asItself == v.asItself && c.areAlike(o, v) })
+		i := slices.IndexFunc(out, func(o *part) bool { return c.areAlike(o, v) && c.storedAlike(o, v) })
 		switch {
 		case i < 0:
 			out = append(out, v)
@@ -449,18 +456,18 @@ func (c *comparison) distinctVersions(versions []*part, to *part) []*part {
 	return out
 }
 
+// storedAlike reports whether objects of two old versions are stored in the same version, or in versions that are alike.
+func (c *comparison) storedAlike(p, q *part) bool {
+	if p.storedIn == "" || q.storedIn == "" {
+		return p.storedIn == q.storedIn
+	}
+	return c.areAlike(findVersion(c.oldParts, p.storedIn), findVersion(c.oldParts, q.storedIn))
+}
+
 // builtHome is home, if the prover can read both versions.
 func (c *comparison) builtHome(from *part) (home *part, ok bool) {
 	home = c.readingVersion(from)
 	return home, home != nil && home.buildSchema() == nil && from.buildSchema() == nil
-}
-
-// readsBefore is the old version by which the old CRD reads objects written in an old version.
-func (c *comparison) readsBefore(from *part) *part {
-	if from.asItself {
-		return c.storingVersion(from)
-	}
-	return storageVersionOf(c.oldParts)
 }
 
 // knownTo are the gaps that the comparison of a version of the new CRD with itself tells.
@@ -481,7 +488,7 @@ func (c *comparison) toldBefore(ctx context.Context, to *part) told {
 	}
 	for _, from := range c.distinctVersions(c.writtenVersions(), to) {
 		if from.Name != before.Name && from.buildSchema() == nil && c.work.Charge(unitsToCross) {
-			was.addGaps(c.gapsOfStored(ctx, from, c.readsBefore(from), to, before)...)
+			was.addGaps(c.gapsOfStored(ctx, from, c.storingVersion(from), to, before)...)
 		}
 	}
 	return was
@@ -521,11 +528,11 @@ func (c *comparison) keptNow(ctx context.Context, p pair, home *part) []contain.
 		return nil
 	}
 	gone := gapKeys(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
-	if s := storageVersionOf(c.oldParts); p.from.Served && s != nil && s != p.from && !p.from.asItself {
+	if s := c.storingVersion(p.from); s != nil && s.Name != p.from.Name {
 		gone.addGaps(c.gapsOfStored(ctx, p.from, s, p.to, s)...)
 	}
 	var out []contain.Path
-	for _, g := range c.gapsOfStored(ctx, p.from, c.readsBefore(p.from), p.to, before) {
+	for _, g := range c.gapsOfStored(ctx, p.from, c.storingVersion(p.from), p.to, before) {
 		if g.Harm == contain.Pruned && !gone.hasGap(&g) {
 			out = append(out, g.Path)
 		}

@@ -148,7 +148,7 @@ func (c *comparison) readerOf(p pair) *part {
 	case !p.from.isOld:
 		return storageVersionOf(c.newParts)
 	case p.to.isOld:
-		return c.readsBefore(p.from)
+		return c.storingVersion(p.from)
 	}
 	return c.readingVersion(p.from)
 }
