@@ -362,36 +362,56 @@ func TestValuesThatDifferWithoutAClient(t *testing.T) {
 	}
 	const keep, text, free = ", x-kubernetes-preserve-unknown-fields: true", "{type: string}", "{x-kubernetes-preserve-unknown-fields: true}"
 	of := func(stored, spec string) string { return version("v1beta1", true, stored) + version("v1", false, spec) }
-	for name, c := range map[string]struct{ before, after string }{
+	for name, c := range map[string]struct {
+		before, after string
+		stored        []string
+	}{
+		"beside a field that the stored version drops": {
+			before: of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: "+text+"}"),
+			after:  of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: {type: string, default: zzz}}"),
+		},
+		"a rule beside a tolerated value": {
+			before: of("properties: {b: {type: string, enum: [x, u]}}", "properties: {a: {type: integer}, b: {type: string, enum: [x]}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.b != \"u\"'}]"),
+			after:  of("properties: {b: {type: string, enum: [x, u]}}", "properties: {a: {type: integer, default: 1}, b: {type: string, enum: [x]}}, x-kubernetes-validations: [{rule: '!has(self.a) || self.b != \"u\"'}]"),
+		},
+		"stored in a third version before": {
+			before: version("v1", true, "required: [v], properties: {a: "+text+", b: "+text+", v: "+text+"}") +
+				version("v2", false, "required: [v], properties: {a: {type: string, default: yyy}, b: "+text+", v: "+text+"}"+keep) + version("v3", false, "properties: {a: "+text+", b: "+text+", v: "+text+"}"),
+			after: version("v1", true, "required: [v], properties: {a: "+text+", b: {type: string, default: zzz}, v: "+text+"}") +
+				version("v2", false, "required: [v], properties: {a: {type: string, default: yyy}, b: "+text+", v: "+text+"}"+keep) + version("v3", false, "properties: {a: "+text+", b: "+text+", v: "+text+"}"),
+			stored: []string{"v1", "v2"},
+		},
 		"below a default of the reader": {
-			version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
+			before: version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
 				version("v1beta1", false, "properties: {version: {type: string}}") + version("v2", false, "required: [version], properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string}}}}"),
-			version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
+			after: version("v1", true, "required: [version], properties: {version: {type: string}, new: {type: object, default: {}, properties: {protocol: {type: string}}}}") +
 				version("v1beta1", false, "properties: {version: {type: string}}") + version("v2", false, "required: [version], properties: {version: {type: string}, new: {type: object, properties: {protocol: {type: string, default: TCP}}}}"),
 		},
 		"below a field of additionalProperties": {
-			of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: "+text+"}}}"),
-			of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: {type: string, default: TCP}}}}"),
+			before: of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: "+text+"}}}"),
+			after:  of("additionalProperties: true", "required: [v], properties: {v: "+text+", new: {type: object, properties: {p: {type: string, default: TCP}}}}"),
 		},
 		"a map that takes anything": {
-			of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}"),
-			of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: true}}"),
+			before: of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}"),
+			after:  of("properties: {v: "+text+", m: {type: object, additionalProperties: "+text+"}}", "required: [v], properties: {v: "+text+", m: {type: object, additionalProperties: true}}"),
 		},
 		"below a default that is new": {
-			of("properties: {v: "+text+", a: {type: object, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
-			of("properties: {v: "+text+", a: {type: object, default: {}, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
+			before: of("properties: {v: "+text+", a: {type: object, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
+			after:  of("properties: {v: "+text+", a: {type: object, default: {}, properties: {}}}", "required: [v], properties: {v: "+text+", a: {type: object, properties: {b: {type: string, default: yyy}}}}"),
 		},
 		"a default of an unknown field": {
-			of("properties: {v: "+text+", b: "+text+"}", "required: [v], properties: {v: "+text+"}"+keep),
-			of("properties: {v: "+text+", b: {type: string, default: yyy}}", "required: [v], properties: {v: "+text+"}"+keep),
+			before: of("properties: {v: "+text+", b: "+text+"}", "required: [v], properties: {v: "+text+"}"+keep),
+			after:  of("properties: {v: "+text+", b: {type: string, default: yyy}}", "required: [v], properties: {v: "+text+"}"+keep),
 		},
 		"in another item": {
-			of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+text+"}}}}"),
-			of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: {type: string, default: yyy}}}}}"),
+			before: of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+text+"}}}}"),
+			after:  of("properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: "+free+"}}}}", "properties: {l: {type: array, items: {type: object, properties: {c: {type: integer}, b: {type: string, default: yyy}}}}}"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := check(t, patched(t, "versions:\n"+c.before), patched(t, "versions:\n"+c.after)); !slices.Contains(ruleIDs(got.Findings), "versions-contradict") {
+			old := patched(t, "versions:\n"+c.before)
+			old.Status.StoredVersions = c.stored
+			if got := check(t, old, patched(t, "versions:\n"+c.after)); !slices.Contains(ruleIDs(got.Findings), "versions-contradict") {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
 			}
 		})

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -73,7 +74,7 @@ func (w *world) setsLabel(t testing.TB, stored map[string]any, storedIn, version
 func TestLabelsCanStillBeSetAfterASafeUpgrade(t *testing.T) {
 	specs := specs()
 	safe, undecided, labels := 0, 0, 0
-	for seed := range draws.Seeds(3000) {
+	for _, seed := range slices.AppendSeq([]uint64{53973, 55576, 201936, 202412}, draws.Seeds(2000)) { // the first ones found something
 		r := rand.New(rand.NewPCG(seed, 40))
 		old, _ := drawVersions(t, r, nil)
 		for _, v := range old.Spec.Versions {

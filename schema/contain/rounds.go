@@ -57,8 +57,9 @@ func (s *search) resolveSuspects(ctx context.Context, suspects []suspect) []Gap 
 	return gaps
 }
 
-// roundOfFailures is the last round of candidates. It looks for objects that fare worse than the tolerated witness of a rule.
-const roundOfFailures = 3
+// The last rounds of candidates draw objects for rules that are undecided, and look for objects that fare worse than the tolerated witness of a
+// rule.
+const roundOfDraws, roundOfFailures = 3, 4
 
 // maxUnlooked bounds the changes that are named as undecided because the budget was spent before.
 const maxUnlooked = 200
@@ -92,7 +93,7 @@ func (s *search) solvePending(ctx context.Context, p *pending) bool {
 	return !r.None
 }
 
-// roundCandidates returns the candidates of a round: the simplest, then the other first ones, then more. The last round is for gaps that have
+// roundCandidates returns the candidates of a round: the simplest, then the other first ones, then more, then drawn ones. The last round is for gaps that have
 // a witness already.
 func (s *search) roundCandidates(p *pending, round int) []any {
 	switch {
@@ -109,7 +110,10 @@ func (s *search) roundCandidates(p *pending, round int) []any {
 		return p.models[:1]
 	case round == 1:
 		return s.otherCandidates(p)
-	case !s.opts.Work.Spent():
+	case s.opts.Work.Spent():
+	case round == roundOfDraws:
+		return s.drawnCandidates(p)
+	default:
 		return s.moreCandidates(p)
 	}
 	return nil

@@ -12,6 +12,22 @@ var compatFaults = []fault{
 		broken: "rules about updates of a new version that refuse to set a label are passed over",
 	},
 	{
+		in: "compat.(*comparison).crossOld", without: "crossTolerated",
+		broken: "errors that ratcheting tolerated until now are forgotten",
+	},
+	{
+		in: "compat.(*comparison).crossTolerated", find: "step{kind: stepRulesAlone}", put: "step{kind: stepRead, by: p.to}",
+		broken: "rules are taken to see only values that the version accepts, though ratcheting tolerates others",
+	},
+	{
+		in: "compat.(*comparison).addCrossing", find: "refuses && c.takeToleratedBefore(ctx, &x)", put: "false",
+		broken: "an error that takes the place of a tolerated one is forgotten",
+	},
+	{
+		in: "compat.(*comparison).fillsAfterRead", find: "c.afterStep(stored, step{stepConvert, by})", put: "stored",
+		broken: "a field that the stored version drops is taken to be there when a default is filled in",
+	},
+	{
 		in: "compat.(*comparison).lostAnew", find: "isDataDropped(g) && c.storedAnew(p.to)", put: "false && c.storedAnew(p.to)",
 		broken: "what a version drops of each write since it stores objects is taken for old news",
 	},
@@ -134,7 +150,7 @@ var compatFaults = []fault{
 		broken: "what another version fills in when it writes is forgotten",
 	},
 	{
-		in: "compat.(*comparison).findWrittenVersions", find: "p.Served && !p.Storage && len(c.oldConversions) == 0 && c.isStored(p.Name)", put: "false",
+		in: "compat.(*comparison).findWrittenVersions", find: "s.Storage || !c.isStored(s.Name) || len(c.oldConversions) > 0", put: "s.Storage || s.Name != \"\"",
 		broken: "objects of a served version are taken to be stored in the storage version, though status.storedVersions names both",
 	},
 	{
@@ -289,7 +305,7 @@ var compatFaults = []fault{
 		broken: "a default that another version fills in by reading makes a rule refuse the object, and it is not told",
 	},
 	{
-		in: "compat.(*comparison).crossOld", call: "unlikeDefaults", answers: "c.gaps[p][:0]",
+		in: "compat.(*comparison).crossConverted", call: "unlikeDefaults", answers: "c.gaps[p][:0]",
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
@@ -313,7 +329,7 @@ var compatFaults = []fault{
 		broken: "a null that the stored version drops when it is read is taken for kept",
 	},
 	{
-		in: "compat.(*comparison).travelsWith", find: `return isPathOfGap(path, g) || path == "<nil>"`,
+		in: "compat.(*journey).refusesAt", find: `return isPathOfGap(path, g) || path == "<nil>"`,
 		put:    `return isPathOfGap(path, g) || path == "<nil>" && strings.Contains(e, "("+g.Keyword+")")`,
 		broken: "an object that a bound of another version refuses without saying where is taken to fit",
 	},
@@ -359,7 +375,7 @@ var compatFaults = []fault{
 		broken: "rules are compiled before they are charged for", tests: []string{"compat"},
 	},
 	{
-		in: "compat.(*comparison).crossOld", find: "!grown(&g)", put: "(true || grown(&g))",
+		in: "compat.(*comparison).crossConverted", find: "!grown(&g)", put: "(true || grown(&g))",
 		broken: "what a version refuses is taken for old news, though it dropped the field until now that makes it refuse the object",
 	},
 	{

@@ -6,8 +6,10 @@ package celrule
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 )
 
@@ -132,7 +134,49 @@ func (c *converter) convertCall(f ast.CallExpr) (*expr, error) {
 		return nil, err
 	}
 	out.args = args
-	return out, nil
+	return withoutSets(out), nil
+}
+
+// maxSetItems bounds the constants of a set that become comparisons.
+const maxSetItems = 32
+
+// withoutSets writes sets.contains and sets.intersects with a list of constants by the operator in: sets.contains(self.l, ['a', 'b']) is
+// 'a' in self.l && 'b' in self.l (github.com/google/cel-go/ext, sets.go). Other calls stay as they are.
+func withoutSets(e *expr) *expr {
+	if !e.member || len(e.args) != 3 || e.args[0].kind != ident || e.args[0].name != "sets" || e.name != "contains" && e.name != "intersects" {
+		return e
+	}
+	of, consts := e.args[1], e.args[2]
+	if e.name == "intersects" && !consts.isConstList() {
+		of, consts = consts, of
+	}
+	switch {
+	case consts.isConstList():
+	case of.isConstList() && e.name == "contains":
+		x := &expr{kind: ident, name: "x"}
+		return &expr{kind: call, name: "all", member: true, args: []*expr{consts, x, {kind: call, name: operators.In, args: []*expr{x, of}}}}
+	default:
+		return e
+	}
+	join := operators.LogicalAnd
+	if e.name == "intersects" {
+		join = operators.LogicalOr
+	}
+	var out *expr
+	for _, c := range consts.args {
+		in := &expr{kind: call, name: operators.In, args: []*expr{c, of}}
+		if out != nil {
+			in = &expr{kind: call, name: join, args: []*expr{out, in}}
+		}
+		out = in
+	}
+	return out
+}
+
+// isConstList reports whether e is a list of some literals that are all there.
+func (e *expr) isConstList() bool {
+	return e.kind == list && len(e.optional) == 0 && len(e.args) > 0 && len(e.args) <= maxSetItems &&
+		!slices.ContainsFunc(e.args, func(a *expr) bool { return !a.isConst() })
 }
 
 func convertLiteral(e ast.Expr) (*expr, error) {

@@ -181,12 +181,12 @@ func (t *translator) equalOpaque(a, b sval, r boolV) boolV {
 	case strAt:
 		y, ok := b.(strAt)
 		if ok && x.at.equalPlace(y.at) {
-			if y.fold == 0 {
+			if y.fold.kind == 0 {
 				x, y = y, x
 			}
-			if x.isPlain() && y.idText() == (strAt{fold: y.fold, hi: -1}).idText() { // changing the case changes nothing
-				upper := matchesPattern(x.ref, map[byte]string{'l': "[A-Z]", 'u': "[a-z]"}[y.fold])
-				return boolV{upper.f, upper.t}
+			if x.isPlain() && y.idText() == (strAt{fold: y.fold, hi: -1}).idText() {
+				changed := matchesPattern(x.ref, y.fold.changesPattern())
+				return boolV{changed.f, changed.t}
 			}
 		}
 		if !ok || !x.isPlain() || !y.isPlain() {

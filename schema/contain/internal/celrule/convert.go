@@ -17,6 +17,10 @@ func (t *translator) evalSize(_ *expr, a sval) (value, error) {
 	case strV:
 		return singleBranch(intV(len([]rune(string(a))))), nil
 	case strAt:
+		if a.fold.kind == trimmed {
+			x, _ := t.termOf(a)
+			return singleBranch(functionTerm("size", "int", false, x)), nil
+		}
 		return singleBranch(a.codePointCount()), nil
 	case listV:
 		return t.countElements(a)

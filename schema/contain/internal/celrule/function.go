@@ -42,7 +42,7 @@ func functionsByName() map[string]function {
 			"isURL": {typ: "bool", total: true, one: (*translator).isString}, "isIP": {typ: "bool", total: true, one: (*translator).isString},
 			"isCIDR": {typ: "bool", total: true, one: (*translator).isString}, "isQuantity": {typ: "bool", total: true, one: (*translator).isString},
 			"lowerAscii": {typ: "string", total: true, one: (*translator).evalCaseFold}, "upperAscii": {typ: "string", total: true, one: (*translator).evalCaseFold},
-			"trim": {typ: "string", total: true},
+			"trim": {typ: "string", total: true, one: (*translator).evalTrim},
 
 			"isSemver": {typ: "bool"}, "isSorted": {typ: "bool"}, "isInteger": {typ: "bool"}, "isGreaterThan": {typ: "bool"}, "isLessThan": {typ: "bool"},
 			"isUnspecified": {typ: "bool"}, "isLoopback": {typ: "bool"}, "isGlobalUnicast": {typ: "bool"}, "isLinkLocalUnicast": {typ: "bool"},
@@ -51,10 +51,10 @@ func functionsByName() map[string]function {
 			"endsWith": {typ: "bool", two: (*translator).evalStringSearch}, "matches": {typ: "bool", two: (*translator).evalStringSearch},
 			"hasValue": {typ: "bool", one: (*translator).hasValue}, "bool": {typ: "bool"},
 
-			"replace": {typ: "string"}, "join": {typ: "string"}, "format": {typ: "string"}, "getHost": {typ: "string"}, "getHostname": {typ: "string"},
+			"replace": {typ: "string", three: (*translator).evalReplace}, "join": {typ: "string"}, "format": {typ: "string"}, "getHost": {typ: "string"}, "getHostname": {typ: "string"},
 			"getPort": {typ: "string"}, "getEscapedPath": {typ: "string"}, "getScheme": {typ: "string", one: (*translator).evalGetScheme},
 			"substring": {typ: "string", two: (*translator).substringFrom, three: (*translator).substringTo},
-			"charAt":    {typ: "string"}, "find": {typ: "string", two: (*translator).evalFind}, "string": {typ: "string", one: (*translator).toText},
+			"charAt":    {typ: "string", two: (*translator).evalCharAt}, "find": {typ: "string", two: (*translator).evalFind}, "string": {typ: "string", one: (*translator).toText},
 
 			"lastIndexOf": {typ: "int"}, "prefixLength": {typ: "int"}, "compareTo": {typ: "int"}, "sign": {typ: "int"}, "asInteger": {typ: "int"},
 			"major": {typ: "int"}, "minor": {typ: "int"}, "patch": {typ: "int"}, "getSeconds": {typ: "int"}, "getMilliseconds": {typ: "int"},

@@ -13,7 +13,7 @@ import (
 
 // isPlain reports whether the string is the unchanged one at the place.
 func (s strAt) isPlain() bool {
-	return s.lo == 0 && s.hi < 0 && s.fold == 0 && s.before == "" && s.after == ""
+	return s.lo == 0 && s.hi < 0 && s.fold.kind == 0 && s.before == "" && s.after == ""
 }
 
 // idText writes the string, for IDs.
@@ -22,8 +22,8 @@ func (s strAt) idText() string {
 	if s.lo > 0 || s.hi >= 0 {
 		x = operatorText("substring", x, strconv.Itoa(s.lo), strconv.Itoa(s.hi))
 	}
-	if s.fold != 0 {
-		x = operatorText("case-"+string(s.fold), x)
+	if s.fold.kind != 0 {
+		x = operatorText("change-"+string(s.fold.kind)+string(s.fold.from)+string(s.fold.to), x)
 	}
 	if s.before+s.after != "" {
 		x = operatorText("+", writeConst(s.before), x, writeConst(s.after))
@@ -36,7 +36,7 @@ const maxRepeat = 1000
 
 // sliceBetween returns a part of the string; a negative hi means the rest from lo. It fails if that cannot be expressed.
 func (s strAt) sliceBetween(lo, hi int64) (value, bool) {
-	if s.fold != 0 || s.before+s.after != "" || s.lo > 0 || s.hi >= 0 || max(lo, hi) > maxRepeat {
+	if s.fold.kind != 0 || s.before+s.after != "" || s.lo > 0 || s.hi >= 0 || max(lo, hi) > maxRepeat {
 		return nil, false
 	}
 	if lo < 0 || hi >= 0 && hi < lo {
@@ -46,24 +46,73 @@ func (s strAt) sliceBetween(lo, hi int64) (value, bool) {
 	return value{}.addBranch(leafCond(s.at, logic.Length{Min: max(lo, hi), Max: logic.Unbounded}), s), true
 }
 
-// patternBeforeFold writes a pattern of the constant in the string before its case is changed; not ok if there is none.
+// patternBeforeFold writes a pattern of the constant in the string before it is changed; not ok if there is none.
 func (s strAt) patternBeforeFold(c string) (string, bool) {
-	if s.fold == 0 {
+	switch s.fold.kind {
+	case 0:
 		return regexp.QuoteMeta(c), true
+	case trimmed:
+		return outerSpace + regexp.QuoteMeta(c) + outerSpace, strings.TrimSpace(c) == c
 	}
 	var b strings.Builder
 	for _, r := range c {
-		lower, upper := 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z'
-		switch {
-		case s.fold == 'l' && upper, s.fold == 'u' && lower:
+		switch other, ok := s.fold.lettersBefore(r); {
+		case !ok:
 			return "", false
-		case lower || upper:
-			b.WriteString("[" + strings.ToUpper(string(r)) + strings.ToLower(string(r)) + "]")
+		case other != r:
+			b.WriteString("(?:" + regexp.QuoteMeta(string(r)) + "|" + regexp.QuoteMeta(string(other)) + ")")
 		default:
 			b.WriteString(regexp.QuoteMeta(string(r)))
 		}
 	}
 	return b.String(), true
+}
+
+// textChange is a change of a string: of ASCII letters to one case, of each code point from to the code point to, or white space around it is cut.
+type textChange struct {
+	kind     byte
+	from, to rune
+}
+
+// The kinds of changes.
+const (
+	lowered  = 'l'
+	uppered  = 'u'
+	replaced = 'r'
+	trimmed  = 't'
+)
+
+// outerSpace matches the white space that trim cuts (unicode.IsSpace).
+const outerSpace = `[\t\n\v\f\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]*`
+
+// lettersBefore returns which other letter becomes r, r itself if there is none; not ok if nothing becomes r.
+func (c textChange) lettersBefore(r rune) (other rune, ok bool) {
+	lower, upper := 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z'
+	switch {
+	case c.kind == lowered && upper, c.kind == uppered && lower, c.kind == replaced && r == c.from:
+		return 0, false
+	case c.kind == lowered && lower:
+		return r + 'A' - 'a', true
+	case c.kind == uppered && upper:
+		return r + 'a' - 'A', true
+	case c.kind == replaced && r == c.to:
+		return c.from, true
+	}
+	return r, true
+}
+
+// changesPattern matches the strings that the change does not leave as they are.
+func (c textChange) changesPattern() string {
+	switch c.kind {
+	case lowered:
+		return "[A-Z]"
+	case uppered:
+		return "[a-z]"
+	case replaced:
+		return regexp.QuoteMeta(string(c.from))
+	}
+	space := strings.TrimSuffix(outerSpace, "*")
+	return `\A` + space + "|" + space + `\z`
 }
 
 func anyCodePoints(n int) string {
@@ -87,7 +136,7 @@ func (t *translator) oneOf(s strAt, consts []string) boolV {
 			alts = append(alts, p)
 		}
 	}
-	if s.lo == 0 && s.hi < 0 && s.fold == 0 {
+	if s.lo == 0 && s.hi < 0 && s.fold.kind == 0 {
 		if len(vs) == 0 {
 			return boolConst(false)
 		}
@@ -110,6 +159,9 @@ func (s strAt) evalSearch(name, arg string) (boolV, bool) {
 	}
 	if s.before+s.after != "" {
 		return boolV{}, false
+	}
+	if s.fold.kind == trimmed {
+		return s.searchTrimmed(name, arg)
 	}
 	c, ok := s.patternBeforeFold(arg)
 	n := utf8.RuneCountInString(arg)
@@ -135,6 +187,21 @@ func (s strAt) evalSearch(name, arg string) (boolV, bool) {
 		return matchesPattern(s.ref, c), true
 	}
 	return matchesPattern(s.ref, start+anywhere+c), true
+}
+
+// searchTrimmed is evalSearch without the white space around the string.
+func (s strAt) searchTrimmed(name, arg string) (boolV, bool) {
+	if arg == "" || strings.TrimSpace(arg) != arg {
+		return boolV{}, false
+	}
+	c := regexp.QuoteMeta(arg)
+	switch name {
+	case "startsWith":
+		c = `\A` + outerSpace + c
+	case "endsWith":
+		c += outerSpace + `\z`
+	}
+	return matchesPattern(s.ref, c), true
 }
 
 // matchesPattern says that a string matches a pattern, or does not.
@@ -264,9 +331,9 @@ func anyDigits(n int) string {
 func foldASCII(s string, fold byte) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case fold == 'l' && 'A' <= r && r <= 'Z':
+		case fold == lowered && 'A' <= r && r <= 'Z':
 			return r + 'a' - 'A'
-		case fold == 'u' && 'a' <= r && r <= 'z':
+		case fold == uppered && 'a' <= r && r <= 'z':
 			return r - 'a' + 'A'
 		}
 		return r

@@ -39,6 +39,10 @@ var stringRules = []string{
 	`!format.qualifiedName().validate(self.s).hasValue()`, `!format.named('dns1123Label').value().validate(self.s).hasValue()`,
 	`format.named('nothing').hasValue()`,
 	`self.s.split('/').size() == 2`, `self.s.indexOf('a') == -1`, `self.s.indexOf('a') == 0`, `self.s.trim() == 'ab'`,
+	`self.s.trim() != ''`, `self.s.trim() in ['ab', '', ' a']`, `self.s.trim() == self.s`, `self.s.trim().startsWith('a')`, `self.s.trim().size() > 2`, `'x' + self.s.trim() == 'x'`,
+	`self.s.replace('a', 'b') == 'bb'`, `self.s.replace('a', 'b') == 'a'`, `self.s.replace('/', '.').startsWith('a.')`, `self.s.replace('b', 'é').contains('é/')`,
+	`self.s.replace('a', 'b') == self.s`, `self.s.replace('a', '') == self.s`, `self.s.replace('a', 'b').endsWith('b')`, `self.s.replace('a', 'a') == 'a'`, `self.s.replace('A', 'b').size() > 3`,
+	`self.s.charAt(0) != '/'`, `self.s.charAt(1).lowerAscii() == 'a'`, `self.s.charAt(-1) == ''`, `self.s.charAt(0).matches('[a-c]')`,
 	`self.s.find('^[a-z]+') != ''`, `self.s.replace('a', '') == 'b'`, `timestamp(self.s) > timestamp('2020-01-01T00:00:00Z')`,
 	`double(self.s) > 1.5`, `self.s.find('^([^/]+)').endsWith('b')`, `self.s.find('^[a-z]*') in ['', 'ab']`, `self.s.find('^([^@]+)') == 'ab'`,
 	`self.s.find('^[^/]+').startsWith('a')`, `self.s.find('^[^-]+').contains('/')`, `self.s.split('/')[0] == 'ab'`, `self.s.split('.')[0] in ['', 'a']`,
@@ -52,7 +56,7 @@ var stringPieces = []string{
 	"00", "007", "12", "120", "65535", "65536", "99999", "9223372036854775807", "9223372036854775808", "http", "https", "HTTP", "ftp",
 	"://", "//", "ns", "us", "µs", "ms", "s", "m", "h", "1ms", "999us", "1000us", "1s", "0s", "0.5s", "1h", "2562048h", "10.0.0.1",
 	"256", "10.0.0.0/8", "fe80::1", "/64", "/33", "%eth0", "Ki", "M", "e3", "E", "1Gi", "k", "true", "false", "T", "f",
-	"2020-06-01T00:00:00Z", "1.5", "#", "?", "*", "%zz", "[", "\\",
+	"2020-06-01T00:00:00Z", "1.5", "#", "?", "*", "%zz", "[", "\\", "\t", "\u00a0a", "\u2003", "\u0085", "\u200b", "\v",
 }
 
 func randomString(r *rand.Rand) string {

@@ -3,6 +3,8 @@ package celrule
 import (
 	"regexp"
 	"strings"
+
+	"sluice.dev/schema/contain/internal/logic"
 )
 
 // What do functions about strings give? For example, self.s.contains('x') is a pattern, and self.s.split(':') a list of which only the size and the first
@@ -63,12 +65,50 @@ func (t *translator) evalCaseFold(e *expr, a sval) (value, error) {
 	case strV:
 		return singleBranch(strV(foldASCII(string(s), e.name[0]))), nil
 	case strAt:
-		if s.fold == 0 && s.before+s.after == "" {
-			s.fold = e.name[0]
+		if s.fold.kind == 0 && s.before+s.after == "" {
+			s.fold.kind = e.name[0]
 			return singleBranch(s), nil
 		}
 	}
 	return t.opaqueFunction(e, a)
+}
+
+// evalTrim translates trim.
+func (t *translator) evalTrim(e *expr, a sval) (value, error) {
+	switch s := a.(type) {
+	case strV:
+		return singleBranch(strV(strings.TrimSpace(string(s)))), nil
+	case strAt:
+		if s.isPlain() {
+			s.fold.kind = trimmed
+			return singleBranch(s), nil
+		}
+	}
+	return t.opaqueFunction(e, a)
+}
+
+// evalReplace translates replace with two code points.
+func (t *translator) evalReplace(e *expr, a, from, to sval) (value, error) {
+	s, ok := a.(strAt)
+	x, ok2 := from.(strV)
+	y, ok3 := to.(strV)
+	if before, after := []rune(string(x)), []rune(string(y)); ok && ok2 && ok3 && s.isPlain() && len(before) == 1 && len(after) == 1 && x != y {
+		s.fold = textChange{replaced, before[0], after[0]}
+		return singleBranch(s), nil
+	}
+	return t.opaqueFunction(e, a, from, to)
+}
+
+// evalCharAt translates charAt: behind the last code point is an empty string, and an error after that.
+func (t *translator) evalCharAt(e *expr, a, i sval) (value, error) {
+	s, ok := a.(strAt)
+	at, ok2 := i.(intV)
+	if !ok || !ok2 || at < 0 || !s.isPlain() || at >= maxRepeat {
+		return t.opaqueFunction(e, a, i)
+	}
+	n := int64(at)
+	v, ok := s.sliceBetween(n, n+1)
+	return v.addBranch(leafCond(s.at, logic.Length{Min: n, Max: n}), strV("")), unsupportedUnless(ok)
 }
 
 // evalGetScheme translates getScheme.

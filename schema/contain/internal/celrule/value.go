@@ -49,12 +49,12 @@ type (
 	boolV struct{ t, f *cond }
 	// lostV is a value about which nothing is known, or an error.
 	lostV struct{}
-	// strAt is a string made of one at a place: the code points from lo to before hi (all from lo, where hi is negative),
-	// with ASCII letters in lower ('l') or upper ('u') case, between two constant strings.
+	// strAt is a string made of one at a place: the code points from lo to before hi (all from lo, where hi is negative), changed as fold says,
+	// between two constant strings.
 	strAt struct {
 		ref
 		lo, hi        int
-		fold          byte
+		fold          textChange
 		before, after string
 		dyn           bool // its type is known at run time only
 	}
