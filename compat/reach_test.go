@@ -370,10 +370,6 @@ func TestValuesThatDifferWithoutAClient(t *testing.T) {
 			before: of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: "+text+"}"),
 			after:  of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: {type: string, default: zzz}}"),
 		},
-		"a rule beside a tolerated value": {
-			before: of("properties: {b: {type: string, enum: [x, u]}}", "properties: {a: {type: integer}, b: {type: string, enum: [x]}}, x-kubernetes-validations: [{rule: '!has(self.a) || !has(self.b) || self.b != \"u\"'}]"),
-			after:  of("properties: {b: {type: string, enum: [x, u]}}", "properties: {a: {type: integer, default: 1}, b: {type: string, enum: [x]}}, x-kubernetes-validations: [{rule: '!has(self.a) || !has(self.b) || self.b != \"u\"'}]"),
-		},
 		"stored in a third version before": {
 			before: version("v1", true, "required: [v], properties: {a: "+text+", b: "+text+", v: "+text+"}") +
 				version("v2", false, "required: [v], properties: {a: {type: string, default: yyy}, b: "+text+", v: "+text+"}"+keep) + version("v3", false, "properties: {a: "+text+", b: "+text+", v: "+text+"}"),
