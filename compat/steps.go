@@ -217,10 +217,17 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	if out.Properties == nil {
 		out.Properties = map[string]props{}
 	}
+	drop := func(name string) { out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name }) }
 	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-		if fieldOf(q, name) == nil && prunesUndeclared(q, name, depth) { // a rule may name it, so it stays declared
+		twin := fieldOf(q, name)
+		switch child := out.Properties[name]; {
+		case twin == nil && prunesUndeclared(q, name, depth): // a rule may name it, so it stays declared
 			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
-			out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name })
+			drop(name)
+		case twin != nil && child.Nullable && dropsNull(q, name):
+			child.Nullable = false
+			out.Properties[name] = child
+			drop(name)
 		}
 	}
 	var filled []string
@@ -236,6 +243,16 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 		nameKept(&out, q, values, reads, depth)
 	}
 	return &out
+}
+
+// dropsNull reports whether reading by p drops a field that is null (PruneNonNullableNullsWithoutDefaults in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
+func dropsNull(p *props, name string) bool {
+	field, declared := p.Properties[name]
+	if values := extraOf(p); !declared && values != nil {
+		field, declared = *values, true
+	}
+	return declared && !field.Nullable && !fillsIn(&field)
 }
 
 // nameKept declares the fields of q in p, which keeps unknown fields or has additionalProperties: q prunes all other fields.
