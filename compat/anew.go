@@ -7,6 +7,7 @@ package compat
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"sluice.dev/schema/contain"
@@ -54,7 +55,18 @@ func (c *comparison) comparesAnew(p pair, home *part) []contain.Path {
 	if s := storageVersionOf(c.newParts); s != nil && s != home { // it reads them once they are written back
 		add(storageVersionOf(c.oldParts), s)
 	}
+	if len(c.fillsAfterRead(p, home)) > 0 { // the values differ as before, and have more in them
+		out = append(out, c.filledAnewBy(p.from, home)...)
+	}
 	return out
+}
+
+// filledAnewBy are the places of defaults that the version home fills in when it reads objects of an old version, and did not fill in before.
+func (c *comparison) filledAnewBy(from, home *part) []contain.Path {
+	if before := findVersion(c.oldParts, home.Name); before != nil {
+		return fillsAlone(home.props, from.props, before.props, nil)
+	}
+	return nil
 }
 
 // fillsOn are the places of defaults of the version p.to that objects written in p.from lack.
@@ -103,27 +115,18 @@ func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
 	return slices.ContainsFunc(places, func(at contain.Path) bool { return len(at) > len(path) && mayBeNested(at[:len(path)], path) })
 }
 
-// crossTolerated looks at errors that objects have met in the old CRD too, which tolerated them in values that stay the same. Rules are
-// evaluated beside an error that is tolerated, so they may meet values that the version itself refuses.
+// crossTolerated looks at errors that objects have met in the old CRD too, which tolerated them in values that stay the same.
 func (c *comparison) crossTolerated(ctx context.Context, p pair, home *part, known told, was func() told, out *crossings) {
 	places := c.comparesAnew(p, home)
 	if len(places) == 0 {
 		return
 	}
-	tolerates := false
-	cross := func(gaps []contain.Gap) {
-		for _, g := range gaps {
-			met := g.Harm == contain.Refused && !known.hasGap(&g) && (p.from.Name == p.to.Name || tolerates || was().hasGap(&g))
-			if met && anyPlaceIn(p.to.props, places, g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
-				known.addGaps(g)
-			}
-			tolerates = tolerates || met
+	gaps := c.gapsOfStored(ctx, p.from, home, p.to, p.to)
+	for _, g := range append(gaps, c.decidePair(ctx, pair{c.wayHome(p.from), p.to})...) {
+		tolerated := g.Harm == contain.Refused && !known.hasGap(&g) && (p.from.Name == p.to.Name || was().hasGap(&g))
+		if tolerated && anyPlaceIn(p.to.props, places, g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+			known.addGaps(g)
 		}
-	}
-	cross(c.gapsOfStored(ctx, p.from, home, p.to, p.to))
-	cross(c.decidePair(ctx, pair{c.wayHome(p.from), p.to}))
-	if tolerates {
-		cross(c.decidePair(ctx, pair{c.wayHome(p.from), c.afterStep(p.to, step{kind: stepRulesAlone})}))
 	}
 }
 
@@ -142,26 +145,30 @@ func (c *comparison) addTolerated(ctx context.Context, x crossing, out *crossing
 }
 
 // takeToleratedBefore looks for an object that the old CRD alone tolerates, as the witness of a crossing, and reports whether there is one. An
-// object that lacks a default of the version that reads it differs from the old value.
+// object that lacks a default of the version that reads it differs from the old value, or has more in it now.
 func (c *comparison) takeToleratedBefore(ctx context.Context, x *crossing) bool {
 	if !upstream.RatchetsIn(c.opts.KubeVersion) {
 		return false
 	}
 	home := c.readingVersion(x.from)
-	gaps := []contain.Gap{x.Gap}
-	if x.Verdict != contain.NotContained {
-		gaps = nil
+	var objs []map[string]any
+	if x.Witness != nil {
+		objs = append(objs, x.Witness.Object)
+		for _, at := range c.filledAnewBy(x.from, home) {
+			objs = append(objs, withoutFieldAt(x.Witness.Object, at))
+		}
 	}
 	for _, filler := range []*part{x.to, home} {
-		gaps = append(gaps, c.objectsLackingDefaults(ctx, x.from, filler)...)
-	}
-	for _, g := range gaps {
-		if g.Witness == nil {
-			continue
+		for _, g := range c.objectsLackingDefaults(ctx, x.from, filler) {
+			if g.Witness != nil {
+				objs = append(objs, g.Witness.Object)
+			}
 		}
-		j, err := c.journeyWith(ctx, x.pair, home, g.Witness.Object, true)
+	}
+	for _, obj := range objs {
+		j, err := c.journeyWith(ctx, x.pair, home, obj, true)
 		if err == nil && j.refusesAt(&x.Gap) {
-			x.Witness, x.filler = &contain.Witness{Object: g.Witness.Object, Errors: j.errors}, x.to
+			x.Verdict, x.Witness, x.filler = contain.NotContained, &contain.Witness{Object: obj, Errors: j.errors}, x.to
 			if x.Before == x.After { // the rule is an old one
 				x.Before = nil
 			}
@@ -169,4 +176,18 @@ func (c *comparison) takeToleratedBefore(ctx context.Context, x *crossing) bool 
 		}
 	}
 	return false
+}
+
+// withoutFieldAt returns the object without the field at a path of fields.
+func withoutFieldAt(obj map[string]any, path contain.Path) map[string]any {
+	if len(path) == 0 || path[0].Kind != contain.Field {
+		return obj
+	}
+	out := maps.Clone(obj)
+	if below, ok := obj[path[0].Name].(map[string]any); ok && len(path) > 1 {
+		out[path[0].Name] = withoutFieldAt(below, path[1:])
+	} else if len(path) == 1 {
+		delete(out, path[0].Name)
+	}
+	return out
 }

@@ -48,8 +48,6 @@ const (
 	// stepNameUnknown declares the fields that the version keeps unknown and that the version by, or another one, knows. Only what is dropped of
 	// them is asked.
 	stepNameUnknown
-	// stepRulesAlone leaves of what the version demands its types and rules: the API server tolerates other errors in values that stay the same.
-	stepRulesAlone
 	// stepPruneUnknown drops unknown fields in spite of spec.preserveUnknownFields.
 	stepPruneUnknown
 )
@@ -135,23 +133,11 @@ func (c *comparison) schemaAfter(p *part, s step) *props {
 		return withOwnVersion(p.props, c.groupVersionOf(p))
 	case stepNameUnknown:
 		return nameUnknownFields(p.props, c.schemasKnowing(s.by), 0)
-	case stepRulesAlone:
-		return rulesAlone(p.props)
 	case stepPruneUnknown:
 		return schemaProps(p.crdVersion)
 	case stepWriteStatus:
 	}
 	return p.props
-}
-
-// rulesAlone returns p without the keywords that refuse values of the type, but for rules.
-func rulesAlone(p *props) *props {
-	return schema.Rewrite(p, schema.InStructure, func(s *props) {
-		s.Required, s.Enum, s.Pattern, s.MultipleOf = nil, nil, "", nil
-		s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum = nil, nil, false, false
-		s.MinLength, s.MaxLength, s.MinItems, s.MaxItems, s.MinProperties, s.MaxProperties = nil, nil, nil, nil, nil, nil
-		s.Not, s.AllOf, s.AnyOf, s.OneOf = nil, nil, nil, nil
-	})
 }
 
 // requireDefaulted makes what has a default, in p or in the schema that reads the object, required instead.

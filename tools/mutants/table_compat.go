@@ -16,10 +16,6 @@ var compatFaults = []fault{
 		broken: "errors that ratcheting tolerated until now are forgotten",
 	},
 	{
-		in: "compat.(*comparison).crossTolerated", find: "if tolerates {", put: "if false {",
-		broken: "rules are taken to see only values that the version accepts, though ratcheting tolerates others",
-	},
-	{
 		in: "compat.(*comparison).addCrossing", find: "refuses && c.takeToleratedBefore(ctx, &x)", put: "false",
 		broken: "an error that takes the place of a tolerated one is forgotten",
 	},
