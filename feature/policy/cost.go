@@ -325,11 +325,11 @@ func (c *compiler) splitBySize(g *group) []*group {
 }
 
 // quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
-// settings; ok if that is what an expression may cost.
+// settings; ok if that is what an expression may cost. To compile it would take half as long as all that is measured of Tekton's features, and
+// it has nothing in it that the parts and the variables do not have.
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
-		// No gate's parts cost more than all parts do.
-		return sum, m.run.compileCondition(q.text).Error == nil
+		return sum, true // no gate's parts cost more than all parts do
 	}
 	sum = used + q.gateCost
 	for _, part := range q.parts {
@@ -339,8 +339,7 @@ func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64
 		}
 		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
 	}
-	_, err := m.costOf(ctx, q.text, m.run.compileCondition)
-	return sum, err == nil && sum <= maxExpressionCost
+	return sum, sum <= maxExpressionCost
 }
 
 // samplePair makes two objects that use each target in n items. The objects have no item in common. form says how a value is made that may
