@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,40 +102,41 @@ func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 		}
 		return reasons
 	}
-	meters := c.metersOf(d, e)
-	for i := range g.units {
-		if reason := c.measureUnit(ctx, d, meters[i], i); reason != "" {
+	for i, m := range c.metersOf(d, e) {
+		if reason := c.measureUnit(ctx, d, m, i); reason != "" {
 			reasons[i] = reason
 		}
 	}
 	return reasons
 }
 
-// metersOf are the meters of the units of a draft. The objects of each have only what the expressions of the unit read: its own values, those
-// of all units that may share a table, and those of all units of its feature.
-func (c *compiler) metersOf(d *draft, e *expressions) []*meter {
-	units := d.group.units
-	out := make([]*meter, len(units))
-	var together *meter
-	for i := range units {
-		one := d.isOnePlace(&units[i])
-		if one && !units[i].shape.apart && together != nil {
-			out[i] = together
-			continue
-		}
-		read := *d.group
-		read.units = nil
-		for j := range units {
-			if j == i || one && d.isOnePlace(&units[j]) || units[i].shape.apart && units[j].feature == units[i].feature {
-				read.units = append(read.units, units[j])
+// metersOf are the meters of the units of a draft, one after the other. The objects of each have only what the expressions of the unit read: its
+// own values, those of all units that may share a table, and those of all units of its feature.
+func (c *compiler) metersOf(d *draft, e *expressions) iter.Seq2[int, *meter] {
+	return func(yield func(int, *meter) bool) {
+		units := d.group.units
+		var together *meter
+		for i := range units {
+			one, apart := d.isOnePlace(&units[i]), units[i].shape.apart
+			m := together
+			if m == nil || !one || apart {
+				read := *d.group
+				read.units = nil
+				for j := range units {
+					if j == i || one && d.isOnePlace(&units[j]) || apart && units[j].feature == units[i].feature {
+						read.units = append(read.units, units[j])
+					}
+				}
+				m = c.newMeter(e, &read, false)
+			}
+			if one && !apart {
+				together = m
+			}
+			if !yield(i, m) {
+				return
 			}
 		}
-		out[i] = c.newMeter(e, &read, false)
-		if one && !units[i].shape.apart {
-			together = out[i]
-		}
 	}
-	return out
 }
 
 // draftToMeasure writes the expressions of a group for sample objects.

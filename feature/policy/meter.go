@@ -183,7 +183,9 @@ func (c *compiler) newExpressions(d *draft) (*expressions, error) {
 	if err != nil {
 		return nil, err
 	}
-	run.hasParams = c.live
+	if run.hasParams = c.live; c.live {
+		run.params = map[string]any{"data": map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}}
+	}
 	e := &expressions{
 		run: run, byName: map[string]string{}, contents: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{},
 		compiled: map[string]*plugincel.CompilationResult{},
@@ -233,17 +235,13 @@ const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
 func (c *compiler) newMeter(e *expressions, g *group, idle bool) *meter {
-	params := map[string]any{}
-	if c.live {
-		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
-	}
 	return &meter{
 		expressions: e, sampling: c.chosenSampling(), known: c.costs, sample: hashOf(fmt.Sprint(g.sampleStates(one, idle))), costs: map[string][2]int64{},
 		runners: sync.OnceValue(func() (out [][]*runner) {
 			for _, count := range c.chosenSampling().counts {
 				var states []*runner
 				for _, state := range g.sampleStates(c.chosenSampling().itemNumbers(count), idle) {
-					states = append(states, &runner{object: state[0], old: state[1], params: params, values: map[string]any{}})
+					states = append(states, &runner{object: state[0], old: state[1], params: e.run.params, values: map[string]any{}})
 				}
 				out = append(out, states)
 			}
@@ -308,14 +306,27 @@ func (m *meter) measureVariable(ctx context.Context, name string) (cost [2]int64
 	if m.compiled[name] == nil {
 		m.compiled[name] = new(m.run.compileVariable(v))
 	}
-	cost, err = m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, m.compiled[name]) })
-	if m.settings[name] {
-		cost[0], cost[1] = cost[0]*mostGates/sampleGates, cost[1]*mostGates/sampleGates
+	if m.objects[name] {
+		cost, err = m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, m.compiled[name]) })
+	} else {
+		cost, err = m.measureSetting(ctx, v)
 	}
 	if err == nil {
 		m.costs[name] = cost
 	}
 	return cost, err
+}
+
+// measureSetting measures a variable that has the same value for all objects.
+func (m *meter) measureSetting(ctx context.Context, v variable) ([2]int64, error) {
+	cost, err := m.run.evaluateVariable(ctx, v, m.compiled[v.name])
+	if m.settings[v.name] {
+		cost = cost * mostGates / sampleGates
+	}
+	for _, r := range slices.Concat(m.runners()...) {
+		r.values[v.name] = m.run.values[v.name]
+	}
+	return [2]int64{cost, cost}, err
 }
 
 // measureReferences gives the variables that an expression refers to their values.
