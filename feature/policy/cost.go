@@ -95,7 +95,9 @@ func dropsSameValue(units []unit, u *unit) bool {
 // measureUnits fills in the costs of the units, and returns why some cannot stay.
 func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
 	reasons := map[int]string{}
-	d, e, err := c.draftToMeasure(g)
+	d := c.draftToMeasure(g)
+	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
+	e, err := c.newExpressions(d.vars)
 	if err != nil {
 		for i := range g.units {
 			reasons[i] = notTaken(err)
@@ -140,13 +142,10 @@ func (c *compiler) metersOf(d *draft, e *expressions) iter.Seq2[int, *meter] {
 }
 
 // draftToMeasure writes the expressions of a group for sample objects.
-func (c *compiler) draftToMeasure(g *group) (*draft, *expressions, error) {
+func (c *compiler) draftToMeasure(g *group) *draft {
 	measured := *g
 	measured.sampled = true
-	d := c.draftGroup(&measured)
-	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
-	e, err := c.newExpressions(d)
-	return d, e, err
+	return c.draftGroup(&measured)
 }
 
 // measureUnit measures the cost of a unit, and says why it cannot stay; empty if it can.
@@ -284,8 +283,12 @@ func fitsWith(k kind, units []unit, u *unit) bool {
 
 // choosePrefilters finds the tests before the validation of a policy that stay within the cost limit of an expression.
 func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
-	d, e, err := c.draftToMeasure(g)
-	if err != nil || d.used == "" {
+	d := c.draftToMeasure(g)
+	if d.used == "" {
+		return
+	}
+	e, err := c.newExpressions(nil) // the tests see no variables
+	if err != nil {
 		return
 	}
 	// If nothing is used, everything is searched.

@@ -18,7 +18,8 @@ func CostsBySamples(ctx context.Context, m *feature.Model, o Options) (small, la
 		c.largeSamples = costs == &large
 		*costs = map[string][2]int64{}
 		for _, g := range c.policyGroups() {
-			d, e, err := c.draftToMeasure(g)
+			d := c.draftToMeasure(g)
+			e, err := c.newExpressions(d.vars)
 			if err != nil {
 				return nil, nil, err
 			}

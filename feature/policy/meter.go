@@ -177,8 +177,8 @@ type expressions struct {
 	compiled          map[string]*plugincel.CompilationResult
 }
 
-// newExpressions begins with the variables of a draft.
-func (c *compiler) newExpressions(d *draft) (*expressions, error) {
+// newExpressions begins with some variables.
+func (c *compiler) newExpressions(vars []variable) (*expressions, error) {
 	run, err := c.newRunner()
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (c *compiler) newExpressions(d *draft) (*expressions, error) {
 		run: run, byName: map[string]string{}, contents: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{},
 		compiled: map[string]*plugincel.CompilationResult{},
 	}
-	e.addVariables(d.vars)
+	e.addVariables(vars)
 	return e, nil
 }
 
