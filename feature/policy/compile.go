@@ -147,7 +147,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 		o.Items = 5000
 	}
 	c := &compiler{
-		model: m, options: o, minor: minor, groupOf: map[string]*group{}, made: map[string]*made{},
+		model: m, options: o, minor: minor, groupOf: map[string]*group{}, made: map[string]*made{}, costs: map[string][2]int64{},
 		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}, model: m},
 	}
 	c.follows = c.set.Mode == v1alpha1.Live && m.Spec().ConfigMap != nil
@@ -179,6 +179,7 @@ type compiler struct {
 	groupOf       map[string]*group             // of each policy, by name
 	shared        *plugincel.CompositedCompiler // of all runners
 	made          map[string]*made              // of groups, by their keys
+	costs         map[string][2]int64           // of expressions, by content and sample objects
 	largeSamples  bool                          // expressions are measured with [largeSampling]
 	making        *made
 }

@@ -6,7 +6,9 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,84 +94,83 @@ func dropsSameValue(units []unit, u *unit) bool {
 
 // measureUnits fills in the costs of the units, and returns why some cannot stay.
 func (c *compiler) measureUnits(ctx context.Context, g *group) map[int]string {
-	d, m, reasons := c.measureVariables(ctx, g)
-	if m == nil {
+	reasons := map[int]string{}
+	d := c.draftToMeasure(g)
+	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
+	e, err := c.newExpressions(d.vars)
+	if err != nil {
+		for i := range g.units {
+			reasons[i] = notTaken(err)
+		}
 		return reasons
 	}
-	var err error
-	for i := range g.units {
-		u := &g.units[i]
-		if reasons[i] != "" {
-			continue
-		}
-		mutation := ""
-		if g.kind == drops {
-			if mutation, err = writePatchOf(ctx, d, m, i); err != nil {
-				reasons[i] = notTaken(err)
-				continue
-			}
-		}
-		reasons[i] = c.measureUnit(ctx, d, m, i, mutation)
-		if loops := u.shape.countLoops(); reasons[i] != "" && loops > 1 && u.items > 1 {
-			// Those of lists within lists are counted too then.
-			u.items = max(u.items/loops, 1)
-			reasons[i] = c.measureUnit(ctx, d, m, i, mutation)
-		}
-		if reasons[i] == "" {
-			delete(reasons, i)
+	for i, m := range c.metersOf(d, e) {
+		if reason := c.measureUnit(ctx, d, m, i); reason != "" {
+			reasons[i] = reason
 		}
 	}
 	return reasons
 }
 
-// measureVariables measures the variables of a group, and says which units cannot stay because of theirs. The meter is nil if none can.
-func (c *compiler) measureVariables(ctx context.Context, g *group) (*draft, *meter, map[int]string) {
-	measured := *g
-	measured.sampled = true
-	d := c.draftGroup(&measured)
-	d.addVariable("message", celString(strings.Repeat("x", longestMessage))) // its parts are measured separately
-	m, err := newMeter(c, g, false)
-	if err != nil {
-		return nil, nil, c.reasonForAll(g, err.Error())
-	}
-	reasons := map[int]string{}
-	for _, v := range d.vars {
-		err := m.measureVariable(ctx, v)
-		i, mine := unitOf(v.name, len(g.units))
-		switch {
-		case err == nil:
-		case mine:
-			reasons[i] = notTaken(err)
-		default:
-			return nil, nil, c.reasonForAll(g, notTaken(err))
+// metersOf are the meters of the units of a draft, one after the other. The objects of each have only what the expressions of the unit read: its
+// own values, those of all units that may share a table, and those of all units of its feature.
+func (c *compiler) metersOf(d *draft, e *expressions) iter.Seq2[int, *meter] {
+	return func(yield func(int, *meter) bool) {
+		units := d.group.units
+		var together *meter
+		for i := range units {
+			one, apart := d.isOnePlace(&units[i]), units[i].shape.apart
+			m := together
+			if m == nil || !one || apart {
+				read := *d.group
+				read.units = nil
+				for j := range units {
+					if j == i || one && d.isOnePlace(&units[j]) || apart && units[j].feature == units[i].feature {
+						read.units = append(read.units, units[j])
+					}
+				}
+				m = c.newMeter(e, &read, false)
+			}
+			if one && !apart {
+				together = m
+			}
+			if !yield(i, m) {
+				return
+			}
 		}
 	}
-	return d, m, reasons
 }
 
-// measureUnit measures the cost of a unit, whose patch is mutation, and says why it cannot stay; empty if it can.
-func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, mutation string) string {
+// draftToMeasure writes the expressions of a group for sample objects.
+func (c *compiler) draftToMeasure(g *group) *draft {
+	measured := *g
+	measured.sampled = true
+	return c.draftGroup(&measured)
+}
+
+// measureUnit measures the cost of a unit, and says why it cannot stay; empty if it can.
+func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int) string {
+	mutation := ""
+	if d.group.kind == drops {
+		had := len(d.vars)
+		mutation = d.writePatch("x", "false", []int{i}, fmt.Sprintf("_%d", i))
+		m.addVariables(d.vars[had:])
+	}
+	reason := c.affordUnit(ctx, d, m, i, mutation)
 	u := &d.group.units[i]
-	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
-	if mutation != "" {
-		cost, err := m.measureCost(ctx, m.anyRunner().compilePatch(mutation))
-		if err != nil {
-			return notTaken(err)
-		}
-		u.patch = extrapolateCost(u.items, cost[0], cost[1])
-		m.addNeeded(mutation, u.items, u.asked)
+	if loops := u.shape.countLoops(); reason != "" && loops > 1 && u.items > 1 {
+		// Those of lists within lists are counted too then.
+		u.items = max(u.items/loops, 1)
+		reason = c.affordUnit(ctx, d, m, i, mutation)
 	}
-	m.addNeeded(d.valid[i], u.items, u.asked)
-	m.addNeeded(d.texts[i], u.items, u.words)
-	if t := d.tables[u.feature.Spec.Gate]; t != nil {
-		own := m.costs[t.name][1] / int64(len(t.rows))
-		u.asked["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
-		u.words["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
-	}
-	if stored := "s" + strconv.Itoa(i); !strings.Contains(m.refs["m"+strconv.Itoa(i)], variableRef(stored)) {
-		// The policy reads the list of stored uses only if few uses are new ([walker.allStoredTest]), and those cost little.
-		delete(u.asked, stored)
-		delete(u.words, stored)
+	return reason
+}
+
+// affordUnit fills in the costs of a unit, whose patch is mutation, and says why it cannot stay.
+func (c *compiler) affordUnit(ctx context.Context, d *draft, m *meter, i int, mutation string) string {
+	u := &d.group.units[i]
+	if err := m.fillIn(ctx, d, i, mutation); err != nil {
+		return notTaken(err)
 	}
 	u.dearest = max(u.patch, 1)
 	for _, costs := range []map[string]estimate{u.asked, u.words} {
@@ -186,16 +187,35 @@ func (c *compiler) measureUnit(ctx context.Context, d *draft, m *meter, i int, m
 	return ""
 }
 
-// writePatchOf writes the patch of one unit, and measures the variables that it reads.
-func writePatchOf(ctx context.Context, d *draft, m *meter, i int) (string, error) {
-	had := len(d.vars)
-	mutation := d.writePatch("x", "false", []int{i}, fmt.Sprintf("_%d", i))
-	for _, v := range d.vars[had:] {
-		if err := m.measureVariable(ctx, v); err != nil {
-			return "", err
+// fillIn measures what a unit costs.
+func (m *meter) fillIn(ctx context.Context, d *draft, i int, mutation string) error {
+	u := &d.group.units[i]
+	u.asked, u.words, u.patch = map[string]estimate{}, map[string]estimate{}, 0
+	if mutation != "" {
+		cost, err := m.costOf(ctx, mutation, m.run.compilePatch)
+		if err != nil {
+			return err
 		}
+		u.patch = extrapolateCost(u.items, cost[0], cost[1])
 	}
-	return mutation, nil
+	if err := errors.Join(m.addNeeded(ctx, mutation, u.items, u.asked), m.addNeeded(ctx, d.valid[i], u.items, u.asked), m.addNeeded(ctx, d.texts[i], u.items, u.words)); err != nil {
+		return err
+	}
+	if t := d.tables[u.feature.Spec.Gate]; t != nil {
+		cost, err := m.costOfVariable(ctx, t.name)
+		if err != nil {
+			return err
+		}
+		own := cost[1] / int64(len(t.rows))
+		u.asked["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
+		u.words["gate "+u.feature.Spec.Gate] = estimate{cost: own, twice: own}
+	}
+	if stored := "s" + strconv.Itoa(i); !strings.Contains(m.byName["m"+strconv.Itoa(i)], variableRef(stored)) {
+		// The policy reads the list of stored uses only if few uses are new ([walker.allStoredTest]), and those cost little.
+		delete(u.asked, stored)
+		delete(u.words, stored)
+	}
+	return nil
 }
 
 func notTaken(err error) string {
@@ -263,18 +283,17 @@ func fitsWith(k kind, units []unit, u *unit) bool {
 
 // choosePrefilters finds the tests before the validation of a policy that stay within the cost limit of an expression.
 func (c *compiler) choosePrefilters(ctx context.Context, g *group) {
-	measured := *g
-	measured.sampled = true
-	d := c.draftGroup(&measured)
+	d := c.draftToMeasure(g)
 	if d.used == "" {
 		return
 	}
-	// If nothing is used, everything is searched.
-	m, err := newMeter(c, g, true)
+	e, err := c.newExpressions(nil) // the tests see no variables
 	if err != nil {
 		return
 	}
-	cost, err := m.measureCost(ctx, m.anyRunner().compileCondition(d.used))
+	// If nothing is used, everything is searched.
+	m := c.newMeter(e, g, true)
+	cost, err := m.costOf(ctx, d.used, e.run.compileCondition)
 	items := c.options.Items
 	sum := extrapolateCost(items, cost[0], cost[1])
 	g.costly = err != nil || sum > maxExpressionCost
@@ -311,43 +330,21 @@ func (c *compiler) splitBySize(g *group) []*group {
 }
 
 // quickCost is what the quick look costs at most: all that the plain one does, the parts of each gate by themselves and the
-// settings; ok if that is what an expression may cost.
+// settings; ok if that is what an expression may cost. To compile it would take half as long as all that is measured of Tekton's features, and
+// it has nothing in it that the parts and the variables do not have.
 func (c *compiler) quickCost(ctx context.Context, m *meter, q *quick, used int64) (sum int64, ok bool) {
 	if sum = used*int64(1+len(q.parts)) + q.gateCost; sum <= maxExpressionCost {
-		// No gate's parts cost more than all parts do.
-		return sum, m.anyRunner().compileCondition(q.text).Error == nil
+		return sum, true // no gate's parts cost more than all parts do
 	}
 	sum = used + q.gateCost
 	for _, part := range q.parts {
-		cost, err := m.measureCost(ctx, m.anyRunner().compileCondition(part))
+		cost, err := m.costOf(ctx, part, m.run.compileCondition)
 		if err != nil {
 			return 0, false
 		}
 		sum += extrapolateCost(c.options.Items, cost[0], cost[1])
 	}
-	_, err := m.measureCost(ctx, m.anyRunner().compileCondition(q.text))
-	return sum, err == nil && sum <= maxExpressionCost
-}
-
-func (c *compiler) reasonForAll(g *group, reason string) map[int]string {
-	out := map[int]string{}
-	for i := range g.units {
-		out[i] = reason
-	}
-	return out
-}
-
-// unitOf returns which unit a variable belongs to: those of units are a letter and its number.
-func unitOf(name string, n int) (int, bool) {
-	for _, prefix := range []string{"b", "s", "m", "c"} {
-		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			rest, _, _ = strings.Cut(rest, "_")
-			if i, err := strconv.Atoi(rest); err == nil && i < n && strconv.Itoa(i) == rest {
-				return i, true
-			}
-		}
-	}
-	return 0, false
+	return sum, sum <= maxExpressionCost
 }
 
 // samplePair makes two objects that use each target in n items. The objects have no item in common. form says how a value is made that may

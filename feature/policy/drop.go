@@ -101,20 +101,20 @@ func (d *draft) writePatch(note, noted string, some []int, suffix string) string
 	name := func() string { return fmt.Sprintf("d%d%s", len(lists)+len(puts), suffix) }
 	spots = slices.DeleteFunc(spots, func(s *spot) bool {
 		if s.reset != nil {
-			taken := d.addVariable(name(), d.takenPointers(s.units))
+			taken := d.addTaken(name(), s.units)
 			puts = append(puts, d.patchPerPointer(taken, "JSONPatch{op: 'replace', path: p, value: "+celLiteral(s.reset)+"}"))
 			return true
 		}
 		put := d.storedReplacement(s.units)
 		if put != "" {
 			// The path is one of fields: there is one place or none.
-			taken := d.addVariable(name(), d.takenPointers(s.units))
+			taken := d.addTaken(name(), s.units)
 			puts = append(puts, fmt.Sprintf("(%s.size() == 0 ? [] : %s == null ? [JSONPatch{op: 'remove', path: %s[0]}] : [JSONPatch{op: 'replace', path: %s[0], value: %s}])", taken, put, taken, taken, put))
 		}
 		return put != ""
 	})
 	for _, s := range spots {
-		lists = append(lists, d.addVariable(name(), d.takenPointers(s.units)))
+		lists = append(lists, d.addTaken(name(), s.units))
 	}
 	// Stored values are restored in fields first. Removals from lists do not move fields, and the objects around them still exist.
 	puts = append(puts, "")
@@ -136,8 +136,8 @@ func (d *draft) patchPerPointer(pointers, one string) string {
 	return pointers + each
 }
 
-// takenPointers lists what units of one path take out, as JSON pointers.
-func (d *draft) takenPointers(units []int) string {
+// addTaken adds the variable of what units of one path take out, as JSON pointers. Several lists of them are variables too.
+func (d *draft) addTaken(name string, units []int) string {
 	var parts []string
 	for _, n := range units {
 		u := &d.group.units[n]
@@ -146,17 +146,20 @@ func (d *draft) takenPointers(units []int) string {
 			if i > 0 {
 				w.id += "_" + strconv.Itoa(i)
 			}
-			parts = append(parts, "(("+d.valid[n]+") ? [] : ("+w.usePlaces()+"))")
+			parts = append(parts, "("+d.valid[n]+") ? [] : ("+w.usePlaces()+")")
 		}
 	}
 	if len(parts) == 1 {
-		return parts[0]
+		return d.addVariable(name, parts[0])
+	}
+	for i, part := range parts {
+		parts[i] = d.addVariable(fmt.Sprintf("%sw%d", name, i), part)
 	}
 	all := "[" + strings.Join(parts, ", ") + "].flatten()"
-	if len(units) == 1 {
-		return all // no two forms find the same place, and what distinct costs grows with the square of the number
+	if len(units) > 1 { // no two forms of a unit find the same place, and what distinct costs grows with the square of the number
+		all += ".distinct()"
 	}
-	return all + ".distinct()"
+	return d.addVariable(name, all)
 }
 
 // storedReplacement writes the stored value that replaces the closed value at the path of some units. It is empty if none of them restores one.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 
 	"sluice.dev/feature"
 )
@@ -17,12 +18,17 @@ func CostsBySamples(ctx context.Context, m *feature.Model, o Options) (small, la
 		c.largeSamples = costs == &large
 		*costs = map[string][2]int64{}
 		for _, g := range c.policyGroups() {
-			_, meter, _ := c.measureVariables(ctx, g)
-			if meter == nil {
-				continue
+			d := c.draftToMeasure(g)
+			e, err := c.newExpressions(d.vars)
+			if err != nil {
+				return nil, nil, err
 			}
-			for name, cost := range meter.costs {
-				(*costs)[g.resource+" "+g.version+" "+string(g.kind)+" "+name] = cost
+			for i, meter := range c.metersOf(d, e) {
+				// What does not compile is left to the webhook.
+				_ = meter.fillIn(ctx, d, i, "")
+				for name, cost := range meter.costs {
+					(*costs)[fmt.Sprint(g.resource, " ", g.version, " ", g.kind, " ", i, " ", name)] = cost
+				}
 			}
 		}
 	}

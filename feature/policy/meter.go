@@ -4,13 +4,17 @@ package policy
 // lists of 5,000 items runs with four short lists, and the cost for 5,000 follows from these.
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/version"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -162,102 +166,202 @@ func (s sampling) costsOfSamples(of []int64) [2]int64 {
 	return [2]int64{first + further, first + 2*further}
 }
 
-// meter measures expressions with several numbers of items.
-type meter struct {
-	sampling
-	// states are updates and creations, with lists, and then with maps if the schema does not say which it is; each is a runner for each
-	// number of items.
-	states [][]*runner
-	costs  map[string][2]int64
-	refs   map[string]string // expressions of variables
+// expressions are those of a draft. Variables refer to others.
+type expressions struct {
+	run    *runner
+	byName map[string]string
+	// contents are hashes of variables, those that they refer to included.
+	contents map[string]string
 	// objects are the variables that depend on the objects, and settings those others that read settings.
 	objects, settings map[string]bool
+	compiled          map[string]*plugincel.CompilationResult
+}
+
+// newExpressions begins with some variables.
+func (c *compiler) newExpressions(vars []variable) (*expressions, error) {
+	run, err := c.newRunner()
+	if err != nil {
+		return nil, err
+	}
+	if run.hasParams = c.live; c.live {
+		run.params = map[string]any{"data": map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}}
+	}
+	e := &expressions{
+		run: run, byName: map[string]string{}, contents: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{},
+		compiled: map[string]*plugincel.CompilationResult{},
+	}
+	e.addVariables(vars)
+	return e, nil
+}
+
+// addVariables adds variables, each after those that it refers to.
+func (e *expressions) addVariables(vars []variable) {
+	for _, v := range vars {
+		dependsOn := func(names map[string]bool) bool {
+			return slices.ContainsFunc(referencesIn(v.expression), func(name string) bool { return names[name] })
+		}
+		e.byName[v.name], e.contents[v.name] = v.expression, e.contentOf(v.expression)
+		e.objects[v.name] = readsObject.MatchString(v.expression) || dependsOn(e.objects)
+		e.settings[v.name] = !e.objects[v.name] && (readsSettings.MatchString(v.expression) || dependsOn(e.settings))
+	}
+}
+
+// contentOf is the hash of an expression, with the contents of the variables in place of their names.
+func (e *expressions) contentOf(expression string) string {
+	return hashOf(reference.ReplaceAllStringFunc(expression, func(ref string) string {
+		return cmp.Or(e.contents[strings.TrimPrefix(ref, variableRef(""))], ref)
+	}))
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// meter measures expressions with objects of several numbers of items.
+type meter struct {
+	*expressions
+	sampling
+	known map[string][2]int64 // of the compiler
+	// runners are one for each number of items, and each state of the objects. They are made when something is not known.
+	runners func() [][]*runner
+	// sample is a hash of the objects with one item.
+	sample string
+	costs  map[string][2]int64 // of the variables that have their values in the runners
 }
 
 // The list of gates may have mostGates entries; the cost of reading them is measured with fewer entries, and grows in proportion.
 const mostGates, sampleGates = 5000, 250
 
 // newMeter measures with objects that use all of a group, or are idle and use nothing.
-func newMeter(c *compiler, g *group, idle bool) (*meter, error) {
-	m := &meter{sampling: c.chosenSampling(), costs: map[string][2]int64{}, refs: map[string]string{}, objects: map[string]bool{}, settings: map[string]bool{}}
-	params := map[string]any{}
-	if c.live {
-		params["data"] = map[string]any{c.model.Spec().GatesKey: strings.TrimSuffix(strings.Repeat("AGate=false,", sampleGates), ",")}
+func (c *compiler) newMeter(e *expressions, g *group, idle bool) *meter {
+	return &meter{
+		expressions: e, sampling: c.chosenSampling(), known: c.costs, sample: hashOf(fmt.Sprint(g.sampleStates(one, idle))), costs: map[string][2]int64{},
+		runners: sync.OnceValue(func() (out [][]*runner) {
+			for _, count := range c.chosenSampling().counts {
+				var states []*runner
+				for _, state := range g.sampleStates(c.chosenSampling().itemNumbers(count), idle) {
+					states = append(states, &runner{object: state[0], old: state[1], params: e.run.params, values: map[string]any{}})
+				}
+				out = append(out, states)
+			}
+			return out
+		}),
 	}
-	r, err := c.newRunner()
-	if err != nil {
-		return nil, err
-	}
+}
+
+// sampleStates are updates and creations, each a pair of the new and the stored object: with lists, and then with maps if the schema does
+// not say which it is.
+func (g *group) sampleStates(numbers []int, idle bool) (out [][2]any) {
 	forms := []feature.StepKind{feature.Items}
 	if slices.ContainsFunc(g.units, func(u unit) bool { return len(u.ways) > 1 }) {
 		forms = append(forms, feature.Entries)
 	}
-	// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well.
-	const uses, nothing, unused = 0, 1, 2
-	olds := []int{uses, nothing}
-	if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
-		olds = append(olds, unused)
-	}
 	for _, form := range forms {
-		for _, stored := range olds {
-			if idle && stored != nothing {
-				continue
-			}
-			var sizes []*runner
-			for _, count := range m.counts {
-				n := m.itemNumbers(count)
-				size := &runner{CompositedCompiler: r.CompositedCompiler, hasParams: c.live, params: params, values: map[string]any{}}
-				switch object, old := g.samplePair(n, form); {
-				case idle:
-					size.object = g.idleSample(n, form)
-				case stored == uses:
-					size.object, size.old = object, old
-				case stored == unused:
-					size.object, size.old = object, g.idleSample(n, form)
-				default:
-					size.object = object
-				}
-				sizes = append(sizes, size)
-			}
-			m.states = append(m.states, sizes)
+		nothing := g.idleSample(numbers, form)
+		if idle {
+			out = append(out, [2]any{nothing, nil})
+			continue
+		}
+		object, old := g.samplePair(numbers, form)
+		out = append(out, [2]any{object, old}, [2]any{object, nil})
+		// One stored use may allow all uses at once. Without any, all new uses are searched, and perhaps all of the stored object as well.
+		if slices.ContainsFunc(g.units, func(u unit) bool { return u.shape.apart || u.shape.open < len(u.target.Path) }) {
+			out = append(out, [2]any{object, nothing})
 		}
 	}
-	return m, nil
+	return out
 }
 
-// measureVariable measures a variable, and keeps its values for those that come later.
-func (m *meter) measureVariable(ctx context.Context, v variable) error {
-	res := m.anyRunner().compileVariable(v)
-	cost, err := m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, &res) })
-	if err != nil {
-		return err
+// costOfVariable returns what a variable costs. Variables of the same content are measured once with equal objects.
+func (m *meter) costOfVariable(ctx context.Context, name string) ([2]int64, error) {
+	key := m.contents[name]
+	if m.objects[name] {
+		key += m.sample
 	}
-	dependsOn := func(names map[string]bool) bool {
-		return slices.ContainsFunc(reference.FindAllStringSubmatch(v.expression, -1), func(found []string) bool { return names[found[1]] })
+	return m.knownCost(key, func() ([2]int64, error) { return m.measureVariable(ctx, name) })
+}
+
+// knownCost returns a cost that is known, or measures it.
+func (m *meter) knownCost(key string, measure func() ([2]int64, error)) ([2]int64, error) {
+	if cost, ok := m.known[key]; ok {
+		return cost, nil
 	}
-	m.objects[v.name] = readsObject.MatchString(v.expression) || dependsOn(m.objects)
-	m.settings[v.name] = !m.objects[v.name] && (readsSettings.MatchString(v.expression) || dependsOn(m.settings))
+	cost, err := measure()
+	if err == nil {
+		m.known[key] = cost
+	}
+	return cost, err
+}
+
+// measureVariable measures a variable, after those that it refers to, and keeps its values.
+func (m *meter) measureVariable(ctx context.Context, name string) (cost [2]int64, err error) {
+	if cost, ok := m.costs[name]; ok {
+		return cost, nil
+	}
+	v := variable{name, m.byName[name]}
+	if err := m.measureReferences(ctx, v.expression); err != nil {
+		return cost, err
+	}
+	if m.compiled[name] == nil {
+		m.compiled[name] = new(m.run.compileVariable(v))
+	}
+	if m.objects[name] {
+		cost, err = m.worstCost(func(r *runner) (int64, error) { return r.evaluateVariable(ctx, v, m.compiled[name]) })
+	} else {
+		cost, err = m.measureSetting(ctx, v)
+	}
+	if err == nil {
+		m.costs[name] = cost
+	}
+	return cost, err
+}
+
+// measureSetting measures a variable that has the same value for all objects.
+func (m *meter) measureSetting(ctx context.Context, v variable) ([2]int64, error) {
+	cost, err := m.run.evaluateVariable(ctx, v, m.compiled[v.name])
 	if m.settings[v.name] {
-		cost[0], cost[1] = cost[0]*mostGates/sampleGates, cost[1]*mostGates/sampleGates
+		cost = cost * mostGates / sampleGates
 	}
-	m.costs[v.name], m.refs[v.name] = cost, v.expression
+	for _, r := range slices.Concat(m.runners()...) {
+		r.values[v.name] = m.run.values[v.name]
+	}
+	return [2]int64{cost, cost}, err
+}
+
+// measureReferences gives the variables that an expression refers to their values.
+func (m *meter) measureReferences(ctx context.Context, expression string) error {
+	for _, name := range referencesIn(expression) {
+		if m.byName[name] != "" {
+			if _, err := m.measureVariable(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-// measureCost measures an expression.
-func (m *meter) measureCost(ctx context.Context, res plugincel.CompilationResult) ([2]int64, error) {
-	return m.worstCost(func(r *runner) (int64, error) {
-		_, cost, err := r.evalProgram(ctx, &res)
-		return cost, err
+// costOf returns what an expression costs that is no variable.
+func (m *meter) costOf(ctx context.Context, expression string, compile func(string) plugincel.CompilationResult) ([2]int64, error) {
+	return m.knownCost(m.contentOf(expression)+m.sample, func() (cost [2]int64, err error) {
+		if err := m.measureReferences(ctx, expression); err != nil {
+			return cost, err
+		}
+		res := compile(expression)
+		return m.worstCost(func(r *runner) (int64, error) {
+			_, cost, err := r.evalProgram(ctx, &res)
+			return cost, err
+		})
 	})
 }
 
 // worstCost is the cost in the worst state.
 func (m *meter) worstCost(measure func(*runner) (int64, error)) (worst [2]int64, err error) {
-	for _, sizes := range m.states {
-		of := make([]int64, len(sizes))
-		for i, r := range sizes {
-			if of[i], err = measure(r); err != nil {
+	runners := m.runners()
+	for state := range runners[0] {
+		of := make([]int64, len(runners))
+		for i := range runners {
+			if of[i], err = measure(runners[i][state]); err != nil {
 				return worst, err
 			}
 		}
@@ -266,9 +370,6 @@ func (m *meter) worstCost(measure func(*runner) (int64, error)) (worst [2]int64,
 	}
 	return worst, nil
 }
-
-// anyRunner compiles expressions for all states.
-func (m *meter) anyRunner() *runner { return m.states[0][0] }
 
 // reference is a variable in an expression. Within a text it is one variable too many, which costs little.
 var reference = regexp.MustCompile(`variables\.(\w+)`)
@@ -279,18 +380,28 @@ var (
 	readsObject   = regexp.MustCompile(`(^|[^.\w'"])(object|oldObject)\b`)
 )
 
-// addNeeded adds the variables that an expression needs, and their costs.
-func (m *meter) addNeeded(expression string, items int, costs map[string]estimate) {
+// referencesIn lists the variables in an expression.
+func referencesIn(expression string) (names []string) {
 	for _, found := range reference.FindAllStringSubmatch(expression, -1) {
-		name := found[1]
-		if _, ok := costs[name]; ok || isTextOfValue(name) || name == "message" {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// addNeeded adds the variables that an expression needs, and their costs.
+func (m *meter) addNeeded(ctx context.Context, expression string, items int, costs map[string]estimate) error {
+	for _, name := range referencesIn(expression) {
+		if _, ok := costs[name]; ok || isTextOfValue(name) || name == "message" || m.byName[name] == "" {
 			continue // texts of values are only used if nothing else is searched
 		}
-		cost, ok := m.costs[name]
-		if !ok {
-			continue
+		cost, err := m.costOfVariable(ctx, name)
+		if err != nil {
+			return err
 		}
-		costs[name] = estimate{extrapolateCost(items, cost[0], cost[1]), countAuthorizerAsks(m.refs[name]), extrapolateCost(2*items, cost[0], cost[1])}
-		m.addNeeded(m.refs[name], items, costs)
+		costs[name] = estimate{extrapolateCost(items, cost[0], cost[1]), countAuthorizerAsks(m.byName[name]), extrapolateCost(2*items, cost[0], cost[1])}
+		if err := m.addNeeded(ctx, m.byName[name], items, costs); err != nil {
+			return err
+		}
 	}
+	return nil
 }

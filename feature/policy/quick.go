@@ -20,6 +20,9 @@ const (
 	quickMost = 40
 	// quickText is how many bytes the condition may have (cel-go takes 100,000 code points).
 	quickText = maxSize
+	// quickRequired is how many bytes are about the requirements of one gate: cel-go takes parentheses within 250 others, and with these there are
+	// fewer than 100.
+	quickRequired = 10_000
 	// quickCost is the cost limit of a check of the settings of one gate, quickKeyCost the limit without lists.
 	quickCost, quickKeyCost = 4_000, 100
 )
@@ -204,7 +207,7 @@ func (g *gates) surelyOpen(gate string, lists bool) string {
 			return ""
 		}
 		on := g.surelyOpen(other, lists)
-		if size += len(on); on == "" || size > quickText {
+		if size += len(on); on == "" || size > quickRequired {
 			return "" // each is written out wherever it is required
 		}
 		all = append(all, on)

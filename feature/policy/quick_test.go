@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,29 +164,61 @@ func quickGates(t *testing.T, m *feature.Model, states *feature.States, gate str
 		}
 }
 
-// TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd has each gate require all before it.
-func TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd(t *testing.T) {
+// gatesWithRequirements are those of some features, each of which requires what a function says.
+func gatesWithRequirements(t *testing.T, n int, requires func(i int) []string) *gates {
+	t.Helper()
 	c := &v1alpha1.Component{}
 	c.Name = "demo"
 	c.Spec = v1alpha1.ComponentSpec{Release: "v1.5.0", ConfigMap: &v1alpha1.ConfigMapReference{Namespace: "demo-system", Name: "flags"}}
 	var list []v1alpha1.Feature
-	var before []string
-	for i := range 40 {
-		gate := fmt.Sprintf("Gate%d", i)
+	for i := range n {
 		list = append(list, v1alpha1.Feature{Spec: v1alpha1.FeatureSpec{
-			Component: "demo", Gate: gate, Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}, Requires: slices.Clone(before),
+			Component: "demo", Gate: fmt.Sprintf("Gate%d", i), Stages: []v1alpha1.FeatureStage{{Stage: v1alpha1.Alpha, Release: "v1.0.0"}}, Requires: requires(i),
 		}})
-		before = append(before, gate)
 	}
 	m, findings := feature.Define(c, list, feature.Options{})
 	if err := findings.Err(); err != nil {
 		t.Fatal(err)
 	}
-	g := &gates{emitter: newEmitter(newestMinor), model: m, states: m.Resolve(nil, feature.Runtime{}), live: true, done: map[string]bool{}}
+	return &gates{emitter: newEmitter(newestMinor), model: m, states: m.Resolve(nil, feature.Runtime{}), live: true, done: map[string]bool{}}
+}
+
+// TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd has each gate require all before it.
+func TestRequirementsOfRequirementsAreNotWrittenOutWithoutEnd(t *testing.T) {
+	var before []string
+	g := gatesWithRequirements(t, 40, func(i int) []string {
+		before = append(before, fmt.Sprintf("Gate%d", i))
+		return slices.Clone(before[:i])
+	})
 	if sure := g.surelyOpen("Gate1", true); sure == "" {
 		t.Error("one requirement is too many")
 	}
 	if sure := g.surelyOpen("Gate39", true); sure != "" {
 		t.Errorf("%d bytes", len(sure))
+	}
+}
+
+// TestChainsOfRequirementsAreNotTooDeep: the parser of expressions refuses those that are nested deeply.
+func TestChainsOfRequirementsAreNotTooDeep(t *testing.T) {
+	const n = 260
+	g := gatesWithRequirements(t, n, func(i int) []string {
+		if i == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf("Gate%d", i-1)}
+	})
+	run, err := (&compiler{minor: newestMinor}).newRunner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.hasParams = true
+	for _, lists := range []bool{true, false} {
+		longest := ""
+		for i := range n {
+			longest = cmp.Or(g.surelyOpen(fmt.Sprintf("Gate%d", i), lists), longest)
+		}
+		if err := run.compileCondition(longest).Error; err != nil || longest == "" {
+			t.Errorf("%d bytes: %v", len(longest), err)
+		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 // (github.com/google/cel-go, checker, mapping.copy).
 const together = 8
 
-// An expression of up to shortText bytes is no variable if there are up to fewBundles.
+// No variable has more than shortText bytes if it has more than one unit. An expression of up to shortText bytes is no variable if there are up
+// to fewBundles.
 const shortText, fewBundles = 2_000, 4
 
 // bundleUnits divides the units of a group into those that one expression tests: units of the same list or map together, so that what
@@ -42,12 +43,12 @@ func (d *draft) bundleUnits() (out [][]int) {
 	return append(out, d.splitUnits(others)...)
 }
 
-// splitUnits divide units so that what is asked about those of each part fits into an expression.
+// splitUnits divides units so that what is asked about those of each part is short.
 func (d *draft) splitUnits(units []int) (out [][]int) {
-	size := maxSize
+	size := shortText
 	for _, i := range units {
 		own := max(len(d.texts[i]), len(d.valid[i])) + 10
-		if size += own; size > maxSize || len(out[len(out)-1]) == together {
+		if size += own; size > shortText || len(out[len(out)-1]) == together {
 			out, size = append(out, nil), own
 		}
 		out[len(out)-1] = append(out[len(out)-1], i)
@@ -60,36 +61,57 @@ func (d *draft) addVerdict() (valid, told string) {
 	bundles := d.bundleUnits()
 	// What is asked for takes the API server a while to begin with, and what it could be asked for as well: the short ones are written
 	// out where they are asked for, which is once.
-	add := func(name, expression string, together bool) string {
-		if len(expression) <= shortText && together {
-			return "(" + expression + ")"
-		}
-		return d.addVariable(name, expression)
-	}
 	few := len(bundles)+len(d.families) <= fewBundles
 	there := "p != ''"
 	if d.pairs {
 		there = "p[0] != ''"
 	}
-	var tests, lists []string
+	var tests []string
+	var lists []variable
+	size := 0 // of the lists that may be written out
 	for n, units := range bundles {
 		var test, text []string
 		for _, i := range units {
 			test, text = append(test, "("+d.valid[i]+")"), append(text, d.texts[i])
 		}
 		one := strings.Join(test, " && ")
-		if len(bundles)+len(d.families) > 1 {
-			one = add("ok"+strconv.Itoa(n), one, few)
+		switch {
+		case len(bundles)+len(d.families) == 1:
+		case few && len(one) <= shortText:
+			one = "(" + one + ")"
+		default:
+			one = d.addVariable("ok"+strconv.Itoa(n), one)
 		}
 		tests = append(tests, one)
-		lists = append(lists, add("say"+strconv.Itoa(n), "["+strings.Join(text, ", ")+"].filter(p, "+there+")", few))
+		list := "[" + strings.Join(text, ", ") + "].filter(p, " + there + ")"
+		if few {
+			size += len(list)
+		}
+		lists = append(lists, variable{"say" + strconv.Itoa(n), list})
 	}
 	for _, f := range d.families {
-		tests, lists = append(tests, variableRef(f.name)+".size() == 0"), append(lists, f.texts(d.pairs))
+		text := f.texts(d.pairs)
+		size += len(text)
+		tests, lists = append(tests, variableRef(f.name)+".size() == 0"), append(lists, variable{"say" + f.name, text})
 	}
-	told = strings.Join(lists, " + ")
-	if len(lists) > 1 {
-		told = add("said", told, few && !d.pairs)
+	var all []string
+	for i, list := range lists {
+		switch bundle := i < len(bundles); {
+		case size > shortText || bundle && !few:
+			all = append(all, d.addVariable(list.name, list.expression))
+		case bundle:
+			all = append(all, "("+list.expression+")")
+		default:
+			all = append(all, list.expression)
+		}
+	}
+	told = strings.Join(all, " + ")
+	switch {
+	case len(all) == 1:
+	case few && !d.pairs && len(told) <= shortText:
+		told = "(" + told + ")"
+	default:
+		told = d.addVariable("said", told)
 	}
 	return strings.Join(tests, " && "), told
 }

@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/api/v1alpha1"
@@ -64,6 +66,38 @@ func example(t *testing.T, dir string) *feature.Model {
 		t.Fatal(dir, err)
 	}
 	return m
+}
+
+// TestPoliciesOfOneResourceAreThoseOfAll: what is measured for one resource serves others, and says what it would without them.
+func TestPoliciesOfOneResourceAreThoseOfAll(t *testing.T) {
+	t.Parallel()
+	m := example(t, "kubernetes")
+	specs := func(only *schema.GroupResource) map[string]any {
+		set, err := policy.Compile(t.Context(), m, policy.Options{Only: only})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]any{}
+		for _, p := range set.Validating {
+			out["validating "+p.Name] = p.Spec
+		}
+		for _, p := range set.Mutating {
+			out["mutating "+p.Name] = p.Spec
+		}
+		return out
+	}
+	all, compared := specs(nil), 0
+	for _, resource := range []schema.GroupResource{{Resource: "pods"}, {Group: "apps", Resource: "deployments"}} {
+		for name, spec := range specs(&resource) {
+			compared++
+			if diff := cmp.Diff(all[name], spec); diff != "" {
+				t.Error(name, diff)
+			}
+		}
+	}
+	if compared < 10 {
+		t.Errorf("%d policies", compared)
+	}
 }
 
 // crowd makes objects in which lists and maps have many items, a share of which uses each part.

@@ -8,10 +8,12 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +75,7 @@ type Result struct {
 // Allowed reports whether the request passes.
 func (r *Result) Allowed() bool { return len(r.Refused) == 0 }
 
-// Simulator holds compiled policies. Any number of goroutines may use it.
+// Simulator holds policies, compiled or not yet. Any number of goroutines may use it.
 type Simulator struct {
 	mutating   []mutatingPolicy
 	validating []validatingPolicy
@@ -84,20 +86,49 @@ type Simulator struct {
 type validatingPolicy struct {
 	policy    *admissionregistrationv1.ValidatingAdmissionPolicy
 	binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	validator validating.Validator
+	matcher   func() (matchconditions.Matcher, error)
+	validator func() (validating.Validator, error) // without the match conditions
 }
 
 type mutatingPolicy struct {
-	policy   *admissionregistrationv1.MutatingAdmissionPolicy
-	binding  *admissionregistrationv1.MutatingAdmissionPolicyBinding
+	policy  *admissionregistrationv1.MutatingAdmissionPolicy
+	binding *admissionregistrationv1.MutatingAdmissionPolicyBinding
+	matcher func() (matchconditions.Matcher, error)
+	mutator func() (*mutator, error)
+}
+
+// mutator has the patches of a policy.
+type mutator struct {
 	compiler *plugincel.CompositedCompiler
-	matcher  matchconditions.Matcher
 	patchers []patch.Patcher
 }
 
 // New compiles the policies of a set. The error is the first of an expression that does not compile.
 func New(set *policy.Set) (*Simulator, error) {
+	s := NewLazy(set)
+	for i := range s.validating {
+		_, err := s.validating[i].matcher()
+		_, again := s.validating[i].validator()
+		if err = cmp.Or(err, again); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.mutating {
+		_, err := s.mutating[i].matcher()
+		_, again := s.mutating[i].mutator()
+		if err = cmp.Or(err, again); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// NewLazy makes a simulator that compiles a policy when a request needs it: its match conditions for a request that it is about, and the rest for
+// one that meets them. Then the error of an expression that does not compile is that of [Simulator.Run].
+func NewLazy(set *policy.Set) *Simulator {
 	s := &Simulator{}
+	// Match conditions see no variables, so one compiler is enough for all.
+	conditions := sync.OnceValue(func() *checked { return newChecked(false, nil) })
 	for i := range set.Validating {
 		p := &set.Validating[i]
 		at := slices.IndexFunc(set.ValidatingBindings, func(b admissionregistrationv1.ValidatingAdmissionPolicyBinding) bool {
@@ -106,11 +137,10 @@ func New(set *policy.Set) (*Simulator, error) {
 		if at < 0 {
 			continue // without a binding a policy does nothing
 		}
-		v, err := compileValidating(p)
-		if err != nil {
-			return nil, fmt.Errorf("policy %s: %w", p.Name, err)
-		}
-		s.validating = append(s.validating, validatingPolicy{p, &set.ValidatingBindings[at], v})
+		s.validating = append(s.validating, validatingPolicy{
+			p, &set.ValidatingBindings[at], newMatcher(conditions, p.Name, p.Spec.ParamKind != nil, p.Spec.MatchConditions, p.Spec.FailurePolicy),
+			compileOnce(p.Name, func() (validating.Validator, error) { return compileValidating(p) }),
+		})
 	}
 	for i := range set.Mutating {
 		p := &set.Mutating[i]
@@ -120,14 +150,23 @@ func New(set *policy.Set) (*Simulator, error) {
 		if at < 0 {
 			continue
 		}
-		m, err := compileMutating(p)
-		if err != nil {
-			return nil, fmt.Errorf("policy %s: %w", p.Name, err)
-		}
-		m.binding = &set.MutatingBindings[at]
-		s.mutating = append(s.mutating, *m)
+		s.mutating = append(s.mutating, mutatingPolicy{
+			p, &set.MutatingBindings[at], newMatcher(conditions, p.Name, p.Spec.ParamKind != nil, p.Spec.MatchConditions, p.Spec.FailurePolicy),
+			compileOnce(p.Name, func() (*mutator, error) { return compileMutating(p) }),
+		})
 	}
-	return s, nil
+	return s
+}
+
+// compileOnce compiles a part of a policy when it is first asked for.
+func compileOnce[T any](policy string, compile func() (T, error)) func() (T, error) {
+	return sync.OnceValues(func() (T, error) {
+		out, err := compile()
+		if err != nil {
+			err = fmt.Errorf("policy %s: %w", policy, err)
+		}
+		return out, err
+	})
 }
 
 // checked is a compiler that remembers the first error. The API server would report it with every request.
@@ -163,15 +202,21 @@ func (k *checked) compileConditions(list []plugincel.ExpressionAccessor, o plugi
 	return c
 }
 
-func (k *checked) newMatcher(list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType, name string) matchconditions.Matcher {
-	if len(list) == 0 {
-		return nil
-	}
-	conditions := make([]plugincel.ExpressionAccessor, len(list))
-	for i := range list {
-		conditions[i] = (*matchconditions.MatchCondition)(&list[i])
-	}
-	return matchconditions.NewMatcher(k.compileConditions(conditions, k.options), fail, "policy", "validate", name)
+// newMatcher compiles match conditions. The matcher is nil if there are none.
+func newMatcher(compiler func() *checked, name string, params bool, list []admissionregistrationv1.MatchCondition, fail *admissionregistrationv1.FailurePolicyType) func() (matchconditions.Matcher, error) {
+	return compileOnce(name, func() (matchconditions.Matcher, error) {
+		if len(list) == 0 {
+			return nil, nil
+		}
+		conditions := make([]plugincel.ExpressionAccessor, len(list))
+		for i := range list {
+			conditions[i] = (*matchconditions.MatchCondition)(&list[i])
+		}
+		k := *compiler()
+		k.options.HasParams = params
+		m := matchconditions.NewMatcher(k.compileConditions(conditions, k.options), fail, "policy", "validate", name)
+		return m, k.err
+	})
 }
 
 func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (validating.Validator, error) {
@@ -190,17 +235,16 @@ func compileValidating(p *admissionregistrationv1.ValidatingAdmissionPolicy) (va
 	}
 	plain := k.options
 	plain.HasAuthorizer = false
-	v := validating.NewValidator(k.compileConditions(rules, k.options), k.newMatcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name),
-		k.compileConditions(nil, k.options), k.compileConditions(messages, plain), p.Spec.FailurePolicy, nil)
+	v := validating.NewValidator(k.compileConditions(rules, k.options), nil, k.compileConditions(nil, k.options), k.compileConditions(messages, plain), p.Spec.FailurePolicy, nil)
 	return v, k.err
 }
 
-func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutatingPolicy, error) {
+func compileMutating(p *admissionregistrationv1.MutatingAdmissionPolicy) (*mutator, error) {
 	k := newChecked(p.Spec.ParamKind != nil, p.Spec.Variables)
 	if k.err != nil {
 		return nil, k.err
 	}
-	m := &mutatingPolicy{policy: p, compiler: k.CompositedCompiler, matcher: k.newMatcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
+	m := &mutator{compiler: k.CompositedCompiler}
 	options := k.options
 	options.HasPatchTypes = true
 	for _, mutation := range p.Spec.Mutations {
@@ -272,8 +316,21 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 		if stop {
 			continue
 		}
-		if err := n.runMutation(ctx, m, params); err != nil {
-			out.Refused = append(out.Refused, Refusal{m.policy.Name, err.Error(), true})
+		met, why, err := n.meetsConditions(ctx, m.matcher, params)
+		if err != nil {
+			return nil, err
+		}
+		if met {
+			mutator, err := m.mutator()
+			if err != nil {
+				return nil, err
+			}
+			if err := n.runMutation(ctx, m.policy.Name, mutator, params); err != nil {
+				why = err.Error()
+			}
+		}
+		if why != "" {
+			out.Refused = append(out.Refused, Refusal{m.policy.Name, why, true})
 		}
 	}
 	if after, ok := n.attr.VersionedObject.Object().(*unstructured.Unstructured); ok && after != before {
@@ -282,7 +339,9 @@ func (s *Simulator) Run(ctx context.Context, r *Request) (*Result, error) {
 	for i := range s.validating {
 		v := &s.validating[i]
 		if n.matchesRequest(v.policy.Spec.MatchConstraints) {
-			n.runValidation(ctx, v, out)
+			if err := n.runValidation(ctx, v, out); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil
@@ -357,19 +416,26 @@ func (n *run) paramFor(kind *admissionregistrationv1.ParamKind, ref *admissionre
 	return nil, true, fmt.Sprintf("the settings, ConfigMap %s/%s, are missing", ref.Namespace, ref.Name)
 }
 
-func (n *run) runMutation(ctx context.Context, m *mutatingPolicy, params runtime.Object) error {
-	ctx = m.compiler.CreateContext(ctx)
-	if m.matcher != nil {
-		matched := m.matcher.Match(ctx, n.attr, params, n.access)
-		if matched.Error != nil || !matched.Matches {
-			return matched.Error
-		}
+// meetsConditions asks the match conditions of a policy, and says why they cannot be evaluated. The error is that of one that does not compile.
+func (n *run) meetsConditions(ctx context.Context, matcher func() (matchconditions.Matcher, error), params runtime.Object) (met bool, why string, err error) {
+	m, err := matcher()
+	if m == nil || err != nil {
+		return true, "", err
 	}
+	result := m.Match(ctx, n.attr, params, n.access)
+	if result.Error != nil {
+		return false, result.Error.Error(), nil //nolint:nilerr // the API server answers so
+	}
+	return result.Matches, "", nil
+}
+
+func (n *run) runMutation(ctx context.Context, policy string, m *mutator, params runtime.Object) error {
+	ctx = m.compiler.CreateContext(ctx)
 	for _, p := range m.patchers {
 		object, err := p.Patch(ctx, patch.Request{
 			MatchedResource: n.gvr, VersionedAttributes: n.attr, ObjectInterfaces: objects{}, Namespace: plugincel.CreateNamespaceObject(n.namespace),
 			OptionalVariables: plugincel.OptionalVariableBindings{VersionedParams: params, Authorizer: n.access},
-		}, n.costBudget(m.policy.Name))
+		}, n.costBudget(policy))
 		if err != nil {
 			return err
 		}
@@ -388,24 +454,43 @@ func (n *run) costBudget(policy string) int64 {
 	return celconfig.RuntimeCELCostBudget
 }
 
-func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Result) {
+func (n *run) runValidation(ctx context.Context, v *validatingPolicy, out *Result) error {
 	params, stop, why := n.paramFor(v.policy.Spec.ParamKind, v.binding.Spec.ParamRef)
 	if why != "" {
 		out.Refused = append(out.Refused, Refusal{v.policy.Name, why, true})
 	}
 	if stop {
-		return
+		return nil
 	}
-	result := v.validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, n.costBudget(v.policy.Name), n.access)
+	met, why, err := n.meetsConditions(ctx, v.matcher, params)
+	if err != nil {
+		return err
+	}
+	if fail := v.policy.Spec.FailurePolicy; why != "" && (fail == nil || *fail == admissionregistrationv1.Fail) {
+		out.add(v, Refusal{v.policy.Name, why, true})
+	}
+	if !met {
+		return nil
+	}
+	validator, err := v.validator()
+	if err != nil {
+		return err
+	}
+	result := validator.Validate(ctx, n.gvr, n.attr, params, n.namespace, n.costBudget(v.policy.Name), n.access)
 	for _, d := range result.Decisions {
 		if d.Action != validating.ActionDeny {
 			continue
 		}
-		said := Refusal{v.policy.Name, strings.TrimSpace(d.Message), d.Evaluation == validating.EvalError}
-		if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Deny) {
-			out.Refused = append(out.Refused, said)
-		} else if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Warn) {
-			out.Warned = append(out.Warned, said)
-		}
+		out.add(v, Refusal{v.policy.Name, strings.TrimSpace(d.Message), d.Evaluation == validating.EvalError})
+	}
+	return nil
+}
+
+// add adds what a policy says as its binding has it.
+func (r *Result) add(v *validatingPolicy, said Refusal) {
+	if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Deny) {
+		r.Refused = append(r.Refused, said)
+	} else if slices.Contains(v.binding.Spec.ValidationActions, admissionregistrationv1.Warn) {
+		r.Warned = append(r.Warned, said)
 	}
 }

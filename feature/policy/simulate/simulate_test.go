@@ -172,6 +172,37 @@ func TestAllViolationsInOneMessage(t *testing.T) {
 	}
 }
 
+// TestOnlyWhatARequestNeedsIsCompiled breaks an expression of each kind: only who needs it notices.
+func TestOnlyWhatARequestNeedsIsCompiled(t *testing.T) {
+	t.Parallel()
+	const unused, used = `{spec: {x: y}}`, `{spec: {tasksTimeout: 1h, env: {a: {secretRef: x}}}}`
+	for name, breakOne := range map[string]func(*policy.Set){
+		"validation": func(s *policy.Set) {
+			for i := range s.Validating {
+				s.Validating[i].Spec.Validations[0].Expression += " +"
+			}
+		},
+		"mutation": func(s *policy.Set) {
+			for i := range s.Mutating {
+				s.Mutating[i].Spec.Mutations[0].JSONPatch.Expression += " +"
+			}
+		},
+	} {
+		set, _ := compile(t, model(t, componentYAML, parts), policy.Options{Unguarded: true})
+		breakOne(set)
+		if _, err := simulate.New(set); err == nil {
+			t.Errorf("%s: all are compiled, but the broken one", name)
+		}
+		s := simulate.NewLazy(set)
+		if res := run(t, s, &simulate.Request{Settings: map[string]string{}, Object: read(t, unused)}); !res.Allowed() {
+			t.Errorf("%s: %+v", name, res)
+		}
+		if _, err := s.Run(t.Context(), &simulate.Request{Group: "demo.dev", Version: "v1", Resource: "pipelines", Settings: map[string]string{}, Object: read(t, used)}); err == nil {
+			t.Errorf("%s: the broken one is not noticed", name)
+		}
+	}
+}
+
 // TestWhoBeginsToUseWhatMayChangeIsTold has an open feature, and one that is stable: who stores the first is told, once.
 func TestWhoBeginsToUseWhatMayChangeIsTold(t *testing.T) {
 	t.Parallel()

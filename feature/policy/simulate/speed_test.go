@@ -154,6 +154,31 @@ func TestManyGatesTakeFewVariables(t *testing.T) {
 	}
 }
 
+// TestVariablesAreShort: the work of the API server's checker grows with the square of an expression's length.
+func TestVariablesAreShort(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{5, 50, 200} {
+		for _, when := range []v1alpha1.WhenDisabled{v1alpha1.Reject, v1alpha1.Drop} {
+			set, err := policy.Compile(t.Context(), speedModel(t, n, when), policy.Options{Unguarded: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var variables []admissionregistrationv1.Variable
+			for i := range set.Validating {
+				variables = append(variables, set.Validating[i].Spec.Variables...)
+			}
+			for i := range set.Mutating {
+				variables = append(variables, set.Mutating[i].Spec.Variables...)
+			}
+			for _, v := range variables {
+				if len(v.Expression) > 2048 {
+					t.Errorf("%d gates, %s: %s has %d bytes", n, when, v.Name, len(v.Expression))
+				}
+			}
+		}
+	}
+}
+
 // TestManyFieldsOfOneValueAreDropped: many closed fields of one value are removed together, and no other field is.
 func TestManyFieldsOfOneValueAreDropped(t *testing.T) {
 	t.Parallel()

@@ -102,10 +102,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := simulate.New(c.set)
-	if err != nil {
-		return err
-	}
+	s := simulate.NewLazy(c.set)
 	res, err := s.Run(ctx, r)
 	if err != nil {
 		return err
