@@ -203,19 +203,7 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 	if out.Properties == nil {
 		out.Properties = map[string]props{}
 	}
-	drop := func(name string) { out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name }) }
-	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-		twin := fieldOf(q, name)
-		switch child := out.Properties[name]; {
-		case twin == nil && prunesUndeclared(q, name, depth): // a rule may name it, so it stays declared
-			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
-			drop(name)
-		case twin != nil && child.Nullable && dropsNull(q, name):
-			child.Nullable = false
-			out.Properties[name] = child
-			drop(name)
-		}
-	}
+	dropFields(&out, p, q, depth)
 	var filled []string
 	for name, twin := range q.Properties {
 		if _, declared := p.Properties[name]; !declared && reads && len(p.Properties) > 0 && fillsIn(&twin) {
@@ -229,6 +217,25 @@ func onTheWay(p, q *props, reads bool, depth int) *props {
 		nameKept(&out, q, values, reads, depth)
 	}
 	return &out
+}
+
+// dropFields leaves out of out, the schema of p after a conversion, the fields that q prunes or drops if they are null.
+func dropFields(out, p, q *props, depth int) {
+	drop := func(name string) {
+		out.Required = slices.DeleteFunc(out.Required, func(r string) bool { return r == name })
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		twin := fieldOf(q, name)
+		switch child := out.Properties[name]; {
+		case twin == nil && prunesUndeclared(q, name, depth): // a rule may name it, so it stays declared
+			out.AllOf = append(out.AllOf, props{Not: &props{Required: []string{name}}})
+			drop(name)
+		case twin != nil && child.Nullable && dropsNull(q, name):
+			child.Nullable = false
+			out.Properties[name] = child
+			drop(name)
+		}
+	}
 }
 
 // dropsNull reports whether reading by p drops a field that is null (PruneNonNullableNullsWithoutDefaults in
