@@ -35,7 +35,7 @@ var layers = map[string]string{
 		equalnode shape num opaque library needed celrule scope sum compr total absent guards fewitems parts unique update count
 		members index compare textcalls equal convert call macro sees hints function translate unclear`,
 	"schema/contain": `doc gap place translator options fill patterns rules strange strip trace numbers formats translate written
-		walker blame search confirm transition lastword searchtrace unequal fillings fate probe unclear cause updates
+		walker blame search confirm transition lastword searchtrace unequal fillings fate probe draw unclear cause updates
 		walk rounds implied oldvalue contain`,
 }
 
