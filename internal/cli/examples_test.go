@@ -80,6 +80,7 @@ var otherCodes = map[string]int{
 	"features remove Banner --release v1.6.0 --dry-run":                                                  ExitFindings, // it was never announced
 	"check --ci config/crd":                                                                              ExitFailed,   // the test is no job of a CI system
 	"features scaffold Banner --field PageSpec.Banner --description A page can have a banner. --dry-run": ExitFailed,   // the project has it
+	"features scaffold BookV2 --version v2alpha1":                                                        ExitFailed,   // source.packages names one version
 }
 
 // skippedExamples begin the examples that need a network or a converter, or serve until they are interrupted.

@@ -45,12 +45,12 @@ type goReader struct {
 	versions map[*loader.Package][]int
 	cwd      string
 	// extra is a marker to add; nil for none.
-	extra *fieldMark
+	extra *addedMark
 }
 
 // readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
 // packages that cannot be read, the problems are for mistakes in the others. Extra is a marker to add; nil for none.
-func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark) (*goAPI, Problems, error) {
+func readGo(ctx context.Context, dir string, patterns []string, extra *addedMark) (*goAPI, Problems, error) {
 	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
 	if err := registerMarkers(r.registry); err != nil {
 		return nil, nil, err
@@ -84,8 +84,9 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	for _, p := range append(roots, marked...) {
 		r.tagPackage(p)
 	}
-	if r.extra != nil && r.extra.found == nil {
-		return nil, nil, fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", r.extra.name, brief.Hint(r.extra.name, r.extra.known))
+	r.markVersions(roots)
+	if err := r.extra.notFound(); err != nil {
+		return nil, nil, err
 	}
 	r.checkInlined()
 	r.makeCRDs(roots)
@@ -242,7 +243,7 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 						f.Markers = markers.MarkerValues{}
 					}
 					f.Markers[tagsKey] = append(f.Markers[tagsKey], tag(n))
-					r.extra.found = append(r.extra.found, r.api.marks[n])
+					r.extra.addLineAbove(&r.api.marks[n], f.Name)
 				}
 			}
 		}

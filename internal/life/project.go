@@ -40,7 +40,7 @@ func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 }
 
 // loadWith is Load with a marker to add; nil for none.
-func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*Project, error) {
+func loadWith(ctx context.Context, f *File, day time.Time, extra *addedMark) (*Project, error) {
 	p := &Project{File: f}
 	api := &goAPI{}
 	var wrong Problems

@@ -275,6 +275,13 @@ func TestWhatCannotBeScaffoldedChangesNothing(t *testing.T) {
 		{"a package that does not compile", laidOut + "-- api/v1/more.go --\npackage v1\n\nfunc {\n", "api/v1/more.go:3: ", NewFeature{Gate: "A"}},
 		{"a release that is none", laidOut, "one", NewFeature{Gate: "A", Release: "one"}},
 		{"no output for Go", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {packages: [./api/...]}\noutput: {docs: d.md}\n", "features.yaml:6: output.go is missing", NewFeature{Gate: "A"}},
+		{"a version that is none", laidOut, `"two" is no version`, NewFeature{Gate: "A", Version: "two"}},
+		{"a version and a field", laidOut, "give --field or --version", NewFeature{Gate: "A", Version: "v2", Field: "Entry.Style"}},
+		{"a version of another group", laidOut, "no package of source has the version x.dev/v2; they have book.example.dev/v1", NewFeature{Gate: "A", Version: "x.dev/v2"}},
+		{"a version of several groups", laidOut + "-- api/b/v1/b.go --\n// +groupName=b.dev\npackage v1\n\nimport metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n\n// +kubebuilder:object:root=true\n\n// B is one.\ntype B struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata,omitempty\"`\n}\n", "name the group too, as in b.dev/v2", NewFeature{Gate: "A", Version: "v2"}},
+		{"a version whose folder has no kind", laidOut + "-- api/v2/x.go --\npackage v2\n", "api/v2 exists, but has no kind of the group book.example.dev in version v2", NewFeature{Gate: "A", Version: "v2"}},
+		{"a version that the packages would not have", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource:\n  packages: [./api/v1]\noutput: {go: f/d.go}\n", "features.yaml:6: api/v2 is not among these packages", NewFeature{Gate: "A", Version: "v2"}},
+		{"a version that makes the project wrong", laidOut, `"a" is no name of a gate`, NewFeature{Gate: "a", Version: "v2"}},
 		{"no packages", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {crds: [c.yaml]}\noutput: {go: f/d.go}\n", "features.yaml:5: source.packages is missing", NewFeature{Gate: "A", Field: "Entry.Style"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,5 +320,65 @@ func TestATestIsBuiltEverywhere(t *testing.T) {
 		if got := fileName(gate); got != want {
 			t.Errorf("%s: %s, want %s", gate, got, want)
 		}
+	}
+}
+
+// withAGroupVersion adds what kubebuilder writes into the package of a version.
+const withAGroupVersion = `-- api/v1/register.go --
+package v1
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// GroupVersion is v1.
+var GroupVersion = schema.GroupVersion{Group: "book.example.dev", Version: "v1"}
+
+// Full is the name of the version, and Core that of another.
+const Full, Core = "book.example.dev/v1", "apps/v1"
+-- api/v1/guestbook_conversion.go --
+package v1
+
+// Hub is the version to which others are converted.
+func (*Guestbook) Hub() {}
+`
+
+func TestAScaffoldedVersion(t *testing.T) {
+	withSluice(t, laidOut+withAGroupVersion)
+	scaffold(t, NewFeature{Gate: "BookTitle", Field: "GuestbookSpec.Title"})
+	scaffold(t, NewFeature{Gate: "BookV2", Version: "v2alpha1"})
+	for file, want := range map[string]string{
+		"features.yaml":                        "- gate: BookV2\n  tests: {enabled: [TestBookV2/on], disabled: [TestBookV2/off]}\n  stages:\n",
+		"api/v1/guestbook_types.go":            "// Guestbook is a book.\n// +kubebuilder:storageversion\ntype Guestbook struct",
+		"api/v2alpha1/groupversion_info.go":    "// Package v2alpha1 is the API.\n// +kubebuilder:object:generate=true\n// +groupName=book.example.dev\n// +sluice:feature=BookV2\npackage v2alpha1\n",
+		"api/v2alpha1/guestbook_types.go":      "// Guestbook is a book.\ntype Guestbook struct",
+		"api/v2alpha1/register.go":             "// GroupVersion is v1.\nvar GroupVersion = schema.GroupVersion{Group: \"book.example.dev\", Version: \"v2alpha1\"}\n\n// Full is the name of the version, and Core that of another.\nconst Full, Core = \"book.example.dev/v2alpha1\", \"apps/v1\"\n",
+		"config/features/features.yaml":        "field: spec.title\n    group: book.example.dev\n    resource: guestbooks\n    versions:\n    - v1\n    - v2alpha1\n",
+		"internal/features/book_v2_test.go":    `Group: "book.example.dev", Version: "v2alpha1", Resource: "guestbooks"`,
+		"internal/features/book_title_test.go": `Group: "book.example.dev", Version: "v1", Resource: "guestbooks"`,
+	} {
+		if text := read(t, file); !strings.Contains(text, want) {
+			t.Errorf("%s has no %q:\n%s", file, want, text)
+		}
+	}
+	if _, err := os.Stat("api/v2alpha1/guestbook_conversion.go"); err == nil {
+		t.Error("the conversion of v1 was copied")
+	}
+	out, err := goTest(t, "./...")
+	for _, want := range []string{"TestBookV2/on", "TestBookV2/off", "TestBookTitle/off"} {
+		if err != nil || !strings.Contains(out, "--- PASS: "+want) {
+			t.Fatalf("%s did not pass: %v\n%s", want, err, out)
+		}
+	}
+	// A channel is without the version, and a second feature finds the package.
+	write(t, "features.yaml", strings.Replace(read(t, "features.yaml"), "  crds:\n", "  crds:\n  - {path: config/crd/stable/, channel: stable}\n", 1))
+	scaffold(t, NewFeature{Gate: "BookV3", Version: "book.example.dev/v3alpha1"})
+	if crd := read(t, "config/crd/stable/book.example.dev_guestbooks.yaml"); strings.Contains(crd, "v2alpha1") || !strings.Contains(crd, "name: v1\n") {
+		t.Errorf("the CRD of the channel is\n%s", crd)
+	}
+	before := tree(t)
+	if _, err := Scaffold(t.Context(), "features.yaml", NewFeature{Gate: "Again", Version: "v3alpha1"}, verifyDay); err == nil || !strings.Contains(err.Error(), "the version of guestbooks v3alpha1 is marked twice") {
+		t.Errorf("the error is %v", err)
+	}
+	if after := tree(t); !slices.Equal(before, after) {
+		t.Error("files have changed")
 	}
 }
