@@ -321,6 +321,33 @@ func (r *rounds) tryAll(t *testing.T, routes map[string][]probe, open bool) (n i
 	return n
 }
 
+// scaleStored scales objects whose replicas were stored while all was open. The scale of one with 0 is like that of one without replicas: only an
+// update of the object tells them apart.
+func (r *rounds) scaleStored() {
+	r.Helper()
+	for _, step := range []struct {
+		object        string
+		scale, passes bool
+		size          int
+	}{
+		{"stored-three", true, true, 5},
+		{"stored-three", true, true, 0},
+		{"stored-three", true, false, 5},
+		{"stored-zero", true, false, 3},
+		{"stored-zero", false, true, 3},
+		{"stored-zero", true, true, 5},
+	} {
+		try := r.patch("pools", "v1", merge, fmt.Sprintf("{spec: {auto: {size: %d}}}", step.size))
+		if step.scale {
+			try = r.patch("pools", "v1", merge, fmt.Sprintf("{spec: {replicas: %d}}", step.size), "scale")
+		}
+		err := try(r.Context(), step.object)
+		if (err == nil) != step.passes || err != nil && !apierrors.IsInvalid(err) {
+			r.Errorf("%+v: %v", step, err)
+		}
+	}
+}
+
 // TestE2EWaysRound tries to get what is off into the store, in every way that we know of, and what is on.
 func TestE2EWaysRound(t *testing.T) {
 	t.Parallel()
@@ -371,6 +398,11 @@ func TestE2EWaysRound(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	for name, spec := range map[string]string{"stored-zero": "{auto: {size: 0}}", "stored-three": "{auto: {size: 3}}"} {
+		if err := r.create("pools", "v1", spec)(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.settings(roundNamespace, nil)
 	s.enforce(set)
 	defer s.release("round")
@@ -415,6 +447,7 @@ func TestE2EWaysRound(t *testing.T) {
 			t.Errorf("an object that uses the feature elsewhere: %s: %v", patch, err)
 		}
 	}
+	r.scaleStored()
 	u, err := r.of("gadgets", "v1").Create(ctx, r.object("gadgets", "v1", "reset", "{speed: fast, slots: [{size: 3}, {size: 12}, {}, {size: 99}]}"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
