@@ -76,6 +76,7 @@ func TestExamplesHaveValidArguments(t *testing.T) {
 // otherCodes are the exit codes of examples that do not succeed in the project of exampleProject, and why.
 var otherCodes = map[string]int{
 	"features promote Banner --to beta --release v1.4.0 --dry-run":                                       ExitFindings, // it has no documentation yet
+	"features promote Banner --default on --release v1.5.0":                                              ExitFailed,   // it is alpha
 	"features promote Banner --lock --release v1.6.0":                                                    ExitFindings, // it is alpha
 	"features remove Banner --release v1.6.0 --dry-run":                                                  ExitFindings, // it was never announced
 	"check --ci config/crd":                                                                              ExitFailed,   // the test is no job of a CI system

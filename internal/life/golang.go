@@ -112,7 +112,7 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 				continue
 			}
 			file, line := splitPosition(e.Pos)
-			r.wrong.addProblem(r.relativePath(file), line, "%s", strings.TrimSpace(e.Msg))
+			r.wrong.addProblem(r.relativePath(fullPath(roots, file)), line, "%s", strings.TrimSpace(e.Msg))
 		}
 		for _, q := range p.Imports() {
 			visit(q, false)
@@ -124,6 +124,18 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 		}
 		visit(p, true)
 	}
+}
+
+// fullPath is the path of a file of the packages. The go command names files relative to a folder of its own.
+func fullPath(roots []*loader.Package, file string) string {
+	for _, p := range roots {
+		for _, full := range p.GoFiles {
+			if file != "" && !filepath.IsAbs(file) && strings.HasSuffix(full, string(filepath.Separator)+file) {
+				return full
+			}
+		}
+	}
+	return file
 }
 
 // redeclared matches type errors that cannot come from imports that were left out.

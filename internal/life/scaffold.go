@@ -146,8 +146,11 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 // newFeaturesFile is a new features.yaml for the module at dir, laid out by kubebuilder or not.
 func newFeaturesFile(ctx context.Context, dir string, f *NewFeature) ([]byte, error) {
 	module, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s: begin a Go module first (go mod init), since a new features.yaml belongs into its folder", filepath.ToSlash(filepath.Join(dir, "go.mod")))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
+		return nil, err
 	}
 	name, goFile := "component", "features/zz_generated.features.go"
 	if m := moduleLine.FindSubmatch(module); m != nil {

@@ -272,6 +272,7 @@ func TestWhatCannotBeScaffoldedChangesNothing(t *testing.T) {
 		{"a name that is none", laidOut, `"bookTitle" is no name of a gate`, NewFeature{Gate: "bookTitle"}},
 		{"a field of no API", bare, `there is no field "Spec.X"`, NewFeature{Gate: "A", Field: "Spec.X"}},
 		{"a test that exists", laidOut + "-- internal/features/a_test.go --\npackage features\n", "internal/features/a_test.go exists", NewFeature{Gate: "A"}},
+		{"an import that is nowhere", laidOut + "-- api/v1/more.go --\npackage v1\n\nimport _ \"nowhere.example.com/x\"\n", "api/v1/more.go:3: ", NewFeature{Gate: "A", Field: "Entry.Style"}},
 		{"a package that does not compile", laidOut + "-- api/v1/more.go --\npackage v1\n\nfunc {\n", "api/v1/more.go:3: ", NewFeature{Gate: "A"}},
 		{"a release that is none", laidOut, "one", NewFeature{Gate: "A", Release: "one"}},
 		{"no output for Go", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {packages: [./api/...]}\noutput: {docs: d.md}\n", "features.yaml:6: output.go is missing", NewFeature{Gate: "A"}},
