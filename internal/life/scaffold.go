@@ -89,7 +89,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	out = append(out, outFile{name, text})
-	test := outFile{filepath.Join(filepath.Dir(file.resolvePath(file.Output.Go)), fileName(f.Gate)+"_test.go"), nil}
+	test := outFile{file.TestOf(f.Gate), nil}
 	if _, err := os.Stat(test.path); err == nil {
 		return nil, fmt.Errorf("%s exists: remove it, or write the test of %s there", test.path, f.Gate)
 	}
@@ -97,6 +97,11 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	return append(append(out, types...), test), nil
+}
+
+// TestOf is the file of the test that [Scaffold] writes for a gate, relative to the working directory.
+func (f *File) TestOf(gate string) string {
+	return filepath.Join(filepath.Dir(f.resolvePath(f.Output.Go)), fileName(gate)+"_test.go")
 }
 
 // loadMarked reads the project with the marker of a new feature, and returns the Go files that change. If the feature gates a version that no package

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -118,6 +119,11 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 	}
 	if now := p.File.Spec.Release; now != "" && now != f.release {
 		fmt.Fprintf(e.Err, "next: write spec.release: %s into %s when you prepare that release; it is %s\n", f.release, p.Name(), now)
+	}
+	if test := p.File.TestOf(gate); entry.LockToDefault || entry.Stage == v1alpha1.Removed {
+		if _, err := os.Stat(test); err == nil {
+			fmt.Fprintf(e.Err, "next: delete %s, or what it does with the other value: the gate has none any more\n", filepath.ToSlash(test))
+		}
 	}
 	fmt.Fprintln(e.Err, "next: sluice features generate")
 	return nil
