@@ -88,11 +88,37 @@ func (e *noVersionError) Error() string {
 
 // markVersions adds the marker to the packages of its version, and notes all packages with kinds.
 func (r *goReader) markVersions(roots []*loader.Package) {
-	meta := crd.FindMetav1(roots)
-	if r.extra == nil || r.extra.version == "" || meta == nil {
+	if r.extra == nil || r.extra.version == "" {
 		return
 	}
-	byPackage := map[*loader.Package]*goVersion{}
+	byPackage := r.versionsWithKinds(roots)
+	for _, pkg := range roots {
+		v := byPackage[pkg]
+		if v == nil {
+			continue
+		}
+		r.extra.versions = append(r.extra.versions, *v)
+		if r.extra.version != v.version && r.extra.version != v.group+"/"+v.version {
+			continue
+		}
+		r.markPackage(pkg)
+		alone := true
+		for _, o := range byPackage {
+			alone = alone && (o.group != v.group || o.version == v.version)
+		}
+		if (v.stored || alone) && stableVersion.MatchString(v.version) {
+			at := r.extra.lines[len(r.extra.lines)-1]
+			r.wrong.addProblem(at.file, at.line, "%s is stable, and objects are stored in it: while the feature is off, nobody could write one. Name a new version", v.version)
+		}
+	}
+}
+
+// versionsWithKinds are the packages with kinds.
+func (r *goReader) versionsWithKinds(roots []*loader.Package) map[*loader.Package]*goVersion {
+	out, meta := map[*loader.Package]*goVersion{}, crd.FindMetav1(roots)
+	if meta == nil {
+		return out
+	}
 	for _, kind := range crd.FindKubeKinds(r.parser, meta) {
 		for _, pkg := range roots {
 			info := r.parser.Types[crd.TypeIdent{Package: pkg, Name: kind.Kind}]
@@ -100,14 +126,14 @@ func (r *goReader) markVersions(roots []*loader.Package) {
 			if info == nil || gv.Group != kind.Group || kind.Group == "" {
 				continue
 			}
-			v := byPackage[pkg]
+			v := out[pkg]
 			if v == nil {
 				v = &goVersion{group: gv.Group, version: gv.Version}
 				for _, file := range pkg.GoFiles {
 					v.files = append(v.files, r.relativePath(file))
 				}
 				v.dir = filepath.Dir(v.files[0])
-				byPackage[pkg] = v
+				out[pkg] = v
 			}
 			at, word := pkg.Fset.Position(info.RawSpec.Pos()), "type"
 			if info.RawDecl.Lparen.IsValid() {
@@ -117,16 +143,7 @@ func (r *goReader) markVersions(roots []*loader.Package) {
 			v.stored = v.stored || info.Markers.Get(markStorage) != nil
 		}
 	}
-	for _, pkg := range roots {
-		v := byPackage[pkg]
-		if v == nil {
-			continue
-		}
-		r.extra.versions = append(r.extra.versions, *v)
-		if r.extra.version == v.version || r.extra.version == v.group+"/"+v.version {
-			r.markPackage(pkg)
-		}
-	}
+	return out
 }
 
 // markStorage is the marker of kubebuilder for the version in which objects are stored.

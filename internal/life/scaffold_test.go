@@ -277,6 +277,7 @@ func TestWhatCannotBeScaffoldedChangesNothing(t *testing.T) {
 		{"a release that is none", laidOut, "one", NewFeature{Gate: "A", Release: "one"}},
 		{"no output for Go", laidOut + "-- features.yaml --\napiVersion: sluice.dev/v1alpha1\nkind: FeatureFile\ncomponent: a\nspec: {release: v1.0.0}\nsource: {packages: [./api/...]}\noutput: {docs: d.md}\n", "features.yaml:6: output.go is missing", NewFeature{Gate: "A"}},
 		{"a version that is none", laidOut, `"two" is no version`, NewFeature{Gate: "A", Version: "two"}},
+		{"the version in which objects are stored", laidOut, "api/v1/groupversion_info.go:4: v1 is stable, and objects are stored in it", NewFeature{Gate: "A", Version: "v1"}},
 		{"a version and a field", laidOut, "give --field or --version", NewFeature{Gate: "A", Version: "v2", Field: "Entry.Style"}},
 		{"a version of another group", laidOut, "no package of source has the version x.dev/v2; they have book.example.dev/v1", NewFeature{Gate: "A", Version: "x.dev/v2"}},
 		{"a version of several groups", laidOut + "-- api/b/v1/b.go --\n// +groupName=b.dev\npackage v1\n\nimport metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n\n// +kubebuilder:object:root=true\n\n// B is one.\ntype B struct {\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata,omitempty\"`\n}\n", "name the group too, as in b.dev/v2", NewFeature{Gate: "A", Version: "v2"}},
