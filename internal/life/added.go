@@ -37,9 +37,8 @@ type addedLine struct {
 // goVersion is the Go package of an API version.
 type goVersion struct {
 	group, version string
-	// dir and files are relative to the working directory, if they are below that.
-	dir   string
-	files []string
+	// dir is relative to the working directory, if it is below that.
+	dir string
 	// kinds are where the types of the kinds are. stored is set if their objects are stored in this version.
 	kinds  []addedLine
 	stored bool
@@ -128,11 +127,7 @@ func (r *goReader) versionsWithKinds(roots []*loader.Package) map[*loader.Packag
 			}
 			v := out[pkg]
 			if v == nil {
-				v = &goVersion{group: gv.Group, version: gv.Version}
-				for _, file := range pkg.GoFiles {
-					v.files = append(v.files, r.relativePath(file))
-				}
-				v.dir = filepath.Dir(v.files[0])
+				v = &goVersion{group: gv.Group, version: gv.Version, dir: filepath.Dir(r.relativePath(pkg.GoFiles[0]))}
 				out[pkg] = v
 			}
 			at, word := pkg.Fset.Position(info.RawSpec.Pos()), "type"

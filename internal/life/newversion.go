@@ -55,7 +55,12 @@ func copyVersion(from goVersion, version string) (out Outputs, err error) {
 	if _, err := os.Stat(dir); err == nil {
 		return nil, fmt.Errorf("%s exists, but has no kind of the group %s in version %s: add one, with the marker +groupName above the package clause", filepath.ToSlash(dir), from.group, version)
 	}
-	for _, file := range from.files {
+	// The loader leaves out generated files, such as those with DeepCopy.
+	files, err := filepath.Glob(filepath.Join(from.dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
 		if notCopied.MatchString(file) {
 			continue
 		}
