@@ -324,7 +324,7 @@ func (d *definer) checkDefaults(f *Feature, t *Target, root *schema.Node, where 
 		if n == nil || !n.HasDefault || !t.usedIn(schema.WithDefaults(n, n.Default), t.Path[i:]) {
 			continue
 		}
-		d.addError(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, so that an object uses it which does not say so", t.Version, t.Path[:i].placeText())
+		d.addError(CodeHasDefault, f.Spec.Gate, where+".field", "version %s: the default of %s uses the part, and the API server would set it in each object: remove the default", t.Version, t.Path[:i].placeText())
 	}
 }
 

@@ -153,3 +153,18 @@ spec: {configMap: {namespace: tekton-pipelines, name: feature-flags}}
 		t.Error(diff)
 	}
 }
+
+func TestHowToOptIn(t *testing.T) {
+	for optIn, want := range map[string]string{
+		"{namespaceLabel: true}":                                `; or label the namespace feature.sluice.dev/acme.Fast: enabled`,
+		"{namespaceLabel: true, rbac: true}":                    `; or label the namespace feature.sluice.dev/acme.Fast: enabled; or get the verb use on acme.fast of features.sluice.dev`,
+		"{namespaceLabel: true, rbac: true, onlyAllowed: true}": `; or, where the settings say allowed, label the namespace feature.sluice.dev/acme.Fast: enabled or get the verb use on acme.fast of features.sluice.dev`,
+		"{rbac: true, onlyAllowed: true}":                       `; or, where the settings say allowed, get the verb use on acme.fast of features.sluice.dev`,
+		"{}":                                                    "",
+	} {
+		m := define(t, "{metadata: {name: acme}, spec: {optIn: "+optIn+"}}", "[{component: acme, gate: Fast, parts: [{field: spec.tasksTimeout}]}]", pipelines(t))
+		if diff := cmp.Diff("set feature gate Fast=true"+want, m.Feature("Fast").HowToOpen()); diff != "" {
+			t.Errorf("%s: %s", optIn, diff)
+		}
+	}
+}

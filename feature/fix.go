@@ -57,17 +57,17 @@ func (f *Feature) howToOptIn() string {
 		return ""
 	}
 	o, component := f.model.component.OptIn, f.model.name
-	text := ""
-	if o.OnlyAllowed {
-		text += "; or, where the settings say allowed"
-	}
+	var ways []string
 	if o.NamespaceLabel {
-		text += fmt.Sprintf("; or label the namespace %s: %s", OptInLabel(component, f.Spec.Gate), OptInValue)
+		ways = append(ways, fmt.Sprintf("label the namespace %s: %s", OptInLabel(component, f.Spec.Gate), OptInValue))
 	}
 	if o.RBAC {
-		text += fmt.Sprintf("; or get the verb %s on %s of features.%s", OptInVerb, ObjectName(component, f.Spec.Gate), v1alpha1.GroupName)
+		ways = append(ways, fmt.Sprintf("get the verb %s on %s of features.%s", OptInVerb, ObjectName(component, f.Spec.Gate), v1alpha1.GroupName))
 	}
-	return text
+	if o.OnlyAllowed {
+		return "; or, where the settings say allowed, " + strings.Join(ways, " or ")
+	}
+	return "; or " + strings.Join(ways, "; or ")
 }
 
 // fixFor says what would open a closed feature in the present state.

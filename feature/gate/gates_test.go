@@ -499,6 +499,16 @@ func TestConfigurationFilesOfPrograms(t *testing.T) {
 		if problems, err := g.LoadFile(path); err != nil || problems != nil || enabled(t, g) != "Done Tuned" {
 			t.Error("without gates:", problems, err, enabled(t, g))
 		}
+		for key, want := range map[string]string{
+			"featureGate": "featureGate sets no gate; the key is featureGates", "featuregates": "featuregates sets no gate", "featureGates: [FastPath]\nx": "featureGates: [FastPath] is no mapping of gates",
+		} {
+			if err := os.WriteFile(path, []byte(strings.Replace(text, "other", key, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.LoadFile(path); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
 	}
 }
 

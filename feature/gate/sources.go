@@ -175,7 +175,12 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 	}
 	switch _, versioned := content["apiVersion"]; {
 	case versioned && content["kind"] != nil && content["kind"] != "ConfigMap":
-		content = map[string]any{"featureGates": content["featureGates"]} // the rest configures the program
+		for _, key := range slices.Sorted(maps.Keys(content)) {
+			if meant := brief.Hint(key, []string{fileGates}); key != fileGates && (meant != "" || strings.EqualFold(key, fileGates)) {
+				return nil, fmt.Errorf("%s: %s sets no gate; the key is %s", path, key, fileGates)
+			}
+		}
+		content = map[string]any{fileGates: content[fileGates]} // the rest configures the program
 	case content["kind"] == "ConfigMap":
 		data, ok := content["data"].(map[string]any)
 		if !ok && content["data"] != nil {
@@ -188,18 +193,22 @@ func ReadFile(path, gatesKey string) (map[string]string, error) {
 		if value == nil {
 			continue // the same as a missing key
 		}
-		if key == "featureGates" {
-			key = gatesKey
-			if _, both := content[key]; both {
-				return nil, fmt.Errorf("%s: featureGates and %s are the same: leave one out", path, key)
+		to := key
+		if key == fileGates {
+			to = gatesKey
+			if _, both := content[to]; both {
+				return nil, fmt.Errorf("%s: %s and %s are the same: leave one out", path, fileGates, to)
 			}
 		}
-		if out[key], err = settingText(value, key == gatesKey); err != nil {
+		if out[to], err = settingText(value, to == gatesKey); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, key, err)
 		}
 	}
 	return out, nil
 }
+
+// fileGates is the key of gates in files.
+const fileGates = "featureGates"
 
 // settingText writes a value in the form of a ConfigMap.
 func settingText(value any, gates bool) (string, error) {
@@ -223,6 +232,9 @@ func settingText(value any, gates bool) (string, error) {
 			entries = append(entries, name+"="+text)
 		}
 		return strings.Join(entries, ","), nil
+	}
+	if gates {
+		return "", fmt.Errorf("%v is no mapping of gates, such as {Banner: true}, and no text such as Banner=true", value)
 	}
 	return "", fmt.Errorf("%v is no string, boolean or number", value)
 }

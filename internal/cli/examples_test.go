@@ -76,10 +76,12 @@ func TestExamplesHaveValidArguments(t *testing.T) {
 // otherCodes are the exit codes of examples that do not succeed in the project of exampleProject, and why.
 var otherCodes = map[string]int{
 	"features promote Banner --to beta --release v1.4.0 --dry-run":                                       ExitFindings, // it has no documentation yet
+	"features promote Banner --default on --release v1.5.0":                                              ExitFailed,   // it is alpha
 	"features promote Banner --lock --release v1.6.0":                                                    ExitFindings, // it is alpha
 	"features remove Banner --release v1.6.0 --dry-run":                                                  ExitFindings, // it was never announced
 	"check --ci config/crd":                                                                              ExitFailed,   // the test is no job of a CI system
 	"features scaffold Banner --field PageSpec.Banner --description A page can have a banner. --dry-run": ExitFailed,   // the project has it
+	"features scaffold BookV2 --version v2alpha1":                                                        ExitFailed,   // source.packages names one version
 }
 
 // skippedExamples begin the examples that need a network or a converter, or serve until they are interrupted.

@@ -3,8 +3,10 @@ package cli
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -20,12 +22,20 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	folders := strings.Fields(string(caches))
+	if err != nil || len(folders) != 2 {
+		t.Fatalf("go env: %v: %s", err, caches)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
 		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"untimed": untimed},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("GOCACHE", folders[0])
+			e.Setenv("GOMODCACHE", folders[1])
+			e.Setenv("GOPROXY", "off")
 			e.Setenv("KUBECONFIG", filepath.Join(e.WorkDir, "no-kubeconfig"))
 			e.Setenv("GIT_AUTHOR_NAME", "test")
 			e.Setenv("GIT_AUTHOR_EMAIL", "test@example.com")

@@ -45,12 +45,12 @@ type goReader struct {
 	versions map[*loader.Package][]int
 	cwd      string
 	// extra is a marker to add; nil for none.
-	extra *fieldMark
+	extra *addedMark
 }
 
 // readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
 // packages that cannot be read, the problems are for mistakes in the others. Extra is a marker to add; nil for none.
-func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark) (*goAPI, Problems, error) {
+func readGo(ctx context.Context, dir string, patterns []string, extra *addedMark) (*goAPI, Problems, error) {
 	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
 	if err := registerMarkers(r.registry); err != nil {
 		return nil, nil, err
@@ -84,8 +84,9 @@ func readGo(ctx context.Context, dir string, patterns []string, extra *fieldMark
 	for _, p := range append(roots, marked...) {
 		r.tagPackage(p)
 	}
-	if r.extra != nil && r.extra.found == nil {
-		return nil, nil, fmt.Errorf("there is no field %q%s in the packages of source; add the field first, or name one as TYPE.FIELD", r.extra.name, brief.Hint(r.extra.name, r.extra.known))
+	r.markVersions(roots)
+	if err := r.extra.notFound(); err != nil {
+		return nil, nil, err
 	}
 	r.checkInlined()
 	r.makeCRDs(roots)
@@ -111,7 +112,7 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 				continue
 			}
 			file, line := splitPosition(e.Pos)
-			r.wrong.addProblem(r.relativePath(file), line, "%s", strings.TrimSpace(e.Msg))
+			r.wrong.addProblem(r.relativePath(fullPath(roots, file)), line, "%s", strings.TrimSpace(e.Msg))
 		}
 		for _, q := range p.Imports() {
 			visit(q, false)
@@ -123,6 +124,18 @@ func (r *goReader) loadErrors(roots []*loader.Package) {
 		}
 		visit(p, true)
 	}
+}
+
+// fullPath is the path of a file of the packages. The go command names files relative to a folder of its own.
+func fullPath(roots []*loader.Package, file string) string {
+	for _, p := range roots {
+		for _, full := range p.GoFiles {
+			if file != "" && !filepath.IsAbs(file) && strings.HasSuffix(full, string(filepath.Separator)+file) {
+				return full
+			}
+		}
+	}
+	return file
 }
 
 // redeclared matches type errors that cannot come from imports that were left out.
@@ -242,7 +255,7 @@ func (r *goReader) tagPackage(pkg *loader.Package) {
 						f.Markers = markers.MarkerValues{}
 					}
 					f.Markers[tagsKey] = append(f.Markers[tagsKey], tag(n))
-					r.extra.found = append(r.extra.found, r.api.marks[n])
+					r.extra.addLineAbove(&r.api.marks[n], f.Name)
 				}
 			}
 		}

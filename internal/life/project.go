@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func Load(ctx context.Context, f *File, day time.Time) (*Project, error) {
 }
 
 // loadWith is Load with a marker to add; nil for none.
-func loadWith(ctx context.Context, f *File, day time.Time, extra *fieldMark) (*Project, error) {
+func loadWith(ctx context.Context, f *File, day time.Time, extra *addedMark) (*Project, error) {
 	p := &Project{File: f}
 	api := &goAPI{}
 	var wrong Problems
@@ -175,6 +176,11 @@ func (p *Project) defineModel(api *goAPI, day time.Time) (wrong Problems) {
 			continue
 		}
 		file, line := p.File.placeOf(fmt.Sprintf("features[%d]", i))
+		if n := len(e.Stages); n > 0 && e.Stages[n-1].Stage == v1alpha1.Removed {
+			last := &e.Stages[n-1]
+			wrong.addProblem(file, line, "no marker names %[1]s any more, but it is removed only from %[2]s on: prepare that release, with spec.release: %[2]s", e.Gate, cmp.Or(last.Release, last.Date))
+			continue
+		}
 		wrong.addProblem(file, line, "no marker names %s, and it has no parts: mark what it gates, or say behaviourOnly: true", e.Gate)
 	}
 	for i := range api.marks {

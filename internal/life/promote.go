@@ -26,7 +26,7 @@ import (
 // changelog is the file, beside features.yaml, that gets a line.
 const changelog = "CHANGELOG.md"
 
-// Promote adds a stage to a feature, or locks its gate, from a release on. Without a stage, a lock keeps the present one. With stage Removed it
+// Promote adds a stage to a feature, changes its default or locks its gate, from a release on. Without a stage, the present one stays. With stage Removed it
 // also deletes the feature's markers. If the feature is off then, it keeps its parts as a tombstone; if it is on, only the gate goes. It returns the files to write. If the law forbids the step, there are none, and the report says why.
 func (p *Project) Promote(ctx context.Context, gate string, entry v1alpha1.FeatureStage, day time.Time) (Outputs, *report.Report, error) {
 	e, hint := p.File.entryOf(gate)
@@ -34,15 +34,19 @@ func (p *Project) Promote(ctx context.Context, gate string, entry v1alpha1.Featu
 		return nil, nil, fmt.Errorf("%s has no feature %q%s", p.Name(), gate, hint)
 	}
 	last := &e.Stages[len(e.Stages)-1]
-	if entry.LockToDefault && (entry.Stage == "" || entry.Stage == last.Stage) {
-		entry.Stage, entry.Default = last.Stage, last.Default
+	if entry.Stage == "" {
+		entry.Stage = last.Stage
 	}
-	stage := entry.Stage
+	if entry.LockToDefault && entry.Stage == last.Stage && entry.Default == nil {
+		entry.Default = last.Default
+	}
+	stage, before := entry.Stage, feature.Feature{Spec: e.FeatureSpec}
+	flips := entry.Default != nil && *entry.Default != before.Defaults()[len(e.Stages)-1]
 	if stageRank(stage) <= 0 {
 		names := []string{"alpha", "beta", "stable", "deprecated"}
 		return nil, nil, fmt.Errorf("there is no stage %q%s; the stages are %s", stage, brief.Hint(string(stage), names), strings.Join(names, ", "))
 	}
-	if last.Stage == stage && (last.LockToDefault || !entry.LockToDefault) {
+	if last.Stage == stage && !flips && (last.LockToDefault || !entry.LockToDefault) {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
 		where := fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1)
 		return nil, nil, p.File.problemAt(where, "%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))
@@ -141,7 +145,11 @@ func changeLine(f *feature.Feature, entry *v1alpha1.FeatureStage) string {
 	case entry.LockToDefault:
 		return fmt.Sprintf("- Feature `%s` (%s) is always %s from %s on: its gate is locked.\n", gate, lowerStage(entry.Stage), feature.OnOff(f.Default), entry.Release)
 	}
-	return fmt.Sprintf("- Feature `%s` is %s from %s on.\n", gate, lowerStage(entry.Stage), entry.Release)
+	byDefault := ""
+	if entry.Default != nil {
+		byDefault = ", and " + feature.OnOff(*entry.Default) + " by default,"
+	}
+	return fmt.Sprintf("- Feature `%s` is %s%s from %s on.\n", gate, lowerStage(entry.Stage), byDefault, entry.Release)
 }
 
 // withStage is features.yaml with another stage of a feature, and with its parts if there are any. It reads the new text again, to

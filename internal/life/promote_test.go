@@ -76,6 +76,37 @@ func TestAFeatureIsPromotedWhereThePolicyAllowsIt(t *testing.T) {
 	}
 }
 
+func TestADefaultChangesAtAStage(t *testing.T) {
+	const before = "  description: A shop may have a banner.\n  stages: [{stage: Alpha, release: v1.0.0}]\n"
+	shopOf(t, before, "  documentation: README.md\n  tests: {enabled: [TestBanner], disabled: [TestNoBanner]}\n  announced: {Default: v1.1.0}\n  stages:\n  - {stage: Alpha, release: v1.0.0}\n  - {stage: Beta, release: v1.1.0}\n")
+	write(t, "README.md", "# Shop\n")
+	write(t, "features.yaml", strings.Replace(read(t, "features.yaml"), "source:\n", "policy: cert-manager\nsource:\n", 1))
+	p, err := load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, off := new(true), new(false)
+	out, why, err := p.Promote(t.Context(), "Banner", v1alpha1.FeatureStage{Release: "v1.3.0", Default: on}, promoteDay)
+	if err != nil || out == nil {
+		t.Fatal(why, err)
+	}
+	if _, err := out.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if text := read(t, "features.yaml"); !strings.Contains(text, "  - {stage: Beta, release: v1.1.0}\n  - {stage: Beta, release: v1.3.0, default: true}\n") {
+		t.Errorf("features.yaml is\n%s", text)
+	}
+	if text := read(t, "CHANGELOG.md"); !strings.Contains(text, "- Feature `Banner` is beta, and on by default, from v1.3.0 on.\n") {
+		t.Errorf("the change log is\n%s", text)
+	}
+	for what, entry := range map[string]v1alpha1.FeatureStage{"there is no step to write": {Release: "v1.3.0", Default: off}, "an alpha feature is off by default": {Stage: v1alpha1.Alpha, Release: "v1.3.0", Default: on}} {
+		gate := map[bool]string{true: "Banner", false: "Labels"}[entry.Stage == ""]
+		if out, _, err := p.Promote(t.Context(), gate, entry, promoteDay); out != nil || err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestAFeatureIsRemovedWithATombstone(t *testing.T) {
 	const before = "- gate: Labels\n  stages: [{stage: Alpha, release: v1.0.0}]\n"
 	p := shopOf(t, before, before)

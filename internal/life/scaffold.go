@@ -18,7 +18,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-tools/pkg/loader"
 	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
@@ -33,6 +32,9 @@ type NewFeature struct {
 	Release string
 	// Field is the field that the feature gates, as TYPE.FIELD or PACKAGE.TYPE.FIELD in Go; empty for behaviour.
 	Field string
+	// Version is the API version that the feature gates, as VERSION or GROUP/VERSION; empty for none. If the Go packages do not have it, it begins
+	// as a copy of the stored one.
+	Version string
 }
 
 // CRDsBesideBases is the folder of CRDs in a project of kubebuilder, whose controller-gen writes over config/crd/bases.
@@ -78,11 +80,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 	if file.Output.Go == "" {
 		return nil, file.problemAt("output", "output.go is missing: the file of the Go constants, such as internal/features/zz_generated.features.go")
 	}
-	var field *fieldMark
-	if f.Field != "" {
-		field = &fieldMark{name: f.Field, gate: f.Gate}
-	}
-	p, err := loadWith(ctx, file, day, field)
+	p, types, err := loadMarked(ctx, file, &f, day)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +89,7 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 		return nil, err
 	}
 	out = append(out, outFile{name, text})
-	types, err := field.markedFiles()
-	if err != nil {
-		return nil, err
-	}
-	test := outFile{filepath.Join(filepath.Dir(file.resolvePath(file.Output.Go)), fileName(f.Gate)+"_test.go"), nil}
+	test := outFile{file.TestOf(f.Gate), nil}
 	if _, err := os.Stat(test.path); err == nil {
 		return nil, fmt.Errorf("%s exists: remove it, or write the test of %s there", test.path, f.Gate)
 	}
@@ -105,11 +99,63 @@ func Scaffold(ctx context.Context, name string, f NewFeature, day time.Time) (Ou
 	return append(append(out, types...), test), nil
 }
 
+// TestOf is the file of the test that [Scaffold] writes for a gate, relative to the working directory.
+func (f *File) TestOf(gate string) string {
+	return filepath.Join(filepath.Dir(f.resolvePath(f.Output.Go)), fileName(gate)+"_test.go")
+}
+
+// loadMarked reads the project with the marker of a new feature, and returns the Go files that change. If the feature gates a version that no package
+// has, there is one while the project is read.
+func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (*Project, Outputs, error) {
+	if f.Field == "" && f.Version == "" {
+		p, err := loadWith(ctx, file, day, nil)
+		return p, nil, err
+	}
+	added := &addedMark{field: f.Field, version: f.Version, gate: f.Gate}
+	p, err := loadWith(ctx, file, day, added)
+	var copied Outputs
+	if missing := (*noVersionError)(nil); errors.As(err, &missing) {
+		from, err := missing.copySource()
+		if err != nil {
+			return nil, nil, err
+		}
+		if copied, err = copyVersion(from, path.Base(f.Version)); err != nil {
+			return nil, nil, err
+		}
+		undo, err := copied.stage()
+		if err != nil {
+			return nil, nil, err
+		}
+		defer undo()
+		added = &addedMark{version: f.Version, gate: f.Gate}
+		p, err = loadWith(ctx, file, day, added)
+		if errors.As(err, &missing) {
+			return nil, nil, file.problemAt("source.packages", "%s is not among these packages, where the new version will be: name a pattern such as ./api/... that has both versions", filepath.ToSlash(filepath.Dir(copied[0].path)))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	} else if err != nil {
+		return nil, nil, err
+	}
+	marked, err := withLinesAdded(added.lines)
+	if err != nil {
+		return nil, nil, err
+	}
+	copied = slices.DeleteFunc(copied, func(c outFile) bool {
+		return slices.ContainsFunc(marked, func(m outFile) bool { return m.path == c.path })
+	})
+	return p, append(copied, marked...), nil
+}
+
 // newFeaturesFile is a new features.yaml for the module at dir, laid out by kubebuilder or not.
 func newFeaturesFile(ctx context.Context, dir string, f *NewFeature) ([]byte, error) {
 	module, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("there is no %s: begin a Go module first (go mod init), since a new features.yaml belongs into its folder", filepath.ToSlash(filepath.Join(dir, "go.mod")))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("a new features.yaml belongs into the folder of a Go module: %w", err)
+		return nil, err
 	}
 	name, goFile := "component", "features/zz_generated.features.go"
 	if m := moduleLine.FindSubmatch(module); m != nil {
@@ -118,7 +164,7 @@ func newFeaturesFile(ctx context.Context, dir string, f *NewFeature) ([]byte, er
 	packages, crds := "", ""
 	if entries, err := os.ReadDir(filepath.Join(dir, "api")); err == nil && len(entries) > 0 {
 		packages, crds = "./api/...", "config/crd/"
-	} else if f.Field != "" {
+	} else if f.Field != "" || f.Version != "" {
 		packages = "./..."
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "PROJECT")); err == nil { //nolint:gosec // kubebuilder's file in the project
@@ -159,8 +205,8 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 		i := slices.IndexFunc(file.Features, func(e Entry) bool { return e.Gate == f.Gate })
 		return nil, file.problemAt(fmt.Sprintf("features[%d].gate", i), "there is a feature %s", f.Gate)
 	}
-	if f.Field != "" && len(file.Source.Packages) == 0 {
-		return nil, file.problemAt("source", "source.packages is missing: the Go packages with the field %s", f.Field)
+	if err := file.checkScaffolded(f); err != nil {
+		return nil, err
 	}
 	if f.Release == "" {
 		f.Release = file.Spec.Release
@@ -182,7 +228,7 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 			entry = append(entry, "  "+l)
 		}
 	}
-	if f.Field == "" {
+	if f.Field == "" && f.Version == "" {
 		entry = append(entry, "  behaviourOnly: true\n")
 	}
 	entry = append(entry, fmt.Sprintf("  tests: {enabled: [%[1]s/on], disabled: [%[1]s/off]}\n", testName(f.Gate)), "  stages:\n", "  - {stage: Alpha, release: "+f.Release+"}\n")
@@ -190,6 +236,24 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 		entry[i] = indent + entry[i]
 	}
 	return []byte(strings.Join(slices.Insert(lines, end, entry...), "")), nil
+}
+
+// versionName matches the name of a version, with its group or without.
+var versionName = regexp.MustCompile(`^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
+
+// checkScaffolded reports what a new feature cannot gate in the project.
+func (f *File) checkScaffolded(n *NewFeature) error {
+	switch {
+	case n.Field != "" && n.Version != "":
+		return errors.New("a feature gates a field or a version: give --field or --version")
+	case n.Version != "" && !versionName.MatchString(n.Version):
+		return fmt.Errorf("%q is no version: name one such as v2alpha1, or with its group, book.example.dev/v2alpha1", n.Version)
+	case n.Field != "" && len(f.Source.Packages) == 0:
+		return f.problemAt("source", "source.packages is missing: the Go packages with the field %s", n.Field)
+	case n.Version != "" && len(f.Source.Packages) == 0:
+		return f.problemAt("source", "source.packages is missing: the Go packages with the other versions. For CRDs without Go types, add the version there, and write parts: [{group: GROUP, resource: PLURAL, versions: [%s], wholeVersion: true}]", path.Base(n.Version))
+	}
+	return nil
 }
 
 // endOfFeatures returns the lines with a list of features, where the list ends, and how far its lines are indented.
@@ -255,7 +319,10 @@ func (p *Project) testOf(gate string) ([]byte, error) {
 	data := map[string]any{"Package": pkg, "Test": testName(gate), "Gate": gate}
 	if f := p.Model.Feature(gate); f != nil && len(f.Targets) > 0 {
 		t := &f.Targets[0]
-		data["Target"], data["Path"] = t, t.Path.String()
+		data["Target"], data["What"] = t, t.Path.String()
+		if t.WholeVersion {
+			data["What"] = "version " + t.Version
+		}
 		data["Object"] = strings.ReplaceAll(fmt.Sprintf("%#v", objectWith(t.Path, schemaAt(p.State(), t))), "interface {}", "any")
 	}
 	code, err := fillBuiltIn("test.go.tmpl", data)
@@ -304,50 +371,4 @@ func exampleValue(s *apiextensionsv1.JSONSchemaProps) any {
 		return int64(1)
 	}
 	return "x"
-}
-
-// fieldMark is a marker to be added to a field, in all packages that have it.
-type fieldMark struct {
-	// name is TYPE.FIELD or PACKAGE.TYPE.FIELD.
-	name, gate string
-	found      []mark
-	known      []string
-}
-
-// belongsTo reports whether the marker belongs to a field.
-func (m *fieldMark) belongsTo(pkg *loader.Package, typ, field string) bool {
-	if m == nil || field == "" {
-		return false
-	}
-	name := typ + "." + field
-	m.known = append(m.known, name)
-	return m.name == name || m.name == pkg.Name+"."+name
-}
-
-// markedFiles are the Go files with the marker, above the lines of the fields.
-func (m *fieldMark) markedFiles() (out Outputs, err error) {
-	if m == nil {
-		return nil, nil
-	}
-	slices.SortFunc(m.found, func(a, b mark) int { return cmp.Compare(b.line, a.line) }) // from the end, so that lines keep their numbers
-	for _, x := range m.found {
-		i := slices.IndexFunc(out, func(o outFile) bool { return o.path == x.file })
-		if i < 0 {
-			data, err := os.ReadFile(x.file)
-			if err != nil {
-				return nil, err
-			}
-			i, out = len(out), append(out, outFile{x.file, data})
-		}
-		lines := strings.SplitAfter(string(out[i].data), "\n")
-		line := lines[x.line-1]
-		indent := line[:len(line)-len(strings.TrimLeft(line, "\t "))]
-		if field := m.name[strings.LastIndexByte(m.name, '.')+1:]; !strings.HasPrefix(line[len(indent):], field) {
-			return nil, Problems{{x.file, x.line, "the field " + m.name + " has no line of its own: give it one, so that a marker can stand above it"}}
-		}
-		end := line[len(strings.TrimRight(line, "\r\n")):]
-		lines = slices.Insert(lines, x.line-1, indent+"// +"+markFeature+"="+m.gate+end)
-		out[i].data = []byte(strings.Join(lines, ""))
-	}
-	return out, nil
 }

@@ -92,8 +92,8 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "feature/policy", "schema"},
 	},
 	{
-		pkg: "tools/featuregen", why: "random worlds for the evaluator and the policies, and whether the two agree",
-		may: []string{"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate"},
+		pkg: "tools/featuregen", why: "random worlds for the evaluator, processes and the policies, and whether they agree",
+		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/rules", "feature/policy", "feature/policy/simulate"},
 	},
 	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
 	{pkg: "internal/sourceurl", why: "parses the URL of a source; it fetches nothing"},

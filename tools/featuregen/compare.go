@@ -38,31 +38,35 @@ func NewTrial(ctx context.Context, r *rand.Rand) (*Trial, error) {
 	t := &Trial{World: w, Settings: w.Settings(r), oddly: true}
 	// A lower bound of items than usual keeps in policies what would otherwise take the webhook.
 	o := policy.Options{Mode: pickOne(r, v1alpha1.Live, v1alpha1.Baked), Items: 500}
-	for {
-		settings, _ := w.Model.ParseSettings(t.Settings)
-		o.Settings = settings
-		if t.Set, err = policy.Compile(ctx, w.Model, o); err != nil {
-			return nil, err
-		}
-		if !t.Set.Webhook {
-			t.States = w.Model.Resolve(settings, feature.Runtime{})
-			t.evaluator = t.States.Compile()
-			break
-		}
-		taken := map[string]bool{}
-		for _, e := range t.Set.Enforced {
-			if e.Kind == "" {
-				t.Webhook = append(t.Webhook, e)
-				taken[fmt.Sprint(e.Gate, e.Part)] = true
-			}
-		}
-		w.Without(func(gate string, part int) bool { return taken[fmt.Sprint(gate, part)] })
+	if t.Set, t.Webhook, err = w.CompileWithoutWebhook(ctx, t.Settings, o); err != nil {
+		return nil, err
 	}
+	settings, _ := w.Model.ParseSettings(t.Settings)
+	t.States = w.Model.Resolve(settings, feature.Runtime{})
+	t.evaluator = t.States.Compile()
 	t.optIn(r)
 	if t.simulator, err = simulate.New(t.Set); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// CompileWithoutWebhook makes policies with the settings. It removes parts that need the webhook from the features, and returns them.
+func (w *World) CompileWithoutWebhook(ctx context.Context, settings map[string]string, o policy.Options) (set *policy.Set, removed []policy.Enforced, err error) {
+	for {
+		o.Settings, _ = w.Model.ParseSettings(settings)
+		if set, err = policy.Compile(ctx, w.Model, o); err != nil || !set.Webhook {
+			return set, removed, err
+		}
+		taken := map[string]bool{}
+		for _, e := range set.Enforced {
+			if e.Kind == "" {
+				removed = append(removed, e)
+				taken[fmt.Sprint(e.Gate, e.Part)] = true
+			}
+		}
+		w.Without(func(gate string, part int) bool { return taken[fmt.Sprint(gate, part)] })
+	}
 }
 
 // NewEvaluation draws a world, settings and those who opted in as [NewTrial] does, but makes no policies: nothing is left out.

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/feature/gate"
 	"sluice.dev/feature/rules"
 )
 
@@ -136,6 +137,30 @@ func (w *World) Without(taken func(gate string, part int) bool) {
 		s.Parts = kept
 	}
 	w.defineModel()
+}
+
+// Process returns the gates of a process with the settings; nil if a mistake of the declaration ends the process, or if the settings are bad: these
+// leave a process at the last good ones, and here there are none.
+func (w *World) Process(settings map[string]string) (*gate.Gates, error) {
+	d := gate.Declaration{Name: w.Component.Name, Spec: w.Component.Spec}
+	for _, f := range w.Model.Features() {
+		if slices.ContainsFunc(slices.Concat(f.Spec.Requires, f.Spec.ImpliedBy), func(name string) bool { return w.Model.Feature(name) == nil }) {
+			return nil, nil
+		}
+		d.Features = append(d.Features, f.Spec)
+	}
+	_, findings := w.Model.ParseSettings(settings)
+	if slices.ContainsFunc(findings, func(f feature.Finding) bool {
+		return f.Severity == feature.Error && f.Code != feature.CodeUnknownKey && f.Code != feature.CodeUnknownGate && f.Code != feature.CodeLocked
+	}) {
+		return nil, nil
+	}
+	g, err := gate.New(d, gate.Options{Resources: w.resources})
+	if err != nil {
+		return nil, err
+	}
+	g.Set(gate.ConfigMap, settings, "1")
+	return g, g.Begin()
 }
 
 // Settings draws the data of the component's ConfigMap; now and then something in it is bad.

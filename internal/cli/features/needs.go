@@ -30,9 +30,19 @@ type needs struct {
 
 // printNeeds says which features the objects of files use, and what turns on those that are off. That any is off is a finding.
 func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
-	d, err := readDefinitions(ctx, e, slices.Concat(f.definitions, f.files))
-	if err != nil {
-		return err
+	var manifests []*input.Set
+	d := &definitions{kinds: map[string]string{}}
+	for i, name := range slices.Concat(f.definitions, f.files) {
+		set, err := readManifests(ctx, e, name)
+		if err == nil {
+			err = d.addObjects(set)
+		}
+		if err != nil {
+			return err
+		}
+		if i >= len(f.definitions) {
+			manifests = append(manifests, set)
+		}
 	}
 	c, err := d.componentNamed(f.component)
 	if err != nil {
@@ -49,11 +59,7 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 	}
 	settings, _ := model.ParseSettings(data)
 	n := &needs{d, model, model.Resolve(settings, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
-	for _, name := range f.files {
-		set, err := readManifests(ctx, e, name)
-		if err != nil {
-			return err
-		}
+	for _, set := range manifests {
 		for i := range set.Objects {
 			if err := n.addObject(&set.Objects[i]); err != nil {
 				return err
@@ -82,7 +88,16 @@ func (n *needs) addObject(o *input.Object) (err error) {
 		}
 	}
 	n.usage.Scanned++
-	for _, use := range n.inspector.Uses(gvk.Group, gvk.Version, resource, u.Object) {
+	uses := n.inspector.Uses(gvk.Group, gvk.Version, resource, u.Object)
+	for _, f := range n.model.Features() {
+		// To create the object is a write in its version.
+		if slices.ContainsFunc(f.Targets, func(t feature.Target) bool {
+			return t.WholeVersion && t.Group == gvk.Group && t.Resource == resource && t.Version == gvk.Version
+		}) {
+			uses = append(uses, feature.Use{Feature: f, Count: 1, Path: "apiVersion"})
+		}
+	}
+	for _, use := range uses {
 		x := n.usageOf(use.Feature)
 		x.Objects, x.Uses = x.Objects+1, x.Uses+int64(use.Count)
 		x.Named = append(x.Named, usedBy{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -31,34 +32,46 @@ func (f *promoteFlags) addTo(cmd *cobra.Command) {
 
 func newFeaturesPromote(e *command.Env) *cobra.Command {
 	var f promoteFlags
-	to, lock := "", false
+	to, byDefault, lock := "", "", false
 	cmd := &cobra.Command{
 		Use:   "promote FEATURE --to beta --release v1.4.0",
 		Short: "Promote a feature to its next stage, or lock it, if the policy allows it",
 		Long: `Promote a feature to its next stage. The command writes the stage into features.yaml, and a line into CHANGELOG.md beside it. If the
 policy forbids the step, it writes nothing and prints the reason (exit code 1). Run sluice features generate afterwards.
 
-With --lock, users can no longer change the feature: it keeps its default for good. The stage stays as it is if --to is left out.`,
+With --default, the feature is on or off from then on if no setting says otherwise. With --lock, users can no longer change the feature: it keeps its
+default for good. The stage stays as it is if --to is left out.`,
 		Example: `  sluice features promote Banner --to beta --release v1.4.0 --dry-run
+  sluice features promote Banner --default on --release v1.5.0
   sluice features promote Banner --lock --release v1.6.0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage := v1alpha1.Stage("")
 			if to != "" {
 				stage = v1alpha1.Stage(strings.ToUpper(to[:1]) + strings.ToLower(to[1:]))
 			}
-			if to == "" && !lock {
-				return errors.New("to which stage? Give --to, or --lock")
+			if to == "" && byDefault == "" && !lock {
+				return errors.New("to which stage? Give --to, or --default or --lock to stay at the stage")
+			}
+			entry := v1alpha1.FeatureStage{Stage: stage, LockToDefault: lock}
+			switch byDefault {
+			case "":
+			case "on", "off":
+				entry.Default = new(byDefault == "on")
+			default:
+				return fmt.Errorf("--default is on or off, not %q", byDefault)
 			}
 			if stage == v1alpha1.Removed {
 				return errors.New("sluice features remove removes a feature")
 			}
-			return promoteFeature(cmd.Context(), e, &f, args[0], v1alpha1.FeatureStage{Stage: stage, LockToDefault: lock})
+			return promoteFeature(cmd.Context(), e, &f, args[0], entry)
 		},
 	}
 	f.addTo(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "new stage: alpha, beta, stable or deprecated")
+	cmd.Flags().StringVar(&byDefault, "default", "", "new default: on or off")
 	cmd.Flags().BoolVar(&lock, "lock", false, "lock the gate: the feature keeps its default")
 	command.Complete(cmd, "to", "alpha", "beta", "stable", "deprecated")
+	command.Complete(cmd, "default", "on", "off")
 	return cmd
 }
 
@@ -101,7 +114,19 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 		}
 		return command.ErrFindings
 	}
-	return writeOutputs(e, out, f.dryRun)
+	if err := writeOutputs(e, out, f.dryRun); err != nil || f.dryRun {
+		return err
+	}
+	if now := p.File.Spec.Release; now != "" && now != f.release {
+		fmt.Fprintf(e.Err, "next: write spec.release: %s into %s when you prepare that release; it is %s\n", f.release, p.Name(), now)
+	}
+	if test := p.File.TestOf(gate); entry.LockToDefault || entry.Stage == v1alpha1.Removed {
+		if _, err := os.Stat(test); err == nil {
+			fmt.Fprintf(e.Err, "next: delete %s, or what it does with the other value: the gate has none any more\n", filepath.ToSlash(test))
+		}
+	}
+	fmt.Fprintln(e.Err, "next: sluice features generate")
+	return nil
 }
 
 // showChanges shows how files would change, and reports whether any would. The label stands behind the names of the new ones.

@@ -116,14 +116,20 @@ func (d *definitions) componentNamed(name string) (*v1alpha1.Component, error) {
 		names = append(names, d.components[i].Name)
 	}
 	switch {
-	case names == nil && d.sources != nil:
-		return nil, fmt.Errorf("the files hold no Component (sluice.dev/v1alpha1); %s is a %s, which sluice features generate, verify and docs read: give the file of output.manifests that generate writes", d.sources[0], life.Kind)
 	case names == nil:
-		return nil, errors.New("the files hold no Component (sluice.dev/v1alpha1)")
+		return nil, d.noComponent()
 	case name == "":
 		return nil, fmt.Errorf("the files hold the components %s: choose one with --component", strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("the files hold no component %q%s; they hold %s", name, brief.Hint(name, names), strings.Join(names, ", "))
+}
+
+// noComponent is the error for files without a Component.
+func (d *definitions) noComponent() error {
+	if d.sources != nil {
+		return fmt.Errorf("the files hold no Component (sluice.dev/v1alpha1); %s is a %s, which sluice features generate, verify and docs read: give the file of output.manifests that generate writes", d.sources[0], life.Kind)
+	}
+	return errors.New("the files hold no Component (sluice.dev/v1alpha1)")
 }
 
 // settingsData collects the data of the component's ConfigMap: from the definitions, and from the flag --settings. Nil stands for no

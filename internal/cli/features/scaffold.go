@@ -19,20 +19,31 @@ func newFeaturesScaffold(e *command.Env) *cobra.Command {
 		Use:   "scaffold FEATURE",
 		Short: "Add a feature to a project, with a test for on and off",
 		Long: `Add a feature at stage alpha to a project. The command writes the entry in features.yaml, the marker above the field that --field
-names, the generated files, and a Go test that runs with the feature on and off. Without --field, the feature gates behaviour.
+names, the generated files, and a Go test that runs with the feature on and off. With --version, the feature gates a whole version of the API: the
+marker stands above the package clause of its Go package. If no package has the version, the command makes one, as a copy of the version in which
+objects are stored. Without either flag, the feature gates behaviour.
 
 If features.yaml does not exist, the command begins one for the Go module, for the minor release after the newest git tag. It knows the layout
 of kubebuilder. If there is an error, it prints all errors with file and line, and writes nothing. At the end it prints what to run next.`,
 		Example: `  sluice features scaffold FastPath
-  sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run`,
+  sluice features scaffold Banner --field PageSpec.Banner --description "A page can have a banner." --dry-run
+  sluice features scaffold BookV2 --version v2alpha1`,
 		Args: command.OneArg("name one feature in CamelCase, such as FastPath"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Gate = args[0]
 			out, err := life.Scaffold(cmd.Context(), file, f, e.Now())
-			if err == nil {
-				err = writeOutputs(e, out, dryRun)
+			if err != nil {
+				return err
 			}
-			if err != nil || dryRun {
+			newVersion := ""
+			if err := out.Each(func(path string, old, _ []byte) {
+				if folder := filepath.Dir(path); old == nil && f.Version != "" && filepath.Base(folder) == filepath.Base(f.Version) {
+					newVersion = filepath.ToSlash(folder)
+				}
+			}); err != nil {
+				return err
+			}
+			if err := writeOutputs(e, out, dryRun); err != nil || dryRun {
 				return err
 			}
 			dir := filepath.Dir(file)
@@ -43,12 +54,16 @@ of kubebuilder. If there is an error, it prints all errors with file and line, a
 			if _, err := os.Stat(filepath.Join(dir, life.CRDsBesideBases)); err == nil {
 				fmt.Fprintf(e.Err, "next: let config/crd/kustomization.yaml name the CRDs of %s, because controller-gen writes over config/crd/bases/\n", life.CRDsBesideBases)
 			}
+			if newVersion != "" {
+				fmt.Fprintf(e.Err, "next: register the types of %s (AddToScheme) where the program registers those of the other versions. Once the schemas of two versions differ, a webhook has to convert\n", newVersion)
+			}
 			fmt.Fprintf(e.Err, "next: go test ./... -run Test%s\n", f.Gate)
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&file, "filename", "f", featuresFile, "file with stages and settings")
 	cmd.Flags().StringVar(&f.Field, "field", "", "Go field to gate, as TYPE.FIELD or PACKAGE.TYPE.FIELD")
+	cmd.Flags().StringVar(&f.Version, "version", "", "API version to gate, such as v2alpha1 or book.example.dev/v2alpha1; a copy of the stored version if it is new")
 	cmd.Flags().StringVar(&f.Description, "description", "", "what the feature does")
 	cmd.Flags().StringVar(&f.Release, "release", "", "first release with the feature; default: spec.release of features.yaml")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show the differences")

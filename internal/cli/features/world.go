@@ -156,6 +156,8 @@ func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen 
 	switch {
 	case f.component != "" && w.parts == nil:
 		return nil, fmt.Errorf("there is no component %q%s", f.component, brief.Hint(f.component, names))
+	case w.parts == nil && len(f.files) > 0:
+		return nil, w.noComponent()
 	case w.parts == nil:
 		return nil, errors.New("there is no Component (sluice.dev/v1alpha1)")
 	}

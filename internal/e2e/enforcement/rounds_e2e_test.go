@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -210,6 +211,8 @@ type rounds struct {
 	inspector *feature.Inspector
 	// backup is what a backup has: an object that was stored while all was open.
 	backup *unstructured.Unstructured
+	// made has the names that the API server generated.
+	made sync.Map
 }
 
 const roundNamespace = "rounds"
@@ -220,7 +223,7 @@ func (r *rounds) of(resource, version string) dynamic.ResourceInterface {
 
 func (r *rounds) object(resource, version, name, spec string) *unstructured.Unstructured {
 	r.Helper()
-	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget", "pools": "Pool"}[resource]
+	kind := map[string]string{"widgets": "Widget", "gadgets": "Gadget", "pools": "Pool", "gizmos": "Gizmo", "droppers": "Dropper"}[resource]
 	return &unstructured.Unstructured{Object: read(r, fmt.Sprintf("{apiVersion: round.e2e.dev/%s, kind: %s, metadata: {name: %s}, spec: %s}", version, kind, name, spec))}
 }
 
@@ -262,36 +265,55 @@ func (r *rounds) put(resource, version string, change func(u *unstructured.Unstr
 }
 
 // try goes a way with an object of its own, and looks at what is stored then.
-func (r *rounds) try(t *testing.T, w *way) {
+func (r *rounds) try(t *testing.T, p *probe, open bool) {
 	ctx := t.Context()
-	name := strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(w.name))
-	if w.base != "" {
-		until(t, w.name, func(ctx context.Context) error { return r.create(w.resource, "v1", w.base)(ctx, name) })
+	name := p.object
+	if name == "" {
+		name = strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(strings.ToLower(p.name))
 	}
-	err := w.do(ctx, name)
-	if err != nil && !apierrors.IsInvalid(err) {
+	if open {
+		name += "-open"
+	}
+	if p.base != "" {
+		until(t, p.name, func(ctx context.Context) error { return r.create(p.resource, "v1", p.base)(ctx, name) })
+	}
+	err := p.do(ctx, name)
+	switch passes := !p.never && (open || p.fine); {
+	case passes && err != nil:
+		t.Errorf("it is refused: %v", err)
+	case err != nil && !apierrors.IsInvalid(err):
 		t.Errorf("no refusal, but %v", err)
 	}
-	stored, gone := r.of(w.resource, "v1").Get(ctx, name, metav1.GetOptions{})
+	if p.dry {
+		if !open && err == nil && p.resource != "droppers" {
+			t.Error("the dry run passes")
+		}
+		return
+	}
+	if made, ok := r.made.Load(name); ok {
+		name, _ = made.(string)
+	}
+	stored, gone := r.of(p.resource, "v1").Get(ctx, name, metav1.GetOptions{})
 	if gone == nil {
-		if uses := r.inspector.Uses("round.e2e.dev", "v1", w.resource, stored.Object); uses != nil {
-			t.Errorf("%s is stored (%v)", uses[0].Path, err)
+		uses, wanted := r.inspector.Uses("round.e2e.dev", "v1", p.resource, stored.Object), open && !p.fine && !p.never
+		if (uses != nil) != wanted {
+			t.Errorf("stored is %s (%v)", featuregen.Show(stored.Object["spec"]), err)
 		}
 	} else if err == nil {
 		t.Errorf("it was taken and is not there: %v", gone)
 	}
 }
 
-// tryAll goes all ways at once, and returns how many there are.
-func (r *rounds) tryAll(t *testing.T, routes map[string][]way) (n int) {
+// tryAll goes all ways at once, with the gates off or on, and returns how many there are.
+func (r *rounds) tryAll(t *testing.T, routes map[string][]probe, open bool) (n int) {
 	t.Helper()
-	t.Run("ways", func(t *testing.T) {
-		for route, ways := range routes {
-			for _, w := range ways {
-				n++
-				t.Run(route+"/"+w.name, func(t *testing.T) {
+	t.Run(fmt.Sprintf("open=%t", open), func(t *testing.T) {
+		for route, probes := range routes {
+			n += len(probes)
+			for _, p := range probes {
+				t.Run(route+"/"+p.name, func(t *testing.T) {
 					t.Parallel()
-					r.try(t, &w)
+					r.try(t, &p, open)
 				})
 			}
 		}
@@ -299,16 +321,43 @@ func (r *rounds) tryAll(t *testing.T, routes map[string][]way) (n int) {
 	return n
 }
 
-// TestE2EWaysRound tries to get what is off into the store, in every way that we know of.
+// scaleStored scales objects whose replicas were stored while all was open. The scale of one with 0 is like that of one without replicas: only an
+// update of the object tells them apart.
+func (r *rounds) scaleStored() {
+	r.Helper()
+	for _, step := range []struct {
+		object        string
+		scale, passes bool
+		size          int
+	}{
+		{"stored-three", true, true, 5},
+		{"stored-three", true, true, 0},
+		{"stored-three", true, false, 5},
+		{"stored-zero", true, false, 3},
+		{"stored-zero", false, true, 3},
+		{"stored-zero", true, true, 5},
+	} {
+		try := r.patch("pools", "v1", merge, fmt.Sprintf("{spec: {auto: {size: %d}}}", step.size))
+		if step.scale {
+			try = r.patch("pools", "v1", merge, fmt.Sprintf("{spec: {replicas: %d}}", step.size), "scale")
+		}
+		err := try(r.Context(), step.object)
+		if (err == nil) != step.passes || err != nil && !apierrors.IsInvalid(err) {
+			r.Errorf("%+v: %v", step, err)
+		}
+	}
+}
+
+// TestE2EWaysRound tries to get what is off into the store, in every way that we know of, and what is on.
 func TestE2EWaysRound(t *testing.T) {
 	t.Parallel()
 	s := connect(t)
 	ctx := t.Context()
 	s.namespace(roundNamespace, nil)
 	conversion, mutator := neighbours(t)
-	crds := fmt.Sprintf(roundCRDs, conversion, "", "")
+	crds := fmt.Sprintf(roundCRDs, conversion, "", "") + "---" + fmt.Sprintf(probeCRD, "Gizmo", "gizmos") + "---" + fmt.Sprintf(probeCRD, "Dropper", "droppers")
 	s.applyYAML(crds)
-	m := model(t, "{metadata: {name: round}, spec: {release: v1.0.0}}", roundFeatures, strings.Split(crds, "\n---\n")...)
+	m := model(t, "{metadata: {name: round}, spec: {release: v1.0.0, configMap: {namespace: "+roundNamespace+", name: feature-flags}}}", roundFeatures+probeFeatures(), strings.Split(crds, "\n---\n")...)
 	set, err := policy.Compile(ctx, m, policy.Options{Kubernetes: "1.36"})
 	if err != nil {
 		t.Fatal(err)
@@ -349,6 +398,12 @@ func TestE2EWaysRound(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	for name, spec := range map[string]string{"stored-zero": "{auto: {size: 0}}", "stored-three": "{auto: {size: 3}}"} {
+		if err := r.create("pools", "v1", spec)(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.settings(roundNamespace, nil)
 	s.enforce(set)
 	defer s.release("round")
 	until(t, "the policies", func(ctx context.Context) error {
@@ -362,7 +417,7 @@ func TestE2EWaysRound(t *testing.T) {
 		return nil
 	})
 
-	tried := r.tryAll(t, r.ways())
+	tried := r.tryAll(t, probesOf(r.ways()), false) + r.tryAll(t, r.probes(), false)
 
 	// Versions that nobody has told the policies of.
 	const third = `
@@ -378,10 +433,7 @@ func TestE2EWaysRound(t *testing.T) {
 			return err
 		})
 	}
-	tried += r.tryAll(t, r.waysLater())
-	if tried < fewestWays {
-		t.Errorf("%d ways were tried, not %d", tried, fewestWays)
-	}
+	tried += r.tryAll(t, probesOf(r.waysLater()), false)
 	// What is no way round passes.
 	for version, spec := range map[string]string{"v1": "{plain: q, items: [{name: a}]}", "v2": "{plain: q, parts: [{name: a}]}", "v3": "{plain: q}"} {
 		if err := r.create("widgets", version, spec)(ctx, "fine-"+version); err != nil {
@@ -395,11 +447,26 @@ func TestE2EWaysRound(t *testing.T) {
 			t.Errorf("an object that uses the feature elsewhere: %s: %v", patch, err)
 		}
 	}
+	r.scaleStored()
 	u, err := r.of("gadgets", "v1").Create(ctx, r.object("gadgets", "v1", "reset", "{speed: fast, slots: [{size: 3}, {size: 12}, {}, {size: 99}]}"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(`{"slots":[{"size":3},{"size":9},{},{"size":9}],"speed":"slow"}`, featuregen.Show(u.Object["spec"])); diff != "" {
 		t.Errorf("what is reset: %s", diff)
+	}
+
+	// With all gates on, the same ways lead to objects that have the parts.
+	s.settings(roundNamespace, map[string]string{"enable-api-fields": "alpha"})
+	until(t, "the gates to open", func(ctx context.Context) error {
+		_, err := r.of("widgets", "v1").Create(ctx, r.object("widgets", "v1", "probe", everything), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+	probes := r.probes()
+	delete(probes, "droppers") // once they are on, it is the same
+	tried += r.tryAll(t, probesOf(r.ways()), true) + r.tryAll(t, probes, true) + r.tryAll(t, probesOf(r.waysLater()), true)
+	t.Logf("%d probes", tried)
+	if tried < fewestProbes {
+		t.Errorf("there are %d probes, not %d", tried, fewestProbes)
 	}
 }

@@ -20,9 +20,6 @@ type way struct {
 	do   func(ctx context.Context, name string) error
 }
 
-// fewestWays is how many ways round are tried at least.
-const fewestWays = 40
-
 const plain, merge, jsonPatch = "{plain: p}", types.MergePatchType, types.JSONPatchType
 
 // with sets a field of the spec.
