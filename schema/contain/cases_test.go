@@ -74,6 +74,24 @@ var cases = []struct {
 		want: Contained,
 	},
 	{
+		name: "a long set of texts of digits",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 1000, x-kubernetes-list-type: set, items: {type: string, pattern: "^[0-9]{3}$"}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 999, x-kubernetes-list-type: set, items: {type: string, pattern: "^[0-9]{3}$"}}}}`,
+		want: NotContained,
+	},
+	{
+		name: "a long set of texts that are too few",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 1001, x-kubernetes-list-type: set, items: {type: string, pattern: "^[0-9]{3}$"}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 1000, x-kubernetes-list-type: set, items: {type: string, pattern: "^[0-9]{3}$"}}}}`,
+		want: Unknown,
+	},
+	{
+		name: "a long list with keys",
+		old:  `{type: object, properties: {spec: {type: array, maxItems: 1000, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a, b], properties: {a: {type: boolean}, b: {type: string}}}}}}`,
+		new:  `{type: object, properties: {spec: {type: array, maxItems: 512, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [a, b], items: {type: object, required: [a, b], properties: {a: {type: boolean}, b: {type: string}}}}}}`,
+		want: NotContained,
+	},
+	{
 		name: "1 and 1.0 are distinct items",
 		old:  `{type: object, properties: {spec: {type: array, minItems: 2, x-kubernetes-list-type: set, items: {type: number, minimum: 1, maximum: 1}}}}`,
 		new:  `{type: object, properties: {spec: {type: array, maxItems: 1, items: {type: number}}}}`,

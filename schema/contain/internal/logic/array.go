@@ -4,10 +4,14 @@ package logic
 // with items that all statements about all items allow. For example, for "some item is over 5, and the items differ" of two items it makes 6
 // and another one.
 
-import "slices"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
-// manyItems bounds the distinct items that are made.
-const manyItems = 300
+// manyItems bounds the distinct items of which each has a search of its own, mostItems those of longer lists.
+const manyItems, mostItems = 300, 1200
 
 // solveArray searches lists. Each statement about some item may be about an item of its own. If there is room for one item only, it has to
 // satisfy all of them, and the search is exhaustive; with more room it is not.
@@ -198,8 +202,10 @@ func (s *Solver) padItems(st *state, base []any, lo int64, distinct []UniqueBy, 
 		return base, false
 	}
 	if lo > manyItems {
-		s.recordReason("a list of many distinct items")
-		return nil, false
+		if base = s.padWithVariants(st, base, lo, distinct, depth); base == nil {
+			s.recordReason("a list of many distinct items")
+		}
+		return base, false
 	}
 	for int64(len(base)) < lo {
 		fs := slices.Clone(st.items)
@@ -217,6 +223,57 @@ func (s *Solver) padItems(st *state, base []any, lo int64, distinct []UniqueBy, 
 		base = append(base, found[0])
 	}
 	return base, false
+}
+
+// padWithVariants appends items that differ from one item in a text or a number of their keys until there are lo, as long as all that is said of
+// items may be true of them; nil if that is not enough.
+func (s *Solver) padWithVariants(st *state, base []any, lo int64, distinct []UniqueBy, depth int) []any {
+	found, _ := s.solveFacts(st.items, 1, depth+1)
+	if len(found) == 0 || lo > mostItems {
+		return nil
+	}
+	for n := 0; int64(len(base)) < lo; n++ {
+		if n > 2*mostItems || s.workSpent() {
+			return nil
+		}
+		for _, v := range variantsOf(found[0], distinct[0].keyNames(), n) {
+			said := func(f fact) bool { return s.evalFormula(f.f, v) == No }
+			if !slices.ContainsFunc(st.items, said) && !collidesWith(v, base, distinct) {
+				base = append(base, v)
+				break
+			}
+		}
+	}
+	return base
+}
+
+// variantsOf are values like v, in which the first key, or v itself if there are no keys, is another text or number for each n.
+func variantsOf(v any, keys []string, n int) (out []any) {
+	switch v := v.(type) {
+	case int64:
+		return []any{v + int64(n), v - int64(n)}
+	case float64:
+		return []any{v + float64(n)}
+	case string:
+		text := ""
+		for i := n; i >= 0; i = i/26 - 1 {
+			text = string(rune('a'+i%26)) + text
+		}
+		rs := []rune(v)
+		return []any{text, v + text, string(rs[:max(0, len(rs)-len(text))]) + text, fmt.Sprintf("%0*d", len(rs), n)}
+	case map[string]any:
+		for _, key := range keys {
+			for _, value := range variantsOf(v[key], nil, n) {
+				item := maps.Clone(v)
+				item[key] = value
+				out = append(out, item)
+			}
+			if out != nil {
+				break
+			}
+		}
+	}
+	return out
 }
 
 // allDistinct reports whether the items are distinct.

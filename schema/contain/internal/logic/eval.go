@@ -210,9 +210,14 @@ func (c evaluator) evalArray(f Formula, v []any) Truth {
 	case NumItems:
 		return truthOf(int64(len(v)) >= f.Min && int64(len(v)) <= f.Max)
 	case Unique:
-		c.work.Charge(int64(len(v)) * int64(len(v)) / 2)
+		texts, plain := f.By.textKeys(v)
+		work := int64(len(v))
+		if !plain {
+			work *= work / 2
+		}
+		c.work.Charge(work)
 		switch {
-		case f.By.hasDuplicates(v):
+		case plain && hasEqualTexts(texts), !plain && f.By.hasDuplicates(v):
 			return truthOf(f.Neg)
 		case f.By.Defaults != "" && len(v) > 1:
 			return Unsure // defaulting may make items equal
@@ -283,6 +288,38 @@ func (u UniqueBy) defaultOf(key string) string {
 		}
 	}
 	return ""
+}
+
+// hasEqualTexts sorts the texts.
+func hasEqualTexts(texts []string) bool {
+	n := len(texts)
+	slices.Sort(texts)
+	return len(slices.Compact(texts)) < n
+}
+
+// textKeys returns a text for the keys of each item, by which items are equal; not ok if some key is no string or has the separator in it.
+func (u UniqueBy) textKeys(items []any) (out []string, ok bool) {
+	names := u.keyNames()
+	for _, item := range items {
+		var keys []any
+		m, _ := item.(map[string]any)
+		for _, name := range names {
+			keys = append(keys, m[name])
+		}
+		if names == nil {
+			keys = []any{item}
+		}
+		var text strings.Builder
+		for _, key := range keys {
+			s, is := key.(string)
+			if !is || strings.Contains(s, "\x00") {
+				return nil, false
+			}
+			text.WriteString(s + "\x00")
+		}
+		out = append(out, text.String())
+	}
+	return out, true
 }
 
 func (u UniqueBy) hasDuplicates(items []any) bool {
