@@ -38,9 +38,16 @@ type addedLine struct {
 type goVersion struct {
 	group, version string
 	// dir is relative to the working directory, if it is below that.
-	dir string
-	// kinds are where the types of the kinds are. stored is set if their objects are stored in this version.
-	kinds  []addedLine
+	dir   string
+	kinds []goKind
+	// stored is set if objects of some kind are stored in this version.
+	stored bool
+}
+
+// goKind is a kind of a version, with the line that marks it as stored. stored is set if it has the marker.
+type goKind struct {
+	name   string
+	line   addedLine
 	stored bool
 }
 
@@ -134,8 +141,9 @@ func (r *goReader) versionsWithKinds(roots []*loader.Package) map[*loader.Packag
 			if info.RawDecl.Lparen.IsValid() {
 				word = info.Name
 			}
-			v.kinds = append(v.kinds, addedLine{r.relativePath(at.Filename), at.Line, word, "// +" + markStorage})
-			v.stored = v.stored || info.Markers.Get(markStorage) != nil
+			stored := info.Markers.Get(markStorage) != nil
+			v.kinds = append(v.kinds, goKind{kind.Kind, addedLine{r.relativePath(at.Filename), at.Line, word, "// +" + markStorage}, stored})
+			v.stored = v.stored || stored
 		}
 	}
 	return out

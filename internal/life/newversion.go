@@ -44,15 +44,21 @@ func (e *noVersionError) copySource() (goVersion, error) {
 }
 
 // notCopied are files of a package that belong to its version only.
-var notCopied = regexp.MustCompile(`_(test|conversion|webhook)\.go$`)
+var notCopied = regexp.MustCompile(`(^|[_.])(test|conversion|webhook)\.go$`)
 
 // markersOfOneVersion are lines that the copy of a package does without.
 var markersOfOneVersion = regexp.MustCompile(`(?m)^[ \t]*// \+kubebuilder:(storageversion|unservedversion|deprecatedversion\S*.*)\r?\n`)
 
-// copyVersion is a new package beside the one of another version, with its types, and the other package with its kinds marked as stored.
-func copyVersion(from goVersion, version string) (out Outputs, err error) {
+// markerOfPackage is the line that gates a package.
+var markerOfPackage = regexp.MustCompile(`(?m)^[ \t]*// \+` + markFeature + `=.*\r?\n`)
+
+// copyVersion is a new package beside the one of another version, with its types, and the other package with its kinds marked as stored, unless
+// they are stored in one of all versions.
+func copyVersion(from goVersion, version string, all []goVersion) (out Outputs, err error) {
 	dir := filepath.Join(filepath.Dir(from.dir), version)
-	if _, err := os.Stat(dir); err == nil {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is a file; the package of version %s belongs there", filepath.ToSlash(dir), version)
+	} else if err == nil {
 		return nil, fmt.Errorf("%s exists, but has no kind of the group %s in version %s: add one, with the marker +groupName above the package clause", filepath.ToSlash(dir), from.group, version)
 	}
 	// The loader leaves out generated files, such as those with DeepCopy.
@@ -61,7 +67,7 @@ func copyVersion(from goVersion, version string) (out Outputs, err error) {
 		return nil, err
 	}
 	for _, file := range files {
-		if notCopied.MatchString(file) {
+		if notCopied.MatchString(filepath.Base(file)) {
 			continue
 		}
 		data, err := os.ReadFile(file) //nolint:gosec // a file of the package
@@ -73,17 +79,25 @@ func copyVersion(from goVersion, version string) (out Outputs, err error) {
 		}
 		out = append(out, outFile{filepath.Join(dir, strings.ReplaceAll(filepath.Base(file), from.version, version)), data})
 	}
-	if !from.stored {
-		stored, err := withLinesAdded(from.kinds)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, stored...)
-	}
-	return out, nil
+	stored, err := withLinesAdded(unstoredKinds(&from, all))
+	return append(out, stored...), err
 }
 
-// renamedVersion is a Go file with another version in its package clause, in the comments above it, and in strings that are the version.
+// unstoredKinds are the lines that mark the kinds of a version as stored of which no version of the group has objects.
+func unstoredKinds(of *goVersion, all []goVersion) (lines []addedLine) {
+	for _, kind := range of.kinds {
+		holds := func(v goVersion) bool {
+			return v.group == of.group && slices.ContainsFunc(v.kinds, func(k goKind) bool { return k.name == kind.name && k.stored })
+		}
+		if !slices.ContainsFunc(all, holds) {
+			lines = append(lines, kind.line)
+		}
+	}
+	return lines
+}
+
+// renamedVersion is a Go file with another version in its package clause, in the comments above it, and in strings that are its version: with the
+// group, or what a name or field Version is.
 func renamedVersion(file string, data []byte, from *goVersion, version string) ([]byte, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, file, data, parser.ParseComments)
@@ -92,18 +106,14 @@ func renamedVersion(file string, data []byte, from *goVersion, version string) (
 	}
 	word := regexp.MustCompile(`\b` + regexp.QuoteMeta(from.version) + `\b`)
 	head := set.Position(f.Name.End()).Offset
-	imports := map[token.Pos]bool{}
-	for _, i := range f.Imports {
-		imports[i.Path.Pos()] = true
-	}
-	text := []byte(word.ReplaceAllString(string(data[:head]), version))
-	rest := head
+	text := markerOfPackage.ReplaceAll([]byte(word.ReplaceAllString(string(data[:head]), version)), nil)
+	rest, own := head, versionsIn(f)
 	for node := range ast.Preorder(f) {
 		n, ok := node.(*ast.BasicLit)
 		if !ok || n.Kind != token.STRING {
 			continue
 		}
-		if value, err := strconv.Unquote(n.Value); err != nil || imports[n.Pos()] || value != from.version && value != from.group+"/"+from.version {
+		if value, err := strconv.Unquote(n.Value); err != nil || value != from.group+"/"+from.version && (value != from.version || !own[n.Pos()]) {
 			continue
 		}
 		at := set.Position(n.Pos()).Offset
@@ -111,6 +121,30 @@ func renamedVersion(file string, data []byte, from *goVersion, version string) (
 		rest = at + len(n.Value)
 	}
 	return markersOfOneVersion.ReplaceAll(append(text, data[rest:]...), nil), nil
+}
+
+// versionsIn are the places of values that a Go file gives to a name or field Version, or to a GroupVersion without names.
+func versionsIn(f *ast.File) map[token.Pos]bool {
+	out := map[token.Pos]bool{}
+	for node := range ast.Preorder(f) {
+		switch n := node.(type) {
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Version" {
+				out[n.Value.Pos()] = true
+			}
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				if i < len(n.Values) && strings.HasSuffix(strings.ToLower(name.Name), "version") {
+					out[n.Values[i].Pos()] = true
+				}
+			}
+		case *ast.CompositeLit:
+			if typ, ok := n.Type.(*ast.SelectorExpr); ok && strings.HasPrefix(typ.Sel.Name, "GroupVersion") && len(n.Elts) > 1 {
+				out[n.Elts[1].Pos()] = true
+			}
+		}
+	}
+	return out
 }
 
 // stage writes files for a while: undo restores what was there.
@@ -129,13 +163,17 @@ func (o Outputs) stage() (undo func(), err error) {
 	if err := o.Each(func(path string, was, want []byte) { files, old = append(files, outFile{path, want}), append(old, was) }); err != nil {
 		return nil, err
 	}
+	removeMade := func() {
+		for _, dir := range made {
+			_ = os.Remove(dir) // it is empty
+		}
+	}
 	if _, err := o.Write(); err != nil {
+		removeMade()
 		return nil, err
 	}
 	return func() {
 		_ = putBack(files, old)
-		for _, dir := range made {
-			_ = os.Remove(dir) // it is empty
-		}
+		removeMade()
 	}, nil
 }

@@ -120,7 +120,7 @@ func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
 		e, hint := p.File.entryOf(m.gate)
 		switch {
 		case e == nil:
-			wrong.addProblem(m.file, m.line, "features.yaml has no feature %q%s", m.gate, hint)
+			wrong.addProblem(m.file, m.line, "%s has no feature %q%s", filepath.Base(p.Name()), m.gate, hint)
 		case m.marker != "":
 			if !slices.ContainsFunc(api.conditions, func(c condition) bool { return c.mark == i }) {
 				wrong.addProblem(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
@@ -128,7 +128,7 @@ func (p *Project) joinMarkedParts(api *goAPI) (wrong Problems) {
 		case !reached[i]:
 			wrong.addProblem(m.file, m.line, "the marker of %s reaches no field of a CRD: no kind of these packages has what it marks", m.gate)
 		case e.BehaviourOnly:
-			wrong.addProblem(m.file, m.line, "%s gates a part of the API, but features.yaml says behaviourOnly", m.gate)
+			wrong.addProblem(m.file, m.line, "%s gates a part of the API, but %s says behaviourOnly", m.gate, filepath.Base(p.Name()))
 		}
 	}
 	return wrong

@@ -119,7 +119,7 @@ func loadMarked(ctx context.Context, file *File, f *NewFeature, day time.Time) (
 		if err != nil {
 			return nil, nil, err
 		}
-		if copied, err = copyVersion(from, path.Base(f.Version)); err != nil {
+		if copied, err = copyVersion(from, path.Base(f.Version), missing.others); err != nil {
 			return nil, nil, err
 		}
 		undo, err := copied.stage()

@@ -102,6 +102,9 @@ func stageFile(x outFile) (name string, err error) {
 		mode = info.Mode().Perm()
 	}
 	f, err := os.CreateTemp(dir, ".sluice-*")
+	if failed, ok := errors.AsType[*os.PathError](err); ok {
+		return "", fmt.Errorf("write %s: %w", x.path, failed.Err)
+	}
 	if err != nil {
 		return "", err
 	}
