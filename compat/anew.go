@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"sluice.dev/schema"
 	"sluice.dev/schema/contain"
 	"sluice.dev/schema/upstream"
 )
@@ -117,17 +118,55 @@ func anyPlaceIn(p *props, places []contain.Path, path contain.Path) bool {
 
 // crossTolerated looks at errors that objects have met in the old CRD too, which tolerated them in values that stay the same.
 func (c *comparison) crossTolerated(ctx context.Context, p pair, home *part, known told, was func() told, out *crossings) {
-	places := c.comparesAnew(p, home)
-	if len(places) == 0 {
-		return
+	places, anew := c.comparesAnew(p, home), p.from.Name != p.to.Name && c.rulesAnew(p.to)
+	var gaps []contain.Gap
+	if len(places) > 0 || anew {
+		gaps = c.gapsOfStored(ctx, p.from, home, p.to, p.to)
 	}
-	gaps := c.gapsOfStored(ctx, p.from, home, p.to, p.to)
-	for _, g := range append(gaps, c.decidePair(ctx, pair{c.wayHome(p.from), p.to})...) {
+	if len(places) > 0 {
+		gaps = append(gaps, c.decidePair(ctx, pair{c.wayHome(p.from), p.to})...)
+	}
+	for _, g := range gaps {
 		tolerated := g.Harm == contain.Refused && !known.hasGap(&g) && (p.from.Name == p.to.Name || was().hasGap(&g))
-		if tolerated && anyPlaceIn(p.to.props, places, g.Path) && c.addTolerated(ctx, crossing{pair: p, Gap: g, filler: p.to}, out) {
+		switch x := (crossing{pair: p, Gap: g, filler: p.to}); {
+		case !tolerated:
+		case anyPlaceIn(p.to.props, places, g.Path) && c.addTolerated(ctx, x, out):
+			known.addGaps(g)
+		case anew && c.meetsNewRule(ctx, &x):
+			out.refused = append(out.refused, x)
 			known.addGaps(g)
 		}
 	}
+}
+
+// rulesAnew reports whether a version has rules that the old CRD did not have there.
+func (c *comparison) rulesAnew(to *part) bool {
+	before := findVersion(c.oldParts, to.Name)
+	return before != nil && before.Served && to.Served && upstream.RatchetsIn(c.opts.KubeVersion) && !isUnchangedSchema(before, to) && hasRules(to.props)
+}
+
+// hasRules reports whether there is a rule in the schema.
+func hasRules(p *props) bool {
+	for s := range schema.Walk(p, schema.InStructure) {
+		if len(s.XValidations) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// meetsNewRule reports whether the witness of a tolerated error makes a rule end in an error, which the API server tolerates nowhere: a rule
+// about a text, for example, and a stored number. It takes over the errors.
+func (c *comparison) meetsNewRule(ctx context.Context, x *crossing) bool {
+	if x.Witness == nil || x.Keyword != "type" {
+		return false
+	}
+	j, err := c.journeyWith(ctx, x.pair, c.readingVersion(x.from), x.Witness.Object, true)
+	if err != nil || len(j.errors) == 0 {
+		return false
+	}
+	x.Witness, x.filler = &contain.Witness{Object: x.Witness.Object, Errors: j.errors}, nil
+	return true
 }
 
 // addTolerated adds a crossing with an error that the old CRD tolerated, and reports whether the new one may not.

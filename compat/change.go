@@ -87,10 +87,10 @@ func (c *comparison) readFromStorage(p pair, g *contain.Gap) bool {
 	return isDataDropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
 }
 
-// isDataDropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, or invalid metadata
-// of embedded resources.
+// isDataDropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, those of values of
+// another type, or invalid metadata of embedded resources.
 func isDataDropped(g *contain.Gap) bool {
-	return g.Harm == contain.Pruned || g.Harm == contain.Refused && g.Keyword == "x-kubernetes-embedded-resource"
+	return g.Harm == contain.Pruned || g.Harm == contain.Refused && g.Keyword == "x-kubernetes-embedded-resource" || g.Witness != nil && g.Witness.Lost
 }
 
 // findingOf makes a finding of a change: the first rule that claims it says what it is.

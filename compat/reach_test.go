@@ -370,6 +370,10 @@ func TestValuesThatDifferWithoutAClient(t *testing.T) {
 			before: of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: "+text+"}"),
 			after:  of("required: [v], properties: {a: "+text+", v: "+text+"}", "required: [b], properties: {a: "+text+", b: "+text+", v: {type: string, default: zzz}}"),
 		},
+		"a new rule beside a value of another type": {
+			before: of("x-kubernetes-preserve-unknown-fields: true", "properties: {b: "+text+"}"),
+			after:  of("x-kubernetes-preserve-unknown-fields: true", "properties: {b: {type: string, x-kubernetes-validations: [{rule: 'self.size() < 3 || self.size() > 2'}]}}"),
+		},
 		"stored in a third version before": {
 			before: version("v1", true, "required: [v], properties: {a: "+text+", b: "+text+", v: "+text+"}") +
 				version("v2", false, "required: [v], properties: {a: {type: string, default: yyy}, b: "+text+", v: "+text+"}"+keep) + version("v3", false, "properties: {a: "+text+", b: "+text+", v: "+text+"}"),
@@ -411,6 +415,19 @@ func TestValuesThatDifferWithoutAClient(t *testing.T) {
 				t.Errorf("%s: %s", got.Verdict, listed(got))
 			}
 		})
+	}
+}
+
+// A version that nobody serves still reads what it stored, and drops the fields of a value that is no object to it any more.
+func TestAVersionThatIsOnlyStoredLosesFieldsOfAnotherType(t *testing.T) {
+	of := func(spec string) string {
+		return "versions:\n- {name: v1alpha1, served: false, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true" + spec + "}}}}}\n" +
+			"- {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
+	}
+	old := patched(t, of(""))
+	old.Status.StoredVersions = []string{"v1alpha1", "v1"}
+	if got := check(t, old, patched(t, of(", properties: {a: {type: integer}}"))); !slices.Contains(ruleIDs(got.Findings), "type-added") || got.Findings[0].Level != report.DataLost {
+		t.Errorf("%s: %s", got.Verdict, listed(got))
 	}
 }
 
