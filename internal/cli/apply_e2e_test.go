@@ -42,7 +42,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: shared.Get(t), t: t, dir: t.TempDir()}
+	return newWorldIn(t, shared.Get(t))
+}
+
+func newWorldIn(t *testing.T, c *clustertest.Cluster) *world {
+	t.Helper()
+	w := &world{Cluster: c, t: t, dir: t.TempDir()}
 	var err error
 	if w.kube, err = kubernetes.NewForConfig(w.Config()); err != nil {
 		t.Fatal(err)
