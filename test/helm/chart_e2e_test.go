@@ -3,12 +3,14 @@
 package helm
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 func same(t *testing.T, want, got map[string]map[string]any) {
@@ -32,30 +34,22 @@ func TestE2EHelmInstallsAndUninstallsTheChart(t *testing.T) {
 		return out
 	}
 	// there lists those of a manifest that the cluster has.
-	there := func(manifest string) (out []string) {
-		for key, o := range objects(t, []byte(manifest)) {
-			version, _ := o["apiVersion"].(string)
-			kind, _, _ := strings.Cut(key, "/")
-			group, v, ok := strings.Cut(version, "/")
-			resource := kind
-			if ok {
-				resource = kind + "." + v + "." + group
-			}
-			_, rest, _ := strings.Cut(key, "/")
-			ns, name, _ := strings.Cut(rest, "/")
-			args := []string{"get", resource + "/" + name}
-			if ns != "" {
-				args = append(args, "-n", ns)
-			}
-			switch _, errs, err := c.Kubectl(t, "", args...); {
-			case err == nil:
-				out = append(out, key)
-			case !strings.Contains(errs, "not found") && !strings.Contains(errs, "the server doesn't have a resource type"):
-				t.Errorf("%s: %s", key, errs)
-			}
+	there := func(manifest string) []string {
+		found, errs, err := c.Kubectl(t, manifest, "get", "--ignore-not-found", "-o", "yaml", "-f", "-")
+		if err != nil {
+			t.Errorf("%v: %s", err, errs)
 		}
-		slices.Sort(out)
-		return out
+		var list struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		if err := yaml.Unmarshal([]byte(found), &list); err != nil {
+			t.Fatal(err)
+		}
+		var stream strings.Builder
+		for _, item := range list.Items {
+			stream.WriteString("---\n" + string(item) + "\n")
+		}
+		return names(stream.String())
 	}
 	chart := []string{"upgrade", "--install", "sluice", mustAbs(t, root+"/config/chart"), "--namespace", namespace, "--create-namespace", "-f", "values.yaml"}
 	s.must(t, helm, chart...)

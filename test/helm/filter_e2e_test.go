@@ -12,13 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sluice.dev/tools/clustertest"
 )
-
-var shared clustertest.Shared
-
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // tool builds a program that go.mod names as a tool, and returns its path.
 func tool(t *testing.T, name string) string {
@@ -78,7 +72,10 @@ type shell struct {
 
 func newShell(t *testing.T, env ...string) *shell {
 	t.Helper()
-	dir, program := t.TempDir(), build(t)
+	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "sluice") // a test puts other programs beside its own
+	if err := os.Symlink(build(t), program); err != nil {
+		t.Fatal(err)
+	}
 	env = append(env, "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+dir, "HELM_PLUGINS="+filepath.Join(dir, "plugins"))
 	return &shell{dir, program, append(os.Environ(), env...)}
 }

@@ -4,11 +4,14 @@ package helm
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +20,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"sluice.dev/tools/clustertest"
 )
 
 const root = "../.."
@@ -112,13 +117,38 @@ func TestHelmAndTheCommandRefuseTheSame(t *testing.T) {
 	}
 }
 
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "sluice")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/sluice")
+var shared clustertest.Shared
+
+func TestMain(m *testing.M) {
+	code := shared.Run(m)
+	if programDir != "" {
+		_ = os.RemoveAll(programDir)
+	}
+	os.Exit(code)
+}
+
+var programDir string
+
+// builtProgram builds sluice, once for all tests.
+var builtProgram = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "sluice-helm")
+	if err != nil {
+		return "", err
+	}
+	programDir = dir
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "sluice"), "./cmd/sluice")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(dir, "sluice"), nil
+})
+
+func build(t *testing.T) string {
+	t.Helper()
+	program, err := builtProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
