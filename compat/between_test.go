@@ -53,16 +53,28 @@ func TestAnObjectWithoutAHomeMakesNoJourney(t *testing.T) {
 	}
 }
 
-// A field that may be null from now on, beside an enum without null, refuses requests whose null was dropped.
-func TestNullBesideAnEnum(t *testing.T) {
-	of := func(field string) *crd {
-		return patched(t, `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {c: {type: string, `+field+`}}}}}}}]`)
+// A field that may be null from now on refuses requests whose null was dropped, if it has an enum, even one with null, or if null counts as a
+// field of the object.
+func TestNullThatWasDroppedIsRefused(t *testing.T) {
+	of := func(spec, field string) *crd {
+		return patched(t, `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, `+spec+`properties: {b: {type: string}, c: {type: string`+field+`}}}}}}}]`)
 	}
-	old := of("enum: [a]")
-	for field, refused := range map[string]bool{"enum: [a], nullable: true": true, "enum: [a, null], nullable: true": false, "nullable: true": false} {
-		got := check(t, old, of(field))
-		if (got.Verdict == report.Unsafe) != refused || refused && got.Findings[0].Level != report.WritersRefused {
-			t.Errorf("%s: %s", field, listed(got))
+	for _, e := range []struct {
+		spec, old, new string
+		refused        bool
+	}{
+		{"", ", enum: [a]", ", enum: [a], nullable: true", true},
+		{"", ", enum: [a]", ", enum: [a, null], nullable: true", true},
+		{"", ", enum: [a]", ", nullable: true", false},
+		{"maxProperties: 1, ", "", ", nullable: true", true},
+		{"not: {required: [c]}, ", "", ", nullable: true", true},
+		{"oneOf: [{required: [b]}, {required: [c]}], ", "", ", nullable: true", true},
+		{"anyOf: [{required: [b]}, {required: [c]}], ", "", ", nullable: true", false},
+		{"minProperties: 1, ", "", ", nullable: true", false},
+	} {
+		got := check(t, of(e.spec, e.old), of(e.spec, e.new))
+		if (got.Verdict == report.Unsafe) != e.refused || e.refused && got.Findings[0].Level != report.WritersRefused {
+			t.Errorf("%s %s: %s", e.spec, e.new, listed(got))
 		}
 	}
 }

@@ -84,8 +84,11 @@ func (c *comparison) compareSchemas(ctx context.Context, p pair) {
 // more, but what is stored in it is pruned, its defaults filled in, and the metadata of embedded resources read, when it is read
 // (k8s.io/apiextensions-apiserver/pkg/apiserver, crdConversionRESTOptionsGetter).
 func (c *comparison) readFromStorage(p pair, g *contain.Gap) bool {
-	return isDataDropped(g) || g.Harm == contain.Redefaulted && c.isStored(p.from.Name)
+	return isDataDropped(g) || (g.Harm == contain.Redefaulted || isDefaultOfNull(g)) && c.isStored(p.from.Name)
 }
+
+// isDefaultOfNull reports whether the gap is about the default of items, which the old schema fills in for null and the new one does not.
+func isDefaultOfNull(g *contain.Gap) bool { return g.Keyword == "default" && g.Detail == "" }
 
 // isDataDropped reports whether the gap is about data that a version drops when it reads or stores an object: unknown fields, those of values of
 // another type, or invalid metadata of embedded resources.
@@ -226,6 +229,9 @@ func levelOfGap(g *contain.Gap) report.Level {
 
 // levelOf is the level of an object that the gap refuses and that fares so.
 func levelOf(g *contain.Gap, fate contain.Fate) report.Level {
+	if isDefaultOfNull(g) && g.Harm == contain.Refused {
+		return report.MeaningChanged
+	}
 	switch g.Harm {
 	case contain.Pruned:
 		return report.DataLost
@@ -334,6 +340,9 @@ func effectOnWitness(g *contain.Gap) string {
 		return strings.TrimPrefix(g.Path.String(), ".") + " is dropped"
 	case contain.Redefaulted:
 		field := strings.TrimPrefix(g.Path.String(), ".")
+		if g.Path[len(g.Path)-1].Kind != contain.Field {
+			field = "null at " + field
+		}
 		switch {
 		case w.After == nil:
 			return field + " is left out; it was filled in with " + inlineJSON(w.Before)

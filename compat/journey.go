@@ -110,8 +110,9 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 		return journey{}, err
 	}
 	differ := func(a, b map[string]any) bool { return compactJSON(withoutType(a)) != compactJSON(withoutType(b)) }
-	j := journey{dropped: append(dropped, more...), nulls: differ(converted, kept) || len(dropped) == 0 && differ(kept, stored)}
 	touch, err := c.updateObject(ctx, r.to, r.reader, stored, nil, ratchet)
+	j := journey{dropped: append(dropped, more...)}
+	j.nulls = differ(converted, kept) || len(dropped) == 0 && differ(kept, stored) || replacesNull(stored, touch.Stored)
 	if err != nil || len(touch.Errors) == 0 {
 		return j, err
 	}
@@ -119,19 +120,7 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	if err != nil {
 		return j, err
 	}
-	j.ofRules = map[string]bool{}
-	for _, e := range touch.Errors {
-		if !skipsRules(e) {
-			j.errors = append(j.errors, e.Error())
-		}
-		if e.Origin == upstream.OriginRule {
-			j.ofRules[e.Error()] = true
-		}
-	}
-	j.errors = minusErrors(j.errors, was)
-	if slices.ContainsFunc(was, skipsRules) { // what rules say now they might have said then
-		j.errors = slices.DeleteFunc(j.errors, func(e string) bool { return j.ofRules[e] })
-	}
+	j.addErrors(touch.Errors, was)
 	if len(j.errors) == 0 {
 		return j, nil
 	}
@@ -151,6 +140,23 @@ func (c *comparison) journeyWith(ctx context.Context, p pair, filler *part, obj 
 	created, err := v.CreateWithStatus(ctx, converted)
 	j.updates = minusErrors(j.errors, created.Errors)
 	return j, err
+}
+
+// addErrors takes over the errors of a write that were none before.
+func (j *journey) addErrors(now, was field.ErrorList) {
+	j.ofRules = map[string]bool{}
+	for _, e := range now {
+		if !skipsRules(e) {
+			j.errors = append(j.errors, e.Error())
+		}
+		if e.Origin == upstream.OriginRule {
+			j.ofRules[e.Error()] = true
+		}
+	}
+	j.errors = minusErrors(j.errors, was)
+	if slices.ContainsFunc(was, skipsRules) { // what rules say now they might have said then
+		j.errors = slices.DeleteFunc(j.errors, func(e string) bool { return j.ofRules[e] })
+	}
 }
 
 // routeOf returns the versions of a journey; without home if the new CRD lacks the version that reads the object.
@@ -264,6 +270,29 @@ func minusErrors(all []string, known field.ErrorList) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(e string) bool {
 		return slices.ContainsFunc(known, func(x *field.Error) bool { return x.Error() == e })
 	})
+}
+
+// replacesNull reports whether a null of a stored object has another value in what is written back, because a version filled in its default.
+func replacesNull(stored, written any) bool {
+	switch v := stored.(type) {
+	case nil:
+		return written != nil
+	case map[string]any:
+		w, _ := written.(map[string]any)
+		for name, below := range v {
+			if is, kept := w[name]; kept && replacesNull(below, is) {
+				return true
+			}
+		}
+	case []any:
+		w, _ := written.([]any)
+		for i, item := range v[:min(len(v), len(w))] {
+			if replacesNull(item, w[i]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func withoutType(obj map[string]any) map[string]any {

@@ -245,7 +245,8 @@ type crossings struct {
 
 // journey is the fate of one such object.
 type journey struct {
-	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped.
+	// dropped are the paths of the stored object that are pruned on reading or by the other version; nulls reports whether nulls are dropped, or
+	// replaced by a default.
 	dropped []string
 	nulls   bool
 	// errors are why an update that sets a label is refused and was not before. filled are those of them that come from defaults

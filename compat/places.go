@@ -174,6 +174,9 @@ func fillsIn(p *props) bool {
 	return p != nil && p.Default != nil && string(p.Default.Raw) != "null" && len(p.Default.Raw) > 0
 }
 
+// fillsNull reports whether the API server fills in a default of p where an item of a list or a value of a map is null.
+func fillsNull(p *props) bool { return fillsIn(p) && !p.Nullable }
+
 func keepsUnknownFields(p *props) bool {
 	return p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 }
@@ -188,14 +191,17 @@ func prunesUndeclared(p *props, name string, depth int) bool {
 	return depth > 0 && !p.XEmbeddedResource || !slices.Contains(ofEveryObject, name)
 }
 
-// fillsMore reports whether reader has a default that p lacks, for a field that p does not require.
+// fillsMore reports whether reader has a default that p lacks, for a field that p does not require, or for an item or a value that may be null.
 func fillsMore(p, reader *props, depth int) bool {
 	if p == nil || reader == nil || depth > schema.MaxDepth {
 		return false
 	}
 	for at, child := range childSchemas(p) {
 		twin := schemaAt(reader, at)
-		filled := at.Kind == contain.Field && fillsIn(twin) && !fillsIn(child) && !slices.Contains(p.Required, at.Name)
+		filled := fillsIn(twin) && !fillsIn(child) && !slices.Contains(p.Required, at.Name)
+		if at.Kind != contain.Field {
+			filled = fillsNull(twin) && child.Nullable
+		}
 		if filled || fillsMore(child, twin, depth+1) {
 			return true
 		}
@@ -213,7 +219,11 @@ func fillsAlone(p, stored, reader *props, at contain.Path) []contain.Path {
 	for step, child := range childSchemas(p) {
 		here := append(slices.Clip(at), step)
 		twin, filler := schemaAt(stored, step), schemaAt(reader, step)
-		if step.Kind == contain.Field && fillsIn(child) && !fillsIn(filler) && (stored == nil || !slices.Contains(stored.Required, step.Name)) {
+		fills := fillsIn(child) && !fillsIn(filler) && (stored == nil || !slices.Contains(stored.Required, step.Name))
+		if step.Kind != contain.Field {
+			fills = fillsNull(child) && !fillsNull(filler) && (twin == nil || twin.Nullable)
+		}
+		if fills {
 			out = append(out, here)
 		}
 		if step.Kind == contain.Field && stored != nil && twin == nil && !keepsUndeclared(stored) && !fillsIn(filler) {

@@ -42,15 +42,93 @@ func wideningsBetween(old, new *schema.Node) []widening {
 		if n.Nullable && !o.Nullable && !isWiderType(o, n) {
 			add("nullable-added", "nullable", "null is allowed", false, true)
 		}
+		if last := len(t.path) - 1; last >= 0 && t.path[last].Kind == contain.AnyKey && !n.Nullable && n.HasDefault && !o.Nullable && !o.HasDefault {
+			add("default-added", "default", "a default replaces null", nil, n.Default)
+		}
 	}
 	return out
 }
 
-// refusesNull reports whether a field that may be null now has an enum without null: the API server dropped null from requests, and refuses
-// it now.
-func (w *widening) refusesNull() bool {
-	return w.keyword == "nullable" && len(w.path) > 0 && w.path[len(w.path)-1].Kind == contain.Field &&
-		len(w.new.Enum) > 0 && !slices.Contains(w.new.Enum, any(nil))
+// mayRefuseNull reports whether a field or a value that keeps null now, or gets a default in its place, has an enum, or is in an object that counts its fields or
+// has junctors, which may ask for the field. The API server dropped null from requests, and may refuse it now.
+func (w *widening) mayRefuseNull(to *props) bool {
+	last := len(w.path) - 1
+	if w.keyword != "nullable" && w.keyword != "default" || last < 0 || w.path[last].Kind == contain.AnyItem {
+		return false
+	}
+	for i := range len(w.path) + 1 {
+		if p := propsAt(to, w.path[:i]); p == nil || hasJunctors(p) || i == last && p.MaxProperties != nil {
+			return p != nil
+		}
+	}
+	return len(w.new.Enum) > 0
+}
+
+func hasJunctors(p *props) bool {
+	return len(p.AllOf) > 0 || len(p.AnyOf) > 0 || len(p.OneOf) > 0 || p.Not != nil
+}
+
+// withNullAt returns the schema of objects of p with null at the path, where p drops it. They may have one field more than p allows, and what the
+// junctors of p say of the field is left open.
+func withNullAt(p *props, path contain.Path) *props {
+	if len(path) == 0 {
+		least, most := int64(1), int64(0) // no text, so that only null is left
+		return &props{Type: "string", Nullable: true, MinLength: &least, MaxLength: &most}
+	}
+	out := *rewriteChildren(p, func(child *props, at contain.Step) *props {
+		if at == path[0] {
+			return withNullAt(child, path[1:])
+		}
+		return child
+	})
+	out.AllOf, out.AnyOf, out.OneOf, out.Not = nil, nil, nil, nil
+	switch {
+	case len(path) > 1:
+	case path[0].Kind == contain.Field:
+		if out.Required = append(slices.Clone(p.Required), path[0].Name); p.MaxProperties != nil {
+			more := *p.MaxProperties + 1
+			out.MaxProperties = &more
+		}
+	default:
+		one := int64(1)
+		out.MinProperties, out.MaxProperties = &one, nil
+	}
+	return &out
+}
+
+// addNullRefused looks for an object with a null that the old CRD dropped from requests, and that the new one refuses, by the API server's code. It
+// adds to the finding that there is one, or that this is undecided, and returns false if there is none.
+func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f *report.Finding) bool {
+	if !w.mayRefuseNull(p.to.props) {
+		return false
+	}
+	from, err := contain.NewSide(withNullAt(p.from.props, w.path))
+	if err != nil {
+		return false // cannot be: it is a part of a schema that passed
+	}
+	o := c.containOptions(p.from)
+	o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Refused }
+	for _, g := range contain.Decide(ctx, from, p.to.side, o).Gaps {
+		switch {
+		case g.Witness == nil && !g.OddAlone:
+			f.Outcome, f.Reason, f.Message = report.Undecided, g.Reason, Undetermined+": null was dropped from requests, and may be refused now"
+		case g.Witness != nil && c.acceptsRequest(ctx, p.from, g.Witness.Object) && !c.acceptsRequest(ctx, p.to, g.Witness.Object):
+			f.Outcome, f.Level, f.Witness, f.Reason = report.Violation, report.WritersRefused, witnessOf(&g), ""
+			f.Message = "null was dropped from requests, and is refused now"
+			return true
+		}
+	}
+	return f.Outcome != ""
+}
+
+// acceptsRequest reports whether a version takes a request for an object, with all its fields but null.
+func (c *comparison) acceptsRequest(ctx context.Context, p *part, obj map[string]any) bool {
+	v, err := c.validatorOf(p)
+	if err != nil {
+		return false
+	}
+	res, err := v.CreateWithStatus(ctx, obj)
+	return err == nil && !res.Refused() && len(res.Pruned) == 0
 }
 
 func pluralNoun(n int, noun string) string {
@@ -141,23 +219,18 @@ func (c *comparison) readersSurprised(ctx context.Context, p pair) []report.Find
 		if j := at[w.path.String()+" type"] - 1; w.keyword == "nullable" && (i < 0 || j >= 0 && j < i) {
 			i = j // a null that an item was not allowed to be is a matter of its type
 		}
-		nullRefused := w.refusesNull()
-		if i < 0 && !nullRefused {
-			continue // something else keeps such values out
-		}
 		f := report.Finding{Rule: w.rule, Version: p.to.Name, Path: w.path.String(), Message: w.message, Before: valueText(w.before), After: valueText(w.after)}
 		steps, _, _ := descendSchema(p.to.schemaNode(), w.path)
 		f.SchemaPath = append(append(p.to.documentTokens("schema", "openAPIV3Schema"), steps...), w.keyword)
-		if nullRefused {
-			f.Outcome, f.Level = report.Violation, report.WritersRefused
-			f.Message = "null was dropped from requests, and the enum refuses it now"
-			out = append(out, f)
-			continue
-		}
-		f.Outcome, f.Reason = report.Note, gaps[i].Reason // would only be warned of if it were shown
-		if g := &gaps[i]; g.Verdict == contain.NotContained {
-			f.Outcome, f.Witness = report.Violation, witnessOf(g)
+		switch told := c.addNullRefused(ctx, p, &w, &f); {
+		case told:
+		case i < 0:
+			continue // something else keeps such values out
+		case gaps[i].Verdict == contain.NotContained:
+			f.Outcome, f.Witness = report.Violation, witnessOf(&gaps[i])
 			f.Witness.Reversed = true // it is the new CRD that accepts it
+		default:
+			f.Outcome, f.Reason = report.Note, gaps[i].Reason // would only be warned of if it were shown
 		}
 		out = append(out, f)
 	}

@@ -31,4 +31,5 @@ retries:
 	claim: func(c *change) (string, bool) {
 		return "default " + inlineJSON(c.After) + " was added", c.Harm == contain.Redefaulted
 	},
+	whole: readersRule("default-added"),
 }

@@ -27,6 +27,6 @@ replicas:
   default: 5
 `,
 	claim: func(c *change) (string, bool) {
-		return "the schema of " + quoteJSON(c.Detail) + " refuses its own default", c.isRefusedBy("default")
+		return "the schema of " + quoteJSON(c.Detail) + " refuses its own default", c.isRefusedBy("default") && !isDefaultOfNull(&c.Gap)
 	},
 }

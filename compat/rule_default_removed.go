@@ -1,9 +1,6 @@
 package compat
 
-import (
-	"sluice.dev/report"
-	"sluice.dev/schema/contain"
-)
+import "sluice.dev/report"
 
 var defaultRemoved = Rule{
 	ID:    "default-removed",
@@ -29,6 +26,6 @@ retries:
   default: 3
 `,
 	claim: func(c *change) (string, bool) {
-		return "default " + inlineJSON(c.Before) + " is gone", c.Harm == contain.Redefaulted && c.After == nil
+		return "default " + inlineJSON(c.Before) + " is gone", c.Keyword == "default" && c.Before != nil && c.After == nil
 	},
 }

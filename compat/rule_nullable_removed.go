@@ -11,7 +11,7 @@ var nullableRemoved = Rule{
 	Varies: true,
 	Title:  "null is no longer allowed",
 	Why: `A stored null is a value: it can mean "none", while a missing field means "the default". Without nullable the API server ` +
-		`drops null from an object, or fills in the default if there is one. As an item of a list, null is refused.`,
+		`drops null from an object, or fills in the default if there is one. As an item of a list without a default, null is refused.`,
 	Help: `Keep nullable: true. It costs only one more case in the code that reads the field.`,
 	Unsafe: Example{
 		Old: `
@@ -33,13 +33,12 @@ limit:
 		if c.Keyword != "nullable" && !items {
 			return "", false
 		}
-		switch c.Harm {
-		case contain.Redefaulted:
-			return "null is no longer allowed: it is replaced by the default", true
-		case contain.Pruned:
-			return "null is no longer allowed: it is dropped", true
-		case contain.Refused, contain.RefusedTransition:
+		switch {
+		case c.Harm != contain.Pruned:
+			return "null is no longer allowed", true
+		case c.new != nil && c.new.HasDefault:
+			return "null is no longer allowed: the default replaces it", true
 		}
-		return "null is no longer allowed", true
+		return "null is no longer allowed: it is dropped", true
 	},
 }

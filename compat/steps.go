@@ -149,7 +149,10 @@ func requireDefaulted(p, reader *props, depth int) *props {
 	out := rewriteChildren(p, func(child *props, at contain.Step) *props {
 		twin := schemaAt(reader, at)
 		sub := requireDefaulted(child, twin, depth+1)
-		if at.Kind != contain.Field || !fillsIn(child) && !fillsIn(twin) {
+		switch {
+		case at.Kind != contain.Field && fillsNull(twin):
+			return withoutNull(sub, nil)
+		case at.Kind != contain.Field || !fillsIn(child) && !fillsIn(twin):
 			return sub
 		}
 		filled = append(filled, at.Name)
@@ -159,6 +162,13 @@ func requireDefaulted(p, reader *props, depth int) *props {
 		return out
 	}
 	return withRequired(out, filled)
+}
+
+// withoutNull returns the schema of items or values among which no null is left, with a default for null or none.
+func withoutNull(p *props, value *apiextensionsv1.JSON) *props {
+	out := withDefault(p, value)
+	out.Nullable = false
+	return out
 }
 
 // requireFilledByReader returns p with each property required that the reader fills in and p does not: what it refuses lacks one of them. If
@@ -281,8 +291,11 @@ func defaultsOf(p, reader *props, depth int) *props {
 	out := rewriteChildren(p, func(child *props, at contain.Step) *props {
 		twin := schemaAt(reader, at)
 		own := defaultsOf(child, twin, depth+1)
-		if at.Kind == contain.Field && fillsIn(twin) {
+		switch {
+		case at.Kind == contain.Field && fillsIn(twin):
 			return withDefault(own, twin.Default)
+		case at.Kind != contain.Field && fillsNull(twin):
+			return withoutNull(own, twin.Default)
 		}
 		return own
 	})

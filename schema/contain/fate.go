@@ -64,7 +64,7 @@ func (t *translator) hasAllDefaults(p place) logic.Formula {
 func (s *search) worstFate(p *pending, ratchets bool) Fate {
 	fate := p.gap.Witness.Fate()
 	switch {
-	case p.gap.Harm != Refused && p.gap.Harm != RefusedTransition || fate == Lost || p.gap.OddAlone:
+	case p.gap.Harm != Refused && p.gap.Harm != RefusedTransition || fate == Lost || p.gap.OddAlone || p.asksForDefault():
 		return fate
 	case p.loses != nil && !s.provesNone(s.formulasFor(p, p.loses)):
 		return Lost

@@ -18,7 +18,7 @@ type position uint8
 const (
 	// atProperty: a null is dropped, or replaced by the default, unless the schema says nullable.
 	atProperty position = iota
-	// atItem: a null stays and is validated.
+	// atItem: a null is replaced by the default, unless the schema says nullable. Without a default it stays and is validated.
 	atItem
 	// atRoot: the object itself.
 	atRoot
@@ -183,6 +183,12 @@ func placeAtPath(p place, path Path) place {
 		p = p.stepPlace(s)
 	}
 	return p
+}
+
+// losesNull reports whether a null here is dropped, or replaced by the default (PruneNonNullableNullsWithoutDefaults and Default in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting).
+func (p place) losesNull() bool {
+	return p.kind == declared && !p.node.Nullable && (p.pos == atProperty || p.pos == atItem && p.node.HasDefault)
 }
 
 // isOfType reports whether each value here but null is of the JSON type.

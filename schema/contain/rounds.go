@@ -185,7 +185,7 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 	var objs []map[string]any
 	for i, p := range all {
 		for _, m := range s.roundCandidates(p, round) {
-			if o, ok := m.(map[string]any); ok {
+			if o, ok := p.withNullForDefault(m).(map[string]any); ok {
 				batches[i] = append(batches[i], o)
 			}
 		}
@@ -218,6 +218,19 @@ func (s *search) confirmRound(ctx context.Context, all []*pending, round int) {
 			c.confirmAny(ctx, p, batches[i])
 		}
 	}
+}
+
+// asksForDefault reports whether the gap is about the default of items or of values ([walker.compareNullDefaults]). Nothing is stored without it.
+func (p *pending) asksForDefault() bool {
+	return p.gap.Keyword == "default" && p.gap.Detail == "" && len(p.path) == len(p.gap.Path)
+}
+
+// withNullForDefault returns a candidate for the default of items or of values with null in its place.
+func (p *pending) withNullForDefault(obj any) any {
+	if !p.asksForDefault() {
+		return obj
+	}
+	return replacedAt(obj, p.path, func(any) any { return nil })
 }
 
 // confirmAny confirms candidates until a stored object is harmed, and keeps the one that fares worst. If there is a witness already, it

@@ -40,7 +40,7 @@ func (t *translator) expandAccepted(p place) logic.Formula {
 	}
 	n := p.node
 	out := logic.And{t.acceptedKinds(n)}
-	if p.pos == atProperty && !n.Nullable {
+	if p.losesNull() {
 		out = append(out, logic.Kinds(logic.NonNull))
 	}
 	for _, x := range t.piecesAt(p) {

@@ -73,8 +73,8 @@ func (w *walker) compareTypes(o, n place) bool {
 	if w.sameTypes(o, n) {
 		return false
 	}
-	if n.pos == atProperty {
-		allowed = logic.Or{logic.Kinds(logic.Null), allowed} // a null that is not allowed is dropped, not refused
+	if n.losesNull() {
+		allowed = logic.Or{logic.Kinds(logic.Null), allowed}
 	}
 	found := false
 	if goal := w.withoutLists(o, n, logic.Not(allowed)); w.provedLocally(o, goal) {
@@ -82,7 +82,7 @@ func (w *walker) compareTypes(o, n place) bool {
 	} else {
 		found = w.recordType(o, n, goal)
 	}
-	if n.pos == atProperty && !n.node.Nullable {
+	if n.losesNull() {
 		if goal := logic.Kinds(logic.Null); w.provedLocally(o, goal) {
 			w.traceProven("nullable", "", impliedHere)
 		} else if !found {
@@ -128,7 +128,7 @@ func (w *walker) recordType(o, n place, goal logic.Formula) bool {
 
 // sameTypes reports whether the old schema accepts values of the same types, or of fewer. Then it traces that.
 func (w *walker) sameTypes(o, n place) bool {
-	if o.kind != declared || o.pos != n.pos || !n.node.Nullable && o.node.Nullable {
+	if o.kind != declared || o.pos != n.pos || !n.node.Nullable && o.node.Nullable || n.losesNull() && !o.losesNull() {
 		return false
 	}
 	bare := *n.node
@@ -136,7 +136,7 @@ func (w *walker) sameTypes(o, n place) bool {
 		return false
 	}
 	w.traceProven("type", "", equalKeyword)
-	if n.pos == atProperty && !n.node.Nullable {
+	if n.losesNull() {
 		w.traceProven("nullable", "", equalKeyword)
 	}
 	return true
@@ -144,10 +144,7 @@ func (w *walker) sameTypes(o, n place) bool {
 
 // compareDefaults records properties for which the schemas fill in different defaults.
 func (w *walker) compareDefaults(o, n place) {
-	if o.kind != declared || len(w.path) == 0 || w.path[len(w.path)-1].Kind != Field {
-		return
-	}
-	if schema.SameDefault(o.node, n.node) {
+	if o.kind != declared || len(w.path) == 0 || schema.SameDefault(o.node, n.node) {
 		return
 	}
 	g := Gap{Keyword: "default", Harm: Redefaulted, Rule: -1, Path: w.publicPath()}
@@ -158,12 +155,29 @@ func (w *walker) compareDefaults(o, n place) {
 		g.After = n.node.Default
 	}
 	last := len(w.path) - 1
+	if w.path[last].Kind != Field {
+		w.compareNullDefaults(o, n, g)
+		return
+	}
 	lacks := logic.And{logic.Kinds(logic.Object), logic.Lacks{Name: w.path[last].Name}}
 	if w.provedLocally(w.above[last][0], lacks) {
 		w.traceProven("default", "", impliedHere)
 		return
 	}
 	w.suspects = append(w.suspects, suspect{gap: g, path: slices.Clone(w.path[:last]), local: lacks, old: o})
+}
+
+// compareNullDefaults compares the defaults of items of a list or values of a map, which only replace null. The old schema takes a null there
+// for the default, so the search looks for the default, and puts null in its place. If the new schema has no default, it refuses a null in a
+// list.
+func (w *walker) compareNullDefaults(o, n place, g Gap) {
+	if o.node.Nullable || !o.node.HasDefault {
+		return
+	}
+	if !n.losesNull() && !n.node.Nullable {
+		g.Harm = Refused
+	}
+	w.recordSuspect(o, n, g, oneValue(w.opts.sharedLibrary().withDefault(o.node)))
 }
 
 // comparePieces compares every keyword of the new node that restricts values.

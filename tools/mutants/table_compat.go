@@ -84,7 +84,7 @@ var compatFaults = []fault{
 		broken: "data that is lost in a version that is stored and not served is not told",
 	},
 	{
-		in: "compat.(*comparison).readFromStorage", without: "g.Harm == contain.Redefaulted && c.isStored(p.from.Name)",
+		in: "compat.(*comparison).readFromStorage", without: "(g.Harm == contain.Redefaulted || isDefaultOfNull(g)) && c.isStored(p.from.Name)",
 		broken: "a default that changes in a version that is stored and not served is not told",
 	},
 	{
@@ -305,7 +305,7 @@ var compatFaults = []fault{
 		broken: "a rule about updates takes the default of another version for a change, and it is not told",
 	},
 	{
-		in: "compat.(*comparison).journeyWith", find: "j.errors = minusErrors(j.errors, was)", put: "_ = was",
+		in: "compat.(*journey).addErrors", find: "j.errors = minusErrors(j.errors, was)", put: "_ = was",
 		broken: "updates that were refused before are told as news",
 	},
 	{
@@ -355,7 +355,7 @@ var compatFaults = []fault{
 		broken: "refusals in another version that are not decided are taken for safe",
 	},
 	{
-		in: "compat.(*comparison).journeyWith", call: "slices.ContainsFunc", answers: "len(was) > 0",
+		in: "compat.(*journey).addErrors", call: "slices.ContainsFunc", answers: "len(was) > 0",
 		broken: "what rules refuse in another version is left out where the old CRD refused the object as well",
 	},
 	{

@@ -21,7 +21,7 @@ var proofFaults = []fault{
 		broken: "a budget that is spent on the way to a place is taken for a proof",
 	},
 	{
-		in: "schema/contain.(*walker).compareTypes", find: "if n.pos == atProperty && !n.node.Nullable { if goal",
+		in: "schema/contain.(*walker).compareTypes", find: "if n.losesNull() { if goal",
 		put:    "if n.pos == atItem && !n.node.Nullable { if goal",
 		broken: "nullable that is removed is not noticed",
 	},

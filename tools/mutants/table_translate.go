@@ -2,7 +2,7 @@ package main
 
 // translateFaults are those of the translation of schemas into formulas.
 var translateFaults = []fault{
-	{in: "schema/contain.(*translator).expandAccepted", without: "!n.Nullable", broken: "nullable is ignored: no null is ever accepted"},
+	{in: "schema/contain.place.losesNull", without: "!p.node.Nullable", broken: "nullable is ignored: no null is ever accepted"},
 	{
 		in: "schema/contain.(*translator).acceptedKinds", find: "logic.String | logic.Array", put: "logic.String",
 		broken: "that lists pass for strings with a format is forgotten",

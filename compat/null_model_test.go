@@ -1,0 +1,183 @@
+package compat
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"sluice.dev/report"
+	"sluice.dev/tools/draws"
+)
+
+// drawHolder draws a list or a map whose items or values may be null, or have a default that replaces null.
+func drawHolder(r *rand.Rand, list bool, typ string) string {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	value := "{type: " + typ + pick("", ", nullable: true", ", default: "+map[string]string{"integer": pick("1", "2"), "string": "x", "object": "{}"}[typ])
+	switch typ {
+	case "integer":
+		value += pick("", "", ", maximum: 2")
+	case "string":
+		value += pick("", "", ", enum: [x]", ", enum: [x, null]", ", x-kubernetes-validations: [{rule: 'self != \"u\"'}]")
+	case "object":
+		value += pick("", ", properties: {d: {type: integer}}", ", properties: {d: {type: integer, default: 1}}")
+	}
+	value += "}"
+	if list {
+		return "{type: array, items: " + value + pick("", "", ", minItems: 1", ", maxItems: 1") + "}"
+	}
+	return "{type: object, additionalProperties: " + value + pick("", "", ", maxProperties: 1") + "}"
+}
+
+// drawNullVersions draws a CRD of one or two versions, and what becomes of it with another holder in one of them or another storage version.
+func drawNullVersions(t *testing.T, r *rand.Rand, list bool) (old, next *crd) {
+	typ := []string{"integer", "string", "object"}[r.IntN(3)]
+	holders := []string{drawHolder(r, list, typ), drawHolder(r, list, typ)}
+	store, served := r.IntN(2), []bool{r.IntN(5) > 0, r.IntN(5) > 0}
+	made := func() *crd {
+		var b strings.Builder
+		b.WriteString("versions:\n")
+		for i, name := range []string{"v1", "v2"} {
+			fmt.Fprintf(&b, "- {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {c: %s}}}}}}\n",
+				name, served[i] || i == store, i == store, holders[i])
+		}
+		return patched(t, b.String())
+	}
+	old = made()
+	for i, name := range []string{"v1", "v2"} {
+		if i == store || r.IntN(3) == 0 {
+			old.Status.StoredVersions = append(old.Status.StoredVersions, name)
+		}
+	}
+	if r.IntN(4) == 0 {
+		store = 1 - store
+		served[1-store] = true
+	} else {
+		holders[r.IntN(2)] = drawHolder(r, list, typ)
+	}
+	next = made()
+	next.Status = old.Status
+	return old, next
+}
+
+// nullSpecs are the objects of the domain.
+func nullSpecs(list bool) []map[string]any {
+	values := []any{nil, int64(1), int64(3), "x", "u", map[string]any{}, map[string]any{"d": int64(2)}, map[string]any{"d": nil}}
+	out := []map[string]any{{}}
+	hold := func(items ...any) {
+		if list {
+			out = append(out, map[string]any{"c": items})
+			return
+		}
+		m := map[string]any{}
+		for i, v := range items {
+			m[string(rune('k'+i))] = v
+		}
+		out = append(out, map[string]any{"c": m})
+	}
+	hold()
+	for _, v := range values {
+		hold(v)
+		hold(nil, v)
+	}
+	return out
+}
+
+// reads returns the spec that clients of a version see of what is stored.
+func (w *world) reads(t testing.TB, stored map[string]any, version string) any {
+	t.Helper()
+	home := strings.TrimPrefix(stored["apiVersion"].(string), "example.com/") //nolint:errcheck,forcetypeassert // a test
+	read, _, _, err := w.validators[home].Read(stored)
+	if err == nil && home != version {
+		read, _, err = w.validators[version].Convert(read)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read["spec"]
+}
+
+// keeps reports whether b has all that a has, or what the object had before that; defaults may be added.
+func keeps(a, before, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		was, _ := before.(map[string]any)
+		for name, v := range a {
+			is, there := m[name]
+			ok = ok && there && keeps(v, was[name], is)
+		}
+		return ok
+	case []any:
+		l, ok := b.([]any)
+		was, _ := before.([]any)
+		ok = ok && len(l) == len(a) && len(was) == len(a)
+		for i := 0; ok && i < len(a); i++ {
+			ok = keeps(a[i], was[i], l[i])
+		}
+		return ok
+	}
+	return reflect.DeepEqual(a, b) || before != nil && reflect.DeepEqual(before, b)
+}
+
+// An upgrade of lists or maps with null in them that is called safe, refuses no request and no label, and if nothing is said of it, each
+// client sees all that it saw, also after somebody else set a label.
+func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
+	safe, undecided, journeys := 0, 0, 0
+	for seed := range draws.Seeds(3000) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		list := r.IntN(2) == 0
+		old, next := drawNullVersions(t, r, list)
+		got := check(t, old, next)
+		if got.Verdict == report.IsUndecided {
+			undecided++
+		}
+		if got.Verdict != report.Safe {
+			continue
+		}
+		safe++
+		silent := len(got.Findings) == 0
+		before, after := newWorld(t, old), newWorld(t, next)
+		for _, spec := range nullSpecs(list) {
+			for _, from := range []string{"v1", "v2"} {
+				if before.serves(from) && after.serves(from) && before.create(t, from, spec) != nil && after.create(t, from, spec) == nil {
+					t.Fatalf("seed %d: safe, but %s refuses %v", seed, from, spec)
+				}
+				for _, in := range before.storing(from) {
+					if !before.serves(from) && from != in {
+						continue
+					}
+					stored := before.write(t, from, in, spec)
+					if stored == nil {
+						continue
+					}
+					for _, by := range []string{"v1", "v2"} {
+						if !before.serves(by) || !after.serves(by) || !before.setsLabel(t, stored, in, by) {
+							continue
+						}
+						journeys++
+						if !after.setsLabel(t, stored, in, by) {
+							t.Fatalf("seed %d: safe, but %s refuses a label on %v, written in %s and stored in %s", seed, by, stored, from, in)
+						}
+						if !silent || !after.serves(from) {
+							continue
+						}
+						if a, b := before.reads(t, stored, by), after.reads(t, stored, by); !keeps(a, a, b) {
+							t.Fatalf("seed %d: nothing said, but %s reads %v instead of %v, written in %s and stored in %s", seed, by, b, a, from, in)
+						}
+						_, _, a := before.label(t, stored, by)
+						_, _, b := after.label(t, stored, by)
+						if a != nil && b != nil && !keeps(before.reads(t, a, from), before.reads(t, stored, from), after.reads(t, b, from)) {
+							t.Fatalf("seed %d: nothing said, but %s reads %v instead of %v after a label of %s on %v", seed, from, after.reads(t, b, from), before.reads(t, a, from), by, stored)
+						}
+					}
+				}
+			}
+		}
+	}
+	if safe == 0 || journeys == 0 {
+		t.Fatalf("%d safe pairs and %d journeys show nothing", safe, journeys)
+	}
+	t.Logf("%d safe pairs, %d journeys; %d undecided", safe, journeys, undecided)
+}
