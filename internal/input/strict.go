@@ -1,13 +1,12 @@
 package input
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 
 	"sluice.dev/internal/brief"
@@ -24,7 +23,7 @@ func (o *Object) Strict(to any) error {
 	}
 	strict, err := kjson.UnmarshalStrict(o.JSON, to)
 	if err != nil {
-		return o.wrongType(reflect.New(reflect.TypeOf(to).Elem()).Interface(), err)
+		return o.wrongType(reflect.TypeOf(to), err)
 	}
 	var errs []error
 	for i, e := range strict {
@@ -51,52 +50,19 @@ func (o *Object) Strict(to any) error {
 
 // wrongType says where a value has another type than the Go value wants. YAML reads true, Off and 1 as no texts, so that is what people write
 // first. Where the place is not found, it is that of the object.
-func (o *Object) wrongType(to any, err error) error {
-	var wrong *json.UnmarshalTypeError
-	var object any
-	if !errors.As(json.Unmarshal(o.JSON, to), &wrong) || json.Unmarshal(o.JSON, &object) != nil {
+func (o *Object) wrongType(t reflect.Type, err error) error {
+	var value any
+	if utiljson.Unmarshal(o.JSON, &value) != nil {
 		return o.Wrong(err)
 	}
-	kind, _, _ := strings.Cut(wrong.Value, " ")
-	path := pathOfType(object, strings.Split(wrong.Field, "."), kind)
-	if path == nil {
+	w := typed{structs: map[reflect.Type]map[string]reflect.Type{}}
+	w.walkValue(nil, value, t)
+	if w.wrong == nil {
 		return o.Wrong(err)
 	}
-	at, _ := o.Positions.Find(path...)
+	at, _ := o.Positions.Find(w.wrong.path...)
 	at.File = forPeople(at.File)
-	mend := ""
-	if wrong.Type.Kind() == reflect.String && (kind == "bool" || kind == "number") {
-		mend = ": put it in quotes"
-	}
-	return &Error{Position: at, Msg: fmt.Sprintf("%s is a %s, and has to be a %s%s", strings.Join(path, "."), kind, wrong.Type, mend)}
-}
-
-// pathOfType finds the first value of a type of JSON at a path of fields, below which lists do not count and which may name embedded structs.
-func pathOfType(v any, fields []string, kind string) []string {
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			if path := pathOfType(item, fields, kind); path != nil {
-				return append([]string{strconv.Itoa(i)}, path...)
-			}
-		}
-	case map[string]any:
-		if len(fields) == 0 {
-			break
-		}
-		below, ok := v[fields[0]]
-		if !ok {
-			return pathOfType(v, fields[1:], kind)
-		}
-		if path := pathOfType(below, fields[1:], kind); path != nil {
-			return append([]string{fields[0]}, path...)
-		}
-	}
-	is := map[reflect.Kind]string{reflect.Bool: "bool", reflect.Float64: "number", reflect.String: "string", reflect.Slice: "array", reflect.Map: "object"}[reflect.ValueOf(v).Kind()]
-	if len(fields) == 0 && is == kind {
-		return []string{}
-	}
-	return nil
+	return &Error{Position: at, Msg: w.wrong.msg}
 }
 
 // Wrong says that an object is not as its kind wants it.

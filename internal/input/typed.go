@@ -54,7 +54,7 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 	_, isText := v.(string)
 	_, isBool := v.(bool)
 	switch {
-	case t == anyJSON:
+	case t == anyJSON, t.Kind() == reflect.Interface:
 	case slices.Contains([]reflect.Type{schemaOrBool, schemaOrList, schemaOrText}, t):
 		w.schemaOr(path, v, t)
 	case reflect.PointerTo(t).Implements(unmarshaler):
@@ -78,6 +78,9 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 			w.walkItems(path, items, t.Elem())
 		}
 	case t.Kind() == reflect.String:
+		if !w.noteUnless(isText || isObject || isList, path, wordsForType(t), v) {
+			w.wrong.msg += ": put it in quotes"
+		}
 		w.noteUnless(isText, path, wordsForType(t), v)
 	case t.Kind() == reflect.Bool:
 		w.noteUnless(isBool, path, wordsForType(t), v)
