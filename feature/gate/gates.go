@@ -13,6 +13,7 @@ import (
 
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/feature"
+	"sluice.dev/internal/settings"
 )
 
 // Options are the options of [New].
@@ -111,10 +112,16 @@ type Gates struct {
 
 // layer has the settings of a source.
 type layer struct {
-	data     map[string]string // in force
-	given    bool              // data was good once
-	recalled bool              // set by Remember: errors in it are not errors of the present settings
-	problems []Problem         // of the refused settings
+	data     map[string]string  // in force
+	given    bool               // data was good once
+	recalled bool               // set by Remember: errors in it are not errors of the present settings
+	problems []Problem          // of the refused settings
+	file     *settings.Settings // where data comes from; nil if it is no file
+}
+
+// problemOf returns a finding about the layer of a source, with its place.
+func (l *layer) problemOf(s Source, f *feature.Finding) Problem {
+	return Problem{Source: s, Message: l.file.PlaceOf(f).Tell(f.String())}
 }
 
 // state is the state at one time. It does not change.
@@ -247,10 +254,15 @@ func (g *Gates) applyChange(do func()) {
 // of the settings: the last good ones of the source stay, or none if there never were any. [Gates.Begin] decides this. Before that,
 // readable settings count in spite of problems, because a later flag may correct them. In the ConfigMap of a component in live mode, a name
 // that this release does not know, or that it does not let anybody set, stops nothing: the policies in the API server ignore it too.
-func (g *Gates) Set(s Source, data map[string]string, version string) (problems []Problem) {
+func (g *Gates) Set(s Source, data map[string]string, version string) []Problem {
+	return g.setLayer(s, layer{data: data}, version)
+}
+
+func (g *Gates) setLayer(s Source, l layer, version string) (problems []Problem) {
+	l.given = true
 	g.applyChange(func() {
 		before := g.layers[s]
-		g.layers[s], g.failed[s] = layer{data: data, given: true}, nil
+		g.layers[s], g.failed[s] = l, nil
 		var stop bool
 		problems, stop = g.errorsOf(s)
 		switch {
@@ -321,7 +333,7 @@ func (g *Gates) errorsOf(s Source) (out []Problem, stop bool) {
 	_, _, findings := g.parseLayers()
 	for _, f := range findings[s] {
 		if f.Severity == feature.Error {
-			out = append(out, Problem{Source: s, Message: f.String()})
+			out = append(out, g.layers[s].problemOf(s, &f))
 			stop = stop || !g.stopsNothing(s, &f)
 		}
 	}
@@ -448,7 +460,7 @@ func (g *Gates) recompute() []featuregate.Feature {
 			if g.layers[i].recalled {
 				break
 			}
-			p := Problem{Source: Source(i), Message: f.String()}
+			p := g.layers[i].problemOf(Source(i), &f)
 			if f.Severity == feature.Error {
 				st.problems = append(st.problems, p)
 			} else {

@@ -500,7 +500,7 @@ func TestConfigurationFilesOfPrograms(t *testing.T) {
 			t.Error("without gates:", problems, err, enabled(t, g))
 		}
 		for key, want := range map[string]string{
-			"featureGate": "featureGate sets no gate; the key is featureGates", "featuregates": "featuregates sets no gate", "featureGates: [FastPath]\nx": "featureGates: [FastPath] is no mapping of gates",
+			"featureGate": "featureGate sets no gate; the key is featureGates", "featuregates": "featuregates sets no gate", "featureGates: [FastPath]\nx": "featureGates is no mapping of gates",
 		} {
 			if err := os.WriteFile(path, []byte(strings.Replace(text, "other", key, 1)), 0o600); err != nil {
 				t.Fatal(err)

@@ -4,27 +4,20 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"sluice.dev/feature"
 	"sluice.dev/internal/brief"
-	"sluice.dev/internal/limit"
+	"sluice.dev/internal/settings"
 )
 
 // FlagName is the name of the flag, which is the same for all programs with gates.
 const FlagName = "feature-gates"
-
-// maxFile bounds a file, in bytes.
-const maxFile = 1 << 20
 
 // AddFlags adds --feature-gates, in the form A=true,B=false; given several times, all count.
 func (g *Gates) AddFlags(fs *pflag.FlagSet) { fs.Var(&gatesFlag{gates: g}, FlagName, g.flagUsage()) }
@@ -142,139 +135,18 @@ func looksLikeSetting(value string) bool {
 	return err == nil || strings.Contains(value, "=") || slices.Contains([]string{"alpha", "beta", "stable"}, value)
 }
 
-// LoadFile reads the settings of a file, see [ReadFile], and sets them as those of source File. If the file cannot be read, earlier
-// settings stay, and the error is returned and kept in [Gates.Problems]. The returned problems are those of the content.
+// LoadFile reads the settings of a file, and sets them as those of source File. The file holds YAML or JSON: a ConfigMap, or a mapping of keys to
+// values. In a mapping, featureGates is the same as the key of gates, and its value may be a mapping of gates to booleans. Of an
+// object of another kind, with apiVersion and kind, only featureGates is read: such are the configuration files of cert-manager's and Kubernetes'
+// own programs. A directory is one in which a ConfigMap is mounted: each file is a key, and what begins with a dot is passed over.
+//
+// If the file cannot be read, earlier settings stay, and the error is returned and kept in [Gates.Problems]. The returned problems are
+// those of the content. Errors and problems begin with the place, FILE:LINE.
 func (g *Gates) LoadFile(path string) ([]Problem, error) {
-	data, err := ReadFile(path, g.Model().Spec().GatesKey)
+	s, err := settings.Read(path, g.Model().Spec().GatesKey)
 	if err != nil {
 		g.Fail(File, err)
 		return nil, err
 	}
-	return g.Set(File, data, ""), nil
-}
-
-// ReadFile reads settings in the form of a ConfigMap's data. A directory is one in which a ConfigMap is mounted: each file is
-// a key, and what begins with a dot is passed over. A file holds YAML: a ConfigMap, or a mapping of keys to values. There,
-// featureGates is the same as gatesKey; its value may be a mapping of gates to booleans. Of an object of another kind, with apiVersion and kind,
-// only featureGates is read: such are the configuration files of cert-manager's and Kubernetes' own programs.
-func ReadFile(path, gatesKey string) (map[string]string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.IsDir() {
-		return readDir(path)
-	}
-	text, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var content map[string]any
-	if err := yaml.UnmarshalStrict(text, &content); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	switch _, versioned := content["apiVersion"]; {
-	case versioned && content["kind"] != nil && content["kind"] != "ConfigMap":
-		for _, key := range slices.Sorted(maps.Keys(content)) {
-			if meant := brief.Hint(key, []string{fileGates}); key != fileGates && (meant != "" || strings.EqualFold(key, fileGates)) {
-				return nil, fmt.Errorf("%s: %s sets no gate; the key is %s", path, key, fileGates)
-			}
-		}
-		content = map[string]any{fileGates: content[fileGates]} // the rest configures the program
-	case content["kind"] == "ConfigMap":
-		data, ok := content["data"].(map[string]any)
-		if !ok && content["data"] != nil {
-			return nil, fmt.Errorf("%s: data is no mapping", path)
-		}
-		content = data
-	}
-	out := map[string]string{}
-	for key, value := range content {
-		if value == nil {
-			continue // the same as a missing key
-		}
-		to := key
-		if key == fileGates {
-			to = gatesKey
-			if _, both := content[to]; both {
-				return nil, fmt.Errorf("%s: %s and %s are the same: leave one out", path, fileGates, to)
-			}
-		}
-		if out[to], err = settingText(value, to == gatesKey); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, key, err)
-		}
-	}
-	return out, nil
-}
-
-// fileGates is the key of gates in files.
-const fileGates = "featureGates"
-
-// settingText writes a value in the form of a ConfigMap.
-func settingText(value any, gates bool) (string, error) {
-	switch v := value.(type) {
-	case string:
-		return v, nil
-	case bool:
-		return strconv.FormatBool(v), nil
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64), nil
-	case map[string]any:
-		if !gates {
-			break
-		}
-		var entries []string
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			text, err := settingText(v[name], false)
-			if err != nil {
-				return "", err
-			}
-			entries = append(entries, name+"="+text)
-		}
-		return strings.Join(entries, ","), nil
-	}
-	if gates {
-		return "", fmt.Errorf("%v is no mapping of gates, such as {Banner: true}, and no text such as Banner=true", value)
-	}
-	return "", fmt.Errorf("%v is no string, boolean or number", value)
-}
-
-func readDir(path string) (map[string]string, error) {
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		// A mounted file is a symbolic link.
-		name := filepath.Join(path, e.Name())
-		if info, err := os.Stat(name); err != nil || info.IsDir() {
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			continue
-		}
-		text, err := readFile(name)
-		if err != nil {
-			return nil, err
-		}
-		out[e.Name()] = string(text)
-	}
-	return out, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the file that the program's operator names
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := limit.ReadAll(f, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return text, nil
+	return g.setLayer(File, layer{data: s.Data, file: s}, ""), nil
 }

@@ -45,7 +45,7 @@ func TestTheFileIsFollowed(t *testing.T) {
 		}
 	}
 	write("fast-pth: true\nslow: maybe")
-	if err := p.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), `did you mean "fast-path"`) || !strings.Contains(err.Error(), `"maybe"`) {
+	if err := p.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), `settings.yaml:1: fast-pth: there is no such key (did you mean "fast-path"?)`) || !strings.Contains(err.Error(), `"maybe"`) {
 		t.Errorf("a file that is wrong at the start: %v", err)
 	}
 	write("slow: true")

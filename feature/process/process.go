@@ -69,7 +69,7 @@ type Options struct {
 	Release, Revision string
 	// Owner is the pod or lease with which the report goes; nil: it is left to expire if the process is killed. See [PodOwner].
 	Owner *metav1.OwnerReference
-	// File is a file or directory of settings (see [gate.ReadFile]); empty for none. The process reads it again whenever it renews
+	// File is a file or directory of settings (see [gate.Gates.LoadFile]); empty for none. The process reads it again whenever it renews
 	// the report.
 	File string
 	// Renew is the interval for renewing the report; zero stands for [DefaultRenew]. It has whole seconds, one at least.

@@ -31,6 +31,13 @@ func DecodeObjects(ctx context.Context, file string, data []byte) (*Set, error) 
 	return decodeFile(ctx, l, file, data)
 }
 
+// DecodeMappings is [DecodeObjects] for mappings without a kind, too.
+func DecodeMappings(ctx context.Context, file string, data []byte) (*Set, error) {
+	l := newLoader(file)
+	l.objects, l.mappings = true, true
+	return decodeFile(ctx, l, file, data)
+}
+
 func decodeFile(ctx context.Context, l *loader, file string, data []byte) (*Set, error) {
 	if err := l.addFile(ctx, file, data); err != nil {
 		return nil, err
@@ -43,8 +50,9 @@ type loader struct {
 	set *Set
 	// byName has the index of each definition in set.Documents.
 	byName map[string]int
-	// objects tells that all objects are wanted, passPatches that patches are skipped in the file that is read.
-	objects, passPatches, passTemplates, keepAll bool
+	// objects tells that all objects are wanted, mappings those without a kind, too. passPatches tells that patches are skipped in the file that
+	// is read.
+	objects, mappings, passPatches, passTemplates, keepAll bool
 	// key and sum are those of the file that is read, see [Unread], and blob is its name in git.
 	key, sum, blob string
 }
@@ -198,7 +206,7 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	object, ok := p.value.(map[string]any)
 	if !ok {
 		if l.objects {
-			return &Error{Position: p.positionAt(), Msg: "is " + kindOf(p.value) + "; a Kubernetes object is wanted"}
+			return &Error{Position: p.positionAt(), Msg: "is " + kindOf(p.value) + l.wantedText()}
 		}
 		l.set.Skipped[NoObject]++
 		return nil
@@ -208,10 +216,8 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	}
 	items, isList := object["items"].([]any)
 	switch {
-	case kind == "" && l.objects:
+	case kind == "" && l.objects && !l.mappings:
 		return &Error{Position: p.positionAt(), Msg: "an object without a kind"}
-	case kind == "":
-		l.set.Skipped[NoKind]++
 	case kind == crdKind && l.passPatches && isPatch(object):
 		l.set.Skipped[CRDPatch]++
 		if object["spec"] != nil && !slices.Contains(l.set.Patches, p.doc.file) { // labels and annotations change no schema
@@ -228,9 +234,17 @@ func (l *loader) readObject(p *place, kind string, depth int) error {
 	case l.objects:
 		return l.keepObject(p)
 	default:
-		l.set.Skipped[kind]++
+		l.set.Skipped[cmp.Or(kind, NoKind)]++
 	}
 	return nil
+}
+
+// wantedText says what a document has to be.
+func (l *loader) wantedText() string {
+	if l.mappings {
+		return "; a mapping of keys to values is wanted, or a Kubernetes object"
+	}
+	return "; a Kubernetes object is wanted"
 }
 
 // isPatch reports whether a definition has none of the fields that each definition must have: it changes another one when

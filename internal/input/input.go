@@ -112,7 +112,7 @@ type Object struct {
 	// File and Line are those of [Document].
 	File string
 	Line int
-	// JSON is the object as compact JSON with sorted keys, and numbers as storage has them. It has a kind.
+	// JSON is the object as compact JSON with sorted keys, and numbers as storage has them. It has a kind unless [Options.Mappings] asks for others, too.
 	JSON []byte
 	// Positions finds the places of the parts of the object. It is never nil, and keeps the text of the document.
 	Positions *Positions

@@ -22,7 +22,7 @@ import (
 // so that the caller can tell what was skipped.
 func Load(ctx context.Context, src Source, opts Options) (*Set, error) {
 	r := &reader{loader: newLoader(src.String()), opts: opts.withDefaults()}
-	r.objects, r.keepAll, r.passTemplates = opts.Objects, opts.KeepAll, opts.PassTemplates
+	r.objects, r.mappings, r.keepAll, r.passTemplates = opts.Objects || opts.Mappings, opts.Mappings, opts.KeepAll, opts.PassTemplates
 	var err error
 	if r.exclude, err = newExclusion(opts.Exclude); err != nil {
 		return nil, err

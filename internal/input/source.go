@@ -154,6 +154,8 @@ type Options struct {
 	// Objects asks for all objects, not only for definitions. Then a value that is not an object, or has no kind, is an error, and
 	// a source without definitions is not.
 	Objects bool
+	// Mappings asks for all objects, and for mappings that have no kind.
+	Mappings bool
 	// Exclude are patterns, with the syntax of .dockerignore (github.com/moby/patternmatcher), of files and folders
 	// that are left out where a directory is read. They are relative to the current directory.
 	Exclude []string

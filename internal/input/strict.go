@@ -4,16 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/report"
 )
 
 // maxStrict bounds the unknown fields that are reported for one document.
 const maxStrict = 20
+
+// maxNamed is the number of fields up to which an error names all.
+const maxNamed = 8
 
 // Strict decodes the object into a Go value. It returns all fields that the type does not have as errors, with their lines and the
 // nearest names. A key that occurs twice is an error, too.
@@ -41,9 +46,13 @@ func (o *Object) Strict(to any) error {
 		if i := strings.LastIndexByte(path, '.'); i >= 0 {
 			parent, name = path[:i], path[i+1:]
 		}
-		at, _ := o.Positions.Find(Steps(path)...)
-		at.File = forPeople(at.File)
-		errs = append(errs, &Error{Position: at, Msg: fmt.Sprintf("there is no field %q%s", path, brief.Hint(name, fieldsAt(reflect.TypeOf(to), parent)))})
+		known := fieldsAt(reflect.TypeOf(to), parent)
+		meant := brief.Hint(name, known)
+		if meant == "" && 0 < len(known) && len(known) <= maxNamed {
+			slices.Sort(known)
+			meant = "; the fields are " + strings.Join(known, ", ")
+		}
+		errs = append(errs, o.WrongAt(fmt.Sprintf("there is no field %q%s", path, meant), Steps(path)...))
 	}
 	return errors.Join(errs...)
 }
@@ -60,9 +69,19 @@ func (o *Object) wrongType(t reflect.Type, err error) error {
 	if w.wrong == nil {
 		return o.Wrong(err)
 	}
-	at, _ := o.Positions.Find(w.wrong.path...)
+	return o.WrongAt(w.wrong.msg, w.wrong.path...)
+}
+
+// PlaceOf is the place of a part of the object, for people: see [Positions.Find].
+func (o *Object) PlaceOf(path ...string) report.Position {
+	at, _ := o.Positions.Find(path...)
 	at.File = forPeople(at.File)
-	return &Error{Position: at, Msg: w.wrong.msg}
+	return at
+}
+
+// WrongAt says what is wrong with a part of an object.
+func (o *Object) WrongAt(msg string, path ...string) error {
+	return &Error{Position: o.PlaceOf(path...), Msg: msg}
 }
 
 // Wrong says that an object is not as its kind wants it.

@@ -51,7 +51,6 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 	}
 	object, isObject := v.(map[string]any)
 	items, isList := v.([]any)
-	_, isText := v.(string)
 	_, isBool := v.(bool)
 	switch {
 	case t == anyJSON, t.Kind() == reflect.Interface:
@@ -72,16 +71,14 @@ func (w *typed) walkValue(path []string, v any, t reflect.Type) {
 			}
 		}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		_, isText := v.(string)
 		w.noteUnless(isText, path, "a string in base64", v)
 	case t.Kind() == reflect.Slice:
 		if w.noteUnless(isList, path, wordsForType(t), v) {
 			w.walkItems(path, items, t.Elem())
 		}
 	case t.Kind() == reflect.String:
-		if !w.noteUnless(isText || isObject || isList, path, wordsForType(t), v) {
-			w.wrong.msg += ": put it in quotes"
-		}
-		w.noteUnless(isText, path, wordsForType(t), v)
+		w.checkText(path, v)
 	case t.Kind() == reflect.Bool:
 		w.noteUnless(isBool, path, wordsForType(t), v)
 	default:
@@ -130,6 +127,17 @@ func (w *typed) walkFields(path []string, object map[string]any, t reflect.Type)
 func (w *typed) walkItems(path []string, items []any, t reflect.Type) {
 	for i, v := range items {
 		w.walkValue(pathStep(path, strconv.Itoa(i)), v, t)
+	}
+}
+
+func (w *typed) checkText(path []string, v any) {
+	switch v.(type) {
+	case string:
+	case map[string]any, []any:
+		w.noteUnless(false, path, "a string", v)
+	default:
+		w.noteUnless(false, path, "a string", v)
+		w.wrong.msg += ": put it in quotes"
 	}
 }
 

@@ -48,6 +48,12 @@ var table = []row{
 		may: []string{"compat", "internal/brief", "report", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
+	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
+	{pkg: "internal/sourceurl", why: "parses the URL of a source; it fetches nothing"},
+	{
+		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
+		may: []string{"internal/limit", "internal/brief", "internal/sourceurl", "internal/yamlerr", "report", "schema"},
+	},
 	{pkg: "tools/*", why: "one job each, for tests or for those who work on the project; what is tested is not its business", may: []string{"internal/limit"}},
 	{pkg: "internal/admission", why: "the protocol of admission webhooks; what is admitted is for those who serve one", may: []string{"internal/limit"}},
 	{pkg: "api/resolution", why: "names that both versions of the API share"},
@@ -67,8 +73,12 @@ var table = []row{
 		may: []string{"api/v1alpha1", "feature", "internal/brief"},
 	},
 	{
+		pkg: "internal/settings", why: "the form of settings in files, for processes and for commands; what they mean, feature says",
+		may: []string{"feature", "internal/brief", "internal/input", "internal/limit", "report"},
+	},
+	{
 		pkg: "feature/gate", why: "the features of one process; where settings come from is for its callers",
-		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/limit", "internal/brief"},
+		may: []string{"api/v1alpha1", "feature", "feature/skew", "internal/brief", "internal/settings"},
 	},
 	{
 		pkg: "feature/matrix", pure: true, why: "chooses the combinations of features to test, for tests in Go and for the command",
@@ -94,12 +104,6 @@ var table = []row{
 	{
 		pkg: "tools/featuregen", why: "random worlds for the evaluator, processes and the policies, and whether they agree",
 		may: []string{"api/v1alpha1", "feature", "feature/gate", "feature/rules", "feature/policy", "feature/policy/simulate"},
-	},
-	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
-	{pkg: "internal/sourceurl", why: "parses the URL of a source; it fetches nothing"},
-	{
-		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
-		may: []string{"internal/limit", "internal/brief", "internal/sourceurl", "internal/yamlerr", "report", "schema"},
 	},
 	{pkg: "apply/kapprules", why: "what is done of the rules in kapp's configuration, for what reads them and for what applies them"},
 	{
@@ -216,7 +220,7 @@ var table = []row{
 		pkg: "internal/cli/features", why: "the commands about features; what they mean and how they are enforced is for the packages below",
 		may: []string{
 			"api/v1alpha1", "feature", "feature/matrix", "feature/policy", "feature/policy/simulate", "feature/process", "feature/rules", "feature/skew", "internal/brief",
-			"internal/cli/command", "internal/cluster", "internal/featureusage", "internal/input", "internal/life", "internal/limit", "report",
+			"internal/cli/command", "internal/cluster", "internal/featureusage", "internal/input", "internal/life", "internal/limit", "internal/settings", "report",
 		},
 	},
 	{

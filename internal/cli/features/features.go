@@ -18,7 +18,7 @@ import (
 	featurepolicy "sluice.dev/feature/policy"
 	"sluice.dev/feature/rules"
 	"sluice.dev/internal/cli/command"
-	"sluice.dev/internal/input"
+	"sluice.dev/internal/settings"
 )
 
 // featureFlags are the flags of all commands about features.
@@ -162,15 +162,15 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 		at := d.withPlace(component, &x)
 		fmt.Fprintln(e.Err, at.String())
 	}
-	var at []*input.Positions
-	if c.data, at, err = d.settingsData(ctx, e, component, f.settings); err != nil {
+	var from []*settings.Settings
+	if c.data, from, err = d.settingsData(ctx, e, component, f.settings, model.Spec().GatesKey); err != nil {
 		return nil, err
 	}
-	settings, findings := model.ParseSettings(c.data)
+	parsed, findings := model.ParseSettings(c.data)
 	for _, x := range findings {
-		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(at, x.Where).placePrefix(), x.Severity, x)
+		fmt.Fprintf(e.Err, "%s%s: settings: %s\n", settingPlace(from, &x).placePrefix(), x.Severity, x)
 	}
-	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: settings, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
+	o := featurepolicy.Options{Kubernetes: f.kubernetes, Settings: parsed, SettingsMissing: f.missing, Runtime: feature.Runtime{AssumeProcesses: f.processes}}
 	if o.Mode, err = policyMode(f.mode); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (d *definitions) compilePolicies(ctx context.Context, e *command.Env, f *fe
 	if live := c.set.Mode == v1alpha1.Live && component.Spec.ConfigMap != nil; !live && findings.Err() != nil {
 		return nil, command.ErrFindings // do not bake bad settings in
 	}
-	c.states = model.Resolve(settings, o.Runtime)
+	c.states = model.Resolve(parsed, o.Runtime)
 	for _, x := range model.Features() {
 		if list := x.Spec.RequiredProcesses; len(list) > 0 && !f.processes {
 			fmt.Fprintf(e.Err, "note: %s is closed, whatever the settings say: nobody reports here that %s has it on (--assume-processes)\n", x.Spec.Gate, strings.Join(list, " and "))

@@ -13,6 +13,7 @@ import (
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/settings"
 	"sluice.dev/report"
 )
 
@@ -146,18 +147,18 @@ func findingAt(at sourcePlace, component string, x *feature.Finding) featureFind
 
 // lintSettings checks the ConfigMap of a component, if the files have it.
 func (d *definitions) lintSettings(c *v1alpha1.Component, model *feature.Model) (out []featureFinding) {
-	for i := range d.configMaps {
-		m := &d.configMaps[i]
+	for _, s := range d.configMaps {
+		m := s.ConfigMap
 		if !isOf(m, c) {
 			continue
 		}
-		_, findings := model.ParseSettings(feature.SettingsOf(m.Data, m.BinaryData))
+		_, findings := model.ParseSettings(s.Data)
 		if m.Immutable != nil && *m.Immutable {
 			x := feature.Finding{Severity: feature.Error, Code: feature.CodeImmutable, Where: "immutable", Message: feature.Immutable + ": leave immutable out"}
-			out = append(out, findingAt(lastPlace(d.settingsOf(c), "immutable"), c.Name, &x))
+			out = append(out, findingAt(lastPlace([]*input.Positions{s.Object.Positions}, "immutable"), c.Name, &x))
 		}
 		for _, x := range findings {
-			out = append(out, findingAt(settingPlace(d.settingsOf(c), x.Where), c.Name, &x))
+			out = append(out, findingAt(settingPlace([]*settings.Settings{s}, &x), c.Name, &x))
 		}
 	}
 	return out

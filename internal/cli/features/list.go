@@ -94,7 +94,7 @@ func (w *featureWorld) wrongSettings() map[string][]string {
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
 			if x.Severity == feature.Error {
-				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(x.Where).placePrefix()+x.String())
+				out[p.component.Name] = append(out[p.component.Name], p.settingPlace(&x).placePrefix()+x.String())
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (w *featureWorld) printList(e *command.Env, output string) error {
 	}
 	for _, p := range w.parts {
 		for _, x := range p.wrong {
-			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(x.Where).placePrefix(), x.Severity, p.component.Name, x)
+			fmt.Fprintf(e.Err, "%s%s: settings of %s: %s\n", p.settingPlace(&x).placePrefix(), x.Severity, p.component.Name, x)
 		}
 		for _, text := range p.immutableRefusal() {
 			fmt.Fprintf(e.Err, "warning: settings of %s: %s\n", p.component.Name, text)

@@ -53,14 +53,18 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 		at := d.withPlace(c, &findings[i])
 		return errors.New(at.String())
 	}
-	data, _, err := d.settingsData(ctx, e, c, nil)
+	data, _, err := d.settingsData(ctx, e, c, nil, "")
 	if err != nil {
 		return err
 	}
 	settings, _ := model.ParseSettings(data)
 	n := &needs{d, model, model.Resolve(settings, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
+	var counted readObjects
 	for _, set := range manifests {
 		for i := range set.Objects {
+			if counted.isAgain(set, &set.Objects[i]) {
+				continue
+			}
 			if err := n.addObject(&set.Objects[i]); err != nil {
 				return err
 			}

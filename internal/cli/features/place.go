@@ -2,12 +2,13 @@ package features
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"sluice.dev/api/v1alpha1"
+	"sluice.dev/feature"
 	"sluice.dev/internal/input"
+	"sluice.dev/internal/settings"
 )
 
 // sourcePlace is a place in a file.
@@ -50,11 +51,6 @@ func (d *definitions) findComponent(name string, where ...string) sourcePlace {
 	return lastPlace(placesOf(d.components, d.componentsAt, isMeant), where...)
 }
 
-// settingsOf are the places of the ConfigMaps of a component that come from files.
-func (d *definitions) settingsOf(c *v1alpha1.Component) []*input.Positions {
-	return placesOf(d.configMaps, d.configMapsAt, func(m *corev1.ConfigMap) bool { return isOf(m, c) })
-}
-
 // placesOf are the places of the objects that are meant, as far as they come from files.
 func placesOf[T any](objects []T, at []*input.Positions, isMeant func(*T) bool) (out []*input.Positions) {
 	for i := range at {
@@ -65,13 +61,18 @@ func placesOf[T any](objects []T, at []*input.Positions, isMeant func(*T) bool) 
 	return out
 }
 
-// settingPlace finds a key of settings; binaryData/KEY is one of binaryData.
-func settingPlace(at []*input.Positions, key string) sourcePlace {
-	in, rest, ok := strings.Cut(key, "/")
-	if !ok {
-		in, rest = "data", key
+// settingPlace is the place of a finding about settings, in the last of the files that has the key.
+func settingPlace(from []*settings.Settings, x *feature.Finding) (out sourcePlace) {
+	for _, s := range from {
+		if s == nil {
+			continue // of a cluster
+		}
+		if _, ok := s.Data[x.Where]; ok || out.File == "" {
+			at := s.PlaceOf(x)
+			out = sourcePlace{at.File, at.Line}
+		}
 	}
-	return lastPlace(at, in, rest)
+	return out
 }
 
 // isOf reports whether a ConfigMap is the one of a component.

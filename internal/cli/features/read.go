@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
@@ -17,6 +18,8 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/input"
 	"sluice.dev/internal/life"
+	"sluice.dev/internal/settings"
+	"sluice.dev/report"
 )
 
 // definitions are components, features and the resources that they gate.
@@ -26,11 +29,12 @@ type definitions struct {
 	resources  []feature.Resource
 	kinds      map[string]string // the plural of a kind, by group/kind
 	sources    []string          // files of kind FeatureFile
-	configMaps []corev1.ConfigMap
+	configMaps []*settings.Settings
 	reports    []v1alpha1.FeatureReport
 
-	// The places of components, features and ConfigMaps, by their index; empty if they do not come from files.
-	componentsAt, featuresAt, configMapsAt []*input.Positions
+	// The places of components and features, by their index; empty if they do not come from files.
+	componentsAt, featuresAt []*input.Positions
+	read                     readObjects
 }
 
 // readDefinitions reads files and directories.
@@ -49,6 +53,29 @@ func readDefinitions(ctx context.Context, e *command.Env, files []string) (*defi
 		}
 	}
 	return d, nil
+}
+
+// readObjects are the places of the objects that were read. A file can be given by itself and in its folder.
+type readObjects map[report.Position]bool
+
+// isAgain reports whether an object of a set was read before, and notes it.
+func (r *readObjects) isAgain(set *input.Set, o *input.Object) bool {
+	at := o.PlaceOf()
+	if set.Commit != "" {
+		at.File = set.Commit + ":" + at.File
+	} else if path, err := filepath.EvalSymlinks(at.File); err == nil {
+		if at.File, err = filepath.Abs(path); err != nil {
+			at.File = path
+		}
+	}
+	if (*r)[at] {
+		return true
+	}
+	if *r == nil {
+		*r = readObjects{}
+	}
+	(*r)[at] = true
+	return false
 }
 
 // readManifests reads all objects of a source as kubectl reads them.
@@ -72,6 +99,9 @@ func (d *definitions) addObjects(set *input.Set) error {
 	}
 	for i := range set.Objects {
 		o := &set.Objects[i]
+		if d.read.isAgain(set, o) {
+			continue
+		}
 		var meta metav1.TypeMeta
 		if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
 			return o.Wrong(err)
@@ -87,8 +117,15 @@ func (d *definitions) addObjects(set *input.Set) error {
 			d.sources = append(d.sources, o.File)
 		case ours && meta.Kind == "FeatureReport":
 			d.reports, _, err = appendDecoded(o, d.reports, nil)
-		case meta.Kind == "ConfigMap" && meta.APIVersion == "v1":
-			d.configMaps, d.configMapsAt, err = appendDecoded(o, d.configMaps, d.configMapsAt)
+		case ours:
+			kinds := []string{"Component", "Feature", life.Kind, "FeatureReport"}
+			if i := slices.IndexFunc(kinds, func(k string) bool { return strings.EqualFold(k, meta.Kind) }); i >= 0 {
+				err = o.WrongAt(fmt.Sprintf("there is no kind %q; write %s", meta.Kind, kinds[i]), "kind")
+			}
+		case strings.EqualFold(meta.Kind, "ConfigMap") && group == meta.APIVersion: // of no group
+			var s *settings.Settings
+			s, err = settings.OfConfigMap(o)
+			d.configMaps = append(d.configMaps, s)
 		}
 		if err != nil {
 			return err
@@ -132,51 +169,57 @@ func (d *definitions) noComponent() error {
 	return errors.New("the files hold no Component (sluice.dev/v1alpha1)")
 }
 
-// settingsData collects the data of the component's ConfigMap: from the definitions, and from the flag --settings. Nil stands for no
-// ConfigMap. The places are those of the ConfigMaps that come from files.
-func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string) (data map[string]string, at []*input.Positions, err error) {
-	set := func(more map[string]string) {
+// settingsData collects the settings of the component: from its ConfigMap among the definitions, and from the flag --settings. Nil stands for no
+// ConfigMap. from are those that come from files.
+func (d *definitions) settingsData(ctx context.Context, e *command.Env, c *v1alpha1.Component, given []string, gatesKey string) (data map[string]string, from []*settings.Settings, err error) {
+	if mine, err := d.settingsOf(c); err != nil {
+		return nil, nil, err
+	} else if mine != nil {
+		from = append(from, mine)
+		data = maps.Clone(mine.Data)
+	}
+	for _, s := range given {
 		if data == nil {
 			data = map[string]string{}
 		}
-		maps.Copy(data, more)
-	}
-	for i := range d.configMaps {
-		if isOf(&d.configMaps[i], c) {
-			set(feature.SettingsOf(d.configMaps[i].Data, d.configMaps[i].BinaryData))
-			at = append(at, d.configMapsAt[i])
-		}
-	}
-	for _, s := range given {
 		if key, value, ok := strings.Cut(s, "="); ok {
-			set(map[string]string{key: value})
+			data[key] = value
 			continue
 		}
-		manifests, err := readManifests(ctx, e, s)
+		src, err := input.ParseSource(s)
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(manifests.Objects) == 0 {
-			return nil, nil, fmt.Errorf("%s holds no ConfigMap; a setting is written KEY=VALUE", s)
+		set, err := input.Load(ctx, src, input.Options{Stdin: e.In, Mappings: true})
+		if err != nil {
+			return nil, nil, err
 		}
-		for i := range manifests.Objects {
-			o := &manifests.Objects[i]
-			var meta metav1.TypeMeta
-			if err := utiljson.Unmarshal(o.JSON, &meta); err != nil {
-				return nil, nil, o.Wrong(err)
-			}
-			if meta.Kind != "ConfigMap" {
-				return nil, nil, o.Wrong(fmt.Errorf("this is no ConfigMap but a %s", meta.Kind))
-			}
-			list, _, err := appendDecoded[corev1.ConfigMap](o, nil, nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			set(feature.SettingsOf(list[0].Data, list[0].BinaryData))
-			at = append(at, o.Positions)
+		file, err := settings.FromSet(set, gatesKey)
+		if err != nil {
+			return nil, nil, err
 		}
+		if file.ConfigMap == nil && len(file.Data) == 0 {
+			return nil, nil, fmt.Errorf("%s holds no ConfigMap and no other settings; a setting is written KEY=VALUE", s)
+		}
+		from = append(from, file)
+		maps.Copy(data, file.Data)
 	}
-	return data, at, nil
+	return data, from, nil
+}
+
+// settingsOf returns the settings in the ConfigMap of a component that is among the files; nil if none is.
+func (d *definitions) settingsOf(c *v1alpha1.Component) (out *settings.Settings, err error) {
+	for _, s := range d.configMaps {
+		if !isOf(s.ConfigMap, c) {
+			continue
+		}
+		if out != nil {
+			other := out.Object.PlaceOf()
+			return nil, s.Object.WrongAt(fmt.Sprintf("ConfigMap %s is at %s:%d already; leave one out", s.ConfigMap.Name, other.File, other.Line))
+		}
+		out = s
+	}
+	return out, nil
 }
 
 // readObject reads the one object of a file as Kubernetes decodes it.

@@ -90,7 +90,7 @@ func runSimulate(ctx context.Context, e *command.Env, f *simulateFlags) error {
 		return err
 	}
 	if f.noConfigMap {
-		d.configMaps, d.configMapsAt, f.missing = nil, nil, true
+		d.configMaps, f.missing = nil, true
 	}
 	var r *simulate.Request
 	c, err := d.compilePolicies(ctx, e, &f.featureFlags, func(c *compiled) (_ schema.GroupResource, err error) {

@@ -27,6 +27,7 @@ import (
 	"sluice.dev/internal/cli/command"
 	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/featureusage"
+	"sluice.dev/internal/settings"
 )
 
 // featuresFlags select the source of features.
@@ -116,9 +117,10 @@ type componentFeatures struct {
 	features  []v1alpha1.Feature // its definitions, sorted by name, including wrong ones
 	model     *feature.Model
 	findings  feature.Findings
-	config    *corev1.ConfigMap // nil if there is none
-	settings  *feature.Settings // the settings in force
-	wrong     feature.Findings  // errors of the settings in the ConfigMap
+	config    *corev1.ConfigMap  // nil if there is none
+	file      *settings.Settings // those of config if it comes from a file
+	settings  *feature.Settings  // the settings in force
+	wrong     feature.Findings   // errors of the settings in the ConfigMap
 	skew      *skew.Result
 	states    *feature.States // the states in effect
 	places    *definitions    // the places of definitions from files
@@ -331,10 +333,12 @@ func (p *componentFeatures) readSettings(ctx context.Context, w *featureWorld) e
 				return fmt.Errorf("the settings of %s: %w", p.component.Name, err)
 			}
 		}
-		for i := range w.configMaps {
-			if m := &w.configMaps[i]; isOf(m, p.component) {
-				p.config = m
-			}
+		var err error
+		if p.file, err = w.settingsOf(p.component); err != nil {
+			return err
+		}
+		if p.file != nil {
+			p.config = p.file.ConfigMap
 		}
 	}
 	p.settings, p.wrong = p.model.ParseSettings(p.settingsData())
@@ -358,9 +362,9 @@ func (w *featureWorld) tellUnread(e *command.Env) {
 	}
 }
 
-// settingPlace is the place of a key of the settings.
-func (p *componentFeatures) settingPlace(key string) sourcePlace {
-	return settingPlace(p.places.settingsOf(p.component), key)
+// settingPlace is the place of a finding about the settings.
+func (p *componentFeatures) settingPlace(x *feature.Finding) sourcePlace {
+	return settingPlace([]*settings.Settings{p.file}, x)
 }
 
 // keepsLastSettings reports whether the last good settings, or the defaults, are in force because those in the ConfigMap are wrong.
