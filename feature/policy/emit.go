@@ -184,7 +184,8 @@ func (d *draft) placesOf(u *unit, i int) (uses, none string) {
 	}
 	var all, not []string
 	for n, s := range u.ways {
-		w := &walker{shape: s, emitter: d.emitter, id: name, limit: d.limits[i]}
+		// The text of dropped places is stored: the same object has to get the same text.
+		w := &walker{shape: s, emitter: d.emitter, id: name, limit: d.limits[i], sorted: d.group.kind == drops && !d.group.sampled}
 		if n > 0 {
 			w.id += "_" + strconv.Itoa(n)
 		}

@@ -178,6 +178,7 @@ type walker struct {
 	id      string
 	stored  string // the index of stored uses
 	pointer bool   // places are written as JSON pointers
+	sorted  bool   // the text has the places of maps in a fixed order, which the keys of a map do not have
 	limit   int    // how many items are gone through
 }
 
@@ -203,12 +204,26 @@ func (w *walker) usePlaces() string {
 		if none = "[]"; !f.list {
 			body = "[" + body + "]"
 		}
-	case f.depth > 1:
-		body += fmt.Sprintf(".flatten(%d).join(', ')", f.depth-1)
-	case f.depth == 1:
-		body += ".join(', ')"
+	case f.depth > 0:
+		if f.depth > 1 {
+			body += fmt.Sprintf(".flatten(%d)", f.depth-1)
+		}
+		body = w.joinedPlaces(body)
 	}
 	return w.withinCostLimit(joinAnd(f.conditions...)+" ? "+body+" : "+none, none)
+}
+
+// mostSorted is the number of places that are sorted. What sorting costs grows with the square of the number, but so few cost less than
+// the rest of a loop that comes near its limit. So it is left out where costs are measured, which grow with the number of items.
+const mostSorted = 50
+
+// joinedPlaces makes a text of a list of places.
+func (w *walker) joinedPlaces(list string) string {
+	ofMap := slices.ContainsFunc(w.target.Path, func(s feature.Step) bool { return s.Kind == feature.Entries || s.Kind == feature.Each })
+	if !w.sorted || !ofMap {
+		return list + ".join(', ')"
+	}
+	return fmt.Sprintf("[%s].map(l, l.size() > %d ? %s + string(l.size()) + ' places' : l.sort().join(', '))[0]", list, mostSorted, celString(w.target.Path.String()+" in "))
 }
 
 // findUses are the values at the places of a target.

@@ -328,6 +328,31 @@ func TestDropPutsBackAndWarns(t *testing.T) {
 	}
 }
 
+// TestTheNoteOfAMapIsTheSameEachTime drops entries of maps, whose keys CEL goes through in random order, many times: an object that is applied
+// again is not to change.
+func TestTheNoteOfAMapIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	_, s := compile(t, model(t, componentYAML, `[{gate: Env, whenDisabled: Drop, parts: [{field: "spec.env[*].hint"}]}]`), policy.Options{})
+	for n, want := range map[int]string{
+		3:    "dropped spec.env.k0.hint, spec.env.k1.hint, spec.env.k2.hint: alpha",
+		50:   "dropped spec.env.k0.hint, spec.env.k1.hint, spec.env.k10.hint, spec.env.k11.hint, ",
+		51:   "dropped spec.env[*].hint in 51 places: alpha",
+		5000: "dropped spec.env[*].hint in 5000 places: alpha",
+	} {
+		env := map[string]any{}
+		for i := range n {
+			env[fmt.Sprint("k", i)] = map[string]any{"hint": "h"}
+		}
+		object := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": map[string]any{"env": env}}
+		for range 20 {
+			got := messages(run(t, s, &simulate.Request{Settings: map[string]string{}, Object: object}).Warned)
+			if len(got) != 1 || !strings.Contains(got[0], want) {
+				t.Fatalf("%d entries: %v", n, got)
+			}
+		}
+	}
+}
+
 func TestFiveThousandItems(t *testing.T) {
 	t.Parallel()
 	_, s := compile(t, model(t, componentYAML, `
