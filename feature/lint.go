@@ -35,13 +35,13 @@ type term struct {
 // terms are time limits. Beta is Kubernetes' own limit (the longer of nine months and three releases, deprecation policy, rule 4b). A
 // gate without effect is kept as long as Kubernetes keeps a stable API after its deprecation.
 var terms = []term{
-	{v1alpha1.Alpha, false, 365, 4, "promote it, or remove it"},
-	{v1alpha1.Beta, false, 274, 3, "promote it, or remove it"},
-	{v1alpha1.Beta, true, 274, 3, "let it become stable, or remove it"},
-	{v1alpha1.Stable, false, 365, 3, "lock it to its default"},
-	{v1alpha1.Stable, true, 365, 3, "remove the gate, and leave its entry with stage Removed"},
-	{v1alpha1.Deprecated, false, 274, 3, "remove it"},
-	{v1alpha1.Deprecated, true, 274, 3, "remove it"},
+	{v1alpha1.Alpha, false, 365, 4, "promote it, or remove it (sluice features promote %s)"},
+	{v1alpha1.Beta, false, 274, 3, "promote it, or remove it (sluice features promote %s)"},
+	{v1alpha1.Beta, true, 274, 3, "let it become stable, or remove it (sluice features promote %s)"},
+	{v1alpha1.Stable, false, 365, 3, "lock it to its default (sluice features promote %s --lock)"},
+	{v1alpha1.Stable, true, 365, 3, "remove the gate, and leave its entry with stage Removed (sluice features remove %s)"},
+	{v1alpha1.Deprecated, false, 274, 3, "remove it (sluice features remove %s)"},
+	{v1alpha1.Deprecated, true, 274, 3, "remove it (sluice features remove %s)"},
 }
 
 // Lint returns warnings about features of a model that have no errors but need a change, on a given day:
@@ -140,7 +140,7 @@ func (m *Model) lintOverdue(l *findings, f *Feature, day time.Time) {
 	if ages == nil {
 		return
 	}
-	l.addWarning(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), Since(begin), t.what)
+	l.addWarning(CodeOverdue, gate, where, "%s has been %s %s, since %s, and nothing is planned: %s", gate, stageName(f), strings.Join(ages, " and "), Since(begin), fmt.Sprintf(t.what, gate))
 }
 
 func stageName(f *Feature) string {

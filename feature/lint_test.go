@@ -42,6 +42,20 @@ func TestLintFindsWhatIsPastItsTime(t *testing.T) {
 	}
 }
 
+// TestWhatIsOverdueNamesTheCommand has a feature at each stage for too long.
+func TestWhatIsOverdueNamesTheCommand(t *testing.T) {
+	for stage, want := range map[string]string{
+		"Alpha": "(sluice features promote G)", "Beta": "(sluice features promote G)", "Beta, lockToDefault: true": "(sluice features promote G)",
+		"Stable": "lock it to its default (sluice features promote G --lock)", "Stable, lockToDefault: true": "(sluice features remove G)",
+		"Deprecated": "remove it (sluice features remove G)", "Deprecated, lockToDefault: true": "(sluice features remove G)",
+	} {
+		m := define(t, "metadata: {name: demo}\nspec: {release: v1.9.0}", "- {gate: G, stages: [{release: v1.0.0, stage: "+stage+"}]}", nil)
+		if list := m.Lint(time.Time{}); len(list) != 1 || !strings.HasSuffix(list[0].Message, want) {
+			t.Errorf("%s: %v", stage, list)
+		}
+	}
+}
+
 // TestTombstones has names of removed features used again.
 func TestTombstones(t *testing.T) {
 	withdrawn := func(part string) string {
