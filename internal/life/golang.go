@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"go/ast"
@@ -43,7 +44,8 @@ type goReader struct {
 	wrong    Problems
 	// versions are the marks of packages.
 	versions map[*loader.Package][]int
-	cwd      string
+	// dir is the folder of features.yaml, as the user names it.
+	dir string
 	// extra is a marker to add; nil for none.
 	extra *addedMark
 }
@@ -51,17 +53,16 @@ type goReader struct {
 // readGo reads packages of the module at dir with the loader, the markers and the schemas of controller-tools. The error is for
 // packages that cannot be read, the problems are for mistakes in the others. Extra is a marker to add; nil for none.
 func readGo(ctx context.Context, dir string, patterns []string, extra *addedMark) (*goAPI, Problems, error) {
-	r := &goReader{registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
+	r := &goReader{dir: dir, registry: &markers.Registry{}, versions: map[*loader.Package][]int{}, extra: extra}
 	if err := registerMarkers(r.registry); err != nil {
 		return nil, nil, err
 	}
-	r.cwd, _ = os.Getwd()
 	roots, err := loader.LoadRootsWithConfig(&packages.Config{Context: ctx, Dir: dir, Mode: packages.NeedModule}, patterns...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("load Go packages %s: %w", strings.Join(patterns, " "), err)
+		return nil, nil, cmp.Or(noModule(dir, patterns), fmt.Errorf("load Go packages %s: %w", strings.Join(patterns, " "), err))
 	}
 	if r.loadErrors(roots); len(r.wrong) > 0 {
-		return nil, nil, r.wrong.asError()
+		return nil, nil, cmp.Or(noModule(dir, patterns), r.wrong.asError())
 	}
 	r.parser = &crd.Parser{
 		Collector: &markers.Collector{Registry: r.registry},
@@ -152,10 +153,40 @@ func splitPosition(s string) (file string, line int) {
 	return strings.TrimSuffix(s, "-"), 0
 }
 
-// relativePath is the file relative to the working directory, if it is below that.
+// noModule says that a folder is in no Go module, which the errors of the go command do not say; nil if it is in one.
+func noModule(dir string, patterns []string) error {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return nil //nolint:nilerr // the error that is there already counts
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return nil
+		}
+		if filepath.Dir(at) == at {
+			return fmt.Errorf("there is no %s, and none in a folder above: source.packages names %s, and Go packages belong to a module. Begin one (go mod init), or give the features.yaml of one with -f",
+				filepath.ToSlash(filepath.Join(dir, "go.mod")), strings.Join(patterns, ", "))
+		}
+		at = filepath.Dir(at)
+	}
+}
+
+// relativePath is the file as the user would name it, who names features.yaml: relative to the working directory, unless features.yaml has an
+// absolute path. A file of another module keeps its own.
 func (r *goReader) relativePath(file string) string {
-	if rel, err := filepath.Rel(r.cwd, file); err == nil && filepath.IsAbs(file) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return rel
+	dir, err := filepath.Abs(r.dir)
+	if err != nil || !filepath.IsAbs(file) {
+		return file
+	}
+	rel, err := filepath.Rel(dir, file)
+	if err != nil {
+		return file
+	}
+	outside := func(path string) bool {
+		return path == ".." || strings.HasPrefix(path, ".."+string(filepath.Separator))
+	}
+	if named := filepath.Join(r.dir, rel); !outside(rel) || !outside(named) {
+		return named
 	}
 	return file
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,14 @@ func (p *Project) Promote(ctx context.Context, gate string, entry v1alpha1.Featu
 	if last.Stage == stage && !flips && (last.LockToDefault || !entry.LockToDefault) {
 		i := slices.IndexFunc(p.File.Features, func(o Entry) bool { return o.Gate == gate })
 		where := fmt.Sprintf("features[%d].stages[%d]", i, len(e.Stages)-1)
-		return nil, nil, p.File.problemAt(where, "%s is %s from %s on already: there is no step to write", gate, lowerStage(stage), feature.Since(last))
+		is := lowerStage(stage)
+		if entry.Default != nil {
+			is += ", and " + feature.OnOff(*entry.Default) + " by default,"
+		}
+		if entry.LockToDefault {
+			is += " and locked"
+		}
+		return nil, nil, p.File.problemAt(where, "%s is %s from %s on already: there is no step to write", gate, is, feature.Since(last))
 	}
 	next, err := p.stateWithStage(gate, entry, day)
 	if err != nil {
@@ -89,11 +97,23 @@ func (p *Project) stateWithStage(gate string, entry v1alpha1.FeatureStage, day t
 	if err != nil {
 		return nil, err
 	}
-	if err := findings.Of(gate).Err(); err != nil {
-		return nil, err
+	if wrong := p.problemsOfStage(gate, findings.Of(gate)); wrong != nil {
+		return nil, wrong
 	}
 	s.Model = model
 	return s, nil
+}
+
+// problemsOfStage are the errors of a feature with another stage, at the stage that is the last one now; nil if there are none.
+func (p *Project) problemsOfStage(gate string, findings feature.Findings) error {
+	i := slices.IndexFunc(p.File.Features, func(e Entry) bool { return e.Gate == gate })
+	var wrong Problems
+	for _, x := range findings {
+		if x.Severity == feature.Error {
+			wrong = append(wrong, p.File.problemAt(fmt.Sprintf("features[%d].stages[%d]", i, len(p.File.Features[i].Stages)-1), "%s: %s", gate, x.Message)...)
+		}
+	}
+	return wrong.asError()
 }
 
 // editsFor are the files that change: features.yaml, the Go files with markers of a feature that is removed, and the change log, which is made if
@@ -182,7 +202,11 @@ func stageLine(s *v1alpha1.FeatureStage) string {
 	if s.LockToDefault {
 		more += ", lockToDefault: true"
 	}
-	return fmt.Sprintf("{stage: %s, release: %s%s}", s.Stage, s.Release, more)
+	release := s.Release
+	if release != "" && release[0] != 'v' { // a number, for example
+		release = strconv.Quote(release)
+	}
+	return fmt.Sprintf("{stage: %s, release: %s%s}", s.Stage, release, more)
 }
 
 // waysToAdd are the possible texts with the new stage behind the last one. In a list of lines there is one way. In brackets there is

@@ -2,6 +2,7 @@ package life
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,8 +72,13 @@ func TestAFeatureIsPromotedWhereThePolicyAllowsIt(t *testing.T) {
 			t.Errorf("%s to %s: %v", gate, stage, err)
 		}
 	}
-	if _, _, err := p.Promote(t.Context(), "Banner", v1alpha1.FeatureStage{Stage: v1alpha1.Alpha, Release: "v1.4.0"}, promoteDay); err == nil || !strings.Contains(err.Error(), "Alpha does not come after Beta") {
-		t.Error(err)
+	for want, stage := range map[string]v1alpha1.FeatureStage{
+		"Banner: Alpha does not come after Beta":    {Stage: v1alpha1.Alpha, Release: "v1.4.0"},
+		"Banner: v1.3.0 does not come after v1.3.0": {Stage: v1alpha1.Stable, Release: "v1.3.0"},
+	} {
+		if _, _, err := p.Promote(t.Context(), "Banner", stage, promoteDay); err == nil || !regexp.MustCompile(`^features.yaml:\d+: `+want+"$").MatchString(err.Error()) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 
@@ -239,5 +245,14 @@ func TestAFeatureInBracesIsEditedWhereItsStagesAre(t *testing.T) {
 	p := shopOf(t, before, "- gate: Labels\n  announced: {Removed: v1.2.0}\n  stages: [\n    {stage: Alpha, release: v1.0.0}\n  ]\n")
 	if _, _, err := p.Promote(t.Context(), "Labels", v1alpha1.FeatureStage{Stage: v1alpha1.Removed, Release: "v1.3.0"}, promoteDay); err == nil || !strings.Contains(err.Error(), "the stages are to be a list of lines") {
 		t.Error(err)
+	}
+}
+
+// TestAReleaseThatYAMLTakesForANumber is written as a text.
+func TestAReleaseThatYAMLTakesForANumber(t *testing.T) {
+	for release, want := range map[string]string{"v1.3.0": "{stage: Beta, release: v1.3.0}", "1.3": `{stage: Beta, release: "1.3"}`} {
+		if got := stageLine(&v1alpha1.FeatureStage{Stage: v1alpha1.Beta, Release: release}); got != want {
+			t.Errorf("%s: %s", release, got)
+		}
 	}
 }

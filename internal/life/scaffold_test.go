@@ -433,3 +433,37 @@ func TestAFailedCopyLeavesNoFolder(t *testing.T) {
 		t.Error("the new folder is left")
 	}
 }
+
+// TestFilesAreNamedAsFeaturesYAMLIs has files below the folder of features.yaml, beside it and elsewhere.
+func TestFilesAreNamedAsFeaturesYAMLIs(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Join(root, "a"))
+	for _, tt := range []struct{ dir, file, want string }{
+		{".", filepath.Join(root, "a", "x.go"), "x.go"},
+		{"b", filepath.Join(root, "a", "b", "x.go"), "b/x.go"},
+		{"b", filepath.Join(root, "a", "x.go"), "x.go"},
+		{"..", filepath.Join(root, "b", "x.go"), "../b/x.go"},
+		{root, filepath.Join(root, "a", "x.go"), filepath.Join(root, "a", "x.go")},
+		{".", filepath.Join(root, "x.go"), filepath.Join(root, "x.go")},
+		{".", "x.go", "x.go"},
+	} {
+		if got := (&goReader{dir: tt.dir}).relativePath(tt.file); got != tt.want {
+			t.Errorf("%s from %s: %s, want %s", tt.file, tt.dir, got, tt.want)
+		}
+	}
+}
+
+func TestAProjectWithoutAModuleSaysSo(t *testing.T) {
+	withSluice(t, laidOut)
+	scaffold(t, NewFeature{Gate: "BookTitle", Field: "GuestbookSpec.Title"})
+	if err := os.Remove("go.mod"); err != nil {
+		t.Fatal(err)
+	}
+	const want = "there is no go.mod, and none in a folder above: source.packages names ./api/..., and Go packages belong to a module. Begin one (go mod init)"
+	if _, err := Scaffold(t.Context(), "features.yaml", NewFeature{Gate: "Other"}, verifyDay); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Error(err)
+	}
+}

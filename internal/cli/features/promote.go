@@ -125,7 +125,11 @@ func promoteFeature(ctx context.Context, e *command.Env, f *promoteFlags, gate s
 			fmt.Fprintf(e.Err, "next: delete %s, or what it does with the other value: the gate has none any more\n", filepath.ToSlash(test))
 		}
 	}
-	fmt.Fprintln(e.Err, "next: sluice features generate")
+	given := ""
+	if f.file != featuresFile {
+		given = " -f " + filepath.ToSlash(f.file)
+	}
+	fmt.Fprintln(e.Err, "next: sluice features generate"+given)
 	return nil
 }
 

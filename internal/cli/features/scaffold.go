@@ -55,15 +55,16 @@ Go types are read, with --dry-run too. At the end it prints what to run next.`,
 			dir := filepath.Dir(file)
 			data, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // beside the file that the user names
 			if err == nil && !strings.Contains(string(data), "sluice.dev") {
-				fmt.Fprintln(e.Err, "next: go mod tidy  (go.mod does not require sluice.dev)")
+				fmt.Fprintf(e.Err, "next: %s mod tidy  (go.mod does not require sluice.dev)\n", goCommandIn(dir))
 			}
 			if _, err := os.Stat(filepath.Join(dir, life.CRDsBesideBases)); err == nil {
-				fmt.Fprintf(e.Err, "next: let config/crd/kustomization.yaml name the CRDs of %s, because controller-gen writes over config/crd/bases/\n", life.CRDsBesideBases)
+				fmt.Fprintf(e.Err, "next: let %s name the CRDs of %s, because controller-gen writes over %s/\n",
+					inFolder(dir, "config/crd/kustomization.yaml"), inFolder(dir, life.CRDsBesideBases), inFolder(dir, "config/crd/bases"))
 			}
 			if newVersion != "" {
 				fmt.Fprintf(e.Err, "next: register the types of %s (AddToScheme) where the program registers those of the other versions. Once the schemas of two versions differ, a webhook has to convert\n", newVersion)
 			}
-			fmt.Fprintf(e.Err, "next: go test ./... -run Test%s\n", f.Gate)
+			fmt.Fprintf(e.Err, "next: %s test ./... -run Test%s\n", goCommandIn(dir), f.Gate)
 			return nil
 		},
 	}
@@ -74,4 +75,15 @@ Go types are read, with --dry-run too. At the end it prints what to run next.`,
 	cmd.Flags().StringVar(&f.Release, "release", "", "first release with the feature; default: spec.release of features.yaml")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "write nothing; show the differences")
 	return cmd
+}
+
+// inFolder is a path below the folder of features.yaml, as the other paths are named.
+func inFolder(dir, path string) string { return filepath.ToSlash(filepath.Join(dir, path)) }
+
+// goCommandIn is the go command for a folder.
+func goCommandIn(dir string) string {
+	if dir == "." {
+		return "go"
+	}
+	return "go -C " + filepath.ToSlash(dir)
 }
