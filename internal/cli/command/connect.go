@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -22,6 +24,16 @@ func (f *ClusterFlags) AddClusterNamespace(cmd *cobra.Command) {
 func (f *ClusterFlags) AddCluster(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "context in the kubeconfig")
+}
+
+// RefuseUnused refuses flags that would have no effect, because of a reason.
+func (f *ClusterFlags) RefuseUnused(because string) error {
+	for name, value := range map[string]string{"kubeconfig": f.kubeconfig, "context": f.context} {
+		if value != "" {
+			return fmt.Errorf("--%s has no effect: %s", name, because)
+		}
+	}
+	return nil
 }
 
 // Connect reads the configuration; it does not contact the cluster. The namespace is never empty.

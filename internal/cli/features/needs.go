@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,12 +54,11 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 		at := d.withPlace(c, &findings[i])
 		return errors.New(at.String())
 	}
-	data, _, err := d.settingsData(ctx, e, c, nil, "")
+	parsed, err := d.goodSettings(ctx, e, c, model)
 	if err != nil {
 		return err
 	}
-	settings, _ := model.ParseSettings(data)
-	n := &needs{d, model, model.Resolve(settings, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
+	n := &needs{d, model, model.Resolve(parsed, feature.Runtime{AssumeProcesses: true}), model.Inspector(), Usage{APIVersion: report.APIVersion, Kind: "FeatureUsage", Features: []usageOf{}}}
 	var counted readObjects
 	for _, set := range manifests {
 		for i := range set.Objects {
@@ -70,12 +70,52 @@ func printNeeds(ctx context.Context, e *command.Env, f *usageFlags) error {
 			}
 		}
 	}
-	if f.output == asTable {
+	switch f.output {
+	case asTable:
 		n.printTable(e)
-	} else if err := command.PrintDocument(e.Out, f.output, n.usage); err != nil {
-		return err
+	case "name":
+		n.usage.printNames(e)
+	default:
+		if err := command.PrintDocument(e.Out, f.output, n.usage); err != nil {
+			return err
+		}
 	}
 	return command.FindingsIf(slices.ContainsFunc(n.usage.Features, func(u usageOf) bool { return !*u.On }))
+}
+
+// goodSettings are the settings of a component among the files. If they have errors, what is on with them is not known.
+func (d *definitions) goodSettings(ctx context.Context, e *command.Env, c *v1alpha1.Component, model *feature.Model) (*feature.Settings, error) {
+	data, from, err := d.settingsData(ctx, e, c, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	parsed, findings := model.ParseSettings(data)
+	var wrong []error
+	for _, x := range findings {
+		text := settingPlace(from, &x).placePrefix() + x.String()
+		if x.Severity == feature.Error {
+			wrong = append(wrong, errors.New(text))
+			continue
+		}
+		fmt.Fprintln(e.Err, "warning: "+text)
+	}
+	return parsed, errors.Join(wrong...)
+}
+
+// checkVersion refuses a version that the CRD among the files lacks.
+func (d *definitions) checkVersion(o *input.Object, in schema.GroupVersionResource) error {
+	i := slices.IndexFunc(d.resources, func(r feature.Resource) bool { return r.Group == in.Group && r.Resource == in.Resource })
+	if i < 0 {
+		return nil
+	}
+	var names []string
+	for _, v := range d.resources[i].Versions {
+		names = append(names, v.Name)
+	}
+	if slices.Contains(names, in.Version) {
+		return nil
+	}
+	return o.WrongAt(fmt.Sprintf("the CRD of %s has no version %q; its versions are %s", in.GroupResource(), in.Version, strings.Join(names, ", ")), "apiVersion")
 }
 
 // addObject adds the features that an object uses.
@@ -91,6 +131,9 @@ func (n *needs) addObject(o *input.Object) (err error) {
 			return o.Wrong(err)
 		}
 	}
+	if err := n.checkVersion(o, schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resource}); err != nil {
+		return err
+	}
 	n.usage.Scanned++
 	uses := n.inspector.Uses(gvk.Group, gvk.Version, resource, u.Object)
 	for _, f := range n.model.Features() {
@@ -101,11 +144,15 @@ func (n *needs) addObject(o *input.Object) (err error) {
 			uses = append(uses, feature.Use{Feature: f, Count: 1, Path: "apiVersion"})
 		}
 	}
+	name := u.GetName()
+	if prefix := u.GetGenerateName(); name == "" && prefix != "" {
+		name = prefix + "*"
+	}
 	for _, use := range uses {
 		x := n.usageOf(use.Feature)
 		x.Objects, x.Uses = x.Objects+1, x.Uses+int64(use.Count)
 		x.Named = append(x.Named, usedBy{
-			schema.GroupResource{Group: gvk.Group, Resource: resource}.String(), u.GetNamespace(), u.GetName(), use.Count, use.Path,
+			schema.GroupResource{Group: gvk.Group, Resource: resource}.String(), u.GetNamespace(), name, use.Count, use.Path,
 			lastPlace([]*input.Positions{o.Positions}, input.Steps(use.Path)...),
 		})
 	}
@@ -132,14 +179,18 @@ func (n *needs) usageOf(f *feature.Feature) *usageOf {
 
 func (n *needs) printTable(e *command.Env) {
 	if len(n.usage.Features) == 0 {
-		fmt.Fprintf(e.Err, "%s, which use no feature\n", objectCount(n.usage.Scanned))
+		verb := "use"
+		if n.usage.Scanned == 1 {
+			verb = "uses"
+		}
+		fmt.Fprintf(e.Err, "%s, which %s no feature\n", objectCount(n.usage.Scanned), verb)
 		return
 	}
 	for i := range n.usage.Features {
 		x := &n.usage.Features[i]
 		fmt.Fprintf(e.Out, "%s: %s\n", x.Name, feature.OnOff(*x.On))
 		for _, u := range x.Named {
-			fmt.Fprintf(e.Out, "  %s%s %s: %s\n", u.placePrefix(), u.Resource, u.Name, u.Path)
+			fmt.Fprintf(e.Out, "  %s%s %s: %s\n", u.placePrefix(), u.Resource, command.Dash(u.Name), u.Path)
 		}
 		if x.Fix != "" {
 			fmt.Fprintf(e.Out, "  to turn it on: %s\n", x.Fix)

@@ -58,8 +58,9 @@ type usageOf struct {
 type usedBy struct {
 	Resource  string `json:"resource"`
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Uses      int    `json:"uses"`
+	// Name is PREFIX* for an object in a file that has generateName.
+	Name string `json:"name"`
+	Uses int    `json:"uses"`
 	// Path is the first place that uses the feature.
 	Path string `json:"path"`
 
@@ -85,6 +86,9 @@ and which setting or least level turns on those that are off. Exit code 1 if any
 			if len(f.files) > 0 {
 				if len(args) > 0 || f.record || f.Namespace != "" {
 					return errors.New("with -f, all features of a component are looked for in all manifests: leave FEATURE, -n and --record out")
+				}
+				if err := f.RefuseUnused(noCluster); err != nil {
+					return err
 				}
 				return printNeeds(cmd.Context(), e, f)
 			}
@@ -147,11 +151,7 @@ func (w *featureWorld) printUsage(ctx context.Context, e *command.Env, f *usageF
 	}
 	switch f.output {
 	case "name":
-		for _, u := range out.Features {
-			if u.Objects > 0 {
-				fmt.Fprintln(e.Out, featurePrefix+u.Name)
-			}
-		}
+		out.printNames(e)
 		return nil
 	case asTable:
 		out.printTable(e, f.verbose)
@@ -212,6 +212,15 @@ func usageFor(p *componentFeatures, u *featureusage.Usage) *usageOf {
 		out.Named = append(out.Named, usedBy{resource, o.Namespace, o.Name, o.Uses, o.Path, sourcePlace{}})
 	}
 	return out
+}
+
+// printNames prints the features that are used.
+func (u *Usage) printNames(e *command.Env) {
+	for i := range u.Features {
+		if x := &u.Features[i]; x.Objects > 0 {
+			fmt.Fprintln(e.Out, featurePrefix+x.Name)
+		}
+	}
 }
 
 func (u *Usage) printTable(e *command.Env, verbose bool) {

@@ -42,6 +42,11 @@ passes. Exit code 1 if a rule is broken.`,
 }
 
 func verifyFeatures(ctx context.Context, e *command.Env, file, against, output string, connection *command.ClusterFlags) error {
+	if against != "cluster" {
+		if err := connection.RefuseUnused("the base is no cluster; --against cluster compares with one"); err != nil {
+			return err
+		}
+	}
 	p, err := loadProject(ctx, e, file)
 	if err != nil {
 		return err

@@ -127,10 +127,16 @@ type componentFeatures struct {
 	hidden    error           // why the ConfigMap cannot be read; nil if it can
 }
 
+// noCluster says why a command does without a cluster.
+const noCluster = "-f reads files instead of a cluster"
+
 // readFeatures reads all features, or those of the component in the flag, and chooses those with the names; without names all.
 func readFeatures(ctx context.Context, e *command.Env, f *featuresFlags, chosen []string) (*featureWorld, error) {
 	w := &featureWorld{definitions: definitions{kinds: map[string]string{}}}
 	if len(f.files) > 0 {
+		if err := f.RefuseUnused(noCluster); err != nil {
+			return nil, err
+		}
 		d, err := readDefinitions(ctx, e, f.files)
 		if err != nil {
 			return nil, err
