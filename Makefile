@@ -23,6 +23,7 @@ PKGS := ./...
 # Tests with a cluster wait more than they work, so two packages more than there are processors are tested at once: these, and two beside.
 ATONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 PARTS ?=
+TESTS := tests-cli tests-delivery tests-others
 
 .PHONY: help
 help: ## list the targets
@@ -45,7 +46,8 @@ release: ## build what a release publishes in dist/: programs, image, chart, man
 	cd dist && files=$$(find . -maxdepth 1 -type f -printf '%P\n' | sort) && sha256sum $$files >checksums.txt
 
 .PHONY: test
-test: lint verify tests ## the linter, generated files, and all tests with a tenth of the random cases
+test: cluster browser $(GOLANGCI) $(GOTESTSUM) ## the linter, generated files, and all tests with a tenth of the random cases
+	$(MAKE) --no-print-directory -j 5 --output-sync=target lint verify $(TESTS)
 
 .PHONY: test-long
 test-long: ## before a release: all random cases, the programs for other systems, seeded faults, and a soak of 30 minutes
@@ -83,7 +85,7 @@ unit: ## the tests that need no cluster
 # one of their own, and those that deliver another one; the packages whose tests take longest begin first.
 .PHONY: tests
 tests: cluster browser $(GOTESTSUM) ## all tests, those against a real kube-apiserver too
-	$(MAKE) --no-print-directory -j 3 --output-sync=target tests-cli tests-delivery tests-others
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(TESTS)
 
 # The tests of test/helm build the chart and the program, which the cache of results does not see.
 .PHONY: tests-delivery
