@@ -312,8 +312,12 @@ func TestE2EProcessesStayUnderTheirMemoryLimit(t *testing.T) {
 	})
 	for round := range draws.Seeds(10) {
 		random := rand.New(rand.NewPCG(round, 2))
+		many := 40 + random.IntN(80)
+		if !draws.All() {
+			many /= 2
+		}
 		t.Run(fmt.Sprintf("random mix %d", round), func(t *testing.T) {
-			all(t, times(40+random.IntN(80), func(int) *v1beta1.ResolutionRequest {
+			all(t, times(many, func(int) *v1beta1.ResolutionRequest {
 				mode := []string{"auto", "always", "never"}[random.IntN(3)]
 				i := random.IntN(10)
 				switch random.IntN(14) {
