@@ -171,32 +171,32 @@ func nothingHalfDone(t *testing.T, cache string) {
 func TestE2EAKilledResolverLosesNoneOf500Requests(t *testing.T) {
 	s := standsAlone(t)
 	s.start(t, "resolution")
-	killInTheMiddle(t, s)
+	killInTheMiddle(t, s, 500)
 }
 
-// killInTheMiddle kills a resolver that has 500 requests; the lifecycle controller runs already.
-func killInTheMiddle(t *testing.T, s *system) {
+// killInTheMiddle kills a resolver that has so many requests; the lifecycle controller runs already.
+func killInTheMiddle(t *testing.T, s *system, requests int) {
 	t.Helper()
 	s.configure(t, "git-resolver-config", loopback)
 	repos, held := catalog(t)
-	one, other := s.namespace(t), s.namespace(t)
+	one, other, half := s.namespace(t), s.namespace(t), requests/2
 	cache := t.TempDir()
 	first := s.start(t, "resolver-git", named("git-0", cache))
-	s.create(t, other, wave(repos.URL+"/held.git", 250)...)
+	s.create(t, other, wave(repos.URL+"/held.git", half)...)
 	<-held.arrived
-	s.create(t, one, wave(repos.URL+"/good.git", 250)...)
-	s.some(t, one, 100)
+	s.create(t, one, wave(repos.URL+"/good.git", half)...)
+	s.some(t, one, half*2/5)
 	first.Kill()
-	t.Logf("when it was killed %d and %d of 250 were in progress", s.inProgress(t, one), s.inProgress(t, other))
-	if n := s.inProgress(t, other); n != 250 {
+	t.Logf("when it was killed %d and %d of %d were in progress", s.inProgress(t, one), s.inProgress(t, other), half)
+	if n := s.inProgress(t, other); n != half {
 		t.Errorf("%d of those that were held up are in progress", n)
 	}
 	noneWorksIn(t, cache)
 	close(held.open)
 	// The container is started again: the same Pod, the same folder.
 	s.start(t, "resolver-git", named("git-0", cache))
-	s.wantWave(t, one, 250)
-	s.wantWave(t, other, 250)
+	s.wantWave(t, one, half)
+	s.wantWave(t, other, half)
 	nothingHalfDone(t, cache)
 }
 

@@ -236,7 +236,7 @@ func TestE2ERealTekton(t *testing.T) {
 	t.Run("a Task of 900 KB", p.largeTask)
 	// Tekton's own controller cares for the requests meanwhile.
 	t.Run("one of two replicas ends, and the operator makes a mistake", p.mistakes)
-	t.Run("a resolver is killed in the middle of 500", func(t *testing.T) { killInTheMiddle(t, p.system) })
+	t.Run("a resolver is killed in the middle of 500", func(t *testing.T) { killInTheMiddle(t, p.system, 500) })
 	t.Run("the API server is restarted with 500 pending", func(t *testing.T) { restartTheAPIServer(t, p.system, 500) })
 }
 

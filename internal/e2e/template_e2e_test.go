@@ -97,7 +97,7 @@ func (p program) run(t *testing.T, s *system, pod string) *process {
 // The resolver that docs/writing-a-resolver.md has one copy runs with the rights that it prints, and loses nothing when it is killed.
 func TestE2ETheTemplateOfAResolverAnswersAllRequests(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolver")
-	if out, err := exec.Command("go", "build", "-o", path, "../../examples/resolver").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "../../examples/resolver").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s, p := startTemplateOfResolver(t, path, "well-known")
