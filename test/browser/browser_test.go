@@ -52,7 +52,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	programDir = dir
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "sluice"), "./cmd/sluice")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "sluice"), "./cmd/sluice")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -78,7 +78,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 			return nil, fmt.Errorf("%w: make browser installs it", err)
 		}
 	}
-	browser, _ := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(chromedp.ExecPath(path)))
+	browser, _ := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-software-rasterizer", true)))
 	return browser, chromedp.Do(browser)
 })
 
