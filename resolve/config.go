@@ -45,7 +45,7 @@ func CommonKeys() []Key {
 		{Name: KeyBackoffSteps, Default: "2", Check: intIn(1, 1000), Doc: "How many times a fetch is tried in total; with 1 there are no retries."},
 		{Name: KeyBackoffCap, Default: "10s", Check: checkWait, Doc: "The longest wait; 0 sets no limit."},
 		{
-			Name: KeyContentKinds, Default: "*", Check: checkContentKinds, Wrong: Closes,
+			Name: KeyContentKinds, Default: "*", Check: Parses(ParseKinds), Wrong: Closes,
 			Doc: "Comma-separated kinds that content may have, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. Next to Tekton the default is " + TektonKinds + ".",
 		},
 		{Name: KeyFetches, Default: "64", Check: intIn(1, 10_000), Doc: "How many fetches run at once in one process; fewer where memory is scarce."},
@@ -81,6 +81,14 @@ func CheckBool(v string) error {
 		return fmt.Errorf("%s is not allowed; allowed are true and false", quoteShort(v))
 	}
 	return nil
+}
+
+// Parses accepts what a function parses without an error.
+func Parses[T any](parse func(string) (T, error)) func(string) error {
+	return func(v string) error {
+		_, err := parse(v)
+		return err
+	}
 }
 
 // OneOf accepts the listed values.

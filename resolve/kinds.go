@@ -97,11 +97,6 @@ func faultOfKind(name, group string, grouped bool) string {
 	return ""
 }
 
-func checkContentKinds(v string) error {
-	_, err := ParseKinds(v)
-	return err
-}
-
 // largeContent is the size above which contents are parsed one at a time: a tree of YAML takes up to a hundred times the memory of
 // its text.
 const largeContent = 64 << 10

@@ -168,7 +168,7 @@ func (r *Resolver) Spec() resolve.Spec {
 		Config: append([]resolve.Key{
 			{Name: KeyServiceAccount, Default: "default", Check: checkObjectName, Doc: "The ServiceAccount whose imagePullSecrets are used where a request names none."},
 			{Name: KeyKind, Default: "task", Doc: "The kind of the resource where a request names none."},
-			{Name: KeyPlain, Check: checkRegistries, Doc: "Registries, as host or host:port, separated by commas. If one has no TLS, the resolver uses it without TLS. Others on the network can read the credentials."},
+			{Name: KeyPlain, Check: resolve.Parses(resolve.ParseHosts), Doc: "Registries, as host or host:port, separated by commas. If one has no TLS, the resolver uses it without TLS. Others on the network can read the credentials."},
 			{Name: KeyPlainPrivate, Default: "false", Check: resolve.CheckBool, Doc: "Whether the same holds for registries at a private or loopback address, localhost:PORT or a name in .localhost, as in Tekton."},
 		}, netguard.Keys(true, false)...),
 		Params: []resolve.Param{
@@ -231,11 +231,6 @@ func parseReference(s string, opts ...name.Option) (name.Reference, error) {
 		return nil, errors.New("only sha256 digests are supported")
 	}
 	return ref, nil
-}
-
-func checkRegistries(list string) error {
-	_, err := resolve.ParseHosts(list)
-	return err
 }
 
 func checkObjectName(s string) error {

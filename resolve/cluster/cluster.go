@@ -10,6 +10,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,7 @@ func (r *Resolver) Spec() resolve.Spec {
 			{Name: KeyNamespace, Check: checkNamespace, Doc: "The namespace where a request names none; empty stands for the namespace of the request."},
 			{Name: KeyAllowedNamespaces, Check: checkNamespaces, Wrong: resolve.Closes, Doc: "Comma-separated namespaces that may be read; empty or * stands for all. A namespace named here is read although blocked-namespaces is *."},
 			{Name: KeyBlockedNamespaces, Check: checkNamespaces, Wrong: resolve.Closes, Doc: "Comma-separated namespaces that are not read; * stands for all that allowed-namespaces does not name."},
-			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: checkKinds, Wrong: resolve.Closes, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets: name them."},
+			{Name: KeyAllowedKinds, Default: DefaultAllowedKinds, Check: resolve.Parses(resolve.ParseKinds), Wrong: resolve.Closes, Doc: "Comma-separated kinds that may be read, as KIND.GROUP, or KIND for the core group; *.GROUP stands for all of a group, * for all. No * includes Secrets: name them."},
 			{Name: KeyCheckAccess, Default: "false", Check: resolve.CheckBool, Wrong: resolve.Closes, Doc: "With true, an object is read only if the ServiceAccount of the run or delivery that asks may read it."},
 		},
 		Params: []resolve.Param{
@@ -130,10 +131,7 @@ func (r *Resolver) Resolve(ctx context.Context, req *resolve.Request) (*resolve.
 }
 
 func (r *Resolver) resolveObject(ctx context.Context, req *resolve.Request) (*resolve.Resource, error) {
-	namespace := req.Get(ParamNamespace)
-	if namespace == "" {
-		namespace = req.Namespace
-	}
+	namespace := cmp.Or(req.Get(ParamNamespace), req.Namespace)
 	if err := errors.Join(checkNamespace(namespace), checkName(req.Get(ParamName))); err != nil {
 		return nil, &resolve.Error{Reason: resolve.ReasonInvalid, Msg: err.Error()}
 	}

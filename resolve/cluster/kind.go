@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ func allowsKind(a resolve.Kind, kind, group string) bool {
 
 // requestedMapping returns the kind that a request means, out of the kinds that the operator allows.
 func (r *Resolver) requestedMapping(ctx context.Context, req *resolve.Request) (*meta.RESTMapping, error) {
-	list := req.Config[KeyAllowedKinds]
-	if list == "" {
-		list = DefaultAllowedKinds
-	}
+	list := cmp.Or(req.Config[KeyAllowedKinds], DefaultAllowedKinds)
 	allowed, err := resolve.ParseKinds(list)
 	if err != nil {
 		return nil, resolve.Errorf(resolve.ReasonForbidden, "the operator's list of allowed kinds is wrong: %w", err)
@@ -145,11 +143,6 @@ func checkKindParam(s string) error {
 		return fmt.Errorf("%q is not the group of a kind", group)
 	}
 	return checkKindName(kind)
-}
-
-func checkKinds(s string) error {
-	_, err := resolve.ParseKinds(s)
-	return err
 }
 
 func checkAPIVersion(s string) error {
