@@ -41,8 +41,6 @@ func Preflights() []Preflight {
 type PreflightOptions struct {
 	// Enabled is by name; nil enables CRDUpgradeSafety only.
 	Enabled func(name string) bool
-	// KubeVersion is the Kubernetes version whose rules apply; nil stands for the cluster's.
-	KubeVersion *version.Version
 }
 
 // Preflight runs all enabled preflights on a plan, whatever the findings are. The caller decides what fails, by the severities of
@@ -53,7 +51,7 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 	if enabled == nil {
 		enabled = func(name string) bool { return name == CRDUpgradeSafety }
 	}
-	out := &PreflightResult{Found: map[string][]report.CRD{}, KubeVersion: o.KubeVersion}
+	out := &PreflightResult{Found: map[string][]report.CRD{}}
 	for _, f := range Preflights() {
 		if enabled(f.Name) {
 			out.Ran = append(out.Ran, f.Name)
@@ -62,15 +60,12 @@ func (a *Applier) Preflight(ctx context.Context, p *Plan, o PreflightOptions) (*
 	if len(out.Ran) == 0 {
 		return out, nil
 	}
-	if out.KubeVersion == nil && len(p.crds) > 0 {
-		v, err := a.client.reads.Version(ctx)
-		if err != nil {
+	out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
+	if len(p.crds) > 0 {
+		var err error
+		if out.KubeVersion, err = a.client.reads.Version(ctx); err != nil {
 			return nil, err
 		}
-		out.KubeVersion = v
-	}
-	if out.KubeVersion == nil {
-		out.KubeVersion = version.MustParseGeneric(kubeversion.DefaultKubeBinaryVersion)
 	}
 	in := &PreflightInput{
 		Applier: a, Plan: p, KubeVersion: out.KubeVersion, Progress: a.events.notifyObserver,

@@ -12,6 +12,7 @@ package contentstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,8 +59,6 @@ var ErrMismatch = errors.New("the registry does not give the content that was as
 type Options struct {
 	// Credentials are those of a registry; nil stands for none. See [ParseCredentials].
 	Credentials authn.Keychain
-	// Transport makes the requests to the registry; nil stands for [http.DefaultTransport].
-	Transport http.RoundTripper
 	// PlainHTTP allows a registry without TLS. Others on the network can then read everything that is sent, including credentials.
 	// Answers are still compared with their digests.
 	PlainHTTP bool
@@ -84,12 +83,7 @@ func New(repository string, o Options) (*Store, error) {
 	if !strings.HasPrefix(repository, r.RegistryStr()+"/") || strings.Contains(repository, "//") {
 		return nil, fmt.Errorf("%q is no repository of the form REGISTRY/PATH: it names no registry", repository)
 	}
-	if o.Credentials == nil {
-		o.Credentials = authn.NewMultiKeychain()
-	}
-	if o.Transport == nil {
-		o.Transport = http.DefaultTransport
-	}
+	o.Credentials = cmp.Or(o.Credentials, authn.NewMultiKeychain())
 	return &Store{repository: r, options: o}, nil
 }
 
@@ -219,7 +213,7 @@ func (s *Store) readLayer(ctx context.Context, puller *remote.Puller, digest str
 func (s *Store) remoteOptions(most int64) []remote.Option {
 	return []remote.Option{
 		remote.WithAuthFromKeychain(s.options.Credentials),
-		remote.WithTransport(&bounded{inner: s.options.Transport, most: most, left: maxExchanges, plain: s.options.PlainHTTP}),
+		remote.WithTransport(&bounded{inner: http.DefaultTransport, most: most, left: maxExchanges, plain: s.options.PlainHTTP}),
 		// A busy registry gets a little time. The deadline comes from the caller.
 		remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
 	}

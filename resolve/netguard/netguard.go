@@ -42,8 +42,6 @@ type Options struct {
 	Proxy *httpproxy.Config
 	// CAs are certificates in PEM that are trusted in addition to the system's.
 	CAs []byte
-	// Certificates authenticate the client (mTLS).
-	Certificates []tls.Certificate
 	// Resolver looks up names; nil for the system's.
 	Resolver *net.Resolver
 	// ConnectTimeout bounds a connection with its TLS handshake, HeaderTimeout the wait for the header of an answer,
@@ -68,7 +66,7 @@ func New(o Options) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: o.Certificates}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(o.CAs) > 0 {
 		pool, err := x509.SystemCertPool()
 		if err != nil {

@@ -48,8 +48,6 @@ type Request struct {
 	// NamespaceLabels are those of the object's namespace. Nil stands for an object without a namespace if it has none, and
 	// for a namespace without labels otherwise.
 	NamespaceLabels map[string]string
-	// User is the name of the user; empty stands for any user.
-	User string
 	// MayUse reports whether the user has the verb use on a Feature by its name; nil: on none.
 	MayUse func(name string) bool
 }
@@ -377,7 +375,7 @@ func newRun(r *Request) (*run, error) {
 		operation, n.operation = admission.Delete, admissionregistrationv1.Delete
 	}
 	attr := admission.NewAttributesRecord(object, old, u.GroupVersionKind(), u.GetNamespace(), u.GetName(), n.gvr, "", operation, nil, false,
-		&user.DefaultInfo{Name: r.User})
+		&user.DefaultInfo{})
 	n.attr = &admission.VersionedAttributes{
 		Attributes: attr, VersionedKind: u.GroupVersionKind(),
 		VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(old),

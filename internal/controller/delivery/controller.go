@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"runtime/debug"
@@ -40,7 +39,9 @@ type Members interface {
 }
 
 const (
-	defaultWorkers  = 16
+	// workers bounds the deliveries in work at once. Those of one namespace get a share of them, which is smaller the more namespaces
+	// have work, and half of them at most.
+	workers         = 16
 	defaultInterval = 10 * time.Minute
 	defaultTimeout  = 5 * time.Minute
 	// firstRetry and lastRetry bound the pause before something that has failed is tried again; it doubles.
@@ -66,10 +67,7 @@ type Controller struct {
 	Store requester.Store
 	// Archive returns the YAML and JSON files below a folder of an archive of Flux, as one stream. The content at the address has the digest.
 	// A [*requester.FailedError] has the precise cause.
-	Archive func(ctx context.Context, url, digest, folder string) ([]byte, error)
-	// Workers bounds the deliveries in work at once; 0 stands for 16. Those of one namespace get a share of them, which is smaller
-	// the more namespaces have work, and half of them at most.
-	Workers  int
+	Archive  func(ctx context.Context, url, digest, folder string) ([]byte, error)
 	Metrics  *Metrics
 	Recorder record.EventRecorder
 	Log      *slog.Logger
@@ -122,7 +120,6 @@ func (c *Controller) Run(ctx context.Context, ready func()) error {
 		return nil
 	}
 	ready()
-	workers := cmp.Or(c.Workers, defaultWorkers)
 	due := fairqueue.New(workers, func(k types.NamespacedName) string { return k.Namespace })
 	c.Metrics.waiting.Follow(c.queue.Len, due.Len)
 	// Two structures hand over due deliveries: c.queue knows when, and that no delivery is worked on twice at once; due knows whose

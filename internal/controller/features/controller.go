@@ -77,10 +77,6 @@ func (c *Controller) runSession(outer context.Context, can server, ready func())
 			s.Log.Error("the objects that use features are not counted", "error", err)
 		}
 	})
-	workers := c.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	for range workers {
 		wg.Go(func() { c.workOff(ctx, s.queue, s.failures, s.reconcileSafely) })
 	}

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	defaultWorkers = 4
+	// workers bounds the components that are processed at once.
+	workers = 4
 	// pause is the time after a write of policies before the next settings are written into them, so that a series of changes causes only
 	// a few writes.
 	pause = 100 * time.Millisecond
@@ -41,8 +42,6 @@ type Controller struct {
 	Cluster
 	// Members divides the work; nil: this process has all of it.
 	Members Members
-	// Workers bounds the components that are processed at once; 0 stands for 4.
-	Workers int
 	// UsageInterval is the interval between counts of the stored objects that use features; 0 stands for [DefaultUsageInterval], a
 	// negative value means never.
 	UsageInterval time.Duration

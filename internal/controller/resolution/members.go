@@ -44,10 +44,8 @@ type Members struct {
 	ID string
 	// Roles are the roles of this process. The name of its Lease begins with the first, which an admission policy checks.
 	Roles []string
-	// Duration is the time after its last renewal at which a process counts as gone; 0 stands for 6 seconds.
-	Duration time.Duration
-	Clock    clock.WithTicker
-	Log      *slog.Logger
+	Clock clock.WithTicker
+	Log   *slog.Logger
 
 	mu       sync.Mutex
 	seen     map[string]*member
@@ -64,12 +62,8 @@ type member struct {
 	last    time.Duration
 }
 
-func (m *Members) leaseDuration() time.Duration {
-	if m.Duration == 0 {
-		return 6 * time.Second
-	}
-	return m.Duration
-}
+// leaseDuration is the time after its last renewal at which a process counts as gone.
+const leaseDuration = 6 * time.Second
 
 // OnChange registers f to be called after every change of the members.
 func (m *Members) OnChange(f func()) {
@@ -173,7 +167,7 @@ func (m *Members) Join(ctx context.Context) error {
 
 // Run keeps the Lease until ctx is done, and then deletes it so that the others take over at once.
 func (m *Members) Run(ctx context.Context) {
-	tick := m.Clock.NewTicker(m.leaseDuration() / 3)
+	tick := m.Clock.NewTicker(leaseDuration / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -200,10 +194,10 @@ func (m *Members) mayTidy(roles []string) bool {
 }
 
 func (m *Members) renewLease(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
+	ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 	defer cancel()
 	now := metav1.NewMicroTime(m.Clock.Now())
-	seconds := int32(min(max(m.leaseDuration()/time.Second, 1), math.MaxInt32))
+	seconds := int32(min(max(leaseDuration/time.Second, 1), math.MaxInt32))
 	leases := m.Kube.CoordinationV1().Leases(m.Namespace)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -225,7 +219,7 @@ func (m *Members) renewLease(ctx context.Context) error {
 }
 
 func (m *Members) deleteLease(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
+	ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 	defer cancel()
 	if err := m.Kube.CoordinationV1().Leases(m.Namespace).Delete(ctx, m.leaseName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		m.Log.Warn("cannot delete the Lease of this process; the others notice its end later", "error", err)
@@ -234,7 +228,7 @@ func (m *Members) deleteLease(ctx context.Context) {
 
 // readLeases reads all Leases and reports changes.
 func (m *Members) readLeases(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.leaseDuration())
+	ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 	defer cancel()
 	// From the API server's cache: seeing a Lease a moment later is good enough.
 	list, err := m.Kube.CoordinationV1().Leases(m.Namespace).List(ctx, metav1.ListOptions{LabelSelector: memberLabel + "=true", ResourceVersion: "0"})
@@ -251,7 +245,7 @@ func (m *Members) readLeases(ctx context.Context) error {
 		id := strings.TrimPrefix(l.Name, leasePrefix)
 		e := m.seen[id]
 		if e == nil || e.version != l.ResourceVersion {
-			e = &member{version: l.ResourceVersion, changed: now, last: m.leaseDuration(), roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
+			e = &member{version: l.ResourceVersion, changed: now, last: leaseDuration, roles: strings.Split(l.Annotations[rolesAnnotation], ",")}
 			if s := l.Spec.LeaseDurationSeconds; s != nil && *s > 0 && *s < 3600 {
 				e.last = time.Duration(*s) * time.Second
 			}
