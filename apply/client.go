@@ -138,10 +138,7 @@ func (c *client) sendOnce(ctx context.Context, r request) ([]byte, error) {
 		}
 	}
 	if r.body != nil {
-		contentType := r.contentType
-		if contentType == "" {
-			contentType = "application/json"
-		}
+		contentType := cmp.Or(r.contentType, "application/json")
 		req.SetHeader("Content-Type", contentType).Body(r.body)
 	}
 	changes := r.verb != http.MethodGet && r.query.Get("dryRun") == "" && !r.apart

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -18,9 +19,7 @@ func (m *Model) ParseLayers(layers ...map[string]string) (*Settings, []Findings)
 	for i, data := range layers {
 		p := m.parseData(data)
 		parsers[i] = p
-		if merged.level == "" {
-			merged.level = p.settings.level
-		}
+		merged.level = cmp.Or(merged.level, p.settings.level)
 		for gate, s := range p.settings.gates {
 			if _, ok := merged.gates[gate]; !ok {
 				merged.gates[gate], from[gate] = s, p

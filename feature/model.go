@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/schema"
 )
@@ -326,10 +328,7 @@ func (d *definer) addFeature(object *v1alpha1.Feature) {
 	}
 	convention := d.model.component.Convention
 	declared := convention == "" && f.Entry >= 0 && s.Stages[f.Entry].Default != nil && *s.Stages[f.Entry].Default
-	f.FollowsLevel = fields && convention.HasLevel() && !declared
-	if s.FollowsLevel != nil {
-		f.FollowsLevel = *s.FollowsLevel
-	}
+	f.FollowsLevel = ptr.Deref(s.FollowsLevel, fields && convention.HasLevel() && !declared)
 	d.checkConventionOf(f)
 	d.model.features = append(d.model.features, f)
 }

@@ -528,10 +528,7 @@ func (m *htmlMaker) addPlaces(g *group, h *htmlGroup) {
 			h.MorePlaces = "… and " + brief.Count(len(g.places)-i, "more place")
 			break
 		}
-		path := p.path
-		if path == "" {
-			path = p.wholeText()
-		}
+		path := cmp.Or(p.path, p.wholeText())
 		h.Places = append(h.Places, htmlPlace{strings.Join(p.versions, ", "), path, at[i], p.before, p.after, ""})
 		h.HasBefore = h.HasBefore || p.before != ""
 		h.HasAfter = h.HasAfter || p.after != ""

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -31,7 +32,7 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 	b.WriteString(markdownMark)
 	b.WriteString("### " + p.markdownTitle() + "\n\n")
 	if p.old != "" || p.new != "" {
-		fmt.Fprintf(b, "%s → %s", mdCode(orNothing(p.old)), mdCode(orNothing(p.new)))
+		fmt.Fprintf(b, "%s → %s", mdCode(cmp.Or(p.old, "nothing")), mdCode(cmp.Or(p.new, "nothing")))
 		if p.kube != "" {
 			fmt.Fprintf(b, ", by the rules of Kubernetes %s", mdText(p.kube))
 		}
@@ -81,13 +82,6 @@ func appendMarkdown(b *bytes.Buffer, r *Report, o Options) error {
 	}
 	b.WriteString(last)
 	return nil
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }
 
 func leftIn(items []annotation) string {

@@ -472,10 +472,7 @@ func (s *ObjectScan) scanSummary() string {
 			parts = append(parts, brief.Number(x.n)+" "+x.what)
 		}
 	}
-	result := strings.Join(parts, ", ")
-	if result == "" {
-		result = "all fine"
-	}
+	result := cmp.Or(strings.Join(parts, ", "), "all fine")
 	read := brief.Count(s.Checked, "stored object") + " read"
 	if s.Version != "" {
 		read += " in " + s.Version

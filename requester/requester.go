@@ -15,6 +15,7 @@
 package requester
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -263,9 +264,7 @@ func sameSpec(a, b v1beta1.ResolutionRequestSpec) bool {
 	values := func(s v1beta1.ResolutionRequestSpec) map[string]v1beta1.ParamValue {
 		m := map[string]v1beta1.ParamValue{}
 		for _, p := range s.Params {
-			if p.Value.Type == "" {
-				p.Value.Type = v1beta1.ParamTypeString
-			}
+			p.Value.Type = cmp.Or(p.Value.Type, v1beta1.ParamTypeString)
 			m[p.Name] = p.Value
 		}
 		return m

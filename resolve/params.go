@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,10 +95,7 @@ func (s Spec) parseParams(given []Given, c Config) (map[string]Value, CacheMode,
 		}
 		return nil, "", nil, p.asError()
 	}
-	mode := CacheMode(out[ParamCache].String)
-	if mode == "" {
-		mode = CacheAuto
-	}
+	mode := cmp.Or(CacheMode(out[ParamCache].String), CacheAuto)
 	delete(out, ParamCache)
 	return out, mode, warnings, nil
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/utils/ptr"
 )
 
 // Query is a client's request to a [Runner], as it was written.
@@ -107,19 +109,14 @@ func NewRunner(o Options) (*Runner, error) {
 	if o.Resolvers == nil {
 		return nil, errors.New("a runner needs resolvers")
 	}
-	if o.Clock == nil {
-		o.Clock = SystemClock()
-	}
+	o.Clock = cmp.Or(o.Clock, SystemClock())
 	if o.Epoch == nil {
 		o.Epoch = func() string { return "" }
 	}
 	if o.Random == nil {
 		o.Random = rand.Float64
 	}
-	limits := DefaultCacheLimits()
-	if o.Cache != nil {
-		limits = *o.Cache
-	}
+	limits := ptr.Deref(o.Cache, DefaultCacheLimits())
 	o.Observer = o.Observer.withDefaults()
 	o.Limits.Queued, o.Limits.Content = cmp.Or(o.Limits.Queued, 20_000), cmp.Or(o.Limits.Content, DefaultMaxBytes)
 	r := &Runner{
@@ -337,9 +334,7 @@ func (r *Runner) resolveQuery(ctx context.Context, c *configured, q *Query) (*Re
 	}); err != nil {
 		return nil, nil, err
 	}
-	if scope == "" {
-		scope = NamespaceScope(req)
-	}
+	scope = cmp.Or(scope, NamespaceScope(req))
 	w := &waiter{
 		notBefore: earlierOf(q.NotBefore, r.opts.Clock.Now()), anew: mode == CacheNever,
 		configured: c, request: req, mode: mode, public: scope == PublicScope, key: keyOf(c, r.opts.Epoch(), scope, req), host: host, tenant: cmp.Or(q.Tenant, q.Namespace),

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -106,10 +107,7 @@ func (s Spec) memoryFor(limit int64) int64 {
 
 // typeOrString is the type with its default.
 func (d Param) typeOrString() Type {
-	if d.Type == "" {
-		return String
-	}
-	return d.Type
+	return cmp.Or(d.Type, String)
 }
 
 // maxLength is MaxLength with its default.

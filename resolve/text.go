@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -38,9 +39,7 @@ func cleanError(err error) *Error {
 		out = &Error{Reason: ReasonFailed, Msg: err.Error(), Err: err}
 	}
 	c := *out
-	if c.Reason == "" {
-		c.Reason = ReasonFailed
-	}
+	c.Reason = cmp.Or(c.Reason, ReasonFailed)
 	if c.Msg = oneLine(c.Msg); c.Msg == "" {
 		c.Msg = "it failed without telling why"
 	}

@@ -5,6 +5,7 @@ package policy
 // ['timeout', 'TaskTimeout', 'task-timeout'] and one test.
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,10 +111,7 @@ func rewriteLiterals(expression string, by func(text string) string) string {
 		if err == nil {
 			with = by(text)
 		}
-		if with == "" {
-			with = literal
-		}
-		out.WriteString(with)
+		out.WriteString(cmp.Or(with, literal))
 		i = end
 	}
 	return out.String()

@@ -143,9 +143,7 @@ func newCompiler(m *feature.Model, o Options) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Items == 0 {
-		o.Items = 5000
-	}
+	o.Items = cmp.Or(o.Items, 5000)
 	c := &compiler{
 		model: m, options: o, minor: minor, groupOf: map[string]*group{}, made: map[string]*made{}, costs: map[string][2]int64{},
 		set: &Set{Component: m.Component(), Mode: cmp.Or(o.Mode, m.Spec().Mode), Estimates: map[string]int64{}, model: m},

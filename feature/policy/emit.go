@@ -4,6 +4,7 @@ package policy
 // violations and the text about them. For example: spec.tasks[1].timeout needs the feature TasksTimeout, which is off.
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -454,10 +455,7 @@ func (c *compiler) policyName(g *group, part int) string {
 	if part > 1 {
 		k += "-" + strconv.Itoa(part)
 	}
-	version := g.version
-	if version == "" {
-		version = "all"
-	}
+	version := cmp.Or(g.version, "all")
 	if c.follows && !c.live {
 		version += "-detached" // beside those that read the settings, so that either are in force before the others go
 	}

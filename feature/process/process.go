@@ -24,6 +24,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,9 +131,7 @@ func New(config *rest.Config, gates *gate.Gates, o Options) (*Process, error) {
 		o.Renew = DefaultRenew
 	}
 	o.Renew = max(o.Renew.Truncate(time.Second), time.Second)
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	p := &Process{options: o, gates: gates, reporter: gates.Reporter(), poke: make(chan struct{}, 1), started: metav1.NewTime(o.Clock.Now())}
 	var err error
 	if p.kube, err = kubernetes.NewForConfig(config); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -48,9 +49,7 @@ func (s *server) featureMetrics() *features.Metrics {
 // serveFeatures runs the controller of features.
 func (s *server) serveFeatures(ctx context.Context, ready func()) error {
 	c := &features.Controller{Cluster: s.featureCluster(), Members: s.Members, Metrics: s.featureMetrics(), Recorder: s.Recorder, UsageInterval: s.flags.features.usage}
-	if c.UsageInterval == 0 {
-		c.UsageInterval = -1 // as the flag has it
-	}
+	c.UsageInterval = cmp.Or(c.UsageInterval, -1) // as the flag has it
 	return c.Run(ctx, ready)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/internal/limit"
 )
@@ -42,13 +43,7 @@ func (c *Cluster) AskService(ctx context.Context, s *apiextensionsv1.ServiceRefe
 	if err != nil {
 		return nil, err
 	}
-	port, path := int32(443), ""
-	if s.Port != nil {
-		port = *s.Port
-	}
-	if s.Path != nil {
-		path = *s.Path
-	}
+	port, path := ptr.Deref(s.Port, 443), ptr.Deref(s.Path, "")
 	stream, err := c.rest.Post().AbsPath("/api/v1/namespaces", s.Namespace, "services", fmt.Sprintf("https:%s:%d", s.Name, port), "proxy", path).
 		SetHeader("Content-Type", "application/json").Body(body).Stream(ctx)
 	if err != nil {

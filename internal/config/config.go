@@ -217,10 +217,7 @@ func systemReason(err error) error {
 
 // Mode returns [ModeError] or [ModeWarn].
 func (c *Config) Mode() string {
-	if c.mode.text == "" {
-		return ModeError
-	}
-	return c.mode.text
+	return cmp.Or(c.mode.text, ModeError)
 }
 
 // FeatureMode returns [ModeError] or [ModeWarn], as it holds for the preflight FeatureGates.
@@ -228,10 +225,7 @@ func (c *Config) FeatureMode() string { return cmp.Or(c.featureMode.text, ModeEr
 
 // FailMode returns [FailClosed] or [FailOpen].
 func (c *Config) FailMode() string {
-	if c.failMode.text == "" {
-		return FailClosed
-	}
-	return c.failMode.text
+	return cmp.Or(c.failMode.text, FailClosed)
 }
 
 // KubeVersion returns the configured Kubernetes version, for example 1.29 or v1.29.3; empty if there is none.

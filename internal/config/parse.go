@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,9 +110,7 @@ func (p *parser) readFile(name string, data []byte) {
 	docs, err := parseDocuments(data)
 	if err != nil {
 		line, msg := yamlerr.First(string(data))
-		if msg == "" {
-			msg = strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", "; ")
-		}
+		msg = cmp.Or(msg, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", "; "))
 		p.failAt(report.Position{File: name, Line: line}, "broken YAML: %s", msg)
 		return
 	}

@@ -172,10 +172,7 @@ func (d *doctor) checkPrograms(ctx context.Context) error {
 		for _, c := range p.Spec.Template.Spec.Containers {
 			images[c.Image] = append(images[c.Image], p.Name)
 		}
-		want, have := int32(1), p.Status.AvailableReplicas
-		if p.Spec.Replicas != nil {
-			want = *p.Spec.Replicas
-		}
+		want, have := ptr.Deref(p.Spec.Replicas, 1), p.Status.AvailableReplicas
 		if have >= want {
 			d.addCheck(OK, subject, "", "%d of %d replicas are available", have, want)
 			continue

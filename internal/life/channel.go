@@ -1,6 +1,7 @@
 package life
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,10 +49,7 @@ var channelLevels = []v1alpha1.Level{v1alpha1.LevelStable, v1alpha1.LevelBeta, v
 // Closed returns the features of a model that a channel leaves out. The error names a channel or a gate that does not exist, or a
 // gate that is open without one that it requires.
 func (c *Channel) Closed(model *feature.Model) ([]*feature.Feature, error) {
-	level := c.Level
-	if level == "" {
-		level = v1alpha1.LevelAlpha
-	}
+	level := cmp.Or(c.Level, v1alpha1.LevelAlpha)
 	names := []string{"stable", "beta", "alpha"}
 	rank := slices.Index(channelLevels, level)
 	if rank < 0 {

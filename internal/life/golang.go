@@ -343,10 +343,7 @@ func (r *goReader) tagNode(pkg *loader.Package, node ast.Node, values *markers.M
 // readConditional reads the marker inside of a marker.
 func (r *goReader) readConditional(m *mark) {
 	text := "+" + strings.TrimPrefix(m.marker, "+")
-	def := r.registry.Lookup(text, markers.DescribesField)
-	if def == nil {
-		def = r.registry.Lookup(text, markers.DescribesType)
-	}
+	def := cmp.Or(r.registry.Lookup(text, markers.DescribesField), r.registry.Lookup(text, markers.DescribesType))
 	if def == nil {
 		var names []string
 		for _, d := range r.registry.AllDefinitions() {

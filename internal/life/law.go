@@ -190,10 +190,7 @@ func (l *law) readPolicy(f *File) (off []string, err error) {
 		file, line := f.placeOf(where)
 		wrong.addProblem(file, line, format, args...)
 	}
-	name := f.Policy
-	if name == "" {
-		name = "kubernetes"
-	}
+	name := cmp.Or(f.Policy, "kubernetes")
 	var names []string
 	for _, p := range Policies() {
 		names = append(names, p.Name)

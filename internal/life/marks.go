@@ -160,9 +160,7 @@ const (
 
 // ApplyToSchema implements the interface that controller-tools has for markers of schemas.
 func (t tag) ApplyToSchema(_ *crdmarkers.SchemaContext, s *apiextensionsv1.JSONSchemaProps) error {
-	if s.ID == "" {
-		s.ID = tagPrefix
-	}
+	s.ID = cmp.Or(s.ID, tagPrefix)
 	s.ID += ";" + strconv.Itoa(int(t))
 	return nil
 }

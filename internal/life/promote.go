@@ -2,6 +2,7 @@ package life
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,9 +36,7 @@ func (p *Project) Promote(ctx context.Context, gate string, entry v1alpha1.Featu
 		return nil, nil, fmt.Errorf("%s has no feature %q%s", p.Name(), gate, hint)
 	}
 	last := &e.Stages[len(e.Stages)-1]
-	if entry.Stage == "" {
-		entry.Stage = last.Stage
-	}
+	entry.Stage = cmp.Or(entry.Stage, last.Stage)
 	if entry.LockToDefault && entry.Stage == last.Stage && entry.Default == nil {
 		entry.Default = last.Default
 	}

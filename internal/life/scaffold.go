@@ -208,9 +208,7 @@ func withEntry(ctx context.Context, name string, data []byte, f *NewFeature) ([]
 	if err := file.checkScaffolded(f); err != nil {
 		return nil, err
 	}
-	if f.Release == "" {
-		f.Release = file.Spec.Release
-	}
+	f.Release = cmp.Or(f.Release, file.Spec.Release)
 	if f.Release == "" {
 		return nil, errors.New("which release is the first with the feature? Give --release, or say spec.release in " + name)
 	}

@@ -7,6 +7,7 @@ package servingcert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -74,10 +75,7 @@ func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // Run keeps the certificate until ctx is done. ready is called when there is one and the API server knows it.
 func (c *Certificate) Run(ctx context.Context, ready func()) {
 	for first := true; ; {
-		wait := c.Every
-		if wait == 0 {
-			wait = lookAgain
-		}
+		wait := cmp.Or(c.Every, lookAgain)
 		settled, err := c.ensureServed(ctx)
 		switch {
 		case err != nil:

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,9 +151,7 @@ func ruleExamples() []levelExamples {
 				e.Rules = append(e.Rules, r)
 			}
 		}
-		if e.Level == "" {
-			e.Level = "notes, and levels that depend"
-		}
+		e.Level = cmp.Or(e.Level, "notes, and levels that depend")
 		if len(e.Rules) > 0 {
 			all = append(all, e)
 		}

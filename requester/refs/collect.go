@@ -51,9 +51,7 @@ type Collected struct {
 // resource refers to itself, the error wraps [ErrCycle]. If there is more than a limit allows, it wraps [ErrTooMany]. A resource
 // that is not YAML refers to nothing.
 func Collect(ctx context.Context, root Origin, data []byte, remotes Remotes, limits Limits, fetch func(ctx context.Context, ref requester.Ref) (*requester.Resource, error)) (list []Collected, skipped []Found, err error) {
-	if root.Pins == nil {
-		root.Pins = &Pins{}
-	}
+	root.Pins = cmp.Or(root.Pins, &Pins{})
 	root.Pins.addRevisions(root)
 	c := collector{
 		remotes: remotes, fetch: fetch, seen: map[string]int{}, pins: root.Pins,
@@ -168,10 +166,7 @@ func keyOf(r requester.Ref) string {
 
 // identityOf is equal for equal resources, by whichever reference they were fetched.
 func identityOf(o Origin, data []byte) string {
-	s := o.Source
-	if s == nil {
-		s = &v1beta1.RefSource{}
-	}
+	s := cmp.Or(o.Source, &v1beta1.RefSource{})
 	// Many resources may share a digest, that of a commit or an image.
 	text, err := json.Marshal([]any{s.URI, s.Digest, s.EntryPoint, sha256.Sum256(data)})
 	if err != nil {

@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -56,8 +57,6 @@ func ReadDefaults(data map[string]string) (Defaults, error) {
 
 // Complete returns the reference with the default resolver, if it names none.
 func (d Defaults) Complete(ref requester.Ref) requester.Ref {
-	if ref.Resolver == "" {
-		ref.Resolver = d.Resolver
-	}
+	ref.Resolver = cmp.Or(ref.Resolver, d.Resolver)
 	return ref
 }

@@ -12,6 +12,7 @@ package refs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -186,9 +187,7 @@ func referenceIn(n *yaml.Node, path []string) (Found, bool) {
 	}
 	has := f.Params != nil || f.Resource.Kind != 0
 	out := Found{Kind: strings.ToLower(f.Kind)}
-	if out.Kind == "" {
-		out.Kind = usual
-	}
+	out.Kind = cmp.Or(out.Kind, usual)
 	ok := false
 	switch {
 	case f.Resolver != "" && (has || isRef || f.URL != ""):

@@ -12,6 +12,7 @@ import (
 
 	"sluice.dev/resolve"
 	"sluice.dev/resolve/netguard"
+	"sluice.dev/resolve/verify"
 )
 
 // ConfigMapName is the name of the ConfigMap with the configuration, as in Tekton.
@@ -76,16 +77,6 @@ func checkBytes(v string) error {
 	return nil
 }
 
-func checkPolicy(v string) error {
-	_, err := ParsePolicy(v)
-	return err
-}
-
-func checkHosts(v string) error {
-	_, err := resolve.ParseHosts(v)
-	return err
-}
-
 func checkSCMType(v string) error {
 	if _, ok := providers[v]; !ok {
 		return fmt.Errorf("%q is not one of %s", v, providerNames())
@@ -132,7 +123,7 @@ func configKeys() []resolve.Key {
 		{Name: keyAPISecret, Doc: "The Secret with the token for that API."},
 		{Name: keyAPISecretKey, Default: "token", Doc: "The key in that Secret."},
 		{Name: keyAPISecretNS, Default: "default", Doc: "The namespace of that Secret."},
-		{Name: keyHosts, Check: checkHosts, Wrong: resolve.Closes, Doc: "The hosts, as HOST, HOST:PORT or *.DOMAIN, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts even if no request asks for it."},
+		{Name: keyHosts, Check: resolve.Parses(resolve.ParseHosts), Wrong: resolve.Closes, Doc: "The hosts, as HOST, HOST:PORT or *.DOMAIN, comma separated, to which auth-secret-name may be sent. A named configuration is used for its hosts even if no request asks for it."},
 		{Name: keyAuthSecret, Doc: "The Secret with username and password, a token, or ssh-privatekey and known_hosts, for clones."},
 		{Name: keyAuthSecretNS, Default: "default", Doc: "The namespace of that Secret."},
 		resolve.SecretHostsKey(),
@@ -141,8 +132,8 @@ func configKeys() []resolve.Key {
 		{Name: keyRefTTL, Default: "5s", Check: checkDuration, Doc: "How long the resolver trusts its last look at a branch or tag."},
 		{Name: keyPackBytes, Default: strconv.FormatInt(defaultPackBytes, 10), Check: checkBytes, Doc: "How many bytes one fetch may transfer, at most half of max-cache-bytes. A server without partial fetches sends all files of a commit."},
 		{Name: keyCacheBytes, Default: strconv.FormatInt(defaultCacheBytes, 10), Check: checkBytes, Doc: "How many bytes the mirrors of repositories take on disk, including running fetches. The volume needs an eighth more."},
-		{Name: keyPolicy, Check: optional(withoutParamName(checkPolicy)), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
-		{Name: keySigners, Check: optional(checkSigners), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
+		{Name: keyPolicy, Check: optional(withoutParamName(resolve.Parses(ParsePolicy))), Wrong: resolve.Closes, Doc: "Which repositories, revisions and paths may be read: a Policy in YAML."},
+		{Name: keySigners, Check: optional(resolve.Parses(verify.ParseCommitKeys)), Wrong: resolve.Closes, Doc: "If set, commits or tags must be signed by one of these: lines of git's allowed_signers file, and OpenPGP keys in armor."},
 	}, netguard.Keys(true, true)...)
 }
 

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"strings"
@@ -70,11 +71,11 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		if repo.scheme == "ssh" {
 			return cred, resolve.Errorf(resolve.ReasonInvalid, "gitToken: it is for https; for ssh name a Secret with ssh-privatekey and known_hosts in authSecret")
 		}
-		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), orDefault(r.Get("gitTokenKey"), "token"), host)
+		token, err := secretValue(ctx, r, r.Namespace, r.Get("gitToken"), cmp.Or(r.Get("gitTokenKey"), "token"), host)
 		if err != nil {
 			return cred, err
 		}
-		cred.authorization = basicAuthHeader(orDefault(repo.user, "git"), token)
+		cred.authorization = basicAuthHeader(cmp.Or(repo.user, "git"), token)
 		return cred, checkPlain(s, repo)
 	case name == "" && repo.scheme != "git" && s.Config[keyAuthSecret] != "" && hostIn(s.Config[keyHosts], repo.hostNames()...):
 		namespace, name, host = s.valueOr(keyAuthSecretNS, "default"), s.Config[keyAuthSecret], ""
@@ -105,14 +106,12 @@ func cloneCredential(ctx context.Context, r *resolve.Request, s settings, repo r
 		}
 		return cred, nil
 	}
-	user, password := strings.TrimSpace(string(data["username"])), strings.TrimSpace(string(data["password"]))
-	if password == "" {
-		password = strings.TrimSpace(string(data["token"]))
-	}
+	trimmed := func(key string) string { return strings.TrimSpace(string(data[key])) }
+	user, password := trimmed("username"), cmp.Or(trimmed("password"), trimmed("token"))
 	if password == "" {
 		return cred, resolve.Errorf(resolve.ReasonDenied, "the Secret %s in namespace %s has neither the key password nor token", name, namespace)
 	}
-	cred.authorization = basicAuthHeader(orDefault(user, orDefault(repo.user, "git")), password)
+	cred.authorization = basicAuthHeader(cmp.Or(user, repo.user, "git"), password)
 	return cred, checkPlain(s, repo)
 }
 
@@ -135,11 +134,4 @@ func hostAndPort(repo repository) string {
 		return repo.host
 	}
 	return repo.host + ":" + repo.port
-}
-
-func orDefault(v, otherwise string) string {
-	if v == "" {
-		return otherwise
-	}
-	return v
 }

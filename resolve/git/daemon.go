@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -43,17 +44,9 @@ func (d *daemonRemote) dialDaemon(ctx context.Context) (*dialled, error) {
 	line := fmt.Sprintf("git-upload-pack %s\x00host=%s\x00\x00version=2\x00", d.repo.baseURL().Path, hostAndPort(d.repo))
 	if _, err := fmt.Fprintf(conn, "%04x%s", len(line)+4, line); err != nil {
 		_ = out.Close()
-		return nil, connectionError(ctx, err)
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	return out, nil
-}
-
-// connectionError returns why a connection broke.
-func connectionError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
 }
 
 func (d *daemonRemote) openAdvertisement(ctx context.Context) (io.ReadCloser, error) {
@@ -74,7 +67,7 @@ func (d *daemonRemote) sendRequest(ctx context.Context, body []byte, _ bool) (io
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, connectionError(ctx, err)
+		return nil, cmp.Or(ctx.Err(), err)
 	}
 	return conn, nil
 }

@@ -3,6 +3,7 @@ package git
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -427,9 +428,7 @@ func (p *catfile) streamObject(ctx context.Context, name, want string, limit int
 
 // findGit returns the git command and checks that it is new enough.
 func findGit(ctx context.Context, binary string) (string, error) {
-	if binary == "" {
-		binary = "git"
-	}
+	binary = cmp.Or(binary, "git")
 	found, err := exec.LookPath(binary)
 	if err != nil {
 		return "", fmt.Errorf("the git command is needed and not there: %w", err)

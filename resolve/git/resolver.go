@@ -16,6 +16,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func (g *Resolver) Spec() resolve.Spec {
 
 func declaredParams() []resolve.Param {
 	return []resolve.Param{
-		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: withoutParamName(checkURL), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
+		{Name: "url", Aliases: []string{"repository_url"}, MaxLength: 2048, Check: withoutParamName(resolve.Parses(parseRepository)), Doc: "The repository: https://, http://, ssh://, git:// or user@host:path."},
 		{Name: "revision", Aliases: []string{"branch", "commit"}, MaxLength: 255, Check: withoutParamName(checkRevision), Doc: "A branch, a tag, another ref such as pull/1/head, or a commit by its full or shortened name."},
 		{Name: "pathInRepo", Aliases: []string{"path"}, Required: true, Check: withoutParamName(checkPath), Doc: "The file, or a directory: then all YAML and JSON files in it."},
 		{Name: "recursive", Default: "false", Allowed: []string{"true", "false"}, Doc: "For a directory, whether to take the files in the directories below it as well, except those whose names begin with a dot. Not for repo."},
@@ -193,11 +194,6 @@ var (
 	orgPattern  = regexp.MustCompile(`\A[A-Za-z0-9~_]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?(/[A-Za-z0-9_]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?)*\z`)
 	repoPattern = regexp.MustCompile(`\A[A-Za-z0-9._]([-A-Za-z0-9._ ]*[-A-Za-z0-9._])?\z`)
 )
-
-func checkURL(v string) error {
-	_, err := parseRepository(v)
-	return err
-}
 
 func checkName(v string) error {
 	if !namePattern.MatchString(v) {
@@ -292,7 +288,7 @@ type where struct{ host, name string }
 
 func placeOf(r *resolve.Request) where {
 	if r.Get("repo") == "" {
-		repo, err := parseRepository(orDefault(r.Get("url"), r.Config[keyDefaultURL]))
+		repo, err := parseRepository(cmp.Or(r.Get("url"), r.Config[keyDefaultURL]))
 		if err != nil {
 			return where{}
 		}
@@ -307,7 +303,7 @@ func placeOf(r *resolve.Request) where {
 		return where{}
 	}
 	host := hostOf(at.server)
-	return where{host, host + "/" + orDefault(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
+	return where{host, host + "/" + cmp.Or(r.Get("org"), s.Config[keyDefaultOrg]) + "/" + r.Get("repo")}
 }
 
 func invalidParam(param string, err error) error {
@@ -341,7 +337,7 @@ func (g *Resolver) resolveByClone(ctx context.Context, r *resolve.Request) (*res
 	if err != nil {
 		return nil, err
 	}
-	revision := commitName(orDefault(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
+	revision := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
 	allowed, err := g.joinedPolicy(r.Config, s)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -287,14 +288,14 @@ func (g *Resolver) throughAPI(ctx context.Context, r *resolve.Request) (*resolve
 	if err != nil {
 		return nil, err
 	}
-	org, repo := orDefault(r.Get("org"), s.Config[keyDefaultOrg]), r.Get("repo")
+	org, repo := cmp.Or(r.Get("org"), s.Config[keyDefaultOrg]), r.Get("repo")
 	if org == "" {
 		return nil, resolve.Errorf(resolve.ReasonInvalid, "org: it is missing, and the configuration has no default-org")
 	}
 	if err := checkOrg(org); err != nil {
 		return nil, invalidParam("org", err)
 	}
-	full := commitName(orDefault(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
+	full := commitName(cmp.Or(r.Get("revision"), s.valueOr(keyDefaultRevision, "main")))
 	// The APIs know branches and tags by their short names.
 	revision, isTag := strings.CutPrefix(full, "refs/tags/")
 	revision = strings.TrimPrefix(revision, "refs/heads/")
@@ -434,7 +435,7 @@ func (g *Resolver) connectAPI(ctx context.Context, r *resolve.Request, s setting
 	a.server, a.base = at.provider.serverAddresses(at.server)
 	switch {
 	case r.Get("token") != "":
-		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), orDefault(r.Get("tokenKey"), "token"), hostOf(at.server))
+		a.token, err = secretValue(ctx, r, r.Namespace, r.Get("token"), cmp.Or(r.Get("tokenKey"), "token"), hostOf(at.server))
 	case at.operators && s.Config[keyAPISecret] != "":
 		a.token, err = secretValue(ctx, r, s.valueOr(keyAPISecretNS, "default"), s.Config[keyAPISecret], s.valueOr(keyAPISecretKey, "token"), "")
 	case !at.operators && r.Get("serverURL") != "":
@@ -464,7 +465,7 @@ type apiServer struct {
 // serverFor finds the server of a request.
 func serverFor(r *resolve.Request, s settings) (*apiServer, error) {
 	ownType := s.valueOr(keySCMType, defaultProvider)
-	kind := orDefault(r.Get("scmType"), ownType)
+	kind := cmp.Or(r.Get("scmType"), ownType)
 	p, ok := providers[kind]
 	if !ok {
 		return nil, invalidParam("scmType", checkSCMType(kind))

@@ -8,11 +8,6 @@ import (
 	"sluice.dev/resolve/verify"
 )
 
-func checkSigners(text string) error {
-	_, err := verify.ParseCommitKeys(text)
-	return err
-}
-
 // checkSignature requires a signature by one of the keys of each list. The commit or the annotated tag that named it must have it.
 func checkSignature(lists []string, c commit, now func() time.Time) error {
 	for _, text := range lists {

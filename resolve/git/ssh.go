@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // known_hosts hides names by HMAC with SHA-1, which needs no collision resistance
@@ -204,9 +205,7 @@ func faultOfKey(key []byte) string {
 
 func (s *sshRemote) handshake(ctx context.Context) (*ssh.Client, error) {
 	config := &ssh.ClientConfig{User: s.repo.user, ClientVersion: "SSH-2.0-sluice"}
-	if config.User == "" {
-		config.User = "git"
-	}
+	config.User = cmp.Or(config.User, "git")
 	if len(s.cred.key) > 0 {
 		signer, err := signerOf(s.cred)
 		if err != nil {

@@ -3,6 +3,7 @@ package git
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -265,10 +266,7 @@ func (l *listing) addName(raw []byte) {
 }
 
 func (l *listing) String() string {
-	dir := l.dir
-	if dir == "" {
-		dir = "the root"
-	}
+	dir := cmp.Or(l.dir, "the root")
 	if l.count == 0 {
 		return dir + " is empty"
 	}

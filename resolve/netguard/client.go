@@ -1,6 +1,7 @@
 package netguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -140,10 +141,7 @@ func (t *roundTripper) checkURL(ctx context.Context, u *url.URL) (string, error)
 }
 
 func (g *Guard) lookupHost(ctx context.Context, host string) ([]netip.Addr, error) {
-	r := g.opts.Resolver
-	if r == nil {
-		r = net.DefaultResolver
-	}
+	r := cmp.Or(g.opts.Resolver, net.DefaultResolver)
 	return r.LookupNetIP(ctx, "ip", host)
 }
 

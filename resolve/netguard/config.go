@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"golang.org/x/net/http/httpproxy"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/resolve"
 )
@@ -120,10 +121,7 @@ func (p *Pool) Get(c resolve.Config, chosen bool) (*Guard, error) {
 		o.CAs = nil
 	}
 	if c[KeyHTTPProxy]+c[KeyHTTPSProxy]+c[KeyNoProxy] != "" {
-		proxy := httpproxy.Config{}
-		if o.Proxy != nil {
-			proxy = *o.Proxy
-		}
+		proxy := ptr.Deref(o.Proxy, httpproxy.Config{})
 		for _, s := range []struct {
 			to   *string
 			from string

@@ -6,6 +6,7 @@
 package resolvetest
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"testing"
@@ -99,9 +100,7 @@ func (q Request) queryFor(c *Case) *resolve.Query {
 		Resolver: c.Resolver.Spec().Name, Namespace: q.Namespace, Name: "conformance", UID: "conformance",
 		Secrets: c.Secrets, Identity: c.Identity, Params: append(resolve.Strings(q.Params), q.Given...),
 	}
-	if out.Namespace == "" {
-		out.Namespace = "default"
-	}
+	out.Namespace = cmp.Or(out.Namespace, "default")
 	return out
 }
 
@@ -112,9 +111,7 @@ func (c *Case) newRunner(r resolve.Resolver, o resolve.Options) (*resolve.Runner
 		return nil, err
 	}
 	o.Resolvers = registry
-	if o.Cache == nil {
-		o.Cache = &resolve.CacheLimits{}
-	}
+	o.Cache = cmp.Or(o.Cache, &resolve.CacheLimits{})
 	runner, err := resolve.NewRunner(o)
 	if err != nil {
 		return nil, err

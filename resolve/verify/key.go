@@ -86,10 +86,7 @@ func newPublicKey(k Key, kms KMS) (PublicKey, error) {
 		return PublicKey{}, err
 	}
 	id := keyID(der)
-	name := k.Name
-	if name == "" {
-		name = id
-	}
+	name := cmp.Or(k.Name, id)
 	verifier, err := signature.LoadVerifier(pub, hash)
 	if err != nil {
 		return PublicKey{}, err
@@ -127,10 +124,7 @@ func newKMSKey(k Key, kms KMS) (PublicKey, error) {
 	if err != nil {
 		return PublicKey{}, err
 	}
-	name := k.Name
-	if name == "" {
-		name = k.KMS
-	}
+	name := cmp.Or(k.Name, k.KMS)
 	return PublicKey{Name: name, ID: k.KMS, Verifier: v}, nil
 }
 

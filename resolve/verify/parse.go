@@ -133,10 +133,7 @@ func parseDocument(ctx context.Context, raw any, secrets resolve.Secrets) (Polic
 			if k.PEM != "" || k.KMS != "" {
 				return Policy{}, fmt.Errorf("the authority %q has several keys; one of data, kms and secretRef is wanted", a.Name)
 			}
-			namespace := ref.Namespace
-			if namespace == "" {
-				namespace = d.Metadata.Namespace
-			}
+			namespace := cmp.Or(ref.Namespace, d.Metadata.Namespace)
 			if k.PEM, err = secretKey(ctx, secrets, namespace, ref.Name); err != nil {
 				return Policy{}, fmt.Errorf("the authority %q: %w", a.Name, err)
 			}

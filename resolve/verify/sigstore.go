@@ -81,9 +81,7 @@ func newKeyless(in Identity, trustedRoot string) (*keyless, error) {
 		return nil, err
 	}
 	k := &keyless{name: in.Name, identity: identity, verifier: verifier}
-	if k.name == "" {
-		k.name = fmt.Sprintf("%s of %s", cmp.Or(in.Subject, in.SubjectRegExp), cmp.Or(in.Issuer, in.IssuerRegExp))
-	}
+	k.name = cmp.Or(k.name, fmt.Sprintf("%s of %s", cmp.Or(in.Subject, in.SubjectRegExp), cmp.Or(in.Issuer, in.IssuerRegExp)))
 	in.Name = ""
 	text, err := json.Marshal(in)
 	if err != nil {

@@ -3,6 +3,7 @@ package upstream
 // Does the API server take a CRD? For example, it refuses a schema without types, and an update that removes a stored version.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -99,9 +100,7 @@ func internalUpdate(crd, old *apiextensionsv1.CustomResourceDefinition) (interna
 			{Type: apiextensions.Established, Status: apiextensions.ConditionTrue},
 		}
 	}
-	if internalOld.ResourceVersion == "" {
-		internalOld.ResourceVersion = "1"
-	}
+	internalOld.ResourceVersion = cmp.Or(internalOld.ResourceVersion, "1")
 	internal.ResourceVersion = internalOld.ResourceVersion
 	internal.UID, internal.CreationTimestamp = internalOld.UID, internalOld.CreationTimestamp
 	internal.DeletionTimestamp, internal.DeletionGracePeriodSeconds = internalOld.DeletionTimestamp, internalOld.DeletionGracePeriodSeconds

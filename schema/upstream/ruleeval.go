@@ -4,6 +4,7 @@ package upstream
 // API server. For example, it stops with an error once the rules of the object have cost too much.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,9 +282,7 @@ func (r *ruleRun) toleratesErrorAt(at *step) bool {
 		return false
 	}
 	current, nearest := r.correlationAt(at)
-	if current == nil {
-		current = nearest
-	}
+	current = cmp.Or(current, nearest)
 	return current.CachedDeepEqual()
 }
 

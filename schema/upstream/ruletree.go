@@ -4,6 +4,7 @@ package upstream
 // object that has nothing else. Projections of one schema share what is compiled.
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -191,9 +192,7 @@ func (m *ruleTreeMaker) makeProperties(p *props, resource bool, whole *schema.No
 
 // makeElements makes the trees of the items and of the values of keys.
 func (m *ruleTreeMaker) makeElements(p *props, whole *schema.Node, path string) (items, additional *ruleNode) {
-	if whole == nil {
-		whole = &schema.Node{}
-	}
+	whole = cmp.Or(whole, &schema.Node{})
 	if p.Items != nil && p.Items.Schema != nil {
 		items = m.makeElement(p.Items.Schema, declaredKind(p) == declaresList, whole.Items, path+"/items")
 	}

@@ -4,6 +4,7 @@ package upstream
 // objects do, and need no copy.
 
 import (
+	"cmp"
 	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -115,9 +116,7 @@ func (n *shapeNode) changesTo(x any, mode pruningMode, root bool) change {
 			return prunes
 		}
 	case []any:
-		if n == nil {
-			n = &shapeNode{}
-		}
+		n = cmp.Or(n, &shapeNode{})
 		return n.items.changesItems(x, mode)
 	}
 	return 0

@@ -5,6 +5,7 @@ package bundletest
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto"
@@ -135,12 +136,8 @@ func (r *Registry) Push(ctx context.Context, tag string, layers ...Layer) (v1.Ha
 
 func (l Layer) descriptorOf() v1.Descriptor {
 	d := v1.Descriptor{MediaType: l.MediaType, Digest: l.Digest, Size: l.Size, Annotations: l.Annotations}
-	if d.MediaType == "" {
-		d.MediaType = types.OCILayer
-	}
-	if d.Size == 0 {
-		d.Size = int64(len(l.Blob))
-	}
+	d.MediaType = cmp.Or(d.MediaType, types.OCILayer)
+	d.Size = cmp.Or(d.Size, int64(len(l.Blob)))
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{
 			"dev.tekton.image.name": l.Name, "dev.tekton.image.kind": l.Kind, "dev.tekton.image.apiVersion": l.APIVersion,

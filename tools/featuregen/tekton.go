@@ -1,6 +1,7 @@
 package featuregen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,10 +175,7 @@ func Tekton(component string) (features []v1alpha1.FeatureSpec, cases []TektonCa
 		for _, home := range tektonHomes[p.in] {
 			s.Parts = append(s.Parts, v1alpha1.Part{Group: TektonGroup, Resource: home[0], Field: home[1] + "." + p.path, Pattern: p.pattern})
 			for _, use := range p.uses {
-				flag := p.flag
-				if flag == "" {
-					flag = feature.Kebab(p.gate)
-				}
+				flag := cmp.Or(p.flag, feature.Kebab(p.gate))
 				cases = append(cases, TektonCase{
 					Resource: home[0], Spec: specWith(home[1]+"."+p.path, use), Gate: p.gate, Level: p.level, Flag: flag,
 					Place: strings.ReplaceAll(home[1]+"."+p.path, "[*]", "[0]"),

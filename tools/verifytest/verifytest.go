@@ -3,6 +3,7 @@
 package verifytest
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -97,15 +98,9 @@ type Signing struct {
 }
 
 func (o Signing) withDefaults() Signing {
-	if o.Subject == "" {
-		o.Subject = Subject
-	}
-	if o.Issuer == "" {
-		o.Issuer = Issuer
-	}
-	if o.Predicate == "" {
-		o.Predicate = CosignPredicate
-	}
+	o.Subject = cmp.Or(o.Subject, Subject)
+	o.Issuer = cmp.Or(o.Issuer, Issuer)
+	o.Predicate = cmp.Or(o.Predicate, CosignPredicate)
 	return o
 }
 

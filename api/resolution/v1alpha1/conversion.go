@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -54,9 +55,7 @@ func ToV1beta1(in *ResolutionRequest) (*v1beta1.ResolutionRequest, error) {
 		return nil, err
 	}
 	for _, p := range list {
-		if p.Value.Type == "" {
-			p.Value.Type = v1beta1.ParamTypeString
-		}
+		p.Value.Type = cmp.Or(p.Value.Type, v1beta1.ParamTypeString)
 		out.Spec.Params = append(out.Spec.Params, v1beta1.Param(p))
 	}
 	out.Spec.URL = url

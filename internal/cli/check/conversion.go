@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,9 +199,7 @@ func (c *checker) checkConversions(ctx context.Context, f *conversionFlags, crd 
 	o := conversion.Options{
 		KubeVersion: c.kube, Seed: f.seed, Random: f.random, Budget: f.budget, Now: c.Now, MaxTime: f.maxTime, Progress: func(n int64) { bar.SetOf(n, 0) },
 	}
-	if o.Random == 0 {
-		o.Random = -1
-	}
+	o.Random = cmp.Or(o.Random, -1)
 	if f.oldConverter != "" {
 		old, stopOld, err := c.converterFor(f.oldConverter, ca, crd)
 		if err != nil {

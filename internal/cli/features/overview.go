@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"sluice.dev/api/v1alpha1"
 	"sluice.dev/internal/brief"
 	"sluice.dev/internal/cli/command"
@@ -98,10 +100,8 @@ func (c *chosenFeature) entry(ctx context.Context, now time.Time, settable bool)
 		e.Gates = append(e.Gates, partText(&e.Parts[i]))
 	}
 	e.WhenOff = whenOff(e.WhenDisabled, e.Ratchet)
-	if e.InUse != nil {
-		e.Used = *e.InUse
-	}
-	e.On = e.Enabled != nil && *e.Enabled
+	e.Used = ptr.Deref(e.InUse, 0)
+	e.On = ptr.Deref(e.Enabled, false)
 	if c.state == nil {
 		return e
 	}

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,10 +50,7 @@ func (r *run) impersonatedConfig() *rest.Config {
 }
 
 func (r *run) newApplier() (*apply.Applier, error) {
-	namespace := r.d.Spec.TargetNamespace
-	if namespace == "" {
-		namespace = r.d.Namespace
-	}
+	namespace := cmp.Or(r.d.Spec.TargetNamespace, r.d.Namespace)
 	holder := "Delivery " + keyOf(r.d).String()
 	if host, err := os.Hostname(); err == nil {
 		holder += " on " + host

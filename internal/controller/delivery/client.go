@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -67,9 +68,7 @@ func (c *client) newInformer() cache.SharedIndexInformer {
 // referenceKey is the delivery that another one refers to.
 func referenceKey(d *v1alpha1.Delivery, ref v1alpha1.DeliveryReference) types.NamespacedName {
 	k := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if k.Namespace == "" {
-		k.Namespace = d.Namespace
-	}
+	k.Namespace = cmp.Or(k.Namespace, d.Namespace)
 	return k
 }
 

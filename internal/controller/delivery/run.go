@@ -47,10 +47,7 @@ func durationOr(d *metav1.Duration, standard time.Duration) time.Duration {
 
 // accountName is the name of the ServiceAccount.
 func (r *run) accountName() string {
-	if r.d.Spec.ServiceAccountName == "" {
-		return "default"
-	}
-	return r.d.Spec.ServiceAccountName
+	return cmp.Or(r.d.Spec.ServiceAccountName, "default")
 }
 
 // ended are the reasons of the condition Ready that need no work before the next interval, unless something changes.

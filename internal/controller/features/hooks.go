@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -220,10 +221,7 @@ func (m *hookMaker) collectQuestions() {
 
 // addQuestion has the webhook asked about the parts of a feature.
 func (m *hookMaker) addQuestion(ask string, f *feature.Feature, e *policy.Enforced) {
-	k, version := hookedResource{e.Group, e.Resource}, e.Version
-	if version == "" {
-		version = "*"
-	}
+	k, version := hookedResource{e.Group, e.Resource}, cmp.Or(e.Version, "*")
 	if f.Spec.Parts[e.Part].WholeVersion {
 		ask += wholeVersions
 	} else if r, ok := m.plan.model.Resource(e.Group, e.Resource); ok && r.Converted {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +18,7 @@ import (
 
 // writeHooks writes the webhooks of a component into both configurations; nil removes them.
 func (s *session) writeHooks(ctx context.Context, component string, want *hookSet) error {
-	if want == nil {
-		want = &hookSet{}
-	}
+	want = cmp.Or(want, &hookSet{})
 	var errs []error
 	for _, resource := range []string{validatingHooks, mutatingHooks} {
 		list := want.validating

@@ -94,15 +94,9 @@ func setDefaults(o runtime.Object) {
 	if m == nil {
 		return
 	}
-	if m.MatchPolicy == nil {
-		m.MatchPolicy = new(admissionregistrationv1.Equivalent)
-	}
-	if m.NamespaceSelector == nil {
-		m.NamespaceSelector = &metav1.LabelSelector{}
-	}
-	if m.ObjectSelector == nil {
-		m.ObjectSelector = &metav1.LabelSelector{}
-	}
+	m.MatchPolicy = cmp.Or(m.MatchPolicy, new(admissionregistrationv1.Equivalent))
+	m.NamespaceSelector = cmp.Or(m.NamespaceSelector, &metav1.LabelSelector{})
+	m.ObjectSelector = cmp.Or(m.ObjectSelector, &metav1.LabelSelector{})
 	for _, rules := range [][]admissionregistrationv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
 		for i := range rules {
 			if rules[i].Scope == nil {

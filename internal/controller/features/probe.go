@@ -15,6 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/feature/policy"
 	"sluice.dev/internal/brief"
@@ -164,10 +165,7 @@ func (s *session) sendProbe(ctx context.Context, state string) (warnings, holder
 	if err := result.Into(back); err != nil {
 		return strings.Join(texts, "\n"), "", err
 	}
-	if back.Spec.HolderIdentity != nil {
-		holder = *back.Spec.HolderIdentity
-	}
-	return strings.Join(texts, "\n"), holder, nil
+	return strings.Join(texts, "\n"), ptr.Deref(back.Spec.HolderIdentity, ""), nil
 }
 
 // checkProbes checks whether the API server enforces the written policies, and reaches the webhook.

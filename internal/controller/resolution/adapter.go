@@ -118,16 +118,9 @@ type Adapter struct {
 // Run works until ctx is done. It returns when all work has ended; another replica, or this one after its next start, resumes
 // unfinished requests. ready is called when all existing requests have been seen.
 func (a *Adapter) Run(ctx context.Context, ready func()) error {
-	slots := a.Slots
-	if slots == 0 {
-		slots = 512
-	}
-	if a.Server == nil {
-		a.Server = NewServerClock(a.Clock)
-	}
-	if a.MaxData == 0 {
-		a.MaxData = DefaultMaxData
-	}
+	slots := cmp.Or(a.Slots, 512)
+	a.Server = cmp.Or(a.Server, NewServerClock(a.Clock))
+	a.MaxData = cmp.Or(a.MaxData, DefaultMaxData)
 	a.began = a.Server.Now()
 	a.placer = placer{
 		limit: a.MaxData, most: cmp.Or(a.MaxContent, DefaultMaxContent), compress: a.Compress, store: a.Store,

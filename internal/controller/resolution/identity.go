@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"cmp"
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,8 +61,5 @@ func (o Owner) Identity(ctx context.Context, r *v1beta1.ResolutionRequest) (stri
 	if err != nil {
 		return "", resolve.Errorf(resolve.ReasonInvalid, "the %s %q has an odd ServiceAccount", ref.Kind, ref.Name)
 	}
-	if name == "" {
-		name = "default"
-	}
-	return serviceAccount(r.Namespace, name), nil
+	return serviceAccount(r.Namespace, cmp.Or(name, "default")), nil
 }

@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -78,12 +79,8 @@ type Lifecycle struct {
 
 // Run works until ctx is done. ready is called when all existing requests have been seen.
 func (l *Lifecycle) Run(ctx context.Context, ready func()) error {
-	if l.Server == nil {
-		l.Server = NewServerClock(l.Clock)
-	}
-	if l.TTL == 0 {
-		l.TTL = DefaultTTL
-	}
+	l.Server = cmp.Or(l.Server, NewServerClock(l.Clock))
+	l.TTL = cmp.Or(l.TTL, DefaultTTL)
 	l.progress = flowcontrol.NewTokenBucketRateLimiter(progressQPS, progressBurst)
 	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{Clock: l.Clock})
 	var err error

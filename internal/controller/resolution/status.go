@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -146,10 +147,7 @@ func failedStatus(e *resolve.Error, now time.Time) statusFields {
 	default:
 		message = string(e.Reason) + ": " + message
 	}
-	exact := string(e.Reason)
-	if exact == "" {
-		exact = resolution.ReasonFailed
-	}
+	exact := cmp.Or(string(e.Reason), resolution.ReasonFailed)
 	// Tekton's CRD demands data, source and refSource in every status, and a merge patch cannot set null.
 	return statusFields{
 		Conditions:  succeededCondition(metav1.ConditionFalse, reason, message, now),

@@ -7,6 +7,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c := &Cluster{Dir: f.dir, folder: f, Kubeconfig: o.Kubeconfig}
 	c.alive, c.fail = context.WithCancelCause(context.WithoutCancel(ctx))
-	if c.Kubeconfig == "" {
-		c.Kubeconfig = f.path("kubeconfig")
-	}
+	c.Kubeconfig = cmp.Or(c.Kubeconfig, f.path("kubeconfig"))
 	if err := c.start(ctx, o, extra); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}

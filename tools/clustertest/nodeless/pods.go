@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // Image is what the containers of all Deployments run.
@@ -215,10 +216,7 @@ func (n *Node) setFinalizer(ctx context.Context, d *appsv1.Deployment, on bool) 
 
 // reportStatus writes what the controllers of Deployments and of EndpointSlices would write.
 func (n *Node) reportStatus(ctx context.Context, d *appsv1.Deployment) error {
-	replicas := int32(1)
-	if d.Spec.Replicas != nil {
-		replicas = *d.Spec.Replicas
-	}
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	if d.Status.ObservedGeneration != d.Generation || d.Status.AvailableReplicas != replicas {
 		d = d.DeepCopy()
 		d.Status = appsv1.DeploymentStatus{
