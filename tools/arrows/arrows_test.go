@@ -145,6 +145,7 @@ var table = []row{
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files", may: []string{"internal/brief", "api/resolution"}},
 	{pkg: "internal/fairqueue", why: "whose turn it is, for whoever works for several tenants"},
+	{pkg: "internal/metric", why: "makes metrics; what they count is for whoever has them"},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
@@ -157,7 +158,7 @@ var table = []row{
 	},
 	{
 		pkg: "internal/controller/resolution", why: "brings requests of the API to resolvers, and answers back; it knows no resolver by name",
-		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/brief", "internal/servingcert", "resolve", "resolve/verify"},
+		may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1", "client", "internal/fairqueue", "internal/brief", "internal/metric", "internal/servingcert", "resolve", "resolve/verify"},
 	},
 	{
 		pkg: "internal/process", why: "what the roles of one process share; what a role does is for its part",
@@ -197,17 +198,17 @@ var table = []row{
 		pkg: "internal/controller/delivery", why: "keeps in a cluster what stands in a source; how it is fetched, judged and applied is for the packages below",
 		may: []string{
 			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "internal/apiclient", "internal/brief", "internal/config", "internal/fairqueue", "internal/input",
-			"internal/migrate", "internal/preflight", "internal/sourceurl", "report", "requester",
+			"internal/metric", "internal/migrate", "internal/preflight", "internal/sourceurl", "report", "requester",
 		},
 	},
 	{
 		pkg: "internal/controller/guard", why: "judges changes of CRDs at admission; what is harmful is for compat to say",
-		may: []string{"compat", "internal/admission", "internal/brief", "internal/config", "report"},
+		may: []string{"compat", "internal/admission", "internal/brief", "internal/config", "internal/metric", "report"},
 	},
 	{
 		pkg: "internal/controller/features", why: "keeps policies, webhook and status in step with features; what they mean and how they are said is for the packages below",
 		may: []string{
-			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/brief", "internal/cluster", "internal/fairqueue", "internal/featureusage",
+			"api/v1alpha1", "feature", "feature/rules", "feature/policy", "feature/policy/simulate", "feature/skew", "internal/admission", "internal/apiclient", "internal/brief", "internal/cluster", "internal/featureusage", "internal/metric",
 		},
 	},
 	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config", "internal/brief"}},

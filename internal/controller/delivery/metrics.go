@@ -7,33 +7,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"sluice.dev/api/v1alpha1"
-	"sluice.dev/internal/fairqueue"
+	"sluice.dev/internal/metric"
 )
 
 // Metrics are the metrics of deliveries.
 type Metrics struct {
 	ready, blocked *prometheus.GaugeVec
 	applies        *prometheus.CounterVec
-	waiting        fairqueue.Length
+	waiting        metric.Length
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	labels := []string{"namespace", "name"}
+	on := metric.On(r)
 	m := &Metrics{
-		ready: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_delivery_ready", Help: "1 if the delivery is ready, else 0. Only the process that works on it reports this.",
-		}, labels),
-		blocked: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_delivery_blocked", Help: "1 if preflights block the delivery, else 0.",
-		}, labels),
-		applies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_delivery_applies_total", Help: "Applies, by outcome: applied, unchanged, blocked, failed.",
-		}, []string{"outcome"}),
+		ready:   on.Gauges("sluice_delivery_ready", "1 if the delivery is ready, else 0. Only the process that works on it reports this.", "namespace", "name"),
+		blocked: on.Gauges("sluice_delivery_blocked", "1 if preflights block the delivery, else 0.", "namespace", "name"),
+		applies: on.Counters("sluice_delivery_applies_total", "Applies, by outcome: applied, unchanged, blocked, failed.", "outcome"),
 	}
-	r.MustRegister(m.ready, m.blocked, m.applies, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_delivery_queue_length", Help: "Deliveries that are due and wait for a worker.",
-	}, m.waiting.Value))
+	on.Follow("sluice_delivery_queue_length", "Deliveries that are due and wait for a worker.", m.waiting.Value)
 	return m
 }
 

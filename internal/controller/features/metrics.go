@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sluice.dev/internal/fairqueue"
+	"sluice.dev/internal/metric"
 )
 
 // Metrics are the metrics of components and their features.
@@ -19,53 +19,28 @@ type Metrics struct {
 	scans              *prometheus.CounterVec
 	objects            prometheus.Counter
 	scanning           prometheus.Histogram
-	waiting            fairqueue.Length
+	waiting            metric.Length
 }
 
 // NewMetrics registers the metrics of both roles.
 func NewMetrics(r prometheus.Registerer) *Metrics {
+	on := metric.On(r)
 	m := &Metrics{
-		accepted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_features_definition_errors", Help: "Errors in the definitions of a component and its features. Only the process that works on it reports this.",
-		}, []string{"component"}),
-		settings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_features_settings_errors", Help: "Errors in the settings of a component.",
-		}, []string{"component"}),
-		features: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_features", Help: "Features of a component by state: enabled, enforced, not_enforced.",
-		}, []string{"component", "state"}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_features_writes_total", Help: "Writes of policies and webhooks that enforce features, by resource, verb (apply, delete) and outcome (done, failed).",
-		}, []string{"resource", "verb", "outcome"}),
-		restores: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_features_restored_total", Help: "Policies and bindings that the controller restored after somebody else had changed or deleted them.",
-		}, []string{"component"}),
-		planning: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sluice_features_plan_seconds", Help: "Time to compute the policies and webhooks for a component.",
-			Buckets: []float64{.0001, .001, .01, .1, .5, 1, 5, 10},
-		}),
-		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_feature_webhook_requests_total", Help: "Answered reviews, by task (reject, warn, drop, settings) and by outcome: allowed, refused, warned, changed, error.",
-		}, []string{"ask", "outcome"}),
-		reviewing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_feature_webhook_duration_seconds", Help: "Time of a review.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1},
-		}, []string{"ask"}),
+		accepted: on.Gauges("sluice_features_definition_errors", "Errors in the definitions of a component and its features. Only the process that works on it reports this.", "component"),
+		settings: on.Gauges("sluice_features_settings_errors", "Errors in the settings of a component.", "component"),
+		features: on.Gauges("sluice_features", "Features of a component by state: enabled, enforced, not_enforced.", "component", "state"),
+		writes:   on.Counters("sluice_features_writes_total", "Writes of policies and webhooks that enforce features, by resource, verb (apply, delete) and outcome (done, failed).", "resource", "verb", "outcome"),
+		restores: on.Counters("sluice_features_restored_total", "Policies and bindings that the controller restored after somebody else had changed or deleted them.", "component"),
+		planning: on.NewHistogram(prometheus.HistogramOpts{Name: "sluice_features_plan_seconds", Help: "Time to compute the policies and webhooks for a component.", Buckets: []float64{.0001, .001, .01, .1, .5, 1, 5, 10}}),
+		reviews:  on.Counters("sluice_feature_webhook_requests_total", "Answered reviews, by task (reject, warn, drop, settings) and by outcome: allowed, refused, warned, changed, error.", "ask", "outcome"),
+		reviewing: on.Histograms("sluice_feature_webhook_duration_seconds", "Time of a review.",
+			[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .1, 1}, "ask"),
+		skew:     on.Gauges("sluice_features_skew", "Features of a component about which its processes, the settings and the API server disagree.", "component"),
+		scans:    on.Counters("sluice_features_scans_total", "Scans of a resource for objects that use features, by outcome (done, failed).", "outcome"),
+		objects:  on.NewCounter(prometheus.CounterOpts{Name: "sluice_features_scanned_objects_total", Help: "Objects that these scans have read."}),
+		scanning: on.NewHistogram(prometheus.HistogramOpts{Name: "sluice_features_scan_seconds", Help: "Time of such a scan, pauses between pages included.", Buckets: []float64{.01, .1, 1, 10, 60, 300, 1800}}),
 	}
-	m.skew = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sluice_features_skew", Help: "Features of a component about which its processes, the settings and the API server disagree.",
-	}, []string{"component"})
-	m.scans = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_features_scans_total", Help: "Scans of a resource for objects that use features, by outcome (done, failed).",
-	}, []string{"outcome"})
-	m.objects = prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_features_scanned_objects_total", Help: "Objects that these scans have read."})
-	m.scanning = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "sluice_features_scan_seconds", Help: "Time of such a scan, pauses between pages included.", Buckets: []float64{.01, .1, 1, 10, 60, 300, 1800},
-	})
-	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_features_queue_length", Help: "Components that are due and wait for a worker.",
-	}, m.waiting.Value))
-	r.MustRegister(m.scans, m.objects, m.scanning, m.skew, m.accepted, m.settings, m.features, m.writes, m.restores, m.planning, m.reviews, m.reviewing)
+	on.Follow("sluice_features_queue_length", "Components that are due and wait for a worker.", m.waiting.Value)
 	return m
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sluice.dev/internal/metric"
 )
 
 // Metrics are those of the guard.
@@ -16,20 +18,13 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_crd_guard_requests_total", Help: "Changes of CRDs that the guard has judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, busy, error.",
-		}, []string{"operation", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_crd_guard_duration_seconds", Help: "Time to judge a change, by outcome.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"outcome"}),
-		bypasses: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_crd_guard_bypasses_total", Help: "Unsafe changes that the guard allowed because of an annotation and a permission.",
-		}, []string{"operation"}),
+	on := metric.On(reg)
+	return &Metrics{
+		requests: on.Counters("sluice_crd_guard_requests_total", "Changes of CRDs that the guard has judged, by operation and by outcome: untouched, safe, warned, refused, bypassed, busy, error.", "operation", "outcome"),
+		duration: on.Histograms("sluice_crd_guard_duration_seconds", "Time to judge a change, by outcome.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, "outcome"),
+		bypasses: on.Counters("sluice_crd_guard_bypasses_total", "Unsafe changes that the guard allowed because of an annotation and a permission.", "operation"),
 	}
-	reg.MustRegister(m.requests, m.duration, m.bypasses)
-	return m
 }
 
 func (m *Metrics) observeRequest(operation, outcome string, d time.Duration) {

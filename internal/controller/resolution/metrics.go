@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sluice.dev/internal/fairqueue"
+	"sluice.dev/internal/metric"
 	"sluice.dev/resolve"
 )
 
@@ -20,7 +20,7 @@ type Metrics struct {
 	retries  *prometheus.CounterVec
 	writes   *prometheus.CounterVec
 	// waiting is the length of the queue.
-	waiting fairqueue.Length
+	waiting metric.Length
 
 	fetches  *prometheus.HistogramVec
 	cache    *prometheus.CounterVec
@@ -42,62 +42,28 @@ const (
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
+	on := metric.On(reg)
 	m := &Metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_requests_total", Help: "Requests that ended, by resolver, by outcome (succeeded, failed, timed_out, canceled) and by exact reason.",
-		}, []string{"resolver", "outcome", "reason"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "sluice_resolution_duration_seconds", Help: "Time of requests, by phase: queue (from creation), resolve, write, total.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
-		}, []string{"resolver", "phase"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_bytes_total", Help: "Bytes of content written to requests.",
-		}, []string{"resolver"}),
-		placed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_contents_total", Help: "Contents of successful requests, by place: request, gzip (compressed in the request), store.",
-		}, []string{"resolver", "place"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "sluice_resolution_in_flight", Help: "Requests that are being resolved.",
-		}, []string{"resolver"}),
-		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_write_retries_total", Help: "Retries of status writes, by cause: conflict, forbidden, unavailable.",
-		}, []string{"resolver", "cause"}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "sluice_resolution_writes_total", Help: "Writes to the API server, by content: result, in_progress, timed_out, refused, finished, deleted.",
-		}, []string{"what"}),
+		requests: on.Counters("sluice_resolution_requests_total", "Requests that ended, by resolver, by outcome (succeeded, failed, timed_out, canceled) and by exact reason.", "resolver", "outcome", "reason"),
+		duration: on.Histograms("sluice_resolution_duration_seconds", "Time of requests, by phase: queue (from creation), resolve, write, total.",
+			[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}, "resolver", "phase"),
+		bytes:    on.Counters("sluice_resolution_bytes_total", "Bytes of content written to requests.", "resolver"),
+		placed:   on.Counters("sluice_resolution_contents_total", "Contents of successful requests, by place: request, gzip (compressed in the request), store.", "resolver", "place"),
+		inFlight: on.Gauges("sluice_resolution_in_flight", "Requests that are being resolved.", "resolver"),
+		retries:  on.Counters("sluice_resolution_write_retries_total", "Retries of status writes, by cause: conflict, forbidden, unavailable.", "resolver", "cause"),
+		writes:   on.Counters("sluice_resolution_writes_total", "Writes to the API server, by content: result, in_progress, timed_out, refused, finished, deleted.", "what"),
+		// The rest is of the framework below the adapter, where several requests share one fetch.
+		fetches: on.Histograms("sluice_resolution_fetch_duration_seconds", "Time of fetches, by phase: queue, fetch, and phases of the resolver.",
+			[]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}, "resolver", "phase"),
+		cache:    on.Counters("sluice_resolution_cache_total", "Events of the cache: hit, miss, stored, evicted.", "resolver", "event"),
+		shared:   on.Counters("sluice_resolution_shared_total", "Requests that waited for a fetch that another request had begun.", "resolver"),
+		fetching: on.Gauges("sluice_resolution_fetches_in_flight", "Fetches that are running.", "resolver"),
+		fetched:  on.Counters("sluice_resolution_fetched_bytes_total", "Bytes of content that fetches returned.", "resolver"),
+		again:    on.Counters("sluice_resolution_fetch_retries_total", "Retries of fetches after a transient error, by its reason.", "resolver", "reason"),
+		full:     on.NewGauge(prometheus.GaugeOpts{Name: "sluice_resolution_cache_full", Help: "1 while the volume of the git resolver's cache has no room or cannot be written, otherwise 0."}),
 	}
-	m.registerFetches(reg)
-	reg.MustRegister(m.requests, m.duration, m.bytes, m.placed, m.inFlight, m.retries, m.writes, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_resolution_queue_length", Help: "Requests that are due and wait for a slot.",
-	}, m.waiting.Value))
+	on.Follow("sluice_resolution_queue_length", "Requests that are due and wait for a slot.", m.waiting.Value)
 	return m
-}
-
-// registerFetches makes the metrics of the framework below the adapter, where several requests share one fetch.
-func (m *Metrics) registerFetches(reg prometheus.Registerer) {
-	m.fetches = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "sluice_resolution_fetch_duration_seconds", Help: "Time of fetches, by phase: queue, fetch, and phases of the resolver.",
-		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-	}, []string{"resolver", "phase"})
-	m.cache = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_cache_total", Help: "Events of the cache: hit, miss, stored, evicted.",
-	}, []string{"resolver", "event"})
-	m.shared = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_shared_total", Help: "Requests that waited for a fetch that another request had begun.",
-	}, []string{"resolver"})
-	m.fetching = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "sluice_resolution_fetches_in_flight", Help: "Fetches that are running.",
-	}, []string{"resolver"})
-	m.fetched = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_fetched_bytes_total", Help: "Bytes of content that fetches returned.",
-	}, []string{"resolver"})
-	m.again = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "sluice_resolution_fetch_retries_total", Help: "Retries of fetches after a transient error, by its reason.",
-	}, []string{"resolver", "reason"})
-	m.full = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "sluice_resolution_cache_full", Help: "1 while the volume of the git resolver's cache has no room or cannot be written, otherwise 0.",
-	})
-	reg.MustRegister(m.fetches, m.cache, m.shared, m.fetching, m.fetched, m.again, m.full)
 }
 
 // SetCacheFull says whether the cache of the resolver git cannot be used.

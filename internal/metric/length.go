@@ -1,4 +1,4 @@
-package fairqueue
+package metric
 
 import "sync/atomic"
 
