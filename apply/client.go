@@ -18,10 +18,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/brief"
@@ -51,17 +48,9 @@ func newClient(config *rest.Config, slots int) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(config)
-	c.GroupVersion = &schema.GroupVersion{}
-	c.APIPath = "/"
-	c.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
-	c.QPS = -1
-	c.UserAgent = "sluice"
-	c.DisableCompression = true
-	c.WarningHandlerWithContext = warningHandler{}
-	r, err := rest.RESTClientFor(c)
+	r, err := cluster.Client(config, func(c *rest.Config) { c.DisableCompression, c.WarningHandlerWithContext = true, warningHandler{} })
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
+		return nil, err
 	}
 	return &client{config: config, rest: r, reads: reads, slots: make(chan struct{}, slots), writes: &atomic.Int64{}, busy: maxBusy}, nil
 }
@@ -112,7 +101,7 @@ func (c *client) sendWithRetries(ctx context.Context, r request) ([]byte, error)
 			return nil, err
 		}
 		// A server says when to come back. If it does not, the pauses grow.
-		if err := sleepUnlessDone(ctx, max(wait, min(time.Duration(seconds)*time.Second, c.busy))); err != nil {
+		if err := cluster.Sleep(ctx, max(wait, min(time.Duration(seconds)*time.Second, c.busy))); err != nil {
 			return nil, err
 		}
 		wait = min(2*wait, lastPause)
@@ -320,18 +309,6 @@ func (c *client) deleteObject(ctx context.Context, path, uid, version string, dr
 		return nil
 	}
 	return err
-}
-
-// sleepUnlessDone waits for the duration, or until ctx ends.
-func sleepUnlessDone(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // listPath is the path of all objects of a resource. With an empty namespace it covers all namespaces.

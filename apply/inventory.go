@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sluice.dev/internal/cluster"
 	"sluice.dev/internal/limit"
 )
 
@@ -179,7 +180,7 @@ func (c *client) loadInventory(ctx context.Context, namespace, app string) (*Inv
 			return v, err
 		}
 		// A part is gone: another run has written a new inventory after its names were read.
-		if err := sleepUnlessDone(ctx, firstPause); err != nil {
+		if err := cluster.Sleep(ctx, firstPause); err != nil {
 			return nil, err
 		}
 	}

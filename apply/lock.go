@@ -17,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cluster"
 )
 
 // A run that changes an app holds the app's lock from before its first write until after its last one. The lock is a Lease in the
@@ -204,7 +206,7 @@ func (l *lock) acquireWithin(ctx context.Context, most time.Duration) error {
 			l.events.notifyObserver(Event{Note: "still waiting: " + locked.Error()})
 			again, from = min(2*again, lastReminder), leaseClock()
 		}
-		if err := sleepUnlessDone(ctx, pause); err != nil {
+		if err := cluster.Sleep(ctx, pause); err != nil {
 			return fmt.Errorf("%w: %w", err, locked)
 		}
 	}
@@ -304,7 +306,7 @@ func (l *lock) writeLease(ctx context.Context, verb, path string) error {
 // renewUntilDone renews the lock until ctx ends. If the lock is lost, it ends the lock's context.
 func (l *lock) renewUntilDone(ctx context.Context, lose context.CancelCauseFunc) {
 	for {
-		if err := sleepUnlessDone(ctx, l.locks.lockLength()/6); err != nil {
+		if err := cluster.Sleep(ctx, l.locks.lockLength()/6); err != nil {
 			return
 		}
 		l.mu.Lock()

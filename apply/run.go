@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sluice.dev/internal/cluster"
 )
 
 // Apply carries out the plan. The caller has run the preflights. Before the first write, the server tries as much as possible by
@@ -344,7 +346,7 @@ func (a *Applier) writeItem(ctx context.Context, p *Plan, it *Item) error {
 		if !p.mayStillSettle(it, err) || a.opts.Now().After(deadline) {
 			return a.restoreDeleted(ctx, it, err)
 		}
-		if err := sleepUnlessDone(ctx, pause); err != nil {
+		if err := cluster.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -365,7 +367,7 @@ func (a *Applier) readAfterCRD(ctx context.Context, p *Plan, it *Item) error {
 		case !isOfOneKind(ctx, err) || a.opts.Now().After(deadline):
 			return err
 		}
-		if err := sleepUnlessDone(ctx, pause); err != nil {
+		if err := cluster.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cluster"
 )
 
 // pollUntil calls done until it returns true or ctx ends, with growing pauses. It tolerates lost connections, because they may come
@@ -27,7 +28,7 @@ func pollUntil(ctx context.Context, done func() (bool, error)) error {
 		if err != nil && !isTransientError(err) || err == nil && ok {
 			return err
 		}
-		if err := sleepUnlessDone(ctx, pause); err != nil {
+		if err := cluster.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

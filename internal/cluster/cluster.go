@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,18 +81,40 @@ func Connect(o Options) (*Cluster, error) {
 
 // For connects with a given configuration, which is copied.
 func For(config *rest.Config) (*Cluster, error) {
+	client, err := Client(config, func(c *rest.Config) { c.DisableCompression = c.DisableCompression || onThisMachine(c.Host) })
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{rest: client, host: config.Host}, nil
+}
+
+// Client returns a client for any path of the API, which has no limit for the rate of requests. change adapts the copy of the configuration
+// that it has.
+func Client(config *rest.Config, change func(*rest.Config)) (*rest.RESTClient, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &schema.GroupVersion{}
 	c.APIPath = "/"
 	c.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
 	c.QPS = -1 // few requests are under way at once, and the API server says where they are too many
 	c.UserAgent = "sluice"
-	c.DisableCompression = c.DisableCompression || onThisMachine(c.Host)
+	change(c)
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAccess, err)
 	}
-	return &Cluster{rest: client, host: c.Host}, nil
+	return client, nil
+}
+
+// Sleep waits, or returns why ctx has ended.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // onThisMachine reports whether a URL leads to this machine: packing there costs more than it saves.

@@ -13,8 +13,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"sluice.dev/internal/brief"
@@ -108,20 +106,14 @@ func New(config *rest.Config, o Options) (*Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := rest.CopyConfig(config)
-	c.GroupVersion = &schema.GroupVersion{}
-	c.APIPath = "/"
-	c.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: scheme.Codecs}
-	c.UserAgent = "sluice"
-	c.DisableCompression = true
-	c.WarningHandlerWithContext = rest.NoWarnings{} // each object would have the same
-	c.QPS = -1
-	if o.Rate > 0 {
-		c.QPS, c.Burst = float32(o.Rate), writers
-	}
-	client, err := rest.RESTClientFor(c)
+	client, err := cluster.Client(config, func(c *rest.Config) {
+		c.DisableCompression, c.WarningHandlerWithContext = true, rest.NoWarnings{} // each object would have the same warning
+		if o.Rate > 0 {
+			c.QPS, c.Burst = float32(o.Rate), writers
+		}
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", cluster.ErrNoAccess, err)
+		return nil, err
 	}
 	return &Migrator{reads: reads, rest: client, o: o, unanswered: 30 * time.Second}, nil
 }
@@ -362,16 +354,4 @@ func (r *run) tell(done, remaining int64) {
 
 func (r *run) note(format string, args ...any) {
 	r.Notes = append(r.Notes, brief.OneLine(fmt.Sprintf(format, args...)))
-}
-
-// sleepUnlessDone waits, or returns why ctx has ended.
-func sleepUnlessDone(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -209,7 +209,7 @@ func send(ctx context.Context, request *rest.Request, out any) error {
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = max(wait, time.Duration(seconds)*time.Second)
 		}
-		if sleepUnlessDone(patience, wait) != nil {
+		if cluster.Sleep(patience, wait) != nil {
 			return err
 		}
 		pause = min(2*pause, longestPause)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sluice.dev/internal/brief"
+	"sluice.dev/internal/cluster"
 )
 
 // letServerMigrate lets the API server's own controller rewrite the objects, where there is one, and sets ByServer if it has
@@ -76,7 +77,7 @@ func (r *run) awaitServer(ctx context.Context, path string) (why string, err err
 		if now.Status.ResourceVersion == "" && len(now.Status.Conditions) == 0 && answer.Err() != nil {
 			return fmt.Sprintf("no controller answered within %s", r.unanswered), nil
 		}
-		if err := sleepUnlessDone(ctx, time.Second); err != nil {
+		if err := cluster.Sleep(ctx, time.Second); err != nil {
 			return "", err
 		}
 	}

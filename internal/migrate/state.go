@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"sluice.dev/internal/cluster"
 )
 
 // Condition is the type of the condition of a CRD whose objects are being rewritten. The status of the CRD is the place of the state, because
@@ -81,7 +83,7 @@ func (r *run) settle(ctx context.Context) error {
 		}
 	}
 	if since := now.Sub(changed); !now.IsZero() && since < settleTime {
-		return sleepUnlessDone(ctx, min(settleTime-since, settleTime))
+		return cluster.Sleep(ctx, min(settleTime-since, settleTime))
 	}
 	return nil
 }
