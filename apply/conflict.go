@@ -37,16 +37,8 @@ type ConflictError struct{ Conflicts []Conflict }
 
 // Error implements error: the first few conflicts.
 func (e *ConflictError) Error() string {
-	const most = 3
-	var parts []string
-	for _, c := range e.Conflicts[:min(len(e.Conflicts), most)] {
-		parts = append(parts, fmt.Sprintf("%s: %s is owned by %s", c.ID, c.Field, c.Owner))
-	}
-	more := ""
-	if n := len(e.Conflicts) - most; n > 0 {
-		more = fmt.Sprintf("; and %d more", n)
-	}
-	return fmt.Sprintf("%s in conflict with other owners: %s%s; --force-conflicts takes over", brief.Count(len(e.Conflicts), "field"), strings.Join(parts, "; "), more)
+	parts := brief.First(e.Conflicts, 3, "; ", func(c Conflict) string { return fmt.Sprintf("%s: %s is owned by %s", c.ID, c.Field, c.Owner) })
+	return fmt.Sprintf("%s in conflict with other owners: %s; --force-conflicts takes over", brief.Count(len(e.Conflicts), "field"), parts)
 }
 
 // ownerPattern finds the manager in the server's message: conflict with "kubectl" using apps/v1

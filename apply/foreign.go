@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // keptReason says why an object is not deleted.
@@ -26,7 +28,6 @@ func (m *marks) reasonToSpare(l *live) string {
 
 // foreignNote lists annotations that Sluice does not understand; empty if there are none.
 func (p *Plan) foreignNote() string {
-	const most = 5
 	var keys []string
 	first := map[string]ID{}
 	for i := range p.Items {
@@ -40,33 +41,15 @@ func (p *Plan) foreignNote() string {
 	if len(keys) == 0 {
 		return ""
 	}
-	var parts []string
-	for _, key := range keys[:min(len(keys), most)] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", key, first[key]))
-	}
-	if n := len(keys) - most; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", n))
-	}
-	return "annotations of other tools that have no effect here: " + strings.Join(parts, ", ") + "; an object with one that speaks of deletion is never deleted"
+	parts := brief.First(keys, 5, ", ", func(key string) string { return fmt.Sprintf("%s (%s)", key, first[key]) })
+	return "annotations of other tools that have no effect here: " + parts + "; an object with one that speaks of deletion is never deleted"
 }
 
 // sparedNote lists objects that the apply does not write because of an annotation; empty if there are none.
 func (p *Plan) sparedNote() string {
-	const most = 5
-	var parts []string
-	n := 0
-	for i := range p.Items {
-		if it := &p.Items[i]; it.Reason != "" {
-			if n++; n <= most {
-				parts = append(parts, fmt.Sprintf("%s: %s", it.ID, it.Reason))
-			}
-		}
-	}
-	if n > most {
-		parts = append(parts, fmt.Sprintf("%d more", n-most))
-	}
-	if n == 0 {
+	spared := slices.DeleteFunc(slices.Clone(p.Items), func(it Item) bool { return it.Reason == "" })
+	if len(spared) == 0 {
 		return ""
 	}
-	return "not written: " + strings.Join(parts, "; ")
+	return "not written: " + brief.First(spared, 5, "; ", func(it Item) string { return fmt.Sprintf("%s: %s", it.ID, it.Reason) })
 }

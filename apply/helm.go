@@ -3,7 +3,8 @@ package apply
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // leaveOut removes the objects that are not to be applied from a source. It names each of them once.
@@ -58,15 +59,4 @@ func (p *Plan) Notes() []string {
 }
 
 // hookNames names the first few.
-func hookNames(list []Hook) string {
-	const most = 5
-	var names []string
-	for _, h := range list[:min(len(list), most)] {
-		names = append(names, h.String())
-	}
-	text := strings.Join(names, ", ")
-	if n := len(list) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
+func hookNames(list []Hook) string { return brief.First(list, 5, ", ", Hook.String) }

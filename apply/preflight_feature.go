@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sluice.dev/feature"
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
 )
@@ -209,15 +210,8 @@ func (g *gateCheck) findingsOfUses(uses []gatedUse) []report.CRD {
 		if first.item.File != "" {
 			f.Position = &report.Position{File: first.item.File, Line: first.item.Line}
 		}
-		if n := len(list) - 1; n > 0 {
-			var also []string
-			for _, u := range list[1:min(len(list), maxUsers+1)] {
-				also = append(also, strings.TrimSpace(u.item.String()+" "+u.path))
-			}
-			f.After = "also " + strings.Join(also, ", ")
-			if n > maxUsers {
-				f.After += fmt.Sprintf(" and %d more", n-maxUsers)
-			}
+		if len(list) > 1 {
+			f.After = "also " + brief.First(list[1:], maxUsers, ", ", func(u gatedUse) string { return strings.TrimSpace(u.item.String() + " " + u.path) })
 		}
 		crds[k.crd] = append(crds[k.crd], f)
 	}

@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"sluice.dev/internal/brief"
 	"sluice.dev/internal/crdcheck"
 	"sluice.dev/report"
 )
@@ -194,13 +195,7 @@ func missingPermissionFinding(list []denied) report.Finding {
 			names = append(names, d.name)
 		}
 	}
-	what := first.resourceName()
-	const most = 5
-	if len(names) > most {
-		what += fmt.Sprintf(" %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	} else if len(names) > 0 {
-		what += " " + strings.Join(names, ", ")
-	}
+	what := strings.TrimSpace(first.resourceName() + " " + brief.FirstNames(names, 5))
 	return report.Finding{
 		Rule: crdcheck.RulePermission, Outcome: report.Violation, Severity: report.Fail, CRD: first.resourceName(),
 		Message: fmt.Sprintf("this user may not %s %s %s", first.verb, what, first.scopePhrase()),

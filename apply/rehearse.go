@@ -248,14 +248,6 @@ func (p *Plan) UntriedNote() string {
 
 // untriedNote names the first few objects that the server cannot try.
 func untriedNote(list []Untried) string {
-	const most = 3
-	var parts []string
-	for _, u := range list[:min(len(list), most)] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", u.ID, u.Reason))
-	}
-	more := ""
-	if n := len(list) - most; n > 0 {
-		more = fmt.Sprintf("; and %d more", n)
-	}
-	return fmt.Sprintf("%s could not be tried before the first write: %s%s", brief.Count(len(list), "object"), strings.Join(parts, "; "), more)
+	parts := brief.First(list, 3, "; ", func(u Untried) string { return fmt.Sprintf("%s (%s)", u.ID, u.Reason) })
+	return fmt.Sprintf("%s could not be tried before the first write: %s", brief.Count(len(list), "object"), parts)
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"sluice.dev/internal/brief"
 )
 
 // maxItemPairs bounds the pairs of items and owned keys that a search for items without owner compares, in one list.
@@ -117,15 +119,9 @@ func (p *Plan) Unowned() []string {
 
 // UnownedNote names what [Plan.Unowned] lists, in one sentence; empty for none.
 func (p *Plan) UnownedNote() string {
-	const most = 5
 	all := p.Unowned()
-	n, parts := len(all), all[:min(len(all), most)]
-	if n == 0 {
+	if len(all) == 0 {
 		return ""
 	}
-	text := strings.Join(parts, ", ")
-	if n > most {
-		text += fmt.Sprintf(" and %d more", n-most)
-	}
-	return "list items that are not in the source stay, because nobody owns them: " + text + "; kubectl edit removes them, unless a webhook adds them again"
+	return "list items that are not in the source stay, because nobody owns them: " + brief.FirstNames(all, 5) + "; kubectl edit removes them, unless a webhook adds them again"
 }

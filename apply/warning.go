@@ -2,10 +2,11 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"sluice.dev/internal/brief"
 )
 
 // Warning is a warning of the API server (RFC 9110, header Warning), for instance about a deprecated version, or from an admission
@@ -18,16 +19,7 @@ type Warning struct {
 
 // String returns the message with the first few objects.
 func (w Warning) String() string {
-	const most = 3
-	var names []string
-	for _, id := range w.Objects[:min(len(w.Objects), most)] {
-		names = append(names, id.String())
-	}
-	more := ""
-	if n := len(w.Objects) - most; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return w.Message + " (" + strings.Join(names, ", ") + more + ")"
+	return w.Message + " (" + brief.First(w.Objects, 3, ", ", ID.String) + ")"
 }
 
 // warnings collects the server's warnings, once for each object. The zero value is empty.

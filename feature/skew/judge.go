@@ -74,12 +74,7 @@ func (d *Disagreement) String() string {
 	return text
 }
 
-func joinNames(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
+func joinNames(names []string) string { return brief.FirstNames(names, maxNamed) }
 
 // Judge decides whether all agree.
 func Judge(in *Input) *Result {

@@ -62,6 +62,24 @@ func OneLine(s string) string {
 	return b.String()
 }
 
+// First joins the texts of the first items of a list, most of them, by ", " or "; ", and says how many more there are.
+func First[T any](list []T, most int, sep string, text func(T) string) string {
+	var parts []string
+	for _, item := range list[:min(len(list), most)] {
+		parts = append(parts, text(item))
+	}
+	out := strings.Join(parts, sep)
+	if n := len(list) - most; n > 0 {
+		out += strings.TrimPrefix(sep, ",") + "and " + strconv.Itoa(n) + " more"
+	}
+	return out
+}
+
+// FirstNames names the first of many, separated by commas, and says how many more there are.
+func FirstNames(names []string, most int) string {
+	return First(names, most, ", ", func(name string) string { return name })
+}
+
 // Count writes n with the noun in its number: "1 place", "1,204 places".
 func Count[N int | int64](n N, noun string) string {
 	if n == 1 {

@@ -94,14 +94,7 @@ func (c *checker) refuseMissing(paths []string) error {
 }
 
 // firstNames lists the first few names, and counts the others.
-func firstNames(names []string) string {
-	const most = 3
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if n := len(names) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
+func firstNames(names []string) string { return brief.FirstNames(names, 3) }
 
 // tellUnrendered tells which templates were not rendered: those with one cause together, and what both sides have once.
 func (c *checker) tellUnrendered(all []input.Unrendered) {
