@@ -326,6 +326,36 @@ func listPath(group, version, resource, namespace string) string {
 	return b.String()
 }
 
+// listSize is the number of objects in a page of a list.
+const listSize = 500
+
+// listMetadata lists the metadata of the objects at a path. A label selector may restrict them; empty selects all.
+func (c *client) listMetadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
+	for token := ""; ; {
+		q := url.Values{"limit": {fmt.Sprint(listSize)}}
+		if token != "" {
+			q.Set("continue", token)
+		}
+		if selector != "" {
+			q.Set("labelSelector", selector)
+		}
+		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		var list metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(b, &list); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for i := range list.Items {
+			item(&list.Items[i])
+		}
+		if token = list.Continue; token == "" {
+			return nil
+		}
+	}
+}
+
 // noNamespace reports whether the server refuses an object because its namespace is missing.
 func noNamespace(err error) bool {
 	var status apierrors.APIStatus

@@ -205,16 +205,6 @@ func featureObjects[T any](ctx context.Context, g *gateCheck, resource, kind str
 	return out, nil
 }
 
-func nameOf(raw []byte) (string, error) {
-	var head struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-	}
-	err := json.Unmarshal(raw, &head)
-	return head.Metadata.Name, err
-}
-
 // gatedResources returns the resources that features gate. Resources that the plan writes have their schemas, if this user can read the
 // CRD.
 func (g *gateCheck) gatedResources(ctx context.Context, named map[schema.GroupResource]map[string]bool, items map[schema.GroupResource][]*Item) ([]feature.Resource, error) {

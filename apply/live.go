@@ -86,14 +86,19 @@ func observeObject(obj map[string]any, want *Object, record *Entry) (*live, erro
 // place is the place where objects of a kind are listed: the resource and the namespace.
 type place struct{ group, version, resource, kind, namespace string }
 
+func (e *Entry) place() place { return place{e.Group, e.Version, e.Resource, e.Kind, e.Namespace} }
+
 func (p place) listPathOf() string { return listPath(p.group, p.version, p.resource, p.namespace) }
 
-const (
-	// listSize is the number of objects in a page of a list.
-	listSize = 500
-	// fewCRDs is the number of CRDs up to which read gets them one by one. A list would be large: a cluster has many CRDs.
-	fewCRDs = 10
-)
+// spot is the place of one object.
+type spot struct {
+	place
+
+	name string
+}
+
+// fewCRDs is the number of CRDs up to which read gets them one by one. A list would be large: a cluster has many CRDs.
+const fewCRDs = 10
 
 // errEnough ends a listing early.
 var errEnough = errors.New("enough")
@@ -103,11 +108,7 @@ var errEnough = errors.New("enough")
 //
 // If an object cannot be read, skip gets the error. If skip returns false or is nil, read returns the error.
 func (c *client) readObjects(ctx context.Context, wanted map[place][]string, take func(p place, name string, obj map[string]any) error, skip func(p place, name string, err error) bool) error {
-	places := make([]place, 0, len(wanted))
-	for p := range wanted {
-		places = append(places, p)
-	}
-	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.listPathOf(), b.listPathOf()) })
+	places := slices.SortedFunc(maps.Keys(wanted), func(a, b place) int { return strings.Compare(a.listPathOf(), b.listPathOf()) })
 	return forEachIndex(ctx, len(places), cap(c.slots), func(ctx context.Context, i int) error {
 		p := places[i]
 		missing := map[string]bool{}
@@ -157,17 +158,9 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 		o.PageSize = 0
 	}
 	err := c.reads.Each(ctx, p.listPathOf(), o, func(raw []byte) error {
-		var head struct {
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		if err := json.Unmarshal(raw, &head); err != nil {
+		name, err := nameOf(raw)
+		if err != nil || !missing[name] {
 			return err
-		}
-		name := head.Metadata.Name
-		if !missing[name] {
-			return nil
 		}
 		delete(missing, name)
 		obj, err := decodeObject(raw)
@@ -188,6 +181,16 @@ func (c *client) readList(ctx context.Context, p place, missing map[string]bool,
 		return false, nil // without the right to list, the user may still get single objects
 	}
 	return true, explainRead(p, err)
+}
+
+func nameOf(raw []byte) (string, error) {
+	var head struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(raw, &head)
+	return head.Metadata.Name, err
 }
 
 func explainRead(p place, err error) error {

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"sluice.dev/internal/cluster"
 )
@@ -56,7 +57,7 @@ func (e *LockedError) Is(target error) bool { return target == ErrWaiting }
 
 // isLeaseStale reports whether a Lease is stale.
 func (l *Locks) isLeaseStale(path string, lease *coordinationv1.Lease) bool {
-	if valueOrZero(lease.Spec.HolderIdentity) == "" || hasEnded(lease.Annotations[annotationProcess]) {
+	if ptr.Deref(lease.Spec.HolderIdentity, "") == "" || hasEnded(lease.Annotations[annotationProcess]) {
 		return true
 	}
 	l.mu.Lock()
@@ -76,13 +77,6 @@ func (l *Locks) forgetSighting(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.seen, path)
-}
-
-func valueOrZero[T any](p *T) T {
-	if p == nil {
-		return *new(T)
-	}
-	return *p
 }
 
 // lock is a lock that this run holds, or tries to get.
@@ -195,7 +189,7 @@ func (l *lock) acquireWithin(ctx context.Context, most time.Duration) error {
 		if err != nil || held == nil {
 			return err
 		}
-		locked := &LockedError{App: l.app, Holder: valueOrZero(held.Spec.HolderIdentity), Since: valueOrZero(held.Spec.AcquireTime).Time}
+		locked := &LockedError{App: l.app, Holder: ptr.Deref(held.Spec.HolderIdentity, ""), Since: ptr.Deref(held.Spec.AcquireTime, metav1.MicroTime{}).Time}
 		if time.Since(begun) >= most {
 			return locked
 		}
@@ -222,12 +216,12 @@ func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	l.lease.ResourceVersion, l.lease.UID = "", ""
 	transitions := int32(0)
 	if held != nil {
-		if valueOrZero(held.Spec.HolderIdentity) != l.identity && !l.locks.isLeaseStale(l.path, held) {
+		if ptr.Deref(held.Spec.HolderIdentity, "") != l.identity && !l.locks.isLeaseStale(l.path, held) {
 			return held, nil
 		}
 		verb, path = http.MethodPut, l.path
 		l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID
-		transitions = valueOrZero(held.Spec.LeaseTransitions) + 1
+		transitions = ptr.Deref(held.Spec.LeaseTransitions, 0) + 1
 	}
 	now, seconds := metav1.NewMicroTime(leaseClock()), int32(max(l.locks.lockLength()/time.Second, 1)) //nolint:gosec // some seconds
 	l.lease.Annotations = map[string]string{annotationProcess: cmp.Or(l.locks.process, thisProcess())}
@@ -236,7 +230,7 @@ func (l *lock) tryAcquire(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	switch err := l.writeLease(ctx, verb, path); {
 	case err == nil:
-		if held != nil && valueOrZero(held.Spec.HolderIdentity) != "" {
+		if held != nil && ptr.Deref(held.Spec.HolderIdentity, "") != "" {
 			l.events.notifyObserver(Event{Note: l.takeoverNote(held)})
 		}
 		l.locks.forgetSighting(l.path)
@@ -258,7 +252,7 @@ func (l *lock) takeoverNote(held *coordinationv1.Lease) string {
 	if hasEnded(held.Annotations[annotationProcess]) {
 		why = "which has ended"
 	}
-	return fmt.Sprintf("took the lock of app %s over from %s, %s", l.app, valueOrZero(held.Spec.HolderIdentity), why)
+	return fmt.Sprintf("took the lock of app %s over from %s, %s", l.app, ptr.Deref(held.Spec.HolderIdentity, ""), why)
 }
 
 // wrapLockError adds the subject to an error, and the rights that are needed.
@@ -360,7 +354,7 @@ func (l *lock) renewLease(ctx context.Context) error {
 			return err
 		}
 	}
-	if holder := valueOrZero(held.Spec.HolderIdentity); holder != l.identity {
+	if holder := ptr.Deref(held.Spec.HolderIdentity, ""); holder != l.identity {
 		return fmt.Errorf("%w: %s has it", errLost, holder)
 	}
 	l.lease.ResourceVersion, l.lease.UID = held.ResourceVersion, held.UID

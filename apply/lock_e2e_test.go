@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // TestE2EALockIsRenewedTakenOverAndFenced goes through the life of a lock whose holder renews it, dies without a word on a machine of
@@ -38,7 +39,7 @@ func TestE2EALockIsRenewedTakenOverAndFenced(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return valueOrZero(l.Spec.HolderIdentity) + l.Spec.RenewTime.String()
+		return ptr.Deref(l.Spec.HolderIdentity, "") + l.Spec.RenewTime.String()
 	}
 	v := &Inventory{App: "x", Namespace: ns.Name}
 	// The first holder renews it, so that somebody who looks on for longer than it lasts does not get it.

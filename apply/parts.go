@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // An inventory that is too large for one ConfigMap is split. Each part is a ConfigMap that is named after its content and never
@@ -116,22 +117,17 @@ func (c *client) readParts(ctx context.Context, cm *corev1.ConfigMap) ([]byte, [
 // dropParts deletes the parts of an app that are not among names.
 func (c *client) dropParts(ctx context.Context, namespace, app string, names []string) error {
 	path := listPath("", "v1", "configmaps", namespace)
-	b, err := c.sendWithRetries(ctx, request{
-		verb: http.MethodGet, path: path, query: url.Values{"labelSelector": {labelPart + "=" + partLabel(app)}}, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+	var old []string
+	err := c.listMetadata(ctx, path, labelPart+"="+partLabel(app), func(m *metav1.PartialObjectMetadata) {
+		if strings.HasPrefix(m.Name, partPrefix) && !slices.Contains(names, m.Name) {
+			old = append(old, m.Name)
+		}
 	})
+	for i := 0; i < len(old) && err == nil; i++ {
+		err = c.deleteObject(ctx, path+"/"+old[i], "", "", false)
+	}
 	if err != nil {
 		return fmt.Errorf("inventory of app %s: %w", app, err)
-	}
-	var list corev1.ConfigMapList
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		if name := list.Items[i].Name; strings.HasPrefix(name, partPrefix) && !slices.Contains(names, name) {
-			if err := c.deleteObject(ctx, path+"/"+name, "", "", false); err != nil {
-				return fmt.Errorf("inventory of app %s: %w", app, err)
-			}
-		}
 	}
 	return nil
 }

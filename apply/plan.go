@@ -253,20 +253,17 @@ func sortRemovals(list []Removal) {
 // readAndDecide reads the plan's objects from the cluster and decides about them.
 func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 	wanted := map[place][]string{}
-	items := map[place]map[string]*Item{}
+	items := map[spot]*Item{}
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.mapping.pending && it.mapping.before == "" {
 			continue
 		}
 		at := place{it.Group, cmp.Or(it.mapping.before, it.Version), it.mapping.resource, it.Kind, it.Namespace}
-		if items[at] == nil {
-			items[at] = map[string]*Item{}
-		}
-		items[at][it.Name] = it
+		items[spot{at, it.Name}] = it
 		wanted[at] = append(wanted[at], it.Name)
 	}
-	gone := map[place]map[string]*Removal{}
+	gone := map[spot]*Removal{}
 	if p.request.Prune {
 		for i := range p.Removals {
 			r := &p.Removals[i]
@@ -282,19 +279,16 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 				continue
 			}
 			r.Reason = "it does not exist any more"
-			at := place{m.Group, m.Version, m.Resource, m.Kind, m.Namespace}
-			if gone[at] == nil {
-				gone[at] = map[string]*Removal{}
-			}
-			gone[at][r.Name] = r
+			at := m.place()
+			gone[spot{at, r.Name}] = r
 			wanted[at] = append(wanted[at], r.Name)
 		}
 	}
 	take := func(at place, name string, obj map[string]any) error {
-		if it := items[at][name]; it != nil {
+		if it := items[spot{at, name}]; it != nil {
 			return a.compareWithLive(p, it, obj)
 		}
-		r := gone[at][name]
+		r := gone[spot{at, name}]
 		l, err := observeObject(obj, nil, nil)
 		if err != nil {
 			return err
@@ -304,7 +298,7 @@ func (a *Applier) readAndDecide(ctx context.Context, p *Plan) error {
 		return nil
 	}
 	err := a.client.readObjects(ctx, wanted, take, func(at place, name string, err error) bool {
-		return p.goOnUnread(ctx, items[at][name], gone[at][name], err)
+		return p.goOnUnread(ctx, items[spot{at, name}], gone[spot{at, name}], err)
 	})
 	if err != nil {
 		return err

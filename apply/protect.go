@@ -2,16 +2,14 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"sluice.dev/internal/cluster"
 )
 
 // Deleting a namespace or a CRD deletes the objects in it. Sluice looks for objects that are not the app's before it deletes
@@ -131,10 +131,10 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 	if err != nil || crd == nil {
 		return taken{}, err
 	}
-	version, established := storageVersion(crd)
-	if !established {
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return taken{}, nil // the CRD never served anything, so it has no stored objects
 	}
+	version := cluster.ListedVersion(crd)
 	if version == "" {
 		return taken{1, []string{"it serves no version, so they cannot be listed"}}, nil
 	}
@@ -154,19 +154,6 @@ func (a *Applier) storedBeside(ctx context.Context, p *Plan, r *Removal) (taken,
 		return taken{}, nil // already gone
 	}
 	return out, err
-}
-
-// storageVersion returns the best version for listing the objects of a CRD: the storage version if it is served, otherwise another
-// served version; empty if none is served. established is false if the CRD was never established.
-func storageVersion(crd *apiextensionsv1.CustomResourceDefinition) (version string, established bool) {
-	for _, v := range crd.Spec.Versions {
-		if v.Served && (v.Storage || version == "") {
-			version = v.Name
-		}
-	}
-	return version, slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
 }
 
 // othersIn counts the objects in a namespace that should stay. It leaves out objects of the app, objects whose owner is deleted
@@ -324,33 +311,6 @@ func (a *Applier) deletableKinds() ([]servedKind, error) {
 		}
 	}
 	return out, failed
-}
-
-// listMetadata lists the metadata of the objects at a path. A label selector may restrict them; empty selects all.
-func (c *client) listMetadata(ctx context.Context, path, selector string, item func(m *metav1.PartialObjectMetadata)) error {
-	for token := ""; ; {
-		q := url.Values{"limit": {fmt.Sprint(listSize)}}
-		if token != "" {
-			q.Set("continue", token)
-		}
-		if selector != "" {
-			q.Set("labelSelector", selector)
-		}
-		b, err := c.sendWithRetries(ctx, request{verb: http.MethodGet, path: path, query: q, accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"})
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		var list metav1.PartialObjectMetadataList
-		if err := json.Unmarshal(b, &list); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for i := range list.Items {
-			item(&list.Items[i])
-		}
-		if token = list.Continue; token == "" {
-			return nil
-		}
-	}
 }
 
 // deletionTurn is the position of a removal in the deletion. Custom resources come first: the controllers that remove their finalizers, and

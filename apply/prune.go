@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -245,14 +244,10 @@ func (a *Applier) removeOwned(ctx context.Context, owner string, r *Removal, dry
 // awaitGone waits until the deleted objects are gone. Later steps may depend on it, and the inventory must not forget an object
 // that still exists.
 func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error {
-	left := map[place]map[string]string{} // UIDs by name
+	left := map[spot]string{} // UIDs
 	for i := range group {
 		if r := &group[i]; r.Action == Delete {
-			at := place{r.Group, r.Version, r.Resource, r.Kind, r.Namespace}
-			if left[at] == nil {
-				left[at] = map[string]string{}
-			}
-			left[at][r.Name] = r.live.uid
+			left[spot{r.place(), r.Name}] = r.live.uid
 		}
 	}
 	if len(left) == 0 {
@@ -270,23 +265,20 @@ func (a *Applier) awaitGone(ctx context.Context, p *Plan, group []Removal) error
 	}
 	err := a.pollAloud(ctx, still, func() (bool, error) {
 		wanted := map[place][]string{}
-		for at, names := range left {
-			wanted[at] = slices.Sorted(maps.Keys(names))
+		for s := range left {
+			wanted[s.place] = append(wanted[s.place], s.name)
 		}
 		var mu sync.Mutex
-		still := map[place]map[string]string{}
+		still := map[spot]string{}
 		example, more = ID{}, -1
 		err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
 			l, err := observeObject(obj, nil, nil)
-			if err != nil || l.uid != left[at][name] {
+			if err != nil || l.uid != left[spot{at, name}] {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if still[at] == nil {
-				still[at] = map[string]string{}
-			}
-			still[at][name] = l.uid
+			still[spot{at, name}] = l.uid
 			example, held = ID{at.group, at.kind, at.namespace, name}, heldBy(obj)
 			more++
 			return nil
@@ -402,7 +394,7 @@ const Unserved = "the cluster does not serve its kind"
 func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) {
 	out := make([]NotReady, len(v.Objects))
 	wanted := map[place][]string{}
-	by := map[place]map[string]int{}
+	by := map[spot]int{}
 	for i := range v.Objects {
 		e := v.Objects[i]
 		out[i] = NotReady{ID: e.ID, Status: "NotFound"}
@@ -418,20 +410,17 @@ func (a *Applier) Status(ctx context.Context, v *Inventory) ([]NotReady, error) 
 			out[i].Status, out[i].Message = string(status.UnknownStatus), Unserved
 			continue
 		}
-		at := place{now.Group, now.Version, now.Resource, now.Kind, now.Namespace}
-		if by[at] == nil {
-			by[at] = map[string]int{}
-		}
-		by[at][e.Name] = i
+		at := now.place()
+		by[spot{at, e.Name}] = i
 		wanted[at] = append(wanted[at], e.Name)
 	}
 	err := a.client.hurried().readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		h := healthOf(obj)
-		i := by[at][name]
+		i := by[spot{at, name}]
 		out[i].Status, out[i].Message = string(h.status), h.message
 		return nil
 	}, func(at place, name string, err error) bool {
-		i := by[at][name]
+		i := by[spot{at, name}]
 		out[i].Status, out[i].Message = string(status.UnknownStatus), err.Error()
 		return isOfOneKind(ctx, err)
 	})

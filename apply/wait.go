@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,10 +165,7 @@ func (a *Applier) waitUntilServed(ctx context.Context, p *Plan) error {
 	for _, it := range todo {
 		a.mapper.forgetGroup(p.crds[it.Name].Spec.Group)
 	}
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
 var errNamesRefused = errors.New("the cluster does not accept its names")
@@ -181,16 +179,10 @@ func (a *Applier) whatCRDLacks(ctx context.Context, name string) (string, error)
 	if crd == nil {
 		return "", errors.New("was deleted while it was waited for")
 	}
-	established := false
-	for _, c := range crd.Status.Conditions {
-		switch {
-		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
-			return "", fmt.Errorf("%w: %s", errNamesRefused, c.Message)
-		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
-			established = true
-		}
+	if c := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted); c != nil && c.Status == apiextensionsv1.ConditionFalse {
+		return "", fmt.Errorf("%w: %s", errNamesRefused, c.Message)
 	}
-	if !established {
+	if !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 		return "the CRD is not established", nil
 	}
 	for _, v := range crd.Spec.Versions {
@@ -317,13 +309,10 @@ func (a *Applier) waitFor(ctx context.Context, list []*Item) error {
 // refreshItems reads the state of items again.
 func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 	wanted := map[place][]string{}
-	by := map[place]map[string]*Item{}
+	by := map[spot]*Item{}
 	for _, it := range items {
 		at := place{it.Group, it.Version, it.mapping.resource, it.Kind, it.Namespace}
-		if by[at] == nil {
-			by[at] = map[string]*Item{}
-		}
-		by[at][it.Name] = it
+		by[spot{at, it.Name}] = it
 		wanted[at] = append(wanted[at], it.Name)
 	}
 	var mu sync.Mutex
@@ -331,7 +320,7 @@ func (a *Applier) refreshItems(ctx context.Context, items []*Item) error {
 	err := a.client.readObjects(ctx, wanted, func(at place, name string, obj map[string]any) error {
 		mu.Lock()
 		defer mu.Unlock()
-		seen[by[at][name]] = healthOf(obj)
+		seen[by[spot{at, name}]] = healthOf(obj)
 		return nil
 	}, nil)
 	if err != nil {

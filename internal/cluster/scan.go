@@ -157,15 +157,21 @@ func (n *scanner) newTally(total int64) *tally {
 	return &tally{keep: n.o.Keep, progress: n.o.Progress, total: total}
 }
 
+// ListedVersion is the best version for listing the objects of a CRD: the storage version if it is served, otherwise another served version;
+// empty if none is served.
+func ListedVersion(crd *apiextensionsv1.CustomResourceDefinition) (version string) {
+	for _, v := range crd.Spec.Versions {
+		if v.Served && (v.Storage || version == "") {
+			version = v.Name
+		}
+	}
+	return version
+}
+
 // routeVersions returns the version in which the objects are read, and the version of the new CRD that judges them. The latter is its
 // storage version, because the objects are stored in it again. A note says why that is impossible.
 func routeVersions(live, next *apiextensionsv1.CustomResourceDefinition) (from string, to *apiextensionsv1.CustomResourceDefinitionVersion, note string) {
-	served := ""
-	for _, v := range live.Spec.Versions {
-		if v.Served && (v.Storage || served == "") {
-			served = v.Name
-		}
-	}
+	served := ListedVersion(live)
 	if served == "" {
 		return "", nil, "the live CRD serves no version, so its objects cannot be read"
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -140,12 +141,10 @@ func (w crdWrites) createSized(ctx context.Context, kind string, size int) (stri
 		if err != nil {
 			return err
 		}
-		for _, c := range live.Status.Conditions {
-			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-				return nil
-			}
+		if !apihelpers.IsCRDConditionTrue(live, apiextensionsv1.Established) {
+			return errors.New("it is not")
 		}
-		return errors.New("it is not")
+		return nil
 	})
 }
 

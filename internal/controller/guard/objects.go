@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -173,9 +174,7 @@ func (o Objects) isServed(ctx context.Context, resource schema.GroupVersionResou
 // are enough for its objects to be served (customresource_handler.go). Without its finalizer, a deletion would leave them stored and
 // unreachable.
 func wasServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Status == apiextensionsv1.ConditionTrue && (c.Type == apiextensionsv1.Established || c.Type == apiextensionsv1.NamesAccepted)
-	})
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted)
 }
 
 // neverServed reports whether the status says that the CRD was never served. Controllers accept names and set the condition in one
