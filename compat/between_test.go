@@ -2,6 +2,7 @@ package compat
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,6 +76,22 @@ func TestNullThatWasDroppedIsRefused(t *testing.T) {
 		got := check(t, of(e.spec, e.old), of(e.spec, e.new))
 		if (got.Verdict == report.Unsafe) != e.refused || e.refused && got.Findings[0].Level != report.WritersRefused {
 			t.Errorf("%s %s: %s", e.spec, e.new, listed(got))
+		}
+	}
+}
+
+// What another change refuses is not blamed on null.
+func TestAnotherRefusalIsNotBlamedOnNull(t *testing.T) {
+	of := func(b, c string) *crd {
+		return patched(t, `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, maxProperties: 3, properties: {b: {type: integer`+b+`}, c: {type: string`+c+`}}}}}}}]`)
+	}
+	got := check(t, of("", ""), of(", maximum: 1", ", nullable: true"))
+	if !slices.Contains(ruleIDs(got.Findings), "maximum-lowered") {
+		t.Fatalf("%s", listed(got))
+	}
+	for _, f := range got.Findings {
+		if f.Rule == "nullable-added" && f.Level == report.WritersRefused {
+			t.Errorf("%s", f.Message)
 		}
 	}
 }

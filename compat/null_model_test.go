@@ -84,8 +84,8 @@ func nullSpecs(list bool) []map[string]any {
 	return out
 }
 
-// reads returns the spec that clients of a version see of what is stored.
-func (w *world) reads(t testing.TB, stored map[string]any, version string) any {
+// specSeenIn returns the spec of a stored object, as clients of a version see it.
+func (w *world) specSeenIn(t testing.TB, stored map[string]any, version string) any {
 	t.Helper()
 	home := strings.TrimPrefix(stored["apiVersion"].(string), "example.com/") //nolint:errcheck,forcetypeassert // a test
 	read, _, _, err := w.validators[home].Read(stored)
@@ -98,15 +98,15 @@ func (w *world) reads(t testing.TB, stored map[string]any, version string) any {
 	return read["spec"]
 }
 
-// keeps reports whether b has all that a has, or what the object had before that; defaults may be added.
-func keeps(a, before, b any) bool {
+// keepsValues reports whether b has all that a has, or what the object had before that; defaults may be added.
+func keepsValues(a, before, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		m, ok := b.(map[string]any)
 		was, _ := before.(map[string]any)
 		for name, v := range a {
 			is, there := m[name]
-			ok = ok && there && keeps(v, was[name], is)
+			ok = ok && there && keepsValues(v, was[name], is)
 		}
 		return ok
 	case []any:
@@ -114,7 +114,7 @@ func keeps(a, before, b any) bool {
 		was, _ := before.([]any)
 		ok = ok && len(l) == len(a) && len(was) == len(a)
 		for i := 0; ok && i < len(a); i++ {
-			ok = keeps(a[i], was[i], l[i])
+			ok = keepsValues(a[i], was[i], l[i])
 		}
 		return ok
 	}
@@ -163,13 +163,13 @@ func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
 						if !silent || !after.serves(from) {
 							continue
 						}
-						if a, b := before.reads(t, stored, by), after.reads(t, stored, by); !keeps(a, a, b) {
+						if a, b := before.specSeenIn(t, stored, by), after.specSeenIn(t, stored, by); !keepsValues(a, a, b) {
 							t.Fatalf("seed %d: nothing said, but %s reads %v instead of %v, written in %s and stored in %s", seed, by, b, a, from, in)
 						}
 						_, _, a := before.label(t, stored, by)
 						_, _, b := after.label(t, stored, by)
-						if a != nil && b != nil && !keeps(before.reads(t, a, from), before.reads(t, stored, from), after.reads(t, b, from)) {
-							t.Fatalf("seed %d: nothing said, but %s reads %v instead of %v after a label of %s on %v", seed, from, after.reads(t, b, from), before.reads(t, a, from), by, stored)
+						if a != nil && b != nil && !keepsValues(before.specSeenIn(t, a, from), before.specSeenIn(t, stored, from), after.specSeenIn(t, b, from)) {
+							t.Fatalf("seed %d: nothing said, but %s reads %v instead of %v after a label of %s on %v", seed, from, after.specSeenIn(t, b, from), before.specSeenIn(t, a, from), by, stored)
 						}
 					}
 				}

@@ -110,9 +110,10 @@ func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f 
 	o.Only = func(g *contain.Gap) bool { return g.Harm == contain.Refused }
 	for _, g := range contain.Decide(ctx, from, p.to.side, o).Gaps {
 		switch {
-		case g.Witness == nil && !g.OddAlone:
+		case g.Witness == nil && g.OddAlone:
+		case g.Witness == nil:
 			f.Outcome, f.Reason, f.Message = report.Undecided, g.Reason, Undetermined+": null was dropped from requests, and may be refused now"
-		case g.Witness != nil && c.acceptsRequest(ctx, p.from, g.Witness.Object) && !c.acceptsRequest(ctx, p.to, g.Witness.Object):
+		case c.refusesForNull(ctx, p, g.Witness.Object):
 			f.Outcome, f.Level, f.Witness, f.Reason = report.Violation, report.WritersRefused, witnessOf(&g), ""
 			f.Message = "null was dropped from requests, and is refused now"
 			return true
@@ -121,14 +122,26 @@ func (c *comparison) addNullRefused(ctx context.Context, p pair, w *widening, f 
 	return f.Outcome != ""
 }
 
-// acceptsRequest reports whether a version takes a request for an object, with all its fields but null.
-func (c *comparison) acceptsRequest(ctx context.Context, p *part, obj map[string]any) bool {
-	v, err := c.validatorOf(p)
-	if err != nil {
+// refusesForNull reports whether the old version takes a request, and the new one refuses it, but takes what the old one makes of it without
+// null.
+func (c *comparison) refusesForNull(ctx context.Context, p pair, obj map[string]any) bool {
+	before, taken := c.takenRequest(ctx, p.from, obj)
+	if !taken {
 		return false
 	}
+	_, takenNow := c.takenRequest(ctx, p.to, obj)
+	_, withoutNull := c.takenRequest(ctx, p.to, before)
+	return !takenNow && withoutNull
+}
+
+// takenRequest returns what is stored of a request for an object, and whether a version takes it with all its fields but null.
+func (c *comparison) takenRequest(ctx context.Context, p *part, obj map[string]any) (map[string]any, bool) {
+	v, err := c.validatorOf(p)
+	if err != nil {
+		return nil, false
+	}
 	res, err := v.CreateWithStatus(ctx, obj)
-	return err == nil && !res.Refused() && len(res.Pruned) == 0
+	return res.Stored, err == nil && !res.Refused() && len(res.Pruned) == 0
 }
 
 func pluralNoun(n int, noun string) string {

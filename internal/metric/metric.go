@@ -27,7 +27,7 @@ func (m Maker) Histograms(name, help string, buckets []float64, labels ...string
 	return m.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Follow makes a gauge of what a function returns.
+// Follow makes a gauge whose value a function returns.
 func (m Maker) Follow(name, help string, value func() float64) {
 	m.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }

@@ -48,7 +48,7 @@ var table = []row{
 		may: []string{"compat", "internal/brief", "report", "schema/contain", "schema/upstream"},
 	},
 	{pkg: "internal/limit", why: "bounded reading, for whoever reads"},
-	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for whoever reads it"},
+	{pkg: "internal/yamlerr", why: "plain words for errors of YAML, for every package that reads YAML"},
 	{pkg: "internal/sourceurl", why: "parses the URL of a source; it fetches nothing"},
 	{
 		pkg: "internal/input", why: "reads CRDs and says where they stood; what they mean is for others",
@@ -145,7 +145,7 @@ var table = []row{
 	{pkg: "client", tree: true, why: "generated clients", may: []string{"api/resolution", "api/resolution/v1alpha1", "api/resolution/v1beta1"}},
 	{pkg: "config", why: "manifests, as files", may: []string{"internal/brief", "api/resolution"}},
 	{pkg: "internal/fairqueue", why: "whose turn it is, for whoever works for several tenants"},
-	{pkg: "internal/metric", why: "makes metrics; what they count is for whoever has them"},
+	{pkg: "internal/metric", why: "makes metrics and registers them; its callers decide what they count"},
 	{pkg: "internal/servingcert", why: "the certificate of a webhook, whichever it is"},
 	{
 		pkg: "requester", why: "asks for a resource through the API; how it is found is not its business",
