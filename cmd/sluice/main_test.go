@@ -35,3 +35,23 @@ func TestStartReadsNoFilesOfTheWorkingDirectory(t *testing.T) {
 		t.Errorf("the program read a file of the working directory: %s", text)
 	}
 }
+
+// Package gcpercent serves its purpose only if Go initialises it before the packages that allocate most, but for flect.
+func TestTheCollectorIsSetBeforeLargePackages(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	set := strings.Index(string(out), "init sluice.dev/internal/gcpercent ")
+	for _, large := range []string{"k8s.io/client-go/kubernetes/scheme", "k8s.io/kube-openapi/pkg/validation/strfmt", "github.com/asaskevich/govalidator"} {
+		if at := strings.Index(string(out), "init "+large+" "); set < 0 || at < set {
+			t.Errorf("%s is initialised before the collector is set", large)
+		}
+	}
+}

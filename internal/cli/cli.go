@@ -28,6 +28,7 @@ import (
 	"sluice.dev/internal/cli/install"
 	"sluice.dev/internal/cli/migrate"
 	"sluice.dev/internal/cli/resolve"
+	_ "sluice.dev/internal/gcpercent"  // before other packages allocate
 	_ "sluice.dev/internal/inflection" // before a library reads files of the working directory
 )
 
@@ -37,10 +38,6 @@ const (
 	ExitFindings = command.ExitFindings
 	ExitFailed   = command.ExitFailed
 )
-
-// GCPercent is how much the heap may grow between collections, in percent, unless the environment variable GOGC says
-// otherwise. A comparison makes much garbage and keeps little: this halves the collector's share, for some megabytes.
-const GCPercent = 400
 
 // memoryLimit is the memory in bytes from which on garbage is collected as often as need be, unless the environment variable
 // GOMEMLIMIT says otherwise: a large change must not take a gigabyte for its garbage.
@@ -82,9 +79,6 @@ func endsSoonAfter(ctx context.Context, patience time.Duration, stderr io.Writer
 }
 
 func runCommand(ctx context.Context, args []string, e *command.Env) int {
-	if e.Getenv("GOGC") == "" {
-		debug.SetGCPercent(GCPercent)
-	}
 	if e.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}

@@ -213,6 +213,7 @@ var table = []row{
 	},
 	{pkg: "internal/installation", why: "what Sluice has in a cluster, whether it works, and how it is removed", may: []string{"config", "internal/brief"}},
 	{pkg: "internal/inflection", why: "keeps a library from files of the working directory before main runs; imports syscall alone"},
+	{pkg: "internal/gcpercent", why: "sets the collector before other packages allocate; imports os and runtime/debug alone"},
 	{
 		pkg: "internal/cli/command", why: "what the commands share: exit codes, flags, progress, output; it knows no command",
 		may: []string{"internal/brief", "internal/cluster", "internal/limit", "report"},
@@ -265,7 +266,7 @@ var table = []row{
 		may: []string{
 			"api/resolution/v1beta1", "api/v1alpha1", "apply", "client", "compat", "internal/brief", "internal/admission", "internal/cli/apply", "internal/cli/check", "internal/cli/command",
 			"internal/cli/features", "internal/cli/install", "internal/cli/migrate", "internal/cli/resolve", "internal/cluster", "internal/config", "internal/controller/delivery",
-			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/inflection", "internal/life", "internal/migrate", "internal/preflight", "internal/process",
+			"internal/controller/features", "internal/controller/guard", "internal/controller/resolution", "internal/gcpercent", "internal/inflection", "internal/life", "internal/migrate", "internal/preflight", "internal/process",
 			"internal/resolvers", "internal/servingcert", "internal/ui", "report", "requester", "requester/contentstore", "resolve", "resolve/controller", "resolve/netguard", "resolve/verify",
 		},
 	},
@@ -291,7 +292,7 @@ var table = []row{
 	{
 		pkg: "tools/bench", why: "measures the command as a whole, and the comparison",
 		may: []string{
-			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "compat", "internal/cli", "tools/clustertest",
+			"api/resolution", "api/resolution/v1beta1", "api/v1alpha1", "client", "compat", "internal/gcpercent", "tools/clustertest",
 			"tools/clustertest/binary", "tools/clustertest/nodeless", "internal/controller/features", "internal/controller/guard", "internal/input", "tools/*", "report",
 		},
 	},

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,7 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"sluice.dev/internal/cli"
+	_ "sluice.dev/internal/gcpercent" // as the command does
 )
 
 // bench is one run; sluice is the absolute path of the program that is measured.
@@ -32,8 +31,7 @@ func main() {
 	sluice := flag.String("sluice", "bin/sluice", "the program that is measured (make build)")
 	only := flag.String("only", "", "run only these parts, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.Parse()
-	debug.SetGCPercent(cli.GCPercent) // as the command does
-	klog.SetLogger(logr.Discard())    // client-go tells of each watch that ends
+	klog.SetLogger(logr.Discard()) // client-go tells of each watch that ends
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := runParts(ctx, *sluice, *only); err != nil {

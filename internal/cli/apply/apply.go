@@ -31,7 +31,7 @@ const (
 	dryRunServer = "server"
 )
 
-// applyGCPercent takes the place of [GCPercent] during an apply.
+// applyGCPercent takes the place of [gcpercent.Command] during an apply.
 const applyGCPercent = 100
 
 type applyFlags struct {

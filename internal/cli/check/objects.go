@@ -19,7 +19,7 @@ func (c *checker) scansObjects() bool {
 	return c.cluster != nil && (c.flags.objects || c.old.live && !c.flags.noObjects)
 }
 
-// scanGCPercent takes the place of [GCPercent] while objects are read: their garbage goes on for as long as there are objects,
+// scanGCPercent takes the place of [gcpercent.Command] while objects are read: their garbage goes on for as long as there are objects,
 // and collecting it more often costs some microseconds per object, for half the memory.
 const scanGCPercent = 150
 
