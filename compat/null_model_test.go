@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,47 +15,54 @@ import (
 // drawHolder draws a list or a map whose items or values may be null, or have a default that replaces null.
 func drawHolder(r *rand.Rand, list bool, typ string) string {
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
-	value := "{type: " + typ + pick("", ", nullable: true", ", default: "+map[string]string{"integer": pick("1", "2"), "string": "x", "object": "{}"}[typ])
-	switch typ {
-	case "integer":
+	filled := map[string]string{"integer": pick("1", "2", "3"), "string": pick("x", "x", "u"), "object": "{}"}[typ]
+	value := "{type: " + typ + pick("", ", nullable: true", ", default: "+filled)
+	bounded := !strings.Contains(value, "default") || filled != "3" && filled != "u" // a version takes its own default
+	switch {
+	case !bounded:
+	case typ == "integer":
 		value += pick("", "", ", maximum: 2")
-	case "string":
+	case typ == "string":
 		value += pick("", "", ", enum: [x]", ", enum: [x, null]", ", x-kubernetes-validations: [{rule: 'self != \"u\"'}]")
-	case "object":
+	case typ == "object":
 		value += pick("", ", properties: {d: {type: integer}}", ", properties: {d: {type: integer, default: 1}}")
 	}
 	value += "}"
 	if list {
 		return "{type: array, items: " + value + pick("", "", ", minItems: 1", ", maxItems: 1") + "}"
 	}
-	return "{type: object, additionalProperties: " + value + pick("", "", ", maxProperties: 1") + "}"
+	return "{type: object, additionalProperties: " + value + pick("", "", ", maxProperties: 1", ", minProperties: 1") + "}"
 }
 
-// drawNullVersions draws a CRD of one or two versions, and what becomes of it with another holder in one of them or another storage version.
+// drawNullVersions draws a CRD of two or three versions, and what becomes of it with another holder in one of them or another storage version.
 func drawNullVersions(t *testing.T, r *rand.Rand, list bool) (old, next *crd) {
 	typ := []string{"integer", "string", "object"}[r.IntN(3)]
-	holders := []string{drawHolder(r, list, typ), drawHolder(r, list, typ)}
-	store, served := r.IntN(2), []bool{r.IntN(5) > 0, r.IntN(5) > 0}
+	var holders []string
+	var served []bool
+	for range 2 + r.IntN(2) {
+		holders, served = append(holders, drawHolder(r, list, typ)), append(served, r.IntN(5) > 0)
+	}
+	store := r.IntN(len(holders))
 	made := func() *crd {
 		var b strings.Builder
 		b.WriteString("versions:\n")
-		for i, name := range []string{"v1", "v2"} {
-			fmt.Fprintf(&b, "- {name: %s, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {c: %s}}}}}}\n",
-				name, served[i] || i == store, i == store, holders[i])
+		for i, holder := range holders {
+			fmt.Fprintf(&b, "- {name: v%d, served: %t, storage: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {c: %s}}}}}}\n",
+				i+1, served[i] || i == store, i == store, holder)
 		}
 		return patched(t, b.String())
 	}
 	old = made()
-	for i, name := range []string{"v1", "v2"} {
+	for i, v := range old.Spec.Versions {
 		if i == store || r.IntN(3) == 0 {
-			old.Status.StoredVersions = append(old.Status.StoredVersions, name)
+			old.Status.StoredVersions = append(old.Status.StoredVersions, v.Name)
 		}
 	}
 	if r.IntN(4) == 0 {
-		store = 1 - store
-		served[1-store] = true
+		served[store] = true
+		store = (store + 1 + r.IntN(len(holders)-1)) % len(holders)
 	} else {
-		holders[r.IntN(2)] = drawHolder(r, list, typ)
+		holders[r.IntN(len(holders))] = drawHolder(r, list, typ)
 	}
 	next = made()
 	next.Status = old.Status
@@ -121,6 +129,34 @@ func keepsValues(a, before, b any) bool {
 	return reflect.DeepEqual(a, b) || before != nil && reflect.DeepEqual(before, b)
 }
 
+// Harm to null that few draws meet.
+func TestNullOfListsAndMapsIsToldWithItsRule(t *testing.T) {
+	const list, most, filled, bounded = "{type: array, items: {type: integer}}", "{type: array, items: {type: integer, maximum: 2, nullable: true}}",
+		"{type: array, items: {type: integer, default: 3}}", "{type: array, items: {type: integer, default: 1}}"
+	version := func(name, how, holder string) string {
+		return statusVersion(name, how, "{type: object, properties: {spec: {type: object, properties: {c: "+holder+"}}}}")
+	}
+	const stores, serves, keeps = "served: true, storage: true", "served: true, storage: false", "served: false, storage: false"
+	values := func(more string) string {
+		return "{type: object, additionalProperties: {type: string, enum: [x]" + more
+	}
+	for rule, tt := range map[string]struct{ old, new, path string }{
+		// The witness has one value that is not null: {k: null} alone was refused before.
+		"nullable-added": {version("v1", stores, values("}, minProperties: 1}")), version("v1", stores, values(", nullable: true}}")), ".spec.c.*"},
+		// Objects that v2 wrote are stored as v1, which nobody serves.
+		"version-erases-data": {version("v1", keeps, list) + version("v2", stores, most), version("v1", keeps, bounded) + version("v2", stores, most), ".spec.c[*]"},
+		// v1 would refuse the default that v2 filled in for it.
+		"default-changed": {version("v1", serves, most) + version("v2", stores, filled), version("v1", stores, most) + version("v2", serves, filled), ".spec.c[*]"},
+	} {
+		old := patched(t, "versions:\n"+tt.old)
+		old.Status.StoredVersions = []string{"v1", "v2"}
+		got := check(t, old, patched(t, "versions:\n"+tt.new))
+		if !slices.ContainsFunc(got.Findings, func(f report.Finding) bool { return f.Rule == rule && f.Path == tt.path && f.Severity == report.Fail }) {
+			t.Errorf("%s: %s %v", rule, got.Verdict, ruleIDs(got.Findings))
+		}
+	}
+}
+
 // An upgrade of lists or maps with null in them that is called safe, refuses no request and no label, and if nothing is said of it, each
 // client sees all that it saw, also after somebody else set a label.
 func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
@@ -139,12 +175,13 @@ func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
 		safe++
 		silent := len(got.Findings) == 0
 		before, after := newWorld(t, old), newWorld(t, next)
+		versions := []string{"v1", "v2", "v3"}[:len(old.Spec.Versions)]
 		for _, spec := range nullSpecs(list) {
-			for _, from := range []string{"v1", "v2"} {
+			for _, from := range versions {
 				if before.serves(from) && after.serves(from) && before.create(t, from, spec) != nil && after.create(t, from, spec) == nil {
 					t.Fatalf("seed %d: safe, but %s refuses %v", seed, from, spec)
 				}
-				for _, in := range before.storing(from) {
+				for _, in := range old.Status.StoredVersions {
 					if !before.serves(from) && from != in {
 						continue
 					}
@@ -152,7 +189,7 @@ func TestNullsOfListsAndMapsSurviveASafeUpgrade(t *testing.T) {
 					if stored == nil {
 						continue
 					}
-					for _, by := range []string{"v1", "v2"} {
+					for _, by := range versions {
 						if !before.serves(by) || !after.serves(by) || !before.setsLabel(t, stored, in, by) {
 							continue
 						}

@@ -55,7 +55,7 @@ func (c *comparison) findCrossings(ctx context.Context, out *crossings) {
 	moved := told{}
 	moved.addGaps(c.storageGaps(ctx)...)
 	for _, to := range c.newParts {
-		if !to.Served && !to.Storage || to.buildSchema() != nil {
+		if !to.Served && !to.Storage && !c.isStored(to.Name) || to.buildSchema() != nil {
 			continue
 		}
 		known, was := c.knownTo(ctx, to), sync.OnceValue(func() told { return c.toldBefore(ctx, to) })

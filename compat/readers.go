@@ -5,6 +5,7 @@ package compat
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -90,9 +91,20 @@ func withNullAt(p *props, path contain.Path) *props {
 			out.MaxProperties = &more
 		}
 	default:
-		one := int64(1)
-		out.MinProperties, out.MaxProperties = &one, nil
+		out = *withValues(&out, p.AdditionalProperties.Schema)
 	}
+	return &out
+}
+
+// withValues returns a map of the values of p with as many of another schema besides as p asks for, at most 1,000.
+func withValues(p, value *props) *props {
+	out, least := *p, int64(1)
+	out.Properties = map[string]props{}
+	for ; p.MinProperties != nil && least <= min(*p.MinProperties, 1000); least++ {
+		name := fmt.Sprintf("k%d", least)
+		out.Properties[name], out.Required = *value, append(out.Required, name)
+	}
+	out.MinProperties, out.MaxProperties = &least, nil
 	return &out
 }
 

@@ -109,7 +109,9 @@ versions:
 			if x.from == storageVersionOf(c.oldParts) {
 				f.Message = "clients of " + x.to.Name + " erase " + x.lostFields(f) + ", which is stored as " + x.from.Name
 			}
-			if x.anew {
+			if !x.to.Served && !x.to.Storage {
+				f.Message = "reading what is stored as " + x.to.Name + " now drops " + x.lostFields(f) + ", which was stored by clients of " + x.from.Name
+			} else if x.anew {
 				f.Message = "each write of objects of " + x.from.Name + " now stores them without " + x.lostFields(f) + ", which the storage version " + x.to.Name + " does not keep"
 			} else if before := preferredVersionOf(c.oldParts); x.to == preferredVersionOf(c.newParts) && (before == nil || before.Name != x.to.Name) {
 				f.Message += "; kubectl now uses " + x.to.Name

@@ -149,8 +149,8 @@ func matchesPath(path Path, concrete []string) bool {
 	return slices.ContainsFunc(concrete, func(c string) bool { return matchAt("."+c, path) })
 }
 
-// valueAt returns the value at the path, taking the first of any items or keys.
-func valueAt(v any, path Path) (any, bool) {
+// ValueAt returns the value of an object at the path. It takes the first of any items or keys that has one.
+func ValueAt(v any, path Path) (any, bool) {
 	if len(path) == 0 {
 		return v, true
 	}
@@ -161,16 +161,16 @@ func valueAt(v any, path Path) (any, bool) {
 			if !ok {
 				return nil, false
 			}
-			return valueAt(x, path[1:])
+			return ValueAt(x, path[1:])
 		}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if x, ok := valueAt(v[k], path[1:]); ok {
+			if x, ok := ValueAt(v[k], path[1:]); ok {
 				return x, true
 			}
 		}
 	case []any:
 		for _, i := range v {
-			if x, ok := valueAt(i, path[1:]); ok {
+			if x, ok := ValueAt(i, path[1:]); ok {
 				return x, true
 			}
 		}

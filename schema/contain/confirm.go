@@ -107,8 +107,8 @@ func (c *confirmer) tryObject(ctx context.Context, x *suspect, obj map[string]an
 	w = &Witness{Object: obj, PrunedPaths: after.Pruned, Errors: errorTexts(after.Errors)}
 	switch g := &x.gap; g.Harm {
 	case Redefaulted:
-		w.Before, _ = valueAt(before.Stored, g.Path)
-		w.After, _ = valueAt(after.Stored, g.Path)
+		w.Before, _ = ValueAt(before.Stored, g.Path)
+		w.After, _ = ValueAt(after.Stored, g.Path)
 		if reflect.DeepEqual(w.Before, w.After) {
 			return nil, false, "both sides fill in the same"
 		}

@@ -32,6 +32,26 @@ var compatFaults = []fault{
 		broken: "errors that a new default makes intolerable are taken for old news",
 	},
 	{
+		in: "compat.boundless", find: "!fillsIn(twin) || fillsIn(child)", put: "true",
+		broken: "a default that a version would refuse is not told when its clients no longer find it",
+	},
+	{
+		in: "compat.(*comparison).findCrossings", find: "!c.isStored(to.Name)", put: "true",
+		broken: "what a version that is only stored drops of another version's objects is not told",
+	},
+	{
+		in: "compat.withValues", find: "p.MinProperties != nil && least", put: "false && least",
+		broken: "null beside other values of a map is not tried",
+	},
+	{
+		in: "compat.(*comparison).refusesForNull", find: "!takenNow && withoutNull", put: "false",
+		broken: "null that was dropped from requests and is refused now is not told",
+	},
+	{
+		in: "compat.replacesNull", find: "return written != nil", put: "return false",
+		broken: "a default in place of null is taken for the null",
+	},
+	{
 		in: "compat.(*comparison).redefaultedGaps", find: "g.Before != nil", put: "false",
 		broken: "a default that reading filled in, and fills in no longer, is not told",
 	},

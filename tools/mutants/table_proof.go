@@ -21,6 +21,14 @@ var proofFaults = []fault{
 		broken: "a budget that is spent on the way to a place is taken for a proof",
 	},
 	{
+		in: "schema/contain.place.losesNull", find: "p.pos == atItem && p.node.HasDefault", put: "false",
+		broken: "a default of items that replaces null is not noticed",
+	},
+	{
+		in: "schema/contain.(*walker).compareNullDefaults", find: "o.node.Nullable || !o.node.HasDefault", put: "true",
+		broken: "another default of items is not noticed",
+	},
+	{
 		in: "schema/contain.(*walker).compareTypes", find: "if n.losesNull() { if goal",
 		put:    "if n.pos == atItem && !n.node.Nullable { if goal",
 		broken: "nullable that is removed is not noticed",
